@@ -1,0 +1,2 @@
+//! The `tiersim` command.
+fn main() {}

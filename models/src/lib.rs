@@ -1,0 +1,7 @@
+//! What the hardware and the workload *are*.
+//!
+//! Pure: no input or output, no clock, no threads, no unsafe code. Everything in here is already
+//! resolved: no name needs looking up, no unit needs converting, no number can be NaN.
+
+pub mod ids;
+pub mod units;
