@@ -1,1 +1,4 @@
-//! Placeholder until its first module lands.
+//! What *happens*, and when.
+
+pub mod diagnostic;
+pub mod scenario;

@@ -1,0 +1,297 @@
+//! The workload: objects, ops that use them in a recorded order, and what follows from that order.
+//!
+//! A [`Trace`] mirrors the trace folder table by table. A [`Workload`] is a trace that has passed
+//! [`Trace::problems`], with the facts that every run needs worked out once: when an object is
+//! born, when its memory is given back, where a module's forward ends.
+//! Invariant: ops are in trace order, an op's uses name an object once, and every use of an object
+//! that does not persist lies between its birth and its release.
+
+use crate::ids::{ModuleId, ObjectId, OpId, RankId};
+use crate::units::{Bytes, Span, Time};
+use std::fmt;
+use std::ops::Range;
+
+/// What an object holds, in the field's terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ObjectKind {
+    /// A parameter.
+    Weight,
+    /// The gradient of a parameter.
+    Gradient,
+    /// Optimizer state, such as Adam's two moments.
+    Optimizer,
+    /// A full-precision copy of a parameter.
+    Master,
+    /// An output of the forward pass.
+    Activation,
+    /// Keys and values of past tokens.
+    Kv,
+    /// Anything else: inputs, temporaries, gradients of activations, workspace.
+    Buffer,
+}
+
+impl ObjectKind {
+    /// Every kind, in the order of reports.
+    pub const ALL: [ObjectKind; 7] = [
+        ObjectKind::Weight,
+        ObjectKind::Gradient,
+        ObjectKind::Optimizer,
+        ObjectKind::Master,
+        ObjectKind::Activation,
+        ObjectKind::Kv,
+        ObjectKind::Buffer,
+    ];
+
+    /// The word used in traces and scenarios.
+    pub const fn word(self) -> &'static str {
+        match self {
+            ObjectKind::Weight => "weight",
+            ObjectKind::Gradient => "gradient",
+            ObjectKind::Optimizer => "optimizer",
+            ObjectKind::Master => "master",
+            ObjectKind::Activation => "activation",
+            ObjectKind::Kv => "kv",
+            ObjectKind::Buffer => "buffer",
+        }
+    }
+
+    /// The kind that `word` names.
+    pub fn from_word(word: &str) -> Option<ObjectKind> {
+        ObjectKind::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+}
+
+/// Which part of a step an op belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// Forward pass of training.
+    Forward,
+    /// Backward pass of training.
+    Backward,
+    /// Parameter update.
+    Optimizer,
+    /// Inference over the prompt.
+    Prefill,
+    /// Inference of one token.
+    Decode,
+    /// Anything else.
+    Other,
+}
+
+impl Phase {
+    /// Every phase, in the order of reports.
+    pub const ALL: [Phase; 6] = [
+        Phase::Forward,
+        Phase::Backward,
+        Phase::Optimizer,
+        Phase::Prefill,
+        Phase::Decode,
+        Phase::Other,
+    ];
+
+    /// The word used in traces.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Phase::Forward => "forward",
+            Phase::Backward => "backward",
+            Phase::Optimizer => "optimizer",
+            Phase::Prefill => "prefill",
+            Phase::Decode => "decode",
+            Phase::Other => "other",
+        }
+    }
+
+    /// The phase that `word` names.
+    pub fn from_word(word: &str) -> Option<Phase> {
+        Phase::ALL.into_iter().find(|phase| phase.word() == word)
+    }
+
+    /// Whether modules compute their outputs in this phase.
+    pub const fn is_forward(self) -> bool {
+        matches!(self, Phase::Forward | Phase::Prefill | Phase::Decode)
+    }
+}
+
+/// How an op touches an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mode {
+    /// `r`: the old contents are read and kept.
+    Read,
+    /// `w`: the whole object is overwritten; the old contents are not needed.
+    Write,
+    /// `rw`: the old contents are read and changed.
+    ReadWrite,
+}
+
+impl Mode {
+    /// The word used in traces.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Mode::Read => "r",
+            Mode::Write => "w",
+            Mode::ReadWrite => "rw",
+        }
+    }
+
+    /// The mode that `word` names.
+    pub fn from_word(word: &str) -> Option<Mode> {
+        [Mode::Read, Mode::Write, Mode::ReadWrite].into_iter().find(|mode| mode.word() == word)
+    }
+
+    /// Whether the old contents are needed.
+    pub const fn reads(self) -> bool {
+        !matches!(self, Mode::Write)
+    }
+
+    /// Whether the contents change.
+    pub const fn writes(self) -> bool {
+        !matches!(self, Mode::Read)
+    }
+}
+
+/// Training statistics of one parameter, as recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Statistics {
+    /// Mean of |exp_avg|, Adam's first moment.
+    pub adam_m: Option<f64>,
+    /// Mean of sqrt(exp_avg_sq), the root of Adam's second moment.
+    pub adam_v: Option<f64>,
+    /// Norm of the gradient.
+    pub grad_norm: Option<f64>,
+}
+
+/// One storage: the unit that is placed and moved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Object {
+    /// Unique name; for a parameter its name in the model.
+    pub name: String,
+    /// What it holds.
+    pub kind: ObjectKind,
+    /// Size.
+    pub bytes: Bytes,
+    /// Element type in PyTorch's spelling, such as `float32`.
+    pub dtype: String,
+    /// Exists before the first op and after the last one.
+    pub persistent: bool,
+    /// The module that owns it.
+    pub module: Option<ModuleId>,
+    /// Recorded statistics, if any.
+    pub statistics: Statistics,
+    /// The op after which the recorded program gave the memory back; without it, the last use.
+    pub freed_after: Option<OpId>,
+}
+
+/// One kernel: the unit of work.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Op {
+    /// Which step of the recording it belongs to.
+    pub step: u32,
+    /// Which part of the step.
+    pub phase: Phase,
+    /// The kernel's name.
+    pub name: String,
+    /// The module it works for.
+    pub module: Option<ModuleId>,
+    /// In-order queue of the device that it runs on.
+    pub stream: u16,
+    /// The process that issues it.
+    pub rank: RankId,
+    /// How long it took on the recording device.
+    pub duration: Option<Span>,
+    /// Floating-point operations.
+    pub flops: u64,
+    /// Bytes read plus bytes written in the device's own memory.
+    pub bytes: Bytes,
+    /// When it started on the recording device.
+    pub at: Option<Time>,
+    /// Ops of other streams that must end first, beyond what data already demands.
+    pub after: Vec<OpId>,
+    /// Its rows in [`Trace::uses`].
+    pub uses: Range<u32>,
+}
+
+/// An op touches an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// Which object.
+    pub object: ObjectId,
+    /// How.
+    pub mode: Mode,
+}
+
+/// Where a trace comes from and what it recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceMeta {
+    /// Short name.
+    pub name: String,
+    /// How, when and on what it was recorded; what the durations are.
+    pub about: String,
+    /// Numeric format of the recorded run, such as `fp32`.
+    pub precision: String,
+    /// Sequences per step.
+    pub batch: u32,
+    /// Tokens per sequence.
+    pub sequence: u32,
+}
+
+/// A recorded access trace, table by table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    /// The header.
+    pub meta: TraceMeta,
+    /// Module names, by [`ModuleId`].
+    pub modules: Vec<String>,
+    /// By [`ObjectId`].
+    pub objects: Vec<Object>,
+    /// By [`OpId`], in the order in which the program issued them.
+    pub ops: Vec<Op>,
+    /// Grouped by op; see [`Op::uses`].
+    pub uses: Vec<Use>,
+}
+
+/// A table of the trace, for error messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Table {
+    /// `objects.csv`.
+    Objects,
+    /// `ops.csv`.
+    Ops,
+    /// `uses.csv`.
+    Uses,
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Table::Objects => "objects.csv",
+            Table::Ops => "ops.csv",
+            Table::Uses => "uses.csv",
+        })
+    }
+}
+
+/// A rule that a trace breaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceProblem {
+    /// Where.
+    pub table: Table,
+    /// The row, counted from zero without the header.
+    pub row: usize,
+    /// What is wrong, with the value found.
+    pub found: String,
+    /// What to do about it.
+    pub remedy: &'static str,
+}
+
+impl Trace {
+    /// The uses of one op.
+    pub fn uses_of(&self, op: OpId) -> &[Use] {
+        let range = &self.ops[op.index()].uses;
+        &self.uses[range.start as usize..range.end as usize]
+    }
+
+    /// Tokens of one step.
+    pub fn tokens_per_step(&self) -> u64 {
+        u64::from(self.meta.batch) * u64::from(self.meta.sequence)
+    }
+}

@@ -1,0 +1,31 @@
+//! The two ways to touch an object outside HBM.
+//!
+//! *In place*: the op runs against the tier where the object is; nothing moves, the op is delayed
+//! by `setup + bytes / bandwidth` of that tier. *Migrate*: copy to HBM before the use, write back
+//! (if changed) or drop (if not) after it.
+
+/// How a policy with a fixed placement touches what it placed outside HBM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Use it where it is.
+    InPlace(Charge),
+    /// Bring it to HBM for the use.
+    Migrate {
+        /// How many ops ahead to fetch; 0 fetches on demand.
+        prefetch_ops: u32,
+    },
+}
+
+/// What an in-place access pays for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Charge {
+    /// Once per forward pass and module: the bytes of the module's output, at the module's tier.
+    ///
+    /// This is the classic emulated-tiering hook. It charges nothing in backward and optimizer,
+    /// so it is an optimistic model; it is here because published results use it.
+    ModuleOutput,
+    /// Once per pass (forward, backward, optimizer) and module: the bytes of its weights.
+    ModuleWeights,
+    /// Every use of every object outside HBM: the bytes of the object.
+    EveryUse,
+}

@@ -1,0 +1,150 @@
+//! A scenario, resolved: no name to look up, no unit to convert, no invalid state.
+//!
+//! `bytes -> size check -> RON -> raw (mirrors the file) -> resolve -> Scenario`. The reader is in
+//! the submodules; this file says what a scenario *means*.
+
+use std::path::PathBuf;
+use tiersim_models::hardware::{Compute, Hardware, Lane};
+use tiersim_models::ids::TierId;
+use tiersim_models::units::{Bytes, Span};
+use tiersim_policies::config::PolicyConfig;
+
+/// Everything that one run needs to know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// The file's name without `.ron`.
+    pub name: String,
+    /// What question it answers.
+    pub about: String,
+    /// The machine, with the scenario's overrides applied.
+    pub hardware: Hardware,
+    /// What runs on it.
+    pub workload: WorkloadSpec,
+    /// What is compared, in order.
+    pub cases: Vec<Case>,
+    /// Seed of every draw.
+    pub seed: u64,
+    /// What must hold after the run.
+    pub expect: Vec<Expectation>,
+}
+
+/// Which trace, how often, and how long its ops take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkloadSpec {
+    /// The trace's folder.
+    pub trace: PathBuf,
+    /// How many times the recorded steps are replayed.
+    pub repeat: u32,
+    /// How many replays at the start are left out of the figures.
+    pub warmup: u32,
+    /// Where op durations come from.
+    pub time: OpTime,
+    /// Relative standard deviation of op durations (log-normal, mean 1); 0 for none.
+    pub jitter: f64,
+}
+
+/// Where op durations come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OpTime {
+    /// [`Compute::roofline`] of an op's FLOPs and bytes.
+    Roofline {
+        /// The device.
+        compute: Compute,
+        /// Which of its peaks.
+        precision: String,
+    },
+    /// The recorded duration times a factor.
+    Recorded {
+        /// 1.0 for the recording device itself.
+        scale: f64,
+    },
+}
+
+/// One policy under one memory budget.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// Unique label in tables and charts.
+    pub label: String,
+    /// The policy.
+    pub policy: PolicyConfig,
+    /// How much HBM it may use.
+    pub hbm: Budget,
+    /// Values of the sweep's axes at this point, for tables: (axis, value).
+    pub params: Vec<(String, AxisValue)>,
+}
+
+/// How much HBM a case may use.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Budget {
+    /// What the hardware has.
+    Hardware,
+    /// So many bytes.
+    Bytes(Bytes),
+    /// This share of what the workload needs when everything is in HBM.
+    ShareOfPeak(f64),
+}
+
+/// A value on a sweep's axis.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AxisValue {
+    /// A number.
+    Number(f64),
+    /// A name.
+    Text(String),
+}
+
+/// What must hold after the run. Cases are named by index into [`Scenario::cases`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expectation {
+    /// The case runs to its end.
+    Fits(usize),
+    /// The case runs out of memory.
+    OutOfMemory(usize),
+    /// Mean step time within bounds.
+    StepTime {
+        /// Case.
+        case: usize,
+        /// Lower bound.
+        at_least: Option<Span>,
+        /// Upper bound.
+        at_most: Option<Span>,
+    },
+    /// Mean step time over the baseline's within bounds.
+    Slowdown {
+        /// Case.
+        case: usize,
+        /// Lower bound.
+        at_least: Option<f64>,
+        /// Upper bound.
+        at_most: Option<f64>,
+    },
+    /// One case has a shorter mean step than another.
+    Faster {
+        /// The faster case.
+        case: usize,
+        /// The slower case.
+        than: usize,
+    },
+    /// Bytes copied over one direction of a link in the measured steps.
+    Moved {
+        /// Case.
+        case: usize,
+        /// Direction.
+        lane: Lane,
+        /// Lower bound.
+        at_least: Option<Bytes>,
+        /// Upper bound.
+        at_most: Option<Bytes>,
+    },
+    /// Most bytes ever held in a tier.
+    Peak {
+        /// Case.
+        case: usize,
+        /// Tier.
+        tier: TierId,
+        /// Lower bound.
+        at_least: Option<Bytes>,
+        /// Upper bound.
+        at_most: Option<Bytes>,
+    },
+}
