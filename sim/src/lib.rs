@@ -1,4 +1,5 @@
 //! What *happens*, and when.
 
 pub mod diagnostic;
+pub mod record;
 pub mod scenario;

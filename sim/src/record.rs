@@ -1,0 +1,200 @@
+//! What a run measured: the only thing that reports see of the engine.
+//!
+//! Figures are integers as measured; means, shares and units are made by the methods here, once,
+//! so that a table and a chart cannot disagree. Tables indexed by tier or lane follow the order of
+//! [`RunRecord::tiers`] and [`RunRecord::lanes`].
+
+use crate::scenario::AxisValue;
+use statrs::statistics::{Data, OrderStatistics};
+use tiersim_models::hardware::TierKind;
+use tiersim_models::units::{Bytes, Span, Time};
+
+/// All results of one scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunRecord {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The question it answers.
+    pub about: String,
+    /// `sha256:` and the hash of the resolved scenario, its hardware and its trace.
+    pub fingerprint: String,
+    /// The machine's name.
+    pub hardware: String,
+    /// The trace's name.
+    pub workload: String,
+    /// How op durations were made, in words, such as `roofline on h100-sxm-pcie5, tf32`.
+    pub op_time: String,
+    /// Seed of every draw.
+    pub seed: u64,
+    /// How many numbers of the hardware are assumed.
+    pub assumed_numbers: usize,
+    /// Tokens that one step processes.
+    pub tokens_per_step: u64,
+    /// Name and kind of each tier.
+    pub tiers: Vec<(String, TierKind)>,
+    /// Name of each direction of each link, such as `dram->hbm`, and the link's name.
+    pub lanes: Vec<LaneName>,
+    /// Same workload with unlimited HBM.
+    pub baseline: Figures,
+    /// No policy on this hardware can have a shorter mean step.
+    pub bound: Span,
+    /// One per case, in the scenario's order.
+    pub results: Vec<CaseRecord>,
+    /// Points of a sweep that do not resolve, with the reason.
+    pub skipped: Vec<(Vec<(String, AxisValue)>, String)>,
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneName {
+    /// Ends in copy direction, such as `dram->hbm`.
+    pub ends: String,
+    /// The link, such as `pcie`.
+    pub link: String,
+}
+
+/// One case's result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CaseRecord {
+    /// The case's label.
+    pub label: String,
+    /// The policy's name, such as `adam-state`.
+    pub policy: String,
+    /// The policy's parameters in words, such as `shares 0.3/0.5 of modules, in place`.
+    pub details: String,
+    /// Axis values of a sweep's point.
+    pub params: Vec<(String, AxisValue)>,
+    /// HBM that the case may use.
+    pub hbm_budget: Bytes,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Where each module's state lives, if the policy places modules: (module, tier index).
+    pub placement: Option<Vec<(String, usize)>>,
+}
+
+/// How a case ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It ran to the end of the trace.
+    Done(Figures),
+    /// It did not fit.
+    OutOfMemory(OutOfMemory),
+}
+
+impl Outcome {
+    /// The figures, unless it ran out of memory.
+    pub fn figures(&self) -> Option<&Figures> {
+        match self {
+            Outcome::Done(figures) => Some(figures),
+            Outcome::OutOfMemory(_) => None,
+        }
+    }
+}
+
+/// The allocation that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutOfMemory {
+    /// The tier's name.
+    pub tier: String,
+    /// Its capacity.
+    pub capacity: Bytes,
+    /// What was asked for.
+    pub need: Bytes,
+    /// What was free.
+    pub free: Bytes,
+    /// The object that did not fit.
+    pub object: String,
+    /// The op that needed it, with its step, such as `step 0, op 17 aten.mm`; or `before the
+    /// first op`.
+    pub at: String,
+}
+
+/// What a run measured. Sums and steps are over the measured replays, without the warm-up.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// Length of each measured step.
+    pub steps: Vec<Span>,
+    /// Most bytes ever held, by tier, over the whole run.
+    pub peak: Vec<Bytes>,
+    /// Bytes copied, by lane.
+    pub moved: Vec<Bytes>,
+    /// Time that the lane was copying.
+    pub busy: Vec<Span>,
+    /// Time that compute stood still waiting for a copy on the lane.
+    pub stall: Vec<Span>,
+    /// Delay of ops for objects used in place, by tier.
+    pub in_place: Vec<Span>,
+    /// Time that ops computed.
+    pub compute: Span,
+    /// Uses of objects that found them in HBM.
+    pub hits: u64,
+    /// Uses that did not: fetched, or in place.
+    pub misses: u64,
+    /// Events that the engine processed, over the whole run.
+    pub events: u64,
+    /// The last measured step: what ran when, for timelines.
+    pub timeline: Vec<Slice>,
+}
+
+/// Something that ran from one moment to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// What occupied it.
+    pub track: Track,
+    /// The op's name, or the object's for a copy.
+    pub name: String,
+    /// Its module, phase or other detail.
+    pub detail: String,
+    /// Start.
+    pub start: Time,
+    /// Length.
+    pub span: Span,
+    /// Bytes copied; 0 for ops.
+    pub bytes: Bytes,
+}
+
+/// A row of a timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Track {
+    /// A compute stream.
+    Stream(u16),
+    /// A lane, by index into [`RunRecord::lanes`].
+    Lane(usize),
+}
+
+impl Figures {
+    /// Mean step length, rounded to the picosecond.
+    pub fn mean_step(&self) -> Span {
+        let total: u128 = self.steps.iter().map(|step| u128::from(step.ps())).sum();
+        let count = self.steps.len().max(1) as u128;
+        Span::from_ps(u64::try_from((total + count / 2) / count).expect("mean of u64 values"))
+    }
+
+    /// The `percent`-th percentile of step lengths in milliseconds, interpolated between steps
+    /// as type 8 of Hyndman and Fan (1996), kept within the shortest and longest step.
+    pub fn step_ms_percentile(&self, percent: usize) -> f64 {
+        let mut data = Data::new(self.steps.iter().map(|s| s.as_ms()).collect::<Vec<_>>());
+        data.percentile(percent)
+    }
+
+    /// Tokens per second at the mean step.
+    pub fn tokens_per_s(&self, tokens_per_step: u64) -> f64 {
+        tokens_per_step as f64 / (self.mean_step().ps() as f64 / 1e12)
+    }
+
+    /// This mean step over `baseline`'s.
+    pub fn slowdown(&self, baseline: &Figures) -> f64 {
+        self.mean_step().ps() as f64 / baseline.mean_step().ps() as f64
+    }
+
+    /// Share of uses that found their object in HBM.
+    pub fn hit_ratio(&self) -> f64 {
+        self.hits as f64 / (self.hits + self.misses).max(1) as f64
+    }
+
+    /// Share of the measured time that lane `lane` was copying.
+    pub fn busy_fraction(&self, lane: usize) -> f64 {
+        let total: Span = self.steps.iter().copied().sum();
+        self.busy[lane].ps() as f64 / (total.ps() as f64).max(1.0)
+    }
+}
