@@ -1,1 +1,3 @@
-//! Placeholder until its first module lands.
+//! What happens, and when: the event engine and everything that runs on it.
+
+pub mod queue;
