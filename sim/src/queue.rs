@@ -257,7 +257,7 @@ impl<E> fmt::Debug for EventQueue<E> {
 ///
 /// The levels are written out and the function is never inlined because LLVM turns conditional
 /// moves in a loop back into branches on the keys, half of which are mispredicted: as a loop this
-/// is 2.5 times slower.
+/// is 2.5 times slower with 1,000 events pending.
 #[inline(never)]
 fn replay(levels: &mut [Vec<Group>], leaf: u32, key: u128) -> u128 {
     let mut child = leaf as usize;
