@@ -5,5 +5,6 @@
 
 pub mod hardware;
 pub mod ids;
+pub mod lifetime;
 pub mod units;
 pub mod workload;

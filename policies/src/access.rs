@@ -4,6 +4,8 @@
 //! by `setup + bytes / bandwidth` of that tier. *Migrate*: copy to HBM before the use, write back
 //! (if changed) or drop (if not) after it.
 
+use std::fmt;
+
 /// How a policy with a fixed placement touches what it placed outside HBM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -28,4 +30,16 @@ pub enum Charge {
     ModuleWeights,
     /// Every use of every object outside HBM: the bytes of the object.
     EveryUse,
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Access::InPlace(Charge::ModuleOutput) => f.write_str("in place (module output)"),
+            Access::InPlace(Charge::ModuleWeights) => f.write_str("in place (module weights)"),
+            Access::InPlace(Charge::EveryUse) => f.write_str("in place (every use)"),
+            Access::Migrate { prefetch_ops: 0 } => f.write_str("migrate on demand"),
+            Access::Migrate { prefetch_ops } => write!(f, "migrate, {prefetch_ops} ops ahead"),
+        }
+    }
 }

@@ -4,4 +4,15 @@
 //! the same policy makes the same decisions on a simulator and on a real machine.
 
 pub mod access;
+pub mod adam_state;
+pub mod command;
 pub mod config;
+pub mod drive;
+pub mod ledger;
+pub mod lru;
+mod moves;
+pub mod placed;
+pub mod planner;
+pub mod policy;
+mod tickets;
+pub mod view;

@@ -66,6 +66,10 @@ pub struct CaseRecord {
     pub params: Vec<(String, AxisValue)>,
     /// HBM that the case may use.
     pub hbm_budget: Bytes,
+    /// Mean step of the same workload with unlimited HBM.
+    pub baseline_step: Span,
+    /// No policy can have a shorter mean step on this hardware.
+    pub bound_step: Span,
     /// What came of it.
     pub outcome: Outcome,
     /// Where each module's state lives, if the policy places modules: (module, tier index).

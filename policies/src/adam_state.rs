@@ -1,0 +1,84 @@
+//! Modules ranked by Adam statistics.
+//!
+//! Score of a parameter = mean |exp_avg| + mean sqrt(exp_avg_sq); score of a module = mean over
+//! the parameters that it owns itself; modules by falling score, ties by name. A module whose
+//! parameters change most is taken to be the one worth keeping near.
+//! Source: the hierarchical-tiering recipe that published tiering code uses.
+
+use crate::config::{AdamStateConfig, Count, Cut};
+use tiersim_models::hardware::HBM;
+use tiersim_models::ids::{ModuleId, TierId};
+use tiersim_models::units::Bytes;
+use tiersim_models::workload::{ObjectKind, Trace};
+
+/// A module that owns weights, with its score.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ranked {
+    /// Which.
+    pub module: ModuleId,
+    /// Its score.
+    pub score: f64,
+    /// Bytes of its weights.
+    pub bytes: Bytes,
+}
+
+/// Modules that own weights, highest score first, ties by name.
+///
+/// Errors with the name of the first weight without Adam statistics.
+pub fn rank(trace: &Trace) -> Result<Vec<Ranked>, String> {
+    let mut sums = vec![(0.0, 0u32, Bytes::ZERO); trace.modules.len()];
+    for object in trace.objects.iter().filter(|o| o.kind == ObjectKind::Weight) {
+        let Some(module) = object.module else { continue };
+        let (Some(m), Some(v)) = (object.statistics.adam_m, object.statistics.adam_v) else {
+            return Err(object.name.clone());
+        };
+        let (score, count, bytes) = &mut sums[module.index()];
+        *score += m + v;
+        *count += 1;
+        *bytes += object.bytes;
+    }
+    let mut ranked: Vec<Ranked> = sums
+        .into_iter()
+        .enumerate()
+        .filter(|(_, (_, count, _))| *count > 0)
+        .map(|(index, (score, count, bytes))| Ranked {
+            module: ModuleId::at(index),
+            score: score / f64::from(count),
+            bytes,
+        })
+        .collect();
+    let name = |ranked: &Ranked| &trace.modules[ranked.module.index()];
+    ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| name(a).cmp(name(b))));
+    Ok(ranked)
+}
+
+/// The tier of every module, by module id; modules without weights are in HBM.
+pub fn place(trace: &Trace, config: &AdamStateConfig) -> Result<Vec<TierId>, String> {
+    let ranked = rank(trace)?;
+    let (first, second) = match config.cut {
+        Cut::Shares { hbm, cpu } => (hbm, hbm + cpu),
+        Cut::Cumulative { hbm, cpu } => (hbm, cpu),
+    };
+    let total: Bytes = ranked.iter().map(|ranked| ranked.bytes).sum();
+    let within = |share: f64, rank: usize, end: Bytes| match config.by {
+        Count::Modules => rank < count_of(share, ranked.len()),
+        Count::Bytes => end.get() as f64 <= share * total.get() as f64 * (1.0 + 1e-12),
+    };
+    let mut modules = vec![HBM; trace.modules.len()];
+    let mut end = Bytes::ZERO;
+    for (rank, entry) in ranked.iter().enumerate() {
+        end += entry.bytes;
+        let part = match () {
+            () if within(first, rank, end) => 0,
+            () if within(second, rank, end) => 1,
+            () => 2,
+        };
+        modules[entry.module.index()] = config.tiers[part];
+    }
+    Ok(modules)
+}
+
+/// `int(share * n)`, but 0.29 of 100 is 29 although the product is 28.999999999999996.
+fn count_of(share: f64, n: usize) -> usize {
+    (share * n as f64 + 1e-9) as usize
+}

@@ -1,0 +1,120 @@
+//! What a plan tells a machine to do, and what a machine is.
+//!
+//! A [`Machine`] honours the `after` edges and measures. It never validates and never decides: a
+//! command whose edges are satisfied must simply work.
+//! Invariant: tickets count up from 0 and edges only name earlier tickets, so no plan can deadlock.
+
+use smallvec::SmallVec;
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::{Bytes, Time};
+use tiersim_models::workload::Mode;
+
+/// Names one command of a plan; counts up from 0 in planning order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u32);
+
+/// Why one command must wait for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Hazard {
+    /// The data that a command needs must be there: arrival before use.
+    Arrival,
+    /// Nobody may still use what is moved out, overwritten or given back: last use before
+    /// eviction.
+    LastUse,
+    /// What was written back must be complete before it is fetched again.
+    WriteBack,
+    /// The room must be free: what leaves a tier before what enters it.
+    Room,
+    /// A decision takes effect when its op's turn comes: after the op before it on its stream.
+    ///
+    /// Not a hazard of data, but what makes a fetch on demand one: without it a copy would start
+    /// as early as the plan is known.
+    Turn,
+}
+
+/// One `after` edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// The command that must end first.
+    pub ticket: Ticket,
+    /// Why.
+    pub hazard: Hazard,
+}
+
+/// The room of one object in one tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Whose.
+    pub object: ObjectId,
+    /// Where.
+    pub tier: TierId,
+    /// How much.
+    pub bytes: Bytes,
+}
+
+/// Where an op finds an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touch {
+    /// The object.
+    pub object: ObjectId,
+    /// The tier in which the op uses it.
+    pub tier: TierId,
+    /// How.
+    pub mode: Mode,
+}
+
+/// What a command does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Work {
+    /// Run an op on its stream.
+    Compute {
+        /// Which replay of which op: replay number times ops per trace plus op.
+        occurrence: u64,
+        /// The in-order queue that it runs on.
+        stream: u16,
+        /// Where its objects are.
+        touches: SmallVec<[Touch; 4]>,
+        /// Delays for use in place: each costs the tier's set-up plus bytes over its bandwidth.
+        charges: SmallVec<[(TierId, Bytes); 2]>,
+    },
+    /// Copy an object.
+    Copy {
+        /// What.
+        object: ObjectId,
+        /// How much.
+        bytes: Bytes,
+        /// From where.
+        from: TierId,
+        /// To where.
+        to: TierId,
+    },
+    /// Do nothing but end, and so give room back.
+    Release,
+}
+
+/// One unit of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Command {
+    /// Its name.
+    pub ticket: Ticket,
+    /// What it does.
+    pub work: Work,
+    /// What must end before it starts.
+    pub after: SmallVec<[Edge; 6]>,
+    /// Room that it takes when it starts.
+    pub claims: SmallVec<[Room; 2]>,
+    /// Room that it gives back when it ends.
+    pub frees: SmallVec<[Room; 4]>,
+}
+
+/// Something that carries out commands: a simulator or real hardware.
+pub trait Machine {
+    /// What can go wrong that no plan can foresee.
+    type Fault: std::error::Error;
+
+    /// Takes a command. Commands come in the order of their tickets.
+    fn submit(&mut self, command: Command) -> Result<(), Self::Fault>;
+
+    /// Waits for the next command to end; `None` when none is under way.
+    fn next(&mut self) -> Result<Option<(Time, Ticket)>, Self::Fault>;
+}

@@ -1,0 +1,217 @@
+//! The ledger: the only place where capacity is counted.
+//!
+//! It knows, in planning order, how much of each tier is spoken for and which tiers hold which
+//! object. Room that a command gives back is a *credit* that names the command: whoever claims the
+//! room waits for it, so a tier cannot overflow under any timing.
+//! Invariant: `used + free == capacity`, and `free` is never-used room plus credits.
+
+use crate::command::{Edge, Hazard, Ticket};
+use crate::tickets::Tickets;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::Bytes;
+
+/// Capacity and holdings of every tier, in planning order.
+#[derive(Debug)]
+pub struct Ledger {
+    tiers: Vec<Account>,
+    objects: Vec<SmallVec<[Slot; 2]>>,
+}
+
+/// A claim that does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoRoom {
+    pub(crate) tier: TierId,
+    pub(crate) capacity: Bytes,
+    pub(crate) need: Bytes,
+    pub(crate) free: Bytes,
+}
+
+#[derive(Debug)]
+struct Account {
+    capacity: Bytes,
+    used: Bytes,
+    /// Room that nobody has to wait for.
+    ready: Bytes,
+    /// Room that is free once the command has ended, oldest first.
+    credits: VecDeque<(Bytes, Ticket)>,
+}
+
+/// One object's room in one tier.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    pub(crate) tier: TierId,
+    /// Whether it holds the object's present contents; room of stale contents is kept for the
+    /// write-back.
+    pub(crate) valid: bool,
+    /// The command that filled it, unless it was full before the first op.
+    pub(crate) filled: Option<Filled>,
+    /// Commands that use it and may still be under way.
+    pub(crate) users: SmallVec<[User; 3]>,
+}
+
+/// What put the present contents into a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Filled {
+    pub(crate) ticket: Ticket,
+    pub(crate) by_copy: bool,
+}
+
+/// A command that uses a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct User {
+    pub(crate) ticket: Ticket,
+    /// The op's stream; `None` for copies.
+    pub(crate) stream: Option<u16>,
+}
+
+impl Ledger {
+    /// Empty tiers of the given capacities and room for `objects` objects.
+    pub(crate) fn new(capacities: &[Bytes], objects: usize) -> Ledger {
+        let account = |&capacity| Account {
+            capacity,
+            used: Bytes::ZERO,
+            ready: capacity,
+            credits: VecDeque::new(),
+        };
+        Ledger {
+            tiers: capacities.iter().map(account).collect(),
+            objects: vec![SmallVec::new(); objects],
+        }
+    }
+
+    /// Bytes that can still be claimed.
+    pub fn free(&self, tier: TierId) -> Bytes {
+        let account = &self.tiers[tier.index()];
+        account.capacity - account.used
+    }
+
+    /// Bytes that the tier has.
+    pub fn capacity(&self, tier: TierId) -> Bytes {
+        self.tiers[tier.index()].capacity
+    }
+
+    /// Whether the tier holds the object's present contents.
+    pub fn holds(&self, object: ObjectId, tier: TierId) -> bool {
+        self.slot(object, tier).is_some_and(|slot| slot.valid)
+    }
+
+    /// Whether the object has room in the tier, be its contents present or stale.
+    pub fn has_room(&self, object: ObjectId, tier: TierId) -> bool {
+        self.slot(object, tier).is_some()
+    }
+
+    /// Whether the object exists anywhere.
+    pub fn exists(&self, object: ObjectId) -> bool {
+        !self.objects[object.index()].is_empty()
+    }
+
+    /// The tiers that hold the object's present contents, nearest (lowest id) first.
+    pub fn tiers_of(&self, object: ObjectId) -> SmallVec<[TierId; 2]> {
+        let slots = &self.objects[object.index()];
+        let mut tiers: SmallVec<[TierId; 2]> =
+            slots.iter().filter(|slot| slot.valid).map(|slot| slot.tier).collect();
+        tiers.sort_unstable();
+        tiers
+    }
+
+    pub(crate) fn slot(&self, object: ObjectId, tier: TierId) -> Option<&Slot> {
+        self.objects[object.index()].iter().find(|slot| slot.tier == tier)
+    }
+
+    pub(crate) fn slot_mut(&mut self, object: ObjectId, tier: TierId) -> Option<&mut Slot> {
+        self.objects[object.index()].iter_mut().find(|slot| slot.tier == tier)
+    }
+
+    pub(crate) fn slots_mut(&mut self, object: ObjectId) -> &mut SmallVec<[Slot; 2]> {
+        &mut self.objects[object.index()]
+    }
+
+    /// Takes room and adds edges to the commands that give it back.
+    pub(crate) fn claim(
+        &mut self,
+        tier: TierId,
+        need: Bytes,
+        tickets: &Tickets,
+        after: &mut SmallVec<[Edge; 6]>,
+    ) -> Result<(), NoRoom> {
+        let free = self.free(tier);
+        let account = &mut self.tiers[tier.index()];
+        if free < need {
+            return Err(NoRoom { tier, capacity: account.capacity, need, free });
+        }
+        account.used += need;
+        account.settle(tickets);
+        let mut missing = need;
+        let ready = missing.min(account.ready);
+        account.ready -= ready;
+        missing -= ready;
+        while missing > Bytes::ZERO {
+            let credit = account.credits.front_mut().expect("free room is ready or credited");
+            let part = missing.min(credit.0);
+            if !tickets.ended(credit.1) {
+                add_edge(after, credit.1, Hazard::Room);
+            }
+            credit.0 -= part;
+            missing -= part;
+            if credit.0 == Bytes::ZERO {
+                account.credits.pop_front();
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives room back once `ticket` has ended.
+    pub(crate) fn give_back(&mut self, tier: TierId, bytes: Bytes, ticket: Ticket, seen: &Tickets) {
+        let account = &mut self.tiers[tier.index()];
+        account.used -= bytes;
+        account.settle(seen);
+        account.credits.push_back((bytes, ticket));
+    }
+
+    /// Removes an object's slot from a tier.
+    pub(crate) fn remove(&mut self, object: ObjectId, tier: TierId) -> Slot {
+        let slots = &mut self.objects[object.index()];
+        let index = slots.iter().position(|slot| slot.tier == tier).expect("the slot exists");
+        slots.remove(index)
+    }
+}
+
+impl Account {
+    /// Credits of commands that have ended are ready room; without this an unlimited tier would
+    /// collect credits for ever.
+    fn settle(&mut self, tickets: &Tickets) {
+        while self.credits.front().is_some_and(|&(_, ticket)| tickets.ended(ticket)) {
+            let (bytes, _) = self.credits.pop_front().expect("there is a first credit");
+            self.ready += bytes;
+        }
+    }
+}
+
+impl Slot {
+    pub(crate) fn new(tier: TierId, filled: Option<Filled>) -> Slot {
+        Slot { tier, valid: true, filled, users: SmallVec::new() }
+    }
+
+    /// Notes a user. Ops of one stream end in order, so only the latest of each stream matters.
+    pub(crate) fn add_user(&mut self, ticket: Ticket, stream: Option<u16>, seen: &Tickets) {
+        if stream.is_some()
+            && let Some(user) = self.users.iter_mut().find(|user| user.stream == stream)
+        {
+            user.ticket = ticket;
+            return;
+        }
+        if self.users.len() >= 3 {
+            self.users.retain(|user| !seen.ended(user.ticket));
+        }
+        self.users.push(User { ticket, stream });
+    }
+}
+
+/// Adds an edge unless there is one to that command already.
+pub(crate) fn add_edge(after: &mut SmallVec<[Edge; 6]>, ticket: Ticket, hazard: Hazard) {
+    if !after.iter().any(|edge| edge.ticket == ticket) {
+        after.push(Edge { ticket, hazard });
+    }
+}

@@ -1,0 +1,179 @@
+//! Fixed placement: every object has a home tier, decided before the first op.
+//!
+//! The executor that `all-hbm`, `adam-state` and `hints` share. Objects at home in HBM never move;
+//! the others are used in place or visit HBM ([`Access`]).
+//! Invariant: a prefetch never takes room that ops within the window need for new objects.
+
+use crate::access::{Access, Charge};
+use crate::policy::{Action, Policy, Sight};
+use crate::view::View;
+use std::collections::VecDeque;
+use tiersim_models::hardware::HBM;
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::Bytes;
+use tiersim_models::workload::{Object, ObjectKind, Trace};
+
+/// Every object has a home.
+#[derive(Debug)]
+pub struct Placed {
+    name: &'static str,
+    /// Home tier of each module, by module id.
+    modules: Vec<TierId>,
+    /// Home tier of each object, by object id.
+    homes: Vec<TierId>,
+    access: Access,
+    /// Objects from elsewhere that are in HBM now.
+    visitors: Vec<ObjectId>,
+    /// The last occurrence within sight that uses each object.
+    needed_until: Vec<u64>,
+    /// Uses within sight that are not fetched yet: (occurrence, object).
+    wanted: VecDeque<(u64, ObjectId)>,
+    /// New bytes of each op within sight, this one first.
+    births: VecDeque<Bytes>,
+}
+
+impl Placed {
+    /// Everything in HBM.
+    pub fn all_in_hbm(trace: &Trace) -> Placed {
+        let modules = vec![HBM; trace.modules.len()];
+        Placed::new("all-hbm", trace, modules, &[], Access::Migrate { prefetch_ops: 0 })
+    }
+
+    /// Objects of the given kinds live in their module's tier, all others in HBM.
+    pub fn new(
+        name: &'static str,
+        trace: &Trace,
+        modules: Vec<TierId>,
+        kinds: &[ObjectKind],
+        access: Access,
+    ) -> Placed {
+        let home = |object: &Object| match object.module {
+            Some(module) if kinds.contains(&object.kind) => modules[module.index()],
+            _ => HBM,
+        };
+        Placed {
+            name,
+            homes: trace.objects.iter().map(home).collect(),
+            modules,
+            access,
+            visitors: Vec::new(),
+            needed_until: vec![0; trace.objects.len()],
+            wanted: VecDeque::new(),
+            births: VecDeque::new(),
+        }
+    }
+
+    fn use_in_place(&self, charge: Charge, view: &View<'_>, actions: &mut Vec<Action>) {
+        for touched in view.uses() {
+            let home = self.homes[touched.object.index()];
+            if home != HBM {
+                actions.push(Action::InPlace { object: touched.object });
+                if charge == Charge::EveryUse {
+                    let bytes = view.object(touched.object).bytes;
+                    actions.push(Action::Charge { tier: home, bytes });
+                }
+            }
+        }
+        let charged = match charge {
+            Charge::ModuleOutput => view.outputs(),
+            Charge::ModuleWeights => view.weights(),
+            Charge::EveryUse => &[],
+        };
+        for &(module, bytes) in charged {
+            let tier = self.modules[module.index()];
+            if tier != HBM {
+                actions.push(Action::Charge { tier, bytes });
+            }
+        }
+    }
+
+    fn migrate(&mut self, prefetch_ops: u32, view: &View<'_>, actions: &mut Vec<Action>) {
+        self.look_ahead(prefetch_ops, view);
+        let now = view.occurrence();
+        let mut free = view.free(HBM);
+        // What no op within sight uses leaves, or is dropped if its home still holds it.
+        let (homes, needed_until) = (&self.homes, &self.needed_until);
+        self.visitors.retain(|&object| {
+            let stays = needed_until[object.index()] >= now;
+            if !stays && view.has_room(object, HBM) {
+                let to = homes[object.index()];
+                actions.push(Action::Evict { object, from: HBM, to });
+                free += view.object(object).bytes;
+            }
+            stays
+        });
+        let mut reserved: Bytes = self.births.iter().copied().sum();
+        for touched in view.uses() {
+            let object = touched.object;
+            if self.homes[object.index()] != HBM && !view.in_hbm(object) {
+                self.visitors.push(object);
+                if view.exists(object) {
+                    actions.push(Action::Fetch { object, to: HBM });
+                    reserved += view.object(object).bytes;
+                }
+            }
+        }
+        while let Some(&(occurrence, object)) = self.wanted.front() {
+            let bytes = view.object(object).bytes;
+            let pointless = occurrence <= now || !view.exists(object) || view.in_hbm(object);
+            if !pointless && !self.visitors.contains(&object) {
+                if free < reserved + bytes {
+                    break;
+                }
+                actions.push(Action::Prefetch { object, to: HBM });
+                self.visitors.push(object);
+                reserved += bytes;
+            }
+            self.wanted.pop_front();
+        }
+    }
+
+    /// Slides the window: learns the uses of the op that has come into sight.
+    fn look_ahead(&mut self, prefetch_ops: u32, view: &View<'_>) {
+        let window = u64::from(prefetch_ops);
+        let first = if view.occurrence() == 0 { 0 } else { window };
+        self.births.pop_front();
+        for ahead in first..=window {
+            let Some(uses) = view.ahead(ahead) else { break };
+            self.births.push_back(view.births_ahead(ahead).unwrap_or(Bytes::ZERO));
+            for touched in uses.iter().filter(|t| self.homes[t.object.index()] != HBM) {
+                let occurrence = view.occurrence() + ahead;
+                self.needed_until[touched.object.index()] = occurrence;
+                if ahead > 0 {
+                    self.wanted.push_back((occurrence, touched.object));
+                }
+            }
+        }
+    }
+}
+
+impl Policy for Placed {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn sight(&self) -> Sight {
+        match self.access {
+            Access::Migrate { prefetch_ops } if prefetch_ops > 0 => Sight::Window(prefetch_ops),
+            _ => Sight::Past,
+        }
+    }
+
+    fn start(&mut self, object: ObjectId, _: &View<'_>) -> TierId {
+        self.homes[object.index()]
+    }
+
+    fn birth(&mut self, object: ObjectId, _: &View<'_>) -> TierId {
+        match self.access {
+            Access::InPlace(_) => self.homes[object.index()],
+            Access::Migrate { .. } => HBM,
+        }
+    }
+
+    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+        match self.access {
+            Access::InPlace(charge) => self.use_in_place(charge, view, actions),
+            Access::Migrate { prefetch_ops } => self.migrate(prefetch_ops, view, actions),
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! The planner: from a policy's actions to commands with `after` edges.
+//!
+//! For each op it asks the policy, checks every action against the ledger, claims room, and emits
+//! the copies and the op with edges for every hazard ([`Hazard`]).
+//! Invariant: an action that the ledger does not allow ends the plan with an error; it is never
+//! mended silently. Decisions depend on the order of ops only, never on when commands end.
+
+use crate::command::{Command, Edge, Hazard, Room, Ticket, Touch, Work};
+use crate::ledger::{Filled, Ledger, NoRoom, Slot, add_edge};
+use crate::policy::{Action, Policy, Sight};
+use crate::tickets::Tickets;
+use crate::view::View;
+use smallvec::SmallVec;
+use tiersim_models::hardware::HBM;
+use tiersim_models::ids::{ObjectId, OpId, TierId};
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::Bytes;
+use tiersim_models::workload::Use;
+
+/// Why a plan cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// A tier is full.
+    #[error("tier {tier:?} is full: {need} needed, {free} free of {capacity}")]
+    OutOfMemory {
+        /// The tier.
+        tier: TierId,
+        /// What it has.
+        capacity: Bytes,
+        /// What was asked for.
+        need: Bytes,
+        /// What was free.
+        free: Bytes,
+        /// For which object.
+        object: ObjectId,
+        /// Before which op of the run; `None` while the run is set up.
+        occurrence: Option<u64>,
+    },
+    /// The policy asked for something that makes no sense: a mistake in the policy.
+    #[error("policy {policy}, op {occurrence}: {why}")]
+    Refused {
+        /// The policy.
+        policy: &'static str,
+        /// Before which op of the run.
+        occurrence: u64,
+        /// What it asked for and why that cannot be.
+        why: String,
+    },
+}
+
+/// What the plan has counted so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Uses of objects that were in HBM when the op came.
+    pub hits: u64,
+    /// Uses of objects that were not (objects that the op creates do not count).
+    pub misses: u64,
+}
+
+/// Turns a workload and a policy into commands, one op at a time.
+pub struct Planner<'a> {
+    pub(crate) workload: &'a Workload,
+    policy: Box<dyn Policy>,
+    sight: Sight,
+    pub(crate) ledger: Ledger,
+    pub(crate) tickets: Tickets,
+    pub(crate) next: u64,
+    total: u64,
+    last_op: Vec<Option<Ticket>>,
+    counts: Counts,
+    count_from: u64,
+    actions: Vec<Action>,
+    pub(crate) in_place: Vec<ObjectId>,
+    pub(crate) charges: SmallVec<[(TierId, Bytes); 2]>,
+}
+
+impl<'a> Planner<'a> {
+    /// Places every persistent object; `capacities` by tier, the trace is replayed `repeat` times.
+    pub fn new(
+        workload: &'a Workload,
+        policy: Box<dyn Policy>,
+        capacities: &[Bytes],
+        repeat: u32,
+    ) -> Result<Planner<'a>, PlanError> {
+        let streams = workload.trace.ops.iter().map(|op| usize::from(op.stream) + 1).max();
+        let mut planner = Planner {
+            sight: policy.sight(),
+            ledger: Ledger::new(capacities, workload.trace.objects.len()),
+            workload,
+            policy,
+            tickets: Tickets::default(),
+            next: 0,
+            total: workload.trace.ops.len() as u64 * u64::from(repeat),
+            last_op: vec![None; streams.unwrap_or(0)],
+            counts: Counts::default(),
+            count_from: 0,
+            actions: Vec::new(),
+            in_place: Vec::new(),
+            charges: SmallVec::new(),
+        };
+        for (index, object) in workload.trace.objects.iter().enumerate() {
+            if object.persistent {
+                let object = ObjectId::at(index);
+                let tier = planner.ask(|policy, view| policy.start(object, view));
+                let claimed = planner.claim(object, tier, &mut SmallVec::new());
+                claimed.map_err(|full| out_of_memory(full, object, None))?;
+                planner.ledger.slots_mut(object).push(Slot::new(tier, None));
+            }
+        }
+        Ok(planner)
+    }
+
+    /// Where everything is before the first op, for machines to set up. Call it before planning.
+    pub fn start(&self) -> Vec<Room> {
+        assert_eq!(self.next, 0, "the start is known only before the first op is planned");
+        let objects = (0..self.workload.trace.objects.len()).map(ObjectId::at);
+        let held = |object| self.ledger.tiers_of(object).into_iter().map(move |t| (object, t));
+        objects.flat_map(held).map(|(object, tier)| self.room(object, tier)).collect()
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &dyn Policy {
+        &*self.policy
+    }
+
+    /// Capacity and residency after the ops planned so far.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Counts from this op of the run on only; the ops before it are warm-up.
+    pub fn count_from(&mut self, occurrence: u64) {
+        self.count_from = occurrence;
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// How many ops have been planned.
+    pub fn planned(&self) -> u64 {
+        self.next
+    }
+
+    /// Plans one op: appends its commands, the op's own the last but for releases, to `out`.
+    /// `false` at the end of the run.
+    pub fn plan_next(&mut self, out: &mut Vec<Command>) -> Result<bool, PlanError> {
+        if self.next == self.total {
+            return Ok(false);
+        }
+        let op = OpId::at((self.next % self.workload.trace.ops.len() as u64) as usize);
+        let uses = self.workload.trace.uses_of(op);
+        let counted = self.next >= self.count_from;
+        let known = uses.iter().filter(|touched| self.ledger.exists(touched.object));
+        for touched in known.filter(|_| counted) {
+            match self.ledger.holds(touched.object, HBM) {
+                true => self.counts.hits += 1,
+                false => self.counts.misses += 1,
+            }
+        }
+        let mut actions = std::mem::take(&mut self.actions);
+        self.ask(|policy, view| policy.before(view, &mut actions));
+        self.in_place.clear();
+        self.charges.clear();
+        let stream = self.workload.trace.ops[op.index()].stream;
+        let turn = self.last_op[usize::from(stream)];
+        for action in actions.drain(..) {
+            self.act(action, uses, turn, out)?;
+        }
+        self.actions = actions;
+        self.plan_op(op, out)?;
+        self.next += 1;
+        Ok(true)
+    }
+
+    /// Notes that a command has ended; returns which op of the run it was, if it was one.
+    pub fn ended(&mut self, ticket: Ticket) -> Option<u64> {
+        self.tickets.end(ticket)
+    }
+
+    fn plan_op(&mut self, op: OpId, out: &mut Vec<Command>) -> Result<(), PlanError> {
+        let record = &self.workload.trace.ops[op.index()];
+        let stream = record.stream;
+        let ticket = self.tickets.issue(Some((self.next, stream)));
+        let mut after = SmallVec::new();
+        let mut claims = SmallVec::new();
+        for &object in self.workload.births(op) {
+            let tier = self.ask(|policy, view| policy.birth(object, view));
+            let claimed = self.claim(object, tier, &mut after);
+            claimed.map_err(|full| out_of_memory(full, object, Some(self.next)))?;
+            claims.push(self.room(object, tier));
+            let filled = Filled { ticket, by_copy: false };
+            self.ledger.slots_mut(object).push(Slot::new(tier, Some(filled)));
+        }
+        let mut touches = SmallVec::new();
+        for &Use { object, mode } in self.workload.trace.uses_of(op) {
+            let tier = self.tier_of_use(op, object)?;
+            touches.push(Touch { object, tier, mode });
+            self.use_slot(ticket, stream, object, tier, mode.writes(), &mut after);
+        }
+        for &before in &record.after {
+            self.await_op(before, op, stream, &mut after);
+        }
+        for edge in &after {
+            self.tickets.cover(edge.ticket, stream);
+        }
+        self.last_op[usize::from(stream)] = Some(ticket);
+        let charges = std::mem::take(&mut self.charges);
+        let work = Work::Compute { occurrence: self.next, stream, touches, charges };
+        let at = out.len();
+        out.push(Command { ticket, work, after, claims, frees: SmallVec::new() });
+        for &object in self.workload.releases(op) {
+            self.release(object, ticket, stream, at, out);
+        }
+        Ok(())
+    }
+
+    /// Where the op uses an object: in HBM, or where it is if the policy said so or bore it there.
+    fn tier_of_use(&self, op: OpId, object: ObjectId) -> Result<TierId, PlanError> {
+        let holders = self.ledger.tiers_of(object);
+        let nearest = *holders.first().expect("an object that is used exists");
+        let allowed = nearest == HBM
+            || self.in_place.contains(&object)
+            || self.workload.births(op).contains(&object);
+        if allowed {
+            return Ok(nearest);
+        }
+        Err(self.refused(format!(
+            "left object {} outside HBM without use in place",
+            self.workload.trace.objects[object.index()].name
+        )))
+    }
+
+    /// Edges for one use, and what the use means for every copy of the object.
+    fn use_slot(
+        &mut self,
+        ticket: Ticket,
+        stream: u16,
+        object: ObjectId,
+        tier: TierId,
+        writes: bool,
+        after: &mut SmallVec<[Edge; 6]>,
+    ) {
+        let tickets = &self.tickets;
+        let mut wait = |on: Ticket, hazard| {
+            if on != ticket && !tickets.covered(on, stream) {
+                add_edge(after, on, hazard);
+            }
+        };
+        for slot in self.ledger.slots_mut(object) {
+            if slot.tier != tier {
+                // A write leaves every other copy stale; its room is kept for the write-back.
+                slot.valid &= !writes;
+                continue;
+            }
+            if let Some(filled) = slot.filled {
+                wait(filled.ticket, Hazard::Arrival);
+            }
+            if writes {
+                slot.users.iter().for_each(|user| wait(user.ticket, Hazard::LastUse));
+                slot.users.clear();
+                slot.filled = Some(Filled { ticket, by_copy: false });
+            }
+            slot.add_user(ticket, Some(stream), tickets);
+        }
+    }
+
+    /// An edge for order that the trace states beyond its data.
+    fn await_op(&mut self, before: OpId, op: OpId, stream: u16, after: &mut SmallVec<[Edge; 6]>) {
+        // The waited-for op comes earlier in the same replay, so it is the latest of its stream
+        // or an older one; waiting for the latest planned of that stream would be too much, so
+        // its ticket is looked up.
+        let occurrence = self.next - u64::from(op.0 - before.0);
+        if let Some(ticket) = self.tickets.of_op(occurrence)
+            && !self.tickets.covered(ticket, stream)
+        {
+            add_edge(after, ticket, Hazard::Arrival);
+        }
+    }
+
+    /// Gives back all room of an object that is used no more after the op `ticket`.
+    fn release(
+        &mut self,
+        object: ObjectId,
+        ticket: Ticket,
+        stream: u16,
+        op_at: usize,
+        out: &mut Vec<Command>,
+    ) {
+        for slot in std::mem::take(self.ledger.slots_mut(object)) {
+            let room = self.room(object, slot.tier);
+            let filled = slot.filled.map(|filled| filled.ticket);
+            let tickets = || filled.into_iter().chain(slot.users.iter().map(|user| user.ticket));
+            // Usually the op ends last, and gives the room back itself.
+            let giver = if tickets().all(|t| t == ticket || self.tickets.covered(t, stream)) {
+                out[op_at].frees.push(room);
+                ticket
+            } else {
+                let giver = self.tickets.issue(None);
+                let mut after = SmallVec::new();
+                add_edge(&mut after, ticket, Hazard::LastUse);
+                for on in tickets().filter(|&on| !self.tickets.ended(on)) {
+                    add_edge(&mut after, on, Hazard::LastUse);
+                }
+                let (claims, frees) = (SmallVec::new(), SmallVec::from_iter([room]));
+                out.push(Command { ticket: giver, work: Work::Release, after, claims, frees });
+                giver
+            };
+            self.ledger.give_back(slot.tier, room.bytes, giver, &self.tickets);
+        }
+    }
+
+    fn ask<T>(&mut self, question: impl FnOnce(&mut dyn Policy, &View<'_>) -> T) -> T {
+        let view = View {
+            workload: self.workload,
+            ledger: &self.ledger,
+            occurrence: self.next,
+            total: self.total,
+            sight: self.sight,
+        };
+        question(&mut *self.policy, &view)
+    }
+
+    pub(crate) fn claim(
+        &mut self,
+        object: ObjectId,
+        tier: TierId,
+        after: &mut SmallVec<[Edge; 6]>,
+    ) -> Result<(), NoRoom> {
+        let bytes = self.workload.trace.objects[object.index()].bytes;
+        self.ledger.claim(tier, bytes, &self.tickets, after)
+    }
+
+    pub(crate) fn room(&self, object: ObjectId, tier: TierId) -> Room {
+        Room { object, tier, bytes: self.workload.trace.objects[object.index()].bytes }
+    }
+
+    pub(crate) fn refused(&self, why: String) -> PlanError {
+        PlanError::Refused { policy: self.policy.name(), occurrence: self.next, why }
+    }
+}
+
+pub(crate) fn out_of_memory(full: NoRoom, object: ObjectId, occurrence: Option<u64>) -> PlanError {
+    let NoRoom { tier, capacity, need, free } = full;
+    PlanError::OutOfMemory { tier, capacity, need, free, object, occurrence }
+}

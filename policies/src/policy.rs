@@ -1,0 +1,85 @@
+//! The trait that every placement and offload policy implements.
+//!
+//! A policy is asked before each op, in trace order, and answers with actions. It has no clock: it
+//! sees what is where and how much is free ([`crate::view::View`]), and as much of the future as its [`Sight`].
+
+use crate::view::View;
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::Bytes;
+
+/// How much of the trace ahead a policy may look at. Reports mark policies that see it all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// Nothing but the op that it is asked about.
+    Past,
+    /// So many ops ahead, as a framework with a recorded order has.
+    Window(u32),
+    /// All of it: a bound, not something that can be deployed.
+    Oracle,
+}
+
+/// What a policy can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Copy an object to a tier for the op that is asked about.
+    Fetch {
+        /// The object; it must have a valid copy somewhere.
+        object: ObjectId,
+        /// Where to.
+        to: TierId,
+    },
+    /// Copy an object to a tier for a later op.
+    Prefetch {
+        /// The object; it must have a valid copy somewhere.
+        object: ObjectId,
+        /// Where to.
+        to: TierId,
+    },
+    /// Take an object out of a tier: written back to `to` unless `to` already holds its contents.
+    Evict {
+        /// The object; the op that is asked about must not use it in `from`.
+        object: ObjectId,
+        /// Out of here.
+        from: TierId,
+        /// In here.
+        to: TierId,
+    },
+    /// Give up one of several copies of an object.
+    Drop {
+        /// The object.
+        object: ObjectId,
+        /// Where; another tier must hold its contents too.
+        tier: TierId,
+    },
+    /// Let the op that is asked about use an object where it is, outside HBM.
+    InPlace {
+        /// The object.
+        object: ObjectId,
+    },
+    /// Delay the op by one access of so many bytes to a tier.
+    Charge {
+        /// The tier.
+        tier: TierId,
+        /// How much is accessed.
+        bytes: Bytes,
+    },
+}
+
+/// Decides where each object lives and when it moves.
+pub trait Policy: Send {
+    /// Its name in tables and charts, such as `lru`.
+    fn name(&self) -> &'static str;
+
+    /// How far it looks ahead.
+    fn sight(&self) -> Sight;
+
+    /// Where an object that exists before the first op starts out. Asked once per object, in the
+    /// order of the trace's table; `view` shows what has been placed so far.
+    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId;
+
+    /// Where an object that the next op creates is born.
+    fn birth(&mut self, object: ObjectId, view: &View<'_>) -> TierId;
+
+    /// Asked before each op. Actions take effect in the order in which they are pushed.
+    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>);
+}

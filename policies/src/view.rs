@@ -1,0 +1,106 @@
+//! What a policy may see when it is asked: the op, what is where, what is free. No time.
+
+use crate::ledger::Ledger;
+use crate::policy::Sight;
+use tiersim_models::hardware::HBM;
+use tiersim_models::ids::{ModuleId, ObjectId, OpId, TierId};
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::Bytes;
+use tiersim_models::workload::{Object, Op, Use};
+
+/// The state of the plan before one op.
+pub struct View<'a> {
+    pub(crate) workload: &'a Workload,
+    pub(crate) ledger: &'a Ledger,
+    pub(crate) occurrence: u64,
+    pub(crate) total: u64,
+    pub(crate) sight: Sight,
+}
+
+impl<'a> View<'a> {
+    /// How many ops come before this one in the run.
+    pub fn occurrence(&self) -> u64 {
+        self.occurrence
+    }
+
+    /// The op that the policy is asked about.
+    pub fn op(&self) -> &'a Op {
+        &self.workload.trace.ops[self.op_id(self.occurrence).index()]
+    }
+
+    /// Its objects.
+    pub fn uses(&self) -> &'a [Use] {
+        self.workload.trace.uses_of(self.op_id(self.occurrence))
+    }
+
+    /// Modules whose forward ends with this op, with the bytes of their output.
+    pub fn outputs(&self) -> &'a [(ModuleId, Bytes)] {
+        self.workload.outputs(self.op_id(self.occurrence))
+    }
+
+    /// Modules whose weights this op is the first of its pass to use, with their weight bytes.
+    pub fn weights(&self) -> &'a [(ModuleId, Bytes)] {
+        self.workload.weights(self.op_id(self.occurrence))
+    }
+
+    /// The objects of the op `ahead` ops later (0 is this one); `None` past the end of the run or
+    /// beyond the policy's declared sight.
+    pub fn ahead(&self, ahead: u64) -> Option<&'a [Use]> {
+        Some(self.workload.trace.uses_of(self.op_ahead(ahead)?))
+    }
+
+    /// Bytes that the op `ahead` ops later newly allocates; `None` as for [`View::ahead`].
+    pub fn births_ahead(&self, ahead: u64) -> Option<Bytes> {
+        let born = self.workload.births(self.op_ahead(ahead)?);
+        Some(born.iter().map(|&object| self.object(object).bytes).sum())
+    }
+
+    /// An object's record.
+    pub fn object(&self, object: ObjectId) -> &'a Object {
+        &self.workload.trace.objects[object.index()]
+    }
+
+    /// Whether the tier holds the object's present contents.
+    pub fn holds(&self, object: ObjectId, tier: TierId) -> bool {
+        self.ledger.holds(object, tier)
+    }
+
+    /// Whether HBM holds the object's present contents.
+    pub fn in_hbm(&self, object: ObjectId) -> bool {
+        self.holds(object, HBM)
+    }
+
+    /// Whether the object has room in the tier, be its contents present or stale.
+    pub fn has_room(&self, object: ObjectId, tier: TierId) -> bool {
+        self.ledger.has_room(object, tier)
+    }
+
+    /// Whether the object exists by now.
+    pub fn exists(&self, object: ObjectId) -> bool {
+        self.ledger.exists(object)
+    }
+
+    /// Bytes that can be claimed in the tier.
+    pub fn free(&self, tier: TierId) -> Bytes {
+        self.ledger.free(tier)
+    }
+
+    /// Bytes that the tier has.
+    pub fn capacity(&self, tier: TierId) -> Bytes {
+        self.ledger.capacity(tier)
+    }
+
+    fn op_ahead(&self, ahead: u64) -> Option<OpId> {
+        let visible = match self.sight {
+            Sight::Past => ahead == 0,
+            Sight::Window(window) => ahead <= u64::from(window),
+            Sight::Oracle => true,
+        };
+        let occurrence = self.occurrence.checked_add(ahead)?;
+        (visible && occurrence < self.total).then(|| self.op_id(occurrence))
+    }
+
+    fn op_id(&self, occurrence: u64) -> OpId {
+        OpId::at((occurrence % self.workload.trace.ops.len() as u64) as usize)
+    }
+}

@@ -1,0 +1,308 @@
+//! The auditor: an independent account of the same run, kept event by event.
+//!
+//! It believes neither planner nor machine. From the order of submission alone it knows which
+//! version of an object every command must meet; it follows every byte of room and every piece on
+//! every lane, and it checks after every event: capacity, hazards, bytes conserved per lane, time
+//! never backwards, and Little's law as an equality of integers.
+
+use crate::little::Little;
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+use std::fmt;
+use tiersim_models::hardware::Hardware;
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::{Bytes, Time};
+use tiersim_policies::command::{Command, Room, Ticket, Touch, Work};
+
+/// A rule that a run broke.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breach(String);
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One object's room in one tier, as it really is at this moment.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    tier: TierId,
+    /// How many writes the contents have seen.
+    version: u64,
+    readers: u32,
+    writers: u32,
+    /// Copies on their way into it.
+    filling: u32,
+}
+
+/// What a command must meet when it starts.
+#[derive(Debug, Default)]
+struct Expected {
+    /// Version of each touched object, or of a copy's source.
+    versions: SmallVec<[u64; 4]>,
+    /// The op whose end a copy has to wait for.
+    turn: Option<Ticket>,
+    started: bool,
+}
+
+/// The auditor of one run.
+#[derive(Debug)]
+pub struct Audit {
+    now: Time,
+    capacities: Vec<Bytes>,
+    used: Vec<Bytes>,
+    objects: Vec<SmallVec<[Held; 2]>>,
+    /// Writes submitted so far, by object: what the order of the trace makes the truth.
+    written: Vec<u64>,
+    open: BTreeMap<Ticket, Expected>,
+    last_op: Vec<Option<Ticket>>,
+    /// Copies submitted since the last op: their turn is that of the op that comes next.
+    undated: Vec<Ticket>,
+    lanes: Vec<Little>,
+}
+
+macro_rules! rule {
+    ($holds:expr, $($words:tt)*) => {
+        if !$holds {
+            return Err(Breach(format!($($words)*)));
+        }
+    };
+}
+
+impl Audit {
+    /// An auditor that knows where everything is before the first command. `capacities` by tier.
+    pub fn new(
+        hardware: &Hardware,
+        capacities: &[Bytes],
+        objects: usize,
+        start: &[Room],
+    ) -> Result<Audit, Breach> {
+        let mut audit = Audit {
+            now: Time::ZERO,
+            capacities: capacities.to_vec(),
+            used: vec![Bytes::ZERO; capacities.len()],
+            objects: vec![SmallVec::new(); objects],
+            written: vec![0; objects],
+            open: BTreeMap::new(),
+            last_op: Vec::new(),
+            undated: Vec::new(),
+            lanes: hardware.lanes().map(|_| Little::default()).collect(),
+        };
+        start.iter().try_for_each(|room| audit.claim(room))?;
+        Ok(audit)
+    }
+
+    /// A command has been handed to the machine.
+    pub(crate) fn submitted(&mut self, command: &Command, now: Time) -> Result<(), Breach> {
+        self.tick(now)?;
+        let mut expected = Expected::default();
+        match &command.work {
+            Work::Compute { stream, touches, .. } => {
+                for touch in touches {
+                    let version = &mut self.written[touch.object.index()];
+                    expected.versions.push(*version);
+                    *version += u64::from(touch.mode.writes());
+                }
+                self.date_copies(usize::from(*stream))?;
+                self.last_op[usize::from(*stream)] = Some(command.ticket);
+            }
+            Work::Copy { object, .. } => {
+                expected.versions.push(self.written[object.index()]);
+                self.undated.push(command.ticket);
+            }
+            Work::Release => {}
+        }
+        self.open.insert(command.ticket, expected);
+        Ok(())
+    }
+
+    /// Copies decided before an op must not start before the op ahead of it has ended.
+    fn date_copies(&mut self, stream: usize) -> Result<(), Breach> {
+        if self.last_op.len() <= stream {
+            self.last_op.resize(stream + 1, None);
+        }
+        let ahead = self.last_op[stream].filter(|op| self.open.contains_key(op));
+        for copy in std::mem::take(&mut self.undated) {
+            if let (Some(expected), Some(ahead)) = (self.open.get_mut(&copy), ahead) {
+                rule!(!expected.started, "copy {copy:?} started before its turn, {ahead:?}");
+                expected.turn = Some(ahead);
+            }
+        }
+        Ok(())
+    }
+
+    /// A command starts.
+    pub(crate) fn starts(&mut self, command: &Command, now: Time) -> Result<(), Breach> {
+        self.tick(now)?;
+        let ticket = command.ticket;
+        command.claims.iter().try_for_each(|room| self.claim(room))?;
+        let open = self.open.get_mut(&ticket);
+        let expected = open.ok_or_else(|| Breach(format!("{ticket:?} was not submitted")))?;
+        rule!(!expected.started, "{ticket:?} started twice");
+        expected.started = true;
+        let (versions, turn) = (expected.versions.clone(), expected.turn);
+        if let Some(turn) = turn {
+            rule!(!self.open.contains_key(&turn), "copy {ticket:?} started before {turn:?}");
+        }
+        match &command.work {
+            Work::Compute { touches, .. } => touches
+                .iter()
+                .zip(versions)
+                .try_for_each(|(touch, version)| self.op_starts(ticket, touch, version)),
+            Work::Copy { object, from, to, .. } => {
+                self.copy_starts(ticket, *object, *from, *to, versions[0])
+            }
+            Work::Release => Ok(()),
+        }
+    }
+
+    fn op_starts(&mut self, op: Ticket, touch: &Touch, version: u64) -> Result<(), Breach> {
+        let &Touch { object, tier, mode } = touch;
+        let held = self.held(object, tier, op)?;
+        rule!(held.filling == 0, "op {op:?} uses {object:?} before it has arrived in {tier:?}");
+        rule!(held.writers == 0, "op {op:?} uses {object:?} while another writes it");
+        if mode.reads() {
+            let found = held.version;
+            rule!(found == version, "op {op:?} reads {object:?} v{found}, not v{version}");
+        }
+        if mode.writes() {
+            rule!(held.readers == 0, "op {op:?} writes {object:?} while it is being read");
+            held.writers += 1;
+        } else {
+            held.readers += 1;
+        }
+        Ok(())
+    }
+
+    fn copy_starts(
+        &mut self,
+        copy: Ticket,
+        object: ObjectId,
+        from: TierId,
+        to: TierId,
+        version: u64,
+    ) -> Result<(), Breach> {
+        let source = self.held(object, from, copy)?;
+        rule!(source.filling == 0, "copy {copy:?} reads {object:?} before it arrived in {from:?}");
+        rule!(source.writers == 0, "copy {copy:?} reads {object:?} while it is written");
+        let found = source.version;
+        rule!(found == version, "copy {copy:?} takes {object:?} v{found}, not v{version}");
+        source.readers += 1;
+        let target = self.held(object, to, copy)?;
+        let idle = target.readers + target.writers + target.filling == 0;
+        rule!(idle, "copy {copy:?} overwrites {object:?} in {to:?} while it is in use");
+        target.filling += 1;
+        Ok(())
+    }
+
+    /// A command has ended.
+    pub(crate) fn ends(&mut self, command: &Command, now: Time) -> Result<(), Breach> {
+        self.tick(now)?;
+        let ticket = command.ticket;
+        let expected = self.open.remove(&ticket);
+        let expected = expected.filter(|expected| expected.started);
+        let expected = expected.ok_or_else(|| Breach(format!("{ticket:?} ends unstarted")))?;
+        match &command.work {
+            Work::Compute { touches, .. } => {
+                for (touch, version) in touches.iter().zip(expected.versions) {
+                    let held = self.held(touch.object, touch.tier, ticket)?;
+                    if touch.mode.writes() {
+                        held.writers -= 1;
+                        held.version = version + 1;
+                    } else {
+                        held.readers -= 1;
+                    }
+                }
+            }
+            Work::Copy { object, from, to, .. } => {
+                self.held(*object, *from, ticket)?.readers -= 1;
+                let target = self.held(*object, *to, ticket)?;
+                target.filling -= 1;
+                target.version = expected.versions[0];
+            }
+            Work::Release => {}
+        }
+        command.frees.iter().try_for_each(|room| self.free(room, ticket))
+    }
+
+    /// A piece enters a lane's queue.
+    pub(crate) fn piece_arrives(
+        &mut self,
+        lane: usize,
+        bytes: Bytes,
+        now: Time,
+    ) -> Result<(), Breach> {
+        self.tick(now)?;
+        self.lanes[lane].arrive(bytes, now);
+        Ok(())
+    }
+
+    /// A piece has been copied over a lane, first come first served.
+    pub(crate) fn piece_leaves(
+        &mut self,
+        lane: usize,
+        bytes: Bytes,
+        now: Time,
+    ) -> Result<(), Breach> {
+        self.tick(now)?;
+        let same = self.lanes[lane].leave(bytes, now);
+        rule!(same, "lane {lane} let out {bytes} that did not enter next");
+        Ok(())
+    }
+
+    /// Nothing is under way any more.
+    pub(crate) fn idle(&mut self, now: Time) -> Result<(), Breach> {
+        self.tick(now)?;
+        rule!(self.open.is_empty(), "{} commands never ended", self.open.len());
+        for (lane, little) in self.lanes.iter().enumerate() {
+            rule!(little.is_empty(), "bytes are left on lane {lane}");
+        }
+        let busy = self.objects.iter().flatten().any(|h| h.readers + h.writers + h.filling > 0);
+        rule!(!busy, "an object is still in use");
+        Ok(())
+    }
+
+    /// What must hold after every event, whatever it was.
+    fn tick(&mut self, now: Time) -> Result<(), Breach> {
+        rule!(now >= self.now, "time ran backwards from {} to {now}", self.now);
+        self.now = now;
+        for (tier, (used, capacity)) in self.used.iter().zip(&self.capacities).enumerate() {
+            rule!(used <= capacity, "tier {tier} holds {used} of {capacity}");
+        }
+        for (lane, little) in self.lanes.iter().enumerate() {
+            rule!(little.holds(now), "Little's law does not hold on lane {lane}");
+            rule!(little.conserves_bytes(), "bytes are lost on lane {lane}");
+        }
+        Ok(())
+    }
+
+    fn claim(&mut self, room: &Room) -> Result<(), Breach> {
+        let Room { object, tier, bytes } = *room;
+        let slots = &mut self.objects[object.index()];
+        rule!(slots.iter().all(|held| held.tier != tier), "{object:?} is in {tier:?} already");
+        // The age of new room does not matter: a read before a write is caught by its version.
+        slots.push(Held { tier, version: 0, readers: 0, writers: 0, filling: 0 });
+        let used = &mut self.used[tier.index()];
+        *used += bytes;
+        let capacity = self.capacities[tier.index()];
+        rule!(*used <= capacity, "{object:?} takes {bytes}: {tier:?} holds {used} of {capacity}");
+        Ok(())
+    }
+
+    fn free(&mut self, room: &Room, by: Ticket) -> Result<(), Breach> {
+        let Room { object, tier, bytes } = *room;
+        let held = *self.held(object, tier, by)?;
+        let idle = held.readers + held.writers + held.filling == 0;
+        rule!(idle, "{by:?} gives {object:?} in {tier:?} back while it is in use");
+        self.objects[object.index()].retain(|held| held.tier != tier);
+        self.used[tier.index()] -= bytes;
+        Ok(())
+    }
+
+    fn held(&mut self, object: ObjectId, tier: TierId, by: Ticket) -> Result<&mut Held, Breach> {
+        let slots = &mut self.objects[object.index()];
+        let held = slots.iter_mut().find(|held| held.tier == tier);
+        held.ok_or_else(|| Breach(format!("{by:?} needs {object:?} in {tier:?}, it is not there")))
+    }
+}

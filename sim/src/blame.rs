@@ -1,0 +1,70 @@
+//! Whose fault a stall is.
+//!
+//! When an op starts late, the time since its stream fell idle is charged to lanes by walking
+//! back: the last thing that it waited for, what that had waited for, and so on. Time in which a
+//! copy was on its way belongs to the copy's slowest lane; time in which another stream's op ran
+//! belongs to no lane.
+
+use std::collections::VecDeque;
+use tiersim_models::units::{Span, Time};
+use tiersim_policies::command::Ticket;
+
+/// How many ended commands are remembered. A stall whose history is older is charged in part.
+const MEMORY: usize = 4096;
+
+/// What matters of a command that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub(crate) start: Time,
+    /// The lane, for a copy.
+    pub(crate) lane: Option<usize>,
+    /// What it had waited for last.
+    pub(crate) blocker: Option<Ticket>,
+}
+
+/// The recent past of a run, by ticket.
+#[derive(Debug, Default)]
+pub(crate) struct Blame {
+    base: u32,
+    ended: VecDeque<Option<Ended>>,
+}
+
+impl Blame {
+    pub(crate) fn remember(&mut self, ticket: Ticket, ended: Ended) {
+        let Some(index) = ticket.0.checked_sub(self.base).map(|index| index as usize) else {
+            return;
+        };
+        if index >= self.ended.len() {
+            self.ended.resize(index + 1, None);
+        }
+        self.ended[index] = Some(ended);
+        while self.ended.len() > MEMORY {
+            self.ended.pop_front();
+            self.base += 1;
+        }
+    }
+
+    /// Charges the time from `idle_since` to `now` to the lanes that caused it.
+    pub(crate) fn charge(
+        &self,
+        idle_since: Time,
+        now: Time,
+        mut cause: Option<Ticket>,
+        stall: &mut [Span],
+    ) {
+        let mut until = now;
+        while until > idle_since {
+            let Some(ended) = cause.and_then(|ticket| self.get(ticket)) else { break };
+            let from = ended.start.max(idle_since).min(until);
+            if let Some(lane) = ended.lane {
+                stall[lane] += until.since(from);
+            }
+            until = from;
+            cause = ended.blocker;
+        }
+    }
+
+    fn get(&self, ticket: Ticket) -> Option<Ended> {
+        *self.ended.get(ticket.0.checked_sub(self.base)? as usize)?
+    }
+}

@@ -1,0 +1,422 @@
+//! The simulated machine: compute streams, copy engines and tiers in virtual time.
+//!
+//! A compute stream runs its ops in order. Each direction of a link is a copy engine ([`Fifo`]
+//! law): copies enter in the order in which they were submitted, once their edges are satisfied,
+//! and are served one after the other. A copy over several links travels in chunks, at most
+//! [`BOUNCE`] of them between two links at any moment.
+//! Invariant: the machine never validates and never decides. An edge is an indegree; whether the
+//! plan was right is the auditor's business ([`crate::audit`]).
+//!
+//! [`Fifo`]: tiersim_models::hardware::Law
+
+use crate::audit::{Audit, Breach};
+use crate::blame::{Blame, Ended};
+use crate::engine::Engine;
+use crate::entry::{Entries, Piece, Progress};
+use crate::meters::Meters;
+use crate::record::{Slice, Track};
+use std::collections::VecDeque;
+use tiersim_models::hardware::{Hardware, Law, Routes};
+use tiersim_models::ids::TierId;
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_policies::command::{Command, Machine, Room, Ticket, Work};
+
+/// Chunks that may lie between two links of a route (the bounce buffers).
+pub const BOUNCE: u32 = 4;
+
+/// What goes wrong only through a mistake in this program.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// Commands are left, but nothing is under way.
+    #[error("after event {events}: {waiting} commands wait for each other")]
+    Stuck {
+        /// Events processed so far.
+        events: u64,
+        /// Commands that wait.
+        waiting: usize,
+    },
+    /// The auditor found a rule broken.
+    #[error("after event {events}: audit: {breach}")]
+    Audit {
+        /// Events processed so far.
+        events: u64,
+        /// The rule.
+        breach: Breach,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// An op has ended.
+    Op(Ticket),
+    /// A lane has copied a piece.
+    Copied { lane: u8, piece: Piece },
+}
+
+/// Ends come first at equal times: room is freed before it is asked for.
+const ENDS: u8 = 0;
+
+#[derive(Debug, Default)]
+struct Stream {
+    waiting: VecDeque<Ticket>,
+    running: bool,
+    /// When its last op ended.
+    idle_since: Time,
+}
+
+#[derive(Debug)]
+struct Lane {
+    law: Law,
+    /// Copies in the order of submission that have not begun.
+    gate: VecDeque<Ticket>,
+    /// Pieces to copy, in the order in which they became ready.
+    ready: VecDeque<Piece>,
+    busy: bool,
+    /// The copy that the lane served last.
+    served: Option<Ticket>,
+}
+
+/// The simulated machine.
+pub struct SimMachine<'a> {
+    workload: &'a Workload,
+    /// Duration of every op of the run.
+    spans: &'a [Span],
+    accesses: Vec<Law>,
+    chunk: Bytes,
+    routes: Routes,
+    engine: Engine<Event>,
+    entries: Entries,
+    streams: Vec<Stream>,
+    lanes: Vec<Lane>,
+    ended: VecDeque<(Time, Ticket)>,
+    meters: Meters,
+    blame: Blame,
+    audit: Option<Box<Audit>>,
+    timeline: Option<Vec<Slice>>,
+}
+
+impl<'a> SimMachine<'a> {
+    /// A machine with `start` in its tiers. `spans` holds the duration of every op of the run, in
+    /// order; `routes` must be the hardware's.
+    pub fn new(
+        hardware: &Hardware,
+        routes: Routes,
+        workload: &'a Workload,
+        spans: &'a [Span],
+        start: &[Room],
+    ) -> SimMachine<'a> {
+        let lane = |lane| Lane {
+            law: hardware.lane_law(lane),
+            gate: VecDeque::new(),
+            ready: VecDeque::new(),
+            busy: false,
+            served: None,
+        };
+        let mut meters = Meters::new(hardware.tiers.len(), hardware.links.len() * 2);
+        start.iter().for_each(|room| meters.claim(room));
+        SimMachine {
+            workload,
+            spans,
+            accesses: hardware.tiers.iter().map(|tier| tier.access).collect(),
+            chunk: hardware.chunk,
+            routes,
+            engine: Engine::new(),
+            entries: Entries::default(),
+            streams: Vec::new(),
+            lanes: hardware.lanes().map(lane).collect(),
+            ended: VecDeque::new(),
+            meters,
+            blame: Blame::default(),
+            audit: None,
+            timeline: None,
+        }
+    }
+
+    /// Switches on the auditor, before the first command.
+    pub fn audit(&mut self, audit: Audit) {
+        self.audit = Some(Box::new(audit));
+    }
+
+    /// What was measured so far.
+    pub fn meters(&self) -> &Meters {
+        &self.meters
+    }
+
+    /// Events processed so far.
+    pub fn events(&self) -> u64 {
+        self.engine.events()
+    }
+
+    /// From now on, remembers what runs when.
+    pub fn record_timeline(&mut self) {
+        self.timeline = Some(Vec::new());
+    }
+
+    /// What ran when since [`SimMachine::record_timeline`].
+    pub fn take_timeline(&mut self) -> Vec<Slice> {
+        self.timeline.take().unwrap_or_default()
+    }
+
+    /// Starts ops at the head of a stream; `cause` is what has just ended.
+    fn try_stream(&mut self, stream: usize, cause: Option<Ticket>) -> Result<(), Fault> {
+        let now = self.engine.now();
+        let queue = &mut self.streams[stream];
+        let Some(&ticket) = queue.waiting.front() else { return Ok(()) };
+        if queue.running || self.entries.get(ticket).indegree > 0 {
+            return Ok(());
+        }
+        queue.waiting.pop_front();
+        queue.running = true;
+        self.blame.charge(queue.idle_since, now, cause, &mut self.meters.stall);
+        self.begin(ticket, cause)?;
+        let Work::Compute { occurrence, ref charges, .. } = self.entries.get(ticket).command.work
+        else {
+            unreachable!("streams run ops only")
+        };
+        let delay = |&(tier, bytes): &(TierId, Bytes)| self.accesses[tier.index()].span_of(bytes);
+        let total = self.spans[occurrence as usize] + charges.iter().map(delay).sum();
+        self.engine.schedule_in(total, ENDS, Event::Op(ticket));
+        Ok(())
+    }
+
+    /// Lets copies whose turn it is into a lane, in the order of submission.
+    fn try_gate(&mut self, lane: usize, cause: Option<Ticket>) -> Result<(), Fault> {
+        while let Some(&ticket) = self.lanes[lane].gate.front() {
+            if self.entries.get(ticket).indegree > 0 {
+                break;
+            }
+            self.lanes[lane].gate.pop_front();
+            let now = self.engine.now();
+            let entry = self.entries.get_mut(ticket);
+            entry.ready_at = now;
+            entry.blocker = cause;
+            self.offer(ticket, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the next piece of a copy into the queue of one of its lanes, if it may go there.
+    fn offer(&mut self, ticket: Ticket, hop: usize) -> Result<(), Fault> {
+        let progress = self.entries.progress(ticket);
+        let Some(piece) = progress.next_piece(ticket, hop, BOUNCE) else { return Ok(()) };
+        let lane = progress.hops[hop].lane;
+        self.lanes[lane].ready.push_back(piece);
+        self.check(|audit, now| audit.piece_arrives(lane, piece.bytes, now))?;
+        self.serve(lane)
+    }
+
+    /// Starts the next piece of a lane, if it is idle.
+    fn serve(&mut self, lane: usize) -> Result<(), Fault> {
+        if self.lanes[lane].busy {
+            return Ok(());
+        }
+        let Some(piece) = self.lanes[lane].ready.pop_front() else { return Ok(()) };
+        let now = self.engine.now();
+        let served = self.lanes[lane].served.replace(piece.ticket);
+        self.lanes[lane].busy = true;
+        if piece.first {
+            let entry = self.entries.get(piece.ticket);
+            // It waited for the lane if it could have begun earlier.
+            let cause = if entry.ready_at < now { served } else { entry.blocker };
+            self.begin(piece.ticket, cause)?;
+        }
+        let span = self.lanes[lane].law.span_of(piece.bytes);
+        self.engine.schedule_in(span, ENDS, Event::Copied { lane: lane as u8, piece });
+        Ok(())
+    }
+
+    fn copied(&mut self, lane: usize, piece: Piece) -> Result<(), Fault> {
+        self.lanes[lane].busy = false;
+        self.meters.moved[lane] += piece.bytes;
+        self.meters.busy[lane] += self.lanes[lane].law.span_of(piece.bytes);
+        self.check(|audit, now| audit.piece_leaves(lane, piece.bytes, now))?;
+        let progress = self.entries.progress(piece.ticket);
+        let hop = piece.hop as usize;
+        progress.hops[hop].done += 1;
+        let last_hop = hop + 1 == progress.hops.len();
+        if last_hop && progress.hops[hop].done == progress.pieces {
+            self.finish(piece.ticket)?;
+        } else {
+            // The next piece of this lane, one over the next lane, and, a buffer having become
+            // free, one of the lane before.
+            self.offer(piece.ticket, hop)?;
+            if !last_hop {
+                self.offer(piece.ticket, hop + 1)?;
+            }
+            if hop > 0 {
+                self.offer(piece.ticket, hop - 1)?;
+            }
+        }
+        self.serve(lane)
+    }
+
+    /// A command starts: it takes its room.
+    fn begin(&mut self, ticket: Ticket, cause: Option<Ticket>) -> Result<(), Fault> {
+        let now = self.engine.now();
+        let entry = self.entries.get_mut(ticket);
+        entry.start = now;
+        entry.blocker = cause;
+        entry.command.claims.iter().for_each(|room| self.meters.claim(room));
+        if let Some(audit) = &mut self.audit {
+            let checked = audit.starts(&entry.command, now);
+            checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;
+        }
+        Ok(())
+    }
+
+    /// A command ends: it gives room back, and whoever waited for it may go.
+    fn finish(&mut self, ticket: Ticket) -> Result<(), Fault> {
+        let now = self.engine.now();
+        self.log(ticket);
+        let entry = self.entries.get_mut(ticket);
+        entry.ended = true;
+        // Counted at the end, so that figures of a stretch of ops are those ops' own.
+        if let Work::Compute { occurrence, ref charges, .. } = entry.command.work {
+            self.meters.compute += self.spans[occurrence as usize];
+            for &(tier, bytes) in charges {
+                self.meters.in_place[tier.index()] += self.accesses[tier.index()].span_of(bytes);
+            }
+        }
+        entry.command.frees.iter().for_each(|room| self.meters.free(room));
+        if let Some(audit) = &mut self.audit {
+            let checked = audit.ends(&entry.command, now);
+            checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;
+        }
+        let lane = entry.progress.as_ref().map(|progress| progress.slowest);
+        self.blame.remember(ticket, Ended { start: entry.start, lane, blocker: entry.blocker });
+        let stream = entry.stream;
+        let waiters = std::mem::take(&mut entry.waiters);
+        self.ended.push_back((now, ticket));
+        if let Some(stream) = stream {
+            self.streams[stream].running = false;
+            self.streams[stream].idle_since = now;
+        }
+        for waiter in waiters {
+            let entry = self.entries.get_mut(waiter);
+            entry.indegree -= 1;
+            if entry.indegree == 0 {
+                self.ready(waiter, Some(ticket))?;
+            }
+        }
+        if let Some(stream) = stream {
+            self.try_stream(stream, Some(ticket))?;
+        }
+        self.entries.forget_ended();
+        Ok(())
+    }
+
+    /// All edges of a command are satisfied.
+    fn ready(&mut self, ticket: Ticket, cause: Option<Ticket>) -> Result<(), Fault> {
+        let entry = self.entries.get(ticket);
+        match (entry.stream, &entry.progress) {
+            (Some(stream), _) => self.try_stream(stream, cause),
+            (None, Some(progress)) => {
+                let lane = progress.hops[0].lane;
+                self.try_gate(lane, cause)
+            }
+            (None, None) => {
+                self.begin(ticket, cause)?;
+                self.finish(ticket)
+            }
+        }
+    }
+
+    fn check(
+        &mut self,
+        rule: impl FnOnce(&mut Audit, Time) -> Result<(), Breach>,
+    ) -> Result<(), Fault> {
+        let Some(audit) = &mut self.audit else { return Ok(()) };
+        let events = self.engine.events();
+        rule(audit, self.engine.now()).map_err(|breach| Fault::Audit { events, breach })
+    }
+
+    fn log(&mut self, ticket: Ticket) {
+        let Some(slices) = &mut self.timeline else { return };
+        let entry = self.entries.get(ticket);
+        let trace = &self.workload.trace;
+        let span = self.engine.now().since(entry.start);
+        match entry.command.work {
+            Work::Compute { occurrence, stream, .. } => {
+                let op = &trace.ops[(occurrence % trace.ops.len() as u64) as usize];
+                let module = op.module.map_or("", |module| &trace.modules[module.index()]);
+                let detail = format!("{} {module}", op.phase.word());
+                let (name, track) = (op.name.clone(), Track::Stream(stream));
+                slices.push(Slice {
+                    track,
+                    name,
+                    detail,
+                    start: entry.start,
+                    span,
+                    bytes: Bytes::ZERO,
+                });
+            }
+            Work::Copy { object, bytes, .. } => {
+                let object = &trace.objects[object.index()];
+                let progress = entry.progress.as_ref().expect("a copy has a route");
+                for hop in &progress.hops {
+                    let (name, detail) = (object.name.clone(), object.kind.word().to_owned());
+                    let track = Track::Lane(hop.lane);
+                    slices.push(Slice { track, name, detail, start: entry.start, span, bytes });
+                }
+            }
+            Work::Release => {}
+        }
+    }
+}
+
+impl Machine for SimMachine<'_> {
+    type Fault = Fault;
+
+    fn submit(&mut self, command: Command) -> Result<(), Fault> {
+        self.check(|audit, now| audit.submitted(&command, now))?;
+        let ticket = command.ticket;
+        let mut stream = None;
+        let mut progress = None;
+        match command.work {
+            Work::Compute { stream: number, .. } => {
+                let index = usize::from(number);
+                if self.streams.len() <= index {
+                    self.streams.resize_with(index + 1, Stream::default);
+                }
+                self.streams[index].waiting.push_back(ticket);
+                stream = Some(index);
+            }
+            Work::Copy { bytes, from, to, .. } => {
+                let route = self.routes.between(from, to);
+                let laws = |lane: usize| self.lanes[lane].law;
+                let made = Progress::new(route, bytes, self.chunk, laws);
+                self.lanes[made.hops[0].lane].gate.push_back(ticket);
+                progress = Some(made);
+            }
+            Work::Release => {}
+        }
+        if self.entries.add(command, stream, progress) == 0 {
+            self.ready(ticket, None)?;
+            self.entries.forget_ended();
+        }
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Option<(Time, Ticket)>, Fault> {
+        loop {
+            if let Some(ended) = self.ended.pop_front() {
+                return Ok(Some(ended));
+            }
+            match self.engine.next() {
+                Some((_, Event::Op(ticket))) => self.finish(ticket)?,
+                Some((_, Event::Copied { lane, piece })) => {
+                    self.copied(usize::from(lane), piece)?
+                }
+                None if self.entries.is_empty() => {
+                    self.check(|audit, now| audit.idle(now))?;
+                    return Ok(None);
+                }
+                None => {
+                    let (events, waiting) = (self.engine.events(), self.entries.len());
+                    return Err(Fault::Stuck { events, waiting });
+                }
+            }
+        }
+    }
+}

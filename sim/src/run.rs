@@ -1,0 +1,389 @@
+//! From a resolved scenario to a run record.
+//!
+//! One case is one single-threaded simulation; cases run in parallel and are collected in the
+//! scenario's order, so no output depends on the number of threads.
+
+use crate::audit::Audit;
+use crate::durations::durations;
+use crate::machine::SimMachine;
+use crate::meters::Meters;
+use crate::record::{CaseRecord, Figures, LaneName, OutOfMemory, Outcome, RunRecord};
+use crate::scenario::{Budget, Case, OpTime, Scenario};
+use rayon::prelude::*;
+use tiersim_models::hardware::{HBM, Hardware, Routes};
+use tiersim_models::ids::{OpId, TierId};
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::workload::ObjectKind;
+use tiersim_policies::config::PolicyConfig;
+use tiersim_policies::drive::{DriveError, WINDOW, drive};
+use tiersim_policies::planner::{PlanError, Planner};
+
+/// How to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Check every rule after every event.
+    pub audit: bool,
+    /// Keep what ran when in the last step.
+    pub timeline: bool,
+    /// Ops planned ahead; changes memory use, never results.
+    pub window: u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { audit: false, timeline: false, window: WINDOW }
+    }
+}
+
+/// Why there is no record.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// The scenario asks for something that the trace or the hardware does not have.
+    #[error("{0}")]
+    Input(String),
+    /// A mistake in this program or in a policy.
+    #[error("internal fault in case {case:?} (seed {seed}): {what}")]
+    Internal {
+        /// The case's label.
+        case: String,
+        /// The scenario's seed.
+        seed: u64,
+        /// What went wrong, with the event's number.
+        what: String,
+    },
+}
+
+/// A scenario's hardware and workload, ready to run any number of cases.
+pub struct Bench<'a> {
+    hardware: &'a Hardware,
+    routes: Routes,
+    workload: &'a Workload,
+    spans: Vec<Span>,
+    repeat: u32,
+    warmup: u32,
+    seed: u64,
+    baseline: Figures,
+    bound: Span,
+}
+
+impl<'a> Bench<'a> {
+    /// Works out durations, and runs the baseline: everything in an unlimited HBM.
+    pub fn new(
+        scenario: &'a Scenario,
+        workload: &'a Workload,
+        options: Options,
+    ) -> Result<Bench<'a>, RunError> {
+        let spec = &scenario.workload;
+        let spans = durations(&workload.trace, spec, scenario.seed).map_err(RunError::Input)?;
+        let routes = scenario.hardware.routes().map_err(|(from, to)| {
+            let name = |tier: TierId| &scenario.hardware.tiers[tier.index()].name;
+            RunError::Input(format!("no links join {} and {}", name(from), name(to)))
+        })?;
+        let mut bench = Bench {
+            hardware: &scenario.hardware,
+            routes,
+            workload,
+            bound: Span::ZERO,
+            spans,
+            repeat: spec.repeat,
+            warmup: spec.warmup,
+            seed: scenario.seed,
+            baseline: Figures::default(),
+        };
+        bench.bound = bench.compute_bound();
+        let mut capacities = bench.capacities(Bytes::MAX);
+        capacities.fill(Bytes::MAX);
+        match bench.simulate("baseline", &PolicyConfig::AllHbm, &capacities, options)? {
+            Outcome::Done(figures) => bench.baseline = figures,
+            Outcome::OutOfMemory(_) => unreachable!("an unlimited tier is never full"),
+        }
+        Ok(bench)
+    }
+
+    /// The workload with unlimited HBM.
+    pub fn baseline(&self) -> &Figures {
+        &self.baseline
+    }
+
+    /// No policy can have a shorter mean step: the busiest stream's ops, back to back.
+    pub fn bound(&self) -> Span {
+        self.bound
+    }
+
+    /// Runs one case.
+    pub fn run(&self, case: &Case, options: Options) -> Result<CaseRecord, RunError> {
+        let budget = match case.hbm {
+            Budget::Hardware => self.hardware.tiers[HBM.index()].capacity,
+            Budget::Bytes(bytes) => bytes,
+            Budget::ShareOfPeak(share) => {
+                let peak = self.baseline.peak[HBM.index()].get();
+                Bytes::new((peak as f64 * share).round() as u64)
+            }
+        };
+        let capacities = self.capacities(budget);
+        let outcome = self.simulate(&case.label, &case.policy, &capacities, options)?;
+        Ok(CaseRecord {
+            label: case.label.clone(),
+            policy: case.policy.name().to_owned(),
+            details: case.policy.details(),
+            params: case.params.clone(),
+            hbm_budget: budget,
+            baseline_step: self.baseline.mean_step(),
+            bound_step: self.bound,
+            outcome,
+            placement: self.placement(&case.policy)?,
+        })
+    }
+
+    fn capacities(&self, hbm: Bytes) -> Vec<Bytes> {
+        let mut capacities: Vec<Bytes> =
+            self.hardware.tiers.iter().map(|tier| tier.capacity).collect();
+        capacities[HBM.index()] = hbm;
+        capacities
+    }
+
+    /// Tier of each module that owns weights, for policies that place modules.
+    fn placement(&self, policy: &PolicyConfig) -> Result<Option<Vec<(String, usize)>>, RunError> {
+        let trace = &self.workload.trace;
+        if matches!(policy, PolicyConfig::AllHbm | PolicyConfig::Lru(_)) {
+            return Ok(None);
+        }
+        let tiers = policy.placement(trace, self.hardware).map_err(RunError::Input)?;
+        let mut owners: Vec<usize> = trace
+            .objects
+            .iter()
+            .filter(|object| object.kind == ObjectKind::Weight)
+            .filter_map(|object| object.module.map(|module| module.index()))
+            .collect();
+        owners.sort_unstable();
+        owners.dedup();
+        let named = |module: usize| (trace.modules[module].clone(), tiers[module].index());
+        Ok(Some(owners.into_iter().map(named).collect()))
+    }
+
+    fn simulate(
+        &self,
+        label: &str,
+        policy: &PolicyConfig,
+        capacities: &[Bytes],
+        options: Options,
+    ) -> Result<Outcome, RunError> {
+        let internal =
+            |what: String| RunError::Internal { case: label.to_owned(), seed: self.seed, what };
+        let built = policy.build(&self.workload.trace, self.hardware).map_err(RunError::Input)?;
+        let mut planner = match Planner::new(self.workload, built, capacities, self.repeat) {
+            Ok(planner) => planner,
+            Err(error) => return self.out_of_memory(error).map_err(internal),
+        };
+        let start = planner.start();
+        let routes = self.routes.clone();
+        let mut machine =
+            SimMachine::new(self.hardware, routes, self.workload, &self.spans, &start);
+        if options.audit {
+            let objects = self.workload.trace.objects.len();
+            let audit = Audit::new(self.hardware, capacities, objects, &start);
+            machine.audit(audit.map_err(|breach| internal(breach.to_string()))?);
+        }
+        let mut stopwatch = Stopwatch::new(self, options.timeline);
+        planner.count_from(stopwatch.first_measured_op);
+        let driven =
+            drive(&mut planner, &mut machine, options.window, |occurrence, at, machine| {
+                stopwatch.op_ended(occurrence, at, machine);
+            });
+        match driven {
+            Ok(()) => Ok(Outcome::Done(stopwatch.figures(&planner, &mut machine))),
+            Err(DriveError::Plan(error)) => self.out_of_memory(error).map_err(internal),
+            Err(DriveError::Machine(fault)) => Err(internal(fault.to_string())),
+        }
+    }
+
+    /// A full tier is a result; anything else is a mistake, said in words.
+    fn out_of_memory(&self, error: PlanError) -> Result<Outcome, String> {
+        let PlanError::OutOfMemory { tier, capacity, need, free, object, occurrence } = error
+        else {
+            return Err(error.to_string());
+        };
+        let trace = &self.workload.trace;
+        let at = match occurrence {
+            None => "before the first op".to_owned(),
+            Some(occurrence) => {
+                let index = (occurrence % trace.ops.len() as u64) as usize;
+                let op = &trace.ops[index];
+                format!("step {}, op {index} {}", op.step, op.name)
+            }
+        };
+        Ok(Outcome::OutOfMemory(OutOfMemory {
+            tier: self.hardware.tiers[tier.index()].name.clone(),
+            capacity,
+            need,
+            free,
+            object: trace.objects[object.index()].name.clone(),
+            at,
+        }))
+    }
+
+    fn compute_bound(&self) -> Span {
+        let ops = &self.workload.trace.ops;
+        let streams = ops.iter().map(|op| usize::from(op.stream) + 1).max().unwrap_or(0);
+        let mut totals = vec![0u128; streams];
+        let measured = self.spans.iter().skip(ops.len() * self.warmup as usize);
+        for (span, op) in measured.zip(ops.iter().cycle()) {
+            totals[usize::from(op.stream)] += u128::from(span.ps());
+        }
+        let steps = self.workload.step_ends().len() as u128 * u128::from(self.repeat - self.warmup);
+        let longest = totals.into_iter().max().unwrap_or(0) / steps.max(1);
+        Span::from_ps(u64::try_from(longest).expect("a mean step fits the clock"))
+    }
+}
+
+/// Notices when steps end, and keeps the warm-up out of the figures.
+struct Stopwatch<'a> {
+    workload: &'a Workload,
+    steps_per_replay: usize,
+    /// Ops of each step of the run that have not ended.
+    open: Vec<u32>,
+    warmup_steps: usize,
+    first_measured_op: u64,
+    last_end: Time,
+    steps: Vec<Span>,
+    at_warmup: Option<Meters>,
+    timeline: bool,
+}
+
+impl<'a> Stopwatch<'a> {
+    fn new(bench: &Bench<'a>, timeline: bool) -> Stopwatch<'a> {
+        let ends = bench.workload.step_ends();
+        let mut open = Vec::with_capacity(ends.len() * bench.repeat as usize);
+        for _ in 0..bench.repeat {
+            let mut start = 0;
+            for end in ends {
+                open.push(end.0 + 1 - start);
+                start = end.0 + 1;
+            }
+        }
+        let ops = bench.workload.trace.ops.len() as u64;
+        Stopwatch {
+            workload: bench.workload,
+            steps_per_replay: ends.len(),
+            open,
+            warmup_steps: ends.len() * bench.warmup as usize,
+            first_measured_op: ops * u64::from(bench.warmup),
+            last_end: Time::ZERO,
+            steps: Vec::new(),
+            at_warmup: None,
+            timeline,
+        }
+    }
+
+    fn op_ended(&mut self, occurrence: u64, at: Time, machine: &mut SimMachine<'_>) {
+        let step = self.step_of(occurrence);
+        self.open[step] -= 1;
+        if self.open[step] > 0 {
+            return;
+        }
+        if step >= self.warmup_steps {
+            self.steps.push(at.since(self.last_end));
+        }
+        self.last_end = at;
+        if step + 1 == self.warmup_steps {
+            self.at_warmup = Some(machine.meters().clone());
+        }
+        if self.timeline && step + 2 == self.open.len() {
+            machine.record_timeline();
+        }
+    }
+
+    fn step_of(&self, occurrence: u64) -> usize {
+        let ops = self.workload.trace.ops.len() as u64;
+        let op = OpId::at((occurrence % ops) as usize);
+        let within = self.workload.step_ends().partition_point(|&end| end < op);
+        (occurrence / ops) as usize * self.steps_per_replay + within
+    }
+
+    fn figures(self, planner: &Planner<'_>, machine: &mut SimMachine<'_>) -> Figures {
+        let timeline = machine.take_timeline();
+        let end = machine.meters();
+        let zero = Meters::new(end.used.len(), end.moved.len());
+        let start = self.at_warmup.unwrap_or(zero);
+        let span = |end: &[Span], start: &[Span]| {
+            let pairs = end.iter().zip(start);
+            pairs.map(|(end, start)| Span::from_ps(end.ps() - start.ps())).collect()
+        };
+        let moved = end.moved.iter().zip(&start.moved).map(|(&end, &start)| end - start);
+        let counts = planner.counts();
+        Figures {
+            steps: self.steps,
+            peak: end.peak.clone(),
+            moved: moved.collect(),
+            busy: span(&end.busy, &start.busy),
+            stall: span(&end.stall, &start.stall),
+            in_place: span(&end.in_place, &start.in_place),
+            compute: Span::from_ps(end.compute.ps() - start.compute.ps()),
+            hits: counts.hits,
+            misses: counts.misses,
+            events: machine.events(),
+            timeline,
+        }
+    }
+}
+
+/// Runs all cases of a scenario, in parallel. `done` hears of every case that is finished.
+pub fn run(
+    scenario: &Scenario,
+    workload: &Workload,
+    fingerprint: String,
+    options: Options,
+    done: impl Fn() + Sync,
+) -> Result<RunRecord, RunError> {
+    let bench = Bench::new(scenario, workload, options)?;
+    let cases: Vec<&Case> = scenario.cases.iter().collect();
+    let results: Result<Vec<CaseRecord>, RunError> = cases
+        .par_iter()
+        .map(|case| {
+            let record = bench.run(case, options);
+            done();
+            record
+        })
+        .collect();
+    Ok(record(scenario, &bench, fingerprint, results?))
+}
+
+/// The record of a scenario's cases.
+pub(crate) fn record(
+    scenario: &Scenario,
+    bench: &Bench<'_>,
+    fingerprint: String,
+    results: Vec<CaseRecord>,
+) -> RunRecord {
+    let hardware = &scenario.hardware;
+    let op_time = match &scenario.workload.time {
+        OpTime::Roofline { compute, precision } => {
+            format!("roofline on {}, {precision}", compute.name)
+        }
+        OpTime::Recorded { scale } => format!("recorded durations x {scale}"),
+    };
+    RunRecord {
+        scenario: scenario.name.clone(),
+        about: scenario.about.clone(),
+        fingerprint,
+        hardware: hardware.name.clone(),
+        workload: bench.workload.trace.meta.name.clone(),
+        op_time,
+        seed: scenario.seed,
+        assumed_numbers: hardware.assumed(),
+        tokens_per_step: bench.workload.trace.tokens_per_step(),
+        tiers: hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect(),
+        lanes: hardware
+            .lanes()
+            .map(|lane| LaneName {
+                ends: hardware.lane_name(lane),
+                link: hardware.links[lane.link.index()].name.clone(),
+            })
+            .collect(),
+        baseline: bench.baseline().clone(),
+        bound: bench.bound(),
+        results,
+        skipped: Vec::new(),
+    }
+}
