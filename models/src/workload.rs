@@ -220,7 +220,7 @@ pub struct Use {
 }
 
 /// Where a trace comes from and what it recorded.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceMeta {
     /// Short name.
     pub name: String,

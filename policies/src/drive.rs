@@ -2,7 +2,7 @@
 //!
 //! Lazy: planning runs at most a stated number of ops ahead of the last op that has ended, so that
 //! memory stays bounded on any trace. Decisions do not depend on that number, nor on when commands
-//! end.
+//! end; times do only where one stream runs further ahead of another than the window.
 
 use crate::command::{Command, Machine};
 use crate::planner::{PlanError, Planner};

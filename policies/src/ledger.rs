@@ -5,7 +5,7 @@
 //! room waits for it, so a tier cannot overflow under any timing.
 //! Invariant: `used + free == capacity`, and `free` is never-used room plus credits.
 
-use crate::command::{Edge, Hazard, Ticket};
+use crate::command::{Edge, Hazard, Room, Ticket};
 use crate::tickets::Tickets;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -17,6 +17,9 @@ use tiersim_models::units::Bytes;
 pub struct Ledger {
     tiers: Vec<Account>,
     objects: Vec<SmallVec<[Slot; 2]>>,
+    /// Rooms that objects have given up, each with the command that ends it, while that is under
+    /// way: an object has at most one room in a tier at any moment.
+    leaving: Vec<SmallVec<[(TierId, Ticket); 1]>>,
 }
 
 /// A claim that does not fit.
@@ -78,6 +81,7 @@ impl Ledger {
         Ledger {
             tiers: capacities.iter().map(account).collect(),
             objects: vec![SmallVec::new(); objects],
+            leaving: vec![SmallVec::new(); objects],
         }
     }
 
@@ -131,6 +135,7 @@ impl Ledger {
     /// Takes room and adds edges to the commands that give it back.
     pub(crate) fn claim(
         &mut self,
+        object: ObjectId,
         tier: TierId,
         need: Bytes,
         tickets: &Tickets,
@@ -140,6 +145,10 @@ impl Ledger {
         let account = &mut self.tiers[tier.index()];
         if free < need {
             return Err(NoRoom { tier, capacity: account.capacity, need, free });
+        }
+        self.leaving[object.index()].retain(|&mut (_, ticket)| !tickets.ended(ticket));
+        for &(_, ticket) in self.leaving[object.index()].iter().filter(|(left, _)| *left == tier) {
+            add_edge(after, ticket, Hazard::Room);
         }
         account.used += need;
         account.settle(tickets);
@@ -162,8 +171,12 @@ impl Ledger {
         Ok(())
     }
 
-    /// Gives room back once `ticket` has ended.
-    pub(crate) fn give_back(&mut self, tier: TierId, bytes: Bytes, ticket: Ticket, seen: &Tickets) {
+    /// Gives an object's room back once `ticket` has ended.
+    pub(crate) fn give_back(&mut self, room: Room, ticket: Ticket, seen: &Tickets) {
+        let Room { object, tier, bytes } = room;
+        let leaving = &mut self.leaving[object.index()];
+        leaving.retain(|&mut (left, ticket)| left != tier && !seen.ended(ticket));
+        leaving.push((tier, ticket));
         let account = &mut self.tiers[tier.index()];
         account.used -= bytes;
         account.settle(seen);

@@ -93,12 +93,6 @@ impl Planner<'_> {
         let mut after = SmallVec::new();
         let mut claims = SmallVec::new();
         let mut frees = SmallVec::new();
-        if !self.ledger.has_room(object, to) {
-            let claimed = self.claim(object, to, &mut after);
-            claimed.map_err(|full| out_of_memory(full, object, Some(self.next)))?;
-            claims.push(self.room(object, to));
-        }
-        let ticket = self.tickets.issue(None);
         let source = self.ledger.slot(object, from).expect("the source has room");
         if let Some(filled) = source.filled {
             // What made the source valid: a write-back, the op that wrote it, or a fetch.
@@ -114,8 +108,14 @@ impl Planner<'_> {
         }
         // Somebody may still read the stale contents that the copy overwrites.
         self.await_users(object, to, &mut after);
-        // Last, so that an edge that guards data is named for what it guards.
+        // Data first, then room, then turn: an edge is named for the worst that it prevents.
+        if !self.ledger.has_room(object, to) {
+            let claimed = self.claim(object, to, &mut after);
+            claimed.map_err(|full| out_of_memory(full, object, Some(self.next)))?;
+            claims.push(self.room(object, to));
+        }
         self.await_turn(turn, &mut after);
+        let ticket = self.tickets.issue(None);
         let filled = Some(Filled { ticket, by_copy: true });
         match self.ledger.slot_mut(object, to) {
             Some(slot) => {
@@ -129,7 +129,7 @@ impl Planner<'_> {
         if leave {
             frees.push(room);
             self.ledger.remove(object, from);
-            self.ledger.give_back(from, room.bytes, ticket, &self.tickets);
+            self.ledger.give_back(room, ticket, &self.tickets);
         } else {
             let tickets = &self.tickets;
             let slot = self.ledger.slot_mut(object, from).expect("the source has room");
@@ -157,7 +157,7 @@ impl Planner<'_> {
         }
         let room = self.room(object, tier);
         let ticket = self.tickets.issue(None);
-        self.ledger.give_back(tier, room.bytes, ticket, &self.tickets);
+        self.ledger.give_back(room, ticket, &self.tickets);
         let (claims, frees) = (SmallVec::new(), SmallVec::from_iter([room]));
         out.push(Command { ticket, work: Work::Release, after, claims, frees });
         Ok(())

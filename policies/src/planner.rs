@@ -307,7 +307,7 @@ impl<'a> Planner<'a> {
                 out.push(Command { ticket: giver, work: Work::Release, after, claims, frees });
                 giver
             };
-            self.ledger.give_back(slot.tier, room.bytes, giver, &self.tickets);
+            self.ledger.give_back(room, giver, &self.tickets);
         }
     }
 
@@ -329,7 +329,7 @@ impl<'a> Planner<'a> {
         after: &mut SmallVec<[Edge; 6]>,
     ) -> Result<(), NoRoom> {
         let bytes = self.workload.trace.objects[object.index()].bytes;
-        self.ledger.claim(tier, bytes, &self.tickets, after)
+        self.ledger.claim(object, tier, bytes, &self.tickets, after)
     }
 
     pub(crate) fn room(&self, object: ObjectId, tier: TierId) -> Room {

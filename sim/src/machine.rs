@@ -257,11 +257,11 @@ impl<'a> SimMachine<'a> {
         let entry = self.entries.get_mut(ticket);
         entry.start = now;
         entry.blocker = cause;
-        entry.command.claims.iter().for_each(|room| self.meters.claim(room));
         if let Some(audit) = &mut self.audit {
             let checked = audit.starts(&entry.command, now);
             checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;
         }
+        entry.command.claims.iter().for_each(|room| self.meters.claim(room));
         Ok(())
     }
 
@@ -271,6 +271,10 @@ impl<'a> SimMachine<'a> {
         self.log(ticket);
         let entry = self.entries.get_mut(ticket);
         entry.ended = true;
+        if let Some(audit) = &mut self.audit {
+            let checked = audit.ends(&entry.command, now);
+            checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;
+        }
         // Counted at the end, so that figures of a stretch of ops are those ops' own.
         if let Work::Compute { occurrence, ref charges, .. } = entry.command.work {
             self.meters.compute += self.spans[occurrence as usize];
@@ -279,10 +283,6 @@ impl<'a> SimMachine<'a> {
             }
         }
         entry.command.frees.iter().for_each(|room| self.meters.free(room));
-        if let Some(audit) = &mut self.audit {
-            let checked = audit.ends(&entry.command, now);
-            checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;
-        }
         let lane = entry.progress.as_ref().map(|progress| progress.slowest);
         self.blame.remember(ticket, Ended { start: entry.start, lane, blocker: entry.blocker });
         let stream = entry.stream;

@@ -1,1 +1,5 @@
-//! Shared helpers of the suites in `tests/tests`.
+//! Shared helpers of the suites in `tests/tests`: small machines, small traces, random worlds.
+
+pub mod build;
+pub mod chaos;
+pub mod world;

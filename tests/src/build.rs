@@ -1,0 +1,115 @@
+//! Small machines and traces, written out by hand in tests.
+
+use tiersim_models::hardware::{Hardware, Law, Link, Tier, TierKind};
+use tiersim_models::ids::{ObjectId, OpId, RankId, TierId};
+use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::workload::{
+    Mode, Object, ObjectKind, Op, Phase, Statistics, Trace, TraceMeta, Use,
+};
+
+/// `setup` picoseconds plus bytes at `rate` bytes per second.
+pub fn law(setup: u64, rate: u64) -> Law {
+    Law { setup: Span::from_ps(setup), rate: Rate::new(rate).expect("a rate above zero") }
+}
+
+/// A machine of the given tiers (kind, capacity, access) and links (near, far, both directions).
+pub fn hardware(tiers: &[(TierKind, Bytes, Law)], links: &[(usize, usize, Law)]) -> Hardware {
+    let tier = |(index, &(kind, capacity, access)): (usize, &(TierKind, Bytes, Law))| Tier {
+        name: format!("t{index}"),
+        kind,
+        capacity,
+        access,
+    };
+    let link = |(index, &(near, far, law)): (usize, &(usize, usize, Law))| Link {
+        name: format!("l{index}"),
+        near: TierId::at(near),
+        far: TierId::at(far),
+        fetch: law,
+        evict: law,
+    };
+    Hardware {
+        name: "test".to_owned(),
+        about: String::new(),
+        tiers: tiers.iter().enumerate().map(tier).collect(),
+        links: links.iter().enumerate().map(link).collect(),
+        compute: None,
+        chunk: Bytes::mib(4),
+        facts: Vec::new(),
+    }
+}
+
+/// HBM of the given capacity, and an unlimited second tier behind one link of law `link`.
+pub fn two_tiers(hbm: Bytes, link: Law) -> Hardware {
+    let free = law(0, u64::MAX);
+    let tiers = [(TierKind::Hbm, hbm, free), (TierKind::Dram, Bytes::MAX, link)];
+    hardware(&tiers, &[(0, 1, link)])
+}
+
+/// A trace under construction.
+#[derive(Debug)]
+pub struct Traced(pub Trace);
+
+impl Default for Traced {
+    fn default() -> Traced {
+        Traced::new()
+    }
+}
+
+impl Traced {
+    /// Nothing yet.
+    pub fn new() -> Traced {
+        Traced(Trace {
+            meta: TraceMeta {
+                name: "test".to_owned(),
+                about: String::new(),
+                precision: "fp32".to_owned(),
+                batch: 1,
+                sequence: 1,
+                ..TraceMeta::default()
+            },
+            modules: Vec::new(),
+            objects: Vec::new(),
+            ops: Vec::new(),
+            uses: Vec::new(),
+        })
+    }
+
+    /// Adds an object.
+    pub fn object(&mut self, bytes: u64, persistent: bool) -> ObjectId {
+        let id = ObjectId::at(self.0.objects.len());
+        self.0.objects.push(Object {
+            name: format!("o{}", id.0),
+            kind: if persistent { ObjectKind::Weight } else { ObjectKind::Activation },
+            bytes: Bytes::new(bytes),
+            dtype: "uint8".to_owned(),
+            persistent,
+            module: None,
+            statistics: Statistics::default(),
+            freed_after: None,
+        });
+        id
+    }
+
+    /// Adds an op that takes `span` by the recording's clock.
+    pub fn op(&mut self, step: u32, stream: u16, span: Span, uses: &[(ObjectId, Mode)]) -> OpId {
+        let id = OpId::at(self.0.ops.len());
+        let start = u32::try_from(self.0.uses.len()).expect("a small trace");
+        self.0.uses.extend(uses.iter().map(|&(object, mode)| Use { object, mode }));
+        let end = u32::try_from(self.0.uses.len()).expect("a small trace");
+        self.0.ops.push(Op {
+            step,
+            phase: Phase::Other,
+            name: format!("op{}", id.0),
+            module: None,
+            stream,
+            rank: RankId(0),
+            duration: Some(span),
+            flops: 0,
+            bytes: Bytes::ZERO,
+            at: None,
+            after: Vec::new(),
+            uses: start..end,
+        });
+        id
+    }
+}

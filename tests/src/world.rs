@@ -1,0 +1,157 @@
+//! Random worlds: a machine, a trace and durations from one seed, and a run of them.
+
+use crate::build::{Traced, hardware, law};
+use crate::chaos::Chaos;
+use rand::rngs::ChaCha12Rng;
+use rand::{RngExt, SeedableRng};
+use tiersim_models::hardware::{Hardware, TierKind};
+use tiersim_models::ids::{ObjectId, OpId};
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::workload::Mode;
+use tiersim_policies::command::{Command, Hazard, Machine, Ticket};
+use tiersim_policies::drive::{DriveError, drive};
+use tiersim_policies::planner::Planner;
+use tiersim_policies::policy::Policy;
+use tiersim_sim::audit::Audit;
+use tiersim_sim::machine::{Fault, SimMachine};
+
+/// Everything that a run needs.
+pub struct World {
+    /// The machine.
+    pub hardware: Hardware,
+    /// What runs on it.
+    pub workload: Workload,
+    /// How long each op takes.
+    pub spans: Vec<Span>,
+    /// How often the trace is replayed.
+    pub repeat: u32,
+    seed: u64,
+}
+
+impl World {
+    /// The world of a seed.
+    pub fn new(seed: u64) -> World {
+        let mut rng = ChaCha12Rng::seed_from_u64(seed);
+        let workload = Workload::new(trace(&mut rng));
+        let repeat = rng.random_range(1..=2);
+        let ops = workload.trace.ops.len() * repeat as usize;
+        let spans = (0..ops).map(|_| Span::from_ps(rng.random_range(0..200))).collect();
+        World { hardware: machine(&mut rng, &workload), workload, spans, repeat, seed }
+    }
+
+    /// How many streams its ops run on.
+    pub fn streams(&self) -> u16 {
+        self.workload.trace.ops.iter().map(|op| op.stream + 1).max().unwrap_or(0)
+    }
+
+    /// The policy of this world that tries everything.
+    pub fn chaos(&self) -> Box<dyn Policy> {
+        let in_place = self.seed % 2 == 1;
+        let (tiers, objects) = (self.hardware.tiers.len(), self.workload.trace.objects.len());
+        Box::new(Chaos::new(self.seed, tiers, objects, in_place))
+    }
+
+    /// Runs the world under audit, with all edges of one kind left out if asked.
+    ///
+    /// `Ok(None)` if it does not fit; otherwise when every op ended.
+    pub fn run(
+        &self,
+        policy: Box<dyn Policy>,
+        without: Option<Hazard>,
+        window: u64,
+    ) -> Result<Option<Vec<Time>>, Fault> {
+        let capacities: Vec<Bytes> = self.hardware.tiers.iter().map(|t| t.capacity).collect();
+        let Ok(mut planner) = Planner::new(&self.workload, policy, &capacities, self.repeat) else {
+            return Ok(None);
+        };
+        let start = planner.start();
+        let routes = self.hardware.routes().expect("every tier is joined");
+        let mut machine =
+            SimMachine::new(&self.hardware, routes, &self.workload, &self.spans, &start);
+        let objects = self.workload.trace.objects.len();
+        let audit = Audit::new(&self.hardware, &capacities, objects, &start);
+        machine.audit(audit.expect("the start fits"));
+        let mut machine = Careless { machine, without };
+        let mut ends = vec![Time::ZERO; self.spans.len()];
+        let driven = drive(&mut planner, &mut machine, window, |op, at, _| ends[op as usize] = at);
+        match driven {
+            Ok(()) => Ok(Some(ends)),
+            Err(DriveError::Machine(fault)) => Err(fault),
+            Err(DriveError::Plan(error)) => match error {
+                tiersim_policies::planner::PlanError::OutOfMemory { .. } => Ok(None),
+                refused => panic!("seed {}: {refused}", self.seed),
+            },
+        }
+    }
+}
+
+/// A machine that ignores one kind of edge: a planner with one mistake.
+struct Careless<M> {
+    machine: M,
+    without: Option<Hazard>,
+}
+
+impl<M: Machine> Machine for Careless<M> {
+    type Fault = M::Fault;
+
+    fn submit(&mut self, mut command: Command) -> Result<(), M::Fault> {
+        command.after.retain(|edge| Some(edge.hazard) != self.without);
+        self.machine.submit(command)
+    }
+
+    fn next(&mut self) -> Result<Option<(Time, Ticket)>, M::Fault> {
+        self.machine.next()
+    }
+}
+
+fn trace(rng: &mut ChaCha12Rng) -> tiersim_models::workload::Trace {
+    let mut traced = Traced::new();
+    let objects: Vec<ObjectId> = (0..rng.random_range(2..10))
+        .map(|_| traced.object(rng.random_range(1..1000), rng.random_bool(0.6)))
+        .collect();
+    let streams = rng.random_range(1..=3u16);
+    let mut born: Vec<bool> =
+        objects.iter().map(|object| traced.0.objects[object.index()].persistent).collect();
+    let ops = rng.random_range(3..40);
+    for op in 0..ops {
+        let mut uses: Vec<(ObjectId, Mode)> = Vec::new();
+        for _ in 0..rng.random_range(1..=3) {
+            let object = objects[rng.random_range(0..objects.len())];
+            if uses.iter().any(|&(other, _)| other == object) {
+                continue;
+            }
+            let mode = match born[object.index()] {
+                false => Mode::Write,
+                true => [Mode::Read, Mode::Write, Mode::ReadWrite][rng.random_range(0..3)],
+            };
+            born[object.index()] = true;
+            uses.push((object, mode));
+        }
+        let stream = rng.random_range(0..streams);
+        let id = traced.op(op / 10, stream, Span::ZERO, &uses);
+        if op > 0 && rng.random_bool(0.1) {
+            let before = OpId(rng.random_range(0..id.0));
+            traced.0.ops[id.index()].after.push(before);
+        }
+    }
+    traced.0
+}
+
+fn machine(rng: &mut ChaCha12Rng, workload: &Workload) -> Hardware {
+    let objects = &workload.trace.objects;
+    let total: u64 = objects.iter().map(|object| object.bytes.get()).sum();
+    let hbm = Bytes::new(rng.random_range(total / 4..=total));
+    let mut law = || law(rng.random_range(0..100), rng.random_range(1..50) * 1_000_000_000_000);
+    let far = |kind| (kind, Bytes::MAX);
+    let kinds = [far(TierKind::Dram), far(TierKind::Cxl), far(TierKind::Nvme)];
+    let mut tiers = vec![(TierKind::Hbm, hbm, law())];
+    tiers.extend(kinds.map(|(kind, capacity)| (kind, capacity, law())));
+    // A chain, so that some copies go over several links.
+    let links = [(0, 1, law()), (0, 2, law()), (1, 3, law())];
+    let count = rng.random_range(2..=4);
+    tiers.truncate(count);
+    let mut machine = hardware(&tiers, &links[..count - 1]);
+    machine.chunk = Bytes::new(rng.random_range(50..2000));
+    machine
+}
