@@ -2,4 +2,5 @@
 
 pub mod build;
 pub mod chaos;
+pub mod scripted;
 pub mod world;

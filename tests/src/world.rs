@@ -8,10 +8,10 @@ use tiersim_models::hardware::{Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, OpId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_models::workload::Mode;
+use tiersim_models::workload::{Mode, Trace};
 use tiersim_policies::command::{Command, Hazard, Machine, Ticket};
 use tiersim_policies::drive::{DriveError, drive};
-use tiersim_policies::planner::Planner;
+use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::policy::Policy;
 use tiersim_sim::audit::Audit;
 use tiersim_sim::machine::{Fault, SimMachine};
@@ -38,6 +38,11 @@ impl World {
         let ops = workload.trace.ops.len() * repeat as usize;
         let spans = (0..ops).map(|_| Span::from_ps(rng.random_range(0..200))).collect();
         World { hardware: machine(&mut rng, &workload), workload, spans, repeat, seed }
+    }
+
+    /// A world written out by a test.
+    pub fn of(hardware: Hardware, trace: Trace, spans: Vec<Span>) -> World {
+        World { hardware, workload: Workload::new(trace), spans, repeat: 1, seed: 0 }
     }
 
     /// How many streams its ops run on.
@@ -79,7 +84,7 @@ impl World {
             Ok(()) => Ok(Some(ends)),
             Err(DriveError::Machine(fault)) => Err(fault),
             Err(DriveError::Plan(error)) => match error {
-                tiersim_policies::planner::PlanError::OutOfMemory { .. } => Ok(None),
+                PlanError::OutOfMemory { .. } => Ok(None),
                 refused => panic!("seed {}: {refused}", self.seed),
             },
         }
@@ -105,7 +110,7 @@ impl<M: Machine> Machine for Careless<M> {
     }
 }
 
-fn trace(rng: &mut ChaCha12Rng) -> tiersim_models::workload::Trace {
+fn trace(rng: &mut ChaCha12Rng) -> Trace {
     let mut traced = Traced::new();
     let objects: Vec<ObjectId> = (0..rng.random_range(2..10))
         .map(|_| traced.object(rng.random_range(1..1000), rng.random_bool(0.6)))
