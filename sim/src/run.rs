@@ -6,15 +6,16 @@
 use crate::audit::Audit;
 use crate::durations::durations;
 use crate::machine::SimMachine;
-use crate::meters::Meters;
 use crate::record::{CaseRecord, Figures, LaneName, OutOfMemory, Outcome, RunRecord};
 use crate::scenario::{Budget, Case, OpTime, Scenario};
+use crate::stopwatch::Stopwatch;
 use rayon::prelude::*;
+use std::collections::BTreeSet;
 use tiersim_models::hardware::{HBM, Hardware, Routes};
-use tiersim_models::ids::{OpId, TierId};
+use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::lifetime::Workload;
-use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_models::workload::ObjectKind;
+use tiersim_models::units::{Bytes, Span};
+use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::config::PolicyConfig;
 use tiersim_policies::drive::{DriveError, WINDOW, drive};
 use tiersim_policies::planner::{PlanError, Planner};
@@ -132,7 +133,7 @@ impl<'a> Bench<'a> {
             baseline_step: self.baseline.mean_step(),
             bound_step: self.bound,
             outcome,
-            placement: self.placement(&case.policy)?,
+            placement: placement(&case.policy, &self.workload.trace, self.hardware)?,
         })
     }
 
@@ -141,25 +142,6 @@ impl<'a> Bench<'a> {
             self.hardware.tiers.iter().map(|tier| tier.capacity).collect();
         capacities[HBM.index()] = hbm;
         capacities
-    }
-
-    /// Tier of each module that owns weights, for policies that place modules.
-    fn placement(&self, policy: &PolicyConfig) -> Result<Option<Vec<(String, usize)>>, RunError> {
-        let trace = &self.workload.trace;
-        if matches!(policy, PolicyConfig::AllHbm | PolicyConfig::Lru(_)) {
-            return Ok(None);
-        }
-        let tiers = policy.placement(trace, self.hardware).map_err(RunError::Input)?;
-        let mut owners: Vec<usize> = trace
-            .objects
-            .iter()
-            .filter(|object| object.kind == ObjectKind::Weight)
-            .filter_map(|object| object.module.map(|module| module.index()))
-            .collect();
-        owners.sort_unstable();
-        owners.dedup();
-        let named = |module: usize| (trace.modules[module].clone(), tiers[module].index());
-        Ok(Some(owners.into_iter().map(named).collect()))
     }
 
     fn simulate(
@@ -185,8 +167,9 @@ impl<'a> Bench<'a> {
             let audit = Audit::new(self.hardware, capacities, objects, &start);
             machine.audit(audit.map_err(|breach| internal(breach.to_string()))?);
         }
-        let mut stopwatch = Stopwatch::new(self, options.timeline);
-        planner.count_from(stopwatch.first_measured_op);
+        let mut stopwatch =
+            Stopwatch::new(self.workload, self.repeat, self.warmup, options.timeline);
+        planner.count_from(stopwatch.first_measured_op());
         let driven =
             drive(&mut planner, &mut machine, options.window, |occurrence, at, machine| {
                 stopwatch.op_ended(occurrence, at, machine);
@@ -234,97 +217,6 @@ impl<'a> Bench<'a> {
         let steps = self.workload.step_ends().len() as u128 * u128::from(self.repeat - self.warmup);
         let longest = totals.into_iter().max().unwrap_or(0) / steps.max(1);
         Span::from_ps(u64::try_from(longest).expect("a mean step fits the clock"))
-    }
-}
-
-/// Notices when steps end, and keeps the warm-up out of the figures.
-struct Stopwatch<'a> {
-    workload: &'a Workload,
-    steps_per_replay: usize,
-    /// Ops of each step of the run that have not ended.
-    open: Vec<u32>,
-    warmup_steps: usize,
-    first_measured_op: u64,
-    last_end: Time,
-    steps: Vec<Span>,
-    at_warmup: Option<Meters>,
-    timeline: bool,
-}
-
-impl<'a> Stopwatch<'a> {
-    fn new(bench: &Bench<'a>, timeline: bool) -> Stopwatch<'a> {
-        let ends = bench.workload.step_ends();
-        let mut open = Vec::with_capacity(ends.len() * bench.repeat as usize);
-        for _ in 0..bench.repeat {
-            let mut start = 0;
-            for end in ends {
-                open.push(end.0 + 1 - start);
-                start = end.0 + 1;
-            }
-        }
-        let ops = bench.workload.trace.ops.len() as u64;
-        Stopwatch {
-            workload: bench.workload,
-            steps_per_replay: ends.len(),
-            open,
-            warmup_steps: ends.len() * bench.warmup as usize,
-            first_measured_op: ops * u64::from(bench.warmup),
-            last_end: Time::ZERO,
-            steps: Vec::new(),
-            at_warmup: None,
-            timeline,
-        }
-    }
-
-    fn op_ended(&mut self, occurrence: u64, at: Time, machine: &mut SimMachine<'_>) {
-        let step = self.step_of(occurrence);
-        self.open[step] -= 1;
-        if self.open[step] > 0 {
-            return;
-        }
-        if step >= self.warmup_steps {
-            self.steps.push(at.since(self.last_end));
-        }
-        self.last_end = at;
-        if step + 1 == self.warmup_steps {
-            self.at_warmup = Some(machine.meters().clone());
-        }
-        if self.timeline && step + 2 == self.open.len() {
-            machine.record_timeline();
-        }
-    }
-
-    fn step_of(&self, occurrence: u64) -> usize {
-        let ops = self.workload.trace.ops.len() as u64;
-        let op = OpId::at((occurrence % ops) as usize);
-        let within = self.workload.step_ends().partition_point(|&end| end < op);
-        (occurrence / ops) as usize * self.steps_per_replay + within
-    }
-
-    fn figures(self, planner: &Planner<'_>, machine: &mut SimMachine<'_>) -> Figures {
-        let timeline = machine.take_timeline();
-        let end = machine.meters();
-        let zero = Meters::new(end.used.len(), end.moved.len());
-        let start = self.at_warmup.unwrap_or(zero);
-        let span = |end: &[Span], start: &[Span]| {
-            let pairs = end.iter().zip(start);
-            pairs.map(|(end, start)| Span::from_ps(end.ps() - start.ps())).collect()
-        };
-        let moved = end.moved.iter().zip(&start.moved).map(|(&end, &start)| end - start);
-        let counts = planner.counts();
-        Figures {
-            steps: self.steps,
-            peak: end.peak.clone(),
-            moved: moved.collect(),
-            busy: span(&end.busy, &start.busy),
-            stall: span(&end.stall, &start.stall),
-            in_place: span(&end.in_place, &start.in_place),
-            compute: Span::from_ps(end.compute.ps() - start.compute.ps()),
-            hits: counts.hits,
-            misses: counts.misses,
-            events: machine.events(),
-            timeline,
-        }
     }
 }
 
@@ -386,4 +278,21 @@ pub(crate) fn record(
         results,
         skipped: Vec::new(),
     }
+}
+
+/// Tier of each module that owns weights, by name, for policies that place modules.
+pub fn placement(
+    policy: &PolicyConfig,
+    trace: &Trace,
+    hardware: &Hardware,
+) -> Result<Option<Vec<(String, usize)>>, RunError> {
+    if matches!(policy, PolicyConfig::AllHbm | PolicyConfig::Lru(_)) {
+        return Ok(None);
+    }
+    let tiers = policy.placement(trace, hardware).map_err(RunError::Input)?;
+    let weights = trace.objects.iter().filter(|object| object.kind == ObjectKind::Weight);
+    let owners: BTreeSet<_> = weights.filter_map(|object| object.module).collect();
+    let named =
+        |module: ModuleId| (trace.modules[module.index()].clone(), tiers[module.index()].index());
+    Ok(Some(owners.into_iter().map(named).collect()))
 }

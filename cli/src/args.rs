@@ -1,0 +1,143 @@
+//! What can be typed. Only what it says; what it means is worked out elsewhere.
+
+use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Replay AI training and inference over memory tiers, and chart latency against memory.
+#[derive(Debug, Parser)]
+#[command(name = "tiersim", version, propagate_version = true)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Simulate a scenario's policies, print the table, write OUT/.
+    Run(RunArgs),
+    /// Simulate every point of a scenario's axes.
+    Sweep(SweepArgs),
+    /// Write tier_hints.json: the tier of every module, for a training framework to load.
+    Hints(HintsArgs),
+    /// Only read and resolve scenarios, hardware specs and traces; list every problem.
+    Check(CheckArgs),
+    /// Look at traces and make them.
+    Trace(TraceArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct Common {
+    /// Override any value of the scenario, such as policies.0.policy.cut.hbm=0.4.
+    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = assignment)]
+    pub set: Vec<(String, String)>,
+    /// Override the scenario's seed.
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Check capacity, hazards, conservation and Little's law after every event.
+    #[arg(long)]
+    pub audit: bool,
+    /// Worker threads; all cores without it. No output depends on it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+    /// Folder to write to [default: out/<scenario>].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// What to print on stdout.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Print nothing but problems.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A table for people.
+    Text,
+    /// The summary for programs.
+    Json,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct RunArgs {
+    /// Scenario files.
+    #[arg(required = true, value_name = "SCENARIO")]
+    pub scenarios: Vec<PathBuf>,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct SweepArgs {
+    /// A scenario file with a `sweep`.
+    #[arg(value_name = "SCENARIO")]
+    pub scenario: PathBuf,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct HintsArgs {
+    /// A scenario file with a policy that places modules.
+    #[arg(value_name = "SCENARIO")]
+    pub scenario: PathBuf,
+    /// The policy's name in the scenario [default: the first that places modules].
+    #[arg(long)]
+    pub policy: Option<String>,
+    /// Override any value of the scenario.
+    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = assignment)]
+    pub set: Vec<(String, String)>,
+    /// File to write; stdout without it.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct CheckArgs {
+    /// Scenarios or hardware specs (.ron), or folders of traces.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct TraceArgs {
+    #[command(subcommand)]
+    pub command: TraceCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TraceCommand {
+    /// Print what a trace holds.
+    Info {
+        /// The trace's folder.
+        #[arg(value_name = "TRACE")]
+        trace: PathBuf,
+        /// What to print.
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
+    },
+    /// Convert a recording to a trace.
+    Import {
+        /// The recording's format.
+        #[arg(value_enum)]
+        from: Source,
+        /// The recording's folder.
+        source: PathBuf,
+        /// Folder of the trace to write.
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Source {
+    /// Reads and writes of a PyTorch run by storage, op by op.
+    Recording,
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((path, value)) if !path.is_empty() => Ok((path.to_owned(), value.to_owned())),
+        _ => Err("write PATH=VALUE, such as seed=7".to_owned()),
+    }
+}

@@ -1,0 +1,83 @@
+//! How the command fails, and how it writes files: whole or not at all.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tiersim_sim::diagnostic::Diagnostics;
+use tiersim_sim::run::RunError;
+
+/// Why the command ends with something other than 0.
+#[derive(Debug)]
+pub enum Failure {
+    /// What was expected of a run does not hold: exit 1.
+    Expectation(Vec<String>),
+    /// Bad input: exit 2.
+    Input(String),
+    /// A mistake in this program: exit 3.
+    Internal(String),
+}
+
+impl Failure {
+    pub fn code(&self) -> u8 {
+        match self {
+            Failure::Expectation(_) => 1,
+            Failure::Input(_) => 2,
+            Failure::Internal(_) => 3,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Expectation(failed) => {
+                let list = failed.join("\n  ");
+                write!(f, "{} expectation(s) do not hold:\n  {list}", failed.len())
+            }
+            Failure::Input(problem) => write!(f, "error: {problem}"),
+            Failure::Internal(fault) => {
+                write!(f, "internal fault: {fault}\nplease report this with the scenario")
+            }
+        }
+    }
+}
+
+impl From<Diagnostics> for Failure {
+    fn from(problems: Diagnostics) -> Failure {
+        let lines: Vec<String> = problems.0.iter().map(ToString::to_string).collect();
+        Failure::Input(lines.join("\nerror: "))
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Failure {
+        match error {
+            RunError::Input(problem) => Failure::Input(problem),
+            internal @ RunError::Internal { .. } => Failure::Internal(internal.to_string()),
+        }
+    }
+}
+
+/// Writes files into a folder; each appears under its name only when it is complete.
+pub fn write_all(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), Failure> {
+    fs::create_dir_all(folder).map_err(|error| cannot(folder, &error))?;
+    for (name, bytes) in files {
+        write(&folder.join(name), bytes)?;
+    }
+    Ok(())
+}
+
+/// Writes one file; it appears under its name only when it is complete.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let mut partial: PathBuf = path.to_owned();
+    partial.as_mut_os_string().push(".partial");
+    fs::write(&partial, bytes).and_then(|()| fs::rename(&partial, path)).map_err(|error| {
+        // What is left of the attempt is of no use; failing to remove it changes nothing.
+        let _ = fs::remove_file(&partial);
+        cannot(path, &error)
+    })
+}
+
+fn cannot(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Input(format!("{}: cannot write: {error}", path.display()))
+}

@@ -1,0 +1,14 @@
+//! A progress bar on stderr, for people only: silent when stderr is not a terminal.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A bar that counts to `total`.
+pub fn bar(total: usize, quiet: bool) -> ProgressBar {
+    let target =
+        if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(8) };
+    let bar = ProgressBar::with_draw_target(Some(total as u64), target);
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} cases, {eta} left")
+        .expect("the template is well formed");
+    bar.set_style(style);
+    bar
+}

@@ -1,0 +1,137 @@
+//! `run`, `sweep` and `hints`.
+
+use crate::args::{Common, Format, HintsArgs, RunArgs, SweepArgs};
+use crate::output::{Failure, write, write_all};
+use crate::progress;
+use std::path::{Path, PathBuf};
+use tiersim_reports::{artefacts, summary, text};
+use tiersim_sim::expect::failures;
+use tiersim_sim::record::RunRecord;
+use tiersim_sim::run::{Options, run as simulate};
+use tiersim_sim::scenario::Scenario;
+use tiersim_sim::scenario::fingerprint::fingerprint;
+use tiersim_sim::scenario::read::read_scenario;
+use tiersim_sim::scenario::sweep::read_sweep;
+use tiersim_sim::sweep::{count, run_sweep};
+use tiersim_sim::traces::Traces;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Runs scenarios one after the other; all are read before the first is run.
+pub fn run(args: &RunArgs) -> Result<(), Failure> {
+    use_threads(&args.common)?;
+    let overrides = overrides(&args.common);
+    let mut problems = tiersim_sim::diagnostic::Diagnostics::default();
+    let mut scenarios = Vec::new();
+    for path in &args.scenarios {
+        match read_scenario(path, &overrides) {
+            Ok(scenario) => scenarios.push(scenario),
+            Err(mut found) => problems.0.append(&mut found.0),
+        }
+    }
+    let scenarios = problems.into_result(scenarios)?;
+    let traces = Traces::read(&scenarios)?;
+    let mut failed = Vec::new();
+    for scenario in &scenarios {
+        let record = run_one(scenario, &traces, &args.common)?;
+        emit(&record, &args.common, scenarios.len() > 1)?;
+        failed.extend(named(scenario, failures(scenario, &record)));
+    }
+    expect_none(failed)
+}
+
+/// Runs every point of a sweep, and the scenario itself for its expectations.
+pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
+    use_threads(&args.common)?;
+    let sweep = read_sweep(&args.scenario, &overrides(&args.common))?;
+    let points = sweep.points.iter().map(|point| &point.scenario);
+    let traces = Traces::read(points.chain([&sweep.base]))?;
+    let print = fingerprint(&sweep.base, traces.hash(&sweep.base));
+    let bar = progress::bar(count(&sweep), args.common.quiet);
+    let options = Options { audit: args.common.audit, ..Options::default() };
+    let record = run_sweep(&sweep, &traces, print, options, || bar.inc(1))?;
+    bar.finish_and_clear();
+    let base = run_one(&sweep.base, &traces, &args.common)?;
+    emit(&record, &args.common, false)?;
+    expect_none(named(&sweep.base, failures(&sweep.base, &base)))
+}
+
+/// Writes the placement that a policy would choose.
+pub fn hints(args: &HintsArgs) -> Result<(), Failure> {
+    let scenario = read_scenario(&args.scenario, &args.set)?;
+    let traces = Traces::read([&scenario])?;
+    let trace = &traces.of(&scenario).trace;
+    let wanted = |label: &str| args.policy.as_deref().is_none_or(|name| name == label);
+    let mut cases = scenario.cases.iter().filter(|case| wanted(&case.label));
+    let placed = cases.find_map(|case| {
+        tiersim_sim::run::placement(&case.policy, trace, &scenario.hardware).transpose()
+    });
+    let Some(placed) = placed else {
+        let name = args.policy.as_deref().unwrap_or("any");
+        return Err(Failure::Input(format!(
+            "{}: no policy that places modules (looked for {name}); use AdamState or Hints",
+            args.scenario.display()
+        )));
+    };
+    let kinds: Vec<_> = scenario.hardware.tiers.iter().map(|tier| tier.kind).collect();
+    let text = tiersim_reports::hints::text(&placed?, &kinds);
+    match &args.out {
+        Some(path) => write(path, text.as_bytes()),
+        None => {
+            print!("{text}");
+            Ok(())
+        }
+    }
+}
+
+fn run_one(scenario: &Scenario, traces: &Traces, common: &Common) -> Result<RunRecord, Failure> {
+    let print = fingerprint(scenario, traces.hash(scenario));
+    let options = Options { audit: common.audit, timeline: true, ..Options::default() };
+    let bar = progress::bar(scenario.cases.len(), common.quiet);
+    let record = simulate(scenario, traces.of(scenario), print, options, || bar.inc(1))?;
+    bar.finish_and_clear();
+    Ok(record)
+}
+
+fn emit(record: &RunRecord, common: &Common, several: bool) -> Result<(), Failure> {
+    let out = match &common.out {
+        Some(out) if several => out.join(&record.scenario),
+        Some(out) => out.clone(),
+        None => PathBuf::from("out").join(&record.scenario),
+    };
+    let made = artefacts(record, VERSION).map_err(|error| Failure::Internal(error.to_string()))?;
+    let files: Vec<(String, Vec<u8>)> = made.into_iter().map(|a| (a.name, a.bytes)).collect();
+    write_all(&out, &files)?;
+    match (common.quiet, common.format) {
+        (true, _) => {}
+        (false, Format::Json) => print!("{}", summary(record, VERSION)),
+        (false, Format::Text) => print!("{}{}", text(record, VERSION), written(&out, &files)),
+    }
+    Ok(())
+}
+
+fn written(out: &Path, files: &[(String, Vec<u8>)]) -> String {
+    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+    format!("\nwritten to {}: {}\n", out.display(), names.join(", "))
+}
+
+fn overrides(common: &Common) -> Vec<(String, String)> {
+    let seed = common.seed.map(|seed| ("seed".to_owned(), seed.to_string()));
+    common.set.iter().cloned().chain(seed).collect()
+}
+
+fn use_threads(common: &Common) -> Result<(), Failure> {
+    let Some(jobs) = common.jobs else { return Ok(()) };
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(usize::from(jobs))
+        .build_global()
+        .map_err(|error| Failure::Internal(format!("cannot start {jobs} threads: {error}")))
+}
+
+fn named(scenario: &Scenario, failed: Vec<String>) -> Vec<String> {
+    failed.into_iter().map(|failure| format!("{}: {failure}", scenario.name)).collect()
+}
+
+fn expect_none(failed: Vec<String>) -> Result<(), Failure> {
+    if failed.is_empty() { Ok(()) } else { Err(Failure::Expectation(failed)) }
+}

@@ -1,0 +1,54 @@
+//! `check` and `trace`.
+
+use crate::args::{CheckArgs, Format, TraceCommand};
+use crate::output::Failure;
+use std::path::Path;
+use tiersim_sim::diagnostic::Diagnostics;
+use tiersim_sim::hardware_file::read_hardware;
+use tiersim_sim::import::recording::import_recording;
+use tiersim_sim::scenario::read::read_scenario;
+use tiersim_sim::trace::{info, read_trace, write_trace};
+use tiersim_sim::traces::Traces;
+
+/// Reads every file and reports all problems together.
+pub fn check(args: &CheckArgs) -> Result<(), Failure> {
+    let mut problems = Diagnostics::default();
+    for path in &args.files {
+        match check_one(path) {
+            Ok(what) => println!("{}: {what}, no problems", path.display()),
+            Err(mut found) => problems.0.append(&mut found.0),
+        }
+    }
+    Ok(problems.into_result(())?)
+}
+
+fn check_one(path: &Path) -> Result<&'static str, Diagnostics> {
+    if path.is_dir() {
+        return read_trace(path).map(|_| "trace");
+    }
+    if tiersim_sim::hardware_file::looks_like_hardware(path)? {
+        return read_hardware(path).map(|_| "hardware spec");
+    }
+    let scenario = read_scenario(path, &[])?;
+    Traces::read([&scenario]).map(|_| "scenario")
+}
+
+/// Looks at a trace, or makes one.
+pub fn trace(command: &TraceCommand) -> Result<(), Failure> {
+    match command {
+        TraceCommand::Info { trace, format } => {
+            let info = info(&read_trace(trace)?);
+            match format {
+                Format::Text => print!("{info}"),
+                Format::Json => println!("{}", info.to_json()),
+            }
+        }
+        TraceCommand::Import { from: _, source, out } => {
+            let trace = import_recording(source)?;
+            write_trace(&trace, out)?;
+            print!("{}", info(&trace));
+            println!("written to {}", out.display());
+        }
+    }
+    Ok(())
+}

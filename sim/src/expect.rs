@@ -1,0 +1,99 @@
+//! Whether a scenario's `expect:` list holds.
+//!
+//! A case that runs out of memory fails the scenario unless the list says that it must: a design
+//! review should never be shown a chart with a point silently missing.
+
+use crate::record::{CaseRecord, Figures, Outcome, RunRecord};
+use crate::scenario::{Expectation, Scenario};
+use std::fmt::Display;
+use tiersim_models::units::Bytes;
+
+/// Every expectation that does not hold, in words; empty if all do.
+pub fn failures(scenario: &Scenario, record: &RunRecord) -> Vec<String> {
+    let mut failures: Vec<String> =
+        scenario.expect.iter().filter_map(|expected| failure(expected, record).err()).collect();
+    for (index, case) in record.results.iter().enumerate() {
+        if let Outcome::OutOfMemory(full) = &case.outcome
+            && !scenario.expect.contains(&Expectation::OutOfMemory(index))
+        {
+            failures.push(format!(
+                "{:?} ran out of memory in {} ({} needed for {}, {} free of {}, {}); give it more, \
+                 or expect out_of_memory({:?})",
+                case.label,
+                full.tier,
+                full.need,
+                full.object,
+                full.free,
+                full.capacity,
+                full.at,
+                case.label
+            ));
+        }
+    }
+    failures
+}
+
+fn failure(expected: &Expectation, record: &RunRecord) -> Result<(), String> {
+    let case = |index: usize| &record.results[index];
+    match *expected {
+        Expectation::Fits(index) => figures(case(index)).map(|_| ()),
+        Expectation::OutOfMemory(index) => match case(index).outcome {
+            Outcome::OutOfMemory(_) => Ok(()),
+            Outcome::Done(_) => Err(format!("{:?} was to run out of memory", case(index).label)),
+        },
+        Expectation::StepTime { case: index, at_least, at_most } => {
+            let step = figures(case(index))?.mean_step();
+            within(&case(index).label, "mean step", step, at_least, at_most)
+        }
+        Expectation::Slowdown { case: index, at_least, at_most } => {
+            let base = case(index).baseline_step.ps() as f64;
+            let slowdown = figures(case(index))?.mean_step().ps() as f64 / base;
+            within(&case(index).label, "slowdown", slowdown, at_least, at_most)
+        }
+        Expectation::Faster { case: index, than } => {
+            let (fast, slow) =
+                (figures(case(index))?.mean_step(), figures(case(than))?.mean_step());
+            let (fast_label, slow_label) = (&case(index).label, &case(than).label);
+            ensure(fast < slow, || {
+                format!("{fast_label:?} takes {fast}, not less than {slow_label:?} with {slow}")
+            })
+        }
+        Expectation::Moved { case: index, lane, at_least, at_most } => {
+            let figures = figures(case(index))?;
+            let total = figures.moved[lane.index()].get();
+            let moved = Bytes::new(total / figures.steps.len().max(1) as u64);
+            let what = format!("bytes moved per step over {}", record.lanes[lane.index()].ends);
+            within(&case(index).label, &what, moved, at_least, at_most)
+        }
+        Expectation::Peak { case: index, tier, at_least, at_most } => {
+            let peak = figures(case(index))?.peak[tier.index()];
+            let what = format!("peak of {}", record.tiers[tier.index()].0);
+            within(&case(index).label, &what, peak, at_least, at_most)
+        }
+    }
+}
+
+fn figures(case: &CaseRecord) -> Result<&Figures, String> {
+    let figures = case.outcome.figures();
+    figures.ok_or_else(|| format!("{:?} ran out of memory and has no figures", case.label))
+}
+
+fn within<T: PartialOrd + Display>(
+    label: &str,
+    what: &str,
+    found: T,
+    at_least: Option<T>,
+    at_most: Option<T>,
+) -> Result<(), String> {
+    if let Some(least) = at_least {
+        ensure(found >= least, || format!("{label:?}: {what} is {found}, below {least}"))?;
+    }
+    if let Some(most) = at_most {
+        ensure(found <= most, || format!("{label:?}: {what} is {found}, above {most}"))?;
+    }
+    Ok(())
+}
+
+fn ensure(holds: bool, words: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(words()) }
+}

@@ -1,0 +1,113 @@
+//! Notices when steps end, and keeps the warm-up out of the figures.
+
+use crate::machine::SimMachine;
+use crate::meters::Meters;
+use crate::record::Figures;
+use tiersim_models::ids::OpId;
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::{Span, Time};
+use tiersim_policies::planner::Planner;
+
+/// Watches one run.
+pub(crate) struct Stopwatch<'a> {
+    workload: &'a Workload,
+    steps_per_replay: usize,
+    /// Ops of each step of the run that have not ended.
+    open: Vec<u32>,
+    warmup_steps: usize,
+    first_measured_op: u64,
+    last_end: Time,
+    steps: Vec<Span>,
+    at_warmup: Option<Meters>,
+    timeline: bool,
+}
+
+impl<'a> Stopwatch<'a> {
+    /// `repeat` replays of the trace, the first `warmup` of which do not count.
+    pub(crate) fn new(
+        workload: &'a Workload,
+        repeat: u32,
+        warmup: u32,
+        timeline: bool,
+    ) -> Stopwatch<'a> {
+        let ends = workload.step_ends();
+        let mut open = Vec::with_capacity(ends.len() * repeat as usize);
+        for _ in 0..repeat {
+            let mut start = 0;
+            for end in ends {
+                open.push(end.0 + 1 - start);
+                start = end.0 + 1;
+            }
+        }
+        let ops = workload.trace.ops.len() as u64;
+        Stopwatch {
+            workload,
+            steps_per_replay: ends.len(),
+            open,
+            warmup_steps: ends.len() * warmup as usize,
+            first_measured_op: ops * u64::from(warmup),
+            last_end: Time::ZERO,
+            steps: Vec::new(),
+            at_warmup: None,
+            timeline,
+        }
+    }
+
+    /// An op of the run has ended.
+    pub(crate) fn op_ended(&mut self, occurrence: u64, at: Time, machine: &mut SimMachine<'_>) {
+        let step = self.step_of(occurrence);
+        self.open[step] -= 1;
+        if self.open[step] > 0 {
+            return;
+        }
+        if step >= self.warmup_steps {
+            self.steps.push(at.since(self.last_end));
+        }
+        self.last_end = at;
+        if step + 1 == self.warmup_steps {
+            self.at_warmup = Some(machine.meters().clone());
+        }
+        if self.timeline && step + 2 == self.open.len() {
+            machine.record_timeline();
+        }
+    }
+
+    /// The first op of the run that counts.
+    pub(crate) fn first_measured_op(&self) -> u64 {
+        self.first_measured_op
+    }
+
+    fn step_of(&self, occurrence: u64) -> usize {
+        let ops = self.workload.trace.ops.len() as u64;
+        let op = OpId::at((occurrence % ops) as usize);
+        let within = self.workload.step_ends().partition_point(|&end| end < op);
+        (occurrence / ops) as usize * self.steps_per_replay + within
+    }
+
+    /// The figures of the measured steps, once all ops have ended.
+    pub(crate) fn figures(self, planner: &Planner<'_>, machine: &mut SimMachine<'_>) -> Figures {
+        let timeline = machine.take_timeline();
+        let end = machine.meters();
+        let zero = Meters::new(end.used.len(), end.moved.len());
+        let start = self.at_warmup.unwrap_or(zero);
+        let span = |end: &[Span], start: &[Span]| {
+            let pairs = end.iter().zip(start);
+            pairs.map(|(end, start)| Span::from_ps(end.ps() - start.ps())).collect()
+        };
+        let moved = end.moved.iter().zip(&start.moved).map(|(&end, &start)| end - start);
+        let counts = planner.counts();
+        Figures {
+            steps: self.steps,
+            peak: end.peak.clone(),
+            moved: moved.collect(),
+            busy: span(&end.busy, &start.busy),
+            stall: span(&end.stall, &start.stall),
+            in_place: span(&end.in_place, &start.in_place),
+            compute: Span::from_ps(end.compute.ps() - start.compute.ps()),
+            hits: counts.hits,
+            misses: counts.misses,
+            events: machine.events(),
+            timeline,
+        }
+    }
+}

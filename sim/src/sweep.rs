@@ -1,0 +1,62 @@
+//! All points of a sweep, in parallel, as one record.
+//!
+//! Points that share hardware, workload and seed share one bench: durations and the baseline are
+//! worked out once. Results come in the sweep's order whatever the number of threads.
+
+use crate::record::{CaseRecord, RunRecord};
+use crate::run::{Bench, Options, RunError, record};
+use crate::scenario::sweep::Sweep;
+use crate::scenario::{Case, Scenario};
+use crate::traces::Traces;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+
+/// How many cases a sweep runs.
+pub fn count(sweep: &Sweep) -> usize {
+    sweep.points.iter().map(|point| point.scenario.cases.len()).sum()
+}
+
+/// Runs every case of every point. `done` hears of every case that is finished.
+pub fn run_sweep(
+    sweep: &Sweep,
+    traces: &Traces,
+    fingerprint: String,
+    options: Options,
+    done: impl Fn() + Sync,
+) -> Result<RunRecord, RunError> {
+    let mut keys: BTreeMap<String, usize> = BTreeMap::new();
+    let mut scenarios: Vec<&Scenario> = Vec::new();
+    let mut bench_of = |scenario| {
+        *keys.entry(key(scenario)).or_insert_with(|| {
+            scenarios.push(scenario);
+            scenarios.len() - 1
+        })
+    };
+    let base = bench_of(&sweep.base);
+    let mut jobs: Vec<(usize, &Case)> = Vec::new();
+    for point in &sweep.points {
+        let bench = bench_of(&point.scenario);
+        jobs.extend(point.scenario.cases.iter().map(|case| (bench, case)));
+    }
+    let benches: Result<Vec<Bench<'_>>, RunError> = scenarios
+        .par_iter()
+        .map(|scenario| Bench::new(scenario, traces.of(scenario), options))
+        .collect();
+    let benches = benches?;
+    let results: Result<Vec<CaseRecord>, RunError> = jobs
+        .par_iter()
+        .map(|&(bench, case)| {
+            let record = benches[bench].run(case, options);
+            done();
+            record
+        })
+        .collect();
+    let mut record = record(&sweep.base, &benches[base], fingerprint, results?);
+    record.skipped.clone_from(&sweep.skipped);
+    Ok(record)
+}
+
+/// What a bench depends on.
+fn key(scenario: &Scenario) -> String {
+    format!("{:?} {:?} {}", scenario.hardware, scenario.workload, scenario.seed)
+}
