@@ -1,0 +1,389 @@
+//! Latency against memory: what a smaller HBM costs, and which policy makes it cheapest.
+//!
+//! Right is more HBM, up is slower; the lower left is better. Cases that ran out of memory have no
+//! step time: they stand in a band above the plot, at the HBM that they were given. Small sets are
+//! labelled directly; a sweep is a crowd of faint markers with its Pareto front in front.
+//! Invariant: every case is on the chart, inside the plot's frame.
+
+use crate::ChartError;
+use crate::canvas::{Align, Canvas, Rect, fit};
+use crate::frame::{self, Entry, FLOOR, MARGIN};
+use crate::labels::{self, Obstacles, Request};
+use crate::points::{Point, Points};
+use crate::render::{CHART_SIZE, Chart, text_width};
+use crate::scale::{Scale, extent};
+use crate::style::{self, LABEL, SMALL};
+use crate::words::{clean, number};
+use tiersim_sim::record::RunRecord;
+
+/// Up to so many cases have their label on the chart.
+const MOST_LABELS: usize = 12;
+/// Up to so many cases are joined by series; beyond, lines would hide the points.
+const MOST_JOINED: usize = 60;
+const BAND: f64 = 34.0;
+
+/// A unit with its size in the record's unit.
+type Unit = (&'static str, f64);
+
+/// Where data goes.
+pub(crate) struct Plot {
+    pub(crate) area: Rect,
+    x: Scale,
+    y: Scale,
+    memory: Unit,
+    time: Unit,
+    /// The band of the cases that ran out of memory.
+    band: Option<Rect>,
+    /// Line of the baseline and of the bound, as pixels.
+    baseline: Option<f64>,
+    bound: Option<f64>,
+}
+
+/// The chart of a record; `version` is tiersim's own.
+pub fn latency_vs_memory(record: &RunRecord, version: &str) -> Result<Chart, ChartError> {
+    let points = Points::of(record);
+    let mut canvas = Canvas::default();
+    let top = frame::header(&mut canvas, &record.scenario, &record.about);
+    let top = legend(&mut canvas, top, &points);
+    let plot = Plot::new(record, &points, top + 10.0);
+    axes(&mut canvas, &plot, record);
+    let mut obstacles = lines(&mut canvas, &plot, &points);
+    markers(&mut canvas, &plot, &points);
+    obstacles.solid.extend(points.done.iter().map(|p| Rect::around(plot.at(p), 8.0)));
+    if points.done.len() + points.oom.len() <= MOST_LABELS {
+        let taken = point_labels(&mut canvas, &plot, record, &points, &obstacles);
+        obstacles.solid.extend(taken);
+    }
+    crosses(&mut canvas, &plot, record, &points);
+    line_labels(&mut canvas, &plot, record, obstacles);
+    frame::footer(&mut canvas, record, version);
+    Ok(Chart::new(format!("{}: latency against memory", record.scenario), canvas))
+}
+
+impl Plot {
+    pub(crate) fn new(record: &RunRecord, points: &Points, top: f64) -> Plot {
+        let area = Rect::new(MARGIN + 78.0, top, f64::from(CHART_SIZE.0) - 96.0, FLOOR - 42.0);
+        let band = (!points.oom.is_empty()).then(|| Rect { bottom: area.top + BAND, ..area });
+        let memory_values = memory_range(points);
+        let memory = memory_unit(&memory_values);
+        let baseline = record.baseline.mean_step().ps() as f64;
+        let bound = record.bound.ps() as f64;
+        let mut steps: Vec<f64> = points.done.iter().map(|p| p.step as f64).collect();
+        steps.extend([baseline, bound].into_iter().filter(|ps| *ps > 0.0));
+        let time = time_unit(&steps);
+        let steps: Vec<f64> = steps.iter().map(|ps| ps / time.1).collect();
+        let memory_values: Vec<f64> = memory_values.iter().map(|b| b / memory.1).collect();
+        let x = Scale::linear(&memory_values, 0.06, area.left, area.right);
+        let ceiling = band.map_or(area.top, |band| band.bottom);
+        let y = Scale::fitting(&steps, 20.0, 0.09, area.bottom, ceiling);
+        let line = |ps: f64| (ps > 0.0).then(|| y.at(ps / time.1));
+        let (baseline, bound) = (line(baseline), line(bound));
+        Plot { area, x, y, memory, time, band, baseline, bound }
+    }
+
+    /// The pixel of a point.
+    pub(crate) fn at(&self, point: &Point) -> (f64, f64) {
+        (self.x.at(point.memory as f64 / self.memory.1), self.y.at(point.step as f64 / self.time.1))
+    }
+
+    /// Where data may be: the frame without the band.
+    pub(crate) fn data(&self) -> Rect {
+        Rect { top: self.band.map_or(self.area.top, |band| band.bottom), ..self.area }
+    }
+}
+
+/// Bytes that the memory axis shows. A budget far beyond every peak would squeeze the rest into a
+/// corner, so it is shown at the edge instead.
+fn memory_range(points: &Points) -> Vec<f64> {
+    let mut values: Vec<f64> = points.done.iter().map(|p| p.memory as f64).collect();
+    let budgets = points.oom.iter().filter_map(|(_, budget)| *budget).map(|bytes| bytes as f64);
+    match extent(&values) {
+        Some((_, most)) if most > 0.0 => values.extend(budgets.map(|b| b.min(most * 1.25))),
+        _ => values.extend(budgets),
+    }
+    values
+}
+
+fn memory_unit(values: &[f64]) -> Unit {
+    match extent(values).map_or(0.0, |(_, most)| most) {
+        most if most <= 0.0 || most >= 0.2 * (1u64 << 30) as f64 => ("GiB", (1u64 << 30) as f64),
+        most if most >= 0.2 * (1u64 << 20) as f64 => ("MiB", (1u64 << 20) as f64),
+        _ => ("KiB", 1024.0),
+    }
+}
+
+fn time_unit(steps: &[f64]) -> Unit {
+    match extent(steps).map_or(1e9, |(_, most)| most) {
+        most if most >= 1e14 => ("s", 1e12),
+        most if most >= 1e8 => ("ms", 1e9),
+        most if most >= 1e5 => ("µs", 1e6),
+        _ => ("ns", 1e3),
+    }
+}
+
+fn legend(canvas: &mut Canvas, top: f64, points: &Points) -> f64 {
+    let joined = points.done.len() <= MOST_JOINED;
+    let mut first = Vec::new();
+    for (index, name) in points.series.iter().enumerate() {
+        let key = move |canvas: &mut Canvas, (x, y): (f64, f64)| {
+            if joined {
+                let color = style::series_color(index).tint(0.6);
+                canvas.line((x - 15.0, y), (x + 15.0, y), color, 2.0);
+            }
+            style::marker(canvas, index, (x, y), 5.5, 1.0);
+        };
+        first.push(Entry { key: Box::new(key), text: name.clone() });
+    }
+    let mut last = Vec::new();
+    if !points.done.is_empty() {
+        let key = |canvas: &mut Canvas, (x, y): (f64, f64)| {
+            let steps = [(x - 15.0, y - 6.0), (x, y - 6.0), (x, y + 6.0), (x + 15.0, y + 6.0)];
+            canvas.path(steps.to_vec(), style::FRONT, 5.0);
+        };
+        let text = "Pareto front: nothing is both smaller and faster".to_owned();
+        last.push(Entry { key: Box::new(key), text });
+    }
+    if !points.oom.is_empty() {
+        let key = |canvas: &mut Canvas, at: (f64, f64)| {
+            style::cross(canvas, at, 6.0, style::OOM, 2.5);
+        };
+        let text = "out of memory, at the HBM it was given".to_owned();
+        last.push(Entry { key: Box::new(key), text });
+    }
+    frame::legend(canvas, top, first, last)
+}
+
+fn axes(canvas: &mut Canvas, plot: &Plot, record: &RunRecord) {
+    let area = plot.area;
+    if let Some(band) = plot.band {
+        canvas.rect(band, style::OOM_BAND);
+        for (line, dy) in [("out of", -3.0), ("memory", 13.0)] {
+            let y = (band.top + band.bottom) / 2.0 + dy;
+            canvas.text(line, (area.left - 10.0, y), SMALL, style::OOM, Align::Right);
+        }
+    }
+    for (value, label) in plot.x.ticks(9) {
+        let x = plot.x.at(value);
+        canvas.line((x, area.top), (x, area.bottom), style::GRID, 1.0);
+        canvas.line((x, area.bottom), (x, area.bottom + 5.0), style::FRAME, 1.0);
+        canvas.text(&label, (x, area.bottom + 20.0), LABEL, style::INK, Align::Centre);
+    }
+    for (value, label) in plot.y.ticks(8) {
+        let y = plot.y.at(value);
+        canvas.line((area.left, y), (area.right, y), style::GRID, 1.0);
+        canvas.line((area.left - 5.0, y), (area.left, y), style::FRAME, 1.0);
+        canvas.text(&label, (area.left - 10.0, y + 5.0), LABEL, style::INK, Align::Right);
+    }
+    let unit = plot.baseline.map(|_| record.baseline.mean_step().ps() as f64 / plot.time.1);
+    if let Some(unit) = unit {
+        let slowdown = plot.y.in_units_of(unit);
+        for (value, label) in slowdown.ticks(7) {
+            let y = slowdown.at(value);
+            canvas.line((area.right, y), (area.right + 5.0, y), style::FRAME, 1.0);
+            let at = (area.right + 9.0, y + 5.0);
+            canvas.text(&format!("{label}×"), at, LABEL, style::INK, Align::Left);
+        }
+    }
+    canvas.frame(area, style::FRAME, 1.0);
+    let (middle, room) = ((area.top + area.bottom) / 2.0, area.height());
+    let centre = (area.left + area.right) / 2.0;
+    frame::x_title(canvas, &format!("peak HBM ({})", plot.memory.0), centre, area.bottom + 42.0);
+    let log = if plot.y.log { ", logarithmic" } else { "" };
+    let title = format!("mean step time ({}{log})", plot.time.0);
+    frame::y_title(canvas, &title, MARGIN + 10.0, middle, room);
+    if unit.is_some() {
+        let x = f64::from(CHART_SIZE.0) - 18.0;
+        frame::y_title(canvas, "slowdown against unlimited HBM (×)", x, middle, room);
+    }
+}
+
+/// Front, baseline, bound and series lines; gives what labels had better not cover.
+fn lines(canvas: &mut Canvas, plot: &Plot, points: &Points) -> Obstacles {
+    let mut obstacles = Obstacles::default();
+    let area = plot.data();
+    let stairs = staircase(plot, &points.front());
+    if !stairs.is_empty() {
+        obstacles.lines.extend(stairs.windows(2).map(|ends| (ends[0], ends[1])));
+        canvas.path(stairs, style::FRONT, 5.0);
+    }
+    for (y, dashes) in [(plot.baseline, (9.0, 6.0)), (plot.bound, (2.5, 4.0))] {
+        let Some(y) = y else { continue };
+        let ends = ((area.left, y), (area.right, y));
+        canvas.dashed(ends, style::SOFT_INK, 1.8, dashes);
+        obstacles.lines.push(ends);
+    }
+    if points.done.len() <= MOST_JOINED {
+        for series in 0..points.series.len() {
+            let mut own: Vec<Point> =
+                points.done.iter().filter(|p| p.series == series).copied().collect();
+            own.sort_by_key(|p| (p.memory, p.step, p.case));
+            let path: Vec<(f64, f64)> = own.iter().map(|p| plot.at(p)).collect();
+            if path.len() >= 2 {
+                obstacles.lines.extend(path.windows(2).map(|ends| (ends[0], ends[1])));
+                canvas.path(path, style::series_color(series).tint(0.6), 2.0);
+            }
+        }
+    }
+    obstacles
+}
+
+/// The border of what the front beats, from the top edge to the right edge.
+fn staircase(plot: &Plot, front: &[Point]) -> Vec<(f64, f64)> {
+    let area = plot.data();
+    let mut stairs: Vec<(f64, f64)> = Vec::new();
+    for point in front {
+        let (x, y) = plot.at(point);
+        let above = stairs.last().map_or(area.top, |last| last.1);
+        stairs.extend([(x, above), (x, y)]);
+    }
+    if let Some(&(_, y)) = stairs.last() {
+        stairs.push((area.right, y));
+    }
+    stairs
+}
+
+fn markers(canvas: &mut Canvas, plot: &Plot, points: &Points) {
+    let crowd = points.done.len() > MOST_JOINED;
+    let (radius, opacity) = match points.done.len() {
+        n if n > 1500 => (3.0, 0.3),
+        n if n > MOST_JOINED => (4.0, 0.5),
+        n if n > MOST_LABELS => (5.5, 1.0),
+        _ => (6.5, 1.0),
+    };
+    for point in points.done.iter().filter(|p| !(crowd && p.front)) {
+        style::marker(canvas, point.series, plot.at(point), radius, opacity);
+    }
+    for point in points.done.iter().filter(|p| crowd && p.front) {
+        style::marker(canvas, point.series, plot.at(point), 5.5, 1.0);
+    }
+}
+
+/// Writes the case's label next to its point; gives the places taken.
+fn point_labels(
+    canvas: &mut Canvas,
+    plot: &Plot,
+    record: &RunRecord,
+    points: &Points,
+    obstacles: &Obstacles,
+) -> Vec<Rect> {
+    let texts: Vec<String> =
+        points.done.iter().map(|p| fit(&record.results[p.case].label, LABEL, 240.0)).collect();
+    let requests: Vec<Request> = points
+        .done
+        .iter()
+        .zip(&texts)
+        .map(|(p, text)| {
+            let size = (text_width(text, LABEL) + 4.0, LABEL + 3.0);
+            Request { at: plot.at(p), clear: 8.0, size }
+        })
+        .collect();
+    let area = plot.data().grown(-3.0);
+    let mut taken = Vec::new();
+    for ((request, text), place) in
+        requests.iter().zip(&texts).zip(labels::place(&requests, &area, obstacles))
+    {
+        let Some(place) = place else { continue };
+        leader(canvas, request.at, &place);
+        backed_text(canvas, text, &place, style::INK);
+        taken.push(place);
+    }
+    taken
+}
+
+/// A thin line to a label that had to move away from its point.
+fn leader(canvas: &mut Canvas, at: (f64, f64), place: &Rect) {
+    let near = (at.0.clamp(place.left, place.right), at.1.clamp(place.top, place.bottom));
+    let (dx, dy) = (near.0 - at.0, near.1 - at.1);
+    let length = dx.hypot(dy);
+    if length > 17.0 {
+        let from = (at.0 + dx / length * 8.0, at.1 + dy / length * 8.0);
+        canvas.line(from, near, style::FRAME, 1.0);
+    }
+}
+
+/// Text on a veil of white, so that lines under it stay visible and it stays readable.
+fn backed_text(canvas: &mut Canvas, text: &str, place: &Rect, color: style::Color) {
+    canvas.rect(*place, style::WHITE.alpha(0.75));
+    canvas.text(text, (place.left + 2.0, place.bottom - 4.5), LABEL, color, Align::Left);
+}
+
+/// Crosses in the band, one per place, with the labels of their cases where there is room.
+fn crosses(canvas: &mut Canvas, plot: &Plot, record: &RunRecord, points: &Points) {
+    let Some(band) = plot.band else { return };
+    let y = (band.top + band.bottom) / 2.0;
+    let mut at: Vec<(f64, bool, usize)> = points
+        .oom
+        .iter()
+        .map(|&(case, budget)| {
+            let value = budget.map_or(f64::INFINITY, |bytes| bytes as f64 / plot.memory.1);
+            let x = plot.x.at(value).clamp(band.left + 10.0, band.right - 22.0);
+            (x, value > plot.x.hi, case)
+        })
+        .collect();
+    at.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.2.cmp(&b.2)));
+    for &(x, beyond, _) in &at {
+        style::cross(canvas, (x, y), 6.0, style::OOM, 2.5);
+        if beyond {
+            let tip = [(x + 11.0, y - 5.0), (x + 18.0, y), (x + 11.0, y + 5.0)];
+            canvas.polygon(tip.to_vec(), style::OOM);
+        }
+    }
+    if points.done.len() + points.oom.len() > MOST_LABELS {
+        return;
+    }
+    // Cases given about the same HBM share one label.
+    let mut groups: Vec<(f64, Vec<usize>)> = Vec::new();
+    for (x, _, case) in at {
+        match groups.last_mut() {
+            Some((first, cases)) if x - *first < 14.0 => cases.push(case),
+            _ => groups.push((x, vec![case])),
+        }
+    }
+    let mut taken: Vec<Rect> =
+        groups.iter().map(|(x, _)| Rect::new(x - 9.0, band.top, x + 22.0, band.bottom)).collect();
+    for (x, cases) in &groups {
+        let mut text = clean(&record.results[cases[0]].label);
+        if cases.len() > 1 {
+            text = format!("{} and {} more", fit(&text, LABEL, 180.0), cases.len() - 1);
+        }
+        let text = fit(&text, LABEL, 280.0);
+        let width = text_width(&text, LABEL) + 4.0;
+        for left in [x + 23.0, x - 12.0 - width] {
+            let place = Rect::new(left, y - 8.5, left + width, y + 8.5);
+            if band.holds(&place) && taken.iter().all(|other| place.overlap(other) == 0.0) {
+                canvas.text(&text, (left + 2.0, y + 5.0), LABEL, style::OOM, Align::Left);
+                taken.push(place);
+                break;
+            }
+        }
+    }
+}
+
+/// Names the baseline and the bound, wherever along their lines there is room.
+fn line_labels(canvas: &mut Canvas, plot: &Plot, record: &RunRecord, mut obstacles: Obstacles) {
+    let area = plot.data().grown(-3.0);
+    let value = |ps: u64| format!("{} {}", number(ps as f64 / plot.time.1), plot.time.0);
+    let baseline = format!("unlimited HBM: {}", value(record.baseline.mean_step().ps()));
+    let bound = format!("bound, no policy is faster: {}", value(record.bound.ps()));
+    for (y, text, above_first) in [(plot.baseline, baseline, true), (plot.bound, bound, false)] {
+        let Some(y) = y else { continue };
+        let (width, height) = (text_width(&text, LABEL) + 4.0, LABEL + 3.0);
+        let mut best: Option<(f64, Rect)> = None;
+        for step in 0..=24 {
+            let left = area.right - 4.0 - width - f64::from(step) * (area.width() - width) / 26.0;
+            for above in [above_first, !above_first] {
+                let top = if above { y - 3.0 - height } else { y + 3.0 };
+                let place = Rect::new(left, top, left + width, top + height);
+                let turn = if above == above_first { 0.0 } else { 2.0 };
+                let cost = obstacles.cost(&place) + turn + f64::from(step) * 0.4;
+                if area.holds(&place) && best.is_none_or(|(least, _)| cost < least) {
+                    best = Some((cost, place));
+                }
+            }
+        }
+        if let Some((_, place)) = best {
+            backed_text(canvas, &text, &place, style::SOFT_INK);
+            obstacles.solid.push(place);
+        }
+    }
+}
