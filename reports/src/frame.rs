@@ -44,7 +44,7 @@ pub(crate) fn header(canvas: &mut Canvas, title: &str, about: &str) -> f64 {
 /// `last` are always there.
 pub(crate) fn legend(canvas: &mut Canvas, top: f64, first: Vec<Entry>, last: Vec<Entry>) -> f64 {
     let all = first.len();
-    let name = |entry: &Entry| fit(&entry.text, LABEL, 330.0);
+    let name = |entry: &Entry| fit(&entry.text, LABEL, 460.0);
     let more = |kept: usize| match all - kept {
         0 => None,
         n => Some(format!("+ {n} more series (see results.csv)")),
@@ -63,10 +63,11 @@ pub(crate) fn legend(canvas: &mut Canvas, top: f64, first: Vec<Entry>, last: Vec
     keys.extend(last.iter().map(|entry| Some(&entry.key)));
     for ((text, (x, row)), key) in texts.iter().zip(places).zip(keys) {
         let y = top + ROW * row as f64 + ROW / 2.0;
+        let indent = if key.is_some() { 36.0 } else { 0.0 };
         if let Some(key) = key {
             key(canvas, (x + 15.0, y));
         }
-        canvas.text(text, (x + 36.0, y + 5.0), LABEL, INK, Align::Left);
+        canvas.text(text, (x + indent, y + 5.0), LABEL, INK, Align::Left);
     }
     top + ROW * rows as f64
 }

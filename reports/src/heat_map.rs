@@ -51,16 +51,17 @@ pub fn threshold_heat_map(record: &RunRecord, version: &str) -> Result<Option<Ch
         about = format!("{about} (each cell: the best over {})", map.folded.join(", "));
     }
     let top = frame::header(&mut canvas, &record.scenario, &about);
-    let top = legend(&mut canvas, top, &map);
-    let scale = map.scale();
     let shown = map.panels.len().min(MOST_PANELS);
-    let area = Rect::new(MARGIN, top + 8.0, f64::from(CHART_SIZE.0) - 150.0, FLOOR - 4.0);
     let columns = match shown {
         0..=3 => shown.max(1),
         4 => 2,
         _ => 3,
     };
     let rows = shown.div_ceil(columns);
+    let numbered = map.numbered(columns, rows);
+    let top = legend(&mut canvas, top, &map, numbered);
+    let scale = map.scale();
+    let area = Rect::new(MARGIN, top + 8.0, f64::from(CHART_SIZE.0) - 150.0, FLOOR - 4.0);
     let best = map.best(&map.panels);
     for (index, panel) in map.panels.iter().take(shown).enumerate() {
         let (width, height) = (area.width() / columns as f64, area.height() / rows as f64);
@@ -73,6 +74,7 @@ pub fn threshold_heat_map(record: &RunRecord, version: &str) -> Result<Option<Ch
             Rect::new(left, top, left + width, top + height),
             &scale,
             best,
+            numbered,
         );
     }
     color_bar(&mut canvas, &scale, area);
@@ -157,7 +159,17 @@ impl Map {
     fn scale(&self) -> Scale {
         let cells = self.panels.iter().flat_map(|(_, cells)| cells.values());
         let values: Vec<f64> = cells.filter_map(Cell::slowdown).collect();
-        Scale::tight(&values, 8.0)
+        Scale::tight(&values, 2.5)
+    }
+
+    /// Is there room for the numbers in the cells? Heights are those under one row of legend.
+    fn numbered(&self, columns: usize, rows: usize) -> bool {
+        let width = (1020.0 / columns as f64 - 95.0) / self.values[0].len() as f64;
+        let height = (560.0 / rows as f64 - 70.0) / self.values[1].len() as f64;
+        let cells = self.panels.iter().flat_map(|(_, cells)| cells.values());
+        let texts = cells.filter_map(Cell::slowdown).map(in_cell);
+        let widest = texts.map(|text| text_width(&text, SMALL)).fold(0.0, f64::max);
+        height >= 20.0 && width >= widest + 6.0
     }
 
     fn count(&self, wanted: fn(&Cell) -> bool) -> usize {
@@ -215,13 +227,13 @@ fn several_policies(record: &RunRecord) -> bool {
     policies.next().is_some_and(|first| policies.any(|policy| policy != first))
 }
 
-fn legend(canvas: &mut Canvas, top: f64, map: &Map) -> f64 {
+fn legend(canvas: &mut Canvas, top: f64, map: &Map, numbered: bool) -> f64 {
     let mut entries: Vec<Entry> = Vec::new();
     let mut add = |text: String, key: Key<'static>| entries.push(Entry { key, text });
     let key_cell = |at: (f64, f64)| Rect::new(at.0 - 11.0, at.1 - 8.0, at.0 + 11.0, at.1 + 8.0);
     let least = move |canvas: &mut Canvas, at: (f64, f64)| {
         canvas.rect(key_cell(at), style::viridis(0.0));
-        mark_least(canvas, at, 7.0);
+        mark_least(canvas, key_cell(at), numbered);
     };
     add("least slowdown of the panel".to_owned(), Box::new(least));
     let failed = map.count(|cell| matches!(cell, Cell::OutOfMemory));
@@ -249,6 +261,7 @@ fn draw_panel(
     room: Rect,
     scale: &Scale,
     best: Option<f64>,
+    numbered: bool,
 ) {
     let [xs, ys] = &map.values;
     let labels: Vec<String> = ys.iter().map(|v| number(*v)).collect();
@@ -264,24 +277,19 @@ fn draw_panel(
         let (left, bottom) = (plot.left + width * column as f64, plot.bottom - height * row as f64);
         Rect::new(left, bottom - height, left + width, bottom)
     };
-    canvas.rect(plot, style::WHITE);
     let least = cells.values().filter_map(Cell::slowdown).min_by(f64::total_cmp);
     for (&(column, row), cell) in cells {
-        draw_cell(canvas, cell_at(column, row), cell, scale);
+        // Cells reach a little under the next ones, so that a viewer's smoothing shows no seam.
+        let Rect { left, top, right, bottom } = cell_at(column, row);
+        let place =
+            Rect::new(left, (top - 0.6).max(plot.top), (right + 0.6).min(plot.right), bottom);
+        draw_cell(canvas, place, cell, scale, numbered);
     }
     canvas.frame(plot, style::FRAME, 1.0);
     if let Some((&(column, row), _)) =
         cells.iter().find(|(_, cell)| cell.slowdown().is_some() && cell.slowdown() == least)
     {
-        let cell = cell_at(column, row);
-        let centre = ((cell.left + cell.right) / 2.0, (cell.top + cell.bottom) / 2.0);
-        // A cell with its number in it is framed; the star would hide the number.
-        if numbered(&cell) {
-            canvas.frame(cell.grown(-1.0), style::INK, 4.0);
-            canvas.frame(cell.grown(-1.0), style::WHITE, 1.5);
-        } else {
-            mark_least(canvas, centre, 9.0);
-        }
+        mark_least(canvas, cell_at(column, row), numbered);
         let mark = if least == best { ", the best of all" } else { "" };
         let (x, y) = (number(xs[column]), number(ys[row]));
         let found = format!("{}× at ({x}, {y}){mark}", number(least.unwrap_or_default()));
@@ -327,7 +335,7 @@ fn panel_axes(canvas: &mut Canvas, map: &Map, plot: Rect, room: Rect, labels: &[
     frame::y_title(canvas, &map.axes[1], room.left + 14.0, middle, plot.height());
 }
 
-fn draw_cell(canvas: &mut Canvas, cell: Rect, what: &Cell, scale: &Scale) {
+fn draw_cell(canvas: &mut Canvas, cell: Rect, what: &Cell, scale: &Scale, numbered: bool) {
     let Cell::Slowdown(slowdown) = what else {
         return match what {
             Cell::OutOfMemory => failed_cell(canvas, cell),
@@ -336,16 +344,20 @@ fn draw_cell(canvas: &mut Canvas, cell: Rect, what: &Cell, scale: &Scale) {
     };
     let color = style::viridis(scale.share(*slowdown));
     canvas.rect(cell, color);
-    if numbered(&cell) {
+    if numbered {
         let ink = if color.luminance() > 0.3 { style::INK } else { style::WHITE };
         let at = ((cell.left + cell.right) / 2.0, (cell.top + cell.bottom) / 2.0 + 4.5);
-        canvas.text(&format!("{slowdown:.2}"), at, SMALL, ink, Align::Centre);
+        canvas.text(&in_cell(*slowdown), at, SMALL, ink, Align::Centre);
     }
 }
 
-/// Is there room for the number in a cell?
-fn numbered(cell: &Rect) -> bool {
-    cell.width() >= 46.0 && cell.height() >= 20.0
+/// A slowdown with three digits.
+fn in_cell(slowdown: f64) -> String {
+    match slowdown {
+        v if v < 10.0 => format!("{v:.2}"),
+        v if v < 100.0 => format!("{v:.1}"),
+        v => format!("{v:.0}"),
+    }
 }
 
 fn failed_cell(canvas: &mut Canvas, cell: Rect) {
@@ -363,7 +375,15 @@ fn skipped_cell(canvas: &mut Canvas, cell: Rect) {
     canvas.line((x - r, y + r), (x + r, y - r), hatch, 1.2);
 }
 
-fn mark_least(canvas: &mut Canvas, at: (f64, f64), r: f64) {
+/// A star; in a cell with its number in it a frame, because a star would hide the number.
+fn mark_least(canvas: &mut Canvas, cell: Rect, numbered: bool) {
+    if numbered {
+        canvas.frame(cell.grown(-2.0), style::WHITE, 4.0);
+        canvas.frame(cell.grown(-2.0), style::INK, 1.5);
+        return;
+    }
+    let at = ((cell.left + cell.right) / 2.0, (cell.top + cell.bottom) / 2.0);
+    let r = (cell.height() * 0.42).clamp(7.0, 10.0);
     style::star(canvas, at, r + 2.5, style::INK);
     style::star(canvas, at, r, style::WHITE);
 }
@@ -371,13 +391,12 @@ fn mark_least(canvas: &mut Canvas, at: (f64, f64), r: f64) {
 fn color_bar(canvas: &mut Canvas, scale: &Scale, area: Rect) {
     let bar = Rect::new(area.right + 34.0, area.top + 24.0, area.right + 56.0, area.bottom - 46.0);
     let axis = scale.along(bar.bottom, bar.top);
-    const BANDS: u32 = 128;
+    const BANDS: u32 = 200;
     for band in 0..BANDS {
-        let at = |i: u32| bar.bottom - bar.height() * f64::from(i) / f64::from(BANDS);
-        let color = style::viridis(f64::from(band) / f64::from(BANDS - 1));
-        // Half a pixel of overlap, so that no seam shows.
-        let top = (at(band + 1) - 0.5).max(bar.top);
-        canvas.rect(Rect::new(bar.left, top, bar.right, at(band)), color);
+        let top = bar.top + bar.height() * f64::from(band) / f64::from(BANDS);
+        let color = style::viridis(1.0 - f64::from(band) / f64::from(BANDS - 1));
+        // Each band reaches down to the end and the next covers it: no seams.
+        canvas.rect(Rect { top, ..bar }, color);
     }
     canvas.frame(bar, style::FRAME, 1.0);
     for (value, label) in axis.ticks(8) {

@@ -37,7 +37,16 @@ impl Obstacles {
         };
         let solid: f64 = self.solid.iter().map(covered).sum();
         let crossed = self.lines.iter().filter(|(a, b)| place.cut_by(*a, *b)).count();
-        solid + 18.0 * crossed as f64
+        solid + 30.0 * crossed as f64
+    }
+
+    /// What it costs to lead from the point to `place`: a line that crosses others confuses.
+    fn leader_cost(&self, request: &Request, place: &Rect) -> f64 {
+        let Some((from, to)) = leader(request.at, place) else { return 0.0 };
+        let through = |rect: &&Rect| !rect.grown(1.0).holds(&Rect::around(request.at, 0.0));
+        let solid = self.solid.iter().filter(through).filter(|rect| rect.cut_by(from, to)).count();
+        let lines = self.lines.iter().filter(|(a, b)| crosses((from, to), (*a, *b))).count();
+        60.0 * solid as f64 + 12.0 * lines as f64
     }
 }
 
@@ -53,7 +62,8 @@ pub(crate) fn place(requests: &[Request], area: &Rect, obstacles: &Obstacles) ->
                 if taken || !area.holds(&candidate) {
                     continue;
                 }
-                let cost = bias + obstacles.cost(&candidate);
+                let cost =
+                    bias + obstacles.cost(&candidate) + obstacles.leader_cost(request, &candidate);
                 if best.is_none_or(|(least, _)| cost < least) {
                     best = Some((cost, candidate));
                 }
@@ -62,6 +72,23 @@ pub(crate) fn place(requests: &[Request], area: &Rect, obstacles: &Obstacles) ->
         }
     }
     places
+}
+
+/// The line from a point to a label that had to move away from it.
+pub(crate) fn leader(at: (f64, f64), place: &Rect) -> Option<((f64, f64), (f64, f64))> {
+    let near = (at.0.clamp(place.left, place.right), at.1.clamp(place.top, place.bottom));
+    let (dx, dy) = (near.0 - at.0, near.1 - at.1);
+    let length = dx.hypot(dy);
+    let from = (at.0 + dx / length * 8.0, at.1 + dy / length * 8.0);
+    (length > 17.0).then_some((from, near))
+}
+
+/// Do two segments cross?
+fn crosses(one: ((f64, f64), (f64, f64)), other: ((f64, f64), (f64, f64))) -> bool {
+    let side = |(a, b): ((f64, f64), (f64, f64)), p: (f64, f64)| {
+        (b.0 - a.0) * (p.1 - a.1) - (b.1 - a.1) * (p.0 - a.0)
+    };
+    side(one, other.0) * side(one, other.1) < 0.0 && side(other, one.0) * side(other, one.1) < 0.0
 }
 
 /// Right and left first, then above and below, then the corners; nearer before further.

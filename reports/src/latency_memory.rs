@@ -13,7 +13,7 @@ use crate::points::{Point, Points};
 use crate::render::{CHART_SIZE, Chart, text_width};
 use crate::scale::{Scale, extent};
 use crate::style::{self, LABEL, SMALL};
-use crate::words::{clean, number};
+use crate::words::{clean, count, number};
 use tiersim_sim::record::RunRecord;
 
 /// Up to so many cases have their label on the chart.
@@ -70,6 +70,10 @@ impl Plot {
         let bound = record.bound.ps() as f64;
         let mut steps: Vec<f64> = points.done.iter().map(|p| p.step as f64).collect();
         steps.extend([baseline, bound].into_iter().filter(|ps| *ps > 0.0));
+        // Never zoom in on less than a tenth: it would make noise look like a difference.
+        if let Some((lo, hi)) = extent(&steps).filter(|(lo, hi)| hi / lo < 1.1) {
+            steps.extend([lo * 0.95, hi * 1.05]);
+        }
         let time = time_unit(&steps);
         let steps: Vec<f64> = steps.iter().map(|ps| ps / time.1).collect();
         let memory_values: Vec<f64> = memory_values.iter().map(|b| b / memory.1).collect();
@@ -140,14 +144,14 @@ fn legend(canvas: &mut Canvas, top: f64, points: &Points) -> f64 {
             let steps = [(x - 15.0, y - 6.0), (x, y - 6.0), (x, y + 6.0), (x + 15.0, y + 6.0)];
             canvas.path(steps.to_vec(), style::FRONT, 5.0);
         };
-        let text = "Pareto front: nothing is both smaller and faster".to_owned();
+        let text = "Pareto front".to_owned();
         last.push(Entry { key: Box::new(key), text });
     }
     if !points.oom.is_empty() {
         let key = |canvas: &mut Canvas, at: (f64, f64)| {
             style::cross(canvas, at, 6.0, style::OOM, 2.5);
         };
-        let text = "out of memory, at the HBM it was given".to_owned();
+        let text = "out of memory, at its HBM budget".to_owned();
         last.push(Entry { key: Box::new(key), text });
     }
     frame::legend(canvas, top, first, last)
@@ -253,12 +257,14 @@ fn markers(canvas: &mut Canvas, plot: &Plot, points: &Points) {
     for point in points.done.iter().filter(|p| !(crowd && p.front)) {
         style::marker(canvas, point.series, plot.at(point), radius, opacity);
     }
+    let radius = if points.done.len() > 1500 { 4.0 } else { 5.0 };
     for point in points.done.iter().filter(|p| crowd && p.front) {
-        style::marker(canvas, point.series, plot.at(point), 5.5, 1.0);
+        style::marker(canvas, point.series, plot.at(point), radius, 1.0);
     }
 }
 
-/// Writes the case's label next to its point; gives the places taken.
+/// Writes the case's label next to its point; gives the places taken. Points that lie on top of
+/// each other share a label.
 fn point_labels(
     canvas: &mut Canvas,
     plot: &Plot,
@@ -266,39 +272,36 @@ fn point_labels(
     points: &Points,
     obstacles: &Obstacles,
 ) -> Vec<Rect> {
-    let texts: Vec<String> =
-        points.done.iter().map(|p| fit(&record.results[p.case].label, LABEL, 240.0)).collect();
-    let requests: Vec<Request> = points
-        .done
-        .iter()
-        .zip(&texts)
-        .map(|(p, text)| {
-            let size = (text_width(text, LABEL) + 4.0, LABEL + 3.0);
-            Request { at: plot.at(p), clear: 8.0, size }
-        })
-        .collect();
-    let area = plot.data().grown(-3.0);
-    let mut taken = Vec::new();
-    for ((request, text), place) in
-        requests.iter().zip(&texts).zip(labels::place(&requests, &area, obstacles))
-    {
-        let Some(place) = place else { continue };
-        leader(canvas, request.at, &place);
-        backed_text(canvas, text, &place, style::INK);
-        taken.push(place);
+    let mut groups: Vec<((f64, f64), usize, usize)> = Vec::new();
+    for point in &points.done {
+        let (x, y) = plot.at(point);
+        match groups.iter_mut().find(|((gx, gy), _, _)| (gx - x).hypot(gy - y) < 3.0) {
+            Some((_, _, others)) => *others += 1,
+            None => groups.push(((x, y), point.case, 0)),
+        }
     }
-    taken
-}
-
-/// A thin line to a label that had to move away from its point.
-fn leader(canvas: &mut Canvas, at: (f64, f64), place: &Rect) {
-    let near = (at.0.clamp(place.left, place.right), at.1.clamp(place.top, place.bottom));
-    let (dx, dy) = (near.0 - at.0, near.1 - at.1);
-    let length = dx.hypot(dy);
-    if length > 17.0 {
-        let from = (at.0 + dx / length * 8.0, at.1 + dy / length * 8.0);
-        canvas.line(from, near, style::FRAME, 1.0);
+    let text = |&(_, case, others): &((f64, f64), usize, usize)| {
+        let label = fit(&record.results[case].label, LABEL, 240.0);
+        if others > 0 { format!("{label} and {others} more") } else { label }
+    };
+    let texts: Vec<String> = groups.iter().map(text).collect();
+    let request = |(group, text): (&((f64, f64), usize, usize), &String)| {
+        let size = (text_width(text, LABEL) + 4.0, LABEL + 3.0);
+        Request { at: group.0, clear: 8.0, size }
+    };
+    let requests: Vec<Request> = groups.iter().zip(&texts).map(request).collect();
+    let places = labels::place(&requests, &plot.data().grown(-3.0), obstacles);
+    for (request, place) in requests.iter().zip(&places) {
+        if let Some((from, to)) = place.and_then(|place| labels::leader(request.at, &place)) {
+            canvas.line(from, to, style::FRAME, 1.0);
+        }
     }
+    for (text, place) in texts.iter().zip(&places) {
+        if let Some(place) = place {
+            backed_text(canvas, text, place, style::INK);
+        }
+    }
+    places.into_iter().flatten().collect()
 }
 
 /// Text on a veil of white, so that lines under it stay visible and it stays readable.
@@ -328,24 +331,24 @@ fn crosses(canvas: &mut Canvas, plot: &Plot, record: &RunRecord, points: &Points
             canvas.polygon(tip.to_vec(), style::OOM);
         }
     }
-    if points.done.len() + points.oom.len() > MOST_LABELS {
-        return;
-    }
+    let named = points.done.len() + points.oom.len() <= MOST_LABELS;
     // Cases given about the same HBM share one label.
     let mut groups: Vec<(f64, Vec<usize>)> = Vec::new();
     for (x, _, case) in at {
         match groups.last_mut() {
-            Some((first, cases)) if x - *first < 14.0 => cases.push(case),
+            Some((first, cases)) if x - *first < 36.0 => cases.push(case),
             _ => groups.push((x, vec![case])),
         }
     }
     let mut taken: Vec<Rect> =
         groups.iter().map(|(x, _)| Rect::new(x - 9.0, band.top, x + 22.0, band.bottom)).collect();
     for (x, cases) in &groups {
-        let mut text = clean(&record.results[cases[0]].label);
-        if cases.len() > 1 {
-            text = format!("{} and {} more", fit(&text, LABEL, 180.0), cases.len() - 1);
-        }
+        let label = fit(&record.results[cases[0]].label, LABEL, 180.0);
+        let text = match (named, cases.len()) {
+            (false, n) => count(n, "case", "cases"),
+            (true, 1) => clean(&record.results[cases[0]].label),
+            (true, n) => format!("{label} and {} more", n - 1),
+        };
         let text = fit(&text, LABEL, 280.0);
         let width = text_width(&text, LABEL) + 4.0;
         for left in [x + 23.0, x - 12.0 - width] {

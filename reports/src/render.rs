@@ -104,6 +104,8 @@ impl Chart {
         let mut encoder = png::Encoder::new(&mut bytes, width, height);
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_depth(png::BitDepth::Eight);
+        encoder.set_filter(png::FilterType::Up);
+        encoder.set_compression(png::Compression::Best);
         let mut writer = encoder.write_header()?;
         writer.write_image_data(&pixels)?;
         writer.finish()?;

@@ -17,7 +17,8 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// A linear axis over `values` with some air; starts at 0 if that costs little room.
+    /// A linear axis over `values` with some air; starts at 0 if the least value is below a tenth
+    /// of the greatest.
     pub(crate) fn linear(values: &[f64], air: f64, from: f64, to: f64) -> Scale {
         let (lo, hi) = extent(values).unwrap_or((0.0, 1.0));
         let (lo, hi) = match hi - lo {
@@ -27,7 +28,7 @@ impl Scale {
             _ => (lo - lo.abs() * 0.1, hi + hi.abs() * 0.1),
         };
         let room = (hi - lo) * air;
-        let floor = if lo >= 0.0 && lo <= hi * 0.3 { 0.0 } else { lo - room };
+        let floor = if lo >= 0.0 && lo <= hi * 0.1 { 0.0 } else { lo - room };
         Scale { lo: floor, hi: hi + room, log: false, from, to }
     }
 

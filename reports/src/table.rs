@@ -9,8 +9,10 @@
 
 use crate::points::pareto_front;
 use crate::words::{
-    clean, count, decimals_for, elide, finite, lane_names, oom_reason, short_fingerprint,
+    axis_value, clean, count, decimals_for, elide, finite, lane_names, oom_reason,
+    short_fingerprint,
 };
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use tiersim_sim::record::{Figures, Outcome, RunRecord};
 
@@ -19,6 +21,7 @@ const WIDTH: usize = 112;
 /// Beyond so many cases only the best are printed.
 const MOST_CASES: usize = 30;
 const MOST_LABEL: usize = 34;
+const MOST_REASONS: usize = 8;
 
 /// A column: two header lines and a cell per row.
 struct Column {
@@ -177,37 +180,45 @@ fn memory_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     columns
 }
 
-/// Why cases ran out of memory, and what a sweep skipped.
+/// Why cases ran out of memory, and what a sweep skipped. Equal reasons share a line.
 fn failures(record: &RunRecord, out: &mut String) {
-    let failed: Vec<(&str, String)> = record
-        .results
-        .iter()
-        .filter_map(|case| match &case.outcome {
-            Outcome::OutOfMemory(oom) => Some((case.label.as_str(), oom_reason(oom))),
-            Outcome::Done(_) => None,
-        })
-        .collect();
+    let failed = record.results.iter().filter_map(|case| match &case.outcome {
+        Outcome::OutOfMemory(oom) => Some((elide(&case.label, MOST_LABEL), oom_reason(oom))),
+        Outcome::Done(_) => None,
+    });
     let skipped = record.skipped.iter().map(|(point, reason)| {
         let at: Vec<String> = point
             .iter()
-            .map(|(axis, value)| format!("{} {}", clean(axis), crate::words::axis_value(value)))
+            .map(|(axis, value)| format!("{} {}", clean(axis), axis_value(value)))
             .collect();
         (at.join(", "), clean(reason))
     });
-    let failed = failed.into_iter().map(|(label, reason)| (elide(label, MOST_LABEL), reason));
-    for (title, lines) in
-        [("out of memory", failed.collect::<Vec<_>>()), ("skipped", skipped.collect::<Vec<_>>())]
-    {
-        if lines.is_empty() {
-            continue;
+    say_why(out, "out of memory", failed);
+    say_why(out, "skipped", skipped);
+}
+
+fn say_why(out: &mut String, title: &str, cases: impl Iterator<Item = (String, String)>) {
+    let mut reasons: Vec<(String, String, usize)> = Vec::new();
+    let mut index: BTreeMap<String, usize> = BTreeMap::new();
+    for (what, why) in cases {
+        match index.get(&why) {
+            Some(&known) => reasons[known].2 += 1,
+            None => {
+                index.insert(why.clone(), reasons.len());
+                reasons.push((what, why, 0));
+            }
         }
+    }
+    if !reasons.is_empty() {
         let _ = writeln!(out, "\n{title}");
-        for (what, why) in lines.iter().take(8) {
-            let _ = writeln!(out, "  {what}: {why}");
-        }
-        if lines.len() > 8 {
-            let _ = writeln!(out, "  and {} more, see summary.json", lines.len() - 8);
-        }
+    }
+    for (what, why, more) in reasons.iter().take(MOST_REASONS) {
+        let more = if *more > 0 { format!(" and {more} more") } else { String::new() };
+        let _ = writeln!(out, "  {what}{more}: {why}");
+    }
+    if reasons.len() > MOST_REASONS {
+        let rest = reasons.len() - MOST_REASONS;
+        let _ = writeln!(out, "  and {rest} other reasons, see summary.json");
     }
 }
 
