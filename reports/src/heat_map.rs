@@ -415,3 +415,53 @@ fn color_bar(canvas: &mut Canvas, scale: &Scale, area: Rect) {
     let middle = (bar.top + bar.bottom) / 2.0;
     frame::y_title(canvas, &title, bar.left - 8.0, middle, area.height());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common;
+
+    #[test]
+    fn a_sweep_of_462_points_and_those_that_do_not_resolve_fill_every_cell() {
+        let record = common::sweep();
+        assert_eq!(record.results.len(), 462);
+        let map = Map::of(&record).unwrap();
+        assert_eq!(map.values.each_ref().map(Vec::len), [21, 21]);
+        assert_eq!(map.panels.len(), 2);
+        assert!(map.panels.iter().all(|(_, cells)| cells.len() == 21 * 21));
+        let failed = map.count(|cell| *cell == Cell::OutOfMemory);
+        let skipped = map.count(|cell| *cell == Cell::Skipped);
+        assert_eq!((failed, skipped), (12, record.skipped.len()));
+    }
+
+    #[test]
+    fn policies_have_panels_of_their_own() {
+        let map = Map::of(&common::grid()).unwrap();
+        let names: Vec<&str> = map.panels.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["lru", "hints", "adam-state"]);
+        assert!(map.panels.iter().all(|(_, cells)| cells.len() == 30));
+    }
+
+    #[test]
+    fn without_two_numeric_axes_there_is_no_map() {
+        assert!(Map::of(&common::training()).is_none());
+        let mut record = common::grid();
+        for case in &mut record.results {
+            case.params.truncate(1);
+        }
+        assert!(Map::of(&record).is_none());
+    }
+
+    #[test]
+    fn the_best_of_several_cases_in_a_cell_is_shown() {
+        let mut record = common::grid();
+        for (index, case) in record.results.iter_mut().enumerate() {
+            case.policy = "lru".to_owned();
+            case.params.push(("depth".to_owned(), AxisValue::Number((index % 3) as f64)));
+        }
+        let map = Map::of(&record).unwrap();
+        assert_eq!(map.folded, ["depth"]);
+        assert_eq!(map.panels.len(), 1);
+        assert!(map.panels[0].1.values().all(|cell| cell.slowdown().is_some()));
+    }
+}

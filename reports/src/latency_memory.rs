@@ -56,13 +56,19 @@ pub fn latency_vs_memory(record: &RunRecord, version: &str) -> Result<Chart, Cha
     }
     crosses(&mut canvas, &plot, record, &points);
     line_labels(&mut canvas, &plot, record, obstacles);
+    if points.done.is_empty() {
+        let area = plot.data();
+        let middle = ((area.left + area.right) / 2.0, area.top + area.height() * 0.45);
+        let text = if points.oom.is_empty() { "no cases" } else { "no case fits" };
+        canvas.text(text, middle, style::TITLE, style::FRAME, Align::Centre);
+    }
     frame::footer(&mut canvas, record, version);
     Ok(Chart::new(format!("{}: latency against memory", record.scenario), canvas))
 }
 
 impl Plot {
     pub(crate) fn new(record: &RunRecord, points: &Points, top: f64) -> Plot {
-        let area = Rect::new(MARGIN + 78.0, top, f64::from(CHART_SIZE.0) - 96.0, FLOOR - 42.0);
+        let area = Rect::new(MARGIN + 78.0, top, f64::from(CHART_SIZE.0) - 104.0, FLOOR - 42.0);
         let band = (!points.oom.is_empty()).then(|| Rect { bottom: area.top + BAND, ..area });
         let memory_values = memory_range(points);
         let memory = memory_unit(&memory_values);
@@ -387,6 +393,84 @@ fn line_labels(canvas: &mut Canvas, plot: &Plot, record: &RunRecord, mut obstacl
         if let Some((_, place)) = best {
             backed_text(canvas, &text, &place, style::SOFT_INK);
             obstacles.solid.push(place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::canvas::Item;
+    use crate::common;
+
+    #[test]
+    fn every_point_is_inside_the_plot() {
+        for record in common::all() {
+            let points = Points::of(&record);
+            let plot = Plot::new(&record, &points, 120.0);
+            for point in &points.done {
+                let (x, y) = plot.at(point);
+                let at = Rect::around((x, y), 2.0);
+                assert!(plot.data().holds(&at), "{}: {point:?} at {x}, {y}", record.scenario);
+            }
+        }
+    }
+
+    #[test]
+    fn no_coordinate_is_infinite_and_no_text_leaves_the_page_or_is_small() {
+        let page = Rect::new(0.0, 0.0, f64::from(CHART_SIZE.0), f64::from(CHART_SIZE.1));
+        for record in common::all() {
+            let maps = crate::threshold_heat_map(&record, "0.1.0").unwrap();
+            let charts = std::iter::once(latency_vs_memory(&record, "0.1.0").unwrap()).chain(maps);
+            for item in charts.flat_map(|chart| chart.items().to_vec()) {
+                let corners = match &item {
+                    Item::Polygon { points, .. } | Item::Path { points, .. } => points.clone(),
+                    Item::Disc { centre, .. } => vec![*centre],
+                    Item::Text { text, at, size, align, upward, .. } => {
+                        assert!(*size >= 13.0, "{text} is small");
+                        let width = text_width(text, *size);
+                        let (before, after) = match align {
+                            Align::Left => (0.0, width),
+                            Align::Centre => (width / 2.0, width / 2.0),
+                            Align::Right => (width, 0.0),
+                        };
+                        match upward {
+                            false => vec![(at.0 - before, at.1), (at.0 + after, at.1)],
+                            true => vec![(at.0, at.1 - before), (at.0, at.1 + after)],
+                        }
+                    }
+                };
+                for (x, y) in corners {
+                    let inside = page.holds(&Rect::around((x, y), 0.0));
+                    assert!(inside, "{}: ({x}, {y}) of {item:?}", record.scenario);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_text_is_clear_of_every_other() {
+        for record in common::all() {
+            let chart = latency_vs_memory(&record, "0.1.0").unwrap();
+            let mut places: Vec<(Rect, String)> = Vec::new();
+            for item in chart.items() {
+                let Item::Text { text, at, size, align, upward: false, .. } = item else {
+                    continue;
+                };
+                let width = text_width(text, *size);
+                let left = match align {
+                    Align::Left => at.0,
+                    Align::Centre => at.0 - width / 2.0,
+                    Align::Right => at.0 - width,
+                };
+                // From the top of capitals to the baseline.
+                let place = Rect::new(left, at.1 - 0.73 * size, left + width, at.1);
+                for (other, known) in &places {
+                    let clear = place.overlap(other) == 0.0;
+                    assert!(clear, "{}: {text:?} covers {known:?}", record.scenario);
+                }
+                places.push((place, text.clone()));
+            }
         }
     }
 }

@@ -37,6 +37,10 @@ pub use timeline::timeline_json;
 
 use tiersim_sim::record::RunRecord;
 
+#[cfg(test)]
+#[path = "../tests/common/mod.rs"]
+mod common;
+
 /// One file of an output folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artefact {

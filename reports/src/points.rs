@@ -142,3 +142,32 @@ fn series_names(cases: &[CaseRecord]) -> Vec<String> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common;
+
+    #[test]
+    fn series_differ_by_policy_and_by_words_without_numbers() {
+        let points = Points::of(&common::training());
+        assert_eq!(points.series, ["lru", "adam-state, in place", "adam-state, migrate"]);
+        assert_eq!((points.done.len(), points.oom.len()), (9, 1));
+        let points = Points::of(&common::sweep());
+        assert_eq!(points.series, ["adam-state, in place", "adam-state, migrate"]);
+    }
+
+    #[test]
+    fn nothing_beats_the_front_and_the_front_beats_the_rest() {
+        for record in [common::training(), common::crowd(), common::all_equal()] {
+            let points = Points::of(&record);
+            let beats = |a: &Point, b: &Point| {
+                a.memory <= b.memory && a.step <= b.step && (a.memory, a.step) != (b.memory, b.step)
+            };
+            for point in &points.done {
+                let beaten = points.done.iter().any(|other| beats(other, point));
+                assert_eq!(point.front, !beaten, "{}: {point:?}", record.scenario);
+            }
+        }
+    }
+}
