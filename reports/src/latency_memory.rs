@@ -6,18 +6,18 @@
 //! Invariant: every case is on the chart, inside the plot's frame.
 
 use crate::ChartError;
-use crate::canvas::{Align, Canvas, Rect, fit};
+use crate::annotations::{crosses, line_labels, point_labels};
+use crate::canvas::{Align, Canvas, Rect};
 use crate::frame::{self, Entry, FLOOR, MARGIN};
-use crate::labels::{self, Obstacles, Request};
+use crate::labels::Obstacles;
 use crate::points::{Point, Points};
-use crate::render::{CHART_SIZE, Chart, text_width};
+use crate::render::{CHART_SIZE, Chart};
 use crate::scale::{Scale, extent};
 use crate::style::{self, LABEL, SMALL};
-use crate::words::{clean, count, number};
 use tiersim_sim::record::RunRecord;
 
 /// Up to so many cases have their label on the chart.
-const MOST_LABELS: usize = 12;
+pub(crate) const MOST_LABELS: usize = 12;
 /// Up to so many cases are joined by series; beyond, lines would hide the points.
 const MOST_JOINED: usize = 60;
 const BAND: f64 = 34.0;
@@ -28,15 +28,15 @@ type Unit = (&'static str, f64);
 /// Where data goes.
 pub(crate) struct Plot {
     pub(crate) area: Rect,
-    x: Scale,
+    pub(crate) x: Scale,
     y: Scale,
-    memory: Unit,
-    time: Unit,
+    pub(crate) memory: Unit,
+    pub(crate) time: Unit,
     /// The band of the cases that ran out of memory.
-    band: Option<Rect>,
+    pub(crate) band: Option<Rect>,
     /// Line of the baseline and of the bound, as pixels.
-    baseline: Option<f64>,
-    bound: Option<f64>,
+    pub(crate) baseline: Option<f64>,
+    pub(crate) bound: Option<f64>,
 }
 
 /// The chart of a record; `version` is tiersim's own.
@@ -69,7 +69,7 @@ pub fn latency_vs_memory(record: &RunRecord, version: &str) -> Result<Chart, Cha
 impl Plot {
     pub(crate) fn new(record: &RunRecord, points: &Points, top: f64) -> Plot {
         let area = Rect::new(MARGIN + 78.0, top, f64::from(CHART_SIZE.0) - 104.0, FLOOR - 42.0);
-        let band = (!points.oom.is_empty()).then(|| Rect { bottom: area.top + BAND, ..area });
+        let band = (!points.oom.is_empty()).then_some(Rect { bottom: area.top + BAND, ..area });
         let memory_values = memory_range(points);
         let memory = memory_unit(&memory_values);
         let baseline = record.baseline.mean_step().ps() as f64;
@@ -269,139 +269,12 @@ fn markers(canvas: &mut Canvas, plot: &Plot, points: &Points) {
     }
 }
 
-/// Writes the case's label next to its point; gives the places taken. Points that lie on top of
-/// each other share a label.
-fn point_labels(
-    canvas: &mut Canvas,
-    plot: &Plot,
-    record: &RunRecord,
-    points: &Points,
-    obstacles: &Obstacles,
-) -> Vec<Rect> {
-    let mut groups: Vec<((f64, f64), usize, usize)> = Vec::new();
-    for point in &points.done {
-        let (x, y) = plot.at(point);
-        match groups.iter_mut().find(|((gx, gy), _, _)| (gx - x).hypot(gy - y) < 3.0) {
-            Some((_, _, others)) => *others += 1,
-            None => groups.push(((x, y), point.case, 0)),
-        }
-    }
-    let text = |&(_, case, others): &((f64, f64), usize, usize)| {
-        let label = fit(&record.results[case].label, LABEL, 240.0);
-        if others > 0 { format!("{label} and {others} more") } else { label }
-    };
-    let texts: Vec<String> = groups.iter().map(text).collect();
-    let request = |(group, text): (&((f64, f64), usize, usize), &String)| {
-        let size = (text_width(text, LABEL) + 4.0, LABEL + 3.0);
-        Request { at: group.0, clear: 8.0, size }
-    };
-    let requests: Vec<Request> = groups.iter().zip(&texts).map(request).collect();
-    let places = labels::place(&requests, &plot.data().grown(-3.0), obstacles);
-    for (request, place) in requests.iter().zip(&places) {
-        if let Some((from, to)) = place.and_then(|place| labels::leader(request.at, &place)) {
-            canvas.line(from, to, style::FRAME, 1.0);
-        }
-    }
-    for (text, place) in texts.iter().zip(&places) {
-        if let Some(place) = place {
-            backed_text(canvas, text, place, style::INK);
-        }
-    }
-    places.into_iter().flatten().collect()
-}
-
-/// Text on a veil of white, so that lines under it stay visible and it stays readable.
-fn backed_text(canvas: &mut Canvas, text: &str, place: &Rect, color: style::Color) {
-    canvas.rect(*place, style::WHITE.alpha(0.75));
-    canvas.text(text, (place.left + 2.0, place.bottom - 4.5), LABEL, color, Align::Left);
-}
-
-/// Crosses in the band, one per place, with the labels of their cases where there is room.
-fn crosses(canvas: &mut Canvas, plot: &Plot, record: &RunRecord, points: &Points) {
-    let Some(band) = plot.band else { return };
-    let y = (band.top + band.bottom) / 2.0;
-    let mut at: Vec<(f64, bool, usize)> = points
-        .oom
-        .iter()
-        .map(|&(case, budget)| {
-            let value = budget.map_or(f64::INFINITY, |bytes| bytes as f64 / plot.memory.1);
-            let x = plot.x.at(value).clamp(band.left + 10.0, band.right - 22.0);
-            (x, value > plot.x.hi, case)
-        })
-        .collect();
-    at.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.2.cmp(&b.2)));
-    for &(x, beyond, _) in &at {
-        style::cross(canvas, (x, y), 6.0, style::OOM, 2.5);
-        if beyond {
-            let tip = [(x + 11.0, y - 5.0), (x + 18.0, y), (x + 11.0, y + 5.0)];
-            canvas.polygon(tip.to_vec(), style::OOM);
-        }
-    }
-    let named = points.done.len() + points.oom.len() <= MOST_LABELS;
-    // Cases given about the same HBM share one label.
-    let mut groups: Vec<(f64, Vec<usize>)> = Vec::new();
-    for (x, _, case) in at {
-        match groups.last_mut() {
-            Some((first, cases)) if x - *first < 36.0 => cases.push(case),
-            _ => groups.push((x, vec![case])),
-        }
-    }
-    let mut taken: Vec<Rect> =
-        groups.iter().map(|(x, _)| Rect::new(x - 9.0, band.top, x + 22.0, band.bottom)).collect();
-    for (x, cases) in &groups {
-        let label = fit(&record.results[cases[0]].label, LABEL, 180.0);
-        let text = match (named, cases.len()) {
-            (false, n) => count(n, "case", "cases"),
-            (true, 1) => clean(&record.results[cases[0]].label),
-            (true, n) => format!("{label} and {} more", n - 1),
-        };
-        let text = fit(&text, LABEL, 280.0);
-        let width = text_width(&text, LABEL) + 4.0;
-        for left in [x + 23.0, x - 12.0 - width] {
-            let place = Rect::new(left, y - 8.5, left + width, y + 8.5);
-            if band.holds(&place) && taken.iter().all(|other| place.overlap(other) == 0.0) {
-                canvas.text(&text, (left + 2.0, y + 5.0), LABEL, style::OOM, Align::Left);
-                taken.push(place);
-                break;
-            }
-        }
-    }
-}
-
-/// Names the baseline and the bound, wherever along their lines there is room.
-fn line_labels(canvas: &mut Canvas, plot: &Plot, record: &RunRecord, mut obstacles: Obstacles) {
-    let area = plot.data().grown(-3.0);
-    let value = |ps: u64| format!("{} {}", number(ps as f64 / plot.time.1), plot.time.0);
-    let baseline = format!("unlimited HBM: {}", value(record.baseline.mean_step().ps()));
-    let bound = format!("bound, no policy is faster: {}", value(record.bound.ps()));
-    for (y, text, above_first) in [(plot.baseline, baseline, true), (plot.bound, bound, false)] {
-        let Some(y) = y else { continue };
-        let (width, height) = (text_width(&text, LABEL) + 4.0, LABEL + 3.0);
-        let mut best: Option<(f64, Rect)> = None;
-        for step in 0..=24 {
-            let left = area.right - 4.0 - width - f64::from(step) * (area.width() - width) / 26.0;
-            for above in [above_first, !above_first] {
-                let top = if above { y - 3.0 - height } else { y + 3.0 };
-                let place = Rect::new(left, top, left + width, top + height);
-                let turn = if above == above_first { 0.0 } else { 2.0 };
-                let cost = obstacles.cost(&place) + turn + f64::from(step) * 0.4;
-                if area.holds(&place) && best.is_none_or(|(least, _)| cost < least) {
-                    best = Some((cost, place));
-                }
-            }
-        }
-        if let Some((_, place)) = best {
-            backed_text(canvas, &text, &place, style::SOFT_INK);
-            obstacles.solid.push(place);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::canvas::Item;
     use crate::common;
+    use crate::render::text_width;
 
     #[test]
     fn every_point_is_inside_the_plot() {

@@ -6,7 +6,9 @@
 //! Invariant: names out of a scenario or a trace are data; they are cleaned ([`words::clean`])
 //! before they reach a terminal or a chart, and escaped by the writer of each format.
 
+mod annotations;
 mod canvas;
+mod cells;
 mod csv;
 mod frame;
 mod heat_map;
