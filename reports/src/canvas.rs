@@ -118,11 +118,13 @@ impl Canvas {
         self.polygon(vec![(left, top), (right, top), (right, bottom), (left, bottom)], color);
     }
 
-    /// The outline of a rectangle.
+    /// The outline of a rectangle, as four bars: an open line would leave a notch at one corner.
     pub(crate) fn frame(&mut self, rect: Rect, color: Color, width: f64) {
-        let Rect { left, top, right, bottom } = rect;
-        let corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)];
-        self.path(corners.to_vec(), color, width);
+        let (outer, inner) = (rect.grown(width / 2.0), rect.grown(-width / 2.0));
+        self.rect(Rect { bottom: inner.top, ..outer }, color);
+        self.rect(Rect { top: inner.bottom, ..outer }, color);
+        self.rect(Rect { right: inner.left, top: inner.top, bottom: inner.bottom, ..outer }, color);
+        self.rect(Rect { left: inner.right, top: inner.top, bottom: inner.bottom, ..outer }, color);
     }
 
     pub(crate) fn polygon(&mut self, points: Vec<(f64, f64)>, color: Color) {

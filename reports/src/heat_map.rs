@@ -25,6 +25,12 @@ pub fn threshold_heat_map(record: &RunRecord, version: &str) -> Result<Option<Ch
     if !map.folded.is_empty() {
         about = format!("{about} (each cell: the best over {})", map.folded.join(", "));
     }
+    if map.panels.len() > MOST_PANELS {
+        about = format!(
+            "{about} ({MOST_PANELS} of {} panels; all are in results.csv)",
+            map.panels.len()
+        );
+    }
     let top = frame::header(&mut canvas, &record.scenario, &about);
     let shown = map.panels.len().min(MOST_PANELS);
     let columns = match shown {
@@ -36,7 +42,13 @@ pub fn threshold_heat_map(record: &RunRecord, version: &str) -> Result<Option<Ch
     let numbered = numbered_cells(&map, columns, rows);
     let top = legend(&mut canvas, top, &map, numbered);
     let scale = Scale::tight(&map.slowdowns().collect::<Vec<_>>(), 2.5);
-    let area = Rect::new(MARGIN, top + 8.0, f64::from(CHART_SIZE.0) - 150.0, FLOOR - 4.0);
+    let right = f64::from(CHART_SIZE.0) - 150.0;
+    // The titles of the axes are shared by all panels and stand outside of them.
+    let area = Rect::new(MARGIN + 22.0, top + 8.0, right, FLOOR - 26.0);
+    let (centre, middle) = ((area.left + right) / 2.0, (area.top + area.bottom) / 2.0);
+    let title = fit(&map.axes[0], style::AXIS, area.width());
+    frame::x_title(&mut canvas, &title, centre, FLOOR - 4.0);
+    frame::y_title(&mut canvas, &map.axes[1], MARGIN + 10.0, middle, area.height());
     let best = map.slowdowns().min_by(f64::total_cmp);
     for (index, panel) in map.panels.iter().take(shown).enumerate() {
         let (width, height) = (area.width() / columns as f64, area.height() / rows as f64);
@@ -75,7 +87,7 @@ fn legend(canvas: &mut Canvas, top: f64, map: &Map, numbered: bool) -> f64 {
     let key_cell = |at: (f64, f64)| Rect::new(at.0 - 11.0, at.1 - 8.0, at.0 + 11.0, at.1 + 8.0);
     let least = move |canvas: &mut Canvas, at: (f64, f64)| {
         canvas.rect(key_cell(at), style::viridis(0.0));
-        mark_least(canvas, key_cell(at), numbered);
+        mark_least(canvas, key_cell(at), &key_cell(at), numbered);
     };
     add("least slowdown of the panel".to_owned(), Box::new(least));
     let failed = map.count(|cell| matches!(cell, Cell::OutOfMemory));
@@ -88,10 +100,6 @@ fn legend(canvas: &mut Canvas, top: f64, map: &Map, numbered: bool) -> f64 {
         let key = move |canvas: &mut Canvas, at: (f64, f64)| skipped_cell(canvas, key_cell(at));
         let cells = count(skipped, "cell", "cells");
         add(format!("not feasible: the point does not resolve ({cells})"), Box::new(key));
-    }
-    if map.panels.len() > MOST_PANELS {
-        let text = format!("{MOST_PANELS} of {} panels, the rest in results.csv", map.panels.len());
-        add(text, Box::new(|_, _| {}));
     }
     frame::legend(canvas, top, Vec::new(), entries)
 }
@@ -109,10 +117,10 @@ fn draw_panel(
     let labels: Vec<String> = ys.iter().map(|v| number(*v)).collect();
     let widest = labels.iter().map(|l| text_width(l, SMALL)).fold(0.0, f64::max);
     let plot = Rect::new(
-        room.left + widest + 38.0,
+        room.left + widest + 18.0,
         room.top + 24.0,
         room.right - 12.0,
-        room.bottom - 46.0,
+        room.bottom - 28.0,
     );
     let (width, height) = (plot.width() / xs.len() as f64, plot.height() / ys.len() as f64);
     let cell_at = |column: usize, row: usize| {
@@ -128,29 +136,35 @@ fn draw_panel(
         draw_cell(canvas, place, cell, scale, numbered);
     }
     canvas.frame(plot, style::FRAME, 1.0);
-    if let Some((&(column, row), _)) =
-        cells.iter().find(|(_, cell)| cell.slowdown().is_some() && cell.slowdown() == least)
+    let mut details = Vec::new();
+    if let (Some(least), Some((&(column, row), _))) =
+        (least, cells.iter().find(|(_, cell)| cell.slowdown() == least))
     {
-        mark_least(canvas, cell_at(column, row), numbered);
-        let mark = if least == best { ", the best of all" } else { "" };
-        let (x, y) = (number(xs[column]), number(ys[row]));
-        let found = format!("{}× at ({x}, {y}){mark}", number(least.unwrap_or_default()));
-        let title = if name.is_empty() {
-            format!("least {found}")
-        } else {
-            format!("{name}: least {found}")
-        };
-        let title = fit(&title, LABEL, room.width() - 12.0);
-        canvas.text(&title, (plot.left, plot.top - 8.0), LABEL, style::INK, Align::Left);
-    } else {
-        let title = fit(name, LABEL, room.width() - 12.0);
-        canvas.text(&title, (plot.left, plot.top - 8.0), LABEL, style::INK, Align::Left);
+        mark_least(canvas, cell_at(column, row), &plot, numbered);
+        let at = format!("at ({}, {})", number(xs[column]), number(ys[row]));
+        let least_text = format!("least {}×", number(least));
+        if best == Some(least) {
+            details.push(format!("{least_text} {at}, the best of all"));
+        }
+        details.extend([format!("{least_text} {at}"), least_text]);
     }
-    panel_axes(canvas, map, plot, room, &labels);
+    let title = panel_title(name, &details, plot.width());
+    canvas.text(&title, (plot.left, plot.top - 8.0), LABEL, style::INK, Align::Left);
+    panel_axes(canvas, map, plot, &labels);
 }
 
-/// Tick labels in the middle of cells, as many as have room, and axis titles.
-fn panel_axes(canvas: &mut Canvas, map: &Map, plot: Rect, room: Rect, labels: &[String]) {
+/// The panel's name with the longest of `details` that leaves it whole; the name goes first.
+fn panel_title(name: &str, details: &[String], room: f64) -> String {
+    let joined = details.iter().map(|detail| match name {
+        "" => detail.clone(),
+        name => format!("{name}: {detail}"),
+    });
+    let fitting = joined.into_iter().find(|title| text_width(title, LABEL) <= room);
+    fitting.unwrap_or_else(|| fit(name, LABEL, room))
+}
+
+/// Tick labels in the middle of cells, as many as have room.
+fn panel_axes(canvas: &mut Canvas, map: &Map, plot: Rect, labels: &[String]) {
     let xs: Vec<String> = map.values[0].iter().map(|v| number(*v)).collect();
     let (width, height) = (plot.width() / xs.len() as f64, plot.height() / labels.len() as f64);
     let widest = xs.iter().map(|l| text_width(l, SMALL)).fold(0.0, f64::max);
@@ -166,15 +180,6 @@ fn panel_axes(canvas: &mut Canvas, map: &Map, plot: Rect, room: Rect, labels: &[
         canvas.line((plot.left - 4.0, y), (plot.left, y), style::FRAME, 1.0);
         canvas.text(label, (plot.left - 8.0, y + 4.5), SMALL, style::INK, Align::Right);
     }
-    let centre = (plot.left + plot.right) / 2.0;
-    frame::x_title(
-        canvas,
-        &fit(&map.axes[0], style::AXIS, plot.width()),
-        centre,
-        plot.bottom + 38.0,
-    );
-    let middle = (plot.top + plot.bottom) / 2.0;
-    frame::y_title(canvas, &map.axes[1], room.left + 14.0, middle, plot.height());
 }
 
 fn draw_cell(canvas: &mut Canvas, cell: Rect, what: &Cell, scale: &Scale, numbered: bool) {
@@ -218,20 +223,24 @@ fn skipped_cell(canvas: &mut Canvas, cell: Rect) {
 }
 
 /// A star; in a cell with its number in it a frame, because a star would hide the number.
-fn mark_least(canvas: &mut Canvas, cell: Rect, numbered: bool) {
+fn mark_least(canvas: &mut Canvas, cell: Rect, plot: &Rect, numbered: bool) {
     if numbered {
         canvas.frame(cell.grown(-2.0), style::WHITE, 4.0);
         canvas.frame(cell.grown(-2.0), style::INK, 1.5);
         return;
     }
-    let at = ((cell.left + cell.right) / 2.0, (cell.top + cell.bottom) / 2.0);
     let r = (cell.height() * 0.42).clamp(7.0, 10.0);
+    // In a fine grid the star is larger than its cell: keep it off the axes.
+    let reach = (r + 2.5).min(plot.width() / 2.0).min(plot.height() / 2.0);
+    let x = ((cell.left + cell.right) / 2.0).clamp(plot.left + reach, plot.right - reach);
+    let y = ((cell.top + cell.bottom) / 2.0).clamp(plot.top + reach, plot.bottom - reach);
+    let at = (x, y);
     style::star(canvas, at, r + 2.5, style::INK);
     style::star(canvas, at, r, style::WHITE);
 }
 
 fn color_bar(canvas: &mut Canvas, scale: &Scale, area: Rect) {
-    let bar = Rect::new(area.right + 34.0, area.top + 24.0, area.right + 56.0, area.bottom - 46.0);
+    let bar = Rect::new(area.right + 34.0, area.top + 24.0, area.right + 56.0, area.bottom - 28.0);
     let axis = scale.along(bar.bottom, bar.top);
     const BANDS: u32 = 200;
     for band in 0..BANDS {

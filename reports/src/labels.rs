@@ -37,7 +37,7 @@ impl Obstacles {
         };
         let solid: f64 = self.solid.iter().map(covered).sum();
         let crossed = self.lines.iter().filter(|(a, b)| place.cut_by(*a, *b)).count();
-        solid + 42.0 * crossed as f64
+        solid + 60.0 * crossed as f64
     }
 
     /// What it costs to lead from the point to `place`: a line that crosses others confuses.

@@ -52,8 +52,8 @@ fn header(record: &RunRecord, version: &str) -> String {
         let _ = writeln!(out, "{name:<10}{}", clean(value));
     };
     line("scenario", &record.scenario);
-    if !record.about.is_empty() {
-        line("", &record.about);
+    for part in wrapped(&elide(&record.about, 400), WIDTH - 10) {
+        line("", &part);
     }
     line("hardware", &record.hardware);
     line("workload", &record.workload);
@@ -66,6 +66,21 @@ fn header(record: &RunRecord, version: &str) -> String {
     line("run", &format!("{print}, tiersim {version}"));
     out.push('\n');
     out
+}
+
+/// `text` broken at spaces into lines of at most `most` characters, unless one word is longer.
+fn wrapped(text: &str, most: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= most => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// The cases to print; for a sweep, says how they were chosen.

@@ -294,6 +294,30 @@ pub(crate) fn grid() -> RunRecord {
     record
 }
 
+/// Twelve panels under long names, of which nine are drawn; steep and nearly flat ones.
+pub(crate) fn many_panels() -> RunRecord {
+    let mut record = bare("many-panels");
+    for index in 0..12u32 {
+        let policy = format!("policy-{index}-with-a-rather-long-name-that-needs-to-be-cut");
+        for x in 0..40u32 {
+            for y in 0..25u32 {
+                let (x, y) = (f64::from(x), f64::from(y));
+                let step = 403.0 + (x - 20.0).powi(2) * 0.02 * f64::from(index) + y * 0.5;
+                let mut case = case(&policy, &policy, "", Outcome::Done(figures(step, 30.0)));
+                case.params = vec![
+                    ("tiers.dram.setup (ns)".to_owned(), AxisValue::Number(100.0 + 12.5 * x)),
+                    (
+                        "links.pcie-to-the-far-socket.bandwidth (GB/s)".to_owned(),
+                        AxisValue::Number(1e-3 * 1.7f64.powf(y)),
+                    ),
+                ];
+                record.results.push(case);
+            }
+        }
+    }
+    record
+}
+
 /// Every record of this file.
 pub(crate) fn all() -> Vec<RunRecord> {
     vec![
@@ -306,6 +330,7 @@ pub(crate) fn all() -> Vec<RunRecord> {
         wide(),
         crowd(),
         grid(),
+        many_panels(),
         bare("no-cases"),
     ]
 }
