@@ -1,1 +1,98 @@
-//! Placeholder until its first module lands.
+//! What it looks like: a [`RunRecord`] as a text table, JSON, CSV, charts, a timeline and hints.
+//!
+//! Everything here is a function from a record to bytes: no file is opened, no clock is read, so
+//! the same record gives the same bytes on every run and at every thread count. Figures come from
+//! the methods of the record, so that the table, the files and the charts cannot disagree.
+//! Invariant: names out of a scenario or a trace are data; they are cleaned ([`words::clean`])
+//! before they reach a terminal or a chart, and escaped by the writer of each format.
+
+mod annotations;
+mod canvas;
+mod cells;
+mod csv;
+mod frame;
+mod heat_map;
+mod hints;
+mod json;
+mod labels;
+mod latency_memory;
+mod points;
+mod render;
+mod scale;
+mod style;
+mod table;
+mod timeline;
+pub mod words;
+
+pub use csv::results_csv;
+pub use heat_map::threshold_heat_map;
+pub use hints::tier_hints;
+pub use json::{
+    CaseSummary, OomSummary, SCHEMA, SkippedSummary, StepMs, Summary, Throughput, summary,
+    summary_json,
+};
+pub use latency_memory::latency_vs_memory;
+pub use points::pareto_front;
+pub use render::{CHART_SIZE, Chart};
+pub use table::text;
+pub use timeline::timeline_json;
+
+use tiersim_sim::record::RunRecord;
+
+#[cfg(test)]
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+/// One file of an output folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artefact {
+    /// Its name, such as `summary.json`.
+    pub name: String,
+    /// Its contents.
+    pub bytes: Vec<u8>,
+}
+
+/// Why a chart or a file could not be made. None of these depend on the record's values.
+#[derive(Debug, thiserror::Error)]
+pub enum ChartError {
+    /// The font that ships with the crate did not load.
+    #[error("the built-in font DejaVuSans.ttf cannot be read")]
+    Font,
+    /// The drawing backend refused.
+    #[error("drawing a chart failed: {0}")]
+    Draw(String),
+    /// The PNG encoder refused.
+    #[error("writing a PNG failed: {0}")]
+    Png(#[from] png::EncodingError),
+    /// The JSON encoder refused.
+    #[error("writing JSON failed: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The CSV encoder refused.
+    #[error("writing CSV failed: {0}")]
+    Csv(#[from] ::csv::Error),
+}
+
+/// Every file of an output folder, in a fixed order.
+///
+/// `version` is tiersim's own, such as `0.1.0`. The heat map is there for sweeps over two numeric
+/// axes, the hints for policies that place modules.
+pub fn artefacts(record: &RunRecord, version: &str) -> Result<Vec<Artefact>, ChartError> {
+    let mut files = Vec::new();
+    let mut add = |name: &str, bytes: Vec<u8>| {
+        files.push(Artefact { name: name.to_owned(), bytes });
+    };
+    add("summary.json", summary_json(record, version)?.into_bytes());
+    add("results.csv", results_csv(record)?);
+    let chart = latency_vs_memory(record, version)?;
+    add("latency-vs-memory.svg", chart.svg()?.into_bytes());
+    add("latency-vs-memory.png", chart.png()?);
+    if let Some(chart) = threshold_heat_map(record, version)? {
+        add("threshold-heat-map.svg", chart.svg()?.into_bytes());
+        add("threshold-heat-map.png", chart.png()?);
+    }
+    add("timeline.json", timeline_json(record, version)?.into_bytes());
+    if let Some(hints) = tier_hints(record)? {
+        add("tier_hints.json", hints.into_bytes());
+    }
+    Ok(files)
+}

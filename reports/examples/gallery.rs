@@ -1,0 +1,21 @@
+//! Writes the artefacts of hand-made records under a folder, to be looked at.
+//!
+//! `cargo run -p tiersim-reports --example gallery -- /tmp/gallery`
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use std::path::Path;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = std::env::args().nth(1).ok_or("usage: gallery FOLDER")?;
+    for (index, record) in common::all().iter().enumerate() {
+        let folder = Path::new(&folder).join(format!("{index}"));
+        std::fs::create_dir_all(&folder)?;
+        for file in tiersim_reports::artefacts(record, "0.1.0")? {
+            std::fs::write(folder.join(&file.name), &file.bytes)?;
+        }
+        std::fs::write(folder.join("table.txt"), tiersim_reports::text(record, "0.1.0"))?;
+    }
+    Ok(())
+}

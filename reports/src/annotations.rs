@@ -1,0 +1,150 @@
+//! Texts inside the latency chart: labels of points, of crosses, of the two lines.
+//!
+//! Points are served first and stay next to their markers; the baseline and the bound can be named
+//! anywhere along their lines. Texts give way to one another, never the other way round: what has
+//! no room is left out, and the table has it.
+
+use crate::canvas::{Align, Canvas, Rect, fit};
+use crate::labels::{self, Obstacles, Request};
+use crate::latency_memory::{MOST_LABELS, Plot};
+use crate::points::Points;
+use crate::render::text_width;
+use crate::style::{self, LABEL};
+use crate::words::{clean, count, number};
+use tiersim_sim::record::RunRecord;
+
+/// Points at one place: where, the first case, how many more.
+type Group = ((f64, f64), usize, usize);
+
+/// Writes the case's label next to its point; gives the places taken. Points that lie on top of
+/// each other share a label.
+pub(crate) fn point_labels(
+    canvas: &mut Canvas,
+    plot: &Plot,
+    record: &RunRecord,
+    points: &Points,
+    obstacles: &Obstacles,
+) -> Vec<Rect> {
+    let mut groups: Vec<Group> = Vec::new();
+    for point in &points.done {
+        let (x, y) = plot.at(point);
+        match groups.iter_mut().find(|((gx, gy), _, _)| (gx - x).hypot(gy - y) < 3.0) {
+            Some((_, _, others)) => *others += 1,
+            None => groups.push(((x, y), point.case, 0)),
+        }
+    }
+    let text = |&(_, case, others): &Group| {
+        let label = fit(&record.results[case].label, LABEL, 240.0);
+        if others > 0 { format!("{label} and {others} more") } else { label }
+    };
+    let texts: Vec<String> = groups.iter().map(text).collect();
+    let request = |(group, text): (&Group, &String)| {
+        let size = (text_width(text, LABEL) + 4.0, LABEL + 3.0);
+        Request { at: group.0, clear: 8.0, size }
+    };
+    let requests: Vec<Request> = groups.iter().zip(&texts).map(request).collect();
+    let places = labels::place(&requests, &plot.data().grown(-3.0), obstacles);
+    for (request, place) in requests.iter().zip(&places) {
+        if let Some((from, to)) = place.and_then(|place| labels::leader(request.at, &place)) {
+            canvas.line(from, to, style::FRAME, 1.0);
+        }
+    }
+    for (text, place) in texts.iter().zip(&places) {
+        if let Some(place) = place {
+            backed_text(canvas, text, place, style::INK);
+        }
+    }
+    places.into_iter().flatten().collect()
+}
+
+/// Text on a veil of white, so that lines under it stay visible and it stays readable.
+fn backed_text(canvas: &mut Canvas, text: &str, place: &Rect, color: style::Color) {
+    canvas.rect(*place, style::WHITE.alpha(0.75));
+    canvas.text(text, (place.left + 2.0, place.bottom - 4.5), LABEL, color, Align::Left);
+}
+
+/// Crosses in the band, one per place, with the labels of their cases where there is room.
+pub(crate) fn crosses(canvas: &mut Canvas, plot: &Plot, record: &RunRecord, points: &Points) {
+    let Some(band) = plot.band else { return };
+    let y = (band.top + band.bottom) / 2.0;
+    let mut at: Vec<(f64, bool, usize)> = points
+        .oom
+        .iter()
+        .map(|&(case, budget)| {
+            let value = budget.map_or(f64::INFINITY, |bytes| bytes as f64 / plot.memory.1);
+            let x = plot.x.at(value).clamp(band.left + 10.0, band.right - 22.0);
+            (x, value > plot.x.hi, case)
+        })
+        .collect();
+    at.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.2.cmp(&b.2)));
+    for &(x, beyond, _) in &at {
+        style::cross(canvas, (x, y), 6.0, style::OOM, 2.5);
+        if beyond {
+            let tip = [(x + 11.0, y - 5.0), (x + 18.0, y), (x + 11.0, y + 5.0)];
+            canvas.polygon(tip.to_vec(), style::OOM);
+        }
+    }
+    let named = points.done.len() + points.oom.len() <= MOST_LABELS;
+    // Cases given about the same HBM share one label.
+    let mut groups: Vec<(f64, Vec<usize>)> = Vec::new();
+    for (x, _, case) in at {
+        match groups.last_mut() {
+            Some((first, cases)) if x - *first < 36.0 => cases.push(case),
+            _ => groups.push((x, vec![case])),
+        }
+    }
+    let mut taken: Vec<Rect> =
+        groups.iter().map(|(x, _)| Rect::new(x - 9.0, band.top, x + 22.0, band.bottom)).collect();
+    for (x, cases) in &groups {
+        let label = fit(&record.results[cases[0]].label, LABEL, 180.0);
+        let text = match (named, cases.len()) {
+            (false, n) => count(n, "case", "cases"),
+            (true, 1) => clean(&record.results[cases[0]].label),
+            (true, n) => format!("{label} and {} more", n - 1),
+        };
+        let text = fit(&text, LABEL, 280.0);
+        let width = text_width(&text, LABEL) + 4.0;
+        for left in [x + 23.0, x - 12.0 - width] {
+            let place = Rect::new(left, y - 8.5, left + width, y + 8.5);
+            if band.holds(&place) && taken.iter().all(|other| place.overlap(other) == 0.0) {
+                canvas.text(&text, (left + 2.0, y + 5.0), LABEL, style::OOM, Align::Left);
+                taken.push(place);
+                break;
+            }
+        }
+    }
+}
+
+/// Names the baseline and the bound, wherever along their lines there is room.
+pub(crate) fn line_labels(
+    canvas: &mut Canvas,
+    plot: &Plot,
+    record: &RunRecord,
+    mut obstacles: Obstacles,
+) {
+    let area = plot.data().grown(-3.0);
+    let value = |ps: u64| format!("{} {}", number(ps as f64 / plot.time.1), plot.time.0);
+    let baseline = format!("unlimited HBM: {}", value(record.baseline.mean_step().ps()));
+    let bound = format!("bound, no policy is faster: {}", value(record.bound.ps()));
+    for (y, text, above_first) in [(plot.baseline, baseline, true), (plot.bound, bound, false)] {
+        let Some(y) = y else { continue };
+        let (width, height) = (text_width(&text, LABEL) + 4.0, LABEL + 3.0);
+        let mut best: Option<(f64, Rect)> = None;
+        for step in 0..=24 {
+            let left = area.right - 4.0 - width - f64::from(step) * (area.width() - width) / 26.0;
+            for above in [above_first, !above_first] {
+                let top = if above { y - 3.0 - height } else { y + 3.0 };
+                let place = Rect::new(left, top, left + width, top + height);
+                let turn = if above == above_first { 0.0 } else { 2.0 };
+                let cost = obstacles.cost(&place) + turn + f64::from(step) * 0.4;
+                if area.holds(&place) && best.is_none_or(|(least, _)| cost < least) {
+                    best = Some((cost, place));
+                }
+            }
+        }
+        if let Some((_, place)) = best {
+            backed_text(canvas, &text, &place, style::SOFT_INK);
+            obstacles.solid.push(place);
+        }
+    }
+}

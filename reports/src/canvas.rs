@@ -1,0 +1,251 @@
+//! A list of shapes in pixels: what a chart is before it is SVG or PNG.
+//!
+//! Charts are laid out by hand, because three things that they need are not in plotters' chart
+//! builder: a second axis that is a ratio of the first, labels placed around data, and text whose
+//! extent is known before it is drawn. The list is drawn once per format by [`crate::render`].
+//! Invariant: coordinates are finite, in pixels of the canvas, with y growing downwards; text is
+//! cleaned and placed by its baseline.
+
+use crate::render;
+use crate::style::Color;
+use crate::words::clean;
+
+/// Where a text stands relative to its anchor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Align {
+    /// Starts at it.
+    Left,
+    /// Centred on it.
+    Centre,
+    /// Ends at it.
+    Right,
+}
+
+/// One shape.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Item {
+    /// A filled polygon.
+    Polygon { points: Vec<(f64, f64)>, color: Color },
+    /// An open line.
+    Path { points: Vec<(f64, f64)>, color: Color, width: f64 },
+    /// A filled circle.
+    Disc { centre: (f64, f64), radius: f64, color: Color },
+    /// Text by its baseline; `upward` is turned by a quarter to read from bottom to top.
+    Text { text: String, at: (f64, f64), size: f64, color: Color, align: Align, upward: bool },
+}
+
+/// A rectangle in pixels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rect {
+    pub(crate) left: f64,
+    pub(crate) top: f64,
+    pub(crate) right: f64,
+    pub(crate) bottom: f64,
+}
+
+/// Shapes in drawing order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Canvas {
+    pub(crate) items: Vec<Item>,
+}
+
+impl Rect {
+    pub(crate) fn new(left: f64, top: f64, right: f64, bottom: f64) -> Rect {
+        Rect { left, top, right, bottom }
+    }
+
+    /// The square around a point.
+    pub(crate) fn around(at: (f64, f64), radius: f64) -> Rect {
+        Rect::new(at.0 - radius, at.1 - radius, at.0 + radius, at.1 + radius)
+    }
+
+    pub(crate) fn width(&self) -> f64 {
+        self.right - self.left
+    }
+
+    pub(crate) fn height(&self) -> f64 {
+        self.bottom - self.top
+    }
+
+    /// Grown by `by` on every side.
+    pub(crate) fn grown(&self, by: f64) -> Rect {
+        Rect::new(self.left - by, self.top - by, self.right + by, self.bottom + by)
+    }
+
+    /// Does it hold all of `other`?
+    pub(crate) fn holds(&self, other: &Rect) -> bool {
+        self.left <= other.left
+            && self.top <= other.top
+            && self.right >= other.right
+            && self.bottom >= other.bottom
+    }
+
+    /// Area common to both.
+    pub(crate) fn overlap(&self, other: &Rect) -> f64 {
+        let width = self.right.min(other.right) - self.left.max(other.left);
+        let height = self.bottom.min(other.bottom) - self.top.max(other.top);
+        if width > 0.0 && height > 0.0 { width * height } else { 0.0 }
+    }
+
+    /// Does the segment from `a` to `b` touch it? (Liang and Barsky's clipping.)
+    pub(crate) fn cut_by(&self, a: (f64, f64), b: (f64, f64)) -> bool {
+        let (dx, dy) = (b.0 - a.0, b.1 - a.1);
+        let (mut enter, mut leave) = (0.0f64, 1.0f64);
+        for (p, q) in [
+            (-dx, a.0 - self.left),
+            (dx, self.right - a.0),
+            (-dy, a.1 - self.top),
+            (dy, self.bottom - a.1),
+        ] {
+            if p == 0.0 {
+                if q < 0.0 {
+                    return false;
+                }
+            } else if p < 0.0 {
+                enter = enter.max(q / p);
+            } else {
+                leave = leave.min(q / p);
+            }
+        }
+        enter <= leave
+    }
+}
+
+impl Canvas {
+    /// A filled rectangle.
+    pub(crate) fn rect(&mut self, rect: Rect, color: Color) {
+        let Rect { left, top, right, bottom } = rect;
+        self.polygon(vec![(left, top), (right, top), (right, bottom), (left, bottom)], color);
+    }
+
+    /// The outline of a rectangle, as four bars: an open line would leave a notch at one corner.
+    pub(crate) fn frame(&mut self, rect: Rect, color: Color, width: f64) {
+        let (outer, inner) = (rect.grown(width / 2.0), rect.grown(-width / 2.0));
+        self.rect(Rect { bottom: inner.top, ..outer }, color);
+        self.rect(Rect { top: inner.bottom, ..outer }, color);
+        self.rect(Rect { right: inner.left, top: inner.top, bottom: inner.bottom, ..outer }, color);
+        self.rect(Rect { left: inner.right, top: inner.top, bottom: inner.bottom, ..outer }, color);
+    }
+
+    pub(crate) fn polygon(&mut self, points: Vec<(f64, f64)>, color: Color) {
+        self.items.push(Item::Polygon { points, color });
+    }
+
+    pub(crate) fn path(&mut self, points: Vec<(f64, f64)>, color: Color, width: f64) {
+        self.items.push(Item::Path { points, color, width });
+    }
+
+    pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), color: Color, width: f64) {
+        self.path(vec![from, to], color, width);
+    }
+
+    pub(crate) fn disc(&mut self, centre: (f64, f64), radius: f64, color: Color) {
+        self.items.push(Item::Disc { centre, radius, color });
+    }
+
+    /// A straight line in dashes of `dash` pixels with gaps of `gap`.
+    pub(crate) fn dashed(
+        &mut self,
+        (from, to): ((f64, f64), (f64, f64)),
+        color: Color,
+        width: f64,
+        (dash, gap): (f64, f64),
+    ) {
+        let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+        let length = dx.hypot(dy);
+        let mut start = 0.0;
+        while start < length {
+            let end = (start + dash).min(length);
+            let at = |d: f64| (from.0 + dx * d / length, from.1 + dy * d / length);
+            self.line(at(start), at(end), color, width);
+            start += dash + gap;
+        }
+    }
+
+    /// Text on one line; `at` is on its baseline.
+    pub(crate) fn text(
+        &mut self,
+        text: &str,
+        at: (f64, f64),
+        size: f64,
+        color: Color,
+        align: Align,
+    ) {
+        let text = clean(text);
+        self.items.push(Item::Text { text, at, size, color, align, upward: false });
+    }
+
+    /// Text that reads upwards, centred on `at`, which is on its baseline.
+    pub(crate) fn text_upward(&mut self, text: &str, at: (f64, f64), size: f64, color: Color) {
+        let (text, align) = (clean(text), Align::Centre);
+        self.items.push(Item::Text { text, at, size, color, align, upward: true });
+    }
+}
+
+/// `text` cut with an ellipsis so that it is at most `most` pixels wide.
+pub(crate) fn fit(text: &str, size: f64, most: f64) -> String {
+    let text = clean(text);
+    if render::text_width(&text, size) <= most {
+        return text;
+    }
+    let chars: Vec<char> = text.chars().collect();
+    let with_dots = |n: usize| {
+        let head: String = chars[..n].iter().collect();
+        format!("{}…", head.trim_end())
+    };
+    // Width grows with the number of characters, up to kerning.
+    let (mut low, mut high) = (0, chars.len());
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        if render::text_width(&with_dots(middle), size) <= most {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    with_dots(low)
+}
+
+/// `text` broken at spaces into at most `lines` lines of `most` pixels; the last is elided.
+pub(crate) fn wrap(text: &str, size: f64, most: f64, lines: usize) -> Vec<String> {
+    let text = clean(text);
+    let mut done: Vec<String> = Vec::new();
+    let mut rest: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
+    while !rest.is_empty() && done.len() < lines {
+        if done.len() + 1 == lines {
+            done.push(fit(&rest.join(" "), size, most));
+            break;
+        }
+        let fits = |n: &usize| render::text_width(&rest[..*n].join(" "), size) <= most;
+        // A word wider than the line stands alone and is elided.
+        let n = (1..=rest.len()).take_while(fits).last().unwrap_or(1);
+        done.push(fit(&rest[..n].join(" "), size, most));
+        rest.drain(..n);
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_cuts_a_rectangle_only_where_it_passes() {
+        let rect = Rect::new(10.0, 10.0, 20.0, 20.0);
+        assert!(rect.cut_by((0.0, 0.0), (30.0, 30.0)));
+        assert!(rect.cut_by((15.0, 15.0), (16.0, 15.0)));
+        assert!(!rect.cut_by((0.0, 0.0), (30.0, 5.0)));
+        assert!(!rect.cut_by((25.0, 0.0), (25.0, 30.0)));
+    }
+
+    #[test]
+    fn text_is_cut_and_wrapped_to_its_width() {
+        let long = "the quick brown fox jumps over the lazy dog again and again";
+        assert!(render::text_width(&fit(long, 14.0, 100.0), 14.0) <= 100.0);
+        let lines = wrap(long, 14.0, 150.0, 2);
+        assert_eq!(lines.len(), 2);
+        assert!(lines[1].ends_with('…'));
+        assert_eq!(wrap(long, 14.0, 9000.0, 2), vec![long]);
+        assert_eq!(fit(&"W".repeat(9999), 14.0, 5.0), "…");
+    }
+}

@@ -1,0 +1,165 @@
+//! `results.csv`: one row per case, one column per figure, for pandas and for spreadsheets.
+//!
+//! Column names carry the unit, and the tier, lane or link after a dot. A cell that a case does not
+//! have is empty. Spreadsheets run a cell that starts with `=`, `+`, `-` or `@` as a formula, and
+//! names come from somebody else's trace, so such a cell is led by an apostrophe unless it is a
+//! number.
+
+use crate::ChartError;
+use crate::words::{finite, lane_names, links, oom_reason};
+use tiersim_sim::record::{CaseRecord, Figures, Outcome, RunRecord};
+use tiersim_sim::scenario::AxisValue;
+
+/// The table as CSV with a header row.
+pub fn results_csv(record: &RunRecord) -> Result<Vec<u8>, ChartError> {
+    let axes = axes(record);
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    let header = header(record, &axes);
+    writer.write_record(header.iter().map(|cell| guarded(cell)))?;
+    for case in &record.results {
+        let row = row(record, case, &axes);
+        debug_assert_eq!(row.len(), header.len());
+        writer.write_record(row.iter().map(|cell| guarded(cell)))?;
+    }
+    writer.into_inner().map_err(|error| ChartError::Csv(error.into_error().into()))
+}
+
+/// Names of the sweep's axes, in order of appearance.
+fn axes(record: &RunRecord) -> Vec<&str> {
+    let mut axes: Vec<&str> = Vec::new();
+    for (axis, _) in record.results.iter().flat_map(|case| &case.params) {
+        if !axes.contains(&axis.as_str()) {
+            axes.push(axis);
+        }
+    }
+    axes
+}
+
+fn header(record: &RunRecord, axes: &[&str]) -> Vec<String> {
+    let mut header: Vec<String> = ["label", "policy", "details"].map(str::to_owned).to_vec();
+    header.extend(axes.iter().map(|axis| format!("param.{axis}")));
+    header.extend(
+        [
+            "outcome",
+            "step_ms_mean",
+            "step_ms_p50",
+            "step_ms_p95",
+            "step_ms_p99",
+            "tokens_per_s",
+            "baseline_step_ms",
+            "slowdown",
+            "bound_step_ms",
+            "hbm_budget_bytes",
+            "hit_ratio",
+            "compute_ms",
+            "events",
+        ]
+        .map(str::to_owned),
+    );
+    header.extend(record.tiers.iter().map(|(tier, _)| format!("peak_bytes.{tier}")));
+    header.extend(record.tiers.iter().map(|(tier, _)| format!("in_place_ms.{tier}")));
+    let lanes = lane_names(record);
+    header.extend(lanes.iter().map(|lane| format!("moved_bytes.{lane}")));
+    header.extend(lanes.iter().map(|lane| format!("stall_ms.{lane}")));
+    header.extend(links(record).iter().map(|(link, _)| format!("busy_fraction.{link}")));
+    header.push("oom_reason".to_owned());
+    header
+}
+
+fn row(record: &RunRecord, case: &CaseRecord, axes: &[&str]) -> Vec<String> {
+    let mut row = vec![case.label.clone(), case.policy.clone(), case.details.clone()];
+    row.extend(axes.iter().map(|axis| match case.params.iter().find(|(name, _)| name == axis) {
+        Some((_, AxisValue::Number(value))) => float(*value),
+        Some((_, AxisValue::Text(text))) => text.clone(),
+        None => String::new(),
+    }));
+    let ran = case.outcome.figures();
+    let of = |figure: &dyn Fn(&Figures) -> String| ran.map_or_else(String::new, figure);
+    row.push(if ran.is_some() { "done" } else { "out of memory" }.to_owned());
+    row.push(of(&|f| float(f.mean_step().as_ms())));
+    row.extend([50, 95, 99].map(|percent| of(&|f| float(f.step_ms_percentile(percent)))));
+    row.push(of(&|f| float(f.tokens_per_s(record.tokens_per_step))));
+    row.push(float(record.baseline.mean_step().as_ms()));
+    row.push(of(&|f| float(f.slowdown(&record.baseline))));
+    row.push(float(record.bound.as_ms()));
+    row.push(match case.hbm_budget.get() {
+        u64::MAX => String::new(),
+        bytes => bytes.to_string(),
+    });
+    row.push(of(&|f| float(f.hit_ratio())));
+    row.push(of(&|f| float(f.compute.as_ms() / f.steps.len().max(1) as f64)));
+    row.push(of(&|f| f.events.to_string()));
+    let steps = |f: &Figures| f.steps.len().max(1) as u64;
+    let ms = |ps: u64, f: &Figures| float(ps as f64 / 1e9 / steps(f) as f64);
+    for tier in 0..record.tiers.len() {
+        row.push(of(&|f| f.peak[tier].get().to_string()));
+    }
+    for tier in 0..record.tiers.len() {
+        row.push(of(&|f| ms(f.in_place[tier].ps(), f)));
+    }
+    for lane in 0..record.lanes.len() {
+        row.push(of(&|f| per_step(f.moved[lane].get(), f).to_string()));
+    }
+    for lane in 0..record.lanes.len() {
+        row.push(of(&|f| ms(f.stall[lane].ps(), f)));
+    }
+    for (_, lanes) in links(record) {
+        row.push(of(&|f| float(busiest(f, &lanes))));
+    }
+    row.push(match &case.outcome {
+        Outcome::Done(_) => String::new(),
+        Outcome::OutOfMemory(oom) => oom_reason(oom),
+    });
+    row
+}
+
+/// Mean of a sum over the measured steps, rounded to the nearest.
+pub(crate) fn per_step(sum: u64, figures: &Figures) -> u64 {
+    let steps = figures.steps.len().max(1) as u64;
+    sum / steps + u64::from(sum % steps >= steps.div_ceil(2))
+}
+
+/// Busy fraction of a link: that of its busier direction.
+pub(crate) fn busiest(figures: &Figures, lanes: &[usize]) -> f64 {
+    lanes.iter().map(|lane| figures.busy_fraction(*lane)).fold(0.0, f64::max)
+}
+
+/// The shortest text that reads back as the same number; empty if there is none.
+fn float(value: f64) -> String {
+    finite(value).map_or_else(String::new, |value| value.to_string())
+}
+
+fn guarded(cell: &str) -> String {
+    let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    // `parse` also accepts words such as `-inf`.
+    let numeric = cell.chars().all(|c| c.is_ascii_digit() || "+-.eE".contains(c))
+        && cell.parse::<f64>().is_ok();
+    if formula && !numeric { format!("'{cell}") } else { cell.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formulas_are_led_by_an_apostrophe_and_numbers_are_not() {
+        for (cell, written) in [
+            ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("+1+1", "'+1+1"),
+            ("-inf", "'-inf"),
+            ("\t=1", "'\t=1"),
+            ("-1.5e3", "-1.5e3"),
+            ("lru", "lru"),
+        ] {
+            assert_eq!(guarded(cell), written);
+        }
+    }
+
+    #[test]
+    fn means_round_to_the_nearest() {
+        let figures = Figures { steps: vec![Default::default(); 3], ..Figures::default() };
+        assert_eq!([0, 1, 2, 3, 4, 5].map(|n| per_step(n, &figures)), [0, 0, 1, 1, 1, 2]);
+        assert_eq!(per_step(u64::MAX, &figures), u64::MAX / 3);
+    }
+}

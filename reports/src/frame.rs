@@ -1,0 +1,118 @@
+//! What every chart has around its plot: title, question, legend, and where its numbers come from.
+//!
+//! A chart is pasted into slides without its folder, so it carries its own provenance: the
+//! fingerprint of the resolved scenario, the version, the seed, the hardware and the workload, and
+//! how many numbers of the hardware nobody has measured.
+
+use crate::canvas::{Align, Canvas, fit, wrap};
+use crate::render::{CHART_SIZE, text_width};
+use crate::style::{AXIS, INK, LABEL, SMALL, SOFT_INK, SUBTITLE, TITLE};
+use crate::words::{count, short_fingerprint};
+use tiersim_sim::record::RunRecord;
+
+/// Left and right margin of texts.
+pub(crate) const MARGIN: f64 = 28.0;
+/// Everything that is plotted ends above this; the footer is below.
+pub(crate) const FLOOR: f64 = CHART_SIZE.1 as f64 - 62.0;
+const ROW: f64 = 24.0;
+const MOST_ROWS: usize = 3;
+
+/// Draws the sample of a legend entry, centred on the point.
+pub(crate) type Key<'a> = Box<dyn Fn(&mut Canvas, (f64, f64)) + 'a>;
+
+/// One entry of a legend.
+pub(crate) struct Entry<'a> {
+    pub(crate) key: Key<'a>,
+    pub(crate) text: String,
+}
+
+/// Title and question; gives the height where they end.
+pub(crate) fn header(canvas: &mut Canvas, title: &str, about: &str) -> f64 {
+    let width = f64::from(CHART_SIZE.0) - 2.0 * MARGIN;
+    canvas.text(&fit(title, TITLE, width), (MARGIN, 36.0), TITLE, INK, Align::Left);
+    let mut y = 40.0;
+    for line in wrap(about, SUBTITLE, width, 2) {
+        y += 20.0;
+        canvas.text(&line, (MARGIN, y), SUBTITLE, SOFT_INK, Align::Left);
+    }
+    y + 8.0
+}
+
+/// Entries in rows from `top` on; gives the height where they end.
+///
+/// `first` are left out from their end if there are too many for three rows, and `more` says so;
+/// `last` are always there.
+pub(crate) fn legend(canvas: &mut Canvas, top: f64, first: Vec<Entry>, last: Vec<Entry>) -> f64 {
+    let all = first.len();
+    let name = |entry: &Entry| fit(&entry.text, LABEL, 460.0);
+    let more = |kept: usize| match all - kept {
+        0 => None,
+        n => Some(format!("+ {n} more series (see results.csv)")),
+    };
+    let texts = |kept: usize| -> Vec<String> {
+        let names = first[..kept].iter().map(name).chain(more(kept));
+        names.chain(last.iter().map(name)).collect()
+    };
+    let kept = (0..=all).rev().find(|&n| flow(&texts(n)).1 <= MOST_ROWS).unwrap_or(0);
+    let texts = texts(kept);
+    let (places, rows) = flow(&texts);
+    let mut keys = first[..kept].iter().map(|entry| Some(&entry.key)).collect::<Vec<_>>();
+    if kept < all {
+        keys.push(None);
+    }
+    keys.extend(last.iter().map(|entry| Some(&entry.key)));
+    for ((text, (x, row)), key) in texts.iter().zip(places).zip(keys) {
+        let y = top + ROW * row as f64 + ROW / 2.0;
+        let indent = if key.is_some() { 36.0 } else { 0.0 };
+        if let Some(key) = key {
+            key(canvas, (x + 15.0, y));
+        }
+        canvas.text(text, (x + indent, y + 5.0), LABEL, INK, Align::Left);
+    }
+    top + ROW * rows as f64
+}
+
+/// Where each text's entry starts, as (x, row), and how many rows there are.
+fn flow(texts: &[String]) -> (Vec<(f64, usize)>, usize) {
+    let right = f64::from(CHART_SIZE.0) - MARGIN;
+    let (mut x, mut row) = (MARGIN, 0);
+    let mut places = Vec::new();
+    for text in texts {
+        let width = 36.0 + text_width(text, LABEL);
+        if x > MARGIN && x + width > right {
+            (x, row) = (MARGIN, row + 1);
+        }
+        places.push((x, row));
+        x += width + 26.0;
+    }
+    (places, if texts.is_empty() { 0 } else { row + 1 })
+}
+
+/// Where the numbers come from, in two small lines at the bottom.
+pub(crate) fn footer(canvas: &mut Canvas, record: &RunRecord, version: &str) {
+    let width = f64::from(CHART_SIZE.0) - 2.0 * MARGIN;
+    let bottom = f64::from(CHART_SIZE.1);
+    let what = format!(
+        "hardware {} · workload {} · op time: {}",
+        record.hardware, record.workload, record.op_time
+    );
+    let whence = format!(
+        "{} · tiersim {version} · seed {} · {} in the hardware",
+        short_fingerprint(&record.fingerprint),
+        record.seed,
+        count(record.assumed_numbers, "assumed number", "assumed numbers")
+    );
+    for (line, y) in [(what, bottom - 30.0), (whence, bottom - 12.0)] {
+        canvas.text(&fit(&line, SMALL, width), (MARGIN, y), SMALL, SOFT_INK, Align::Left);
+    }
+}
+
+/// Title of a horizontal axis.
+pub(crate) fn x_title(canvas: &mut Canvas, text: &str, centre: f64, y: f64) {
+    canvas.text(text, (centre, y), AXIS, INK, Align::Centre);
+}
+
+/// Title of a vertical axis; `x` is where its baseline is.
+pub(crate) fn y_title(canvas: &mut Canvas, text: &str, x: f64, centre: f64, room: f64) {
+    canvas.text_upward(&fit(text, AXIS, room), (x, centre), AXIS, INK);
+}

@@ -1,0 +1,306 @@
+//! `summary.json`: the contract with whoever reads results by machine.
+//!
+//! Keys are only ever added; a change of meaning raises [`SCHEMA`]. Sums over the run (`moved_bytes`,
+//! `stall_ms`, `in_place_ms`, `compute_ms`) are **means per measured step**, so that they can be
+//! compared with `step_ms` and do not depend on how often the trace was replayed; bytes are rounded
+//! to whole ones. What a case does not have is `null`, never a made-up 0: every figure of a case
+//! that ran out of memory, and `energy_j` and `cost_usd`, which are not modelled yet.
+//! Invariant: no NaN and no infinity is ever written.
+
+use crate::ChartError;
+use crate::csv::{busiest, per_step};
+use crate::words::{finite, lane_names, links, oom_reason};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use tiersim_models::units::{Bytes, Span};
+use tiersim_sim::record::{CaseRecord, Figures, OutOfMemory, Outcome, RunRecord};
+use tiersim_sim::scenario::AxisValue;
+
+/// Version of the meaning of the keys.
+pub const SCHEMA: u32 = 1;
+
+/// The whole file.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Version of tiersim.
+    pub tiersim: String,
+    /// The scenario's name.
+    pub scenario: String,
+    /// `sha256:` and the hash of the resolved scenario, its hardware and its trace.
+    pub fingerprint: String,
+    /// The machine's name.
+    pub hardware: String,
+    /// The trace's name.
+    pub workload: String,
+    /// Seed of every draw.
+    pub seed: u64,
+    /// How many numbers of the hardware are assumed.
+    pub assumed_numbers: usize,
+    /// One per case, in the scenario's order.
+    pub results: Vec<CaseSummary>,
+    /// The question that the scenario answers.
+    pub about: String,
+    /// How op durations were made.
+    pub op_time: String,
+    /// Tokens that one step processes.
+    pub tokens_per_step: u64,
+    /// Points of a sweep that do not resolve.
+    pub skipped: Vec<SkippedSummary>,
+}
+
+/// One case.
+#[derive(Clone, Debug, Serialize)]
+pub struct CaseSummary {
+    /// The policy's name.
+    pub policy: String,
+    /// The sweep's axes at this point: numbers or texts by axis name.
+    pub params: Map<String, Value>,
+    /// Length of a measured step.
+    pub step_ms: Option<StepMs>,
+    /// Work per time at the mean step.
+    pub throughput: Option<Throughput>,
+    /// Mean step of the same workload with unlimited HBM.
+    pub baseline_step_ms: Option<f64>,
+    /// Mean step over the baseline's.
+    pub slowdown: Option<f64>,
+    /// Shortest mean step that any policy could have on this hardware.
+    pub bound_step_ms: Option<f64>,
+    /// Most bytes ever held, by tier, over the whole run.
+    pub peak_bytes: Option<Map<String, Value>>,
+    /// Bytes copied per step, by lane such as `dram->hbm`.
+    pub moved_bytes: Option<Map<String, Value>>,
+    /// Time per step that compute waited for copies, by lane.
+    pub stall_ms: Option<Map<String, Value>>,
+    /// Share of the measured time that a link was copying, by link: its busier direction.
+    pub busy_fraction: Option<Map<String, Value>>,
+    /// Share of uses that found their object in HBM.
+    pub hit_ratio: Option<f64>,
+    /// Did it run out of memory?
+    pub oom: bool,
+    /// Not modelled yet.
+    pub energy_j: Option<f64>,
+    /// Not modelled yet.
+    pub cost_usd: Option<f64>,
+    /// Events that the engine processed, over the whole run.
+    pub events: Option<u64>,
+    /// The case's label in tables and charts.
+    pub label: String,
+    /// The policy's parameters in words.
+    pub details: String,
+    /// HBM that the case may use; `null` for no limit.
+    pub hbm_budget_bytes: Option<u64>,
+    /// Delay per step of ops for objects used in place, by tier.
+    pub in_place_ms: Option<Map<String, Value>>,
+    /// Time per step that ops computed.
+    pub compute_ms: Option<f64>,
+    /// Why it ran out of memory.
+    pub oom_reason: Option<OomSummary>,
+}
+
+/// Mean and percentiles of step length in milliseconds.
+#[derive(Clone, Debug, Serialize)]
+pub struct StepMs {
+    /// Mean.
+    pub mean: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+}
+
+/// Work per time.
+#[derive(Clone, Debug, Serialize)]
+pub struct Throughput {
+    /// How much.
+    pub value: Option<f64>,
+    /// Of what: `tokens/s`.
+    pub unit: &'static str,
+}
+
+/// The allocation that failed.
+#[derive(Clone, Debug, Serialize)]
+pub struct OomSummary {
+    /// All of it as a sentence.
+    pub text: String,
+    /// The tier.
+    pub tier: String,
+    /// Its capacity; `null` for no limit.
+    pub capacity_bytes: Option<u64>,
+    /// What was asked for.
+    pub need_bytes: u64,
+    /// What was free.
+    pub free_bytes: u64,
+    /// The object that did not fit.
+    pub object: String,
+    /// The op that needed it.
+    pub at: String,
+}
+
+/// A point of a sweep that does not resolve.
+#[derive(Clone, Debug, Serialize)]
+pub struct SkippedSummary {
+    /// Its axes.
+    pub params: Map<String, Value>,
+    /// Why.
+    pub reason: String,
+}
+
+/// The summary of a record; `version` is tiersim's own.
+pub fn summary(record: &RunRecord, version: &str) -> Summary {
+    Summary {
+        schema: SCHEMA,
+        tiersim: version.to_owned(),
+        scenario: record.scenario.clone(),
+        fingerprint: record.fingerprint.clone(),
+        hardware: record.hardware.clone(),
+        workload: record.workload.clone(),
+        seed: record.seed,
+        assumed_numbers: record.assumed_numbers,
+        results: record.results.iter().map(|case| case_summary(record, case)).collect(),
+        about: record.about.clone(),
+        op_time: record.op_time.clone(),
+        tokens_per_step: record.tokens_per_step,
+        skipped: record
+            .skipped
+            .iter()
+            .map(|(point, reason)| SkippedSummary { params: params(point), reason: reason.clone() })
+            .collect(),
+    }
+}
+
+/// `summary.json` as text.
+pub fn summary_json(record: &RunRecord, version: &str) -> Result<String, ChartError> {
+    let mut json = serde_json::to_string_pretty(&summary(record, version))?;
+    json.push('\n');
+    Ok(json)
+}
+
+fn case_summary(record: &RunRecord, case: &CaseRecord) -> CaseSummary {
+    let ran = case.outcome.figures();
+    let by_tier = |figure: &dyn Fn(&Figures, usize) -> Value| {
+        ran.map(|f| {
+            let tiers = record.tiers.iter().enumerate();
+            tiers.map(|(index, (tier, _))| (tier.clone(), figure(f, index))).collect()
+        })
+    };
+    let by_lane = |figure: &dyn Fn(&Figures, usize) -> Value| {
+        ran.map(|f| {
+            let lanes = lane_names(record).into_iter().enumerate();
+            lanes.map(|(index, lane)| (lane, figure(f, index))).collect()
+        })
+    };
+    CaseSummary {
+        policy: case.policy.clone(),
+        params: params(&case.params),
+        step_ms: ran.map(|f| StepMs {
+            mean: finite(f.mean_step().as_ms()),
+            p50: finite(f.step_ms_percentile(50)),
+            p95: finite(f.step_ms_percentile(95)),
+            p99: finite(f.step_ms_percentile(99)),
+        }),
+        throughput: ran.map(|f| Throughput {
+            value: finite(f.tokens_per_s(record.tokens_per_step)),
+            unit: "tokens/s",
+        }),
+        baseline_step_ms: finite(record.baseline.mean_step().as_ms()),
+        slowdown: ran.and_then(|f| finite(f.slowdown(&record.baseline))),
+        bound_step_ms: finite(record.bound.as_ms()),
+        peak_bytes: by_tier(&|f, tier| json!(f.peak[tier].get())),
+        moved_bytes: by_lane(&|f, lane| json!(per_step(f.moved[lane].get(), f))),
+        stall_ms: by_lane(&|f, lane| json!(step_share(f.stall[lane], f))),
+        busy_fraction: ran.map(|f| {
+            let links = links(record).into_iter();
+            links.map(|(link, lanes)| (link, json!(finite(busiest(f, &lanes))))).collect()
+        }),
+        hit_ratio: ran.and_then(|f| finite(f.hit_ratio())),
+        oom: ran.is_none(),
+        energy_j: None,
+        cost_usd: None,
+        events: ran.map(|f| f.events),
+        label: case.label.clone(),
+        details: case.details.clone(),
+        hbm_budget_bytes: limited(case.hbm_budget),
+        in_place_ms: by_tier(&|f, tier| json!(step_share(f.in_place[tier], f))),
+        compute_ms: ran.and_then(|f| step_share(f.compute, f)),
+        oom_reason: match &case.outcome {
+            Outcome::Done(_) => None,
+            Outcome::OutOfMemory(oom) => Some(oom_summary(oom)),
+        },
+    }
+}
+
+fn oom_summary(oom: &OutOfMemory) -> OomSummary {
+    OomSummary {
+        text: oom_reason(oom),
+        tier: oom.tier.clone(),
+        capacity_bytes: limited(oom.capacity),
+        need_bytes: oom.need.get(),
+        free_bytes: oom.free.get(),
+        object: oom.object.clone(),
+        at: oom.at.clone(),
+    }
+}
+
+fn params(point: &[(String, AxisValue)]) -> Map<String, Value> {
+    let value = |value: &AxisValue| match value {
+        AxisValue::Number(number) => json!(finite(*number)),
+        AxisValue::Text(text) => json!(text),
+    };
+    point.iter().map(|(axis, at)| (axis.clone(), value(at))).collect()
+}
+
+/// A sum over the measured steps, as milliseconds per step.
+fn step_share(sum: Span, figures: &Figures) -> Option<f64> {
+    finite(sum.as_ms() / figures.steps.len().max(1) as f64)
+}
+
+fn limited(bytes: Bytes) -> Option<u64> {
+    (bytes != Bytes::MAX).then_some(bytes.get())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A record without anything in it.
+    pub(crate) fn empty() -> RunRecord {
+        RunRecord {
+            scenario: "empty".to_owned(),
+            about: String::new(),
+            fingerprint: "sha256:0".to_owned(),
+            hardware: "none".to_owned(),
+            workload: "none".to_owned(),
+            op_time: "none".to_owned(),
+            seed: 0,
+            assumed_numbers: 0,
+            tokens_per_step: 0,
+            tiers: Vec::new(),
+            lanes: Vec::new(),
+            baseline: Figures::default(),
+            bound: Span::ZERO,
+            results: Vec::new(),
+            skipped: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn an_empty_case_has_nulls_and_no_nan() {
+        let mut record = empty();
+        record.results.push(CaseRecord {
+            label: "a".to_owned(),
+            policy: "lru".to_owned(),
+            details: String::new(),
+            params: vec![("x".to_owned(), AxisValue::Number(f64::NAN))],
+            hbm_budget: Bytes::MAX,
+            outcome: Outcome::Done(Figures::default()),
+            placement: None,
+        });
+        let json: Value = serde_json::from_str(&summary_json(&record, "0").unwrap()).unwrap();
+        assert!(json["results"][0]["slowdown"].is_null());
+        assert!(json["results"][0]["params"]["x"].is_null());
+    }
+}

@@ -1,0 +1,349 @@
+//! Latency against memory: what a smaller HBM costs, and which policy makes it cheapest.
+//!
+//! Right is more HBM, up is slower; the lower left is better. Cases that ran out of memory have no
+//! step time: they stand in a band above the plot, at the HBM that they were given. Small sets are
+//! labelled directly; a sweep is a crowd of faint markers with its Pareto front in front.
+//! Invariant: every case is on the chart, inside the plot's frame.
+
+use crate::ChartError;
+use crate::annotations::{crosses, line_labels, point_labels};
+use crate::canvas::{Align, Canvas, Rect};
+use crate::frame::{self, Entry, FLOOR, MARGIN};
+use crate::labels::Obstacles;
+use crate::points::{Point, Points};
+use crate::render::{CHART_SIZE, Chart};
+use crate::scale::{Scale, extent};
+use crate::style::{self, LABEL, SMALL};
+use tiersim_sim::record::RunRecord;
+
+/// Up to so many cases have their label on the chart.
+pub(crate) const MOST_LABELS: usize = 12;
+/// Up to so many cases are joined by series; beyond, lines would hide the points.
+const MOST_JOINED: usize = 60;
+const BAND: f64 = 34.0;
+
+/// A unit with its size in the record's unit.
+type Unit = (&'static str, f64);
+
+/// Where data goes.
+pub(crate) struct Plot {
+    pub(crate) area: Rect,
+    pub(crate) x: Scale,
+    y: Scale,
+    pub(crate) memory: Unit,
+    pub(crate) time: Unit,
+    /// The band of the cases that ran out of memory.
+    pub(crate) band: Option<Rect>,
+    /// Line of the baseline and of the bound, as pixels.
+    pub(crate) baseline: Option<f64>,
+    pub(crate) bound: Option<f64>,
+}
+
+/// The chart of a record; `version` is tiersim's own.
+pub fn latency_vs_memory(record: &RunRecord, version: &str) -> Result<Chart, ChartError> {
+    let points = Points::of(record);
+    let mut canvas = Canvas::default();
+    let top = frame::header(&mut canvas, &record.scenario, &record.about);
+    let top = legend(&mut canvas, top, &points);
+    let plot = Plot::new(record, &points, top + 10.0);
+    axes(&mut canvas, &plot, record);
+    let mut obstacles = lines(&mut canvas, &plot, &points);
+    markers(&mut canvas, &plot, &points);
+    obstacles.solid.extend(points.done.iter().map(|p| Rect::around(plot.at(p), 8.0)));
+    if points.done.len() + points.oom.len() <= MOST_LABELS {
+        let taken = point_labels(&mut canvas, &plot, record, &points, &obstacles);
+        obstacles.solid.extend(taken);
+    }
+    crosses(&mut canvas, &plot, record, &points);
+    line_labels(&mut canvas, &plot, record, obstacles);
+    if points.done.is_empty() {
+        let area = plot.data();
+        let middle = ((area.left + area.right) / 2.0, area.top + area.height() * 0.45);
+        let text = if points.oom.is_empty() { "no cases" } else { "no case fits" };
+        canvas.text(text, middle, style::TITLE, style::FRAME, Align::Centre);
+    }
+    frame::footer(&mut canvas, record, version);
+    Ok(Chart::new(format!("{}: latency against memory", record.scenario), canvas))
+}
+
+impl Plot {
+    pub(crate) fn new(record: &RunRecord, points: &Points, top: f64) -> Plot {
+        let area = Rect::new(MARGIN + 78.0, top, f64::from(CHART_SIZE.0) - 104.0, FLOOR - 42.0);
+        let band = (!points.oom.is_empty()).then_some(Rect { bottom: area.top + BAND, ..area });
+        let memory_values = memory_range(points);
+        let memory = memory_unit(&memory_values);
+        let baseline = record.baseline.mean_step().ps() as f64;
+        let bound = record.bound.ps() as f64;
+        let mut steps: Vec<f64> = points.done.iter().map(|p| p.step as f64).collect();
+        steps.extend([baseline, bound].into_iter().filter(|ps| *ps > 0.0));
+        // Never zoom in on less than a tenth: it would make noise look like a difference.
+        if let Some((lo, hi)) = extent(&steps).filter(|(lo, hi)| hi / lo < 1.1) {
+            steps.extend([lo * 0.95, hi * 1.05]);
+        }
+        let time = time_unit(&steps);
+        let steps: Vec<f64> = steps.iter().map(|ps| ps / time.1).collect();
+        let memory_values: Vec<f64> = memory_values.iter().map(|b| b / memory.1).collect();
+        let x = Scale::linear(&memory_values, 0.06, area.left, area.right);
+        let ceiling = band.map_or(area.top, |band| band.bottom);
+        let y = Scale::fitting(&steps, 20.0, 0.09, area.bottom, ceiling);
+        let line = |ps: f64| (ps > 0.0).then(|| y.at(ps / time.1));
+        let (baseline, bound) = (line(baseline), line(bound));
+        Plot { area, x, y, memory, time, band, baseline, bound }
+    }
+
+    /// The pixel of a point.
+    pub(crate) fn at(&self, point: &Point) -> (f64, f64) {
+        (self.x.at(point.memory as f64 / self.memory.1), self.y.at(point.step as f64 / self.time.1))
+    }
+
+    /// Where data may be: the frame without the band.
+    pub(crate) fn data(&self) -> Rect {
+        Rect { top: self.band.map_or(self.area.top, |band| band.bottom), ..self.area }
+    }
+}
+
+/// Bytes that the memory axis shows. A budget far beyond every peak would squeeze the rest into a
+/// corner, so it is shown at the edge instead.
+fn memory_range(points: &Points) -> Vec<f64> {
+    let mut values: Vec<f64> = points.done.iter().map(|p| p.memory as f64).collect();
+    let budgets = points.oom.iter().filter_map(|(_, budget)| *budget).map(|bytes| bytes as f64);
+    match extent(&values) {
+        Some((_, most)) if most > 0.0 => values.extend(budgets.map(|b| b.min(most * 1.25))),
+        _ => values.extend(budgets),
+    }
+    values
+}
+
+fn memory_unit(values: &[f64]) -> Unit {
+    match extent(values).map_or(0.0, |(_, most)| most) {
+        most if most <= 0.0 || most >= 0.2 * (1u64 << 30) as f64 => ("GiB", (1u64 << 30) as f64),
+        most if most >= 0.2 * (1u64 << 20) as f64 => ("MiB", (1u64 << 20) as f64),
+        _ => ("KiB", 1024.0),
+    }
+}
+
+fn time_unit(steps: &[f64]) -> Unit {
+    match extent(steps).map_or(1e9, |(_, most)| most) {
+        most if most >= 1e14 => ("s", 1e12),
+        most if most >= 1e8 => ("ms", 1e9),
+        most if most >= 1e5 => ("µs", 1e6),
+        _ => ("ns", 1e3),
+    }
+}
+
+fn legend(canvas: &mut Canvas, top: f64, points: &Points) -> f64 {
+    let joined = points.done.len() <= MOST_JOINED;
+    let mut first = Vec::new();
+    for (index, name) in points.series.iter().enumerate() {
+        let key = move |canvas: &mut Canvas, (x, y): (f64, f64)| {
+            if joined {
+                let color = style::series_color(index).tint(0.6);
+                canvas.line((x - 15.0, y), (x + 15.0, y), color, 2.0);
+            }
+            style::marker(canvas, index, (x, y), 5.5, 1.0);
+        };
+        first.push(Entry { key: Box::new(key), text: name.clone() });
+    }
+    let mut last = Vec::new();
+    if !points.done.is_empty() {
+        let key = |canvas: &mut Canvas, (x, y): (f64, f64)| {
+            let steps = [(x - 15.0, y - 6.0), (x, y - 6.0), (x, y + 6.0), (x + 15.0, y + 6.0)];
+            canvas.path(steps.to_vec(), style::FRONT, 5.0);
+        };
+        let text = "Pareto front".to_owned();
+        last.push(Entry { key: Box::new(key), text });
+    }
+    if !points.oom.is_empty() {
+        let key = |canvas: &mut Canvas, at: (f64, f64)| {
+            style::cross(canvas, at, 6.0, style::OOM, 2.5);
+        };
+        let text = "out of memory, at its HBM budget".to_owned();
+        last.push(Entry { key: Box::new(key), text });
+    }
+    frame::legend(canvas, top, first, last)
+}
+
+fn axes(canvas: &mut Canvas, plot: &Plot, record: &RunRecord) {
+    let area = plot.area;
+    if let Some(band) = plot.band {
+        canvas.rect(band, style::OOM_BAND);
+        for (line, dy) in [("out of", -3.0), ("memory", 13.0)] {
+            let y = (band.top + band.bottom) / 2.0 + dy;
+            canvas.text(line, (area.left - 10.0, y), SMALL, style::OOM, Align::Right);
+        }
+    }
+    for (value, label) in plot.x.ticks(9) {
+        let x = plot.x.at(value);
+        canvas.line((x, area.top), (x, area.bottom), style::GRID, 1.0);
+        canvas.line((x, area.bottom), (x, area.bottom + 5.0), style::FRAME, 1.0);
+        canvas.text(&label, (x, area.bottom + 20.0), LABEL, style::INK, Align::Centre);
+    }
+    for (value, label) in plot.y.ticks(8) {
+        let y = plot.y.at(value);
+        canvas.line((area.left, y), (area.right, y), style::GRID, 1.0);
+        canvas.line((area.left - 5.0, y), (area.left, y), style::FRAME, 1.0);
+        canvas.text(&label, (area.left - 10.0, y + 5.0), LABEL, style::INK, Align::Right);
+    }
+    let unit = plot.baseline.map(|_| record.baseline.mean_step().ps() as f64 / plot.time.1);
+    if let Some(unit) = unit {
+        let slowdown = plot.y.in_units_of(unit);
+        for (value, label) in slowdown.ticks(7) {
+            let y = slowdown.at(value);
+            canvas.line((area.right, y), (area.right + 5.0, y), style::FRAME, 1.0);
+            let at = (area.right + 9.0, y + 5.0);
+            canvas.text(&format!("{label}×"), at, LABEL, style::INK, Align::Left);
+        }
+    }
+    canvas.frame(area, style::FRAME, 1.0);
+    let (middle, room) = ((area.top + area.bottom) / 2.0, area.height());
+    let centre = (area.left + area.right) / 2.0;
+    frame::x_title(canvas, &format!("peak HBM ({})", plot.memory.0), centre, area.bottom + 42.0);
+    let log = if plot.y.log { ", logarithmic" } else { "" };
+    let title = format!("mean step time ({}{log})", plot.time.0);
+    frame::y_title(canvas, &title, MARGIN + 10.0, middle, room);
+    if unit.is_some() {
+        let x = f64::from(CHART_SIZE.0) - 18.0;
+        frame::y_title(canvas, "slowdown against unlimited HBM (×)", x, middle, room);
+    }
+}
+
+/// Front, baseline, bound and series lines; gives what labels had better not cover.
+fn lines(canvas: &mut Canvas, plot: &Plot, points: &Points) -> Obstacles {
+    let mut obstacles = Obstacles::default();
+    let area = plot.data();
+    let stairs = staircase(plot, &points.front());
+    if !stairs.is_empty() {
+        obstacles.lines.extend(stairs.windows(2).map(|ends| (ends[0], ends[1])));
+        canvas.path(stairs, style::FRONT, 5.0);
+    }
+    for (y, dashes) in [(plot.baseline, (9.0, 6.0)), (plot.bound, (2.5, 4.0))] {
+        let Some(y) = y else { continue };
+        let ends = ((area.left, y), (area.right, y));
+        canvas.dashed(ends, style::SOFT_INK, 1.8, dashes);
+        obstacles.lines.push(ends);
+    }
+    if points.done.len() <= MOST_JOINED {
+        for series in 0..points.series.len() {
+            let mut own: Vec<Point> =
+                points.done.iter().filter(|p| p.series == series).copied().collect();
+            own.sort_by_key(|p| (p.memory, p.step, p.case));
+            let path: Vec<(f64, f64)> = own.iter().map(|p| plot.at(p)).collect();
+            if path.len() >= 2 {
+                obstacles.lines.extend(path.windows(2).map(|ends| (ends[0], ends[1])));
+                canvas.path(path, style::series_color(series).tint(0.6), 2.0);
+            }
+        }
+    }
+    obstacles
+}
+
+/// The border of what the front beats, from the top edge to the right edge.
+fn staircase(plot: &Plot, front: &[Point]) -> Vec<(f64, f64)> {
+    let area = plot.data();
+    let mut stairs: Vec<(f64, f64)> = Vec::new();
+    for point in front {
+        let (x, y) = plot.at(point);
+        let above = stairs.last().map_or(area.top, |last| last.1);
+        stairs.extend([(x, above), (x, y)]);
+    }
+    if let Some(&(_, y)) = stairs.last() {
+        stairs.push((area.right, y));
+    }
+    stairs
+}
+
+fn markers(canvas: &mut Canvas, plot: &Plot, points: &Points) {
+    let crowd = points.done.len() > MOST_JOINED;
+    let (radius, opacity) = match points.done.len() {
+        n if n > 1500 => (3.0, 0.3),
+        n if n > MOST_JOINED => (4.0, 0.5),
+        n if n > MOST_LABELS => (5.5, 1.0),
+        _ => (6.5, 1.0),
+    };
+    for point in points.done.iter().filter(|p| !(crowd && p.front)) {
+        style::marker(canvas, point.series, plot.at(point), radius, opacity);
+    }
+    let radius = if points.done.len() > 1500 { 4.0 } else { 5.0 };
+    for point in points.done.iter().filter(|p| crowd && p.front) {
+        style::marker(canvas, point.series, plot.at(point), radius, 1.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::canvas::Item;
+    use crate::common;
+    use crate::render::text_width;
+
+    #[test]
+    fn every_point_is_inside_the_plot() {
+        for record in common::all() {
+            let points = Points::of(&record);
+            let plot = Plot::new(&record, &points, 120.0);
+            for point in &points.done {
+                let (x, y) = plot.at(point);
+                let at = Rect::around((x, y), 2.0);
+                assert!(plot.data().holds(&at), "{}: {point:?} at {x}, {y}", record.scenario);
+            }
+        }
+    }
+
+    #[test]
+    fn no_coordinate_is_infinite_and_no_text_leaves_the_page_or_is_small() {
+        let page = Rect::new(0.0, 0.0, f64::from(CHART_SIZE.0), f64::from(CHART_SIZE.1));
+        for record in common::all() {
+            let maps = crate::threshold_heat_map(&record, "0.1.0").unwrap();
+            let charts = std::iter::once(latency_vs_memory(&record, "0.1.0").unwrap()).chain(maps);
+            for item in charts.flat_map(|chart| chart.items().to_vec()) {
+                let corners = match &item {
+                    Item::Polygon { points, .. } | Item::Path { points, .. } => points.clone(),
+                    Item::Disc { centre, .. } => vec![*centre],
+                    Item::Text { text, at, size, align, upward, .. } => {
+                        assert!(*size >= 13.0, "{text} is small");
+                        let width = text_width(text, *size);
+                        let (before, after) = match align {
+                            Align::Left => (0.0, width),
+                            Align::Centre => (width / 2.0, width / 2.0),
+                            Align::Right => (width, 0.0),
+                        };
+                        match upward {
+                            false => vec![(at.0 - before, at.1), (at.0 + after, at.1)],
+                            true => vec![(at.0, at.1 - before), (at.0, at.1 + after)],
+                        }
+                    }
+                };
+                for (x, y) in corners {
+                    let inside = page.holds(&Rect::around((x, y), 0.0));
+                    assert!(inside, "{}: ({x}, {y}) of {item:?}", record.scenario);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_text_is_clear_of_every_other() {
+        for record in common::all() {
+            let chart = latency_vs_memory(&record, "0.1.0").unwrap();
+            let mut places: Vec<(Rect, String)> = Vec::new();
+            for item in chart.items() {
+                let Item::Text { text, at, size, align, upward: false, .. } = item else {
+                    continue;
+                };
+                let width = text_width(text, *size);
+                let left = match align {
+                    Align::Left => at.0,
+                    Align::Centre => at.0 - width / 2.0,
+                    Align::Right => at.0 - width,
+                };
+                // From the top of capitals to the baseline.
+                let place = Rect::new(left, at.1 - 0.73 * size, left + width, at.1);
+                for (other, known) in &places {
+                    let clear = place.overlap(other) == 0.0;
+                    assert!(clear, "{}: {text:?} covers {known:?}", record.scenario);
+                }
+                places.push((place, text.clone()));
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The cases as points of memory against time: series, and the Pareto front.
+//!
+//! A series is a policy, told apart further by what its cases do not have in common: the names on
+//! a sweep's text axes and the words of the policy's details that hold no number (such as
+//! `in place` against `migrate`). Numbers are what varies *within* a series.
+//! Invariant: every case is in exactly one of `done` and `oom`, in the record's order.
+
+use crate::words::clean;
+use tiersim_models::hardware::TierKind;
+use tiersim_sim::record::{CaseRecord, Outcome, RunRecord};
+use tiersim_sim::scenario::AxisValue;
+
+/// A case that ran to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Point {
+    /// Index into [`RunRecord::results`].
+    pub(crate) case: usize,
+    pub(crate) series: usize,
+    /// Peak of HBM in bytes.
+    pub(crate) memory: u64,
+    /// Mean step in picoseconds.
+    pub(crate) step: u64,
+    /// No other case has less of both.
+    pub(crate) front: bool,
+}
+
+/// All cases.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Points {
+    pub(crate) series: Vec<String>,
+    pub(crate) done: Vec<Point>,
+    /// Index of the case, and its HBM budget unless that is unlimited.
+    pub(crate) oom: Vec<(usize, Option<u64>)>,
+}
+
+impl Points {
+    pub(crate) fn of(record: &RunRecord) -> Points {
+        let names = series_names(&record.results);
+        let front = pareto_front(record);
+        let mut points = Points { series: Vec::new(), done: Vec::new(), oom: Vec::new() };
+        for (case, (result, name)) in record.results.iter().zip(names).enumerate() {
+            match &result.outcome {
+                Outcome::Done(_) => {
+                    let known = points.series.iter().position(|series| *series == name);
+                    let series = known.unwrap_or_else(|| {
+                        points.series.push(name);
+                        points.series.len() - 1
+                    });
+                    let (memory, step) = coordinates(record, case).expect("the case is done");
+                    let front = front.contains(&case);
+                    points.done.push(Point { case, series, memory, step, front });
+                }
+                Outcome::OutOfMemory(_) => {
+                    let budget = result.hbm_budget.get();
+                    points.oom.push((case, (budget != u64::MAX).then_some(budget)));
+                }
+            }
+        }
+        points
+    }
+
+    /// The points of the front, by memory.
+    pub(crate) fn front(&self) -> Vec<Point> {
+        let mut front: Vec<Point> = self.done.iter().filter(|p| p.front).copied().collect();
+        front.sort_by_key(|p| (p.memory, p.case));
+        front
+    }
+}
+
+/// Indices of the cases that no other case beats on both peak HBM and mean step, by memory.
+///
+/// Cases equal in both are all on the front.
+pub fn pareto_front(record: &RunRecord) -> Vec<usize> {
+    let mut order: Vec<(u64, u64, usize)> = (0..record.results.len())
+        .filter_map(|case| coordinates(record, case).map(|(memory, step)| (memory, step, case)))
+        .collect();
+    order.sort_unstable();
+    let mut front: Vec<(u64, u64, usize)> = Vec::new();
+    for point in order {
+        let better = |last: &(u64, u64, usize)| point.1 < last.1;
+        let same = |last: &(u64, u64, usize)| (point.0, point.1) == (last.0, last.1);
+        if front.last().is_none_or(|last| better(last) || same(last)) {
+            front.push(point);
+        }
+    }
+    front.into_iter().map(|(_, _, case)| case).collect()
+}
+
+/// Index of the tier that the device computes from.
+pub(crate) fn hbm_tier(record: &RunRecord) -> usize {
+    record.tiers.iter().position(|(_, kind)| *kind == TierKind::Hbm).unwrap_or(0)
+}
+
+fn coordinates(record: &RunRecord, case: usize) -> Option<(u64, u64)> {
+    let figures = record.results[case].outcome.figures()?;
+    let memory = figures.peak.get(hbm_tier(record)).map_or(0, |bytes| bytes.get());
+    Some((memory, figures.mean_step().ps()))
+}
+
+/// Comma-separated parts of the details that hold no number.
+fn words_of(case: &CaseRecord) -> Vec<&str> {
+    case.details
+        .split(", ")
+        .map(str::trim)
+        .filter(|part| !part.is_empty() && !part.contains(|c: char| c.is_ascii_digit()))
+        .collect()
+}
+
+fn series_names(cases: &[CaseRecord]) -> Vec<String> {
+    let all_words: Vec<Vec<&str>> = cases.iter().map(words_of).collect();
+    let mut policies: Vec<&str> = cases.iter().map(|case| case.policy.as_str()).collect();
+    policies.sort_unstable();
+    policies.dedup();
+    // Words that every case of the policy has say nothing about it.
+    let mut common: Vec<Vec<&str>> = Vec::new();
+    for policy in &policies {
+        let mut of_policy =
+            cases.iter().zip(&all_words).filter(|(case, _)| case.policy == **policy);
+        let mut shared = of_policy.next().map(|(_, words)| words.clone()).unwrap_or_default();
+        for (_, words) in of_policy {
+            shared.retain(|word| words.contains(word));
+        }
+        common.push(shared);
+    }
+    cases
+        .iter()
+        .zip(&all_words)
+        .map(|(case, words)| {
+            let policy = policies.binary_search(&case.policy.as_str()).expect("it is listed");
+            let mut name = clean(&case.policy);
+            let texts = case.params.iter().filter_map(|(_, value)| match value {
+                AxisValue::Text(text) => Some(text.as_str()),
+                AxisValue::Number(_) => None,
+            });
+            let own = words.iter().copied().filter(|word| !common[policy].contains(word));
+            for word in texts.chain(own).map(clean) {
+                if !name.contains(&word) {
+                    name = format!("{name}, {word}");
+                }
+            }
+            name
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common;
+
+    #[test]
+    fn series_differ_by_policy_and_by_words_without_numbers() {
+        let points = Points::of(&common::training());
+        assert_eq!(points.series, ["lru", "adam-state, in place", "adam-state, migrate"]);
+        assert_eq!((points.done.len(), points.oom.len()), (9, 1));
+        let points = Points::of(&common::sweep());
+        assert_eq!(points.series, ["adam-state, in place", "adam-state, migrate"]);
+    }
+
+    #[test]
+    fn nothing_beats_the_front_and_the_front_beats_the_rest() {
+        for record in [common::training(), common::crowd(), common::all_equal()] {
+            let points = Points::of(&record);
+            let beats = |a: &Point, b: &Point| {
+                a.memory <= b.memory && a.step <= b.step && (a.memory, a.step) != (b.memory, b.step)
+            };
+            for point in &points.done {
+                let beaten = points.done.iter().any(|other| beats(other, point));
+                assert_eq!(point.front, !beaten, "{}: {point:?}", record.scenario);
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! A canvas as SVG and as PNG, through plotters' two backends and the font of this crate.
+//!
+//! Both are drawn from the same list. The SVG is drawn at ten units per pixel, because plotters
+//! counts in whole units; the PNG at three pixels per pixel and averaged, because plotters fills
+//! polygons without smoothing their edges. The backends disagree on what a font size is and on
+//! where text hangs, so text is placed here by its baseline with one factor per backend.
+//! Invariant: no system font, no file, no clock: the same canvas gives the same bytes.
+
+use crate::ChartError;
+use crate::canvas::{Align, Canvas, Item};
+use crate::style::Color;
+use plotters::prelude::{BitMapBackend, DrawingBackend, IntoDrawingArea, SVGBackend};
+use plotters::prelude::{Circle, PathElement, Polygon, RGBAColor, ShapeStyle};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{FontDesc, FontFamily, FontStyle, FontTransform, TextStyle, register_font};
+use std::sync::OnceLock;
+
+/// Width and height of every chart in pixels.
+pub const CHART_SIZE: (u32, u32) = (1200, 750);
+
+/// The font's name, and what a viewer without it should take: Verdana has the same widths.
+const FAMILY: &str = "DejaVu Sans, Verdana, sans-serif";
+const FONT: &[u8] = include_bytes!("../assets/DejaVuSans.ttf");
+/// Ascent plus descent of the font over its em: `ab_glyph` counts sizes by height.
+const HEIGHT_OVER_EM: f64 = (1901.0 + 483.0) / 2048.0;
+/// Units per pixel of the SVG, pixels per pixel of the PNG before it is averaged.
+const SVG_SCALE: u32 = 10;
+const PNG_SCALE: u32 = 3;
+
+/// A chart, laid out and ready to be written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    title: String,
+    canvas: Canvas,
+}
+
+/// What the two backends do differently.
+#[derive(Clone, Copy)]
+struct Dialect {
+    scale: f64,
+    /// Plotters' font size for a font of 1 pixel per em.
+    font: f64,
+    /// From the anchor of text hung by its top to its baseline, in em.
+    baseline: f64,
+    /// Does the backend draw thick lines itself?
+    strokes: bool,
+}
+
+impl Chart {
+    pub(crate) fn new(title: String, canvas: Canvas) -> Chart {
+        Chart { title, canvas }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn items(&self) -> &[Item] {
+        &self.canvas.items
+    }
+
+    /// The chart as a self-contained SVG document.
+    pub fn svg(&self) -> Result<String, ChartError> {
+        font()?;
+        let (width, height) = CHART_SIZE;
+        let size = (width * SVG_SCALE, height * SVG_SCALE);
+        let mut drawn = String::new();
+        let dialect =
+            Dialect { scale: f64::from(SVG_SCALE), font: 1.24, baseline: 0.76, strokes: true };
+        draw(&self.canvas, SVGBackend::with_string(&mut drawn, size), dialect)?;
+        // Plotters writes the size in units, and a line break into every text.
+        let mut lines = drawn.lines();
+        lines.next();
+        let mut svg = format!(
+            "<svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {} {}\" \
+             xmlns=\"http://www.w3.org/2000/svg\" role=\"img\">\n<title>{}</title>\n",
+            size.0,
+            size.1,
+            escaped(&crate::words::clean(&self.title))
+        );
+        let mut in_text = false;
+        for line in lines {
+            svg.push_str(line);
+            in_text = line.starts_with("<text ") || (in_text && line != "</text>");
+            if !in_text {
+                svg.push('\n');
+            }
+        }
+        Ok(svg)
+    }
+
+    /// The chart as an RGB PNG of [`CHART_SIZE`].
+    pub fn png(&self) -> Result<Vec<u8>, ChartError> {
+        font()?;
+        let (width, height) = CHART_SIZE;
+        let (wide, high) = (width * PNG_SCALE, height * PNG_SCALE);
+        let mut large = vec![0u8; (wide * high * 3) as usize];
+        let dialect = Dialect {
+            scale: f64::from(PNG_SCALE),
+            font: HEIGHT_OVER_EM,
+            baseline: HEIGHT_OVER_EM / 2.0,
+            strokes: false,
+        };
+        draw(&self.canvas, BitMapBackend::with_buffer(&mut large, (wide, high)), dialect)?;
+        let pixels = averaged(&large, width as usize, height as usize, PNG_SCALE as usize);
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, width, height);
+        encoder.set_color(png::ColorType::Rgb);
+        encoder.set_depth(png::BitDepth::Eight);
+        encoder.set_filter(png::FilterType::Up);
+        encoder.set_compression(png::Compression::Best);
+        let mut writer = encoder.write_header()?;
+        writer.write_image_data(&pixels)?;
+        writer.finish()?;
+        Ok(bytes)
+    }
+}
+
+/// Width of `text` in a font of `size` pixels per em, before it is drawn.
+pub(crate) fn text_width(text: &str, size: f64) -> f64 {
+    // Plotters rounds down to whole pixels: measure large.
+    const LARGE: f64 = 512.0;
+    let known = font().ok().and_then(|()| {
+        let font =
+            FontDesc::new(FontFamily::Name(FAMILY), LARGE * HEIGHT_OVER_EM, FontStyle::Normal);
+        font.box_size(text).ok()
+    });
+    match known {
+        Some((width, _)) => f64::from(width) / LARGE * size,
+        // Drawing will report the missing font; layout may go on with a guess.
+        None => text.chars().count() as f64 * size * 0.6,
+    }
+}
+
+/// Registers the font, once per process.
+fn font() -> Result<(), ChartError> {
+    static READY: OnceLock<bool> = OnceLock::new();
+    let ready = READY.get_or_init(|| register_font(FAMILY, FontStyle::Normal, FONT).is_ok());
+    if *ready { Ok(()) } else { Err(ChartError::Font) }
+}
+
+fn draw<B: DrawingBackend>(canvas: &Canvas, backend: B, by: Dialect) -> Result<(), ChartError> {
+    let area = backend.into_drawing_area();
+    let failed = |error: &dyn std::fmt::Display| ChartError::Draw(error.to_string());
+    area.fill(&plotters::style::WHITE).map_err(|e| failed(&e))?;
+    let units = |v: f64| (v * by.scale).round() as i32;
+    let place = |points: &[(f64, f64)]| -> Vec<(i32, i32)> {
+        points.iter().map(|&(x, y)| (units(x), units(y))).collect()
+    };
+    for item in &canvas.items {
+        match item {
+            Item::Polygon { points, color } => {
+                let shape = Polygon::new(place(points), filled(*color));
+                area.draw(&shape).map_err(|e| failed(&e))?;
+            }
+            Item::Disc { centre, radius, color } => {
+                let at = (units(centre.0), units(centre.1));
+                let shape = Circle::new(at, units(*radius), filled(*color));
+                area.draw(&shape).map_err(|e| failed(&e))?;
+            }
+            Item::Path { points, color, width } if by.strokes => {
+                let style = filled(*color).stroke_width(units(*width).max(1) as u32);
+                area.draw(&PathElement::new(place(points), style)).map_err(|e| failed(&e))?;
+            }
+            Item::Path { points, color, width } => {
+                for quad in points.windows(2).filter_map(|ends| stroke(ends[0], ends[1], *width)) {
+                    let shape = Polygon::new(place(&quad), filled(*color));
+                    area.draw(&shape).map_err(|e| failed(&e))?;
+                }
+            }
+            Item::Text { text, at, size, color, align, upward } => {
+                let style = text_style(*size, *color, *align, *upward, by);
+                let drop = by.baseline * size;
+                let (x, y) = if *upward { (at.0 - drop, at.1) } else { (at.0, at.1 - drop) };
+                area.draw_text(text, &style, (units(x), units(y))).map_err(|e| failed(&e))?;
+            }
+        }
+    }
+    area.present().map_err(|e| failed(&e))
+}
+
+fn text_style(
+    size: f64,
+    color: Color,
+    align: Align,
+    upward: bool,
+    by: Dialect,
+) -> TextStyle<'static> {
+    let turn = if upward { FontTransform::Rotate270 } else { FontTransform::None };
+    let font =
+        FontDesc::new(FontFamily::Name(FAMILY), size * by.font * by.scale, FontStyle::Normal);
+    let side = match align {
+        Align::Left => HPos::Left,
+        Align::Centre => HPos::Center,
+        Align::Right => HPos::Right,
+    };
+    font.transform(turn).color(&rgba(color)).pos(Pos::new(side, VPos::Top))
+}
+
+fn rgba(color: Color) -> RGBAColor {
+    RGBAColor(color.0, color.1, color.2, color.3)
+}
+
+fn filled(color: Color) -> ShapeStyle {
+    ShapeStyle { color: rgba(color), filled: true, stroke_width: 1 }
+}
+
+/// The rectangle that a thick segment covers, with its ends drawn out so that corners close.
+fn stroke(a: (f64, f64), b: (f64, f64), width: f64) -> Option<[(f64, f64); 4]> {
+    let (dx, dy) = (b.0 - a.0, b.1 - a.1);
+    let length = dx.hypot(dy);
+    if length == 0.0 {
+        return None;
+    }
+    let half = width / 2.0;
+    let (ux, uy) = (dx / length * half, dy / length * half);
+    let cap = 0.5;
+    let (a, b) = ((a.0 - ux * cap, a.1 - uy * cap), (b.0 + ux * cap, b.1 + uy * cap));
+    Some([(a.0 - uy, a.1 + ux), (a.0 + uy, a.1 - ux), (b.0 + uy, b.1 - ux), (b.0 - uy, b.1 + ux)])
+}
+
+/// Each pixel as the mean of the `scale` by `scale` pixels drawn for it.
+fn averaged(large: &[u8], width: usize, height: usize, scale: usize) -> Vec<u8> {
+    let row = width * scale * 3;
+    let count = (scale * scale) as u32;
+    let mut pixels = Vec::with_capacity(width * height * 3);
+    for y in 0..height {
+        for x in 0..width {
+            for channel in 0..3 {
+                let first = y * scale * row + x * scale * 3 + channel;
+                let sum: u32 = (0..scale * scale)
+                    .map(|i| u32::from(large[first + i / scale * row + i % scale * 3]))
+                    .sum();
+                pixels.push(((sum + count / 2) / count) as u8);
+            }
+        }
+    }
+    pixels
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}

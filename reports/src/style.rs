@@ -1,0 +1,164 @@
+//! Colours, markers and sizes, in one place so that every chart looks like the others.
+//!
+//! Series differ by colour *and* by shape: the colours are those of Okabe and Ito ("Color
+//! Universal Design", 2008), which people with the common colour vision deficiencies can tell
+//! apart; the shapes carry the same information in grey. The heat map is viridis (van der Walt
+//! and Smith, 2015): its lightness grows evenly, so it survives a black-and-white printer.
+
+use crate::canvas::Canvas;
+
+/// Red, green, blue and opacity (0 to 1).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Color(pub(crate) u8, pub(crate) u8, pub(crate) u8, pub(crate) f64);
+
+impl Color {
+    /// The same colour, let through.
+    pub(crate) fn alpha(self, alpha: f64) -> Color {
+        Color(self.0, self.1, self.2, alpha)
+    }
+
+    /// Mixed with white: 0 is white, 1 the colour itself.
+    pub(crate) fn tint(self, share: f64) -> Color {
+        let mix = |c: u8| (255.0 - (255.0 - f64::from(c)) * share).round() as u8;
+        Color(mix(self.0), mix(self.1), mix(self.2), self.3)
+    }
+
+    /// Relative luminance as in WCAG 2, 0 to 1.
+    pub(crate) fn luminance(self) -> f64 {
+        let linear = |c: u8| {
+            let c = f64::from(c) / 255.0;
+            if c <= 0.03928 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * linear(self.0) + 0.7152 * linear(self.1) + 0.0722 * linear(self.2)
+    }
+}
+
+pub(crate) const WHITE: Color = Color(255, 255, 255, 1.0);
+/// Text and titles.
+pub(crate) const INK: Color = Color(26, 26, 26, 1.0);
+/// Second text: subtitles, axis titles.
+pub(crate) const SOFT_INK: Color = Color(80, 80, 80, 1.0);
+/// Frame of a plot.
+pub(crate) const FRAME: Color = Color(120, 120, 120, 1.0);
+/// Grid lines.
+pub(crate) const GRID: Color = Color(230, 230, 230, 1.0);
+/// The staircase of the Pareto front.
+pub(crate) const FRONT: Color = Color(196, 196, 196, 1.0);
+/// Out of memory.
+pub(crate) const OOM: Color = Color(176, 32, 32, 1.0);
+/// Behind the crosses of cases that ran out of memory.
+pub(crate) const OOM_BAND: Color = Color(250, 236, 234, 1.0);
+/// Cells without a result.
+pub(crate) const ABSENT: Color = Color(238, 238, 238, 1.0);
+
+/// Font sizes in pixels. None is below 13, so that a slide stays readable.
+pub(crate) const TITLE: f64 = 22.0;
+pub(crate) const SUBTITLE: f64 = 15.0;
+pub(crate) const AXIS: f64 = 15.0;
+pub(crate) const LABEL: f64 = 14.0;
+pub(crate) const SMALL: f64 = 13.0;
+
+const SERIES: [Color; 8] = [
+    Color(0, 114, 178, 1.0),
+    Color(213, 94, 0, 1.0),
+    Color(0, 158, 115, 1.0),
+    Color(204, 121, 167, 1.0),
+    Color(230, 159, 0, 1.0),
+    Color(86, 180, 233, 1.0),
+    Color(70, 70, 70, 1.0),
+    Color(240, 228, 66, 1.0),
+];
+
+/// The colour of series `index`.
+pub(crate) fn series_color(index: usize) -> Color {
+    SERIES[index % SERIES.len()]
+}
+
+/// Draws the marker of series `index`; `opacity` below 1 is for crowds.
+pub(crate) fn marker(canvas: &mut Canvas, index: usize, at: (f64, f64), r: f64, opacity: f64) {
+    let color = series_color(index);
+    // The rim keeps yellow visible on white and neighbours apart.
+    if opacity >= 1.0 {
+        let rim = Color(color.0 / 2, color.1 / 2, color.2 / 2, 1.0);
+        shape(canvas, index, at, r + 1.2, rim);
+    }
+    shape(canvas, index, at, r, color.alpha(opacity));
+}
+
+/// The outline of series `index`'s marker in any colour, for halos.
+pub(crate) fn shape(canvas: &mut Canvas, index: usize, (x, y): (f64, f64), r: f64, color: Color) {
+    let outline: &[(f64, f64)] = match index % 7 {
+        0 => return canvas.disc((x, y), r, color),
+        1 => &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
+        2 => &[(0.0, -1.25), (1.15, 0.8), (-1.15, 0.8)],
+        3 => &[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)],
+        4 => &[(0.0, 1.25), (1.15, -0.8), (-1.15, -0.8)],
+        5 => &[
+            (-0.45, -1.2),
+            (0.45, -1.2),
+            (0.45, -0.45),
+            (1.2, -0.45),
+            (1.2, 0.45),
+            (0.45, 0.45),
+            (0.45, 1.2),
+            (-0.45, 1.2),
+            (-0.45, 0.45),
+            (-1.2, 0.45),
+            (-1.2, -0.45),
+            (-0.45, -0.45),
+        ],
+        _ => &[(0.0, -1.25), (1.2, -0.35), (0.75, 1.05), (-0.75, 1.05), (-1.2, -0.35)],
+    };
+    canvas.polygon(outline.iter().map(|(dx, dy)| (x + dx * r, y + dy * r)).collect(), color);
+}
+
+/// A cross: a case that ran out of memory.
+pub(crate) fn cross(canvas: &mut Canvas, (x, y): (f64, f64), r: f64, color: Color, width: f64) {
+    canvas.line((x - r, y - r), (x + r, y + r), color, width);
+    canvas.line((x - r, y + r), (x + r, y - r), color, width);
+}
+
+/// A five-pointed star: the least of a heat map.
+pub(crate) fn star(canvas: &mut Canvas, (x, y): (f64, f64), r: f64, color: Color) {
+    let point = |i: usize| {
+        let angle = std::f64::consts::PI * (i as f64 / 5.0 - 0.5);
+        let radius = if i.is_multiple_of(2) { r } else { r * 0.42 };
+        (x + radius * angle.cos(), y + radius * angle.sin())
+    };
+    canvas.polygon((0..10).map(point).collect(), color);
+}
+
+/// Viridis at `share` from 0 (dark blue) to 1 (yellow), interpolated between 11 of its colours.
+pub(crate) fn viridis(share: f64) -> Color {
+    const STOPS: [(u8, u8, u8); 11] = [
+        (68, 1, 84),
+        (72, 36, 117),
+        (65, 68, 135),
+        (53, 95, 141),
+        (42, 120, 142),
+        (33, 145, 140),
+        (34, 168, 132),
+        (68, 191, 112),
+        (122, 209, 81),
+        (189, 223, 38),
+        (253, 231, 37),
+    ];
+    let place = share.clamp(0.0, 1.0) * (STOPS.len() - 1) as f64;
+    let low = (place as usize).min(STOPS.len() - 2);
+    let part = place - low as f64;
+    let mix = |a: u8, b: u8| (f64::from(a) + (f64::from(b) - f64::from(a)) * part).round() as u8;
+    let (a, b) = (STOPS[low], STOPS[low + 1]);
+    Color(mix(a.0, b.0), mix(a.1, b.1), mix(a.2, b.2), 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn viridis_grows_lighter_all_the_way() {
+        let lightness: Vec<f64> =
+            (0..=100).map(|i| viridis(f64::from(i) / 100.0).luminance()).collect();
+        assert!(lightness.is_sorted());
+    }
+}

@@ -1,0 +1,161 @@
+//! Words and numbers for people: cleaned names, shortened text, figures with sensible digits.
+//!
+//! A trace comes from somewhere else, so a name in it may hold an escape sequence for the
+//! terminal, a control character that XML forbids, or a mark that reverses the text after it.
+//! Invariant: what [`clean`] returns prints left to right, on one line, and is legal XML text.
+
+use tiersim_sim::record::{OutOfMemory, RunRecord};
+use tiersim_sim::scenario::AxisValue;
+
+/// `text` with every control character, bidirectional mark and invisible character replaced by
+/// U+FFFD, so that a reader sees that something was there.
+pub fn clean(text: &str) -> String {
+    let hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{061C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}')
+            || matches!(c, '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{FFF0}'..='\u{FFFF}')
+    };
+    text.chars().map(|c| if hidden(c) { '\u{FFFD}' } else { c }).collect()
+}
+
+/// `text` cleaned and cut to at most `most` characters, the last of them `…` where it was cut.
+pub fn elide(text: &str, most: usize) -> String {
+    let text = clean(text);
+    if text.chars().count() <= most {
+        return text;
+    }
+    let mut short: String = text.chars().take(most.saturating_sub(1)).collect();
+    short.truncate(short.trim_end().len());
+    short.push('…');
+    short
+}
+
+/// `value`, or `None` for NaN and the infinities, which no output may hold.
+pub fn finite(value: f64) -> Option<f64> {
+    value.is_finite().then_some(value)
+}
+
+/// A number with at most four significant digits and no trailing zeros: `0.3`, `12.35`, `1500`.
+pub fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return "n/a".to_owned();
+    }
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let magnitude = value.abs().log10().floor();
+    if !(-5.0..9.0).contains(&magnitude) {
+        return format!("{value:.3e}");
+    }
+    let decimals = (3.0 - magnitude).max(0.0) as usize;
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+/// How many decimals a column or an axis needs for its largest value to keep about five digits.
+pub fn decimals_for(largest: f64) -> usize {
+    match largest {
+        v if v >= 10_000.0 => 0,
+        v if v >= 1_000.0 => 1,
+        v if v >= 100.0 => 2,
+        v if v >= 1.0 => 3,
+        v if v >= 0.01 => 5,
+        _ => 7,
+    }
+}
+
+/// An axis value in words.
+pub fn axis_value(value: &AxisValue) -> String {
+    match value {
+        AxisValue::Number(n) => number(*n),
+        AxisValue::Text(text) => clean(text),
+    }
+}
+
+/// Why a case ran out of memory, as a sentence.
+pub fn oom_reason(oom: &OutOfMemory) -> String {
+    format!(
+        "{} needs {} in {}, which has {} of {} free, at {}",
+        elide(&oom.object, 60),
+        oom.need,
+        clean(&oom.tier),
+        oom.free,
+        oom.capacity,
+        elide(&oom.at, 80)
+    )
+}
+
+/// Name of each lane, unique: `dram->hbm`, or `dram->hbm (nvlink)` where two links join the same
+/// tiers.
+pub fn lane_names(record: &RunRecord) -> Vec<String> {
+    let twice = |ends: &str| record.lanes.iter().filter(|lane| lane.ends == ends).count() > 1;
+    record
+        .lanes
+        .iter()
+        .map(|lane| match twice(&lane.ends) {
+            true => format!("{} ({})", lane.ends, lane.link),
+            false => lane.ends.clone(),
+        })
+        .collect()
+}
+
+/// Each link once, in the order of the lanes, with the indices of its lanes.
+pub fn links(record: &RunRecord) -> Vec<(String, Vec<usize>)> {
+    let mut links: Vec<(String, Vec<usize>)> = Vec::new();
+    for (index, lane) in record.lanes.iter().enumerate() {
+        match links.iter_mut().find(|(name, _)| *name == lane.link) {
+            Some((_, lanes)) => lanes.push(index),
+            None => links.push((lane.link.clone(), vec![index])),
+        }
+    }
+    links
+}
+
+/// `sha256:` and twelve digits: enough to tell two runs apart by eye.
+pub fn short_fingerprint(fingerprint: &str) -> String {
+    let digits = fingerprint.strip_prefix("sha256:").unwrap_or(fingerprint);
+    let short: String = clean(digits).chars().take(12).collect();
+    format!("sha256:{short}")
+}
+
+/// `1 assumed number`, `3 assumed numbers`.
+pub fn count(n: usize, one: &str, many: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_characters_become_visible() {
+        assert_eq!(clean("a\u{1b}[31mb\u{202e}c\nd"), "a�[31mb�c�d");
+        assert_eq!(clean("größe <x> & “y”"), "größe <x> & “y”");
+    }
+
+    #[test]
+    fn numbers_keep_four_digits_and_no_noise() {
+        for (value, text) in [
+            (0.1 + 0.2, "0.3"),
+            (12.3456, "12.35"),
+            (1500.0, "1500"),
+            (-0.25, "-0.25"),
+            (0.0, "0"),
+            (f64::NAN, "n/a"),
+            (123_456.0, "123456"),
+            (9.99999, "10"),
+        ] {
+            assert_eq!(number(value), text);
+        }
+    }
+
+    #[test]
+    fn a_cut_text_says_so() {
+        assert_eq!(elide("abcdef", 6), "abcdef");
+        assert_eq!(elide("abcdefg", 6), "abcde…");
+    }
+}

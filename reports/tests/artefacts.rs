@@ -1,0 +1,213 @@
+//! What every file of an output folder promises, on hand-made records from plain to hostile.
+
+mod common;
+
+use serde_json::Value;
+use tiersim_reports::{Artefact, artefacts, text};
+
+fn file<'a>(files: &'a [Artefact], name: &str) -> Option<&'a [u8]> {
+    files.iter().find(|file| file.name == name).map(|file| file.bytes.as_slice())
+}
+
+fn json(files: &[Artefact], name: &str) -> Value {
+    serde_json::from_slice(file(files, name).unwrap()).unwrap()
+}
+
+#[test]
+fn the_same_record_gives_the_same_bytes() {
+    for record in common::all() {
+        let (one, two) =
+            (artefacts(&record, "0.1.0").unwrap(), artefacts(&record, "0.1.0").unwrap());
+        assert!(one == two, "{}", record.scenario);
+    }
+}
+
+#[test]
+fn files_come_in_a_fixed_order_and_only_where_they_apply() {
+    let names = |record| -> Vec<String> {
+        artefacts(&record, "0.1.0").unwrap().into_iter().map(|file| file.name).collect()
+    };
+    let always = ["summary.json", "results.csv", "latency-vs-memory.svg", "latency-vs-memory.png"];
+    let mut training = always.to_vec();
+    training.extend(["timeline.json", "tier_hints.json"]);
+    assert_eq!(names(common::training()), training);
+    let mut sweep = always.to_vec();
+    sweep.extend(["threshold-heat-map.svg", "threshold-heat-map.png", "timeline.json"]);
+    assert_eq!(names(common::sweep()), sweep);
+}
+
+#[test]
+fn the_summary_has_every_key_of_the_contract() {
+    let summary = json(&artefacts(&common::training(), "0.1.0").unwrap(), "summary.json");
+    for key in [
+        "schema",
+        "tiersim",
+        "scenario",
+        "fingerprint",
+        "hardware",
+        "workload",
+        "seed",
+        "assumed_numbers",
+    ] {
+        assert!(!summary[key].is_null(), "{key}");
+    }
+    assert_eq!(summary["schema"], 1);
+    assert_eq!(summary["tiersim"], "0.1.0");
+    let results = summary["results"].as_array().unwrap();
+    assert_eq!(results.len(), 10);
+    for case in results {
+        for key in [
+            "policy",
+            "params",
+            "step_ms",
+            "throughput",
+            "baseline_step_ms",
+            "slowdown",
+            "bound_step_ms",
+            "peak_bytes",
+            "moved_bytes",
+            "stall_ms",
+            "busy_fraction",
+            "hit_ratio",
+            "oom",
+            "energy_j",
+            "cost_usd",
+            "events",
+        ] {
+            assert!(case.get(key).is_some(), "{key} of {}", case["label"]);
+        }
+    }
+    let (failed, ran) = (&results[0], &results[1]);
+    assert_eq!(failed["oom"], true);
+    assert!(failed["step_ms"].is_null() && failed["slowdown"].is_null());
+    assert_eq!(failed["oom_reason"]["need_bytes"], 1344u64 << 20);
+    assert_eq!(ran["oom"], false);
+    assert_eq!(ran["step_ms"]["mean"], 431.0);
+    assert_eq!(ran["throughput"]["unit"], "tokens/s");
+    assert_eq!(ran["peak_bytes"]["dram"], 31u64 << 30);
+    // 24 bytes per nanosecond above 400 ms, four times over in four steps: the mean per step.
+    assert_eq!(ran["moved_bytes"]["dram->hbm"], 744_000_000);
+    assert_eq!(ran["busy_fraction"]["pcie"].as_f64().unwrap(), 0.2);
+}
+
+#[test]
+fn charts_are_well_formed_inert_and_of_the_stated_size() {
+    for record in common::all() {
+        let files = artefacts(&record, "0.1.0").unwrap();
+        for file in files.iter().filter(|file| file.name.ends_with(".svg")) {
+            let svg = std::str::from_utf8(&file.bytes).unwrap();
+            let document = roxmltree::Document::parse(svg).unwrap();
+            let root = document.root_element();
+            assert_eq!(
+                (root.attribute("width"), root.attribute("height")),
+                (Some("1200"), Some("750"))
+            );
+            for node in document.descendants().filter(roxmltree::Node::is_element) {
+                let name = node.tag_name().name();
+                let plain =
+                    ["svg", "title", "text", "rect", "line", "polyline", "polygon", "circle"];
+                assert!(plain.contains(&name), "<{name}> in {}", record.scenario);
+                let live = |a: roxmltree::Attribute| {
+                    a.name().starts_with("on") || a.name().contains("href")
+                };
+                assert!(!node.attributes().any(live));
+            }
+            assert!(!svg.to_lowercase().contains("<script"));
+            assert!(!svg.contains(['\u{202e}', '\u{200f}', '\u{1b}', '\0']));
+        }
+        for file in files.iter().filter(|file| file.name.ends_with(".png")) {
+            let mut reader = png::Decoder::new(file.bytes.as_slice()).read_info().unwrap();
+            let mut pixels = vec![0; reader.output_buffer_size()];
+            let info = reader.next_frame(&mut pixels).unwrap();
+            assert_eq!((info.width, info.height), tiersim_reports::CHART_SIZE);
+            assert!(pixels.iter().any(|p| *p != 255), "{} is blank", file.name);
+        }
+    }
+}
+
+#[test]
+fn the_timeline_opens_and_every_case_starts_at_zero() {
+    for record in common::all() {
+        let timeline = json(&artefacts(&record, "0.1.0").unwrap(), "timeline.json");
+        let events = timeline["traceEvents"].as_array().unwrap();
+        let slices: Vec<&Value> = events.iter().filter(|event| event["ph"] == "X").collect();
+        assert!(!slices.is_empty());
+        let name = events.iter().filter(|event| event["name"] == "process_name");
+        let named: Vec<u64> = name.map(|event| event["pid"].as_u64().unwrap()).collect();
+        let mut used: Vec<u64> = slices.iter().map(|s| s["pid"].as_u64().unwrap()).collect();
+        used.dedup();
+        assert_eq!(used, named, "{}", record.scenario);
+        assert_eq!(slices[0]["ts"], 0.0);
+        assert!(slices.iter().all(|slice| slice["ts"].as_f64().unwrap() < 10.0));
+    }
+}
+
+#[test]
+fn hints_are_sorted_by_module() {
+    let files = artefacts(&common::training(), "0.1.0").unwrap();
+    let hints = std::str::from_utf8(file(&files, "tier_hints.json").unwrap()).unwrap();
+    assert_eq!(
+        hints,
+        "{\n  \"head\": \"CPU\",\n  \"layers.0\": \"HBM\",\n  \"layers.1\": \"SSD\"\n}\n"
+    );
+}
+
+#[test]
+fn a_spreadsheet_finds_no_formula_in_the_table() {
+    let files = artefacts(&common::hostile(), "0.1.0").unwrap();
+    let csv = std::str::from_utf8(file(&files, "results.csv").unwrap()).unwrap();
+    let cells = csv.lines().flat_map(|line| line.split(',')).map(|cell| cell.trim_matches('"'));
+    let formulas: Vec<&str> = cells
+        .filter(|cell| cell.starts_with(['=', '+', '-', '@']) && cell.parse::<f64>().is_err())
+        .collect();
+    assert!(formulas.is_empty(), "{formulas:?}");
+    assert!(csv.contains("'=cmd|' /C calc'!A0,<script>"));
+    assert!(csv.starts_with("label,policy,details,outcome,step_ms_mean,"));
+}
+
+#[test]
+fn a_sweep_has_its_axes_as_columns() {
+    let files = artefacts(&common::sweep(), "0.1.0").unwrap();
+    let csv = std::str::from_utf8(file(&files, "results.csv").unwrap()).unwrap();
+    assert!(csv.starts_with(
+        "label,policy,details,param.policy.shares.hbm,param.policy.shares.cpu,param.policy.access,"
+    ));
+    assert_eq!(csv.lines().count(), 463);
+}
+
+#[test]
+fn lines_of_a_block_of_the_table_are_equally_wide() {
+    for record in common::all() {
+        let text = text(&record, "0.1.0");
+        let blocks = text.split("\n\n").filter(|block| block.contains("----"));
+        for block in blocks {
+            let lines: Vec<&str> = block.lines().collect();
+            let rule = lines.iter().position(|line| line.starts_with("----")).unwrap();
+            let widths: Vec<usize> = lines[rule - 2..].iter().map(|l| l.chars().count()).collect();
+            assert!(widths.iter().all(|w| *w == widths[0]), "{}\n{block}", record.scenario);
+            assert!(widths[0] <= 120, "{} wide", widths[0]);
+        }
+        assert!(!text.contains(['\u{1b}', '\u{202e}', '\0']));
+    }
+}
+
+#[test]
+fn the_table_says_what_ran_out_of_memory_and_why() {
+    let text = text(&common::training(), "0.1.0");
+    assert!(text.contains(
+        "all in HBM: layers.31.mlp.down_proj.weight.exp_avg_sq needs 1.312 GiB in hbm, which has \
+         117.0 MiB of 40.000 GiB free, at step 0, op 417"
+    ));
+    assert!(text.contains(
+        "LRU 64 GiB            431.00  431.00  435.31  435.31       38014     +7.08       -6.61"
+    ));
+    // Nothing uses NVMe.
+    assert!(!text.contains("nvme"));
+}
+
+#[test]
+fn a_sweep_prints_its_front_and_its_counts() {
+    let text = text(&common::sweep(), "0.1.0");
+    assert!(text.contains("882 points: 450 done, 12 out of memory, 420 skipped"));
+    assert!(text.lines().count() < 90);
+}

@@ -1,0 +1,336 @@
+//! Records made by hand, for tests and for the gallery of charts.
+
+use tiersim_models::hardware::TierKind;
+use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_sim::record::{
+    CaseRecord, Figures, LaneName, OutOfMemory, Outcome, RunRecord, Slice, Track,
+};
+use tiersim_sim::scenario::AxisValue;
+
+const GIB: f64 = (1u64 << 30) as f64;
+
+/// Figures of a case with this mean step and peak of HBM.
+pub(crate) fn figures(step_ms: f64, hbm_gib: f64) -> Figures {
+    let step = |factor: f64| Span::from_ps((step_ms * factor * 1e9).round() as u64);
+    let copied = ((step_ms - 400.0).max(0.0) * 2.4e7) as u64;
+    let slice = |track, name: &str, start: u64, span: u64, bytes: u64| Slice {
+        track,
+        name: name.to_owned(),
+        detail: "layers.0".to_owned(),
+        start: Time::from_ps(5_000_000_000 + start),
+        span: Span::from_ps(span),
+        bytes: Bytes::new(bytes),
+    };
+    Figures {
+        steps: vec![step(0.99), step(1.0), step(1.0), step(1.01)],
+        peak: vec![Bytes::new((hbm_gib * GIB) as u64), Bytes::gib(31), Bytes::ZERO],
+        moved: vec![Bytes::new(copied * 4), Bytes::new(copied * 3), Bytes::ZERO, Bytes::ZERO],
+        busy: vec![step(0.8), step(0.6), Span::ZERO, Span::ZERO],
+        stall: vec![step(0.3), step(0.01), Span::ZERO, Span::ZERO],
+        in_place: vec![Span::ZERO, step(0.02), Span::ZERO],
+        compute: step(3.5),
+        hits: 900,
+        misses: 100,
+        events: 12_345,
+        timeline: vec![
+            slice(Track::Stream(0), "aten.mm", 0, 1_500_001, 0),
+            slice(Track::Lane(0), "layers.1.weight", 7, 999_999, 4096),
+            slice(Track::Stream(0), "aten.add", 1_500_001, 3, 0),
+        ],
+    }
+}
+
+fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecord {
+    CaseRecord {
+        label: label.to_owned(),
+        policy: policy.to_owned(),
+        details: details.to_owned(),
+        params: Vec::new(),
+        hbm_budget: Bytes::gib(40),
+        outcome,
+        placement: None,
+    }
+}
+
+fn out_of_memory(need: u64) -> Outcome {
+    Outcome::OutOfMemory(OutOfMemory {
+        tier: "hbm".to_owned(),
+        capacity: Bytes::gib(40),
+        need: Bytes::mib(need),
+        free: Bytes::mib(117),
+        object: "layers.31.mlp.down_proj.weight.exp_avg_sq".to_owned(),
+        at: "step 0, op 417 aten._foreach_add".to_owned(),
+    })
+}
+
+/// A record without cases.
+pub(crate) fn bare(name: &str) -> RunRecord {
+    let lane = |ends: &str, link: &str| LaneName { ends: ends.to_owned(), link: link.to_owned() };
+    RunRecord {
+        scenario: name.to_owned(),
+        about: "What does a training step of an 8B model cost when HBM shrinks from 80 GiB to \
+                40 GiB and optimizer state moves to host memory over PCIe 5?"
+            .to_owned(),
+        fingerprint: "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+            .to_owned(),
+        hardware: "h100-sxm-pcie5".to_owned(),
+        workload: "llama-8b-adamw-b4".to_owned(),
+        op_time: "roofline on h100-sxm-pcie5, bf16".to_owned(),
+        seed: 1,
+        assumed_numbers: 3,
+        tokens_per_step: 16_384,
+        tiers: vec![
+            ("hbm".to_owned(), TierKind::Hbm),
+            ("dram".to_owned(), TierKind::Dram),
+            ("nvme".to_owned(), TierKind::Nvme),
+        ],
+        lanes: vec![
+            lane("dram->hbm", "pcie"),
+            lane("hbm->dram", "pcie"),
+            lane("nvme->dram", "nvme"),
+            lane("dram->nvme", "nvme"),
+        ],
+        baseline: figures(402.5, 71.0),
+        bound: Span::from_ps(388_100_000_000),
+        results: Vec::new(),
+        skipped: Vec::new(),
+    }
+}
+
+/// Ten cases over three policies, two ways of access, one of them out of memory.
+pub(crate) fn training() -> RunRecord {
+    let mut record = bare("llama-8b-shrinking-hbm");
+    let done = |step, gib| Outcome::Done(figures(step, gib));
+    record.results = vec![
+        case("all in HBM", "all-hbm", "", out_of_memory(1344)),
+        case("LRU 64 GiB", "lru", "", done(431.0, 63.2)),
+        case("LRU 48 GiB", "lru", "", done(618.4, 47.8)),
+        case("LRU 32 GiB", "lru", "", done(934.0, 31.9)),
+        case(
+            "Adam 30/50 in place",
+            "adam-state",
+            "shares 0.3/0.5 of modules, in place",
+            done(512.0, 38.0),
+        ),
+        case(
+            "Adam 50/50 in place",
+            "adam-state",
+            "shares 0.5/0.5 of modules, in place",
+            done(468.0, 49.1),
+        ),
+        case(
+            "Adam 70/30 in place",
+            "adam-state",
+            "shares 0.7/0.3 of modules, in place",
+            done(430.2, 58.7),
+        ),
+        case(
+            "Adam 30/50 migrate",
+            "adam-state",
+            "shares 0.3/0.5 of modules, migrate",
+            done(474.0, 41.0),
+        ),
+        case(
+            "Adam 50/50 migrate",
+            "adam-state",
+            "shares 0.5/0.5 of modules, migrate",
+            done(441.0, 52.0),
+        ),
+        case(
+            "Adam 70/30 migrate",
+            "adam-state",
+            "shares 0.7/0.3 of modules, migrate",
+            done(416.0, 61.3),
+        ),
+    ];
+    record.results[4].placement =
+        Some(vec![("layers.1".to_owned(), 2), ("layers.0".to_owned(), 0), ("head".to_owned(), 1)]);
+    record
+}
+
+/// 231 pairs of shares under two ways of access: 462 points, of which some are infeasible.
+pub(crate) fn sweep() -> RunRecord {
+    let mut record = bare("adam-state-thresholds");
+    record.about =
+        "Which shares of modules in HBM and in host memory keep a step within 10 %?".to_owned();
+    for access in ["in place", "migrate"] {
+        for hbm in 0..=20u32 {
+            for cpu in 0..=20u32 {
+                let (h, c) = (f64::from(hbm) / 20.0, f64::from(cpu) / 20.0);
+                let params = vec![
+                    ("policy.shares.hbm".to_owned(), AxisValue::Number(h)),
+                    ("policy.shares.cpu".to_owned(), AxisValue::Number(c)),
+                    ("policy.access".to_owned(), AxisValue::Text(access.to_owned())),
+                ];
+                if hbm + cpu > 20 {
+                    record.skipped.push((params, "shares add up to more than 1".to_owned()));
+                    continue;
+                }
+                let ssd = 1.0 - h - c;
+                let slow = if access == "migrate" { 1.0 } else { 1.9 };
+                let wiggle = f64::from((hbm * 7 + cpu * 13) % 5) * 2.0;
+                let step = 404.0 + slow * (180.0 * c * (1.0 - h) + 900.0 * ssd * ssd) + wiggle;
+                let gib = 14.0 + 57.0 * h + if access == "migrate" { 6.0 } else { 0.0 };
+                let outcome =
+                    if h > 0.85 { out_of_memory(900) } else { Outcome::Done(figures(step, gib)) };
+                let details = format!("shares {h}/{c} of modules, {access}");
+                let mut case =
+                    case(&format!("hbm {h}, cpu {c}, {access}"), "adam-state", &details, outcome);
+                case.params = params;
+                case.hbm_budget = Bytes::gib(64);
+                record.results.push(case);
+            }
+        }
+    }
+    record
+}
+
+/// One case.
+pub(crate) fn single() -> RunRecord {
+    let mut record = bare("single");
+    record.results = vec![case("only", "lru", "", Outcome::Done(figures(500.0, 40.0)))];
+    record
+}
+
+/// Names from somebody who wishes us ill, or who likes long ones.
+pub(crate) fn hostile() -> RunRecord {
+    let mut record = bare("</text><script>alert(1)</script> & \u{202e}gnp.exe\u{1b}[31m");
+    record.about = "a & b < c > d \"e\" 'f' \u{200f}rtl \u{0} ".repeat(30);
+    record.hardware = "=HYPERLINK(\"http://x\")".to_owned();
+    record.results = vec![
+        case("=cmd|' /C calc'!A0", "<script>", "", Outcome::Done(figures(500.0, 40.0))),
+        case(&"long ".repeat(80), "@SUM(1)", "-x", Outcome::Done(figures(600.0, 30.0))),
+        case("größe 日本語 \u{202e}abc", "مرحبا", "", Outcome::Done(figures(550.0, 35.0))),
+        case(&"W".repeat(300), "all-hbm", "", out_of_memory(3)),
+    ];
+    record
+}
+
+/// Every case out of memory, two at the same budget, one with an unlimited one.
+pub(crate) fn all_failed() -> RunRecord {
+    let mut record = bare("nothing-fits");
+    for (label, budget) in [
+        ("all in HBM", Bytes::gib(40)),
+        ("Adam 100/0", Bytes::gib(40)),
+        ("LRU 8 GiB", Bytes::gib(8)),
+        ("no DRAM", Bytes::MAX),
+    ] {
+        let mut failed = case(label, "lru", "", out_of_memory(2048));
+        failed.hbm_budget = budget;
+        record.results.push(failed);
+    }
+    record
+}
+
+/// Twelve cases at the very same place.
+pub(crate) fn all_equal() -> RunRecord {
+    let mut record = bare("all-equal");
+    for index in 0..12 {
+        let label = format!("case {index}");
+        record.results.push(case(&label, "lru", "", Outcome::Done(figures(402.5, 71.0))));
+    }
+    record.bound = record.baseline.mean_step();
+    record
+}
+
+/// Steps from 0.4 s to 3 minutes: a logarithmic axis.
+pub(crate) fn wide() -> RunRecord {
+    let mut record = bare("wide-range");
+    for (index, step) in [410.0, 900.0, 4_000.0, 21_000.0, 180_000.0].into_iter().enumerate() {
+        let gib = 70.0 - 14.0 * index as f64;
+        let label = format!("LRU {gib} GiB");
+        record.results.push(case(&label, "lru", "", Outcome::Done(figures(step, gib))));
+        let label = format!("hints {gib} GiB");
+        let done = Outcome::Done(figures(step * 0.7 + 150.0, gib + 2.0));
+        record.results.push(case(&label, "hints", "", done));
+    }
+    record
+}
+
+/// Thousands of points in many series.
+pub(crate) fn crowd() -> RunRecord {
+    let mut record = bare("crowd");
+    for index in 0..4000u64 {
+        // A fixed scramble instead of a generator of random numbers.
+        let noise = |salt: u64| {
+            let mixed = (index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15 ^ salt).rotate_left(23);
+            (mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40) as f64 / (1u64 << 24) as f64
+        };
+        let gib = 8.0 + 60.0 * noise(1);
+        let step = 405.0 + 9000.0 / gib + 400.0 * noise(2) * noise(3);
+        let policy = format!("policy-{:02}-with-a-name", index % 17);
+        record.results.push(case(
+            &format!("p{index}"),
+            &policy,
+            "",
+            Outcome::Done(figures(step, gib)),
+        ));
+    }
+    record
+}
+
+/// A small grid: cells with their numbers in them, three policies, a cliff of two decades.
+pub(crate) fn grid() -> RunRecord {
+    let mut record = bare("budget-against-link");
+    record.about = "How many GB/s does a given HBM budget need?".to_owned();
+    for policy in ["lru", "hints", "adam-state"] {
+        for gib in [16.0, 24.0, 32.0, 48.0, 64.0] {
+            for rate in [12.5, 25.0, 50.0, 100.0, 200.0, 400.0] {
+                let step = 400.0 + (72.0 - gib) * 4000.0 / rate * policy.len() as f64 / 4.0;
+                let outcome = if gib < 20.0 && policy == "hints" {
+                    out_of_memory(99)
+                } else {
+                    Outcome::Done(figures(step, gib))
+                };
+                let mut case = case(&format!("{policy} {gib} {rate}"), policy, "", outcome);
+                case.params = vec![
+                    ("links.pcie.bandwidth (GB/s)".to_owned(), AxisValue::Number(rate)),
+                    ("hbm budget (GiB)".to_owned(), AxisValue::Number(gib)),
+                ];
+                record.results.push(case);
+            }
+        }
+    }
+    record
+}
+
+/// Twelve panels under long names, of which nine are drawn; steep and nearly flat ones.
+pub(crate) fn many_panels() -> RunRecord {
+    let mut record = bare("many-panels");
+    for index in 0..12u32 {
+        let policy = format!("policy-{index}-with-a-rather-long-name-that-needs-to-be-cut");
+        for x in 0..40u32 {
+            for y in 0..25u32 {
+                let (x, y) = (f64::from(x), f64::from(y));
+                let step = 403.0 + (x - 20.0).powi(2) * 0.02 * f64::from(index) + y * 0.5;
+                let mut case = case(&policy, &policy, "", Outcome::Done(figures(step, 30.0)));
+                case.params = vec![
+                    ("tiers.dram.setup (ns)".to_owned(), AxisValue::Number(100.0 + 12.5 * x)),
+                    (
+                        "links.pcie-to-the-far-socket.bandwidth (GB/s)".to_owned(),
+                        AxisValue::Number(1e-3 * 1.7f64.powf(y)),
+                    ),
+                ];
+                record.results.push(case);
+            }
+        }
+    }
+    record
+}
+
+/// Every record of this file.
+pub(crate) fn all() -> Vec<RunRecord> {
+    vec![
+        training(),
+        sweep(),
+        single(),
+        hostile(),
+        all_failed(),
+        all_equal(),
+        wide(),
+        crowd(),
+        grid(),
+        many_panels(),
+        bare("no-cases"),
+    ]
+}

@@ -1,0 +1,84 @@
+//! Replayed ops per second, planning included.
+//!
+//! `cargo bench -p tiersim-sim --bench replay` replays the shipped trace under each policy and
+//! prints ops/s, ns per op and ns per event, each beside the plain event queue's cost measured in
+//! the same run, so that a noisy machine shows in both.
+
+use std::hint::black_box;
+use std::path::Path;
+use std::time::Instant;
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::{Span, Time};
+use tiersim_sim::queue::EventQueue;
+use tiersim_sim::run::{Bench, Options};
+use tiersim_sim::scenario::read::read_scenario;
+use tiersim_sim::trace::read_trace;
+
+const ROUNDS: usize = 9;
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+fn seconds(work: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    work();
+    start.elapsed().as_secs_f64()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Nanoseconds for one pop and one push with 1,000 events pending.
+fn queue_ns() -> f64 {
+    const TURNS: u64 = 200_000;
+    let mut queue = EventQueue::new();
+    for event in 0..1000u64 {
+        queue.push(Time::from_ps(event * 7919 % 1000), 0, event);
+    }
+    let elapsed = seconds(|| {
+        for turn in 0..TURNS {
+            let (at, event) = queue.pop().expect("1,000 are pending");
+            let delay = Span::from_ps(black_box(event * 31 + turn * 7919) % 5000);
+            queue.push(at + delay, 0, event);
+        }
+    });
+    elapsed * 1e9 / TURNS as f64
+}
+
+fn main() {
+    // `cargo test --benches` passes flags of the test harness; only `cargo bench` measures.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace's folder");
+    let scenario = read_scenario(&root.join("scenarios/gpt2-adam-tiering.ron"), &[])
+        .expect("the shipped scenario reads");
+    let trace = read_trace(&scenario.workload.trace).expect("the shipped trace reads");
+    let workload = Workload::new(trace);
+    let options = Options::default();
+    let bench = Bench::new(&scenario, &workload, options).expect("the baseline runs");
+    let ops = workload.trace.ops.len() as f64 * f64::from(scenario.workload.repeat);
+    println!("{:<28} {:>12} {:>10} {:>12} {:>14}", "case", "ops/s", "ns/op", "ns/event", "events/op");
+    for case in &scenario.cases {
+        let mut times = Vec::new();
+        let mut events = 0;
+        for _ in 0..ROUNDS {
+            times.push(seconds(|| {
+                let record = bench.run(case, options).expect("the case runs");
+                events = record.outcome.figures().map_or(0, |figures| figures.events);
+            }));
+        }
+        if events == 0 {
+            println!("{:<28} runs out of memory", case.label);
+            continue;
+        }
+        let time = median(times);
+        let per_event = time * 1e9 / events as f64;
+        println!(
+            "{:<28} {:>12.0} {:>10.0} {:>12.0} {:>14.2}",
+            case.label, ops / time, time * 1e9 / ops, per_event, events as f64 / ops
+        );
+    }
+    let queue = median((0..ROUNDS).map(|_| queue_ns()).collect());
+    println!("one pop and push at 1,000 pending, same run: {queue:.1} ns");
+}
