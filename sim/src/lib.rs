@@ -3,3 +3,8 @@
 pub mod diagnostic;
 pub mod record;
 pub mod scenario;
+pub mod check;
+pub mod quantity;
+pub mod ron_error;
+pub mod ron_text;
+pub mod ron_tree;
