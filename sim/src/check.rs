@@ -6,6 +6,10 @@
 use crate::diagnostic::Diagnostics;
 use crate::ron_text::Document;
 
+/// Most problems listed of one document: finding a place costs a look at the text before it, and
+/// nobody reads more.
+pub const MAX_PROBLEMS: usize = 100;
+
 /// A document being resolved and the problems found so far.
 #[derive(Debug)]
 pub struct Check<'d> {
@@ -23,7 +27,26 @@ impl<'d> Check<'d> {
 
     /// The value at `path` breaks `rule`; the value itself is shown.
     pub fn fault(&mut self, path: &str, rule: impl Into<String>, remedy: impl Into<String>) {
-        self.problems.0.push(self.document.problem(path, rule, remedy));
+        if self.problems.0.len() < MAX_PROBLEMS {
+            self.problems.0.push(self.document.problem(path, rule, remedy));
+        }
+    }
+
+    /// `items`, cut to the first `most` with a problem at `path` if there are more.
+    pub fn at_most<'i, T>(
+        &mut self,
+        path: &str,
+        what: &str,
+        items: &'i [T],
+        most: usize,
+    ) -> &'i [T] {
+        if items.len() > most {
+            let found = items.len().to_string();
+            let rule = format!("at most {most} {what} are allowed");
+            let remedy = "leave some out";
+            self.problems.0.push(self.document.problem_found(path, rule, found, remedy));
+        }
+        &items[..items.len().min(most)]
     }
 
     /// `number` if it lies within `least..=most` (never NaN), a problem at `path` otherwise.

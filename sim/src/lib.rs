@@ -8,3 +8,4 @@ pub mod quantity;
 pub mod ron_error;
 pub mod ron_text;
 pub mod ron_tree;
+pub mod hardware_file;

@@ -11,6 +11,7 @@ use crate::ron_error::{self, Repair};
 use crate::ron_tree::{Shape, Tree, ValueId};
 use ron::extensions::Extensions;
 use serde::de::DeserializeOwned;
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -22,15 +23,20 @@ pub const MAX_BYTES: u64 = 1 << 20;
 /// Most mistakes of form that one reading goes on after.
 const MAX_REPAIRS: usize = 20;
 
-/// A RON file that scans.
+/// A RON file that scans; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Document {
+    scanned: Arc<Scanned>,
+    /// The file as it is on disk, if this text differs from it.
+    origin: Option<Arc<Scanned>>,
+    changes: Vec<Change>,
+}
+
+#[derive(Debug)]
+struct Scanned {
     file: PathBuf,
     text: String,
     tree: Tree,
-    /// The file as it is on disk, if this text differs from it.
-    origin: Option<Arc<Document>>,
-    changes: Vec<Change>,
 }
 
 /// A substituted value.
@@ -42,11 +48,11 @@ struct Change {
 
 /// What a document says, and what is wrong with how it says it.
 #[derive(Debug)]
-pub struct Parsed<T> {
+pub struct Parsed<'d, T> {
     /// The values; those that could not be read are stood in for by harmless ones.
     pub raw: T,
     /// The text that `raw` was read from.
-    pub document: Document,
+    pub document: Cow<'d, Document>,
     /// Mistakes of form. If there are any, `raw` only serves to find more mistakes.
     pub problems: Diagnostics,
 }
@@ -109,13 +115,10 @@ impl Document {
             return Err(Diagnostics::one(file, None, rule, found, "make it shorter"));
         }
         match Tree::scan(&text) {
-            Ok(tree) => Ok(Document {
-                file: file.to_path_buf(),
-                text,
-                tree,
-                origin: None,
-                changes: Vec::new(),
-            }),
+            Ok(tree) => {
+                let scanned = Arc::new(Scanned { file: file.to_path_buf(), text, tree });
+                Ok(Document { scanned, origin: None, changes: Vec::new() })
+            }
             Err(problems) => {
                 let mut all = Diagnostics::default();
                 for problem in problems {
@@ -129,29 +132,34 @@ impl Document {
 
     /// The file's path, as given.
     pub fn file(&self) -> &Path {
-        &self.file
+        &self.scanned.file
     }
 
     /// The text, substitutions included.
     pub fn text(&self) -> &str {
-        &self.text
+        &self.scanned.text
     }
 
     /// Every value of the text.
     pub fn tree(&self) -> &Tree {
-        &self.tree
+        &self.scanned.tree
     }
 
     /// The text of the value at `path`.
     pub fn value(&self, path: &str) -> Option<&str> {
-        self.tree.find(&self.text, path).map(|id| &self.text[self.tree.span(id)])
+        self.tree().find(self.text(), path).map(|id| &self.text()[self.tree().span(id)])
     }
 
     /// Where `path`, or the nearest thing around it, stands in the file on disk.
     pub fn place(&self, path: &str) -> Place {
-        let disk = self.origin.as_deref().unwrap_or(self);
+        let disk = self.origin.as_deref().unwrap_or(&self.scanned);
         let (id, _) = disk.tree.descend(&disk.text, path);
         place_in(&disk.text, disk.tree.span(id).start)
+    }
+
+    /// Where a value stands in this text, which must be that of the file on disk.
+    pub fn place_of(&self, value: ValueId) -> Place {
+        place_in(self.text(), self.tree().span(value).start)
     }
 
     /// A problem of the value at `path`, which is shown shortened.
@@ -184,7 +192,7 @@ impl Document {
             rule = format!("{rule} [{}]", change.note);
         }
         Diagnostic {
-            file: self.file.clone(),
+            file: self.file().to_path_buf(),
             place: Some(self.place(path)),
             rule,
             found: found.into(),
@@ -195,18 +203,18 @@ impl Document {
     /// This document with the value at `path` replaced by `value`, or added if only the last field
     /// of the path is missing. `note` says who did it, such as `--set seed=2`.
     pub fn with(&self, path: &str, value: &str, note: &str) -> Result<Document, Diagnostics> {
-        let (id, missing) = self.tree.descend(&self.text, path);
-        let span = self.tree.span(id);
+        let (id, missing) = self.tree().descend(self.text(), path);
+        let span = self.tree().span(id);
         if !missing.is_empty() {
-            let id = self.tree.inside(id);
-            return match self.tree.shape(id) {
+            let id = self.tree().inside(id);
+            return match self.tree().shape(id) {
                 Shape::Struct | Shape::Map if !missing.contains('.') && is_name(missing) => {
                     self.insert(id, missing, value, note)
                 }
                 _ => Err(self.no_such_path(id, path, missing, note)),
             };
         }
-        let old = &self.text[span.clone()];
+        let old = &self.text()[span.clone()];
         let value = value.trim();
         let quoted = value.starts_with('"') || value.starts_with("r\"") || value.starts_with("r#");
         let value = if old.starts_with('"') && !quoted {
@@ -215,18 +223,18 @@ impl Document {
         } else {
             self.one_value(value, note)?.to_string()
         };
-        let mut text = self.text.clone();
+        let mut text = self.text().to_string();
         text.replace_range(span, &value);
-        self.changed(text, self.tree.path(id), note)
+        self.changed(text, self.tree().path(id), note)
     }
 
     /// Reads typed values; goes on after mistakes that can be stood in for, to find them all.
-    pub fn parse<T: DeserializeOwned>(&self) -> Result<Parsed<T>, Diagnostics> {
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<Parsed<'_, T>, Diagnostics> {
         let options = ron::Options::default().with_default_extension(Extensions::IMPLICIT_SOME);
         let mut problems = Diagnostics::default();
-        let mut document = self.clone();
+        let mut document = Cow::Borrowed(self);
         loop {
-            let error = match options.from_str::<T>(&document.text) {
+            let error = match options.from_str::<T>(document.text()) {
                 Ok(raw) => return Ok(Parsed { raw, document, problems }),
                 Err(error) => error,
             };
@@ -237,7 +245,7 @@ impl Document {
                 _ => None,
             };
             match repaired {
-                Some(next) => document = next,
+                Some(next) => document = Cow::Owned(next),
                 None => return Err(problems),
             }
         }
@@ -251,14 +259,18 @@ impl Document {
     /// The byte at a line and column counted from 1, in this text.
     pub(crate) fn offset(&self, line: usize, column: usize) -> usize {
         let before: usize =
-            self.text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-        let rest = &self.text[before.min(self.text.len())..];
+            self.text().split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+        let rest = &self.text()[before.min(self.text().len())..];
         let within = rest.char_indices().nth(column.saturating_sub(1));
         before + within.map_or(rest.len(), |(at, _)| at)
     }
 
+    fn disk(&self) -> Arc<Scanned> {
+        self.origin.clone().unwrap_or_else(|| self.scanned.clone())
+    }
+
     fn repaired(&self, repair: &Repair) -> Option<Document> {
-        let mut text = self.text.clone();
+        let mut text = self.text().to_string();
         match repair {
             Repair::Replace(span, value) => text.replace_range(span.clone(), value),
             Repair::Remove(span) => {
@@ -269,9 +281,9 @@ impl Document {
             }
         }
         let tree = Tree::scan(&text).ok()?;
-        let origin = self.origin.clone().unwrap_or_else(|| Arc::new(self.clone()));
-        let (file, changes) = (self.file.clone(), self.changes.clone());
-        Some(Document { file, text, tree, origin: Some(origin), changes })
+        let (file, changes) = (self.scanned.file.clone(), self.changes.clone());
+        let scanned = Arc::new(Scanned { file, text, tree });
+        Some(Document { scanned, origin: Some(self.disk()), changes })
     }
 
     fn insert(
@@ -282,22 +294,22 @@ impl Document {
         note: &str,
     ) -> Result<Document, Diagnostics> {
         let value = self.one_value(value.trim(), note)?;
-        let name_text = match self.tree.shape(id) {
+        let name_text = match self.tree().shape(id) {
             Shape::Map => format!("\"{name}\""),
             _ => name.to_string(),
         };
-        let mut text = self.text.clone();
-        match self.tree.children(id).last() {
+        let mut text = self.text().to_string();
+        match self.tree().children(id).last() {
             Some(last) => {
-                let end = self.tree.span(last).end;
+                let end = self.tree().span(last).end;
                 text.insert_str(end, &format!(", {name_text}: {value}"));
             }
             None => {
-                let end = self.tree.span(id).end - 1;
+                let end = self.tree().span(id).end - 1;
                 text.insert_str(end, &format!("\n{name_text}: {value}"));
             }
         }
-        let parent = self.tree.path(id);
+        let parent = self.tree().path(id);
         let path = if parent.is_empty() { name.to_string() } else { format!("{parent}.{name}") };
         self.changed(text, path, note)
     }
@@ -310,7 +322,7 @@ impl Document {
                 let mut all = Diagnostics::default();
                 for problem in problems {
                     let rule = format!("{} [{note}]", problem.rule);
-                    all.push(&self.file, None, rule, problem.found, problem.remedy);
+                    all.push(self.file(), None, rule, problem.found, problem.remedy);
                 }
                 Err(all)
             }
@@ -318,8 +330,8 @@ impl Document {
     }
 
     fn changed(&self, text: String, path: String, note: &str) -> Result<Document, Diagnostics> {
-        let mut next = Document::from_text(&self.file, text)?;
-        next.origin = Some(self.origin.clone().unwrap_or_else(|| Arc::new(self.clone())));
+        let mut next = Document::from_text(self.file(), text)?;
+        next.origin = Some(self.disk());
         next.changes = self.changes.clone();
         next.changes.push(Change { path, note: note.to_string() });
         Ok(next)
@@ -327,11 +339,11 @@ impl Document {
 
     fn no_such_path(&self, id: ValueId, path: &str, missing: &str, note: &str) -> Diagnostics {
         let segment = missing.split('.').next().unwrap_or(missing);
-        let at = self.tree.path(id);
-        let names = self.tree.names(id);
-        let remedy = match self.tree.shape(id) {
+        let at = self.tree().path(id);
+        let names = self.tree().names(id);
+        let remedy = match self.tree().shape(id) {
             Shape::List | Shape::Tuple => {
-                format!("the list has {} elements, counted from 0", self.tree.children(id).count())
+                format!("the list has {} elements, counted from 0", self.tree().children(id).count())
             }
             _ if names.is_empty() => "nothing is inside that value".to_string(),
             _ => ron_error::choices(segment, &names),

@@ -13,6 +13,9 @@ use std::ops::Range;
 /// Deepest nesting that a file may have.
 pub const MAX_DEPTH: usize = 128;
 
+/// Most repeated names that are listed: each costs a look at the text before it.
+const MAX_PROBLEMS: usize = 20;
+
 const NONE: u32 = u32::MAX;
 
 /// A mistake that the scanner sees, at a byte of the text.
@@ -328,8 +331,7 @@ impl<'t> Scanner<'t> {
         if let Some(name) = name {
             if !self.top().fields.insert(name) {
                 let rule = format!("field `{name}` is given twice");
-                let problem = self.problem(start, rule, "keep one of them");
-                self.problems.push(problem);
+                self.repeated(start, rule)?;
             }
             self.pending = Some(name);
         }
@@ -354,8 +356,7 @@ impl<'t> Scanner<'t> {
         self.at += 1;
         if !self.top().keys.insert(key.clone()) {
             let rule = format!("key `{key}` is given twice");
-            let problem = self.problem(start, rule, "keep one of them");
-            self.problems.push(problem);
+            self.repeated(start, rule)?;
         }
         self.top().key = Some(key);
         self.skip_blank()?;
@@ -580,6 +581,16 @@ impl<'t> Scanner<'t> {
             }
         }
         Err(self.problem(start, "a comment is never closed", "write `*/` where it ends"))
+    }
+
+    /// Notes a repeated name and goes on, unless there are too many.
+    fn repeated(&mut self, at: usize, rule: String) -> Result<(), ScanProblem> {
+        let problem = self.problem(at, rule, "keep one of them");
+        if self.problems.len() + 1 >= MAX_PROBLEMS {
+            return Err(problem);
+        }
+        self.problems.push(problem);
+        Ok(())
     }
 
     fn top(&mut self) -> &mut Frame<'t> {
