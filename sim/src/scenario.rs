@@ -3,7 +3,18 @@
 //! `bytes -> size check -> RON -> raw (mirrors the file) -> resolve -> Scenario`. The reader is in
 //! the submodules; this file says what a scenario *means*.
 
+pub mod files;
+pub mod fingerprint;
+pub mod hints;
+mod policies;
+pub mod raw;
+pub mod read;
+pub mod resolve;
+pub mod sweep;
+
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tiersim_models::hardware::{Compute, Hardware, Lane};
 use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Span};
@@ -16,8 +27,8 @@ pub struct Scenario {
     pub name: String,
     /// What question it answers.
     pub about: String,
-    /// The machine, with the scenario's overrides applied.
-    pub hardware: Hardware,
+    /// The machine, with the scenario's overrides applied; shared by the points of a sweep.
+    pub hardware: Arc<Hardware>,
     /// What runs on it.
     pub workload: WorkloadSpec,
     /// What is compared, in order.
@@ -91,6 +102,15 @@ pub enum AxisValue {
     Number(f64),
     /// A name.
     Text(String),
+}
+
+impl fmt::Display for AxisValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AxisValue::Number(number) => number.fmt(f),
+            AxisValue::Text(text) => f.write_str(text),
+        }
+    }
 }
 
 /// What must hold after the run. Cases are named by index into [`Scenario::cases`].

@@ -1,0 +1,330 @@
+//! Reads a machine: `hardware-specs/*.ron` -> [`Hardware`].
+//!
+//! Every number of the file is written with its source and becomes a [`Fact`]; a number without one
+//! does not parse. The only number without a source is `chunk`: how finely the simulator cuts a
+//! copy is its own choice, not a property of the machine.
+//! Invariant: a returned machine obeys every rule of this file, all of which are checked before
+//! any problem is reported.
+
+use crate::check::Check;
+use crate::diagnostic::Diagnostics;
+use crate::quantity::{Bandwidth, CAPACITY, CHUNK, Dimension, Duration, Flops, SETUP, Size};
+use crate::quantity::{Quantity, Sourced};
+use crate::ron_error::choices;
+use crate::ron_text::Document;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+use tiersim_models::hardware::{Compute, Fact, Hardware, Law, Link, MAX_TIERS, Tier, TierKind};
+use tiersim_models::ids::TierId;
+use tiersim_models::units::{Bytes, Rate, Span};
+
+/// Version of the file format.
+pub const SCHEMA: u32 = 1;
+
+/// One link between every two tiers.
+const MAX_LINKS: usize = MAX_TIERS * (MAX_TIERS - 1) / 2;
+
+/// More than any device has.
+const MAX_PRECISIONS: usize = 32;
+
+/// Reads and checks a hardware file; the machine is called like the file.
+pub fn read_hardware(path: &Path) -> Result<Hardware, Diagnostics> {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    resolve_hardware(&Document::read(path)?, name)
+}
+
+/// Checks a hardware document.
+pub fn resolve_hardware(document: &Document, name: String) -> Result<Hardware, Diagnostics> {
+    let parsed = document.parse::<RawHardware>()?;
+    let mut resolver = Resolver { check: Check::new(&parsed.document), facts: Vec::new() };
+    let hardware = resolver.hardware(&parsed.raw, name);
+    let mut problems = parsed.problems;
+    problems.0.append(&mut resolver.check.problems.0);
+    match hardware {
+        Some(hardware) => problems.into_result(hardware),
+        None => Err(problems),
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Hardware", deny_unknown_fields)]
+struct RawHardware {
+    schema: u32,
+    about: String,
+    tiers: Vec<RawTier>,
+    #[serde(default)]
+    links: Vec<RawLink>,
+    compute: Option<RawCompute>,
+    chunk: Option<Quantity<Size>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Tier", deny_unknown_fields)]
+struct RawTier {
+    name: String,
+    kind: RawKind,
+    capacity: Option<Sourced<Size>>,
+    setup: Sourced<Duration>,
+    bandwidth: Sourced<Bandwidth>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "TierKind", rename_all = "snake_case")]
+enum RawKind {
+    Hbm,
+    Cxl,
+    Dram,
+    Nvme,
+    Remote,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Link", deny_unknown_fields)]
+struct RawLink {
+    name: String,
+    near: String,
+    far: String,
+    setup: Sourced<Duration>,
+    fetch: Sourced<Bandwidth>,
+    evict: Sourced<Bandwidth>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Compute", deny_unknown_fields)]
+struct RawCompute {
+    name: String,
+    flops: Vec<RawPeak>,
+    memory: Sourced<Bandwidth>,
+    launch: Sourced<Duration>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Peak", deny_unknown_fields)]
+struct RawPeak {
+    precision: String,
+    rate: Sourced<Flops>,
+}
+
+struct Resolver<'d> {
+    check: Check<'d>,
+    facts: Vec<Fact>,
+}
+
+impl Resolver<'_> {
+    /// The machine, or `None` if so much is wrong that there is none to speak of.
+    fn hardware(&mut self, raw: &RawHardware, name: String) -> Option<Hardware> {
+        if raw.schema != SCHEMA {
+            let remedy = format!("this program reads schema {SCHEMA}");
+            self.check.fault("schema", "unknown schema of a hardware file", remedy);
+        }
+        if raw.about.trim().is_empty() {
+            self.check.fault("about", "`about` may not be empty", "say which machine this is");
+        }
+        self.tier_rules(raw);
+        let raw_tiers = self.check.at_most("tiers", "tiers", &raw.tiers, MAX_TIERS);
+        let tiers: Vec<Option<Tier>> =
+            raw_tiers.iter().enumerate().map(|(i, tier)| self.tier(i, tier)).collect();
+        let links = self.links(raw);
+        let compute = raw.compute.as_ref().map(|compute| self.compute(compute));
+        let chunk = match &raw.chunk {
+            Some(size) => size.bytes(&mut self.check, "chunk", CHUNK),
+            None => Some(Bytes::mib(4)),
+        };
+        let compute = match compute {
+            Some(compute) => Some(compute?),
+            None => None,
+        };
+        let mut hardware = Hardware {
+            name,
+            about: raw.about.trim().to_string(),
+            tiers: tiers.into_iter().collect::<Option<Vec<Tier>>>()?,
+            links: links?,
+            compute,
+            chunk: chunk?,
+            facts: std::mem::take(&mut self.facts),
+        };
+        if hardware.tiers.is_empty() || hardware.tiers.len() > MAX_TIERS {
+            return None;
+        }
+        self.join(&mut hardware);
+        Some(hardware)
+    }
+
+    fn tier_rules(&mut self, raw: &RawHardware) {
+        match raw.tiers.first() {
+            None => {
+                let remedy = "write at least the device's own memory";
+                self.check.fault("tiers", "a machine has at least one tier", remedy);
+            }
+            Some(tier) if !matches!(tier.kind, RawKind::Hbm) => {
+                let remedy = "list the device's own memory first, with kind: hbm";
+                self.check.fault("tiers.0.kind", "the first tier must be of kind hbm", remedy);
+            }
+            Some(_) => {}
+        }
+        let named = raw.tiers.iter().take(MAX_TIERS).enumerate();
+        self.names("tier", named.map(|(i, tier)| (format!("tiers.{i}.name"), tier.name.as_str())));
+    }
+
+    /// Names may be used in paths, in file names and on charts, so they are plain; and unique.
+    fn names<'r>(&mut self, what: &str, names: impl Iterator<Item = (String, &'r str)>) {
+        let mut seen = BTreeMap::new();
+        for (path, name) in names {
+            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            if name.is_empty() || name.len() > 40 || !name.chars().all(plain) {
+                let rule = format!("the name of a {what} has 1 to 40 of a-z, 0-9 and `-`");
+                self.check.fault(&path, rule, "choose another name");
+            }
+            if let Some(first) = seen.insert(name, path.clone()) {
+                let line = self.check.document.place(&first).line;
+                let rule = format!("two {what}s have the same name (the other in line {line})");
+                self.check.fault(&path, rule, "choose another name");
+            }
+        }
+    }
+
+    fn tier(&mut self, index: usize, raw: &RawTier) -> Option<Tier> {
+        let (here, fact) = (format!("tiers.{index}"), format!("tiers.{}", raw.name));
+        let capacity = match &raw.capacity {
+            Some(size) => {
+                self.fact(size, &format!("{here}.capacity"), format!("{fact}.capacity"));
+                let path = format!("{here}.capacity.0");
+                size.quantity.bytes(&mut self.check, &path, CAPACITY)
+            }
+            None => Some(Bytes::MAX),
+        };
+        let setup = self.span(&raw.setup, &format!("{here}.setup"), format!("{fact}.setup"));
+        let rate =
+            self.rate(&raw.bandwidth, &format!("{here}.bandwidth"), format!("{fact}.bandwidth"));
+        let kind = match raw.kind {
+            RawKind::Hbm => TierKind::Hbm,
+            RawKind::Cxl => TierKind::Cxl,
+            RawKind::Dram => TierKind::Dram,
+            RawKind::Nvme => TierKind::Nvme,
+            RawKind::Remote => TierKind::Remote,
+        };
+        let access = Law { setup: setup?, rate: rate? };
+        Some(Tier { name: raw.name.clone(), kind, capacity: capacity?, access })
+    }
+
+    fn links(&mut self, raw: &RawHardware) -> Option<Vec<Link>> {
+        let raw_links = self.check.at_most("links", "links", &raw.links, MAX_LINKS);
+        let named = raw_links.iter().enumerate();
+        self.names("link", named.map(|(i, link)| (format!("links.{i}.name"), link.name.as_str())));
+        let mut joined = BTreeMap::new();
+        let mut links = Vec::new();
+        for (index, link) in raw_links.iter().enumerate() {
+            let resolved = self.link(index, link, &raw.tiers);
+            if let Some(link) = &resolved {
+                let ends = (link.near.min(link.far), link.near.max(link.far));
+                if let Some(first) = joined.insert(ends, index) {
+                    // A copy takes the quickest link, so the other would never be used.
+                    let rule = format!(
+                        "links `{}` and `{}` join the same tiers",
+                        raw.links[first].name, link.name
+                    );
+                    let remedy = "write one link with the rate of both together";
+                    self.check.fault(&format!("links.{index}"), rule, remedy);
+                }
+            }
+            links.push(resolved);
+        }
+        links.into_iter().collect()
+    }
+
+    fn link(&mut self, index: usize, raw: &RawLink, tiers: &[RawTier]) -> Option<Link> {
+        let (here, fact) = (format!("links.{index}"), format!("links.{}", raw.name));
+        let near = self.end(&format!("{here}.near"), &raw.near, tiers);
+        let far = self.end(&format!("{here}.far"), &raw.far, tiers);
+        if near.is_some() && near == far {
+            let remedy = "name two different tiers";
+            self.check.fault(&format!("{here}.far"), "a link joins two tiers", remedy);
+        }
+        let setup = self.span(&raw.setup, &format!("{here}.setup"), format!("{fact}.setup"));
+        let fetch = self.rate(&raw.fetch, &format!("{here}.fetch"), format!("{fact}.fetch"));
+        let evict = self.rate(&raw.evict, &format!("{here}.evict"), format!("{fact}.evict"));
+        let (near, far, setup) = (near?, far?, setup?);
+        let law = |rate| Law { setup, rate };
+        let name = raw.name.clone();
+        (near != far).then_some(Link { name, near, far, fetch: law(fetch?), evict: law(evict?) })
+    }
+
+    fn end(&mut self, path: &str, name: &str, tiers: &[RawTier]) -> Option<TierId> {
+        let index = tiers.iter().take(MAX_TIERS).position(|tier| tier.name == name);
+        if index.is_none() {
+            let known: Vec<&str> = tiers.iter().take(MAX_TIERS).map(|tier| tier.name.as_str()).collect();
+            self.check.fault(path, "no tier has this name", choices(name, &known));
+        }
+        index.map(TierId::at)
+    }
+
+    fn compute(&mut self, raw: &RawCompute) -> Option<Compute> {
+        if raw.name.trim().is_empty() {
+            self.check.fault("compute.name", "a device has a name", "name it");
+        }
+        let mut flops: Vec<Option<(String, Rate)>> = Vec::new();
+        let mut seen = BTreeMap::new();
+        let peaks = self.check.at_most("compute.flops", "precisions", &raw.flops, MAX_PRECISIONS);
+        for (index, peak) in peaks.iter().enumerate() {
+            let path = format!("compute.flops.{index}");
+            if seen.insert(&peak.precision, index).is_some() {
+                let rule = format!("`{}` is given twice", peak.precision);
+                self.check.fault(&path, rule, "keep one of them");
+            }
+            let fact = format!("compute.flops.{}", peak.precision);
+            self.fact(&peak.rate, &format!("{path}.rate"), fact);
+            let rate = peak.rate.quantity.rate(&mut self.check, &format!("{path}.rate.0"));
+            flops.push(rate.map(|rate| (peak.precision.clone(), rate)));
+        }
+        let memory = self.rate(&raw.memory, "compute.memory", "compute.memory".into());
+        let launch = self.span(&raw.launch, "compute.launch", "compute.launch".into());
+        Some(Compute {
+            name: raw.name.trim().to_string(),
+            flops: flops.into_iter().collect::<Option<Vec<_>>>()?,
+            memory: memory?,
+            launch: launch?,
+        })
+    }
+
+    /// Joins tiers that no link mentions to the first one, and checks that all can be reached.
+    fn join(&mut self, hardware: &mut Hardware) {
+        for id in hardware.tier_ids().skip(1) {
+            if hardware.links.iter().any(|link| link.near == id || link.far == id) {
+                continue;
+            }
+            let tier = &hardware.tiers[id.index()];
+            let name = tier.name.clone();
+            if hardware.links.iter().any(|link| link.name == name) {
+                let rule = format!("tier `{name}` gets a link of its own name, which is taken");
+                let remedy = "rename the link, or write a link for the tier";
+                self.check.fault(&format!("tiers.{}.name", id.index()), rule, remedy);
+            }
+            let (near, law) = (TierId(0), tier.access);
+            hardware.links.push(Link { name, near, far: id, fetch: law, evict: law });
+        }
+        if let Err((from, to)) = hardware.routes() {
+            let unreached = if from == TierId(0) { to } else { from };
+            let tier = &hardware.tiers[unreached.index()].name;
+            let rule = format!("no links lead from tier `{tier}` to the first tier");
+            let remedy = "add a link; a tier without any is joined to the first one";
+            self.check.fault(&format!("tiers.{}", unreached.index()), rule, remedy);
+        }
+    }
+
+    fn span(&mut self, raw: &Sourced<Duration>, path: &str, fact: String) -> Option<Span> {
+        self.fact(raw, path, fact);
+        raw.quantity.span(&mut self.check, &format!("{path}.0"), SETUP)
+    }
+
+    fn rate(&mut self, raw: &Sourced<Bandwidth>, path: &str, fact: String) -> Option<Rate> {
+        self.fact(raw, path, fact);
+        raw.quantity.rate(&mut self.check, &format!("{path}.0"))
+    }
+
+    fn fact<D: Dimension>(&mut self, raw: &Sourced<D>, path: &str, fact: String) {
+        let source = raw.source.resolve(&mut self.check, &format!("{path}.1"));
+        let written = self.check.document.value(&format!("{path}.0")).unwrap_or_default();
+        self.facts.push(Fact { path: fact, value: written.to_string(), source });
+    }
+}

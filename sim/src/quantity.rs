@@ -1,0 +1,315 @@
+//! Sizes, times and rates as written in a file: `gib(80)`, `us(5)`, `gb_per_s(150)`.
+//!
+//! A unit is part of the value, so GB and GiB cannot be confused and no number stands alone.
+//! Resolving multiplies by the unit, refuses what is not finite or out of range, and rounds to the
+//! nearest whole byte, picosecond or byte per second: what is lost is below a part in 10^12 of any
+//! number that a person writes.
+//! Invariant: a resolved quantity lies within its [`Limits`], so that adding up a few of them
+//! cannot overflow.
+
+use crate::check::Check;
+use serde::de::{Deserialize, Deserializer, EnumAccess, Error, VariantAccess, Visitor};
+use std::fmt;
+use std::marker::PhantomData;
+use tiersim_models::hardware::Source;
+use tiersim_models::units::{Bytes, Rate, Span};
+
+/// Marks an error for a quantity without its unit; the dimension's name follows.
+pub(crate) const UNIT_MISSING: &str = "\u{1}unit:";
+/// Marks an error for a sourced quantity without its source; the dimension's name follows.
+pub(crate) const SOURCED: &str = "\u{1}source:";
+
+/// A kind of quantity: its units, and what to tell somebody who forgot them.
+#[derive(Debug)]
+pub struct Unit {
+    /// Name in errors of the parser.
+    pub name: &'static str,
+    /// With its article, such as `a size`.
+    pub what: &'static str,
+    /// Words for the units, in the order of `factors`.
+    pub words: &'static [&'static str],
+    /// How many bytes, picoseconds or units per second each of `words` is.
+    pub factors: &'static [f64],
+    /// How to write one.
+    pub remedy: &'static str,
+    /// A value that breaks no rule.
+    pub sample: &'static str,
+}
+
+/// Ties a type to its [`Unit`]s.
+pub trait Dimension: fmt::Debug + Clone + Copy {
+    /// The units.
+    const UNIT: &'static Unit;
+}
+
+macro_rules! dimension {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $remedy:literal, $sample:literal,
+        [$($word:literal = $factor:literal),* $(,)?]) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct $name;
+
+        impl Dimension for $name {
+            const UNIT: &'static Unit = &Unit {
+                name: stringify!($name),
+                what: $what,
+                words: &[$($word),*],
+                factors: &[$($factor),*],
+                remedy: $remedy,
+                sample: $sample,
+            };
+        }
+    };
+}
+
+dimension!(
+    /// Bytes.
+    Size, "a size", "write gib(80) or gb(80)", "gib(1)",
+    ["b" = 1.0, "kb" = 1e3, "mb" = 1e6, "gb" = 1e9, "tb" = 1e12, "kib" = 1024.0,
+     "mib" = 1048576.0, "gib" = 1073741824.0, "tib" = 1099511627776.0]
+);
+dimension!(
+    /// Picoseconds.
+    Duration, "a time", "write us(5) or ns(350)", "us(1)",
+    ["ps" = 1.0, "ns" = 1e3, "us" = 1e6, "ms" = 1e9, "s" = 1e12]
+);
+dimension!(
+    /// Bytes per second.
+    Bandwidth, "a rate", "write gb_per_s(150)", "gb_per_s(1)",
+    ["mb_per_s" = 1e6, "gb_per_s" = 1e9, "tb_per_s" = 1e12, "gib_per_s" = 1073741824.0]
+);
+dimension!(
+    /// FLOP per second.
+    Flops, "a FLOP rate", "write tflops(156)", "tflops(1)",
+    ["gflops" = 1e9, "tflops" = 1e12, "pflops" = 1e15]
+);
+dimension!(
+    /// Bytes, or a share of what the workload needs; the share's factor is never used.
+    Budget, "an HBM budget", "write gib(2) or share_of_peak(0.25)", "gib(1)",
+    ["b" = 1.0, "kb" = 1e3, "mb" = 1e6, "gb" = 1e9, "tb" = 1e12, "kib" = 1024.0,
+     "mib" = 1048576.0, "gib" = 1073741824.0, "tib" = 1099511627776.0, "share_of_peak" = 1.0]
+);
+
+/// The units that the parser calls `name`.
+pub fn by_name(name: &str) -> Option<&'static Unit> {
+    [Size::UNIT, Duration::UNIT, Bandwidth::UNIT, Flops::UNIT, Budget::UNIT]
+        .into_iter()
+        .find(|unit| unit.name == name)
+}
+
+/// A number with its unit, as written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quantity<D> {
+    /// Which of the dimension's units.
+    pub unit: usize,
+    /// The number.
+    pub number: f64,
+    dimension: PhantomData<D>,
+}
+
+/// The range in which a quantity makes sense.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Smallest allowed value in base units.
+    pub least: f64,
+    /// Largest allowed value in base units.
+    pub most: f64,
+    /// Both in words.
+    pub words: &'static str,
+}
+
+const EIB: f64 = (1u64 << 60) as f64;
+
+/// Room for objects.
+pub const CAPACITY: Limits = Limits { least: 1.0, most: EIB, words: "between 1 B and 1 EiB" };
+/// A number of bytes to compare with.
+pub const BYTES: Limits = Limits { least: 0.0, most: EIB, words: "between 0 and 1 EiB" };
+/// A piece of a copy; smaller ones would drown the simulation in events.
+pub const CHUNK: Limits = Limits {
+    least: 4096.0,
+    most: (1u64 << 34) as f64,
+    words: "between 4 KiB and 16 GiB",
+};
+/// A fixed cost.
+pub const SETUP: Limits = Limits { least: 0.0, most: 10e12, words: "between 0 and 10 s" };
+/// A time to compare with.
+pub const TIME: Limits = Limits { least: 0.0, most: 1e18, words: "between 0 and 10^6 s" };
+/// Bytes or FLOP per second; slower, and one op could outlast the simulated clock.
+pub const RATE: Limits = Limits {
+    least: 1e6,
+    most: 1e18,
+    words: "between 10^6 and 10^18 per second",
+};
+
+impl<D: Dimension> Quantity<D> {
+    /// In base units, rounded to the nearest whole one; a problem at `path` if out of range.
+    fn resolve(&self, check: &mut Check<'_>, path: &str, limits: Limits) -> Option<u64> {
+        let unit = D::UNIT;
+        let value = self.number * unit.factors[self.unit];
+        let rule = if !value.is_finite() {
+            format!("{} must be a finite number", unit.what)
+        } else if value.is_sign_negative() && value != 0.0 {
+            format!("{} may not be negative", unit.what)
+        } else if value < limits.least || value > limits.most {
+            format!("{} must lie {} here", unit.what, limits.words)
+        } else {
+            return Some(value.round() as u64);
+        };
+        check.fault(path, rule, unit.remedy);
+        None
+    }
+}
+
+impl Quantity<Size> {
+    /// The bytes.
+    pub fn bytes(&self, check: &mut Check<'_>, path: &str, limits: Limits) -> Option<Bytes> {
+        self.resolve(check, path, limits).map(Bytes::new)
+    }
+}
+
+impl Quantity<Budget> {
+    /// The share of the peak, if this is one: above 0 and at most 1000.
+    pub fn share(&self, check: &mut Check<'_>, path: &str) -> Option<Option<f64>> {
+        if Budget::UNIT.words[self.unit] != "share_of_peak" {
+            return Some(None);
+        }
+        if self.number > 0.0 && self.number <= 1000.0 {
+            return Some(Some(self.number));
+        }
+        let rule = "a share of the peak must lie above 0 and at most at 1000";
+        check.fault(path, rule, "write share_of_peak(0.25) for a quarter");
+        None
+    }
+
+    /// The bytes, if this is no share.
+    pub fn bytes(&self, check: &mut Check<'_>, path: &str) -> Option<Bytes> {
+        self.resolve(check, path, CAPACITY).map(Bytes::new)
+    }
+}
+
+impl Quantity<Duration> {
+    /// The time.
+    pub fn span(&self, check: &mut Check<'_>, path: &str, limits: Limits) -> Option<Span> {
+        self.resolve(check, path, limits).map(Span::from_ps)
+    }
+}
+
+impl Quantity<Bandwidth> {
+    /// The bytes per second.
+    pub fn rate(&self, check: &mut Check<'_>, path: &str) -> Option<Rate> {
+        self.resolve(check, path, RATE).and_then(Rate::new)
+    }
+}
+
+impl Quantity<Flops> {
+    /// The FLOP per second.
+    pub fn rate(&self, check: &mut Check<'_>, path: &str) -> Option<Rate> {
+        self.resolve(check, path, RATE).and_then(Rate::new)
+    }
+}
+
+impl<'de, D: Dimension> Deserialize<'de> for Quantity<D> {
+    fn deserialize<R: Deserializer<'de>>(deserializer: R) -> Result<Self, R::Error> {
+        let visitor = QuantityVisitor(PhantomData);
+        deserializer.deserialize_enum(D::UNIT.name, D::UNIT.words, visitor).map_err(|error| {
+            // What ron says when a number stands where a unit must.
+            if error.to_string() == "Expected identifier" {
+                R::Error::custom(format!("{UNIT_MISSING}{}", D::UNIT.name))
+            } else {
+                error
+            }
+        })
+    }
+}
+
+struct QuantityVisitor<D>(PhantomData<D>);
+
+impl<'de, D: Dimension> Visitor<'de> for QuantityVisitor<D> {
+    type Value = Quantity<D>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(D::UNIT.what)
+    }
+
+    fn visit_enum<A: EnumAccess<'de>>(self, access: A) -> Result<Quantity<D>, A::Error> {
+        let (unit, rest) = access.variant_seed(UnitWord(D::UNIT))?;
+        Ok(Quantity { unit, number: rest.newtype_variant()?, dimension: PhantomData })
+    }
+}
+
+struct UnitWord(&'static Unit);
+
+impl<'de> serde::de::DeserializeSeed<'de> for UnitWord {
+    type Value = usize;
+
+    fn deserialize<R: Deserializer<'de>>(self, deserializer: R) -> Result<usize, R::Error> {
+        deserializer.deserialize_identifier(self)
+    }
+}
+
+impl Visitor<'_> for UnitWord {
+    type Value = usize;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a unit of {}", self.0.what)
+    }
+
+    fn visit_str<E: Error>(self, word: &str) -> Result<usize, E> {
+        let known = self.0.words.iter().position(|known| *known == word);
+        known.ok_or_else(|| E::unknown_variant(word, self.0.words))
+    }
+}
+
+/// A quantity with where it comes from: `(us(5), datasheet("..."))`.
+#[derive(Clone, Debug)]
+pub struct Sourced<D> {
+    /// The number.
+    pub quantity: Quantity<D>,
+    /// Where it comes from.
+    pub source: RawSource,
+}
+
+/// Where a number comes from, as written.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(rename = "Source", rename_all = "snake_case")]
+pub enum RawSource {
+    /// See [`Source::Datasheet`].
+    Datasheet(String),
+    /// See [`Source::Measured`].
+    Measured(String),
+    /// See [`Source::Announced`].
+    Announced(String),
+    /// See [`Source::Assumed`].
+    Assumed(String),
+}
+
+impl RawSource {
+    /// The source; a problem at `path` if it says nothing.
+    pub fn resolve(&self, check: &mut Check<'_>, path: &str) -> Source {
+        let (text, source): (&String, fn(String) -> Source) = match self {
+            RawSource::Datasheet(text) => (text, Source::Datasheet),
+            RawSource::Measured(text) => (text, Source::Measured),
+            RawSource::Announced(text) => (text, Source::Announced),
+            RawSource::Assumed(text) => (text, Source::Assumed),
+        };
+        if text.trim().is_empty() {
+            let remedy = "say where the number stands, or why it was assumed";
+            check.fault(path, "a source may not be empty", remedy);
+        }
+        source(text.trim().to_string())
+    }
+}
+
+impl<'de, D: Dimension> Deserialize<'de> for Sourced<D> {
+    fn deserialize<R: Deserializer<'de>>(deserializer: R) -> Result<Self, R::Error> {
+        let pair = <(Quantity<D>, RawSource)>::deserialize(deserializer);
+        pair.map(|(quantity, source)| Sourced { quantity, source }).map_err(|error| {
+            // What ron says when no bracket opens.
+            if error.to_string() == "Expected opening `(`" {
+                R::Error::custom(format!("{SOURCED}{}", D::UNIT.name))
+            } else {
+                error
+            }
+        })
+    }
+}

@@ -1,0 +1,206 @@
+//! What ron says, in words that tell what to write instead.
+//!
+//! ron stops at its first error. [`explain`] therefore also says how the text could be mended, so
+//! that the reader can go on and find the other mistakes of the file in the same run.
+
+use crate::diagnostic::Diagnostic;
+use crate::quantity::{self, SOURCED, UNIT_MISSING};
+use crate::ron_text::{Document, place_in, shorten};
+use crate::ron_tree::{Shape, ValueId};
+use ron::error::{Error, SpannedError};
+use std::ops::Range;
+
+/// How to make a text readable for the search for further mistakes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// Put this text there.
+    Replace(Range<usize>, String),
+    /// Take this field away, with its comma.
+    Remove(Range<usize>),
+}
+
+/// The problem that `error` stands for, and how to go on after it if that is possible.
+pub fn explain(document: &Document, error: &SpannedError) -> (Diagnostic, Option<Repair>) {
+    let start = document.offset(error.span.start.line, error.span.start.col);
+    let value = document.tree().around(start);
+    match &error.code {
+        Error::NoSuchStructField { expected, found, outer } => {
+            unknown_field(document, value, start, expected, found, outer.as_deref())
+        }
+        Error::NoSuchEnumVariant { expected, found, outer } => {
+            let outer = outer.as_deref().unwrap_or("value");
+            if let Some(unit) = quantity::by_name(outer) {
+                let rule = if found.parse::<f64>().is_ok() || found == "NaN" || found == "inf" {
+                    format!("{} needs its unit", unit.what)
+                } else {
+                    format!("`{found}` is not a unit of {}", unit.what)
+                };
+                return mended(document, value, rule, unit.remedy.to_string(), unit.sample);
+            }
+            let rule = format!("`{found}` is not a {}", spaced(outer));
+            (at(document, value, start, rule, choices(found, expected)), None)
+        }
+        Error::MissingStructField { field, outer } => {
+            let value = enclosing_struct(document, value, start);
+            let outer = outer.as_deref().map(|o| format!("{o} ")).unwrap_or_default();
+            let rule = format!("the field `{field}` is missing");
+            let remedy = format!("{outer}needs it: write `{field}: ...`");
+            (at(document, value, document.tree().span(value).start, rule, remedy), None)
+        }
+        Error::Message(message) if message.starts_with(UNIT_MISSING) => {
+            let name = &message[UNIT_MISSING.len()..];
+            match quantity::by_name(name) {
+                Some(unit) => {
+                    let rule = format!("{} needs its unit", unit.what);
+                    mended(document, value, rule, unit.remedy.to_string(), unit.sample)
+                }
+                None => (at(document, value, start, message.clone(), String::new()), None),
+            }
+        }
+        Error::Message(message) if message.starts_with(SOURCED) => {
+            let unit = quantity::by_name(&message[SOURCED.len()..]);
+            let (what, sample) = unit.map_or(("a number", "1"), |unit| (unit.what, unit.sample));
+            let rule = format!("{what} of a hardware file needs its source");
+            let remedy = format!("write ({sample}, datasheet(\"where it stands\"))");
+            let repair = format!("({sample}, assumed(\"-\"))");
+            mended(document, value, rule, remedy, &repair)
+        }
+        other => (at(document, value, start, form(other), String::new()), None),
+    }
+}
+
+/// `Write one of ...`, with the nearest name first if there is a near one.
+pub fn choices(found: &str, known: &[&str]) -> String {
+    let list = known.join(", ");
+    match nearest(found, known) {
+        Some(near) => format!("did you mean `{near}`? known: {list}"),
+        None => format!("known: {list}"),
+    }
+}
+
+/// The known word that differs from `found` by the fewest letters, if that is not most of them.
+pub fn nearest<'k>(found: &str, known: &[&'k str]) -> Option<&'k str> {
+    let limit = (found.chars().count() / 3).max(1);
+    known
+        .iter()
+        .map(|word| (distance(&found.to_lowercase(), &word.to_lowercase()), *word))
+        .filter(|(distance, _)| *distance <= limit)
+        .min()
+        .map(|(_, word)| word)
+}
+
+fn unknown_field(
+    document: &Document,
+    value: ValueId,
+    start: usize,
+    expected: &[&str],
+    found: &str,
+    outer: Option<&str>,
+) -> (Diagnostic, Option<Repair>) {
+    let tree = document.tree();
+    let parent = enclosing_struct(document, value, start);
+    let field = tree.children(parent).find(|&child| tree.name(child) == Some(found));
+    let outer = outer.map_or("this".to_string(), |name| format!("`{name}`"));
+    let rule = format!("{outer} has no field `{found}`");
+    let Some(field) = field else {
+        return (at(document, value, start, rule, choices(found, expected)), None);
+    };
+    let span = tree.span(field);
+    // The name stands before the value; only white space and a colon lie between, or comments,
+    // and then the search below may fail, which only costs the search for further mistakes.
+    let name = document.text()[..span.start].rfind(found);
+    let repair = name.map(|name| Repair::Remove(name..span.end));
+    let place = name.unwrap_or(span.start);
+    (at(document, field, place, rule, choices(found, expected)), repair)
+}
+
+fn mended(
+    document: &Document,
+    value: ValueId,
+    rule: String,
+    remedy: String,
+    sample: &str,
+) -> (Diagnostic, Option<Repair>) {
+    let span = document.tree().span(value);
+    let diagnostic = at(document, value, span.start, rule, remedy);
+    (diagnostic, Some(Repair::Replace(span, sample.to_string())))
+}
+
+/// A problem with `value`: at `start` in a file as it is on disk, else where the path is there.
+fn at(
+    document: &Document,
+    value: ValueId,
+    start: usize,
+    rule: String,
+    remedy: String,
+) -> Diagnostic {
+    let path = document.tree().path(value);
+    let found = shorten(&document.text()[document.tree().span(value)]);
+    let mut diagnostic = document.problem_found(&path, rule, found, remedy);
+    if !document.is_changed() {
+        diagnostic.place = Some(place_in(document.text(), start));
+    }
+    diagnostic
+}
+
+/// The struct that ends at or lies around `start`.
+fn enclosing_struct(document: &Document, value: ValueId, start: usize) -> ValueId {
+    let tree = document.tree();
+    if tree.shape(value) == Shape::Struct {
+        return value;
+    }
+    // ron reports a missing field just behind the closing bracket.
+    let inner = tree.around(start.saturating_sub(1));
+    if tree.shape(inner) == Shape::Struct { inner } else { tree.parent(inner).unwrap_or(inner) }
+}
+
+/// ron's own words, without its opinions on Rust.
+fn form(error: &Error) -> String {
+    let said = match error {
+        Error::ExpectedDifferentStructName { expected, found } => {
+            return format!("`{expected}` must stand here, not `{found}`");
+        }
+        Error::ExpectedFloat => return "a number must stand here".to_string(),
+        Error::ExpectedInteger => return "a whole number must stand here".to_string(),
+        Error::IntegerOutOfBounds => {
+            return "a whole number within range must stand here".to_string();
+        }
+        Error::ExpectedString => return "a string in double quotes must stand here".to_string(),
+        Error::ExpectedArray => return "a list must stand here: [ ... ]".to_string(),
+        Error::ExpectedMap => return "a map must stand here: { ... }".to_string(),
+        Error::ExpectedIdentifier => return "a word must stand here".to_string(),
+        other => other.to_string(),
+    };
+    let mut letters = said.chars();
+    match letters.next() {
+        Some(first) => first.to_lowercase().chain(letters).collect(),
+        None => said,
+    }
+}
+
+/// `RawPolicy` is how Rust says it; people say `policy`.
+fn spaced(name: &str) -> String {
+    let mut words = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.extend(c.to_lowercase());
+    }
+    words
+}
+
+/// Levenshtein's distance between two short words.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().take(64).collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().take(64).enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, cb) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,73 @@
+//! One line that is equal for two runs if and only if they ask for the same thing.
+//!
+//! Hashed is the meaning of a scenario: resolved numbers, not the text. Comments, the order of
+//! fields, a value written in another unit, the names of files and every `about` make no
+//! difference; a different tier, policy, seed or expectation does.
+//! Invariant: every field is listed by destructuring, so a new one cannot be forgotten.
+
+use crate::scenario::{Case, OpTime, Scenario, WorkloadSpec};
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use tiersim_models::hardware::{Compute, Hardware, Link, Tier};
+
+/// `sha256:` and 64 hexadecimal digits. `trace_hash` stands for what the trace's files hold.
+pub fn fingerprint(scenario: &Scenario, trace_hash: &str) -> String {
+    let digest = Sha256::digest(canonical(scenario, trace_hash).as_bytes());
+    let mut line = String::from("sha256:");
+    for byte in digest {
+        let _ = write!(line, "{byte:02x}");
+    }
+    line
+}
+
+/// What is hashed: one line per thing. Strings are quoted, so no value can imitate another line;
+/// numbers print in full.
+fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
+    let Scenario { name: _, about: _, hardware, workload, cases, seed, expect } = scenario;
+    let mut out = format!("scenario 1\ntrace {trace_hash:?}\nseed {seed}\n");
+    write_hardware(&mut out, hardware);
+    let WorkloadSpec { trace: _, repeat, warmup, time, jitter } = workload;
+    let _ = writeln!(out, "repeat {repeat} warmup {warmup} jitter {jitter:?}");
+    match time {
+        OpTime::Roofline { compute, precision } => {
+            let _ = writeln!(out, "roofline {precision:?}");
+            write_compute(&mut out, compute);
+        }
+        OpTime::Recorded { scale } => {
+            let _ = writeln!(out, "recorded {scale:?}");
+        }
+    }
+    for Case { label, policy, hbm, params } in cases {
+        let _ = writeln!(out, "case {label:?} {hbm:?} {params:?} {policy:?}");
+    }
+    for expectation in expect {
+        let _ = writeln!(out, "expect {expectation:?}");
+    }
+    out
+}
+
+fn write_hardware(out: &mut String, hardware: &Hardware) {
+    let Hardware { name: _, about: _, tiers, links, compute, chunk, facts: _ } = hardware;
+    let _ = writeln!(out, "chunk {}", chunk.get());
+    for Tier { name, kind, capacity, access } in tiers {
+        let (setup, rate) = (access.setup.ps(), access.rate.get());
+        let _ = writeln!(out, "tier {name:?} {kind:?} {} {setup} {rate}", capacity.get());
+    }
+    for Link { name, near, far, fetch, evict } in links {
+        let _ = write!(out, "link {name:?} {} {}", near.index(), far.index());
+        for law in [fetch, evict] {
+            let _ = write!(out, " {} {}", law.setup.ps(), law.rate.get());
+        }
+        out.push('\n');
+    }
+    if let Some(compute) = compute {
+        write_compute(out, compute);
+    }
+}
+
+fn write_compute(out: &mut String, compute: &Compute) {
+    let Compute { name: _, flops, memory, launch } = compute;
+    let mut flops: Vec<_> = flops.iter().map(|(name, rate)| (name, rate.get())).collect();
+    flops.sort();
+    let _ = writeln!(out, "compute {} {} {flops:?}", memory.get(), launch.ps());
+}

@@ -1,0 +1,171 @@
+//! A scenario as written: mirrors the `.ron` file field by field.
+//!
+//! Nothing is checked here but form. Unknown fields are errors everywhere; a field that may be left
+//! out is an `Option`, so that its default is chosen in one place, where it is resolved.
+
+use crate::quantity::{Budget, Duration, Quantity, Size};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The file.
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Scenario", deny_unknown_fields)]
+pub struct RawScenario {
+    pub(crate) schema: u32,
+    pub(crate) about: String,
+    pub(crate) hardware: String,
+    #[serde(default)]
+    pub(crate) capacity: BTreeMap<String, Quantity<Size>>,
+    pub(crate) workload: RawWorkload,
+    pub(crate) policies: Vec<RawCase>,
+    pub(crate) sweep: Option<RawSweep>,
+    pub(crate) seed: Option<u64>,
+    #[serde(default)]
+    pub(crate) expect: Vec<RawExpectation>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Workload", deny_unknown_fields)]
+pub(crate) enum RawWorkload {
+    Trace {
+        path: String,
+        time: RawTime,
+        repeat: Option<u32>,
+        warmup: Option<u32>,
+        jitter: Option<f64>,
+    },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "OpTime", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum RawTime {
+    Roofline { device: Option<String>, precision: String },
+    Recorded { scale: Option<f64> },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Case", deny_unknown_fields)]
+pub(crate) struct RawCase {
+    pub(crate) name: String,
+    pub(crate) policy: RawPolicy,
+    pub(crate) hbm: Option<Quantity<Budget>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Policy", deny_unknown_fields)]
+pub(crate) enum RawPolicy {
+    AllHbm,
+    AdamState {
+        cut: RawCut,
+        by: Option<RawCount>,
+        tiers: Option<Vec<String>>,
+        kinds: Option<Vec<RawObjectKind>>,
+        access: Option<RawAccess>,
+    },
+    Hints {
+        file: String,
+        kinds: Option<Vec<RawObjectKind>>,
+        access: Option<RawAccess>,
+    },
+    Lru {
+        spill: Option<Vec<String>>,
+    },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Cut", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum RawCut {
+    Shares { hbm: f64, cpu: f64 },
+    Cumulative { hbm: f64, cpu: f64 },
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Count", rename_all = "snake_case")]
+pub(crate) enum RawCount {
+    Modules,
+    Bytes,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "ObjectKind", rename_all = "snake_case")]
+pub(crate) enum RawObjectKind {
+    Weight,
+    Gradient,
+    Optimizer,
+    Master,
+    Activation,
+    Kv,
+    Buffer,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Access", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum RawAccess {
+    InPlace { charge: RawCharge },
+    Migrate { prefetch_ops: Option<u32> },
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Charge", rename_all = "snake_case")]
+pub(crate) enum RawCharge {
+    ModuleOutput,
+    ModuleWeights,
+    EveryUse,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Sweep", deny_unknown_fields)]
+pub(crate) struct RawSweep {
+    pub(crate) axes: Vec<RawAxis>,
+    #[serde(default)]
+    pub(crate) skip_invalid: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Axis", deny_unknown_fields)]
+pub(crate) struct RawAxis {
+    pub(crate) name: String,
+    pub(crate) path: String,
+    pub(crate) values: RawValues,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "AxisValues", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum RawValues {
+    Range { from: f64, to: f64, step: f64 },
+    List(Vec<f64>),
+    Choices(Vec<(String, String)>),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Expectation", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum RawExpectation {
+    Fits(String),
+    OutOfMemory(String),
+    StepTime {
+        case: String,
+        at_least: Option<Quantity<Duration>>,
+        at_most: Option<Quantity<Duration>>,
+    },
+    Slowdown {
+        case: String,
+        at_least: Option<f64>,
+        at_most: Option<f64>,
+    },
+    Faster {
+        case: String,
+        than: String,
+    },
+    Moved {
+        case: String,
+        lane: String,
+        at_least: Option<Quantity<Size>>,
+        at_most: Option<Quantity<Size>>,
+    },
+    Peak {
+        case: String,
+        tier: String,
+        at_least: Option<Quantity<Size>>,
+        at_most: Option<Quantity<Size>>,
+    },
+}

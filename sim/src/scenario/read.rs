@@ -1,0 +1,53 @@
+//! Reads a scenario file.
+//!
+//! `bytes -> size check -> RON -> --set -> raw -> resolve -> Scenario`. An override replaces the text
+//! of one value, so it may do what editing the file may do, and is checked by the same rules.
+
+use crate::diagnostic::Diagnostics;
+use crate::ron_text::Document;
+use crate::scenario::Scenario;
+use crate::scenario::files::Files;
+use crate::scenario::resolve::{Failure, resolve};
+use crate::scenario::sweep;
+use std::path::Path;
+
+/// Reads a scenario; `overrides` are pairs of a path and the text of its new value.
+///
+/// A sweep in the file is checked but not expanded; see [`sweep::read_sweep`].
+pub fn read_scenario(
+    path: &Path,
+    overrides: &[(String, String)],
+) -> Result<Scenario, Diagnostics> {
+    let (document, mut files) = open(path, overrides)?;
+    let base = resolve(&document, &name_of(path), &mut files, &[]);
+    let mut problems = match &base {
+        Err(Failure::Form(_)) => Diagnostics::default(),
+        _ => sweep::axes(&document).err().unwrap_or_default(),
+    };
+    match base {
+        Ok(scenario) => problems.into_result(scenario),
+        Err(failure) => {
+            let mut all = failure.into_problems();
+            all.0.append(&mut problems.0);
+            Err(all)
+        }
+    }
+}
+
+/// The document with its overrides, and the files that it may name.
+pub(crate) fn open(
+    path: &Path,
+    overrides: &[(String, String)],
+) -> Result<(Document, Files), Diagnostics> {
+    let mut document = Document::read(path)?;
+    for (at, value) in overrides {
+        let shown: String = value.chars().take(60).collect();
+        document = document.with(at, value, &format!("--set {at}={shown}"))?;
+    }
+    Ok((document, Files::around(path)?))
+}
+
+/// The file's name without `.ron`.
+pub(crate) fn name_of(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
