@@ -5,5 +5,6 @@
 
 pub mod hardware;
 pub mod ids;
+pub mod trace_rules;
 pub mod units;
 pub mod workload;
