@@ -119,7 +119,7 @@ fn statistics_are_finite_and_not_negative() {
 
 #[test]
 fn an_op_names_an_object_once() {
-    check(|t| t.uses[1].object = ObjectId(0), Table::Uses, 1, "\"w\" twice");
+    check(|t| t.uses[2].object = ObjectId(1), Table::Uses, 3, "\"a\" twice");
 }
 
 #[test]
