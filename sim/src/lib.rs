@@ -3,3 +3,4 @@
 pub mod diagnostic;
 pub mod record;
 pub mod scenario;
+pub mod trace;
