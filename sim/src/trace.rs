@@ -9,7 +9,7 @@
 
 mod header;
 mod info;
-mod read;
+pub(crate) mod read;
 pub(crate) mod rows;
 pub(crate) mod tables;
 mod write;

@@ -189,7 +189,7 @@ fn push_line(text: &mut String, fields: &[String]) {
 
 /// A name as a CSV field; names hold no line breaks, see [`Trace::problems`].
 fn quoted(name: &str) -> String {
-    if name.contains(['"', ',']) || name.starts_with('\u{feff}') {
+    if name.contains(['"', ',']) {
         format!("\"{}\"", name.replace('"', "\"\""))
     } else {
         name.to_owned()
