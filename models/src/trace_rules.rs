@@ -57,7 +57,12 @@ impl Problems {
     fn finish(mut self) -> Vec<TraceProblem> {
         if let Some((table, row)) = self.last {
             let found = format!("and {} more problems, the last one here", self.unlisted);
-            self.list.push(TraceProblem { table, row, found, remedy: "mend the listed ones first" });
+            self.list.push(TraceProblem {
+                table,
+                row,
+                found,
+                remedy: "mend the listed ones first",
+            });
         }
         self.list
     }

@@ -268,11 +268,8 @@ fn steps(trace: &Trace) -> Vec<StepInfo> {
 }
 
 fn modules(trace: &Trace) -> Vec<ModuleInfo> {
-    let new = |name: &String| ModuleInfo {
-        module: name.clone(),
-        persistent_bytes: 0,
-        passing_bytes: 0,
-    };
+    let new =
+        |name: &String| ModuleInfo { module: name.clone(), persistent_bytes: 0, passing_bytes: 0 };
     let mut all: Vec<ModuleInfo> = trace.modules.iter().map(new).collect();
     for object in &trace.objects {
         let Some(module) = object.module else { continue };
@@ -303,7 +300,13 @@ impl fmt::Display for TraceInfo {
         writeln!(f, "\nphase          ops  recorded ms      GFLOP    MiB read+written")?;
         for p in &self.phases {
             let (ms, gflop) = (p.duration_ns as f64 / 1e6, p.flops as f64 / 1e9);
-            writeln!(f, "{:<10} {:>7} {ms:>12.3} {gflop:>10.3} {:>19.1}", p.phase, p.ops, mib(p.bytes))?;
+            writeln!(
+                f,
+                "{:<10} {:>7} {ms:>12.3} {gflop:>10.3} {:>19.1}",
+                p.phase,
+                p.ops,
+                mib(p.bytes)
+            )?;
         }
         writeln!(f, "\nkind        objects        MiB  persistent  at the peak")?;
         for k in &self.kinds {
@@ -314,7 +317,11 @@ impl fmt::Display for TraceInfo {
         for s in &self.steps {
             let (ms, gflop) = (s.duration_ns as f64 / 1e6, s.flops as f64 / 1e9);
             let (bytes, touched) = (mib(s.bytes), mib(s.touched_bytes));
-            writeln!(f, "{:<4} {:>8} {ms:>12.3} {gflop:>10.3} {bytes:>19.1} {touched:>12.1}", s.step, s.ops)?;
+            writeln!(
+                f,
+                "{:<4} {:>8} {ms:>12.3} {gflop:>10.3} {bytes:>19.1} {touched:>12.1}",
+                s.step, s.ops
+            )?;
         }
         let peak = &self.peak;
         write!(f, "\npeak: {:.1} MiB ({} bytes) alive", mib(peak.bytes), peak.bytes)?;

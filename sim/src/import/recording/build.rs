@@ -228,7 +228,8 @@ fn meta(recording: &Recording, counts: &Counts) -> TraceMeta {
         or(&run.model, "a model"),
         or(&run.optimizer, "an optimizer")
     );
-    let threads = if run.threads > 0 { format!(", threads: {}", run.threads) } else { String::new() };
+    let threads =
+        if run.threads > 0 { format!(", threads: {}", run.threads) } else { String::new() };
     TraceMeta {
         name: run.name.clone(),
         about,
