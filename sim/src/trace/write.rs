@@ -49,7 +49,14 @@ pub fn write_trace(trace: &Trace, folder: &Path, packing: Packing) -> Result<(),
         ("ops.csv", op_table(trace)),
         ("uses.csv", use_table(trace)),
     ];
-    write_files(folder, &tables, &header, packing).map_err(|error| describe(folder, &error))
+    write_files(folder, &tables, &header, packing).map_err(|error| {
+        for (name, _) in &tables {
+            let _ = remove(&folder.join(partial(name)));
+            let _ = remove(&folder.join(partial(&format!("{name}.gz"))));
+        }
+        let _ = remove(&folder.join(partial(HEADER_FILE)));
+        describe(folder, &error)
+    })
 }
 
 fn write_files(

@@ -333,7 +333,7 @@ fn read_ops(folder: &Path, objects: usize, findings: &mut Findings) -> (PathBuf,
                 break;
             }
         }
-        let op = match serde_json::from_slice::<RawOp>(&buffer) {
+        let op = match serde_json::from_slice::<RawOp>(buffer.trim_ascii_end()) {
             Ok(op) => op,
             Err(error) => {
                 findings.extend(json_problem(&path, index + 1, &error));
