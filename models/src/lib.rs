@@ -6,5 +6,6 @@
 pub mod hardware;
 pub mod ids;
 pub mod lifetime;
+pub mod trace_rules;
 pub mod units;
 pub mod workload;

@@ -293,7 +293,7 @@ mod tests {
             let rate = Rate::new(rate).unwrap();
             for work in [18_446_743u64, 18_446_744, 18_446_745] {
                 let wide = (u128::from(work) * 1_000_000_000_000).div_ceil(u128::from(rate.get()));
-                assert_eq!(rate.checked_span_of(work).map(|s| u128::from(s.ps())), Some(wide));
+                assert_eq!(rate.checked_span_of(work).map(Span::ps), u64::try_from(wide).ok());
             }
         }
     }

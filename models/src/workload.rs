@@ -224,7 +224,7 @@ pub struct Use {
 pub struct TraceMeta {
     /// Short name.
     pub name: String,
-    /// How, when and on what it was recorded; what the durations are.
+    /// What it holds; what the durations are.
     pub about: String,
     /// Numeric format of the recorded run, such as `fp32`.
     pub precision: String,
@@ -232,6 +232,19 @@ pub struct TraceMeta {
     pub batch: u32,
     /// Tokens per sequence.
     pub sequence: u32,
+    /// How, when and on what.
+    pub recorded: Recorded,
+}
+
+/// The circumstances of a recording, in words; all empty for a trace that was generated.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// With which program and settings.
+    pub how: String,
+    /// The date.
+    pub when: String,
+    /// The machine whose durations these are.
+    pub on: String,
 }
 
 /// A recorded access trace, table by table.

@@ -1,0 +1,365 @@
+//! The files of a recording, as they are.
+//!
+//! Only what the importer needs is read; other keys of the JSON files are ignored, since recorders
+//! write whatever describes their run.
+//! Invariant: in a [`Recording`] every id of an op is a row of `objects`, every element type has a
+//! size, and every parameter, gradient and optimizer state has an owner.
+
+use crate::diagnostic::{Diagnostics, Place};
+use crate::trace::rows::{Row, read_rows, whole_number};
+use crate::trace::tables::{
+    Column, Findings, LIMITS, Source, describe, optional, regular_file, required,
+};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use tiersim_models::workload::{Phase, Statistics};
+
+const MAX_RUN_BYTES: u64 = 1 << 20;
+
+/// A recording in memory.
+pub(super) struct Recording {
+    pub(super) run: Run,
+    pub(super) ops_file: PathBuf,
+    pub(super) ops: Vec<RawOp>,
+    pub(super) objects: Vec<RawObject>,
+}
+
+/// What `run.json` says of the run.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Run {
+    pub(super) batch: u32,
+    pub(super) seq: u32,
+    pub(super) dtype: String,
+    #[serde(default)]
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) date: String,
+    #[serde(default)]
+    pub(super) model: String,
+    #[serde(default)]
+    pub(super) optimizer: String,
+    #[serde(default)]
+    pub(super) device: String,
+    #[serde(default)]
+    pub(super) torch: String,
+    #[serde(default)]
+    pub(super) cpu: Vec<String>,
+    #[serde(default)]
+    pub(super) threads: u32,
+}
+
+/// One row of `ops.jsonl`.
+#[derive(Debug, Deserialize)]
+pub(super) struct RawOp {
+    /// Its position.
+    pub(super) i: u64,
+    pub(super) step: u32,
+    #[serde(rename = "ph", deserialize_with = "phase")]
+    pub(super) phase: Phase,
+    pub(super) op: String,
+    /// Right for forward ops only: the recorder's hooks do not follow the backward pass.
+    #[serde(rename = "mod", default)]
+    pub(super) module: String,
+    /// Start in wall ns.
+    pub(super) t: u64,
+    /// CPU time in ns.
+    pub(super) c: u64,
+    pub(super) view: u8,
+    /// Storages in the order of the arguments, repeated where an op has several views of one.
+    pub(super) r: Vec<u32>,
+    pub(super) w: Vec<u32>,
+}
+
+/// What the recorder says an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RawKind {
+    Param,
+    Grad,
+    OptState,
+    Input,
+    Buffer,
+    Tmp,
+}
+
+/// One row of `objects.csv`.
+#[derive(Debug)]
+pub(super) struct RawObject {
+    pub(super) bytes: u64,
+    pub(super) kind: RawKind,
+    /// For gradients and optimizer state it begins with the parameter's name.
+    pub(super) name: String,
+    pub(super) dtype: String,
+    pub(super) element_bytes: u64,
+    pub(super) shape: Vec<u64>,
+    /// Freed before this op.
+    pub(super) death: Option<u64>,
+    /// The module that owns the parameter behind it.
+    pub(super) owner: Option<String>,
+    pub(super) statistics: Statistics,
+}
+
+impl RawObject {
+    /// How many elements the storage has.
+    pub(super) fn elements(&self) -> u64 {
+        self.bytes / self.element_bytes
+    }
+}
+
+const OBJECT_COLUMNS: &[Column] = &[
+    required("id"),
+    required("bytes"),
+    required("kind"),
+    required("name"),
+    required("dtype"),
+    required("shape"),
+    optional("birth_op"),
+    optional("last_use_op"),
+    required("death_op"),
+];
+const PARAM_COLUMNS: &[Column] = &[
+    required("param"),
+    required("module"),
+    optional("shape"),
+    optional("numel"),
+    optional("bytes"),
+];
+const ADAM_COLUMNS: &[Column] = &[
+    required("step"),
+    required("param"),
+    optional("module"),
+    optional("numel"),
+    required("mean_abs_exp_avg"),
+    optional("mean_exp_avg_sq"),
+    required("mean_sqrt_exp_avg_sq"),
+    optional("mean_abs_param"),
+];
+
+/// Reads a recording, or says everything that is wrong with its files.
+pub(super) fn read(folder: &Path) -> Result<Recording, Diagnostics> {
+    let mut findings = Findings::default();
+    let run = read_run(folder).map_err(|problems| findings.extend(problems));
+    let owners = read_params(folder, &mut findings);
+    let statistics = read_adam(folder, &mut findings);
+    let objects = read_objects(folder, &owners, &statistics, &mut findings);
+    let (ops_file, ops) = read_ops(folder, objects.len(), &mut findings);
+    let problems = findings.finish();
+    match run {
+        Ok(run) => problems.into_result(Recording { run, ops_file, ops, objects }),
+        Err(()) => Err(problems),
+    }
+}
+
+fn read_run(folder: &Path) -> Result<Run, Diagnostics> {
+    let path = folder.join("run.json");
+    regular_file(&path, MAX_RUN_BYTES)?;
+    let text = std::fs::read_to_string(&path).map_err(|error| describe(&path, &error))?;
+    let mut run: Run =
+        serde_json::from_str(&text).map_err(|error| json_problem(&path, 1, &error))?;
+    if run.name.is_empty() {
+        let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+        run.name = name.unwrap_or_else(|| "recording".into());
+    }
+    Ok(run)
+}
+
+fn json_problem(path: &Path, line: u64, error: &serde_json::Error) -> Diagnostics {
+    let line = line + (error.line() as u64).saturating_sub(1);
+    let place = Place { line, column: error.column() as u64 };
+    let mut rule = error.to_string();
+    // The error's own text ends with a place that counts from the start of its line.
+    if let Some(end) = rule.rfind(" at line ") {
+        rule.truncate(end);
+    }
+    Diagnostics::one(path, Some(place), rule, "", "write what the recorder writes")
+}
+
+fn read_params(folder: &Path, findings: &mut Findings) -> BTreeMap<String, String> {
+    let mut owners = BTreeMap::new();
+    read_table(folder, "params.csv", PARAM_COLUMNS, findings, |row| {
+        let (param, module) = (row.name("param"), row.name("module"));
+        if owners.insert(param, module).is_some() {
+            let found = row.text("param").to_owned();
+            row.problem("a parameter is listed once", found, "remove one of the rows");
+        }
+    });
+    owners
+}
+
+/// The statistics of the last step in the file, by parameter.
+fn read_adam(folder: &Path, findings: &mut Findings) -> BTreeMap<String, Statistics> {
+    let mut last: BTreeMap<String, Statistics> = BTreeMap::new();
+    let there = |name: &str| folder.join(name).symlink_metadata().is_ok();
+    if !["adam_state.csv", "adam_state.csv.gz", "adam_state.csv.zst"].into_iter().any(there) {
+        return last;
+    }
+    let mut newest = 0u32;
+    read_table(folder, "adam_state.csv", ADAM_COLUMNS, findings, |row| {
+        let step: u32 = row.whole("step");
+        if step > newest {
+            newest = step;
+            last.clear();
+        }
+        let adam_m = row.real_or_none("mean_abs_exp_avg");
+        let adam_v = row.real_or_none("mean_sqrt_exp_avg_sq");
+        if step == newest {
+            last.insert(row.name("param"), Statistics { adam_m, adam_v, grad_norm: None });
+        }
+    });
+    last
+}
+
+fn read_objects(
+    folder: &Path,
+    owners: &BTreeMap<String, String>,
+    statistics: &BTreeMap<String, Statistics>,
+    findings: &mut Findings,
+) -> Vec<RawObject> {
+    let mut objects = Vec::new();
+    read_table(folder, "objects.csv", OBJECT_COLUMNS, findings, |row| {
+        objects.push(read_object(row, owners, statistics));
+    });
+    objects
+}
+
+fn read_object(
+    row: &mut Row<'_>,
+    owners: &BTreeMap<String, String>,
+    statistics: &BTreeMap<String, Statistics>,
+) -> RawObject {
+    row.expect_id();
+    let kind = |word: &str| match word {
+        "param" => Some(RawKind::Param),
+        "grad" => Some(RawKind::Grad),
+        "optstate" => Some(RawKind::OptState),
+        "input" => Some(RawKind::Input),
+        "buffer" => Some(RawKind::Buffer),
+        "tmp" => Some(RawKind::Tmp),
+        _ => None,
+    };
+    let words = "param, grad, optstate, input, buffer, tmp";
+    let kind = row.word("kind", kind, words, RawKind::Tmp);
+    let name = row.name("name");
+    let param = match kind {
+        RawKind::Param | RawKind::Grad => Some(name.as_str()),
+        RawKind::OptState => name.rsplit_once('.').map(|(param, _)| param),
+        _ => None,
+    };
+    let owner = param.and_then(|param| owners.get(param)).cloned();
+    if matches!(kind, RawKind::Param | RawKind::Grad | RawKind::OptState) && owner.is_none() {
+        row.problem("it belongs to a parameter of params.csv", name.clone(), "add the parameter");
+    }
+    let dtype = row.name("dtype");
+    let element_bytes = element_bytes(&dtype).unwrap_or_else(|| {
+        row.problem("dtype is an element type of PyTorch", dtype.clone(), "such as float32");
+        1
+    });
+    let bytes: u64 = row.whole("bytes");
+    if !bytes.is_multiple_of(element_bytes) {
+        let rule = format!("bytes are a multiple of {element_bytes}, the size of {dtype}");
+        row.problem(rule, bytes.to_string(), "correct one of them");
+    }
+    let of_param = if kind == RawKind::Param { statistics.get(&name) } else { None };
+    RawObject {
+        bytes,
+        kind,
+        dtype,
+        element_bytes,
+        shape: shape(row),
+        death: row.whole_or_none("death_op"),
+        owner,
+        statistics: of_param.copied().unwrap_or_default(),
+        name,
+    }
+}
+
+fn shape(row: &mut Row<'_>) -> Vec<u64> {
+    let text = row.text("shape").to_owned();
+    if text.is_empty() {
+        return Vec::new();
+    }
+    let dims: Option<Vec<u64>> = text.split('x').map(whole_number).collect();
+    dims.unwrap_or_else(|| {
+        row.problem("shape is sizes joined by 'x'", text, "such as 2x256x768");
+        Vec::new()
+    })
+}
+
+fn element_bytes(dtype: &str) -> Option<u64> {
+    Some(match dtype {
+        "bool" | "uint8" | "int8" | "float8_e4m3fn" | "float8_e5m2" => 1,
+        "float16" | "bfloat16" | "int16" | "uint16" => 2,
+        "float32" | "int32" | "uint32" => 4,
+        "float64" | "int64" | "uint64" | "complex64" => 8,
+        "complex128" => 16,
+        _ => return None,
+    })
+}
+
+fn read_table(
+    folder: &Path,
+    name: &str,
+    columns: &[Column],
+    findings: &mut Findings,
+    each: impl FnMut(&mut Row<'_>),
+) {
+    match Source::open(folder, name, true, LIMITS) {
+        Ok(source) => {
+            read_rows(source, columns, Some(u64::from(u32::MAX)), findings, each);
+        }
+        Err(problems) => findings.extend(problems),
+    }
+}
+
+fn read_ops(folder: &Path, objects: usize, findings: &mut Findings) -> (PathBuf, Vec<RawOp>) {
+    let mut ops: Vec<RawOp> = Vec::new();
+    let Source { path, text } = match Source::open(folder, "ops.jsonl", false, LIMITS) {
+        Ok(source) => source,
+        Err(problems) => {
+            findings.extend(problems);
+            return (folder.join("ops.jsonl"), ops);
+        }
+    };
+    let mut reader = BufReader::new(text);
+    let mut buffer = Vec::new();
+    for index in 0..u64::from(u32::MAX) {
+        buffer.clear();
+        match reader.read_until(b'\n', &mut buffer) {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) => {
+                findings.extend(describe(&path, &error));
+                break;
+            }
+        }
+        let op = match serde_json::from_slice::<RawOp>(buffer.trim_ascii_end()) {
+            Ok(op) => op,
+            Err(error) => {
+                findings.extend(json_problem(&path, index + 1, &error));
+                continue;
+            }
+        };
+        let place = Some(Place { line: index + 1, column: 0 });
+        if op.i != index {
+            let rule = format!("op {index} comes next");
+            findings.push(&path, place, rule, op.i.to_string(), "keep every row, in order");
+        }
+        if let Some(bad) = op.r.iter().chain(&op.w).find(|id| **id as usize >= objects) {
+            let rule = format!("storages are rows of objects.csv, which has {objects}");
+            findings.push(&path, place, rule, bad.to_string(), "add the object");
+        }
+        ops.push(op);
+    }
+    (path, ops)
+}
+
+fn phase<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Phase, D::Error> {
+    let word = String::deserialize(from)?;
+    match word.as_str() {
+        "fwd" => Ok(Phase::Forward),
+        "bwd" => Ok(Phase::Backward),
+        "opt" => Ok(Phase::Optimizer),
+        _ => Err(serde::de::Error::custom("the phase is one of fwd, bwd, opt")),
+    }
+}

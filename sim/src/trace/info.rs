@@ -1,0 +1,340 @@
+//! What is in a trace, in numbers: the table behind `tiersim trace info`.
+//!
+//! Everything here is counted straight from the tables, by a scan of its own, so that it can serve
+//! as a check of what the planner and the ledger count in their way.
+//! Invariant: reads the trace only; two calls give the same text.
+
+use serde::Serialize;
+use std::fmt;
+use tiersim_models::workload::{ObjectKind, Phase, Trace};
+
+/// How many modules the text lists.
+const TOP_MODULES: usize = 10;
+
+/// A trace in numbers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TraceInfo {
+    /// Its name.
+    pub name: String,
+    /// What it holds.
+    pub about: String,
+    /// With which program it was recorded.
+    pub how: String,
+    /// When.
+    pub when: String,
+    /// On which machine.
+    pub on: String,
+    /// Numeric format.
+    pub precision: String,
+    /// Sequences per step.
+    pub batch: u32,
+    /// Tokens per sequence.
+    pub sequence: u32,
+    /// Rows of `ops.csv`.
+    pub ops: usize,
+    /// Rows of `objects.csv`.
+    pub objects: usize,
+    /// Rows of `uses.csv`.
+    pub uses: usize,
+    /// Ops by phase; phases without ops are left out.
+    pub phases: Vec<PhaseInfo>,
+    /// Objects by kind; kinds without objects are left out.
+    pub kinds: Vec<KindInfo>,
+    /// What each step does.
+    pub steps: Vec<StepInfo>,
+    /// The most memory that is in use at once.
+    pub peak: PeakInfo,
+    /// Modules by bytes of their objects, largest first.
+    pub modules: Vec<ModuleInfo>,
+}
+
+/// The ops of one phase, over all steps.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PhaseInfo {
+    /// The phase's word.
+    pub phase: &'static str,
+    /// How many ops.
+    pub ops: u64,
+    /// Their recorded durations together.
+    pub duration_ns: u64,
+    /// Their floating-point operations together.
+    pub flops: u64,
+    /// The bytes that they read and write.
+    pub bytes: u64,
+}
+
+/// The objects of one kind, over all steps.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct KindInfo {
+    /// The kind's word.
+    pub kind: &'static str,
+    /// How many objects.
+    pub objects: u64,
+    /// Their sizes together, as if all were alive at once.
+    pub bytes: u64,
+    /// Of these, in objects that persist.
+    pub persistent_bytes: u64,
+    /// Of the peak, in objects of this kind.
+    pub bytes_at_peak: u64,
+}
+
+/// One step.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StepInfo {
+    /// Its number in the recording.
+    pub step: u32,
+    /// How many ops.
+    pub ops: u64,
+    /// Their recorded durations together.
+    pub duration_ns: u64,
+    /// Floating-point operations.
+    pub flops: u64,
+    /// Bytes that its ops read and write.
+    pub bytes: u64,
+    /// Sizes of the objects that it uses, each counted once.
+    pub touched_bytes: u64,
+}
+
+/// The moment of the most memory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PeakInfo {
+    /// Bytes alive, each object from its first use to its recorded release.
+    pub bytes: u64,
+    /// The first op during which that is so.
+    pub op: u32,
+    /// The op's name.
+    pub name: String,
+    /// The op's step.
+    pub step: u32,
+    /// The op's phase.
+    pub phase: &'static str,
+}
+
+/// One module.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ModuleInfo {
+    /// Its name.
+    pub module: String,
+    /// Bytes of its objects that persist.
+    pub persistent_bytes: u64,
+    /// Bytes of its other objects, over all steps.
+    pub passing_bytes: u64,
+}
+
+/// Counts what is in `trace`, which must have passed [`Trace::problems`].
+pub fn info(trace: &Trace) -> TraceInfo {
+    let lives = lives(trace);
+    let (peak, alive) = peak(trace, &lives);
+    let meta = trace.meta.clone();
+    TraceInfo {
+        name: meta.name,
+        about: meta.about,
+        how: meta.recorded.how,
+        when: meta.recorded.when,
+        on: meta.recorded.on,
+        precision: meta.precision,
+        batch: meta.batch,
+        sequence: meta.sequence,
+        ops: trace.ops.len(),
+        objects: trace.objects.len(),
+        uses: trace.uses.len(),
+        phases: phases(trace),
+        kinds: kinds(trace, &alive),
+        steps: steps(trace),
+        peak,
+        modules: modules(trace),
+    }
+}
+
+/// First and last op during which each object is alive; nothing for one that is never used.
+fn lives(trace: &Trace) -> Vec<Option<(usize, usize)>> {
+    let last_op = trace.ops.len().saturating_sub(1);
+    let mut lives: Vec<Option<(usize, usize)>> = vec![None; trace.objects.len()];
+    for (index, op) in trace.ops.iter().enumerate() {
+        for one in &trace.uses[op.uses.start as usize..op.uses.end as usize] {
+            lives[one.object.index()].get_or_insert((index, index)).1 = index;
+        }
+    }
+    for (life, object) in lives.iter_mut().zip(&trace.objects) {
+        if object.persistent {
+            *life = Some((0, last_op));
+        } else if let (Some(life), Some(freed)) = (life, object.freed_after) {
+            life.1 = freed.index();
+        }
+    }
+    lives
+}
+
+/// The peak, and which objects are alive then.
+fn peak(trace: &Trace, lives: &[Option<(usize, usize)>]) -> (PeakInfo, Vec<bool>) {
+    let mut change = vec![0i128; trace.ops.len() + 1];
+    for (object, life) in trace.objects.iter().zip(lives) {
+        if let Some((from, to)) = life.filter(|_| !trace.ops.is_empty()) {
+            change[from] += i128::from(object.bytes.get());
+            change[to + 1] -= i128::from(object.bytes.get());
+        }
+    }
+    let (mut alive, mut most, mut at) = (0i128, 0i128, 0usize);
+    for (index, change) in change.iter().enumerate() {
+        alive += change;
+        if alive > most {
+            (most, at) = (alive, index);
+        }
+    }
+    let within = |life: &Option<(usize, usize)>| life.is_some_and(|(a, b)| a <= at && at <= b);
+    let Some(op) = trace.ops.get(at) else {
+        return (PeakInfo::default(), vec![false; lives.len()]);
+    };
+    let peak = PeakInfo {
+        bytes: u64::try_from(most).unwrap_or(u64::MAX),
+        op: at as u32,
+        name: op.name.clone(),
+        step: op.step,
+        phase: op.phase.word(),
+    };
+    (peak, lives.iter().map(within).collect())
+}
+
+fn phases(trace: &Trace) -> Vec<PhaseInfo> {
+    let mut all: Vec<PhaseInfo> = Vec::new();
+    for phase in Phase::ALL {
+        let mut sum = PhaseInfo { phase: phase.word(), ops: 0, duration_ns: 0, flops: 0, bytes: 0 };
+        let mut ps = 0;
+        for op in trace.ops.iter().filter(|op| op.phase == phase) {
+            sum.ops += 1;
+            ps += op.duration.map_or(0, |span| span.ps());
+            sum.flops += op.flops;
+            sum.bytes += op.bytes.get();
+        }
+        sum.duration_ns = ps / 1000;
+        all.push(sum);
+    }
+    all.retain(|sum| sum.ops > 0);
+    all
+}
+
+fn kinds(trace: &Trace, alive: &[bool]) -> Vec<KindInfo> {
+    let mut all: Vec<KindInfo> = Vec::new();
+    for kind in ObjectKind::ALL {
+        let mut sum = KindInfo {
+            kind: kind.word(),
+            objects: 0,
+            bytes: 0,
+            persistent_bytes: 0,
+            bytes_at_peak: 0,
+        };
+        for (object, &alive) in trace.objects.iter().zip(alive) {
+            if object.kind == kind {
+                let bytes = object.bytes.get();
+                sum.objects += 1;
+                sum.bytes += bytes;
+                sum.persistent_bytes += if object.persistent { bytes } else { 0 };
+                sum.bytes_at_peak += if alive { bytes } else { 0 };
+            }
+        }
+        all.push(sum);
+    }
+    all.retain(|sum| sum.objects > 0);
+    all
+}
+
+fn steps(trace: &Trace) -> Vec<StepInfo> {
+    // Per object: one more than the position in `all` of the step that touched it last.
+    let mut touched = vec![0usize; trace.objects.len()];
+    let mut all: Vec<StepInfo> = Vec::new();
+    let mut ps = 0u64;
+    for op in &trace.ops {
+        if all.last().is_none_or(|step| step.step != op.step) {
+            let step = op.step;
+            let (ops, duration_ns, flops, bytes, touched_bytes) = (0, 0, 0, 0, 0);
+            all.push(StepInfo { step, ops, duration_ns, flops, bytes, touched_bytes });
+            ps = 0;
+        }
+        let mark = all.len();
+        let Some(sum) = all.last_mut() else { continue };
+        sum.ops += 1;
+        ps += op.duration.map_or(0, |span| span.ps());
+        sum.duration_ns = ps / 1000;
+        sum.flops += op.flops;
+        sum.bytes += op.bytes.get();
+        for one in &trace.uses[op.uses.start as usize..op.uses.end as usize] {
+            let object = one.object.index();
+            if std::mem::replace(&mut touched[object], mark) != mark {
+                sum.touched_bytes += trace.objects[object].bytes.get();
+            }
+        }
+    }
+    all
+}
+
+fn modules(trace: &Trace) -> Vec<ModuleInfo> {
+    let new =
+        |name: &String| ModuleInfo { module: name.clone(), persistent_bytes: 0, passing_bytes: 0 };
+    let mut all: Vec<ModuleInfo> = trace.modules.iter().map(new).collect();
+    for object in &trace.objects {
+        let Some(module) = object.module else { continue };
+        let sum = &mut all[module.index()];
+        let bytes = object.bytes.get();
+        match object.persistent {
+            true => sum.persistent_bytes += bytes,
+            false => sum.passing_bytes += bytes,
+        }
+    }
+    // A stable sort: modules of equal size stay in the order of the trace.
+    all.sort_by_key(|sum| std::cmp::Reverse(sum.persistent_bytes + sum.passing_bytes));
+    all
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / (1u64 << 20) as f64
+}
+
+impl fmt::Display for TraceInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {}", self.name, self.about)?;
+        writeln!(f, "recorded: {}; {}; {}", self.how, self.when, self.on)?;
+        let (batch, sequence) = (self.batch, self.sequence);
+        writeln!(f, "{}, batch {batch} x {sequence} tokens", self.precision)?;
+        let (ops, objects, uses) = (self.ops, self.objects, self.uses);
+        writeln!(f, "{ops} ops, {objects} objects, {uses} uses, {} steps", self.steps.len())?;
+        writeln!(f, "\nphase          ops  recorded ms      GFLOP    MiB read+written")?;
+        for p in &self.phases {
+            let (ms, gflop) = (p.duration_ns as f64 / 1e6, p.flops as f64 / 1e9);
+            writeln!(
+                f,
+                "{:<10} {:>7} {ms:>12.3} {gflop:>10.3} {:>19.1}",
+                p.phase,
+                p.ops,
+                mib(p.bytes)
+            )?;
+        }
+        writeln!(f, "\nkind        objects        MiB  persistent  at the peak")?;
+        for k in &self.kinds {
+            let (all, kept, peak) = (mib(k.bytes), mib(k.persistent_bytes), mib(k.bytes_at_peak));
+            writeln!(f, "{:<11} {:>7} {all:>10.1} {kept:>11.1} {peak:>12.1}", k.kind, k.objects)?;
+        }
+        writeln!(f, "\nstep      ops  recorded ms      GFLOP    MiB read+written  MiB touched")?;
+        for s in &self.steps {
+            let (ms, gflop) = (s.duration_ns as f64 / 1e6, s.flops as f64 / 1e9);
+            let (bytes, touched) = (mib(s.bytes), mib(s.touched_bytes));
+            writeln!(
+                f,
+                "{:<4} {:>8} {ms:>12.3} {gflop:>10.3} {bytes:>19.1} {touched:>12.1}",
+                s.step, s.ops
+            )?;
+        }
+        let peak = &self.peak;
+        write!(f, "\npeak: {:.1} MiB ({} bytes) alive", mib(peak.bytes), peak.bytes)?;
+        writeln!(f, " at op {} ({}, step {}, {})", peak.op, peak.name, peak.step, peak.phase)?;
+        writeln!(f, "\nmodule                                    MiB persistent  MiB passing")?;
+        for m in self.modules.iter().take(TOP_MODULES) {
+            let (kept, passing) = (mib(m.persistent_bytes), mib(m.passing_bytes));
+            writeln!(f, "{:<40} {kept:>15.1} {passing:>12.1}", m.module)?;
+        }
+        let more = self.modules.len().saturating_sub(TOP_MODULES);
+        if more > 0 {
+            writeln!(f, "and {more} more")?;
+        }
+        Ok(())
+    }
+}

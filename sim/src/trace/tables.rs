@@ -1,0 +1,312 @@
+//! Opening tables safely: packed or plain, with a bound on everything.
+//!
+//! A table comes from anywhere, so the reader underneath the CSV parser counts bytes, lines and
+//! quotes before the parser may buffer them: a packed file cannot expand without limit, a line
+//! cannot grow without limit, and a file that was cut off is noticed at its end.
+//! Invariant: at most [`MAX_LINE_BYTES`] of a table are buffered at a time, and line `n` of the
+//! file is record `n` of the table.
+
+use crate::diagnostic::{Diagnostic, Diagnostics, Place};
+use flate2::bufread::MultiGzDecoder;
+use ruzstd::decoding::StreamingDecoder;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// The longest line of a table.
+pub(crate) const MAX_LINE_BYTES: usize = 1 << 20;
+/// How many problems of one input are listed; the rest are counted.
+const MAX_LISTED: usize = 50;
+
+/// How much a table may hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Bytes of text, after unpacking.
+    pub(crate) expanded: u64,
+    /// Bytes of text that may come from one packed byte; real tables stay under 50.
+    pub(crate) ratio: u64,
+    /// Bytes of text that are allowed whatever the ratio.
+    pub(crate) free: u64,
+}
+
+/// What every reader uses outside tests.
+pub(crate) const LIMITS: Limits = Limits { expanded: 8 << 30, ratio: 200, free: 16 << 20 };
+
+/// A column of a table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    required: bool,
+}
+
+impl Column {
+    pub(crate) const fn is_required(self) -> bool {
+        self.required
+    }
+}
+
+/// A column that must be there.
+pub(crate) const fn required(name: &'static str) -> Column {
+    Column { name, required: true }
+}
+
+/// A column that may be left out; its fields then count as empty.
+pub(crate) const fn optional(name: &'static str) -> Column {
+    Column { name, required: false }
+}
+
+/// Problems found so far, with a bound on how many are kept.
+#[derive(Default)]
+pub(crate) struct Findings {
+    list: Diagnostics,
+    unlisted: u64,
+}
+
+impl Findings {
+    pub(crate) fn push(
+        &mut self,
+        file: &Path,
+        place: Option<Place>,
+        rule: impl Into<String>,
+        found: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        if self.list.0.len() < MAX_LISTED {
+            self.list.push(file, place, rule, found, remedy);
+        } else {
+            self.unlisted += 1;
+        }
+    }
+
+    pub(crate) fn extend(&mut self, more: Diagnostics) {
+        for Diagnostic { file, place, rule, found, remedy } in more.0 {
+            self.push(&file, place, rule, found, remedy);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.0.is_empty()
+    }
+
+    /// How many problems there are, listed or not.
+    pub(crate) fn count(&self) -> u64 {
+        self.list.0.len() as u64 + self.unlisted
+    }
+
+    /// All problems; the last entry counts those that were not listed.
+    pub(crate) fn finish(mut self) -> Diagnostics {
+        if self.unlisted > 0 {
+            let file = self.list.0.last().map(|last| last.file.clone()).unwrap_or_default();
+            let rule = format!("and {} more problems", self.unlisted);
+            self.list.push(&file, None, rule, "", "mend the listed ones first");
+        }
+        self.list
+    }
+}
+
+/// A file of a folder, plain or packed, open for reading.
+pub(crate) struct Source {
+    /// Which file it is.
+    pub(crate) path: PathBuf,
+    /// Its text.
+    pub(crate) text: Guard,
+}
+
+impl Source {
+    /// Opens `name`, `name.gz` or `name.zst` of `folder`, whichever one exists.
+    ///
+    /// `quotes`: whether `"` starts and ends a field, as in CSV.
+    pub(crate) fn open(
+        folder: &Path,
+        name: &str,
+        quotes: bool,
+        limits: Limits,
+    ) -> Result<Source, Diagnostics> {
+        let names = [name.to_owned(), format!("{name}.gz"), format!("{name}.zst")];
+        let there = |path: &PathBuf| path.symlink_metadata().is_ok();
+        let paths: Vec<PathBuf> = names.iter().map(|n| folder.join(n)).filter(there).collect();
+        let path = match &paths[..] {
+            [path] => path.clone(),
+            [] => {
+                let remedy = format!("expected {name}, {name}.gz or {name}.zst in the folder");
+                return Err(Diagnostics::one(&folder.join(name), None, "missing file", "", remedy));
+            }
+            [first, second, ..] => {
+                let rule = "the same table twice";
+                let found = second.display().to_string();
+                return Err(Diagnostics::one(first, None, rule, found, "remove one of the two"));
+            }
+        };
+        let length = regular_file(&path, limits.expanded)?;
+        let file = File::open(&path).map_err(|error| describe(&path, &error))?;
+        let file = BufReader::new(file);
+        let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+        let (inner, limit): (Box<dyn Read>, u64) = match extension {
+            "gz" | "zst" => {
+                let unpacked = length.saturating_mul(limits.ratio).saturating_add(limits.free);
+                let inner: Box<dyn Read> = match extension {
+                    "gz" => Box::new(MultiGzDecoder::new(file)),
+                    _ => Box::new(ZstdFrames::Between(file)),
+                };
+                (inner, limits.expanded.min(unpacked))
+            }
+            _ => (Box::new(file), limits.expanded),
+        };
+        Ok(Source { path, text: Guard::new(inner, limit, quotes) })
+    }
+}
+
+/// Checks that `path` is a file itself, not a link, of at most `limit` bytes; returns its length.
+pub(crate) fn regular_file(path: &Path, limit: u64) -> Result<u64, Diagnostics> {
+    let meta = path.symlink_metadata().map_err(|error| describe(path, &error))?;
+    let kind = meta.file_type();
+    if kind.is_symlink() {
+        let remedy = "copy the file into the folder: links are not followed";
+        return Err(Diagnostics::one(path, None, "a symbolic link", "", remedy));
+    }
+    if !kind.is_file() {
+        return Err(Diagnostics::one(path, None, "not a regular file", "", "put a file there"));
+    }
+    if meta.len() > limit {
+        let found = format!("{} bytes", meta.len());
+        return Err(Diagnostics::one(path, None, format!("over {limit} bytes"), found, "split it"));
+    }
+    Ok(meta.len())
+}
+
+/// The text of a table, checked while it streams by.
+pub(crate) struct Guard {
+    inner: Box<dyn Read>,
+    /// Bytes that may still come.
+    left: u64,
+    quotes: bool,
+    in_quotes: bool,
+    line: u64,
+    in_line: usize,
+    after_cr: bool,
+}
+
+/// A rule about the text itself, carried through the parser inside an [`io::Error`].
+#[derive(Debug, thiserror::Error)]
+#[error("{rule}")]
+struct Broken {
+    line: u64,
+    rule: &'static str,
+    remedy: &'static str,
+}
+
+impl Guard {
+    fn new(inner: Box<dyn Read>, limit: u64, quotes: bool) -> Guard {
+        let (in_quotes, after_cr) = (false, false);
+        Guard { inner, left: limit, quotes, in_quotes, line: 1, in_line: 0, after_cr }
+    }
+
+    fn check(&mut self, byte: u8) -> Result<(), (&'static str, &'static str)> {
+        if byte == b'\n' {
+            if self.in_quotes {
+                return Err(("a quote that is not closed in its line", "close it"));
+            }
+            if self.in_line == usize::from(self.after_cr) {
+                return Err(("an empty line", "remove it"));
+            }
+            (self.line, self.in_line, self.after_cr) = (self.line + 1, 0, false);
+            return Ok(());
+        }
+        if self.after_cr {
+            return Err(("a carriage return inside a line", "end lines with a line feed"));
+        }
+        self.after_cr = byte == b'\r';
+        self.in_quotes ^= self.quotes && byte == b'"';
+        self.in_line += 1;
+        if self.in_line > MAX_LINE_BYTES {
+            return Err(("a line of more than 1 MiB", "check that this is a table"));
+        }
+        Ok(())
+    }
+}
+
+impl Read for Guard {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        let fail = |line, (rule, remedy)| Err(io::Error::other(Broken { line, rule, remedy }));
+        if count == 0 && !buffer.is_empty() && self.in_line > 0 {
+            let remedy = "copy the file again: it was cut off";
+            return fail(self.line, ("the last line has no line break", remedy));
+        }
+        if count as u64 > self.left {
+            let remedy = "unpack it and check what it is, or split the trace";
+            return fail(self.line, ("the file unpacks to more than is allowed", remedy));
+        }
+        self.left -= count as u64;
+        for &byte in &buffer[..count] {
+            if let Err(broken) = self.check(byte) {
+                return fail(self.line, broken);
+            }
+        }
+        Ok(count)
+    }
+}
+
+/// What an input or output error means, for the file it happened in.
+pub(crate) fn describe(path: &Path, error: &io::Error) -> Diagnostics {
+    if let Some(Broken { line, rule, remedy }) =
+        error.get_ref().and_then(|inner| inner.downcast_ref())
+    {
+        let place = Place { line: *line, column: 0 };
+        return Diagnostics::one(path, Some(place), *rule, "", *remedy);
+    }
+    let (rule, remedy) = match error.kind() {
+        io::ErrorKind::NotFound => ("missing file", "check the path"),
+        io::ErrorKind::UnexpectedEof => ("the packed data ends early", "copy the file again"),
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
+            ("the packed data is damaged", "copy the file again, or pack it again")
+        }
+        _ => ("cannot be read or written", "check the path, its permissions and free space"),
+    };
+    Diagnostics::one(path, None, rule, error.to_string(), remedy)
+}
+
+/// The frames of a `.zst` file, one after the other.
+enum ZstdFrames {
+    Between(BufReader<File>),
+    Within(Box<StreamingDecoder<BufReader<File>, ruzstd::decoding::FrameDecoder>>),
+    Ended,
+}
+
+impl Read for ZstdFrames {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match std::mem::replace(self, ZstdFrames::Ended) {
+                ZstdFrames::Ended => return Ok(0),
+                ZstdFrames::Between(mut file) => {
+                    if file.fill_buf()?.is_empty() {
+                        return Ok(0);
+                    }
+                    let damaged = |error: ruzstd::decoding::errors::FrameDecoderError| {
+                        io::Error::new(io::ErrorKind::InvalidData, error.to_string())
+                    };
+                    let frame = StreamingDecoder::new(file).map_err(damaged)?;
+                    *self = ZstdFrames::Within(Box::new(frame));
+                }
+                ZstdFrames::Within(mut frame) => match frame.read(buffer) {
+                    Ok(0) if !buffer.is_empty() => {
+                        let stored = frame.decoder.get_checksum_from_data();
+                        if stored.is_some() && stored != frame.decoder.get_calculated_checksum() {
+                            let text = "the checksum does not match";
+                            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+                        }
+                        *self = ZstdFrames::Between(frame.into_inner());
+                    }
+                    Ok(count) => {
+                        *self = ZstdFrames::Within(frame);
+                        return Ok(count);
+                    }
+                    // The decoder reports damage as `Other`, which would read as a disk fault.
+                    Err(error) => {
+                        return Err(io::Error::new(io::ErrorKind::InvalidData, error.to_string()));
+                    }
+                },
+            }
+        }
+    }
+}
