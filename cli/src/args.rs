@@ -6,13 +6,13 @@ use std::path::PathBuf;
 /// Replay AI training and inference over memory tiers, and chart latency against memory.
 #[derive(Debug, Parser)]
 #[command(name = "tiersim", version, propagate_version = true)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(subcommand)]
-    pub command: Command,
+    pub(crate) command: Command,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Simulate a scenario's policies, print the table, write OUT/.
     Run(RunArgs),
     /// Simulate every point of a scenario's axes.
@@ -26,32 +26,32 @@ pub enum Command {
 }
 
 #[derive(Debug, ClapArgs)]
-pub struct Common {
+pub(crate) struct Common {
     /// Override any value of the scenario, such as policies.0.policy.cut.hbm=0.4.
     #[arg(long = "set", value_name = "PATH=VALUE", value_parser = assignment)]
-    pub set: Vec<(String, String)>,
+    pub(crate) set: Vec<(String, String)>,
     /// Override the scenario's seed.
     #[arg(long)]
-    pub seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
     /// Check capacity, hazards, conservation and Little's law after every event.
     #[arg(long)]
-    pub audit: bool,
+    pub(crate) audit: bool,
     /// Worker threads; all cores without it. No output depends on it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub jobs: Option<u16>,
+    pub(crate) jobs: Option<u16>,
     /// Folder to write to [default: out/<scenario>].
     #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
+    pub(crate) out: Option<PathBuf>,
     /// What to print on stdout.
     #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
+    pub(crate) format: Format,
     /// Print nothing but problems.
     #[arg(short, long, action = ArgAction::SetTrue)]
-    pub quiet: bool,
+    pub(crate) quiet: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     /// A table for people.
     Text,
     /// The summary for programs.
@@ -59,54 +59,54 @@ pub enum Format {
 }
 
 #[derive(Debug, ClapArgs)]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     /// Scenario files.
     #[arg(required = true, value_name = "SCENARIO")]
-    pub scenarios: Vec<PathBuf>,
+    pub(crate) scenarios: Vec<PathBuf>,
     #[command(flatten)]
-    pub common: Common,
+    pub(crate) common: Common,
 }
 
 #[derive(Debug, ClapArgs)]
-pub struct SweepArgs {
+pub(crate) struct SweepArgs {
     /// A scenario file with a `sweep`.
     #[arg(value_name = "SCENARIO")]
-    pub scenario: PathBuf,
+    pub(crate) scenario: PathBuf,
     #[command(flatten)]
-    pub common: Common,
+    pub(crate) common: Common,
 }
 
 #[derive(Debug, ClapArgs)]
-pub struct HintsArgs {
+pub(crate) struct HintsArgs {
     /// A scenario file with a policy that places modules.
     #[arg(value_name = "SCENARIO")]
-    pub scenario: PathBuf,
+    pub(crate) scenario: PathBuf,
     /// The policy's name in the scenario [default: the first that places modules].
     #[arg(long)]
-    pub policy: Option<String>,
+    pub(crate) policy: Option<String>,
     /// Override any value of the scenario.
     #[arg(long = "set", value_name = "PATH=VALUE", value_parser = assignment)]
-    pub set: Vec<(String, String)>,
+    pub(crate) set: Vec<(String, String)>,
     /// File to write; stdout without it.
     #[arg(long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
-pub struct CheckArgs {
+pub(crate) struct CheckArgs {
     /// Scenarios or hardware specs (.ron), or folders of traces.
     #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
+    pub(crate) files: Vec<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
-pub struct TraceArgs {
+pub(crate) struct TraceArgs {
     #[command(subcommand)]
-    pub command: TraceCommand,
+    pub(crate) command: TraceCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum TraceCommand {
+pub(crate) enum TraceCommand {
     /// Print what a trace holds.
     Info {
         /// The trace's folder.
@@ -130,7 +130,7 @@ pub enum TraceCommand {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Source {
+pub(crate) enum Source {
     /// Reads and writes of a PyTorch run by storage, op by op.
     Recording,
 }

@@ -8,7 +8,7 @@ use tiersim_sim::run::RunError;
 
 /// Why the command ends with something other than 0.
 #[derive(Debug)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// What was expected of a run does not hold: exit 1.
     Expectation(Vec<String>),
     /// Bad input: exit 2.
@@ -18,7 +18,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    pub fn code(&self) -> u8 {
+    pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Expectation(_) => 1,
             Failure::Input(_) => 2,
@@ -59,7 +59,7 @@ impl From<RunError> for Failure {
 }
 
 /// Writes files into a folder; each appears under its name only when it is complete.
-pub fn write_all(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), Failure> {
+pub(crate) fn write_all(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|error| cannot(folder, &error))?;
     for (name, bytes) in files {
         write(&folder.join(name), bytes)?;
@@ -68,7 +68,7 @@ pub fn write_all(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), Failu
 }
 
 /// Writes one file; it appears under its name only when it is complete.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let mut partial: PathBuf = path.to_owned();
     partial.as_mut_os_string().push(".partial");
     fs::write(&partial, bytes).and_then(|()| fs::rename(&partial, path)).map_err(|error| {

@@ -3,7 +3,7 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// A bar that counts to `total`.
-pub fn bar(total: usize, quiet: bool) -> ProgressBar {
+pub(crate) fn bar(total: usize, quiet: bool) -> ProgressBar {
     let target =
         if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(8) };
     let bar = ProgressBar::with_draw_target(Some(total as u64), target);

@@ -4,7 +4,7 @@ use crate::args::{Common, Format, HintsArgs, RunArgs, SweepArgs};
 use crate::output::{Failure, write, write_all};
 use crate::progress;
 use std::path::{Path, PathBuf};
-use tiersim_reports::{artefacts, summary, text};
+use tiersim_reports::{ChartError, artefacts, hints_json, summary_json, text};
 use tiersim_sim::expect::failures;
 use tiersim_sim::record::RunRecord;
 use tiersim_sim::run::{Options, run as simulate};
@@ -18,7 +18,7 @@ use tiersim_sim::traces::Traces;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Runs scenarios one after the other; all are read before the first is run.
-pub fn run(args: &RunArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     use_threads(&args.common)?;
     let overrides = overrides(&args.common);
     let mut problems = tiersim_sim::diagnostic::Diagnostics::default();
@@ -41,7 +41,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Runs every point of a sweep, and the scenario itself for its expectations.
-pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
+pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     use_threads(&args.common)?;
     let sweep = read_sweep(&args.scenario, &overrides(&args.common))?;
     let points = sweep.points.iter().map(|point| &point.scenario);
@@ -57,7 +57,7 @@ pub fn sweep(args: &SweepArgs) -> Result<(), Failure> {
 }
 
 /// Writes the placement that a policy would choose.
-pub fn hints(args: &HintsArgs) -> Result<(), Failure> {
+pub(crate) fn hints(args: &HintsArgs) -> Result<(), Failure> {
     let scenario = read_scenario(&args.scenario, &args.set)?;
     let traces = Traces::read([&scenario])?;
     let trace = &traces.of(&scenario).trace;
@@ -74,7 +74,7 @@ pub fn hints(args: &HintsArgs) -> Result<(), Failure> {
         )));
     };
     let kinds: Vec<_> = scenario.hardware.tiers.iter().map(|tier| tier.kind).collect();
-    let text = tiersim_reports::hints::text(&placed?, &kinds);
+    let text = hints_json(&placed?, &kinds).map_err(chart)?;
     match &args.out {
         Some(path) => write(path, text.as_bytes()),
         None => {
@@ -99,15 +99,19 @@ fn emit(record: &RunRecord, common: &Common, several: bool) -> Result<(), Failur
         Some(out) => out.clone(),
         None => PathBuf::from("out").join(&record.scenario),
     };
-    let made = artefacts(record, VERSION).map_err(|error| Failure::Internal(error.to_string()))?;
+    let made = artefacts(record, VERSION).map_err(chart)?;
     let files: Vec<(String, Vec<u8>)> = made.into_iter().map(|a| (a.name, a.bytes)).collect();
     write_all(&out, &files)?;
     match (common.quiet, common.format) {
         (true, _) => {}
-        (false, Format::Json) => print!("{}", summary(record, VERSION)),
+        (false, Format::Json) => print!("{}", summary_json(record, VERSION).map_err(chart)?),
         (false, Format::Text) => print!("{}{}", text(record, VERSION), written(&out, &files)),
     }
     Ok(())
+}
+
+fn chart(error: ChartError) -> Failure {
+    Failure::Internal(error.to_string())
 }
 
 fn written(out: &Path, files: &[(String, Vec<u8>)]) -> String {

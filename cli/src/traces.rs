@@ -6,12 +6,13 @@ use std::path::Path;
 use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::hardware_file::read_hardware;
 use tiersim_sim::import::recording::import_recording;
+use tiersim_sim::ron_text::Document;
 use tiersim_sim::scenario::read::read_scenario;
-use tiersim_sim::trace::{info, read_trace, write_trace};
+use tiersim_sim::trace::{Packing, info, read_trace, write_trace};
 use tiersim_sim::traces::Traces;
 
 /// Reads every file and reports all problems together.
-pub fn check(args: &CheckArgs) -> Result<(), Failure> {
+pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
     let mut problems = Diagnostics::default();
     for path in &args.files {
         match check_one(path) {
@@ -26,7 +27,8 @@ fn check_one(path: &Path) -> Result<&'static str, Diagnostics> {
     if path.is_dir() {
         return read_trace(path).map(|_| "trace");
     }
-    if tiersim_sim::hardware_file::looks_like_hardware(path)? {
+    // Only hardware has tiers at the top.
+    if Document::read(path)?.value("tiers").is_some() {
         return read_hardware(path).map(|_| "hardware spec");
     }
     let scenario = read_scenario(path, &[])?;
@@ -34,19 +36,22 @@ fn check_one(path: &Path) -> Result<&'static str, Diagnostics> {
 }
 
 /// Looks at a trace, or makes one.
-pub fn trace(command: &TraceCommand) -> Result<(), Failure> {
+pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
     match command {
         TraceCommand::Info { trace, format } => {
             let info = info(&read_trace(trace)?);
             match format {
                 Format::Text => print!("{info}"),
-                Format::Json => println!("{}", info.to_json()),
+                Format::Json => {
+                    let json = serde_json::to_string_pretty(&info);
+                    println!("{}", json.map_err(|error| Failure::Internal(error.to_string()))?);
+                }
             }
         }
         TraceCommand::Import { from: _, source, out } => {
-            let trace = import_recording(source)?;
-            write_trace(&trace, out)?;
-            print!("{}", info(&trace));
+            let imported = import_recording(source)?;
+            write_trace(&imported.trace, out, Packing::Smaller)?;
+            println!("{}\n\n{}", info(&imported.trace), imported.counts);
             println!("written to {}", out.display());
         }
     }

@@ -51,7 +51,7 @@ impl Map {
             if several && !name.contains(&clean(&case.policy)) {
                 name = [clean(&case.policy), name].join(", ").trim_end_matches(", ").to_owned();
             }
-            let slowdown = case.outcome.figures().map(|f| f.slowdown(&record.baseline));
+            let slowdown = case.outcome.figures().map(|f| f.slowdown(case.baseline_step));
             let cell = match slowdown {
                 None => Cell::OutOfMemory,
                 // Without a baseline there is nothing to compare with.

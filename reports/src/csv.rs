@@ -79,9 +79,9 @@ fn row(record: &RunRecord, case: &CaseRecord, axes: &[&str]) -> Vec<String> {
     row.push(of(&|f| float(f.mean_step().as_ms())));
     row.extend([50, 95, 99].map(|percent| of(&|f| float(f.step_ms_percentile(percent)))));
     row.push(of(&|f| float(f.tokens_per_s(record.tokens_per_step))));
-    row.push(float(record.baseline.mean_step().as_ms()));
-    row.push(of(&|f| float(f.slowdown(&record.baseline))));
-    row.push(float(record.bound.as_ms()));
+    row.push(float(case.baseline_step.as_ms()));
+    row.push(of(&|f| float(f.slowdown(case.baseline_step))));
+    row.push(float(case.bound_step.as_ms()));
     row.push(match case.hbm_budget.get() {
         u64::MAX => String::new(),
         bytes => bytes.to_string(),

@@ -26,7 +26,7 @@ pub mod words;
 
 pub use csv::results_csv;
 pub use heat_map::threshold_heat_map;
-pub use hints::tier_hints;
+pub use hints::{hints_json, tier_hints};
 pub use json::{
     CaseSummary, OomSummary, SCHEMA, SkippedSummary, StepMs, Summary, Throughput, summary,
     summary_json,

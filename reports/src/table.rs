@@ -135,7 +135,12 @@ fn time_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     };
     let mean = of(&|f| f.mean_step().as_ms());
     let digits = decimals_for(largest(&mean));
-    let change = |f: &Figures| f.slowdown(&record.baseline);
+    let change = |figure: &dyn Fn(f64) -> f64| -> Vec<Option<f64>> {
+        let records = cases.iter().map(|&case| &record.results[case]);
+        let slowdown =
+            records.map(|case| Some(case.outcome.figures()?.slowdown(case.baseline_step)));
+        slowdown.map(|slowdown| slowdown.map(figure)).collect()
+    };
     let mut columns = vec![
         Column::of(["step", "mean ms"], &mean, digits),
         Column::of(["", "p50 ms"], &of(&|f| f.step_ms_percentile(50)), digits),
@@ -147,8 +152,8 @@ fn time_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
         let digits = decimals_for(largest(&tokens)).min(3);
         columns.push(Column::of(["throughput", "tokens/s"], &tokens, digits));
     }
-    columns.push(Column::signed(["overhead", "step %"], &of(&|f| (change(f) - 1.0) * 100.0)));
-    let less = of(&|f| (1.0 / change(f) - 1.0) * 100.0);
+    columns.push(Column::signed(["overhead", "step %"], &change(&|s| (s - 1.0) * 100.0)));
+    let less = change(&|slowdown| (1.0 / slowdown - 1.0) * 100.0);
     columns.push(Column::signed(["throughput", "change %"], &less));
     // A case that ran out of memory says so in its first column.
     for (row, &case) in cases.iter().enumerate() {

@@ -46,8 +46,7 @@ fn failure(expected: &Expectation, record: &RunRecord) -> Result<(), String> {
             within(&case(index).label, "mean step", step, at_least, at_most)
         }
         Expectation::Slowdown { case: index, at_least, at_most } => {
-            let base = case(index).baseline_step.ps() as f64;
-            let slowdown = figures(case(index))?.mean_step().ps() as f64 / base;
+            let slowdown = figures(case(index))?.slowdown(case(index).baseline_step);
             within(&case(index).label, "slowdown", slowdown, at_least, at_most)
         }
         Expectation::Faster { case: index, than } => {

@@ -186,9 +186,9 @@ impl Figures {
         tokens_per_step as f64 / (self.mean_step().ps() as f64 / 1e12)
     }
 
-    /// This mean step over `baseline`'s.
-    pub fn slowdown(&self, baseline: &Figures) -> f64 {
-        self.mean_step().ps() as f64 / baseline.mean_step().ps() as f64
+    /// This mean step over the baseline's.
+    pub fn slowdown(&self, baseline_step: Span) -> f64 {
+        self.mean_step().ps() as f64 / baseline_step.ps() as f64
     }
 
     /// Share of uses that found their object in HBM.

@@ -16,7 +16,7 @@ mod write;
 
 pub use info::{KindInfo, ModuleInfo, PeakInfo, PhaseInfo, StepInfo, TraceInfo, info};
 pub use read::read_trace;
-pub use write::{Packing, write_trace};
+pub use write::{Packing, trace_hash, write_trace};
 
 /// The version of the folder format that is read and written.
 pub const SCHEMA: u32 = 1;

@@ -22,8 +22,9 @@ impl Traces {
         for scenario in scenarios {
             let folder = &scenario.workload.trace;
             if !traces.read.contains_key(folder) {
-                let workload = Workload::new(read_trace(folder)?);
-                traces.read.insert(folder.clone(), (workload, trace_hash(folder)?));
+                let trace = read_trace(folder)?;
+                let hash = trace_hash(&trace);
+                traces.read.insert(folder.clone(), (Workload::new(trace), hash));
             }
         }
         Ok(traces)

@@ -10,6 +10,8 @@ use super::tables::describe;
 use super::{OBJECT_COLUMNS, OP_COLUMNS, USE_COLUMNS, tables::Column};
 use crate::diagnostic::Diagnostics;
 use flate2::{Compression, GzBuilder};
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
@@ -57,6 +59,20 @@ pub fn write_trace(trace: &Trace, folder: &Path, packing: Packing) -> Result<(),
         let _ = remove(&folder.join(partial(HEADER_FILE)));
         describe(folder, &error)
     })
+}
+
+/// The SHA-256 of what a trace says, in hexadecimal, however its tables are packed.
+pub fn trace_hash(trace: &Trace) -> String {
+    let mut digest = Sha256::new();
+    digest.update(format!("{:?}", trace.meta));
+    for table in [object_table(trace), op_table(trace), use_table(trace)] {
+        digest.update(table);
+    }
+    let mut hash = String::new();
+    for byte in digest.finalize() {
+        let _ = write!(hash, "{byte:02x}");
+    }
+    hash
 }
 
 fn write_files(
