@@ -253,7 +253,8 @@ impl Resolver<'_> {
     fn end(&mut self, path: &str, name: &str, tiers: &[RawTier]) -> Option<TierId> {
         let index = tiers.iter().take(MAX_TIERS).position(|tier| tier.name == name);
         if index.is_none() {
-            let known: Vec<&str> = tiers.iter().take(MAX_TIERS).map(|tier| tier.name.as_str()).collect();
+            let known: Vec<&str> =
+                tiers.iter().take(MAX_TIERS).map(|tier| tier.name.as_str()).collect();
             self.check.fault(path, "no tier has this name", choices(name, &known));
         }
         index.map(TierId::at)

@@ -5,6 +5,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::quantity::{self, SOURCED, UNIT_MISSING};
+use crate::ron_lex::blank_end;
 use crate::ron_text::{Document, place_in, shorten};
 use crate::ron_tree::{Shape, ValueId};
 use ron::error::{Error, SpannedError};
@@ -21,7 +22,9 @@ pub enum Repair {
 
 /// The problem that `error` stands for, and how to go on after it if that is possible.
 pub fn explain(document: &Document, error: &SpannedError) -> (Diagnostic, Option<Repair>) {
-    let start = document.offset(error.span.start.line, error.span.start.col);
+    let reported = document.offset(error.span.start.line, error.span.start.col);
+    // ron points at the white space before a value that it did not like from the first letter on.
+    let start = blank_end(document.text(), reported).unwrap_or(reported);
     let value = document.tree().around(start);
     match &error.code {
         Error::NoSuchStructField { expected, found, outer } => {
@@ -41,7 +44,8 @@ pub fn explain(document: &Document, error: &SpannedError) -> (Diagnostic, Option
             (at(document, value, start, rule, choices(found, expected)), None)
         }
         Error::MissingStructField { field, outer } => {
-            let value = enclosing_struct(document, value, start);
+            let value = document.tree().around(reported);
+            let value = enclosing_struct(document, value, reported);
             let outer = outer.as_deref().map(|o| format!("{o} ")).unwrap_or_default();
             let rule = format!("the field `{field}` is missing");
             let remedy = format!("{outer}needs it: write `{field}: ...`");
@@ -65,7 +69,17 @@ pub fn explain(document: &Document, error: &SpannedError) -> (Diagnostic, Option
             let repair = format!("({sample}, assumed(\"-\"))");
             mended(document, value, rule, remedy, &repair)
         }
-        other => (at(document, value, start, form(other), String::new()), None),
+        other => {
+            // ron reads `1.5` as the whole number 1 and then wants a comma.
+            let text = &document.text()[document.tree().span(value)];
+            let fraction = text.contains('.') && text.parse::<f64>().is_ok();
+            let rule = match other {
+                Error::ExpectedFloat => form(other),
+                _ if fraction => form(&Error::ExpectedInteger),
+                _ => form(other),
+            };
+            (at(document, value, start, rule, String::new()), None)
+        }
     }
 }
 
@@ -78,8 +92,13 @@ pub fn choices(found: &str, known: &[&str]) -> String {
     }
 }
 
-/// The known word that differs from `found` by the fewest letters, if that is not most of them.
+/// The known word that differs from `found` by the fewest letters, if that is not most of them, or
+/// the only one that begins with it.
 pub fn nearest<'k>(found: &str, known: &[&'k str]) -> Option<&'k str> {
+    let mut longer = known.iter().filter(|word| found.len() >= 3 && word.starts_with(found));
+    if let (Some(only), None) = (longer.next(), longer.next()) {
+        return Some(only);
+    }
     let limit = (found.chars().count() / 3).max(1);
     known
         .iter()
@@ -161,7 +180,9 @@ fn form(error: &Error) -> String {
             return format!("`{expected}` must stand here, not `{found}`");
         }
         Error::ExpectedFloat => return "a number must stand here".to_string(),
-        Error::ExpectedInteger => return "a whole number must stand here".to_string(),
+        Error::ExpectedInteger | Error::InvalidIntegerDigit { .. } => {
+            return "a whole number must stand here".to_string();
+        }
         Error::IntegerOutOfBounds => {
             return "a whole number within range must stand here".to_string();
         }
@@ -190,17 +211,23 @@ fn spaced(name: &str) -> String {
     words
 }
 
-/// Levenshtein's distance between two short words.
+/// How many letters are missing, extra, different or swapped with their neighbour.
 fn distance(a: &str, b: &str) -> usize {
+    let a: Vec<char> = a.chars().take(64).collect();
     let b: Vec<char> = b.chars().take(64).collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().take(64).enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, cb) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(row[j + 1] + 1);
+    // Row i + 1 is the distance of a[..=i] to every beginning of b.
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    for i in 0..a.len() {
+        let mut row = vec![i + 1];
+        for j in 0..b.len() {
+            let changed = rows[i][j] + usize::from(a[i] != b[j]);
+            let mut least = changed.min(row[j] + 1).min(rows[i][j + 1] + 1);
+            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
+                least = least.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(least);
         }
+        rows.push(row);
     }
-    row[b.len()]
+    rows[a.len()][b.len()]
 }

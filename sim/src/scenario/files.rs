@@ -131,12 +131,12 @@ impl Files {
             let remedy = "write it relative to the scenario's folder or the project's";
             return Err((rule.into(), remedy.into()));
         }
-        let mut climbs = false;
+        let mut climbs = true;
         for base in [&self.folder, &self.root] {
             match flat(&base.join(relative)).filter(|path| path.starts_with(&self.root)) {
                 Some(path) if path.symlink_metadata().is_ok() => return self.inside(&path),
-                Some(_) => {}
-                None => climbs = true,
+                Some(_) => climbs = false,
+                None => {}
             }
         }
         if climbs {

@@ -155,9 +155,7 @@ fn default_spill(
 ) -> Option<Vec<TierId>> {
     let order = [TierKind::Hbm, TierKind::Dram, TierKind::Cxl, TierKind::Nvme, TierKind::Remote];
     let mut spill: Vec<TierId> = hardware.tier_ids().skip(1).collect();
-    spill.sort_by_key(|id| {
-        order.iter().position(|kind| *kind == hardware.tiers[id.index()].kind)
-    });
+    spill.sort_by_key(|id| order.iter().position(|kind| *kind == hardware.tiers[id.index()].kind));
     if spill.is_empty() {
         let rule = "the hardware has only one tier, so nothing can leave it";
         resolver.check.fault(at, rule, "choose hardware with more tiers");

@@ -82,13 +82,14 @@ pub fn read_sweep(path: &Path, overrides: &[(String, String)]) -> Result<Sweep, 
     loop {
         let params = params(&sweep.axes, &at);
         let point = substituted(&document, &sweep.axes, &at)
-            .map_err(Failure::Form)
+            .map_err(Failure::form)
             .and_then(|document| resolve(&document, &name, &mut files, &params));
         match point {
             Ok(scenario) => sweep.points.push(Point { params, scenario }),
             Err(Failure::Meaning(found)) if skip_invalid => {
                 sweep.skipped.push((params, reason(&found)));
             }
+            Err(Failure::Form(found, _)) if skip_invalid => problems.add(found),
             Err(failure) => problems.add(failure.into_problems()),
         }
         if problems.full() || !advance(&mut at, &sweep.axes) {
@@ -266,7 +267,11 @@ fn advance(at: &mut [usize], axes: &[Axis]) -> bool {
 fn reason(problems: &Diagnostics) -> String {
     let Some(first) = problems.0.first() else { return String::new() };
     let rule = first.rule.split(" [axis").next().unwrap_or(&first.rule);
-    if first.found.is_empty() { rule.to_string() } else { format!("{rule} (found {})", first.found) }
+    if first.found.is_empty() {
+        rule.to_string()
+    } else {
+        format!("{rule} (found {})", first.found)
+    }
 }
 
 /// Problems of many points, each kind once.
