@@ -40,7 +40,9 @@ pub fn explain(document: &Document, error: &SpannedError) -> (Diagnostic, Option
                 };
                 return mended(document, value, rule, unit.remedy.to_string(), unit.sample);
             }
-            let rule = format!("`{found}` is not a {}", spaced(outer));
+            let outer = spaced(outer);
+            let article = if outer.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+            let rule = format!("`{found}` is not {article} {outer}");
             (at(document, value, start, rule, choices(found, expected)), None)
         }
         Error::MissingStructField { field, outer } => {
@@ -69,17 +71,7 @@ pub fn explain(document: &Document, error: &SpannedError) -> (Diagnostic, Option
             let repair = format!("({sample}, assumed(\"-\"))");
             mended(document, value, rule, remedy, &repair)
         }
-        other => {
-            // ron reads `1.5` as the whole number 1 and then wants a comma.
-            let text = &document.text()[document.tree().span(value)];
-            let fraction = text.contains('.') && text.parse::<f64>().is_ok();
-            let rule = match other {
-                Error::ExpectedFloat => form(other),
-                _ if fraction => form(&Error::ExpectedInteger),
-                _ => form(other),
-            };
-            (at(document, value, start, rule, String::new()), None)
-        }
+        other => (other_form(document, value, start, reported, other), None),
     }
 }
 
@@ -106,6 +98,37 @@ pub fn nearest<'k>(found: &str, known: &[&'k str]) -> Option<&'k str> {
         .filter(|(distance, _)| *distance <= limit)
         .min()
         .map(|(_, word)| word)
+}
+
+/// An error of form that only needs better words.
+fn other_form(
+    document: &Document,
+    value: ValueId,
+    start: usize,
+    reported: usize,
+    error: &Error,
+) -> Diagnostic {
+    let tree = document.tree();
+    let text = &document.text()[tree.span(value)];
+    let before = tree.around(reported.saturating_sub(1));
+    let word = &document.text()[tree.span(before)];
+    match error {
+        Error::ExpectedStructLike if word.chars().all(|c| c == '_' || c.is_alphanumeric()) => {
+            let rule = format!("`{word}` needs its brackets");
+            let remedy = format!("write `{word}(...)`, or `{word}()` for the defaults");
+            at(document, before, tree.span(before).start, rule, remedy)
+        }
+        Error::ExpectedComma if text.ends_with("()") => {
+            let word = text.trim_end_matches("()").trim_end();
+            let rule = format!("`{word}` takes no brackets");
+            at(document, value, tree.span(value).start, rule, format!("write `{word}`"))
+        }
+        // ron reads `1.5` as the whole number 1 and then wants a comma.
+        Error::ExpectedComma if text.contains('.') && text.parse::<f64>().is_ok() => {
+            at(document, value, start, form(&Error::ExpectedInteger), String::new())
+        }
+        _ => at(document, value, start, form(error), String::new()),
+    }
 }
 
 fn unknown_field(

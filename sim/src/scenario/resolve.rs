@@ -106,6 +106,7 @@ impl Resolver<'_, '_> {
             let facts: Vec<Fact> = renamed.collect();
             Arc::make_mut(&mut hardware).facts.extend(facts);
         }
+        let hardware = self.files.shared(hardware);
         let cases = self.cases(&raw.policies, &hardware, params);
         let expect = expectations::resolve(self, raw, &hardware);
         Some(Scenario {

@@ -121,6 +121,24 @@ fn unknown_and_missing_fields() {
 }
 
 #[test]
+fn values_of_the_wrong_form() {
+    for (from, to, expected) in [
+        ("policy: AllHbm", "policy: AllHbm()", "15:35: `AllHbm` takes no brackets"),
+        ("policy: Lru()", "policy: Lru", "25:37: `Lru` needs its brackets"),
+        ("policy: AllHbm", "policy: \"AllHbm\"", "15:35: a word must stand here"),
+        ("\"h100-sxm-pcie5\",\n    cap", "h100,\n    cap", "a string in double quotes must stand"),
+        ("kinds: [weight]", "kinds: weight", "a list must stand here"),
+        ("hbm: 0.3", "hbm: gib(3)", "17:30: a number must stand here (found `gib(3)`)"),
+        ("{\"hbm\": gib(2)}", "[gib(2)]", "a map must stand here"),
+        ("fits(\"all-hbm\")", "fit(\"all-hbm\")", "`fit` is not an expectation"),
+        ("workload: Trace(", "workload: Model(", "`Model` is not a workload"),
+    ] {
+        assert_says(&Project::new().read(&edited(from, to)).unwrap_err(), &[expected]);
+    }
+    Project::new().read(&edited("seed: 1", "seed: Some(1)")).unwrap();
+}
+
+#[test]
 fn paths_stay_in_the_project() {
     for (path, expected) in [
         ("/etc", "8:15: a path in a scenario must be relative"),

@@ -104,6 +104,8 @@ impl Project {
 impl Drop for Project {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.root);
+        // The last project of the process takes the folder around it along.
+        let _ = self.root.parent().map(fs::remove_dir);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Points of a sweep: order, values, limits, and what happens to points that break a rule.
 
 use crate::project::{GOOD, Project, assert_says, edited};
+use std::sync::Arc;
 use tiersim_policies::config::{Cut, PolicyConfig};
 use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::scenario::AxisValue;
@@ -46,6 +47,8 @@ fn points_come_in_row_major_order_with_decimal_values() {
     assert_eq!(adam.cut, Cut::Shares { hbm: 0.15, cpu: 0.5 });
     assert!(sweep.skipped[0].1.contains("add up to more than 1"), "{:?}", sweep.skipped[0]);
     assert_eq!(sweep.base.cases[1].label, "adam");
+    let machines = sweep.points.iter().map(|point| &point.scenario.hardware);
+    assert!(machines.into_iter().all(|machine| Arc::ptr_eq(machine, &sweep.base.hardware)));
 }
 
 #[test]
