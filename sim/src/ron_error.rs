@@ -11,6 +11,11 @@ use crate::ron_tree::{Shape, ValueId};
 use ron::error::{Error, SpannedError};
 use std::ops::Range;
 
+/// Most names that one message lists.
+const MAX_LISTED: usize = 20;
+/// Most names that are searched for a near one.
+const MAX_SEARCHED: usize = 200;
+
 /// How to make a text readable for the search for further mistakes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repair {
@@ -77,7 +82,10 @@ pub fn explain(document: &Document, error: &SpannedError) -> (Diagnostic, Option
 
 /// `Write one of ...`, with the nearest name first if there is a near one.
 pub fn choices(found: &str, known: &[&str]) -> String {
-    let list = known.join(", ");
+    let mut list = known[..known.len().min(MAX_LISTED)].join(", ");
+    if known.len() > MAX_LISTED {
+        list.push_str(", ...");
+    }
     match nearest(found, known) {
         Some(near) => format!("did you mean `{near}`? known: {list}"),
         None => format!("known: {list}"),
@@ -87,6 +95,7 @@ pub fn choices(found: &str, known: &[&str]) -> String {
 /// The known word that differs from `found` by the fewest letters, if that is not most of them, or
 /// the only one that begins with it.
 pub fn nearest<'k>(found: &str, known: &[&'k str]) -> Option<&'k str> {
+    let known = &known[..known.len().min(MAX_SEARCHED)];
     let mut longer = known.iter().filter(|word| found.len() >= 3 && word.starts_with(found));
     if let (Some(only), None) = (longer.next(), longer.next()) {
         return Some(only);

@@ -3,7 +3,6 @@
 //! A bound that can never hold or always holds is a mistake of the file, not a result of the run.
 
 use crate::quantity::{BYTES, Quantity, Size, TIME};
-use crate::ron_error::choices;
 use crate::scenario::Expectation;
 use crate::scenario::raw::{RawExpectation, RawScenario};
 use crate::scenario::resolve::{MAX_ENTRIES, Resolver};
@@ -130,7 +129,7 @@ impl Resolver<'_, '_> {
     fn case(&mut self, path: &str, name: &str, known: &Known<'_>) -> Option<usize> {
         let index = known.indices.get(name).copied();
         if index.is_none() {
-            self.check.fault(path, "no policy has this name", choices(name, known.names));
+            self.check.unknown(path, "no policy has this name", name, known.names);
         }
         index
     }
@@ -141,7 +140,7 @@ impl Resolver<'_, '_> {
             let known: Vec<String> =
                 hardware.lanes().map(|lane| hardware.lane_name(lane)).collect();
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
-            self.check.fault(path, "the hardware has no lane of this name", choices(name, &known));
+            self.check.unknown(path, "the hardware has no lane of this name", name, &known);
         }
         lane
     }

@@ -7,7 +7,6 @@
 use crate::check::Check;
 use crate::diagnostic::Diagnostics;
 use crate::quantity::{Budget as BudgetUnit, CAPACITY, Quantity, Size};
-use crate::ron_error::choices;
 use crate::ron_text::{Document, Parsed};
 use crate::scenario::files::{Files, Found, PathFault};
 use crate::scenario::raw::{RawCase, RawScenario, RawTime, RawWorkload};
@@ -157,7 +156,7 @@ impl Resolver<'_, '_> {
             let Some(id) = hardware.tier(tier) else {
                 let known: Vec<&str> = names.iter().map(String::as_str).collect();
                 let rule = format!("the hardware has no tier `{tier}`");
-                self.check.fault(&path, rule, choices(tier, &known));
+                self.check.unknown(&path, &rule, tier, &known);
                 continue;
             };
             let Some(bytes) = size.bytes(&mut self.check, &path, CAPACITY) else { continue };
@@ -244,7 +243,7 @@ impl Resolver<'_, '_> {
             return Some(());
         }
         let rule = format!("`{}` has no peak for this precision", compute.name);
-        self.check.fault("workload.time.precision", rule, choices(precision, &known));
+        self.check.unknown("workload.time.precision", &rule, precision, &known);
         None
     }
 
@@ -306,7 +305,7 @@ impl Resolver<'_, '_> {
         let id = hardware.tier(name);
         if id.is_none() {
             let known: Vec<&str> = hardware.tiers.iter().map(|tier| tier.name.as_str()).collect();
-            self.check.fault(path, "the hardware has no tier of this name", choices(name, &known));
+            self.check.unknown(path, "the hardware has no tier of this name", name, &known);
         }
         id
     }

@@ -69,9 +69,9 @@ pub(crate) struct Project {
 
 impl Project {
     pub(crate) fn new() -> Project {
-        let name = format!("tiersim-specs-{}", std::process::id());
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let root = std::env::temp_dir().join(name).join(number.to_string());
+        let name = format!("tiersim-specs-{}-{number}", std::process::id());
+        let root = std::env::temp_dir().join(name);
         for folder in ["hardware-specs", "scenarios", "traces/small"] {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
@@ -104,8 +104,6 @@ impl Project {
 impl Drop for Project {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.root);
-        // The last project of the process takes the folder around it along.
-        let _ = self.root.parent().map(fs::remove_dir);
     }
 }
 
