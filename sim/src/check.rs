@@ -4,6 +4,7 @@
 //! are reported together.
 
 use crate::diagnostic::Diagnostics;
+use crate::ron_error::choices;
 use crate::ron_text::Document;
 
 /// Most problems listed of one document: finding a place costs a look at the text before it, and
@@ -29,6 +30,14 @@ impl<'d> Check<'d> {
     pub fn fault(&mut self, path: &str, rule: impl Into<String>, remedy: impl Into<String>) {
         if self.problems.0.len() < MAX_PROBLEMS {
             self.problems.0.push(self.document.problem(path, rule, remedy));
+        }
+    }
+
+    /// The value at `path` names nothing: `rule`, and the names that exist.
+    pub fn unknown(&mut self, path: &str, rule: &str, name: &str, known: &[&str]) {
+        // Looking for a near name takes time, so it is not done for problems that nobody sees.
+        if self.problems.0.len() < MAX_PROBLEMS {
+            self.fault(path, rule, choices(name, known));
         }
     }
 

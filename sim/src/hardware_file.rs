@@ -10,7 +10,6 @@ use crate::check::Check;
 use crate::diagnostic::Diagnostics;
 use crate::quantity::{Bandwidth, CAPACITY, CHUNK, Dimension, Duration, Flops, SETUP, Size};
 use crate::quantity::{Quantity, Sourced};
-use crate::ron_error::choices;
 use crate::ron_text::Document;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -253,8 +252,9 @@ impl Resolver<'_> {
     fn end(&mut self, path: &str, name: &str, tiers: &[RawTier]) -> Option<TierId> {
         let index = tiers.iter().take(MAX_TIERS).position(|tier| tier.name == name);
         if index.is_none() {
-            let known: Vec<&str> = tiers.iter().take(MAX_TIERS).map(|tier| tier.name.as_str()).collect();
-            self.check.fault(path, "no tier has this name", choices(name, &known));
+            let known: Vec<&str> =
+                tiers.iter().take(MAX_TIERS).map(|tier| tier.name.as_str()).collect();
+            self.check.unknown(path, "no tier has this name", name, &known);
         }
         index.map(TierId::at)
     }

@@ -20,6 +20,8 @@ pub mod quantity;
 pub mod queue;
 pub mod record;
 pub mod ron_error;
+mod ron_lex;
+pub mod ron_scan;
 pub mod ron_text;
 pub mod ron_tree;
 pub mod run;

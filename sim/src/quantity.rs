@@ -125,21 +125,15 @@ pub const CAPACITY: Limits = Limits { least: 1.0, most: EIB, words: "between 1 B
 /// A number of bytes to compare with.
 pub const BYTES: Limits = Limits { least: 0.0, most: EIB, words: "between 0 and 1 EiB" };
 /// A piece of a copy; smaller ones would drown the simulation in events.
-pub const CHUNK: Limits = Limits {
-    least: 4096.0,
-    most: (1u64 << 34) as f64,
-    words: "between 4 KiB and 16 GiB",
-};
+pub const CHUNK: Limits =
+    Limits { least: 4096.0, most: (1u64 << 34) as f64, words: "between 4 KiB and 16 GiB" };
 /// A fixed cost.
 pub const SETUP: Limits = Limits { least: 0.0, most: 10e12, words: "between 0 and 10 s" };
 /// A time to compare with.
 pub const TIME: Limits = Limits { least: 0.0, most: 1e18, words: "between 0 and 10^6 s" };
 /// Bytes or FLOP per second; slower, and one op could outlast the simulated clock.
-pub const RATE: Limits = Limits {
-    least: 1e6,
-    most: 1e18,
-    words: "between 10^6 and 10^18 per second",
-};
+pub const RATE: Limits =
+    Limits { least: 1e6, most: 1e18, words: "between 10^6 and 10^18 per second" };
 
 impl<D: Dimension> Quantity<D> {
     /// In base units, rounded to the nearest whole one; a problem at `path` if out of range.
@@ -212,8 +206,9 @@ impl<'de, D: Dimension> Deserialize<'de> for Quantity<D> {
     fn deserialize<R: Deserializer<'de>>(deserializer: R) -> Result<Self, R::Error> {
         let visitor = QuantityVisitor(PhantomData);
         deserializer.deserialize_enum(D::UNIT.name, D::UNIT.words, visitor).map_err(|error| {
-            // What ron says when a number stands where a unit must.
-            if error.to_string() == "Expected identifier" {
+            // What ron says when a number or a string stands where a unit must.
+            let said = error.to_string();
+            if said == "Expected identifier" || said.starts_with("Found invalid std identifier") {
                 R::Error::custom(format!("{UNIT_MISSING}{}", D::UNIT.name))
             } else {
                 error
@@ -304,8 +299,9 @@ impl<'de, D: Dimension> Deserialize<'de> for Sourced<D> {
     fn deserialize<R: Deserializer<'de>>(deserializer: R) -> Result<Self, R::Error> {
         let pair = <(Quantity<D>, RawSource)>::deserialize(deserializer);
         pair.map(|(quantity, source)| Sourced { quantity, source }).map_err(|error| {
-            // What ron says when no bracket opens.
-            if error.to_string() == "Expected opening `(`" {
+            // What ron says when no bracket opens, or when there is one thing between the brackets.
+            let said = error.to_string();
+            if said == "Expected opening `(`" || said.starts_with("Expected a tuple of size 2") {
                 R::Error::custom(format!("{SOURCED}{}", D::UNIT.name))
             } else {
                 error

@@ -5,10 +5,16 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::quantity::{self, SOURCED, UNIT_MISSING};
+use crate::ron_lex::blank_end;
 use crate::ron_text::{Document, place_in, shorten};
 use crate::ron_tree::{Shape, ValueId};
 use ron::error::{Error, SpannedError};
 use std::ops::Range;
+
+/// Most names that one message lists.
+const MAX_LISTED: usize = 20;
+/// Most names that are searched for a near one.
+const MAX_SEARCHED: usize = 200;
 
 /// How to make a text readable for the search for further mistakes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +27,9 @@ pub enum Repair {
 
 /// The problem that `error` stands for, and how to go on after it if that is possible.
 pub fn explain(document: &Document, error: &SpannedError) -> (Diagnostic, Option<Repair>) {
-    let start = document.offset(error.span.start.line, error.span.start.col);
+    let reported = document.offset(error.span.start.line, error.span.start.col);
+    // ron points at the white space before a value that it did not like from the first letter on.
+    let start = blank_end(document.text(), reported).unwrap_or(reported);
     let value = document.tree().around(start);
     match &error.code {
         Error::NoSuchStructField { expected, found, outer } => {
@@ -37,11 +45,14 @@ pub fn explain(document: &Document, error: &SpannedError) -> (Diagnostic, Option
                 };
                 return mended(document, value, rule, unit.remedy.to_string(), unit.sample);
             }
-            let rule = format!("`{found}` is not a {}", spaced(outer));
+            let outer = spaced(outer);
+            let article = if outer.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+            let rule = format!("`{found}` is not {article} {outer}");
             (at(document, value, start, rule, choices(found, expected)), None)
         }
         Error::MissingStructField { field, outer } => {
-            let value = enclosing_struct(document, value, start);
+            let value = document.tree().around(reported);
+            let value = enclosing_struct(document, value, reported);
             let outer = outer.as_deref().map(|o| format!("{o} ")).unwrap_or_default();
             let rule = format!("the field `{field}` is missing");
             let remedy = format!("{outer}needs it: write `{field}: ...`");
@@ -65,21 +76,30 @@ pub fn explain(document: &Document, error: &SpannedError) -> (Diagnostic, Option
             let repair = format!("({sample}, assumed(\"-\"))");
             mended(document, value, rule, remedy, &repair)
         }
-        other => (at(document, value, start, form(other), String::new()), None),
+        other => (other_form(document, value, start, reported, other), None),
     }
 }
 
 /// `Write one of ...`, with the nearest name first if there is a near one.
 pub fn choices(found: &str, known: &[&str]) -> String {
-    let list = known.join(", ");
+    let mut list = known[..known.len().min(MAX_LISTED)].join(", ");
+    if known.len() > MAX_LISTED {
+        list.push_str(", ...");
+    }
     match nearest(found, known) {
         Some(near) => format!("did you mean `{near}`? known: {list}"),
         None => format!("known: {list}"),
     }
 }
 
-/// The known word that differs from `found` by the fewest letters, if that is not most of them.
+/// The known word that differs from `found` by the fewest letters, if that is not most of them, or
+/// the only one that begins with it.
 pub fn nearest<'k>(found: &str, known: &[&'k str]) -> Option<&'k str> {
+    let known = &known[..known.len().min(MAX_SEARCHED)];
+    let mut longer = known.iter().filter(|word| found.len() >= 3 && word.starts_with(found));
+    if let (Some(only), None) = (longer.next(), longer.next()) {
+        return Some(only);
+    }
     let limit = (found.chars().count() / 3).max(1);
     known
         .iter()
@@ -87,6 +107,37 @@ pub fn nearest<'k>(found: &str, known: &[&'k str]) -> Option<&'k str> {
         .filter(|(distance, _)| *distance <= limit)
         .min()
         .map(|(_, word)| word)
+}
+
+/// An error of form that only needs better words.
+fn other_form(
+    document: &Document,
+    value: ValueId,
+    start: usize,
+    reported: usize,
+    error: &Error,
+) -> Diagnostic {
+    let tree = document.tree();
+    let text = &document.text()[tree.span(value)];
+    let before = tree.around(reported.saturating_sub(1));
+    let word = &document.text()[tree.span(before)];
+    match error {
+        Error::ExpectedStructLike if word.chars().all(|c| c == '_' || c.is_alphanumeric()) => {
+            let rule = format!("`{word}` needs its brackets");
+            let remedy = format!("write `{word}(...)`, or `{word}()` for the defaults");
+            at(document, before, tree.span(before).start, rule, remedy)
+        }
+        Error::ExpectedComma if text.ends_with("()") => {
+            let word = text.trim_end_matches("()").trim_end();
+            let rule = format!("`{word}` takes no brackets");
+            at(document, value, tree.span(value).start, rule, format!("write `{word}`"))
+        }
+        // ron reads `1.5` as the whole number 1 and then wants a comma.
+        Error::ExpectedComma if text.contains('.') && text.parse::<f64>().is_ok() => {
+            at(document, value, start, form(&Error::ExpectedInteger), String::new())
+        }
+        _ => at(document, value, start, form(error), String::new()),
+    }
 }
 
 fn unknown_field(
@@ -161,7 +212,9 @@ fn form(error: &Error) -> String {
             return format!("`{expected}` must stand here, not `{found}`");
         }
         Error::ExpectedFloat => return "a number must stand here".to_string(),
-        Error::ExpectedInteger => return "a whole number must stand here".to_string(),
+        Error::ExpectedInteger | Error::InvalidIntegerDigit { .. } => {
+            return "a whole number must stand here".to_string();
+        }
         Error::IntegerOutOfBounds => {
             return "a whole number within range must stand here".to_string();
         }
@@ -190,17 +243,23 @@ fn spaced(name: &str) -> String {
     words
 }
 
-/// Levenshtein's distance between two short words.
+/// How many letters are missing, extra, different or swapped with their neighbour.
 fn distance(a: &str, b: &str) -> usize {
+    let a: Vec<char> = a.chars().take(64).collect();
     let b: Vec<char> = b.chars().take(64).collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().take(64).enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, cb) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(row[j + 1] + 1);
+    // Row i + 1 is the distance of a[..=i] to every beginning of b.
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    for i in 0..a.len() {
+        let mut row = vec![i + 1];
+        for j in 0..b.len() {
+            let changed = rows[i][j] + usize::from(a[i] != b[j]);
+            let mut least = changed.min(row[j] + 1).min(rows[i][j + 1] + 1);
+            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
+                least = least.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(least);
         }
+        rows.push(row);
     }
-    row[b.len()]
+    rows[a.len()][b.len()]
 }

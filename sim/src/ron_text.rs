@@ -343,7 +343,10 @@ impl Document {
         let names = self.tree().names(id);
         let remedy = match self.tree().shape(id) {
             Shape::List | Shape::Tuple => {
-                format!("the list has {} elements, counted from 0", self.tree().children(id).count())
+                format!(
+                    "the list has {} elements, counted from 0",
+                    self.tree().children(id).count()
+                )
             }
             _ if names.is_empty() => "nothing is inside that value".to_string(),
             _ => ron_error::choices(segment, &names),

@@ -3,6 +3,7 @@
 //! `bytes -> size check -> RON -> raw (mirrors the file) -> resolve -> Scenario`. The reader is in
 //! the submodules; this file says what a scenario *means*.
 
+mod expectations;
 pub mod files;
 pub mod fingerprint;
 pub mod hints;

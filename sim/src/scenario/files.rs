@@ -40,6 +40,7 @@ pub struct Files {
     paths: BTreeMap<String, Result<PathBuf, PathFault>>,
     hardware: BTreeMap<String, Found<Hardware>>,
     hints: BTreeMap<String, Found<HintFile>>,
+    machines: BTreeMap<Vec<u64>, Vec<Arc<Hardware>>>,
 }
 
 impl Files {
@@ -55,8 +56,8 @@ impl Files {
         })?;
         let root = folder.ancestors().find(|above| above.join(SPECS).is_dir());
         let root = root.unwrap_or(&folder).to_path_buf();
-        let (paths, hardware, hints) = Default::default();
-        Ok(Files { folder, root, paths, hardware, hints })
+        let (paths, hardware, hints, machines) = Default::default();
+        Ok(Files { folder, root, paths, hardware, hints, machines })
     }
 
     /// The file or folder that the scenario calls `name`.
@@ -78,6 +79,21 @@ impl Files {
         let found = read(path, read_hardware);
         self.hardware.insert(name.to_string(), found.clone());
         found
+    }
+
+    /// `machine`, or one that is equal to it and already in use: points of a sweep that have the same
+    /// machine share it.
+    pub fn shared(&mut self, machine: Arc<Hardware>) -> Arc<Hardware> {
+        let capacities = machine.tiers.iter().map(|tier| tier.capacity.get()).collect();
+        let alike = self.machines.entry(capacities).or_default();
+        if let Some(known) = alike.iter().find(|known| **known == machine) {
+            return known.clone();
+        }
+        // Machines with equal capacities differ by name or by how a capacity is written: few.
+        if alike.len() < 64 {
+            alike.push(machine.clone());
+        }
+        machine
     }
 
     /// The hint file called `name`.
@@ -131,12 +147,12 @@ impl Files {
             let remedy = "write it relative to the scenario's folder or the project's";
             return Err((rule.into(), remedy.into()));
         }
-        let mut climbs = false;
+        let mut climbs = true;
         for base in [&self.folder, &self.root] {
             match flat(&base.join(relative)).filter(|path| path.starts_with(&self.root)) {
                 Some(path) if path.symlink_metadata().is_ok() => return self.inside(&path),
-                Some(_) => {}
-                None => climbs = true,
+                Some(_) => climbs = false,
+                None => {}
             }
         }
         if climbs {

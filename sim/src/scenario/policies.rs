@@ -3,6 +3,7 @@
 //! One function per policy; a new policy adds a variant in `raw.rs`, a line in [`resolve`] and its
 //! function here.
 
+use crate::check::MAX_PROBLEMS;
 use crate::scenario::raw::{RawAccess, RawCharge, RawCount, RawCut, RawObjectKind, RawPolicy};
 use crate::scenario::resolve::Resolver;
 use tiersim_models::hardware::{HBM, Hardware, TierKind};
@@ -49,9 +50,10 @@ pub(crate) fn resolve(
             let kinds = resolve_kinds(resolver, at, kinds.as_deref());
             let hints = hints?;
             let has = |kind| hardware.tiers.iter().any(|tier| tier.kind == kind);
-            let missing = hints.missing(has);
-            if !missing.0.is_empty() {
-                resolver.check.problems.0.extend(missing.0);
+            if !hints.hints.values().all(|kind| has(*kind)) {
+                if resolver.check.problems.0.len() < MAX_PROBLEMS {
+                    resolver.check.problems.0.extend(hints.missing(has).0);
+                }
                 return None;
             }
             let (hints, access) = (hints.hints.clone(), resolve_access(*access));
@@ -155,9 +157,7 @@ fn default_spill(
 ) -> Option<Vec<TierId>> {
     let order = [TierKind::Hbm, TierKind::Dram, TierKind::Cxl, TierKind::Nvme, TierKind::Remote];
     let mut spill: Vec<TierId> = hardware.tier_ids().skip(1).collect();
-    spill.sort_by_key(|id| {
-        order.iter().position(|kind| *kind == hardware.tiers[id.index()].kind)
-    });
+    spill.sort_by_key(|id| order.iter().position(|kind| *kind == hardware.tiers[id.index()].kind));
     if spill.is_empty() {
         let rule = "the hardware has only one tier, so nothing can leave it";
         resolver.check.fault(at, rule, "choose hardware with more tiers");

@@ -14,14 +14,11 @@ use std::path::Path;
 /// Reads a scenario; `overrides` are pairs of a path and the text of its new value.
 ///
 /// A sweep in the file is checked but not expanded; see [`sweep::read_sweep`].
-pub fn read_scenario(
-    path: &Path,
-    overrides: &[(String, String)],
-) -> Result<Scenario, Diagnostics> {
+pub fn read_scenario(path: &Path, overrides: &[(String, String)]) -> Result<Scenario, Diagnostics> {
     let (document, mut files) = open(path, overrides)?;
     let base = resolve(&document, &name_of(path), &mut files, &[]);
     let mut problems = match &base {
-        Err(Failure::Form(_)) => Diagnostics::default(),
+        Err(Failure::Form(..)) => Diagnostics::default(),
         _ => sweep::axes(&document).err().unwrap_or_default(),
     };
     match base {

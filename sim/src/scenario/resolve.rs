@@ -1,45 +1,54 @@
 //! From what a scenario file says to what it means: names become ids, defaults become values.
 //!
-//! Every rule of the format is here or in a file of the policies ([`super::policies`]); all that can
+//! Every rule of the format is here, in `policies.rs` or in `expectations.rs`; all that can
 //! be checked is checked before anything is reported.
 //! Invariant: a returned scenario names only tiers, lanes and cases that exist.
 
 use crate::check::Check;
 use crate::diagnostic::Diagnostics;
-use crate::quantity::{BYTES, Budget as BudgetUnit, CAPACITY, Quantity, Size, TIME};
-use crate::ron_error::choices;
+use crate::quantity::{Budget as BudgetUnit, CAPACITY, Quantity, Size};
 use crate::ron_text::{Document, Parsed};
 use crate::scenario::files::{Files, Found, PathFault};
-use crate::scenario::policies;
-use crate::scenario::raw::{RawCase, RawExpectation, RawScenario, RawTime, RawWorkload};
-use crate::scenario::{AxisValue, Budget, Case, Expectation, OpTime, Scenario, WorkloadSpec};
+use crate::scenario::raw::{RawCase, RawScenario, RawTime, RawWorkload};
+use crate::scenario::{AxisValue, Budget, Case, OpTime, Scenario, WorkloadSpec};
+use crate::scenario::{expectations, policies};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tiersim_models::hardware::{Compute, Fact, HBM, Hardware, Lane, Source};
+use tiersim_models::hardware::{Compute, Fact, HBM, Hardware, Source};
 use tiersim_models::ids::TierId;
-use tiersim_models::units::Bytes;
 
 /// Version of the file format.
 pub const SCHEMA: u32 = 1;
 /// Most policies or expectations of one file.
-const MAX_ENTRIES: usize = 1000;
+pub(crate) const MAX_ENTRIES: usize = 1000;
 /// Most replays of a trace.
 const MAX_REPEAT: u32 = 10_000;
 
 /// Why a document is not a scenario.
 #[derive(Debug)]
 pub enum Failure {
-    /// It does not parse, or a file that it names cannot be used.
-    Form(Diagnostics),
-    /// It is well formed and breaks a rule on values.
+    /// It does not parse, or a file that it names cannot be used; and the rules it breaks besides.
+    Form(Diagnostics, Diagnostics),
+    /// It is well formed and breaks rules on values.
     Meaning(Diagnostics),
 }
 
 impl Failure {
+    /// A failure of form alone.
+    pub fn form(problems: Diagnostics) -> Failure {
+        Failure::Form(problems, Diagnostics::default())
+    }
+
     /// The problems.
     pub fn into_problems(self) -> Diagnostics {
-        let (Failure::Form(problems) | Failure::Meaning(problems)) = self;
-        problems
+        match self {
+            Failure::Meaning(problems) => problems,
+            Failure::Form(mut form, meaning) => {
+                form.0.extend(meaning.0);
+                form.0.sort_by(|a, b| (&a.file, a.place).cmp(&(&b.file, b.place)));
+                form
+            }
+        }
     }
 }
 
@@ -50,18 +59,14 @@ pub fn resolve(
     files: &mut Files,
     params: &[(String, AxisValue)],
 ) -> Result<Scenario, Failure> {
-    let Parsed { raw, document, problems } = document.parse().map_err(Failure::Form)?;
+    let Parsed { raw, document, problems } = document.parse().map_err(Failure::form)?;
     let mut resolver = Resolver { check: Check::new(&document), files, outside: problems };
     let scenario = resolver.scenario(&raw, name, params);
-    let Resolver { check, mut outside, .. } = resolver;
+    let Resolver { check, outside, .. } = resolver;
     match scenario {
         Some(scenario) if check.problems.0.is_empty() && outside.0.is_empty() => Ok(scenario),
         _ if outside.0.is_empty() => Err(Failure::Meaning(check.problems)),
-        _ => {
-            outside.0.extend(check.problems.0);
-            outside.0.sort_by(|a, b| (&a.file, a.place).cmp(&(&b.file, b.place)));
-            Err(Failure::Form(outside))
-        }
+        _ => Err(Failure::Form(outside, check.problems)),
     }
 }
 
@@ -100,8 +105,9 @@ impl Resolver<'_, '_> {
             let facts: Vec<Fact> = renamed.collect();
             Arc::make_mut(&mut hardware).facts.extend(facts);
         }
+        let hardware = self.files.shared(hardware);
         let cases = self.cases(&raw.policies, &hardware, params);
-        let expect = self.expectations(raw, &hardware);
+        let expect = expectations::resolve(self, raw, &hardware);
         Some(Scenario {
             name: name.to_string(),
             about: raw.about.trim().to_string(),
@@ -150,7 +156,7 @@ impl Resolver<'_, '_> {
             let Some(id) = hardware.tier(tier) else {
                 let known: Vec<&str> = names.iter().map(String::as_str).collect();
                 let rule = format!("the hardware has no tier `{tier}`");
-                self.check.fault(&path, rule, choices(tier, &known));
+                self.check.unknown(&path, &rule, tier, &known);
                 continue;
             };
             let Some(bytes) = size.bytes(&mut self.check, &path, CAPACITY) else { continue };
@@ -237,7 +243,7 @@ impl Resolver<'_, '_> {
             return Some(());
         }
         let rule = format!("`{}` has no peak for this precision", compute.name);
-        self.check.fault("workload.time.precision", rule, choices(precision, &known));
+        self.check.unknown("workload.time.precision", &rule, precision, &known);
         None
     }
 
@@ -265,8 +271,7 @@ impl Resolver<'_, '_> {
                 let rule = format!("two policies have the same name (the other in line {line})");
                 self.check.fault(&format!("{here}.name"), rule, "choose another name");
             }
-            let policy =
-                policies::resolve(self, &format!("{here}.policy"), &case.policy, hardware);
+            let policy = policies::resolve(self, &format!("{here}.policy"), &case.policy, hardware);
             let hbm = self.budget(&format!("{here}.hbm"), case.hbm.as_ref(), hardware);
             let label = label(name, params);
             let params = params.to_vec();
@@ -295,149 +300,15 @@ impl Resolver<'_, '_> {
         Some(Budget::Bytes(bytes))
     }
 
-    fn expectations(
-        &mut self,
-        raw: &RawScenario,
-        hardware: &Hardware,
-    ) -> Option<Vec<Expectation>> {
-        let names: Vec<&str> = raw.policies.iter().map(|case| case.name.as_str()).collect();
-        let mut indices = BTreeMap::new();
-        for (index, name) in names.iter().enumerate() {
-            indices.entry(*name).or_insert(index);
-        }
-        let names = &names[..names.len().min(MAX_ENTRIES)];
-        let known = Known { names, indices, hardware };
-        let all = self.check.at_most("expect", "expectations", &raw.expect, MAX_ENTRIES);
-        let resolved: Vec<Option<Expectation>> = all
-            .iter()
-            .enumerate()
-            .map(|(index, one)| self.expectation(&format!("expect.{index}"), one, &known))
-            .collect();
-        resolved.into_iter().collect()
-    }
-
-    fn expectation(
-        &mut self,
-        at: &str,
-        raw: &RawExpectation,
-        known: &Known<'_>,
-    ) -> Option<Expectation> {
-        let field = |name: &str| format!("{at}.{name}");
-        Some(match raw {
-            RawExpectation::Fits(case) => Expectation::Fits(self.case(at, case, known)?),
-            RawExpectation::OutOfMemory(case) => {
-                Expectation::OutOfMemory(self.case(at, case, known)?)
-            }
-            RawExpectation::Faster { case, than } => {
-                let case = self.case(&field("case"), case, known);
-                let than = self.case(&field("than"), than, known);
-                if case.is_some() && case == than {
-                    let rule = "a policy cannot be faster than itself";
-                    self.check.fault(&field("than"), rule, "name two policies");
-                }
-                Expectation::Faster { case: case?, than: than? }
-            }
-            RawExpectation::StepTime { case, at_least, at_most } => {
-                let case = self.case(&field("case"), case, known);
-                let [low, high] = [("at_least", at_least), ("at_most", at_most)].map(|(n, raw)| {
-                    raw.map(|raw| raw.span(&mut self.check, &field(n), TIME))
-                });
-                let (at_least, at_most) = self.bounds(at, low, high)?;
-                Expectation::StepTime { case: case?, at_least, at_most }
-            }
-            RawExpectation::Slowdown { case, at_least, at_most } => {
-                let case = self.case(&field("case"), case, known);
-                let [low, high] = [("at_least", at_least), ("at_most", at_most)].map(|(n, raw)| {
-                    raw.map(|raw| self.check.number(&field(n), "a slowdown", raw, 0.0, 1e9))
-                });
-                let (at_least, at_most) = self.bounds(at, low, high)?;
-                Expectation::Slowdown { case: case?, at_least, at_most }
-            }
-            RawExpectation::Moved { case, lane, at_least, at_most } => {
-                let case = self.case(&field("case"), case, known);
-                let lane = self.lane(&field("lane"), lane, known.hardware);
-                let (at_least, at_most) = self.bytes(at, at_least, at_most)?;
-                Expectation::Moved { case: case?, lane: lane?, at_least, at_most }
-            }
-            RawExpectation::Peak { case, tier, at_least, at_most } => {
-                let case = self.case(&field("case"), case, known);
-                let tier = self.tier(&field("tier"), tier, known.hardware);
-                let (at_least, at_most) = self.bytes(at, at_least, at_most)?;
-                Expectation::Peak { case: case?, tier: tier?, at_least, at_most }
-            }
-        })
-    }
-
-    fn bytes(
-        &mut self,
-        at: &str,
-        at_least: &Option<Quantity<Size>>,
-        at_most: &Option<Quantity<Size>>,
-    ) -> Option<(Option<Bytes>, Option<Bytes>)> {
-        let [low, high] = [("at_least", at_least), ("at_most", at_most)].map(|(name, raw)| {
-            raw.map(|raw| raw.bytes(&mut self.check, &format!("{at}.{name}"), BYTES))
-        });
-        self.bounds(at, low, high)
-    }
-
-    /// Both bounds if they are good: one at least, and in order.
-    fn bounds<T: PartialOrd>(
-        &mut self,
-        at: &str,
-        low: Option<Option<T>>,
-        high: Option<Option<T>>,
-    ) -> Option<(Option<T>, Option<T>)> {
-        match (low, high) {
-            (None, None) => {
-                let rule = "an expectation without a bound always holds";
-                self.check.fault(at, rule, "write `at_least`, `at_most` or both");
-                None
-            }
-            (Some(Some(low)), Some(Some(high))) if low > high => {
-                let rule = "`at_least` is above `at_most`, so this never holds";
-                self.check.fault(at, rule, "swap them");
-                None
-            }
-            (Some(None), _) | (_, Some(None)) => None,
-            (low, high) => Some((low.flatten(), high.flatten())),
-        }
-    }
-
-    fn case(&mut self, path: &str, name: &str, known: &Known<'_>) -> Option<usize> {
-        let index = known.indices.get(name).copied();
-        if index.is_none() {
-            self.check.fault(path, "no policy has this name", choices(name, known.names));
-        }
-        index
-    }
-
     /// The tier called `name`, a problem at `path` if there is none.
     pub(crate) fn tier(&mut self, path: &str, name: &str, hardware: &Hardware) -> Option<TierId> {
         let id = hardware.tier(name);
         if id.is_none() {
             let known: Vec<&str> = hardware.tiers.iter().map(|tier| tier.name.as_str()).collect();
-            self.check.fault(path, "the hardware has no tier of this name", choices(name, &known));
+            self.check.unknown(path, "the hardware has no tier of this name", name, &known);
         }
         id
     }
-
-    fn lane(&mut self, path: &str, name: &str, hardware: &Hardware) -> Option<Lane> {
-        let lane = hardware.lanes().find(|&lane| hardware.lane_name(lane) == name);
-        if lane.is_none() {
-            let known: Vec<String> =
-                hardware.lanes().map(|lane| hardware.lane_name(lane)).collect();
-            let known: Vec<&str> = known.iter().map(String::as_str).collect();
-            self.check.fault(path, "the hardware has no lane of this name", choices(name, &known));
-        }
-        lane
-    }
-}
-
-/// What expectations may name.
-struct Known<'k> {
-    names: &'k [&'k str],
-    indices: BTreeMap<&'k str, usize>,
-    hardware: &'k Hardware,
 }
 
 /// A case's name with the point it belongs to: `adam [hbm=0.3, access=in place]`.

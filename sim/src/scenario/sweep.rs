@@ -11,12 +11,15 @@ use crate::ron_text::Document;
 use crate::scenario::raw::{RawScenario, RawSweep, RawValues};
 use crate::scenario::read::{name_of, open};
 use crate::scenario::resolve::{Failure, resolve};
-use crate::scenario::{AxisValue, Scenario};
+use crate::scenario::{AxisValue, Case, Scenario};
 use std::collections::BTreeSet;
 use std::path::Path;
+use tiersim_policies::config::PolicyConfig;
 
 /// Most points of one sweep.
 pub const MAX_POINTS: usize = 1_000_000;
+/// Most cases and hints of all points together: what a sweep holds in memory.
+const MAX_WEIGHT: usize = 5_000_000;
 /// Most axes of one sweep.
 const MAX_AXES: usize = 16;
 /// Most different problems reported of a sweep.
@@ -79,17 +82,29 @@ pub fn read_sweep(path: &Path, overrides: &[(String, String)]) -> Result<Sweep, 
     let mut sweep = Sweep { base, axes, points: Vec::new(), skipped: Vec::new() };
     let mut problems = Problems::default();
     let mut at = vec![0; sweep.axes.len()];
+    let mut weight = 0usize;
     loop {
         let params = params(&sweep.axes, &at);
         let point = substituted(&document, &sweep.axes, &at)
-            .map_err(Failure::Form)
+            .map_err(Failure::form)
             .and_then(|document| resolve(&document, &name, &mut files, &params));
         match point {
-            Ok(scenario) => sweep.points.push(Point { params, scenario }),
+            Ok(scenario) => {
+                weight += weight_of(&scenario);
+                sweep.points.push(Point { params, scenario });
+            }
             Err(Failure::Meaning(found)) if skip_invalid => {
                 sweep.skipped.push((params, reason(&found)));
             }
+            Err(Failure::Form(found, _)) if skip_invalid => problems.add(found),
             Err(failure) => problems.add(failure.into_problems()),
+        }
+        if weight > MAX_WEIGHT {
+            let rule =
+                format!("a sweep has at most {MAX_WEIGHT} cases and hints at all its points");
+            let remedy = "take fewer values, or fewer policies";
+            problems.list.0.push(document.problem_found("sweep", rule, "", remedy));
+            break;
         }
         if problems.full() || !advance(&mut at, &sweep.axes) {
             break;
@@ -235,6 +250,14 @@ fn rounded(number: f64) -> f64 {
     format!("{number:.12}").parse::<f64>().map_or(number, |rounded| rounded + 0.0)
 }
 
+fn weight_of(scenario: &Scenario) -> usize {
+    let hints = |case: &Case| match &case.policy {
+        PolicyConfig::Hints(config) => config.hints.len(),
+        _ => 0,
+    };
+    scenario.cases.iter().map(|case| 1 + hints(case)).sum()
+}
+
 fn params(axes: &[Axis], at: &[usize]) -> Params {
     let value = |(axis, &i): (&Axis, &usize)| (axis.name.clone(), axis.values[i].value.clone());
     axes.iter().zip(at).map(value).collect()
@@ -266,7 +289,11 @@ fn advance(at: &mut [usize], axes: &[Axis]) -> bool {
 fn reason(problems: &Diagnostics) -> String {
     let Some(first) = problems.0.first() else { return String::new() };
     let rule = first.rule.split(" [axis").next().unwrap_or(&first.rule);
-    if first.found.is_empty() { rule.to_string() } else { format!("{rule} (found {})", first.found) }
+    if first.found.is_empty() {
+        rule.to_string()
+    } else {
+        format!("{rule} (found {})", first.found)
+    }
 }
 
 /// Problems of many points, each kind once.

@@ -1,0 +1,147 @@
+//! From what a scenario expects of its run to indices of cases, lanes and tiers.
+//!
+//! A bound that can never hold or always holds is a mistake of the file, not a result of the run.
+
+use crate::quantity::{BYTES, Quantity, Size, TIME};
+use crate::scenario::Expectation;
+use crate::scenario::raw::{RawExpectation, RawScenario};
+use crate::scenario::resolve::{MAX_ENTRIES, Resolver};
+use std::collections::BTreeMap;
+use tiersim_models::hardware::{Hardware, Lane};
+use tiersim_models::units::Bytes;
+
+/// The expectations of `raw`, or `None` after problems.
+pub(crate) fn resolve(
+    resolver: &mut Resolver<'_, '_>,
+    raw: &RawScenario,
+    hardware: &Hardware,
+) -> Option<Vec<Expectation>> {
+    let names: Vec<&str> = raw.policies.iter().map(|case| case.name.as_str()).collect();
+    let mut indices = BTreeMap::new();
+    for (index, name) in names.iter().enumerate() {
+        indices.entry(*name).or_insert(index);
+    }
+    let names = &names[..names.len().min(MAX_ENTRIES)];
+    let known = Known { names, indices, hardware };
+    let all = resolver.check.at_most("expect", "expectations", &raw.expect, MAX_ENTRIES);
+    let resolved: Vec<Option<Expectation>> = all
+        .iter()
+        .enumerate()
+        .map(|(index, one)| resolver.expectation(&format!("expect.{index}"), one, &known))
+        .collect();
+    resolved.into_iter().collect()
+}
+
+/// What expectations may name.
+struct Known<'k> {
+    names: &'k [&'k str],
+    indices: BTreeMap<&'k str, usize>,
+    hardware: &'k Hardware,
+}
+
+impl Resolver<'_, '_> {
+    fn expectation(
+        &mut self,
+        at: &str,
+        raw: &RawExpectation,
+        known: &Known<'_>,
+    ) -> Option<Expectation> {
+        let field = |name: &str| format!("{at}.{name}");
+        Some(match raw {
+            RawExpectation::Fits(case) => Expectation::Fits(self.case(&field("0"), case, known)?),
+            RawExpectation::OutOfMemory(case) => {
+                Expectation::OutOfMemory(self.case(&field("0"), case, known)?)
+            }
+            RawExpectation::Faster { case, than } => {
+                let case = self.case(&field("case"), case, known);
+                let than = self.case(&field("than"), than, known);
+                if case.is_some() && case == than {
+                    let rule = "a policy cannot be faster than itself";
+                    self.check.fault(&field("than"), rule, "name two policies");
+                }
+                Expectation::Faster { case: case?, than: than? }
+            }
+            RawExpectation::StepTime { case, at_least, at_most } => {
+                let case = self.case(&field("case"), case, known);
+                let [low, high] = [("at_least", at_least), ("at_most", at_most)]
+                    .map(|(n, raw)| raw.map(|raw| raw.span(&mut self.check, &field(n), TIME)));
+                let (at_least, at_most) = self.bounds(at, low, high)?;
+                Expectation::StepTime { case: case?, at_least, at_most }
+            }
+            RawExpectation::Slowdown { case, at_least, at_most } => {
+                let case = self.case(&field("case"), case, known);
+                let [low, high] = [("at_least", at_least), ("at_most", at_most)].map(|(n, raw)| {
+                    raw.map(|raw| self.check.number(&field(n), "a slowdown", raw, 0.0, 1e9))
+                });
+                let (at_least, at_most) = self.bounds(at, low, high)?;
+                Expectation::Slowdown { case: case?, at_least, at_most }
+            }
+            RawExpectation::Moved { case, lane, at_least, at_most } => {
+                let case = self.case(&field("case"), case, known);
+                let lane = self.lane(&field("lane"), lane, known.hardware);
+                let (at_least, at_most) = self.bytes(at, at_least, at_most)?;
+                Expectation::Moved { case: case?, lane: lane?, at_least, at_most }
+            }
+            RawExpectation::Peak { case, tier, at_least, at_most } => {
+                let case = self.case(&field("case"), case, known);
+                let tier = self.tier(&field("tier"), tier, known.hardware);
+                let (at_least, at_most) = self.bytes(at, at_least, at_most)?;
+                Expectation::Peak { case: case?, tier: tier?, at_least, at_most }
+            }
+        })
+    }
+
+    fn bytes(
+        &mut self,
+        at: &str,
+        at_least: &Option<Quantity<Size>>,
+        at_most: &Option<Quantity<Size>>,
+    ) -> Option<(Option<Bytes>, Option<Bytes>)> {
+        let [low, high] = [("at_least", at_least), ("at_most", at_most)].map(|(name, raw)| {
+            raw.map(|raw| raw.bytes(&mut self.check, &format!("{at}.{name}"), BYTES))
+        });
+        self.bounds(at, low, high)
+    }
+
+    /// Both bounds if they are good: one at least, and in order.
+    fn bounds<T: PartialOrd>(
+        &mut self,
+        at: &str,
+        low: Option<Option<T>>,
+        high: Option<Option<T>>,
+    ) -> Option<(Option<T>, Option<T>)> {
+        match (low, high) {
+            (None, None) => {
+                let rule = "an expectation without a bound always holds";
+                self.check.fault(at, rule, "write `at_least`, `at_most` or both");
+                None
+            }
+            (Some(Some(low)), Some(Some(high))) if low > high => {
+                let rule = "`at_least` is above `at_most`, so this never holds";
+                self.check.fault(at, rule, "swap them");
+                None
+            }
+            (Some(None), _) | (_, Some(None)) => None,
+            (low, high) => Some((low.flatten(), high.flatten())),
+        }
+    }
+
+    fn case(&mut self, path: &str, name: &str, known: &Known<'_>) -> Option<usize> {
+        let index = known.indices.get(name).copied();
+        if index.is_none() {
+            self.check.unknown(path, "no policy has this name", name, known.names);
+        }
+        index
+    }
+
+    fn lane(&mut self, path: &str, name: &str, hardware: &Hardware) -> Option<Lane> {
+        let lane = hardware.lanes().find(|&lane| hardware.lane_name(lane) == name);
+        if lane.is_none() {
+            let known: Vec<String> =
+                hardware.lanes().map(|lane| hardware.lane_name(lane)).collect();
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            self.check.unknown(path, "the hardware has no lane of this name", name, &known);
+        }
+        lane
+    }
+}

@@ -1,0 +1,8 @@
+//! What may stand in hardware and scenario files, what it means, and how mistakes are reported.
+
+mod form;
+mod hardware;
+mod hostile;
+mod project;
+mod rules;
+mod sweep;
