@@ -18,6 +18,14 @@ pub enum Access {
     },
 }
 
+impl Access {
+    /// Whether ops use objects outside HBM without paying for every use, as emulations of tiering
+    /// do. Such a result is no prediction, and is kept apart from those that are.
+    pub const fn is_emulated(self) -> bool {
+        matches!(self, Access::InPlace(Charge::ModuleOutput | Charge::ModuleWeights))
+    }
+}
+
 /// What an in-place access pays for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charge {
@@ -35,8 +43,12 @@ pub enum Charge {
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Access::InPlace(Charge::ModuleOutput) => f.write_str("in place (module output)"),
-            Access::InPlace(Charge::ModuleWeights) => f.write_str("in place (module weights)"),
+            Access::InPlace(Charge::ModuleOutput) => {
+                f.write_str("in place, emulated (module output)")
+            }
+            Access::InPlace(Charge::ModuleWeights) => {
+                f.write_str("in place, emulated (module weights)")
+            }
             Access::InPlace(Charge::EveryUse) => f.write_str("in place (every use)"),
             Access::Migrate { prefetch_ops: 0 } => f.write_str("migrate on demand"),
             Access::Migrate { prefetch_ops } => write!(f, "migrate, {prefetch_ops} ops ahead"),

@@ -116,6 +116,15 @@ impl PolicyConfig {
         }
     }
 
+    /// Whether accesses are emulated, see [`Access::is_emulated`].
+    pub const fn is_emulated(&self) -> bool {
+        match self {
+            PolicyConfig::AdamState(config) => config.access.is_emulated(),
+            PolicyConfig::Hints(config) => config.access.is_emulated(),
+            PolicyConfig::AllHbm | PolicyConfig::Lru(_) => false,
+        }
+    }
+
     /// The parameters in words, such as `shares 0.3/0.5 of modules, in place`.
     pub fn details(&self) -> String {
         match self {

@@ -36,7 +36,8 @@ fn axes(record: &RunRecord) -> Vec<&str> {
 }
 
 fn header(record: &RunRecord, axes: &[&str]) -> Vec<String> {
-    let mut header: Vec<String> = ["label", "policy", "details"].map(str::to_owned).to_vec();
+    let mut header: Vec<String> =
+        ["label", "policy", "details", "emulated"].map(str::to_owned).to_vec();
     header.extend(axes.iter().map(|axis| format!("param.{axis}")));
     header.extend(
         [
@@ -67,7 +68,8 @@ fn header(record: &RunRecord, axes: &[&str]) -> Vec<String> {
 }
 
 fn row(record: &RunRecord, case: &CaseRecord, axes: &[&str]) -> Vec<String> {
-    let mut row = vec![case.label.clone(), case.policy.clone(), case.details.clone()];
+    let emulated = case.emulated.to_string();
+    let mut row = vec![case.label.clone(), case.policy.clone(), case.details.clone(), emulated];
     row.extend(axes.iter().map(|axis| match case.params.iter().find(|(name, _)| name == axis) {
         Some((_, AxisValue::Number(value))) => float(*value),
         Some((_, AxisValue::Text(text))) => text.clone(),

@@ -17,10 +17,7 @@ pub fn tier_hints(record: &RunRecord) -> Result<Option<String>, ChartError> {
 }
 
 /// A placement, (module, index of its tier), as JSON, sorted by module; `kinds` by tier.
-pub fn hints_json(
-    placement: &[(String, usize)],
-    kinds: &[TierKind],
-) -> Result<String, ChartError> {
+pub fn hints_json(placement: &[(String, usize)], kinds: &[TierKind]) -> Result<String, ChartError> {
     let hint = |(module, tier): &(String, usize)| {
         kinds.get(*tier).map(|kind| (module.clone(), kind.hint()))
     };

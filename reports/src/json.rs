@@ -89,6 +89,8 @@ pub struct CaseSummary {
     pub label: String,
     /// The policy's parameters in words.
     pub details: String,
+    /// Does not pay for every use outside HBM: comparable with other emulations only.
+    pub emulated: bool,
     /// HBM that the case may use; `null` for no limit.
     pub hbm_budget_bytes: Option<u64>,
     /// Delay per step of ops for objects used in place, by tier.
@@ -222,6 +224,7 @@ fn case_summary(record: &RunRecord, case: &CaseRecord) -> CaseSummary {
         cost_usd: None,
         events: ran.map(|f| f.events),
         label: case.label.clone(),
+        emulated: case.emulated,
         details: case.details.clone(),
         hbm_budget_bytes: limited(case.hbm_budget),
         in_place_ms: by_tier(&|f, tier| json!(step_share(f.in_place[tier], f))),
@@ -298,6 +301,9 @@ pub(crate) mod tests {
             hbm_budget: Bytes::MAX,
             outcome: Outcome::Done(Figures::default()),
             placement: None,
+            emulated: false,
+            baseline_step: Span::ZERO,
+            bound_step: Span::ZERO,
         });
         let json: Value = serde_json::from_str(&summary_json(&record, "0").unwrap()).unwrap();
         assert!(json["results"][0]["slowdown"].is_null());

@@ -145,13 +145,15 @@ fn legend(canvas: &mut Canvas, top: f64, points: &Points) -> f64 {
         first.push(Entry { key: Box::new(key), text: name.clone() });
     }
     let mut last = Vec::new();
-    if !points.done.is_empty() {
-        let key = |canvas: &mut Canvas, (x, y): (f64, f64)| {
+    for (emulated, words) in [(false, "Pareto front"), (true, "front of emulated cases")] {
+        if !front_is_drawn(points, emulated) {
+            continue;
+        }
+        let key = move |canvas: &mut Canvas, (x, y): (f64, f64)| {
             let steps = [(x - 15.0, y - 6.0), (x, y - 6.0), (x, y + 6.0), (x + 15.0, y + 6.0)];
-            canvas.path(steps.to_vec(), style::FRONT, 5.0);
+            front_line(canvas, steps.to_vec(), emulated);
         };
-        let text = "Pareto front".to_owned();
-        last.push(Entry { key: Box::new(key), text });
+        last.push(Entry { key: Box::new(key), text: words.to_owned() });
     }
     if !points.oom.is_empty() {
         let key = |canvas: &mut Canvas, at: (f64, f64)| {
@@ -211,10 +213,12 @@ fn axes(canvas: &mut Canvas, plot: &Plot, record: &RunRecord) {
 fn lines(canvas: &mut Canvas, plot: &Plot, points: &Points) -> Obstacles {
     let mut obstacles = Obstacles::default();
     let area = plot.data();
-    let stairs = staircase(plot, &points.front());
-    if !stairs.is_empty() {
-        obstacles.lines.extend(stairs.windows(2).map(|ends| (ends[0], ends[1])));
-        canvas.path(stairs, style::FRONT, 5.0);
+    for emulated in [true, false] {
+        if front_is_drawn(points, emulated) {
+            let stairs = staircase(plot, &points.front(emulated));
+            obstacles.lines.extend(stairs.windows(2).map(|ends| (ends[0], ends[1])));
+            front_line(canvas, stairs, emulated);
+        }
     }
     for (y, dashes) in [(plot.baseline, (9.0, 6.0)), (plot.bound, (2.5, 4.0))] {
         let Some(y) = y else { continue };
@@ -235,6 +239,22 @@ fn lines(canvas: &mut Canvas, plot: &Plot, points: &Points) -> Obstacles {
         }
     }
     obstacles
+}
+
+/// One emulated case among others needs no front of its own.
+fn front_is_drawn(points: &Points, emulated: bool) -> bool {
+    points.front(emulated).len() > usize::from(emulated)
+}
+
+/// A front: a broad line for cases that pay for every access, a broken one for the others.
+fn front_line(canvas: &mut Canvas, stairs: Vec<(f64, f64)>, emulated: bool) {
+    if !emulated {
+        canvas.path(stairs, style::FRONT, 5.0);
+        return;
+    }
+    for ends in stairs.windows(2) {
+        canvas.dashed((ends[0], ends[1]), style::FRONT, 3.0, (4.0, 4.0));
+    }
 }
 
 /// The border of what the front beats, from the top edge to the right edge.

@@ -75,7 +75,8 @@ pub enum ChartError {
 /// Every file of an output folder, in a fixed order.
 ///
 /// `version` is tiersim's own, such as `0.1.0`. The heat map is there for sweeps over two numeric
-/// axes, the hints for policies that place modules.
+/// axes, the hints for policies that place modules. A sweep has neither timeline nor hints: they
+/// would be those of one arbitrary point.
 pub fn artefacts(record: &RunRecord, version: &str) -> Result<Vec<Artefact>, ChartError> {
     let mut files = Vec::new();
     let mut add = |name: &str, bytes: Vec<u8>| {
@@ -90,9 +91,11 @@ pub fn artefacts(record: &RunRecord, version: &str) -> Result<Vec<Artefact>, Cha
         add("threshold-heat-map.svg", chart.svg()?.into_bytes());
         add("threshold-heat-map.png", chart.png()?);
     }
-    add("timeline.json", timeline_json(record, version)?.into_bytes());
-    if let Some(hints) = tier_hints(record)? {
-        add("tier_hints.json", hints.into_bytes());
+    if record.results.iter().all(|case| case.params.is_empty()) {
+        add("timeline.json", timeline_json(record, version)?.into_bytes());
+        if let Some(hints) = tier_hints(record)? {
+            add("tier_hints.json", hints.into_bytes());
+        }
     }
     Ok(files)
 }

@@ -20,8 +20,10 @@ pub(crate) struct Point {
     pub(crate) memory: u64,
     /// Mean step in picoseconds.
     pub(crate) step: u64,
-    /// No other case has less of both.
+    /// No other case of its kind (emulated or not) has less of both.
     pub(crate) front: bool,
+    /// Kept apart: it does not pay for every use outside HBM.
+    pub(crate) emulated: bool,
 }
 
 /// All cases.
@@ -47,8 +49,8 @@ impl Points {
                         points.series.len() - 1
                     });
                     let (memory, step) = coordinates(record, case).expect("the case is done");
-                    let front = front.contains(&case);
-                    points.done.push(Point { case, series, memory, step, front });
+                    let (front, emulated) = (front.contains(&case), result.emulated);
+                    points.done.push(Point { case, series, memory, step, front, emulated });
                 }
                 Outcome::OutOfMemory(_) => {
                     let budget = result.hbm_budget.get();
@@ -59,19 +61,26 @@ impl Points {
         points
     }
 
-    /// The points of the front, by memory.
-    pub(crate) fn front(&self) -> Vec<Point> {
-        let mut front: Vec<Point> = self.done.iter().filter(|p| p.front).copied().collect();
+    /// The points of the front of emulated cases, or of the others, by memory.
+    pub(crate) fn front(&self, emulated: bool) -> Vec<Point> {
+        let own = self.done.iter().filter(|p| p.front && p.emulated == emulated);
+        let mut front: Vec<Point> = own.copied().collect();
         front.sort_by_key(|p| (p.memory, p.case));
         front
     }
 }
 
-/// Indices of the cases that no other case beats on both peak HBM and mean step, by memory.
+/// Indices of the cases that no other case beats on both peak HBM and mean step, by memory: first
+/// those of cases that pay for every access, then those of emulated ones.
 ///
 /// Cases equal in both are all on the front.
 pub fn pareto_front(record: &RunRecord) -> Vec<usize> {
+    [false, true].into_iter().flat_map(|emulated| front_of_kind(record, emulated)).collect()
+}
+
+fn front_of_kind(record: &RunRecord, emulated: bool) -> Vec<usize> {
     let mut order: Vec<(u64, u64, usize)> = (0..record.results.len())
+        .filter(|&case| record.results[case].emulated == emulated)
         .filter_map(|case| coordinates(record, case).map(|(memory, step)| (memory, step, case)))
         .collect();
     order.sort_unstable();

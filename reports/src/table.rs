@@ -14,13 +14,14 @@ use crate::words::{
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use tiersim_sim::record::{Figures, Outcome, RunRecord};
+use tiersim_sim::record::{CaseRecord, Figures, Outcome, RunRecord};
+use tiersim_sim::scenario::AxisValue;
 
 /// Most characters of a line of figures.
 const WIDTH: usize = 112;
 /// Beyond so many cases only the best are printed.
 const MOST_CASES: usize = 30;
-const MOST_LABEL: usize = 34;
+const MOST_LABEL: usize = 44;
 const MOST_REASONS: usize = 8;
 
 /// A column: two header lines and a cell per row.
@@ -37,13 +38,25 @@ pub fn text(record: &RunRecord, version: &str) -> String {
         out.push_str("no case ran\n");
     } else {
         let labels: Vec<String> =
-            cases.iter().map(|&case| elide(&record.results[case].label, MOST_LABEL)).collect();
+            cases.iter().map(|&case| row_label(&record.results[case])).collect();
         block(&mut out, &labels, time_columns(record, &cases));
         out.push('\n');
         block(&mut out, &labels, memory_columns(record, &cases));
     }
     failures(record, &mut out);
     out
+}
+
+/// The label; at a point of a sweep, where the point is.
+fn row_label(case: &CaseRecord) -> String {
+    if case.params.is_empty() {
+        return elide(&case.label, MOST_LABEL);
+    }
+    let at = case.params.iter().map(|(axis, value)| match value {
+        AxisValue::Number(_) => format!("{} {}", clean(axis), axis_value(value)),
+        AxisValue::Text(text) => clean(text),
+    });
+    elide(&at.collect::<Vec<_>>().join(", "), MOST_LABEL)
 }
 
 fn header(record: &RunRecord, version: &str) -> String {
@@ -122,7 +135,7 @@ fn chosen(record: &RunRecord, out: &mut String) -> Vec<usize> {
     }
     let _ = writeln!(
         out,
-        "the Pareto front of peak HBM and step time by memory ({shown} of {}), \
+        "the Pareto front of peak HBM and step time by memory, emulated cases apart ({shown} of {}), \
          then the quickest of each other policy\n",
         count(front, "point", "points")
     );
@@ -203,7 +216,7 @@ fn memory_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
 /// Why cases ran out of memory, and what a sweep skipped. Equal reasons share a line.
 fn failures(record: &RunRecord, out: &mut String) {
     let failed = record.results.iter().filter_map(|case| match &case.outcome {
-        Outcome::OutOfMemory(oom) => Some((elide(&case.label, MOST_LABEL), oom_reason(oom))),
+        Outcome::OutOfMemory(oom) => Some((row_label(case), oom_reason(oom))),
         Outcome::Done(_) => None,
     });
     let skipped = record.skipped.iter().map(|(point, reason)| {

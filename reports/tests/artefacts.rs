@@ -162,7 +162,7 @@ fn a_spreadsheet_finds_no_formula_in_the_table() {
         .collect();
     assert!(formulas.is_empty(), "{formulas:?}");
     assert!(csv.contains("'=cmd|' /C calc'!A0,<script>"));
-    assert!(csv.starts_with("label,policy,details,outcome,step_ms_mean,"));
+    assert!(csv.starts_with("label,policy,details,emulated,outcome,step_ms_mean,"));
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_sweep_has_its_axes_as_columns() {
     let files = artefacts(&common::sweep(), "0.1.0").unwrap();
     let csv = std::str::from_utf8(file(&files, "results.csv").unwrap()).unwrap();
     assert!(csv.starts_with(
-        "label,policy,details,param.policy.shares.hbm,param.policy.shares.cpu,param.policy.access,"
+        "label,policy,details,emulated,param.policy.shares.hbm,param.policy.shares.cpu,param.policy.access,"
     ));
     assert_eq!(csv.lines().count(), 463);
 }

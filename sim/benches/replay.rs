@@ -58,7 +58,10 @@ fn main() {
     let options = Options::default();
     let bench = Bench::new(&scenario, &workload, options).expect("the baseline runs");
     let ops = workload.trace.ops.len() as f64 * f64::from(scenario.workload.repeat);
-    println!("{:<28} {:>12} {:>10} {:>12} {:>14}", "case", "ops/s", "ns/op", "ns/event", "events/op");
+    println!(
+        "{:<28} {:>12} {:>10} {:>12} {:>14}",
+        "case", "ops/s", "ns/op", "ns/event", "events/op"
+    );
     for case in &scenario.cases {
         let mut times = Vec::new();
         let mut events = 0;
@@ -76,7 +79,11 @@ fn main() {
         let per_event = time * 1e9 / events as f64;
         println!(
             "{:<28} {:>12.0} {:>10.0} {:>12.0} {:>14.2}",
-            case.label, ops / time, time * 1e9 / ops, per_event, events as f64 / ops
+            case.label,
+            ops / time,
+            time * 1e9 / ops,
+            per_event,
+            events as f64 / ops
         );
     }
     let queue = median((0..ROUNDS).map(|_| queue_ns()).collect());

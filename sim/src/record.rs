@@ -62,6 +62,8 @@ pub struct CaseRecord {
     pub policy: String,
     /// The policy's parameters in words, such as `shares 0.3/0.5 of modules, in place`.
     pub details: String,
+    /// Does not pay for every use outside HBM: comparable with other emulations only.
+    pub emulated: bool,
     /// Axis values of a sweep's point.
     pub params: Vec<(String, AxisValue)>,
     /// HBM that the case may use.

@@ -124,17 +124,34 @@ impl<'a> Bench<'a> {
         };
         let capacities = self.capacities(budget);
         let outcome = self.simulate(&case.label, &case.policy, &capacities, options)?;
+        let placement = placement(&case.policy, &self.workload.trace, self.hardware)?;
         Ok(CaseRecord {
             label: case.label.clone(),
             policy: case.policy.name().to_owned(),
-            details: case.policy.details(),
+            details: self.details(&case.policy, placement.as_deref()),
+            emulated: case.policy.is_emulated(),
             params: case.params.clone(),
             hbm_budget: budget,
             baseline_step: self.baseline.mean_step(),
             bound_step: self.bound,
             outcome,
-            placement: placement(&case.policy, &self.workload.trace, self.hardware)?,
+            placement,
         })
+    }
+
+    /// The policy's parameters, and the tiers that its modules are spread over.
+    fn details(&self, policy: &PolicyConfig, placement: Option<&[(String, usize)]>) -> String {
+        let homes: BTreeSet<usize> =
+            placement.unwrap_or_default().iter().map(|&(_, t)| t).collect();
+        let away: Vec<&str> = homes
+            .iter()
+            .filter(|&&tier| tier != HBM.index())
+            .map(|&tier| self.hardware.tiers[tier].name.as_str())
+            .collect();
+        match away.as_slice() {
+            [] => policy.details(),
+            away => format!("{}, {}", policy.details(), away.join(" and ")),
+        }
     }
 
     fn capacities(&self, hbm: Bytes) -> Vec<Bytes> {

@@ -49,6 +49,9 @@ fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecor
         hbm_budget: Bytes::gib(40),
         outcome,
         placement: None,
+        emulated: false,
+        baseline_step: figures(402.5, 71.0).mean_step(),
+        bound_step: Span::ZERO,
     }
 }
 
