@@ -20,7 +20,7 @@ use tiersim_sim::scenario::AxisValue;
 /// Most characters of a line of figures.
 const WIDTH: usize = 112;
 /// Beyond so many cases only the best are printed.
-const MOST_CASES: usize = 30;
+const MOST_CASES: usize = 24;
 const MOST_LABEL: usize = 44;
 const MOST_REASONS: usize = 8;
 

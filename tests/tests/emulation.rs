@@ -1,0 +1,106 @@
+//! The classic emulated-tiering hook on the shipped trace, against the formula summed apart.
+//!
+//! Nothing here uses the planner, the policy, the machine or the library's own arithmetic: the
+//! tables of the trace are read as text, modules are ranked, cut and charged by a second
+//! implementation, and the sums must be equal to the picosecond.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::PathBuf;
+use tiersim_models::hardware::TierKind;
+use tiersim_sim::run::{Options, run};
+use tiersim_sim::scenario::read::read_scenario;
+use tiersim_sim::traces::Traces;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
+}
+
+/// Rows of a table of the shipped trace, as text by column name.
+fn table(name: &str) -> Vec<BTreeMap<String, String>> {
+    let path = root().join("traces/gpt2-train-cpu").join(format!("{name}.gz"));
+    let file = std::fs::File::open(path).expect("the shipped trace is there");
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(file).read_to_string(&mut text).expect("it unpacks");
+    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned));
+    let header: Vec<String> = lines.next().expect("a header").collect();
+    lines.map(|cells| header.iter().cloned().zip(cells).collect()).collect()
+}
+
+/// The ranked modules that own weights: the statistics of their own parameters, averaged.
+fn ranked() -> Vec<String> {
+    let mut scores: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+    for object in table("objects.csv").iter().filter(|object| object["kind"] == "weight") {
+        let number = |column: &str| object[column].parse::<f64>().expect("a number");
+        let (sum, count) = scores.entry(object["module"].clone()).or_default();
+        *sum += number("adam_m") + number("adam_v");
+        *count += 1.0;
+    }
+    let mut ranked: Vec<(String, f64)> =
+        scores.into_iter().map(|(name, (sum, count))| (name, sum / count)).collect();
+    ranked.sort_by(|a, b| b.1.partial_cmp(&a.1).expect("finite").then(a.0.cmp(&b.0)));
+    ranked.into_iter().map(|(name, _)| name).collect()
+}
+
+/// Output bytes of each (step, module): what the module's last forward op that writes, writes.
+fn outputs() -> BTreeMap<(String, String), u64> {
+    let bytes: Vec<u64> =
+        table("objects.csv").iter().map(|o| o["bytes"].parse().expect("bytes")).collect();
+    let ops = table("ops.csv");
+    let mut written: BTreeMap<usize, u64> = BTreeMap::new();
+    for row in table("uses.csv").iter().filter(|row| row["mode"].contains('w')) {
+        let op: usize = row["op"].parse().expect("an op");
+        let object: usize = row["object"].parse().expect("an object");
+        *written.entry(op).or_default() += bytes[object];
+    }
+    let mut outputs = BTreeMap::new();
+    for (op, bytes) in written {
+        let row = &ops[op];
+        if row["phase"] == "forward" && !row["module"].is_empty() {
+            // Later ops of the same module replace earlier ones.
+            outputs.insert((row["step"].clone(), row["module"].clone()), bytes);
+        }
+    }
+    outputs
+}
+
+#[test]
+fn in_place_delays_of_the_seed_tiers_equal_the_formula_summed_independently() {
+    let path = root().join("scenarios/seed-two-spellings.ron");
+    let set = |path: &str, value: &str| (path.to_owned(), value.to_owned());
+    let ranked = ranked();
+    assert_eq!(ranked.len(), 75);
+    for (spelling, first, second) in [("shares", 22, 60), ("cumulative", 22, 37)] {
+        let cut = format!("{spelling}(hbm: 0.3, cpu: 0.5)");
+        let overrides = [set("policies.0.policy.cut", &cut)];
+        let scenario = read_scenario(&path, &overrides).expect("the scenario reads");
+        let traces = Traces::read([&scenario]).expect("the trace reads");
+        let options = Options { audit: true, ..Options::default() };
+        let record = run(&scenario, traces.of(&scenario), String::new(), options, || ())
+            .expect("the scenario runs");
+        let figures = record.results[0].outcome.figures().expect("it fits");
+
+        let (mut cpu, mut ssd) = (0u128, 0u128);
+        for ((_, module), bytes) in outputs() {
+            let rank = ranked.iter().position(|name| *name == module);
+            // setup + ceil(bytes / bandwidth), in ps: 150 GB/s is 0.15 bytes per ps.
+            let bytes = u128::from(bytes);
+            match rank {
+                Some(rank) if (first..second).contains(&rank) => {
+                    cpu += 5_000_000 + (bytes * 1000).div_ceil(150);
+                }
+                Some(rank) if rank >= second => ssd += 30_000_000 + (bytes * 1000).div_ceil(10),
+                _ => {}
+            }
+        }
+        let tier = |kind| record.tiers.iter().position(|(_, k)| *k == kind).expect("a tier");
+        assert!(cpu > 0 && ssd > 0);
+        assert_eq!(u128::from(figures.in_place[tier(TierKind::Dram)].ps()), cpu, "{spelling}");
+        assert_eq!(u128::from(figures.in_place[tier(TierKind::Nvme)].ps()), ssd, "{spelling}");
+        // The delays are all that such a run adds to the baseline.
+        let steps = |f: &tiersim_sim::record::Figures| -> u128 {
+            f.steps.iter().map(|step| u128::from(step.ps())).sum()
+        };
+        assert_eq!(steps(figures), steps(&record.baseline) + cpu + ssd, "{spelling}");
+    }
+}
