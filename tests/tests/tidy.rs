@@ -1,0 +1,132 @@
+//! What ARCHITECTURE.md promises about the code itself, checked as text.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
+}
+
+/// Every `.rs` file below a folder of the workspace, with its text.
+fn sources(folder: &str) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("the folder is there") {
+            let path = entry.expect("a readable entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).expect("source is text");
+                found.push((path, text));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "{folder} has sources");
+    found
+}
+
+/// The part of a file that ships: up to its unit tests.
+fn shipped(text: &str) -> &str {
+    text.split("#[cfg(test)]").next().unwrap_or(text)
+}
+
+fn refuse(folder: &str, words: &[&str]) {
+    for (path, text) in sources(folder) {
+        for (number, line) in shipped(&text).lines().enumerate() {
+            let code = line.split("//").next().unwrap_or(line);
+            for word in words {
+                assert!(!code.contains(word), "{}:{}: {word}", path.display(), number + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn pure_rooms_do_no_input_or_output_and_read_no_clock() {
+    let impure = [
+        "std::fs",
+        "std::io",
+        "std::env",
+        "std::net",
+        "std::process",
+        "std::thread",
+        "std::time",
+        "println!",
+        "eprintln!",
+        "print!(",
+        "rayon",
+    ];
+    refuse("models/src", &impure);
+    refuse("policies/src", &impure);
+    // Encoders want a sink that is `std::io::Write`; a vector is one.
+    let impure: Vec<&str> = impure.into_iter().filter(|word| *word != "std::io").collect();
+    refuse("reports/src", &impure);
+}
+
+#[test]
+fn nothing_uses_a_hash_map_or_unsafe_code() {
+    for folder in ["models/src", "policies/src", "sim/src", "reports/src", "cli/src"] {
+        refuse(folder, &["HashMap", "HashSet", "unsafe "]);
+    }
+}
+
+#[test]
+fn the_engine_is_single_threaded() {
+    for file in ["engine.rs", "queue.rs", "machine.rs", "audit.rs"] {
+        let text = fs::read_to_string(root().join("sim/src").join(file)).expect("it is there");
+        for word in ["std::thread", "rayon", "Mutex", "Atomic"] {
+            assert!(!shipped(&text).contains(word), "{file}: {word}");
+        }
+    }
+}
+
+#[test]
+fn dependencies_point_one_way() {
+    let allowed: [(&str, &[&str]); 5] = [
+        ("models", &[]),
+        ("policies", &["models"]),
+        ("sim", &["models", "policies"]),
+        ("reports", &["models", "policies", "sim"]),
+        ("cli", &["models", "policies", "sim", "reports"]),
+    ];
+    for (room, below) in allowed {
+        let manifest = root().join(room).join("Cargo.toml");
+        let text = fs::read_to_string(manifest).expect("every room has a manifest");
+        let ours = text.lines().filter_map(|line| line.strip_prefix("tiersim-"));
+        for dependency in ours.filter_map(|rest| rest.split(['.', ' ', '=']).next()) {
+            assert!(below.contains(&dependency), "{room} depends on {dependency}");
+        }
+    }
+}
+
+#[test]
+fn every_scenario_says_what_it_asks_and_what_must_hold() {
+    for entry in fs::read_dir(root().join("scenarios")).expect("scenarios are there") {
+        let path = entry.expect("a readable entry").path();
+        let text = fs::read_to_string(&path).expect("a scenario is text");
+        for part in ["about: \"", "expect: ["] {
+            assert!(text.contains(part), "{} lacks {part}", path.display());
+        }
+        assert!(!text.contains("expect: []"), "{} expects nothing", path.display());
+    }
+}
+
+#[test]
+fn every_module_opens_with_what_it_is() {
+    let rooms = ["models/src", "policies/src", "sim/src", "reports/src", "cli/src", "tests"];
+    for (path, text) in rooms.into_iter().flat_map(sources) {
+        assert!(text.starts_with("//! "), "{} does not say what it is", path.display());
+    }
+}
+
+#[test]
+fn no_test_is_ignored_and_none_sleeps() {
+    let rooms: [&Path; 6] = ["models", "policies", "sim", "reports", "cli", "tests"].map(Path::new);
+    for (path, text) in rooms.into_iter().flat_map(|room| sources(&room.to_string_lossy())) {
+        // Put together here, so that this file does not contain them.
+        for word in [concat!("#[ign", "ore"), concat!("thread::sl", "eep")] {
+            assert!(!text.contains(word), "{}: {word}", path.display());
+        }
+    }
+}
