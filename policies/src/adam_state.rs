@@ -5,11 +5,54 @@
 //! parameters change most is taken to be the one worth keeping near.
 //! Source: the hierarchical-tiering recipe that published tiering code uses.
 
-use crate::config::{AdamStateConfig, Count, Cut};
+use crate::access::Access;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{ObjectKind, Trace};
+
+/// Parameters of `adam-state`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AdamStateConfig {
+    /// Where the ranked list of modules is cut.
+    pub cut: Cut,
+    /// What a share counts.
+    pub by: Count,
+    /// The tiers of the first, second and third part of the list.
+    pub tiers: [TierId; 3],
+    /// Kinds of a module's objects that follow its placement; all others stay in HBM.
+    pub kinds: Vec<ObjectKind>,
+    /// How objects outside HBM are touched.
+    pub access: Access,
+}
+
+/// Where a ranked list is cut. The field uses both spellings, so both exist by name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cut {
+    /// The first `hbm` of the list, the next `cpu` of it, the rest.
+    Shares {
+        /// Share of the first tier, 0 to 1.
+        hbm: f64,
+        /// Share of the second tier, 0 to 1; both together at most 1.
+        cpu: f64,
+    },
+    /// The list up to `hbm`, from there up to `cpu`, the rest.
+    Cumulative {
+        /// End of the first tier's part, 0 to 1.
+        hbm: f64,
+        /// End of the second tier's part, 0 to 1.
+        cpu: f64,
+    },
+}
+
+/// What the shares of a [`Cut`] count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// Modules, as the field's published code does.
+    Modules,
+    /// Bytes of their weights.
+    Bytes,
+}
 
 /// A module that owns weights, with its score.
 #[derive(Clone, Debug, PartialEq)]

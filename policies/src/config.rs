@@ -3,8 +3,8 @@
 //! [`PolicyConfig::build`] is the one table of policies; adding a policy adds a file and a line.
 
 use crate::access::Access;
-use crate::adam_state;
-use crate::lru::Lru;
+use crate::adam_state::{self, AdamStateConfig, Count, Cut};
+use crate::lru::{Lru, LruConfig};
 use crate::placed::Placed;
 use crate::policy::Policy;
 use std::collections::BTreeMap;
@@ -25,49 +25,6 @@ pub enum PolicyConfig {
     Lru(LruConfig),
 }
 
-/// Parameters of `adam-state`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AdamStateConfig {
-    /// Where the ranked list of modules is cut.
-    pub cut: Cut,
-    /// What a share counts.
-    pub by: Count,
-    /// The tiers of the first, second and third part of the list.
-    pub tiers: [TierId; 3],
-    /// Kinds of a module's objects that follow its placement; all others stay in HBM.
-    pub kinds: Vec<ObjectKind>,
-    /// How objects outside HBM are touched.
-    pub access: Access,
-}
-
-/// Where a ranked list is cut. The field uses both spellings, so both exist by name.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Cut {
-    /// The first `hbm` of the list, the next `cpu` of it, the rest.
-    Shares {
-        /// Share of the first tier, 0 to 1.
-        hbm: f64,
-        /// Share of the second tier, 0 to 1; both together at most 1.
-        cpu: f64,
-    },
-    /// The list up to `hbm`, from there up to `cpu`, the rest.
-    Cumulative {
-        /// End of the first tier's part, 0 to 1.
-        hbm: f64,
-        /// End of the second tier's part, 0 to 1.
-        cpu: f64,
-    },
-}
-
-/// What the shares of a [`Cut`] count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Count {
-    /// Modules, as the field's published code does.
-    Modules,
-    /// Bytes of their weights.
-    Bytes,
-}
-
 /// Parameters of `hints`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HintsConfig {
@@ -77,13 +34,6 @@ pub struct HintsConfig {
     pub kinds: Vec<ObjectKind>,
     /// How objects outside HBM are touched.
     pub access: Access,
-}
-
-/// Parameters of `lru`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LruConfig {
-    /// Where objects live that are not in HBM: the first of these with room.
-    pub spill: Vec<TierId>,
 }
 
 impl PolicyConfig {

@@ -5,12 +5,18 @@
 //! unchanged one whose copy outside is still good is just given up.
 //! Invariant: an object that the op in question uses is never evicted for it.
 
-use crate::config::LruConfig;
 use crate::policy::{Action, Policy, Sight};
 use crate::view::View;
 use tiersim_models::hardware::{HBM, MAX_TIERS};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
+
+/// Parameters of `lru`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LruConfig {
+    /// Where objects live that are not in HBM: the first of these with room.
+    pub spill: Vec<TierId>,
+}
 
 /// Demand paging.
 #[derive(Debug)]

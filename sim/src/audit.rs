@@ -5,7 +5,7 @@
 //! every lane, and it checks after every event: capacity, hazards, bytes conserved per lane, time
 //! never backwards, and Little's law as an equality of integers.
 
-use crate::little::Little;
+use crate::station::Station;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -59,7 +59,7 @@ pub struct Audit {
     last_op: Vec<Option<Ticket>>,
     /// Copies submitted since the last op: their turn is that of the op that comes next.
     undated: Vec<Ticket>,
-    lanes: Vec<Little>,
+    lanes: Vec<Station>,
 }
 
 macro_rules! rule {
@@ -87,7 +87,7 @@ impl Audit {
             open: BTreeMap::new(),
             last_op: Vec::new(),
             undated: Vec::new(),
-            lanes: hardware.lanes().map(|_| Little::default()).collect(),
+            lanes: hardware.lanes().map(|_| Station::new()).collect(),
         };
         start.iter().try_for_each(|room| audit.claim(room))?;
         Ok(audit)
@@ -246,8 +246,8 @@ impl Audit {
         now: Time,
     ) -> Result<(), Breach> {
         self.tick(now)?;
-        let same = self.lanes[lane].leave(bytes, now);
-        rule!(same, "lane {lane} let out {bytes} that did not enter next");
+        let brought = self.lanes[lane].depart(now);
+        rule!(brought == Some(bytes), "lane {lane} let out {bytes}, not the {brought:?} in turn");
         Ok(())
     }
 
@@ -255,8 +255,8 @@ impl Audit {
     pub(crate) fn idle(&mut self, now: Time) -> Result<(), Breach> {
         self.tick(now)?;
         rule!(self.open.is_empty(), "{} commands never ended", self.open.len());
-        for (lane, little) in self.lanes.iter().enumerate() {
-            rule!(little.is_empty(), "bytes are left on lane {lane}");
+        for (lane, station) in self.lanes.iter().enumerate() {
+            rule!(station.in_system() == 0, "bytes are left on lane {lane}");
         }
         let busy = self.objects.iter().flatten().any(|h| h.readers + h.writers + h.filling > 0);
         rule!(!busy, "an object is still in use");
@@ -270,9 +270,9 @@ impl Audit {
         for (tier, (used, capacity)) in self.used.iter().zip(&self.capacities).enumerate() {
             rule!(used <= capacity, "tier {tier} holds {used} of {capacity}");
         }
-        for (lane, little) in self.lanes.iter().enumerate() {
-            rule!(little.holds(now), "Little's law does not hold on lane {lane}");
-            rule!(little.conserves_bytes(), "bytes are lost on lane {lane}");
+        for (lane, station) in self.lanes.iter().enumerate() {
+            rule!(station.obeys_little(now), "Little's law does not hold on lane {lane}");
+            rule!(station.conserves_bytes(), "bytes are lost on lane {lane}");
         }
         Ok(())
     }

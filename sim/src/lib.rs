@@ -13,7 +13,6 @@ mod entry;
 pub mod expect;
 pub mod hardware_file;
 pub mod import;
-pub mod little;
 pub mod machine;
 pub mod meters;
 pub mod quantity;

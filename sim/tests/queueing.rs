@@ -6,7 +6,7 @@
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::Exp;
-use tiersim_models::units::{Span, Time};
+use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_sim::engine::Engine;
 use tiersim_sim::station::Station;
 
@@ -39,9 +39,12 @@ fn serve(
                     to_come -= 1;
                     engine.schedule_in(next_gap(), ARRIVAL, Event::Arrival);
                 }
-                station.arrive(now)
+                station.arrive(Bytes::ZERO, now)
             }
-            Event::Departure => station.depart(now),
+            Event::Departure => {
+                station.depart(now);
+                station.in_system() > 0
+            }
         };
         if starts {
             engine.schedule_in(next_service(), DEPARTURE, Event::Departure);

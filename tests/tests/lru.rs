@@ -8,8 +8,7 @@ use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::Mode;
 use tiersim_policies::command::Work;
-use tiersim_policies::config::LruConfig;
-use tiersim_policies::lru::Lru;
+use tiersim_policies::lru::{Lru, LruConfig};
 use tiersim_policies::planner::Planner;
 use tiersim_tests::build::Traced;
 

@@ -10,7 +10,9 @@ use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::workload::ObjectKind;
 use tiersim_policies::access::{Access, Charge};
-use tiersim_policies::config::{AdamStateConfig, Count, Cut, HintsConfig, LruConfig, PolicyConfig};
+use tiersim_policies::adam_state::{AdamStateConfig, Count, Cut};
+use tiersim_policies::config::{HintsConfig, PolicyConfig};
+use tiersim_policies::lru::LruConfig;
 
 /// Room for rounding where shares are added up.
 const ROUNDING: f64 = 1e-9;

@@ -2,7 +2,8 @@
 
 use crate::project::{GOOD, Project, assert_says, edited};
 use std::sync::Arc;
-use tiersim_policies::config::{Cut, PolicyConfig};
+use tiersim_policies::adam_state::Cut;
+use tiersim_policies::config::PolicyConfig;
 use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::scenario::AxisValue;
 use tiersim_sim::scenario::sweep::{Sweep, read_sweep};
