@@ -12,10 +12,16 @@ mod traces;
 use args::{Args, Command};
 use clap::Parser;
 use output::Failure;
+use std::panic::catch_unwind;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match run(Args::parse()) {
+    let args = Args::parse();
+    // An assertion that fails is a mistake in this program and exits as one; the panic has printed
+    // where it was.
+    let outcome = catch_unwind(|| run(args))
+        .unwrap_or_else(|_| Err(Failure::Internal("an assertion failed, see above".to_owned())));
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("{failure}");

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::run::RunError;
@@ -80,4 +81,15 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 
 fn cannot(path: &Path, error: &std::io::Error) -> Failure {
     Failure::Input(format!("{}: cannot write: {error}", path.display()))
+}
+
+/// Prints on stdout. Whoever reads it may stop reading (`| head`), which is no failure.
+pub(crate) fn say(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::Input(format!("cannot print: {error}")))
+        }
+        _ => Ok(()),
+    }
 }

@@ -1,7 +1,7 @@
 //! `run`, `sweep` and `hints`.
 
 use crate::args::{Common, Format, HintsArgs, RunArgs, SweepArgs};
-use crate::output::{Failure, write, write_all};
+use crate::output::{Failure, say, write, write_all};
 use crate::progress;
 use std::path::{Path, PathBuf};
 use tiersim_reports::{ChartError, artefacts, hints_json, summary_json, text};
@@ -77,10 +77,7 @@ pub(crate) fn hints(args: &HintsArgs) -> Result<(), Failure> {
     let text = hints_json(&placed?, &kinds).map_err(chart)?;
     match &args.out {
         Some(path) => write(path, text.as_bytes()),
-        None => {
-            print!("{text}");
-            Ok(())
-        }
+        None => say(&text),
     }
 }
 
@@ -103,11 +100,10 @@ fn emit(record: &RunRecord, common: &Common, several: bool) -> Result<(), Failur
     let files: Vec<(String, Vec<u8>)> = made.into_iter().map(|a| (a.name, a.bytes)).collect();
     write_all(&out, &files)?;
     match (common.quiet, common.format) {
-        (true, _) => {}
-        (false, Format::Json) => print!("{}", summary_json(record, VERSION).map_err(chart)?),
-        (false, Format::Text) => print!("{}{}", text(record, VERSION), written(&out, &files)),
+        (true, _) => Ok(()),
+        (false, Format::Json) => say(&summary_json(record, VERSION).map_err(chart)?),
+        (false, Format::Text) => say(&(text(record, VERSION) + &written(&out, &files))),
     }
-    Ok(())
 }
 
 fn chart(error: ChartError) -> Failure {

@@ -1,7 +1,7 @@
 //! `check` and `trace`.
 
 use crate::args::{CheckArgs, Format, TraceCommand};
-use crate::output::Failure;
+use crate::output::{Failure, say};
 use std::path::Path;
 use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::hardware_file::read_hardware;
@@ -16,7 +16,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
     let mut problems = Diagnostics::default();
     for path in &args.files {
         match check_one(path) {
-            Ok(what) => println!("{}: {what}, no problems", path.display()),
+            Ok(what) => say(&format!("{}: {what}, no problems\n", path.display()))?,
             Err(mut found) => problems.0.append(&mut found.0),
         }
     }
@@ -41,19 +41,19 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
         TraceCommand::Info { trace, format } => {
             let info = info(&read_trace(trace)?);
             match format {
-                Format::Text => print!("{info}"),
+                Format::Text => say(&info.to_string()),
                 Format::Json => {
                     let json = serde_json::to_string_pretty(&info);
-                    println!("{}", json.map_err(|error| Failure::Internal(error.to_string()))?);
+                    let json = json.map_err(|error| Failure::Internal(error.to_string()))?;
+                    say(&format!("{json}\n"))
                 }
             }
         }
         TraceCommand::Import { from: _, source, out } => {
             let imported = import_recording(source)?;
             write_trace(&imported.trace, out, Packing::Smaller)?;
-            println!("{}\n\n{}", info(&imported.trace), imported.counts);
-            println!("written to {}", out.display());
+            let (info, counts) = (info(&imported.trace), imported.counts);
+            say(&format!("{info}\n{counts}\nwritten to {}\n", out.display()))
         }
     }
-    Ok(())
 }

@@ -153,10 +153,11 @@ impl Compute {
     /// Time of an op by the roofline: `launch + max(flops / peak, bytes / memory)`.
     ///
     /// Source: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009, plus a fixed cost per
-    /// kernel. `None` if the device has no peak for `precision`.
+    /// kernel. `None` if the device has no peak for `precision`, or the op outlasts the clock.
     pub fn roofline(&self, precision: &str, flops: u64, bytes: Bytes) -> Option<Span> {
         let (_, peak) = self.flops.iter().find(|(name, _)| name == precision)?;
-        Some(self.launch + peak.span_of(flops).max(self.memory.span_of(bytes.get())))
+        let memory = self.memory.checked_span_of(bytes.get())?;
+        Some(self.launch + peak.checked_span_of(flops)?.max(memory))
     }
 }
 

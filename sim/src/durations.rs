@@ -1,45 +1,76 @@
-//! How long every op of a run takes, worked out before the run.
+//! How long every op of a run takes.
 //!
-//! Drawn in trace order from the scenario's seed, so that every case of a scenario sees the same
-//! draws: cases differ by policy, not by luck.
+//! A draw depends on the seed and on which op of the run it is, never on what came before, so every
+//! case of a scenario sees the same draws: cases differ by policy, not by luck. Nothing is kept
+//! per replay, so memory does not grow with their number.
 
 use crate::scenario::{OpTime, WorkloadSpec};
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 use rand_distr::{Distribution, LogNormal};
 use tiersim_models::units::Span;
-use tiersim_models::workload::Trace;
+use tiersim_models::workload::{Op, Trace};
 
-/// The duration of every op, replay by replay.
-///
-/// Errors in words if the trace lacks what the scenario asks for.
-pub fn durations(trace: &Trace, spec: &WorkloadSpec, seed: u64) -> Result<Vec<Span>, String> {
-    let once: Vec<Span> = match &spec.time {
-        OpTime::Roofline { compute, precision } => {
-            let time =
-                |op: &tiersim_models::workload::Op| compute.roofline(precision, op.flops, op.bytes);
-            let spans: Option<Vec<Span>> = trace.ops.iter().map(time).collect();
-            spans.ok_or_else(|| format!("{} has no peak for {precision}", compute.name))?
-        }
-        OpTime::Recorded { scale } => {
-            let time = |(row, op): (usize, &tiersim_models::workload::Op)| {
-                let span = op.duration.ok_or(row)?;
-                Ok(span.scaled(*scale))
-            };
-            let spans: Result<Vec<Span>, usize> = trace.ops.iter().enumerate().map(time).collect();
-            spans.map_err(|row| format!("op {row} of the trace has no recorded duration"))?
-        }
-    };
-    let mut all = Vec::with_capacity(once.len() * spec.repeat as usize);
-    let mut rng = ChaCha12Rng::seed_from_u64(seed);
-    let jitter = (spec.jitter > 0.0).then(|| mean_one(spec.jitter));
-    for _ in 0..spec.repeat {
-        all.extend(once.iter().map(|span| match &jitter {
-            Some(factor) => span.scaled(factor.sample(&mut rng)),
-            None => *span,
-        }));
+/// Durations by op of the run.
+#[derive(Clone, Debug)]
+pub struct Durations {
+    /// One replay of the trace, or all of them.
+    base: Vec<Span>,
+    jitter: Option<Jitter>,
+}
+
+#[derive(Clone, Debug)]
+struct Jitter {
+    factor: LogNormal<f64>,
+    seed: u64,
+}
+
+impl Durations {
+    /// The same durations in every replay, or, if `spans` holds all of them, each its own.
+    pub fn fixed(spans: Vec<Span>) -> Durations {
+        Durations { base: spans, jitter: None }
     }
-    Ok(all)
+
+    /// What a scenario asks for.
+    ///
+    /// Errors in words if the trace or the device lacks what that needs.
+    pub fn new(trace: &Trace, spec: &WorkloadSpec, seed: u64) -> Result<Durations, String> {
+        let base = match &spec.time {
+            OpTime::Roofline { compute, precision } => {
+                let time = |op: &Op| compute.roofline(precision, op.flops, op.bytes);
+                let spans: Option<Vec<Span>> = trace.ops.iter().map(time).collect();
+                spans.ok_or_else(|| {
+                    format!("{} has no peak for {precision}, or an op takes for ever", compute.name)
+                })?
+            }
+            OpTime::Recorded { scale } => {
+                let time = |(row, op): (usize, &Op)| Ok(op.duration.ok_or(row)?.scaled(*scale));
+                let spans: Result<Vec<Span>, usize> =
+                    trace.ops.iter().enumerate().map(time).collect();
+                spans.map_err(|row| format!("op {row} of the trace has no recorded duration"))?
+            }
+        };
+        let jitter = (spec.jitter > 0.0).then(|| Jitter { factor: mean_one(spec.jitter), seed });
+        Ok(Durations { base, jitter })
+    }
+
+    /// How long op `occurrence` of the run takes.
+    pub fn of(&self, occurrence: u64) -> Span {
+        let span = self.base[(occurrence % self.base.len() as u64) as usize];
+        match &self.jitter {
+            None => span,
+            Some(Jitter { factor, seed }) => {
+                let mut own = ChaCha12Rng::seed_from_u64(*seed);
+                own.set_stream(occurrence);
+                span.scaled(factor.sample(&mut own))
+            }
+        }
+    }
+
+    /// The longest that an op takes before jitter.
+    pub fn longest(&self) -> Span {
+        self.base.iter().copied().max().unwrap_or_default()
+    }
 }
 
 /// The log-normal distribution of mean 1 and standard deviation `deviation`:
@@ -47,4 +78,36 @@ pub fn durations(trace: &Trace, spec: &WorkloadSpec, seed: u64) -> Result<Vec<Sp
 fn mean_one(deviation: f64) -> LogNormal<f64> {
     let variance = (deviation * deviation).ln_1p();
     LogNormal::new(-variance / 2.0, variance.sqrt()).expect("the deviation is finite")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn jittered(seed: u64) -> Durations {
+        let factor = mean_one(0.2);
+        let jitter = Some(Jitter { factor, seed });
+        Durations { base: vec![Span::from_us(1)], jitter }
+    }
+
+    #[test]
+    fn draws_depend_on_the_seed_and_the_op_only() {
+        let one = jittered(1);
+        let forwards: Vec<Span> = (0..100).map(|op| one.of(op)).collect();
+        let backwards: Vec<Span> = (0..100).rev().map(|op| one.of(op)).collect();
+        assert!(forwards.iter().eq(backwards.iter().rev()));
+        assert_ne!(forwards[0], forwards[1]);
+        assert_ne!(forwards[0], jittered(2).of(0));
+    }
+
+    #[test]
+    fn jitter_has_mean_one_and_the_stated_deviation() {
+        let durations = jittered(3);
+        let draws: Vec<f64> = (0..100_000).map(|op| durations.of(op).ps() as f64 / 1e6).collect();
+        let mean = draws.iter().sum::<f64>() / draws.len() as f64;
+        let square = draws.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>();
+        let deviation = (square / draws.len() as f64).sqrt();
+        assert!((mean - 1.0).abs() < 0.003, "{mean}");
+        assert!((deviation - 0.2).abs() < 0.003, "{deviation}");
+    }
 }

@@ -16,6 +16,8 @@ pub(crate) struct Entry {
     pub(crate) waiters: SmallVec<[Ticket; 4]>,
     /// The stream of an op.
     pub(crate) stream: Option<usize>,
+    /// How long an op computes, without delays.
+    pub(crate) compute: Span,
     /// The way of a copy.
     pub(crate) progress: Option<Progress>,
     /// When a copy was let into its first lane.
@@ -62,6 +64,7 @@ impl Entries {
             indegree,
             waiters: SmallVec::new(),
             stream,
+            compute: Span::ZERO,
             progress,
             ready_at: Time::ZERO,
             start: Time::ZERO,

@@ -12,6 +12,7 @@ pub mod engine;
 mod entry;
 pub mod expect;
 pub mod hardware_file;
+mod horizon;
 pub mod import;
 pub mod machine;
 pub mod meters;

@@ -11,6 +11,7 @@
 
 use crate::audit::{Audit, Breach};
 use crate::blame::{Blame, Ended};
+use crate::durations::Durations;
 use crate::engine::Engine;
 use crate::entry::{Entries, Piece, Progress};
 use crate::meters::Meters;
@@ -19,7 +20,7 @@ use std::collections::VecDeque;
 use tiersim_models::hardware::{Hardware, Law, Routes};
 use tiersim_models::ids::TierId;
 use tiersim_models::lifetime::Workload;
-use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::units::{Bytes, Time};
 use tiersim_policies::command::{Command, Machine, Room, Ticket, Work};
 
 /// Chunks that may lie between two links of a route (the bounce buffers).
@@ -80,8 +81,7 @@ struct Lane {
 /// The simulated machine.
 pub struct SimMachine<'a> {
     workload: &'a Workload,
-    /// Duration of every op of the run.
-    spans: &'a [Span],
+    durations: &'a Durations,
     accesses: Vec<Law>,
     chunk: Bytes,
     routes: Routes,
@@ -97,13 +97,12 @@ pub struct SimMachine<'a> {
 }
 
 impl<'a> SimMachine<'a> {
-    /// A machine with `start` in its tiers. `spans` holds the duration of every op of the run, in
-    /// order; `routes` must be the hardware's.
+    /// A machine with `start` in its tiers. `routes` must be the hardware's.
     pub fn new(
         hardware: &Hardware,
         routes: Routes,
         workload: &'a Workload,
-        spans: &'a [Span],
+        durations: &'a Durations,
         start: &[Room],
     ) -> SimMachine<'a> {
         let lane = |lane| Lane {
@@ -117,7 +116,7 @@ impl<'a> SimMachine<'a> {
         start.iter().for_each(|room| meters.claim(room));
         SimMachine {
             workload,
-            spans,
+            durations,
             accesses: hardware.tiers.iter().map(|tier| tier.access).collect(),
             chunk: hardware.chunk,
             routes,
@@ -170,12 +169,13 @@ impl<'a> SimMachine<'a> {
         queue.running = true;
         self.blame.charge(queue.idle_since, now, cause, &mut self.meters.stall);
         self.begin(ticket, cause)?;
-        let Work::Compute { occurrence, ref charges, .. } = self.entries.get(ticket).command.work
-        else {
+        let entry = self.entries.get_mut(ticket);
+        let Work::Compute { occurrence, ref charges, .. } = entry.command.work else {
             unreachable!("streams run ops only")
         };
+        entry.compute = self.durations.of(occurrence);
         let delay = |&(tier, bytes): &(TierId, Bytes)| self.accesses[tier.index()].span_of(bytes);
-        let total = self.spans[occurrence as usize] + charges.iter().map(delay).sum();
+        let total = entry.compute + charges.iter().map(delay).sum();
         self.engine.schedule_in(total, ENDS, Event::Op(ticket));
         Ok(())
     }
@@ -276,8 +276,8 @@ impl<'a> SimMachine<'a> {
             checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;
         }
         // Counted at the end, so that figures of a stretch of ops are those ops' own.
-        if let Work::Compute { occurrence, ref charges, .. } = entry.command.work {
-            self.meters.compute += self.spans[occurrence as usize];
+        if let Work::Compute { ref charges, .. } = entry.command.work {
+            self.meters.compute += entry.compute;
             for &(tier, bytes) in charges {
                 self.meters.in_place[tier.index()] += self.accesses[tier.index()].span_of(bytes);
             }

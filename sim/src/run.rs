@@ -4,7 +4,8 @@
 //! scenario's order, so no output depends on the number of threads.
 
 use crate::audit::Audit;
-use crate::durations::durations;
+use crate::durations::Durations;
+use crate::horizon;
 use crate::machine::SimMachine;
 use crate::record::{CaseRecord, Figures, LaneName, OutOfMemory, Outcome, RunRecord};
 use crate::scenario::{Budget, Case, OpTime, Scenario};
@@ -60,7 +61,7 @@ pub struct Bench<'a> {
     hardware: &'a Hardware,
     routes: Routes,
     workload: &'a Workload,
-    spans: Vec<Span>,
+    durations: Durations,
     repeat: u32,
     warmup: u32,
     seed: u64,
@@ -76,17 +77,20 @@ impl<'a> Bench<'a> {
         options: Options,
     ) -> Result<Bench<'a>, RunError> {
         let spec = &scenario.workload;
-        let spans = durations(&workload.trace, spec, scenario.seed).map_err(RunError::Input)?;
+        let durations =
+            Durations::new(&workload.trace, spec, scenario.seed).map_err(RunError::Input)?;
         let routes = scenario.hardware.routes().map_err(|(from, to)| {
             let name = |tier: TierId| &scenario.hardware.tiers[tier.index()].name;
             RunError::Input(format!("no links join {} and {}", name(from), name(to)))
         })?;
+        horizon::check(&scenario.hardware, workload, &durations, spec.repeat)
+            .map_err(RunError::Input)?;
         let mut bench = Bench {
             hardware: &scenario.hardware,
             routes,
             workload,
             bound: Span::ZERO,
-            spans,
+            durations,
             repeat: spec.repeat,
             warmup: spec.warmup,
             seed: scenario.seed,
@@ -178,7 +182,7 @@ impl<'a> Bench<'a> {
         let start = planner.start();
         let routes = self.routes.clone();
         let mut machine =
-            SimMachine::new(self.hardware, routes, self.workload, &self.spans, &start);
+            SimMachine::new(self.hardware, routes, self.workload, &self.durations, &start);
         if options.audit {
             let objects = self.workload.trace.objects.len();
             let audit = Audit::new(self.hardware, capacities, objects, &start);
@@ -227,9 +231,10 @@ impl<'a> Bench<'a> {
         let ops = &self.workload.trace.ops;
         let streams = ops.iter().map(|op| usize::from(op.stream) + 1).max().unwrap_or(0);
         let mut totals = vec![0u128; streams];
-        let measured = self.spans.iter().skip(ops.len() * self.warmup as usize);
-        for (span, op) in measured.zip(ops.iter().cycle()) {
-            totals[usize::from(op.stream)] += u128::from(span.ps());
+        let first = ops.len() as u64 * u64::from(self.warmup);
+        let replays = (self.repeat - self.warmup) as usize;
+        for (occurrence, op) in (first..).zip(ops.iter().cycle().take(ops.len() * replays)) {
+            totals[usize::from(op.stream)] += u128::from(self.durations.of(occurrence).ps());
         }
         let steps = self.workload.step_ends().len() as u128 * u128::from(self.repeat - self.warmup);
         let longest = totals.into_iter().max().unwrap_or(0) / steps.max(1);

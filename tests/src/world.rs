@@ -14,6 +14,7 @@ use tiersim_policies::drive::{DriveError, drive};
 use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::policy::Policy;
 use tiersim_sim::audit::Audit;
+use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::{Fault, SimMachine};
 
 /// Everything that a run needs.
@@ -23,7 +24,7 @@ pub struct World {
     /// What runs on it.
     pub workload: Workload,
     /// How long each op takes.
-    pub spans: Vec<Span>,
+    pub durations: Durations,
     /// How often the trace is replayed.
     pub repeat: u32,
     seed: u64,
@@ -37,12 +38,14 @@ impl World {
         let repeat = rng.random_range(1..=2);
         let ops = workload.trace.ops.len() * repeat as usize;
         let spans = (0..ops).map(|_| Span::from_ps(rng.random_range(0..200))).collect();
-        World { hardware: machine(&mut rng, &workload), workload, spans, repeat, seed }
+        let durations = Durations::fixed(spans);
+        World { hardware: machine(&mut rng, &workload), workload, durations, repeat, seed }
     }
 
     /// A world written out by a test.
     pub fn of(hardware: Hardware, trace: Trace, spans: Vec<Span>) -> World {
-        World { hardware, workload: Workload::new(trace), spans, repeat: 1, seed: 0 }
+        let durations = Durations::fixed(spans);
+        World { hardware, workload: Workload::new(trace), durations, repeat: 1, seed: 0 }
     }
 
     /// How many streams its ops run on.
@@ -73,12 +76,12 @@ impl World {
         let start = planner.start();
         let routes = self.hardware.routes().expect("every tier is joined");
         let mut machine =
-            SimMachine::new(&self.hardware, routes, &self.workload, &self.spans, &start);
+            SimMachine::new(&self.hardware, routes, &self.workload, &self.durations, &start);
         let objects = self.workload.trace.objects.len();
         let audit = Audit::new(&self.hardware, &capacities, objects, &start);
         machine.audit(audit.expect("the start fits"));
         let mut machine = Careless { machine, without };
-        let mut ends = vec![Time::ZERO; self.spans.len()];
+        let mut ends = vec![Time::ZERO; self.workload.trace.ops.len() * self.repeat as usize];
         let driven = drive(&mut planner, &mut machine, window, |op, at, _| ends[op as usize] = at);
         match driven {
             Ok(()) => Ok(Some(ends)),
