@@ -65,6 +65,51 @@ fn outputs() -> BTreeMap<(String, String), u64> {
 }
 
 #[test]
+fn charges_by_weight_bytes_are_paid_once_in_every_pass() {
+    let path = root().join("scenarios/seed-two-spellings.ron");
+    let access = "in_place(charge: module_weights)".to_owned();
+    let overrides = [("policies.0.policy.access".to_owned(), access)];
+    let scenario = read_scenario(&path, &overrides).expect("the scenario reads");
+    let traces = Traces::read([&scenario]).expect("the trace reads");
+    let record = run(&scenario, traces.of(&scenario), String::new(), Options::default(), || ())
+        .expect("the scenario runs");
+    let figures = record.results[0].outcome.figures().expect("it fits");
+
+    let objects = table("objects.csv");
+    let mut weights: BTreeMap<&str, u128> = BTreeMap::new();
+    for object in objects.iter().filter(|object| object["kind"] == "weight") {
+        *weights.entry(&object["module"]).or_default() +=
+            object["bytes"].parse::<u128>().expect("bytes");
+    }
+    // One charge for each (step, phase, module) in which an op uses a weight of the module: the
+    // phases of this trace follow each other without interleaving.
+    let ops = table("ops.csv");
+    let mut charged = std::collections::BTreeSet::new();
+    for row in table("uses.csv") {
+        let object = &objects[row["object"].parse::<usize>().expect("an object")];
+        let op = &ops[row["op"].parse::<usize>().expect("an op")];
+        if object["kind"] == "weight" {
+            charged.insert((op["step"].clone(), op["phase"].clone(), object["module"].clone()));
+        }
+    }
+    let ranked = ranked();
+    let mut expected = BTreeMap::from([("cpu", 0), ("ssd", 0)]);
+    for (_, _, module) in charged {
+        let bytes = weights[module.as_str()];
+        match ranked.iter().position(|name| *name == module).expect("owners are ranked") {
+            0..22 => {}
+            22..60 => *expected.get_mut("cpu").unwrap() += 5_000_000 + (bytes * 1000).div_ceil(150),
+            _ => *expected.get_mut("ssd").unwrap() += 30_000_000 + (bytes * 1000).div_ceil(10),
+        }
+    }
+    for (name, sum) in expected {
+        let tier = record.tiers.iter().position(|(tier, _)| tier == name).expect("a tier");
+        assert!(sum > 0);
+        assert_eq!(u128::from(figures.in_place[tier].ps()), sum, "{name}");
+    }
+}
+
+#[test]
 fn in_place_delays_of_the_seed_tiers_equal_the_formula_summed_independently() {
     let path = root().join("scenarios/seed-two-spellings.ron");
     let set = |path: &str, value: &str| (path.to_owned(), value.to_owned());
