@@ -1,0 +1,36 @@
+//! Every picosecond of a step is accounted for, in every case of every shipped scenario.
+
+use std::path::PathBuf;
+use tiersim_models::units::Span;
+use tiersim_sim::run::{Options, run};
+use tiersim_sim::scenario::read::read_scenario;
+use tiersim_sim::traces::Traces;
+
+#[test]
+fn steps_are_compute_plus_delays_plus_stalls_to_the_picosecond() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
+    let mut cases = 0;
+    for entry in std::fs::read_dir(folder).expect("scenarios are there") {
+        let path = entry.expect("a readable entry").path();
+        let scenario = read_scenario(&path, &[]).expect("it reads");
+        let traces = Traces::read([&scenario]).expect("its trace reads");
+        let record = run(&scenario, traces.of(&scenario), String::new(), Options::default(), || ())
+            .expect("it runs");
+        for case in &record.results {
+            let Some(figures) = case.outcome.figures() else { continue };
+            let sum = |spans: &[Span]| spans.iter().copied().sum::<Span>();
+            let parts = figures.compute + sum(&figures.in_place) + sum(&figures.stall);
+            assert_eq!(sum(&figures.steps), parts, "{}: {}", scenario.name, case.label);
+            // And nothing moves for free: a lane is busy for as long as its bytes take at least.
+            for (lane, name) in record.lanes.iter().enumerate() {
+                let law = scenario
+                    .hardware
+                    .lane_law(scenario.hardware.lanes().nth(lane).expect("a lane for each name"));
+                let least = law.rate.span_of(figures.moved[lane].get());
+                assert!(figures.busy[lane] >= least, "{}: {}", case.label, name.ends);
+            }
+            cases += 1;
+        }
+    }
+    assert!(cases > 25, "only {cases} cases ran");
+}
