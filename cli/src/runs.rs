@@ -3,9 +3,12 @@
 use crate::args::{Common, Format, HintsArgs, RunArgs, SweepArgs};
 use crate::output::{Failure, write, write_all};
 use crate::progress;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tiersim_reports::{ChartError, artefacts, hints_json, summary_json, text};
+use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::expect::failures;
+use tiersim_sim::feasible::problems;
 use tiersim_sim::record::RunRecord;
 use tiersim_sim::run::{Options, run as simulate};
 use tiersim_sim::scenario::Scenario;
@@ -21,16 +24,18 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     use_threads(&args.common)?;
     let overrides = overrides(&args.common);
-    let mut problems = tiersim_sim::diagnostic::Diagnostics::default();
+    let mut found = Diagnostics::default();
     let mut scenarios = Vec::new();
     for path in &args.scenarios {
         match read_scenario(path, &overrides) {
             Ok(scenario) => scenarios.push(scenario),
-            Err(mut found) => problems.0.append(&mut found.0),
+            Err(mut problems) => found.0.append(&mut problems.0),
         }
     }
-    let scenarios = problems.into_result(scenarios)?;
+    let scenarios = found.into_result(scenarios)?;
+    different_names(&scenarios, &args.scenarios)?;
     let traces = Traces::read(&scenarios)?;
+    feasible(&scenarios, &traces)?;
     let mut failed = Vec::new();
     for scenario in &scenarios {
         let record = run_one(scenario, &traces, &args.common)?;
@@ -46,6 +51,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let sweep = read_sweep(&args.scenario, &overrides(&args.common))?;
     let points = sweep.points.iter().map(|point| &point.scenario);
     let traces = Traces::read(points.chain([&sweep.base]))?;
+    feasible([&sweep.base], &traces)?;
     let print = fingerprint(&sweep.base, traces.hash(&sweep.base));
     let bar = progress::bar(count(&sweep), args.common.quiet);
     let options = Options { audit: args.common.audit, ..Options::default() };
@@ -60,6 +66,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
 pub(crate) fn hints(args: &HintsArgs) -> Result<(), Failure> {
     let scenario = read_scenario(&args.scenario, &args.set)?;
     let traces = Traces::read([&scenario])?;
+    feasible([&scenario], &traces)?;
     let trace = &traces.of(&scenario).trace;
     let wanted = |label: &str| args.policy.as_deref().is_none_or(|name| name == label);
     let mut cases = scenario.cases.iter().filter(|case| wanted(&case.label));
@@ -82,6 +89,34 @@ pub(crate) fn hints(args: &HintsArgs) -> Result<(), Failure> {
             Ok(())
         }
     }
+}
+
+/// Ends with everything that is wrong before the first scenario is run and written.
+fn feasible<'a>(
+    scenarios: impl IntoIterator<Item = &'a Scenario>,
+    traces: &Traces,
+) -> Result<(), Failure> {
+    let mut all = Diagnostics::default();
+    for scenario in scenarios {
+        all.0.append(&mut problems(scenario, &traces.of(scenario).trace).0);
+    }
+    Ok(all.into_result(())?)
+}
+
+/// Output goes to a folder of the scenario's name, so the second of two would replace the first.
+fn different_names(scenarios: &[Scenario], paths: &[PathBuf]) -> Result<(), Failure> {
+    let mut seen = BTreeMap::new();
+    for (scenario, path) in scenarios.iter().zip(paths) {
+        if let Some(first) = seen.insert(&scenario.name, path) {
+            return Err(Failure::Input(format!(
+                "{} and {} would both be written to {}; run them one by one with --out",
+                first.display(),
+                path.display(),
+                scenario.name
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn run_one(scenario: &Scenario, traces: &Traces, common: &Common) -> Result<RunRecord, Failure> {

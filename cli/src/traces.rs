@@ -4,6 +4,7 @@ use crate::args::{CheckArgs, Format, TraceCommand};
 use crate::output::Failure;
 use std::path::Path;
 use tiersim_sim::diagnostic::Diagnostics;
+use tiersim_sim::feasible::problems;
 use tiersim_sim::hardware_file::read_hardware;
 use tiersim_sim::import::recording::import_recording;
 use tiersim_sim::ron_text::Document;
@@ -13,14 +14,14 @@ use tiersim_sim::traces::Traces;
 
 /// Reads every file and reports all problems together.
 pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
-    let mut problems = Diagnostics::default();
+    let mut all = Diagnostics::default();
     for path in &args.files {
         match check_one(path) {
             Ok(what) => println!("{}: {what}, no problems", path.display()),
-            Err(mut found) => problems.0.append(&mut found.0),
+            Err(mut found) => all.0.append(&mut found.0),
         }
     }
-    Ok(problems.into_result(())?)
+    Ok(all.into_result(())?)
 }
 
 fn check_one(path: &Path) -> Result<&'static str, Diagnostics> {
@@ -32,7 +33,8 @@ fn check_one(path: &Path) -> Result<&'static str, Diagnostics> {
         return read_hardware(path).map(|_| "hardware spec");
     }
     let scenario = read_scenario(path, &[])?;
-    Traces::read([&scenario]).map(|_| "scenario")
+    let traces = Traces::read([&scenario])?;
+    problems(&scenario, &traces.of(&scenario).trace).into_result("scenario")
 }
 
 /// Looks at a trace, or makes one.

@@ -11,6 +11,7 @@ pub mod durations;
 pub mod engine;
 mod entry;
 pub mod expect;
+pub mod feasible;
 pub mod hardware_file;
 pub mod import;
 pub mod little;
