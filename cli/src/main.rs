@@ -13,12 +13,13 @@ use args::{Args, Command};
 use clap::Parser;
 use output::Failure;
 use std::process::ExitCode;
+use tiersim_reports::words::clean;
 
 fn main() -> ExitCode {
     match run(Args::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{failure}");
+            eprintln!("{}", printable(&failure.to_string()));
             ExitCode::from(failure.code())
         }
     }
@@ -32,4 +33,9 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Check(args) => traces::check(&args),
         Command::Trace(args) => traces::trace(&args.command),
     }
+}
+
+/// Messages quote bad input, which may hold what drives a terminal: it is shown, not sent.
+fn printable(message: &str) -> String {
+    message.lines().map(clean).collect::<Vec<_>>().join("\n")
 }

@@ -53,7 +53,9 @@ impl From<RunError> for Failure {
     fn from(error: RunError) -> Failure {
         match error {
             RunError::Input(problem) => Failure::Input(problem),
-            internal @ RunError::Internal { .. } => Failure::Internal(internal.to_string()),
+            RunError::Internal { case, seed, what } => {
+                Failure::Internal(format!("case {case:?} (seed {seed}): {what}"))
+            }
         }
     }
 }
