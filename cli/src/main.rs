@@ -11,17 +11,23 @@ mod traces;
 
 use args::{Args, Command};
 use clap::Parser;
-use output::Failure;
+use output::{Failure, INTERNAL};
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::io::Write;
+use std::panic;
 use std::process::ExitCode;
 use tiersim_reports::words::clean;
 
 fn main() -> ExitCode {
-    match run(Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("{}", printable(&failure.to_string()));
+    panic::set_hook(Box::new(|fault| say_fault(&fault.to_string())));
+    match panic::catch_unwind(|| run(Args::parse())) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(failure)) => {
+            say(&failure);
             ExitCode::from(failure.code())
         }
+        // The hook has said what happened.
+        Err(_) => ExitCode::from(INTERNAL),
     }
 }
 
@@ -35,7 +41,19 @@ fn run(args: Args) -> Result<(), Failure> {
     }
 }
 
+/// A failed assertion is a mistake of this program, and is said like any other of them.
+fn say_fault(fault: &str) {
+    say(&Failure::Internal(fault.to_owned()));
+    let trace = Backtrace::capture();
+    if trace.status() == BacktraceStatus::Captured {
+        let _ = writeln!(std::io::stderr(), "{trace}");
+    }
+}
+
 /// Messages quote bad input, which may hold what drives a terminal: it is shown, not sent.
-fn printable(message: &str) -> String {
-    message.lines().map(clean).collect::<Vec<_>>().join("\n")
+fn say(failure: &Failure) {
+    let message = failure.to_string();
+    let lines: Vec<String> = message.lines().map(clean).collect();
+    // Where there is no stderr, the exit code still says it.
+    let _ = writeln!(std::io::stderr(), "{}", lines.join("\n"));
 }

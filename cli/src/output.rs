@@ -2,9 +2,13 @@
 
 use std::fmt;
 use std::fs;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::run::RunError;
+
+/// Exit code of a mistake in this program.
+pub(crate) const INTERNAL: u8 = 3;
 
 /// Why the command ends with something other than 0.
 #[derive(Debug)]
@@ -22,7 +26,7 @@ impl Failure {
         match self {
             Failure::Expectation(_) => 1,
             Failure::Input(_) => 2,
-            Failure::Internal(_) => 3,
+            Failure::Internal(_) => INTERNAL,
         }
     }
 }
@@ -60,9 +64,18 @@ impl From<RunError> for Failure {
     }
 }
 
+/// Prints to stdout. Nobody is left to print to once `| head` has seen enough: no failure.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(cannot("stdout", &error)),
+        _ => Ok(()),
+    }
+}
+
 /// Writes files into a folder; each appears under its name only when it is complete.
 pub(crate) fn write_all(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), Failure> {
-    fs::create_dir_all(folder).map_err(|error| cannot(folder, &error))?;
+    fs::create_dir_all(folder).map_err(|error| cannot(folder.display(), &error))?;
     for (name, bytes) in files {
         write(&folder.join(name), bytes)?;
     }
@@ -76,10 +89,10 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     fs::write(&partial, bytes).and_then(|()| fs::rename(&partial, path)).map_err(|error| {
         // What is left of the attempt is of no use; failing to remove it changes nothing.
         let _ = fs::remove_file(&partial);
-        cannot(path, &error)
+        cannot(path.display(), &error)
     })
 }
 
-fn cannot(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Input(format!("{}: cannot write: {error}", path.display()))
+fn cannot(place: impl fmt::Display, error: &std::io::Error) -> Failure {
+    Failure::Input(format!("{place}: cannot write: {error}"))
 }

@@ -1,14 +1,14 @@
 //! `run`, `sweep` and `hints`.
 
 use crate::args::{Common, Format, HintsArgs, RunArgs, SweepArgs};
-use crate::output::{Failure, write, write_all};
+use crate::output::{Failure, print, write, write_all};
 use crate::progress;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tiersim_reports::{ChartError, artefacts, hints_json, summary_json, text};
 use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::expect::failures;
-use tiersim_sim::feasible::problems;
+use tiersim_sim::feasible::{problems, too_long};
 use tiersim_sim::record::RunRecord;
 use tiersim_sim::run::{Options, run as simulate};
 use tiersim_sim::scenario::Scenario;
@@ -52,10 +52,16 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let points = sweep.points.iter().map(|point| &point.scenario);
     let traces = Traces::read(points.chain([&sweep.base]))?;
     feasible([&sweep.base], &traces)?;
-    let print = fingerprint(&sweep.base, traces.hash(&sweep.base));
+    let points = sweep.points.iter().map(|point| &point.scenario);
+    let endless = points.map(|point| too_long(point, &traces.of(point).trace));
+    // One of them says enough: the next differs by its number of days.
+    if let Some(problem) = endless.flatten().next() {
+        return Err(Diagnostics(vec![problem]).into());
+    }
+    let stamp = fingerprint(&sweep.base, traces.hash(&sweep.base));
     let bar = progress::bar(count(&sweep), args.common.quiet);
     let options = Options { audit: args.common.audit, ..Options::default() };
-    let record = run_sweep(&sweep, &traces, print, options, || bar.inc(1))?;
+    let record = run_sweep(&sweep, &traces, stamp, options, || bar.inc(1))?;
     bar.finish_and_clear();
     let base = run_one(&sweep.base, &traces, &args.common)?;
     emit(&record, &args.common, false)?;
@@ -84,10 +90,7 @@ pub(crate) fn hints(args: &HintsArgs) -> Result<(), Failure> {
     let text = hints_json(&placed?, &kinds).map_err(chart)?;
     match &args.out {
         Some(path) => write(path, text.as_bytes()),
-        None => {
-            print!("{text}");
-            Ok(())
-        }
+        None => print(&text),
     }
 }
 
@@ -120,10 +123,10 @@ fn different_names(scenarios: &[Scenario], paths: &[PathBuf]) -> Result<(), Fail
 }
 
 fn run_one(scenario: &Scenario, traces: &Traces, common: &Common) -> Result<RunRecord, Failure> {
-    let print = fingerprint(scenario, traces.hash(scenario));
+    let stamp = fingerprint(scenario, traces.hash(scenario));
     let options = Options { audit: common.audit, timeline: true, ..Options::default() };
     let bar = progress::bar(scenario.cases.len(), common.quiet);
-    let record = simulate(scenario, traces.of(scenario), print, options, || bar.inc(1))?;
+    let record = simulate(scenario, traces.of(scenario), stamp, options, || bar.inc(1))?;
     bar.finish_and_clear();
     Ok(record)
 }
@@ -138,11 +141,10 @@ fn emit(record: &RunRecord, common: &Common, several: bool) -> Result<(), Failur
     let files: Vec<(String, Vec<u8>)> = made.into_iter().map(|a| (a.name, a.bytes)).collect();
     write_all(&out, &files)?;
     match (common.quiet, common.format) {
-        (true, _) => {}
-        (false, Format::Json) => print!("{}", summary_json(record, VERSION).map_err(chart)?),
-        (false, Format::Text) => print!("{}{}", text(record, VERSION), written(&out, &files)),
+        (true, _) => Ok(()),
+        (false, Format::Json) => print(&summary_json(record, VERSION).map_err(chart)?),
+        (false, Format::Text) => print(&(text(record, VERSION) + &written(&out, &files))),
     }
-    Ok(())
 }
 
 fn chart(error: ChartError) -> Failure {

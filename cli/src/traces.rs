@@ -1,7 +1,7 @@
 //! `check` and `trace`.
 
 use crate::args::{CheckArgs, Format, TraceCommand};
-use crate::output::Failure;
+use crate::output::{Failure, print};
 use std::path::Path;
 use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::feasible::problems;
@@ -17,7 +17,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
     let mut all = Diagnostics::default();
     for path in &args.files {
         match check_one(path) {
-            Ok(what) => println!("{}: {what}, no problems", path.display()),
+            Ok(what) => print(&format!("{}: {what}, no problems\n", path.display()))?,
             Err(mut found) => all.0.append(&mut found.0),
         }
     }
@@ -43,19 +43,19 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
         TraceCommand::Info { trace, format } => {
             let info = info(&read_trace(trace)?);
             match format {
-                Format::Text => print!("{info}"),
+                Format::Text => print(&info.to_string()),
                 Format::Json => {
                     let json = serde_json::to_string_pretty(&info);
-                    println!("{}", json.map_err(|error| Failure::Internal(error.to_string()))?);
+                    let json = json.map_err(|error| Failure::Internal(error.to_string()))?;
+                    print(&(json + "\n"))
                 }
             }
         }
         TraceCommand::Import { from: _, source, out } => {
             let imported = import_recording(source)?;
             write_trace(&imported.trace, out, Packing::Smaller)?;
-            println!("{}\n\n{}", info(&imported.trace), imported.counts);
-            println!("written to {}", out.display());
+            let info = info(&imported.trace);
+            print(&format!("{info}\n\n{}\nwritten to {}\n", imported.counts, out.display()))
         }
     }
-    Ok(())
 }

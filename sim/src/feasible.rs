@@ -1,30 +1,39 @@
 //! What can be said against a scenario and its trace together, before anything is simulated.
 //!
-//! Each of them is sound by itself, yet the scenario may ask for something that the trace lacks, or
-//! the trace may hold an object that no tier of the machine could ever take. That is bad input and
-//! not a result, so it is found first: nothing is simulated and nothing is written.
+//! Each of them is sound by itself, yet the scenario may ask for something that the trace lacks, the
+//! trace may hold an object that no tier of the machine could ever take, or the run may be longer
+//! than the clock counts. That is bad input and not a result, so it is found first: nothing is
+//! simulated and nothing is written.
 //! Invariant: a scenario without problems here can end out of memory, but never with bad input.
 
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::durations::durations;
 use crate::run::placement;
-use crate::scenario::{Scenario, WorkloadSpec};
+use crate::scenario::{OpTime, Scenario, WorkloadSpec};
 use std::path::Path;
-use tiersim_models::hardware::{HBM, Hardware};
+use tiersim_models::hardware::{HBM, Hardware, Law};
 use tiersim_models::units::Bytes;
-use tiersim_models::workload::Trace;
+use tiersim_models::workload::{Object, Op, Trace};
 
+/// Seconds of a day.
+const DAY: f64 = 86_400.0;
+/// Seconds of simulated time that a run may take: half of what 64 bits of picoseconds hold.
+const LONGEST_RUN: f64 = (u64::MAX / 2) as f64 / 1e12;
 /// How many objects that fit nowhere are listed one by one.
 const MAX_LISTED: usize = 20;
 
 /// Everything in `trace` that keeps the cases of `scenario` from being run at all.
 ///
-/// The points of a sweep are not looked at: where an axis makes every tier small, that a point runs
-/// out of memory is the answer to what the sweep asks.
+/// The points of a sweep are only held to [`too_long`]: where an axis makes every tier small, that a
+/// point runs out of memory is the answer to what the sweep asks.
 pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
     let mut problems = Diagnostics::default();
     let folder = scenario.workload.trace.as_path();
     oversized(folder, trace, &scenario.hardware, &mut problems);
+    if let Some(endless) = too_long(scenario, trace) {
+        problems.0.push(endless);
+        return problems;
+    }
     // Once through the trace says whether every op has a time; how often it is replayed does not.
     let once = WorkloadSpec { repeat: 1, warmup: 0, jitter: 0.0, ..scenario.workload.clone() };
     if let Err(rule) = durations(trace, &once, scenario.seed) {
@@ -37,6 +46,61 @@ pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
         }
     }
     problems
+}
+
+/// That a run of `scenario` could take longer than the clock counts.
+pub fn too_long(scenario: &Scenario, trace: &Trace) -> Option<Diagnostic> {
+    let longest = longest(scenario, trace);
+    (longest > LONGEST_RUN).then(|| Diagnostic {
+        file: scenario.workload.trace.clone(),
+        place: None,
+        rule: format!(
+            "the run may take {:.0} days of simulated time and the clock counts to {:.0}",
+            longest / DAY,
+            LONGEST_RUN / DAY
+        ),
+        found: String::new(),
+        remedy: "lower `repeat` or `scale`, or check the units of the trace and the hardware"
+            .into(),
+    })
+}
+
+/// No run takes longer than this many seconds of simulated time: every use of an object pays for
+/// every link there and back, twice, and for every tier, and nothing overlaps.
+///
+/// In floating point, so that a bound on what overflows does not overflow itself.
+fn longest(scenario: &Scenario, trace: &Trace) -> f64 {
+    let hardware = &scenario.hardware;
+    let seconds = |law: &Law, pieces: f64, bytes: f64| {
+        pieces * law.setup.ps() as f64 / 1e12 + bytes / law.rate.get() as f64
+    };
+    let lanes: Vec<Law> = hardware.lanes().map(|lane| hardware.lane_law(lane)).collect();
+    let touch = |object: &Object| {
+        let bytes = object.bytes.get() as f64;
+        let pieces = (bytes / hardware.chunk.get() as f64).ceil();
+        let copies: f64 = lanes.iter().map(|law| seconds(law, pieces, bytes)).sum();
+        let in_place = hardware.tiers.iter().map(|tier| seconds(&tier.access, 1.0, bytes));
+        2.0 * copies + in_place.sum::<f64>()
+    };
+    let touches: Vec<f64> = trace.objects.iter().map(touch).collect();
+    let touched: f64 = trace.uses.iter().map(|used| touches[used.object.index()]).sum();
+    let spec = &scenario.workload;
+    let computed: f64 = match &spec.time {
+        OpTime::Recorded { scale } => {
+            let recorded = trace.ops.iter().filter_map(|op| op.duration);
+            recorded.map(|span| span.ps() as f64 / 1e12 * scale).sum()
+        }
+        OpTime::Roofline { compute, precision } => {
+            let peak = compute.flops.iter().find(|(name, _)| name == precision);
+            let peak = peak.map_or(f64::INFINITY, |(_, rate)| rate.get() as f64);
+            let memory = Law { setup: compute.launch, rate: compute.memory };
+            let time =
+                |op: &Op| op.flops as f64 / peak + seconds(&memory, 1.0, op.bytes.get() as f64);
+            trace.ops.iter().map(time).sum()
+        }
+    };
+    // A draw of more than 200 times the mean takes more than six standard deviations.
+    f64::from(spec.repeat) * (computed * (1.0 + 200.0 * spec.jitter) + touched)
 }
 
 fn oversized(folder: &Path, trace: &Trace, hardware: &Hardware, problems: &mut Diagnostics) {

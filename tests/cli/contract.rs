@@ -1,8 +1,9 @@
 //! What the command promises to people and to programs: exit codes, what is on which stream, which
 //! files there are, and every key of `summary.json`.
 
-use crate::common::{Project, Ran, shipped};
+use crate::common::{Project, Ran, limited, shipped};
 use serde_json::Value;
+use std::io::Read;
 use std::path::Path;
 
 const CASE: &str = "scenarios/case.ron";
@@ -173,6 +174,18 @@ fn streams_hold_what_belongs_on_them() {
     }
     let version = project.run(&["--version"]).stdout;
     assert_eq!(version.trim(), format!("tiersim {}", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let project = Project::new();
+    for args in [&["run", CASE] as &[&str], &["check", CASE], &["trace", "info", "traces/tiny"]] {
+        let mut child = limited(&project.root, args).spawn().unwrap();
+        drop(child.stdout.take());
+        let mut stderr = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        assert_eq!((child.wait().unwrap().code(), stderr.as_str()), (Some(0), ""), "{args:?}");
+    }
 }
 
 #[test]

@@ -1,17 +1,16 @@
 //! Input that nobody means well with, or that somebody got wrong: exit code 2, a message that says
 //! where, which rule and what to do, and a project folder that is untouched byte for byte.
 //!
-//! Every mistake goes through all commands that read it. The limits on memory and time are those of
+//! What is wrong with a trace is in `hostile_traces`. Every mistake goes through all commands that read it. The limits on memory and time are those of
 //! every run, see `common`.
 
-use crate::common::trace_text::TraceText;
 use crate::common::{Project, shipped};
 use std::fs;
 
-const CASE: &str = "scenarios/case.ron";
+pub(crate) const CASE: &str = "scenarios/case.ron";
 
 /// The commands that read a scenario and its trace; none of them may write anything.
-const COMMANDS: [&[&str]; 4] = [
+pub(crate) const COMMANDS: [&[&str]; 4] = [
     &["run", CASE, "--out", "result"],
     &["run", CASE, "--format", "json"],
     &["check", CASE],
@@ -20,7 +19,7 @@ const COMMANDS: [&[&str]; 4] = [
 
 /// Runs `commands` in `project`: each must end with bad input, say every piece and write nothing.
 #[track_caller]
-fn refused(project: &Project, commands: &[&[&str]], pieces: &[&str]) {
+pub(crate) fn refused(project: &Project, commands: &[&[&str]], pieces: &[&str]) {
     let before = project.files("");
     for command in commands {
         let ran = project.run(command).ends_with(2).says(pieces);
@@ -45,15 +44,6 @@ fn check_file(bytes: impl AsRef<[u8]>, pieces: &[&str]) {
     let project = Project::new();
     project.write(CASE, bytes);
     refused(&project, &COMMANDS, pieces);
-}
-
-/// An edit of the trace folder, and what must be said about it.
-#[track_caller]
-fn check_trace(edit: impl FnOnce(&Project), pieces: &[&str]) {
-    let project = Project::new();
-    edit(&project);
-    refused(&project, &COMMANDS, pieces);
-    refused(&project, &[&["trace", "info", "traces/tiny"], &["check", "traces/tiny"]], pieces);
 }
 
 #[test]
@@ -131,12 +121,6 @@ fn a_link_that_leads_out_is_refused() {
     refused(&project, &COMMANDS, &["case.ron:6:27: ", rule, "copy the file into the project"]);
     project.edit_scenario("\"small\"", "\"out\"");
     refused(&project, &COMMANDS, &["case.ron:4:15: ", rule]);
-    // A table that is a link, in a folder that is none.
-    let linked = |project: &Project| {
-        fs::remove_file(project.path("traces/tiny/ops.csv")).unwrap();
-        symlink("/etc/passwd", project.path("traces/tiny/ops.csv")).unwrap();
-    };
-    check_trace(linked, &["ops.csv: a symbolic link", "copy the file into the folder"]);
 }
 
 #[test]
@@ -163,163 +147,6 @@ fn what_is_shown_of_bad_input_cannot_drive_the_terminal() {
     check("fits(\"all\")", "fits(\"\u{1b}]0;x\u{7}\")", &["case.ron:13:19: "]);
     check("seed: 1", "\u{1b}[2J: 1", &["case.ron:12:5: "]);
     check_file("\u{1b}[2J", &["case.ron:1:1: "]);
-    let name = |p: &Project| {
-        TraceText::tiny().edited("objects", "a.moments", "\u{1b}[2J").write(&p.path("traces/tiny"))
-    };
-    check_trace(name, &["objects.csv:5: "]);
-    let kind = |p: &Project| {
-        TraceText::tiny()
-            .edited("objects", "x,activation", "x,\u{1b}[2J")
-            .write(&p.path("traces/tiny"))
-    };
-    check_trace(kind, &["objects.csv:8: "]);
-}
-
-/// An edit of one table, and what must be said about it.
-#[track_caller]
-fn check_table(table: &str, from: &str, to: &str, pieces: &[&str]) {
-    let tiny = TraceText::tiny().edited(table, from, to);
-    check_trace(|project| tiny.write(&project.path("traces/tiny")), pieces);
-}
-
-#[test]
-fn a_trace_must_hold_together() {
-    let twice = ["objects.csv:5: ", "the name \"a.weight\"", "a name of its own"];
-    check_table("objects", "3,a.moments", "3,a.weight", &twice);
-    check_table(
-        "uses",
-        "7,2,rw",
-        "7,99,rw",
-        &["uses.csv:", "object 99 of 11", "name an object of objects.csv"],
-    );
-    check_table("uses", "1,6,r", "1,9,r", &["uses.csv:5: ", "b.grad"]);
-    check_table("ops", "850000,", "850000,99", &["ops.csv:8: ", "after 99 of 8 ops"]);
-    check_table("objects", "a,0.5,", "a,NaN,", &["objects.csv:2: ", "adam_m", "NaN"]);
-    check_table("objects", "a,0.5,", "a,-0.5,", &["objects.csv:2: ", "adam_m", "-0.5"]);
-    check_table(
-        "objects",
-        "b.moments,optimizer,8388608",
-        "b.moments,optimizer,8 MiB",
-        &["objects.csv:6: ", "8 MiB"],
-    );
-    check_table(
-        "objects",
-        "b.moments,optimizer,8388608",
-        "b.moments,optimizer,-1",
-        &["objects.csv:6: ", "-1"],
-    );
-    check_table("ops", "900000,", "1e400,", &["ops.csv:9: ", "at_ns", "1e400"]);
-}
-
-#[test]
-fn ops_that_wait_for_each_other_are_shown_as_a_cycle() {
-    let tiny = TraceText::tiny()
-        .edited("ops", "backward,mm,c,0", "backward,mm,c,1")
-        .edited("ops", ",200000,\n", ",200000,3\n")
-        .edited("ops", ",400000,\n", ",400000,2\n");
-    let pieces = ["ops.csv:4: ", "a dependency cycle: op 2 -> op 3 -> op 2", "break the cycle"];
-    check_trace(|project| tiny.write(&project.path("traces/tiny")), &pieces);
-    // A stream runs in row order, so waiting for a later op of the same stream is a cycle too.
-    check_table("ops", "850000,", "850000,7", &["ops.csv:8: ", "cycle: op 6 -> op 7 -> op 6"]);
-    let late = TraceText::tiny()
-        .edited("ops", "adam,b,0", "adam,b,1")
-        .edited("ops", "850000,", "850000,7");
-    let pieces =
-        ["ops.csv:8: ", "op 6 waits for op 7, which is listed later", "list the op before"];
-    check_trace(|project| late.write(&project.path("traces/tiny")), &pieces);
-}
-
-#[test]
-fn a_table_that_was_cut_off_is_noticed() {
-    let tiny = TraceText::tiny();
-    let last = tiny.ops.rfind("\n7,").unwrap() + 1;
-    for (table, length, rule) in [
-        ("ops.csv", tiny.ops.len() - 5, "the last line has no line break"),
-        ("ops.csv", last, "7 rows where trace.ron says 8"),
-        ("ops.csv", 0, "missing column id"),
-        ("objects.csv", 300, "the last line has no line break"),
-        ("uses.csv", tiny.uses.len() - 7, "22 rows where trace.ron says 23"),
-    ] {
-        let cut = |project: &Project| {
-            let path = format!("traces/tiny/{table}");
-            let bytes = fs::read(project.path(&path)).unwrap();
-            project.write(&path, &bytes[..length]);
-        };
-        check_trace(cut, &[table, rule]);
-    }
-    let header =
-        |project: &Project| project.write("traces/tiny/trace.ron", "(schema: 1, name: \"t");
-    check_trace(header, &["trace.ron:1:"]);
-}
-
-#[test]
-fn a_packed_table_that_was_cut_off_is_noticed() {
-    let folder = shipped("traces/gpt2-train-cpu");
-    for (table, kept) in [("objects.csv.gz", 1000), ("ops.csv.gz", 59_000), ("uses.csv.gz", 5)] {
-        let project = Project::new();
-        for file in ["trace.ron", "objects.csv.gz", "ops.csv.gz", "uses.csv.gz"] {
-            let bytes = fs::read(folder.join(file)).unwrap();
-            let kept = if file == table { kept } else { bytes.len() };
-            project.write(&format!("traces/cut/{file}"), &bytes[..kept]);
-        }
-        project.edit_scenario("traces/tiny", "traces/cut");
-        let pieces = [table, "the packed data ends early", "copy the file again"];
-        refused(&project, &COMMANDS, &pieces);
-        // A damaged byte in the middle is no better than a missing end.
-        let mut bytes = fs::read(folder.join(table)).unwrap();
-        let middle = bytes.len() / 2;
-        bytes[middle] ^= 0xff;
-        project.write(&format!("traces/cut/{table}"), bytes);
-        refused(&project, &COMMANDS, &[table]);
-    }
-}
-
-#[test]
-fn an_object_larger_than_every_tier_is_bad_input() {
-    let tiny = TraceText::tiny().edited(
-        "objects",
-        "c.moments,optimizer,8388608",
-        "c.moments,optimizer,536870913",
-    );
-    let project = Project::new();
-    tiny.write(&project.path("traces/tiny"));
-    let pieces = [
-        "traces/tiny: object \"c.moments\" (line 7 of objects.csv) fits in no tier of small",
-        "536870913 bytes",
-        "the largest tier, nvme, has 512.0 MiB (536870912 bytes)",
-        "raise the scenario's `capacity`",
-    ];
-    refused(&project, &COMMANDS, &pieces);
-    project.edit_scenario("{\"dram\": mib(128)}", "{\"dram\": mib(128), \"nvme\": gib(1)}");
-    project.run(&["check", CASE]).ends_with(0);
-}
-
-#[test]
-fn what_a_trace_lacks_is_found_before_anything_runs() {
-    let lacks = TraceText::tiny().edited("objects", "b,0.25,0.5", "b,,");
-    let project = Project::new();
-    lacks.write(&project.path("traces/tiny"));
-    let pieces = ["policy \"adam\": adam-state needs adam_m and adam_v", "b.weight"];
-    refused(&project, &COMMANDS, &pieces);
-    // A good scenario before it on the command line is not run either.
-    project.write("scenarios/good.ron", "");
-    fs::copy(project.path(CASE), project.path("scenarios/good.ron")).unwrap();
-    let adam = "AdamState(cut: shares(hbm: 0.3, cpu: 0.4), access: migrate(prefetch_ops: 2))";
-    project.edit("scenarios/good.ron", adam, "AllHbm");
-    project.run(&["check", "scenarios/good.ron"]).ends_with(0);
-    refused(&project, &[&["run", "scenarios/good.ron", CASE]], &pieces);
-    let timeless =
-        TraceText::tiny().edited("ops", "0,0,50000,0,16777216,900000", "0,0,,0,16777216,900000");
-    check_trace_of_scenario(timeless, &["op 7 of the trace has no recorded duration"]);
-}
-
-/// A trace that is sound by itself and does not suit the scenario.
-#[track_caller]
-fn check_trace_of_scenario(trace: TraceText, pieces: &[&str]) {
-    let project = Project::new();
-    trace.write(&project.path("traces/tiny"));
-    project.run(&["check", "traces/tiny"]).ends_with(0);
-    refused(&project, &COMMANDS, pieces);
 }
 
 #[test]
@@ -362,6 +189,10 @@ fn mistakes_on_the_command_line_are_bad_input_too() {
     }
     fs::create_dir(project.path("other")).unwrap();
     fs::copy(project.path(CASE), project.path("other/case.ron")).unwrap();
+    // The folder of its results would be the one around `out`.
+    fs::copy(project.path(CASE), project.path("other/...ron")).unwrap();
+    let name = ["other/...ron: a scenario's name is", "give the file another name"];
+    refused(&project, &[&["run", "other/...ron"], &["check", "other/...ron"]], &name);
     let both = ["scenarios/case.ron and other/case.ron would both be written to case", "--out"];
     refused(&project, &[&["run", CASE, "other/case.ron"]], &both);
 }

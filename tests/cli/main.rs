@@ -8,4 +8,5 @@ mod common;
 mod contract;
 mod determinism;
 mod hostile;
+mod hostile_traces;
 mod round_trips;

@@ -201,6 +201,15 @@ impl Ran {
 
 /// Runs the command in `folder`, within limits of memory and time.
 pub(crate) fn run_in(folder: &Path, args: &[&str]) -> Ran {
+    let mut child = limited(folder, args).spawn().unwrap();
+    let stdout = gather(child.stdout.take().unwrap());
+    let stderr = gather(child.stderr.take().unwrap());
+    let [stdout, stderr] = [stdout, stderr].map(|stream| received(&stream, &mut child, args));
+    Ran { code: child.wait().unwrap().code(), stdout, stderr }
+}
+
+/// The command, to be run in `folder` with a limit on its memory, its output to be read.
+pub(crate) fn limited(folder: &Path, args: &[&str]) -> Command {
     let binary = env!("CARGO_BIN_EXE_tiersim");
     let mut command = if cfg!(target_os = "linux") {
         let mut shell = Command::new("sh");
@@ -214,11 +223,7 @@ pub(crate) fn run_in(folder: &Path, args: &[&str]) -> Ran {
     };
     command.args(args).current_dir(folder).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let stdout = gather(child.stdout.take().unwrap());
-    let stderr = gather(child.stderr.take().unwrap());
-    let [stdout, stderr] = [stdout, stderr].map(|stream| received(&stream, &mut child, args));
-    Ran { code: child.wait().unwrap().code(), stdout, stderr }
+    command
 }
 
 fn gather(mut stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
