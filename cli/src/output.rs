@@ -73,24 +73,43 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Writes files into a folder; each appears under its name only when it is complete.
+/// Writes files into a folder; they appear under their names only when all are complete.
 pub(crate) fn write_all(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|error| cannot(folder.display(), &error))?;
-    for (name, bytes) in files {
-        write(&folder.join(name), bytes)?;
-    }
-    Ok(())
+    let files: Vec<(PathBuf, &[u8])> =
+        files.iter().map(|(name, bytes)| (folder.join(name), bytes.as_slice())).collect();
+    write_together(&files)
 }
 
 /// Writes one file; it appears under its name only when it is complete.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let mut partial: PathBuf = path.to_owned();
-    partial.as_mut_os_string().push(".partial");
-    fs::write(&partial, bytes).and_then(|()| fs::rename(&partial, path)).map_err(|error| {
-        // What is left of the attempt is of no use; failing to remove it changes nothing.
-        let _ = fs::remove_file(&partial);
+    write_together(&[(path.to_owned(), bytes)])
+}
+
+fn write_together(files: &[(PathBuf, &[u8])]) -> Result<(), Failure> {
+    let written = files.iter().try_for_each(|(path, bytes)| {
+        // Renaming onto a folder fails, and by then other files would have their names.
+        let free = if path.is_dir() { Err(ErrorKind::IsADirectory.into()) } else { Ok(()) };
+        free.and_then(|()| fs::write(partial(path), bytes)).map_err(|error| (path, error))
+    });
+    let renamed = written.and_then(|()| {
+        files.iter().try_for_each(|(path, _)| {
+            fs::rename(partial(path), path).map_err(|error| (path, error))
+        })
+    });
+    renamed.map_err(|(path, error)| {
+        for (path, _) in files {
+            // What is left of the attempt is of no use; failing to remove it changes nothing.
+            let _ = fs::remove_file(partial(path));
+        }
         cannot(path.display(), &error)
     })
+}
+
+fn partial(path: &Path) -> PathBuf {
+    let mut partial = path.to_owned();
+    partial.as_mut_os_string().push(".partial");
+    partial
 }
 
 fn cannot(place: impl fmt::Display, error: &std::io::Error) -> Failure {

@@ -152,8 +152,10 @@ fn what_is_shown_of_bad_input_cannot_drive_the_terminal() {
 #[test]
 fn bad_overrides_are_refused_with_what_was_typed() {
     let project = Project::new();
+    let deep = format!("seed={}", "[".repeat(100_000));
     for (set, pieces) in [
-        ("policies.9.policy=AllHbm", &["case.ron", "policies.9"] as &[&str]),
+        (deep.as_str(), &["deeper than 128 levels"] as &[&str]),
+        ("policies.9.policy=AllHbm", &["case.ron", "policies.9"]),
         ("nothing=1", &["case.ron", "nothing"]),
         ("policies.1.policy.cut.hbm=2", &["case.ron:9:", "between 0 and 1", "--set"]),
         ("policies.1.policy.cut.hbm=gib(1)", &["a number must stand here", "--set"]),
@@ -202,11 +204,14 @@ fn an_output_folder_that_cannot_be_written_is_left_as_it_is() {
     let project = Project::new();
     project.write("taken", "a file");
     project.write("full/summary.json/file", "a folder in the place of a file");
-    let cases: [(&[&str], &str); 4] = [
+    project.write("half/tier_hints.json/file", "the last of the files cannot be written");
+    project.write("half/summary.json", "from an earlier run");
+    let cases: [(&[&str], &str); 5] = [
         (&["run", CASE, "--out", "taken"], "taken: cannot write"),
         (&["run", CASE, "--out", "taken/below"], "taken/below: cannot write"),
         (&["hints", CASE, "--out", "taken/hints.json"], "taken/hints.json: cannot write"),
         (&["run", CASE, "--out", "full"], "full/summary.json: cannot write"),
+        (&["run", CASE, "--out", "half"], "half/tier_hints.json: cannot write"),
     ];
     for (args, piece) in cases {
         refused(&project, &[args], &[piece]);
