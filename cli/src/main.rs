@@ -11,22 +11,23 @@ mod traces;
 
 use args::{Args, Command};
 use clap::Parser;
-use output::Failure;
-use std::panic::catch_unwind;
+use output::{Failure, INTERNAL};
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::io::Write;
+use std::panic;
 use std::process::ExitCode;
+use tiersim_reports::words::clean;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    // An assertion that fails is a mistake in this program and exits as one; the panic has printed
-    // where it was.
-    let outcome = catch_unwind(|| run(args))
-        .unwrap_or_else(|_| Err(Failure::Internal("an assertion failed, see above".to_owned())));
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("{failure}");
+    panic::set_hook(Box::new(|fault| say_fault(&fault.to_string())));
+    match panic::catch_unwind(|| run(Args::parse())) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(failure)) => {
+            say(&failure);
             ExitCode::from(failure.code())
         }
+        // The hook has said what happened.
+        Err(_) => ExitCode::from(INTERNAL),
     }
 }
 
@@ -38,4 +39,21 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Check(args) => traces::check(&args),
         Command::Trace(args) => traces::trace(&args.command),
     }
+}
+
+/// A failed assertion is a mistake of this program, and is said like any other of them.
+fn say_fault(fault: &str) {
+    say(&Failure::Internal(fault.to_owned()));
+    let trace = Backtrace::capture();
+    if trace.status() == BacktraceStatus::Captured {
+        let _ = writeln!(std::io::stderr(), "{trace}");
+    }
+}
+
+/// Messages quote bad input, which may hold what drives a terminal: it is shown, not sent.
+fn say(failure: &Failure) {
+    let message = failure.to_string();
+    let lines: Vec<String> = message.lines().map(clean).collect();
+    // Where there is no stderr, the exit code still says it.
+    let _ = writeln!(std::io::stderr(), "{}", lines.join("\n"));
 }

@@ -2,10 +2,13 @@
 
 use std::fmt;
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::run::RunError;
+
+/// Exit code of a mistake in this program.
+pub(crate) const INTERNAL: u8 = 3;
 
 /// Why the command ends with something other than 0.
 #[derive(Debug)]
@@ -23,7 +26,7 @@ impl Failure {
         match self {
             Failure::Expectation(_) => 1,
             Failure::Input(_) => 2,
-            Failure::Internal(_) => 3,
+            Failure::Internal(_) => INTERNAL,
         }
     }
 }
@@ -54,42 +57,61 @@ impl From<RunError> for Failure {
     fn from(error: RunError) -> Failure {
         match error {
             RunError::Input(problem) => Failure::Input(problem),
-            internal @ RunError::Internal { .. } => Failure::Internal(internal.to_string()),
+            RunError::Internal { case, seed, what } => {
+                Failure::Internal(format!("case {case:?} (seed {seed}): {what}"))
+            }
         }
     }
 }
 
-/// Writes files into a folder; each appears under its name only when it is complete.
-pub(crate) fn write_all(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), Failure> {
-    fs::create_dir_all(folder).map_err(|error| cannot(folder, &error))?;
-    for (name, bytes) in files {
-        write(&folder.join(name), bytes)?;
+/// Prints to stdout. Nobody is left to print to once `| head` has seen enough: no failure.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(cannot("stdout", &error)),
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+/// Writes files into a folder; they appear under their names only when all are complete.
+pub(crate) fn write_all(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), Failure> {
+    fs::create_dir_all(folder).map_err(|error| cannot(folder.display(), &error))?;
+    let files: Vec<(PathBuf, &[u8])> =
+        files.iter().map(|(name, bytes)| (folder.join(name), bytes.as_slice())).collect();
+    write_together(&files)
 }
 
 /// Writes one file; it appears under its name only when it is complete.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let mut partial: PathBuf = path.to_owned();
-    partial.as_mut_os_string().push(".partial");
-    fs::write(&partial, bytes).and_then(|()| fs::rename(&partial, path)).map_err(|error| {
-        // What is left of the attempt is of no use; failing to remove it changes nothing.
-        let _ = fs::remove_file(&partial);
-        cannot(path, &error)
+    write_together(&[(path.to_owned(), bytes)])
+}
+
+fn write_together(files: &[(PathBuf, &[u8])]) -> Result<(), Failure> {
+    let written = files.iter().try_for_each(|(path, bytes)| {
+        // Renaming onto a folder fails, and by then other files would have their names.
+        let free = if path.is_dir() { Err(ErrorKind::IsADirectory.into()) } else { Ok(()) };
+        free.and_then(|()| fs::write(partial(path), bytes)).map_err(|error| (path, error))
+    });
+    let renamed = written.and_then(|()| {
+        files.iter().try_for_each(|(path, _)| {
+            fs::rename(partial(path), path).map_err(|error| (path, error))
+        })
+    });
+    renamed.map_err(|(path, error)| {
+        for (path, _) in files {
+            // What is left of the attempt is of no use; failing to remove it changes nothing.
+            let _ = fs::remove_file(partial(path));
+        }
+        cannot(path.display(), &error)
     })
 }
 
-fn cannot(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Input(format!("{}: cannot write: {error}", path.display()))
+fn partial(path: &Path) -> PathBuf {
+    let mut partial = path.to_owned();
+    partial.as_mut_os_string().push(".partial");
+    partial
 }
 
-/// Prints on stdout. Whoever reads it may stop reading (`| head`), which is no failure.
-pub(crate) fn say(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::Input(format!("cannot print: {error}")))
-        }
-        _ => Ok(()),
-    }
+fn cannot(place: impl fmt::Display, error: &std::io::Error) -> Failure {
+    Failure::Input(format!("{place}: cannot write: {error}"))
 }

@@ -1,11 +1,14 @@
 //! `run`, `sweep` and `hints`.
 
 use crate::args::{Common, Format, HintsArgs, RunArgs, SweepArgs};
-use crate::output::{Failure, say, write, write_all};
+use crate::output::{Failure, print, write, write_all};
 use crate::progress;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tiersim_reports::{ChartError, artefacts, hints_json, summary_json, text};
+use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::expect::failures;
+use tiersim_sim::feasible::{problems, too_long};
 use tiersim_sim::record::RunRecord;
 use tiersim_sim::run::{Options, run as simulate};
 use tiersim_sim::scenario::Scenario;
@@ -21,16 +24,18 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     use_threads(&args.common)?;
     let overrides = overrides(&args.common);
-    let mut problems = tiersim_sim::diagnostic::Diagnostics::default();
+    let mut found = Diagnostics::default();
     let mut scenarios = Vec::new();
     for path in &args.scenarios {
         match read_scenario(path, &overrides) {
             Ok(scenario) => scenarios.push(scenario),
-            Err(mut found) => problems.0.append(&mut found.0),
+            Err(mut problems) => found.0.append(&mut problems.0),
         }
     }
-    let scenarios = problems.into_result(scenarios)?;
+    let scenarios = found.into_result(scenarios)?;
+    different_names(&scenarios, &args.scenarios)?;
     let traces = Traces::read(&scenarios)?;
+    feasible(&scenarios, &traces)?;
     let mut failed = Vec::new();
     for scenario in &scenarios {
         let record = run_one(scenario, &traces, &args.common)?;
@@ -46,10 +51,17 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let sweep = read_sweep(&args.scenario, &overrides(&args.common))?;
     let points = sweep.points.iter().map(|point| &point.scenario);
     let traces = Traces::read(points.chain([&sweep.base]))?;
-    let print = fingerprint(&sweep.base, traces.hash(&sweep.base));
+    feasible([&sweep.base], &traces)?;
+    let points = sweep.points.iter().map(|point| &point.scenario);
+    let endless = points.map(|point| too_long(point, &traces.of(point).trace));
+    // One of them says enough: the next differs by its number of days.
+    if let Some(problem) = endless.flatten().next() {
+        return Err(Diagnostics(vec![problem]).into());
+    }
+    let stamp = fingerprint(&sweep.base, traces.hash(&sweep.base));
     let bar = progress::bar(count(&sweep), args.common.quiet);
     let options = Options { audit: args.common.audit, ..Options::default() };
-    let record = run_sweep(&sweep, &traces, print, options, || bar.inc(1))?;
+    let record = run_sweep(&sweep, &traces, stamp, options, || bar.inc(1))?;
     bar.finish_and_clear();
     let base = run_one(&sweep.base, &traces, &args.common)?;
     emit(&record, &args.common, false)?;
@@ -60,6 +72,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
 pub(crate) fn hints(args: &HintsArgs) -> Result<(), Failure> {
     let scenario = read_scenario(&args.scenario, &args.set)?;
     let traces = Traces::read([&scenario])?;
+    feasible([&scenario], &traces)?;
     let trace = &traces.of(&scenario).trace;
     let wanted = |label: &str| args.policy.as_deref().is_none_or(|name| name == label);
     let mut cases = scenario.cases.iter().filter(|case| wanted(&case.label));
@@ -77,15 +90,43 @@ pub(crate) fn hints(args: &HintsArgs) -> Result<(), Failure> {
     let text = hints_json(&placed?, &kinds).map_err(chart)?;
     match &args.out {
         Some(path) => write(path, text.as_bytes()),
-        None => say(&text),
+        None => print(&text),
     }
 }
 
+/// Ends with everything that is wrong before the first scenario is run and written.
+fn feasible<'a>(
+    scenarios: impl IntoIterator<Item = &'a Scenario>,
+    traces: &Traces,
+) -> Result<(), Failure> {
+    let mut all = Diagnostics::default();
+    for scenario in scenarios {
+        all.0.append(&mut problems(scenario, &traces.of(scenario).trace).0);
+    }
+    Ok(all.into_result(())?)
+}
+
+/// Output goes to a folder of the scenario's name, so the second of two would replace the first.
+fn different_names(scenarios: &[Scenario], paths: &[PathBuf]) -> Result<(), Failure> {
+    let mut seen = BTreeMap::new();
+    for (scenario, path) in scenarios.iter().zip(paths) {
+        if let Some(first) = seen.insert(&scenario.name, path) {
+            return Err(Failure::Input(format!(
+                "{} and {} would both be written to {}; run them one by one with --out",
+                first.display(),
+                path.display(),
+                scenario.name
+            )));
+        }
+    }
+    Ok(())
+}
+
 fn run_one(scenario: &Scenario, traces: &Traces, common: &Common) -> Result<RunRecord, Failure> {
-    let print = fingerprint(scenario, traces.hash(scenario));
+    let stamp = fingerprint(scenario, traces.hash(scenario));
     let options = Options { audit: common.audit, timeline: true, ..Options::default() };
     let bar = progress::bar(scenario.cases.len(), common.quiet);
-    let record = simulate(scenario, traces.of(scenario), print, options, || bar.inc(1))?;
+    let record = simulate(scenario, traces.of(scenario), stamp, options, || bar.inc(1))?;
     bar.finish_and_clear();
     Ok(record)
 }
@@ -101,8 +142,8 @@ fn emit(record: &RunRecord, common: &Common, several: bool) -> Result<(), Failur
     write_all(&out, &files)?;
     match (common.quiet, common.format) {
         (true, _) => Ok(()),
-        (false, Format::Json) => say(&summary_json(record, VERSION).map_err(chart)?),
-        (false, Format::Text) => say(&(text(record, VERSION) + &written(&out, &files))),
+        (false, Format::Json) => print(&summary_json(record, VERSION).map_err(chart)?),
+        (false, Format::Text) => print(&(text(record, VERSION) + &written(&out, &files))),
     }
 }
 

@@ -1,9 +1,10 @@
 //! `check` and `trace`.
 
 use crate::args::{CheckArgs, Format, TraceCommand};
-use crate::output::{Failure, say};
+use crate::output::{Failure, print};
 use std::path::Path;
 use tiersim_sim::diagnostic::Diagnostics;
+use tiersim_sim::feasible::problems;
 use tiersim_sim::hardware_file::read_hardware;
 use tiersim_sim::import::recording::import_recording;
 use tiersim_sim::ron_text::Document;
@@ -13,14 +14,14 @@ use tiersim_sim::traces::Traces;
 
 /// Reads every file and reports all problems together.
 pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
-    let mut problems = Diagnostics::default();
+    let mut all = Diagnostics::default();
     for path in &args.files {
         match check_one(path) {
-            Ok(what) => say(&format!("{}: {what}, no problems\n", path.display()))?,
-            Err(mut found) => problems.0.append(&mut found.0),
+            Ok(what) => print(&format!("{}: {what}, no problems\n", path.display()))?,
+            Err(mut found) => all.0.append(&mut found.0),
         }
     }
-    Ok(problems.into_result(())?)
+    Ok(all.into_result(())?)
 }
 
 fn check_one(path: &Path) -> Result<&'static str, Diagnostics> {
@@ -32,7 +33,8 @@ fn check_one(path: &Path) -> Result<&'static str, Diagnostics> {
         return read_hardware(path).map(|_| "hardware spec");
     }
     let scenario = read_scenario(path, &[])?;
-    Traces::read([&scenario]).map(|_| "scenario")
+    let traces = Traces::read([&scenario])?;
+    problems(&scenario, &traces.of(&scenario).trace).into_result("scenario")
 }
 
 /// Looks at a trace, or makes one.
@@ -41,19 +43,19 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
         TraceCommand::Info { trace, format } => {
             let info = info(&read_trace(trace)?);
             match format {
-                Format::Text => say(&info.to_string()),
+                Format::Text => print(&info.to_string()),
                 Format::Json => {
                     let json = serde_json::to_string_pretty(&info);
                     let json = json.map_err(|error| Failure::Internal(error.to_string()))?;
-                    say(&format!("{json}\n"))
+                    print(&(json + "\n"))
                 }
             }
         }
         TraceCommand::Import { from: _, source, out } => {
             let imported = import_recording(source)?;
             write_trace(&imported.trace, out, Packing::Smaller)?;
-            let (info, counts) = (info(&imported.trace), imported.counts);
-            say(&format!("{info}\n{counts}\nwritten to {}\n", out.display()))
+            let info = info(&imported.trace);
+            print(&format!("{info}\n\n{}\nwritten to {}\n", imported.counts, out.display()))
         }
     }
 }

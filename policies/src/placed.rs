@@ -94,8 +94,12 @@ impl Placed {
         // What no op within sight uses leaves, or is dropped if its home still holds it.
         let (homes, needed_until) = (&self.homes, &self.needed_until);
         self.visitors.retain(|&object| {
+            // Freed meanwhile. A use within sight is then of its next life, which is another visit.
+            if !view.has_room(object, HBM) {
+                return false;
+            }
             let stays = needed_until[object.index()] >= now;
-            if !stays && view.has_room(object, HBM) {
+            if !stays {
                 let to = homes[object.index()];
                 actions.push(Action::Evict { object, from: HBM, to });
                 free += view.object(object).bytes;

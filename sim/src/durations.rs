@@ -66,11 +66,6 @@ impl Durations {
             }
         }
     }
-
-    /// The longest that an op takes before jitter.
-    pub fn longest(&self) -> Span {
-        self.base.iter().copied().max().unwrap_or_default()
-    }
 }
 
 /// The log-normal distribution of mean 1 and standard deviation `deviation`:

@@ -85,7 +85,7 @@ dimension!(
 );
 dimension!(
     /// Bytes, or a share of what the workload needs; the share's factor is never used.
-    Budget, "an HBM budget", "write gib(2) or share_of_peak(0.25)", "gib(1)",
+    Budget, "an HBM budget", "write gib(2) or share_of_peak(0.25)", "share_of_peak(0.5)",
     ["b" = 1.0, "kb" = 1e3, "mb" = 1e6, "gb" = 1e9, "tb" = 1e12, "kib" = 1024.0,
      "mib" = 1048576.0, "gib" = 1073741824.0, "tib" = 1099511627776.0, "share_of_peak" = 1.0]
 );

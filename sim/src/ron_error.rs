@@ -76,6 +76,13 @@ pub fn explain(document: &Document, error: &SpannedError) -> (Diagnostic, Option
             let repair = format!("({sample}, assumed(\"-\"))");
             mended(document, value, rule, remedy, &repair)
         }
+        Error::IntegerOutOfBounds => {
+            let span = document.tree().span(value);
+            let negative = document.text()[span.clone()].starts_with('-');
+            let remedy = if negative { "write a number from 0 up" } else { "write a smaller one" };
+            // ron points behind the sign.
+            (at(document, value, span.start, form(&error.code), remedy.to_string()), None)
+        }
         other => (other_form(document, value, start, reported, other), None),
     }
 }

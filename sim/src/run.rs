@@ -5,7 +5,6 @@
 
 use crate::audit::Audit;
 use crate::durations::Durations;
-use crate::horizon;
 use crate::machine::SimMachine;
 use crate::record::{CaseRecord, Figures, LaneName, OutOfMemory, Outcome, RunRecord};
 use crate::scenario::{Budget, Case, OpTime, Scenario};
@@ -83,8 +82,6 @@ impl<'a> Bench<'a> {
             let name = |tier: TierId| &scenario.hardware.tiers[tier.index()].name;
             RunError::Input(format!("no links join {} and {}", name(from), name(to)))
         })?;
-        horizon::check(&scenario.hardware, workload, &durations, spec.repeat)
-            .map_err(RunError::Input)?;
         let mut bench = Bench {
             hardware: &scenario.hardware,
             routes,

@@ -37,6 +37,11 @@ pub(crate) fn open(
     overrides: &[(String, String)],
 ) -> Result<(Document, Files), Diagnostics> {
     let mut document = Document::read(path)?;
+    let name = name_of(path);
+    if matches!(name.as_str(), "." | "..") {
+        let rule = "a scenario's name is that of its folder of results";
+        return Err(Diagnostics::one(path, None, rule, name, "give the file another name"));
+    }
     for (at, value) in overrides {
         let shown: String = value.chars().take(60).collect();
         document = document.with(at, value, &format!("--set {at}={shown}"))?;

@@ -1,0 +1,206 @@
+//! What can be said against a scenario and its trace together, before anything is simulated.
+//!
+//! Each of them is sound by itself, yet the scenario may ask for something that the trace lacks, the
+//! trace may hold an object that no tier of the machine could ever take, or the run may be longer
+//! than the clock counts. That is bad input and not a result, so it is found first: nothing is
+//! simulated and nothing is written.
+//! Invariant: a scenario without problems here can end out of memory, but never with bad input.
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::durations::Durations;
+use crate::run::placement;
+use crate::scenario::{OpTime, Scenario, WorkloadSpec};
+use std::path::Path;
+use tiersim_models::hardware::{HBM, Hardware, Law};
+use tiersim_models::units::Bytes;
+use tiersim_models::workload::{Object, Op, Trace};
+
+/// Seconds of a day.
+const DAY: f64 = 86_400.0;
+/// Seconds of simulated time that a run may take: half of what 64 bits of picoseconds hold.
+const LONGEST_RUN: f64 = (u64::MAX / 2) as f64 / 1e12;
+/// How many objects that fit nowhere are listed one by one.
+const MAX_LISTED: usize = 20;
+
+/// Everything in `trace` that keeps the cases of `scenario` from being run at all.
+///
+/// The points of a sweep are only held to [`too_long`]: where an axis makes every tier small, that a
+/// point runs out of memory is the answer to what the sweep asks.
+pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
+    let mut problems = Diagnostics::default();
+    let folder = scenario.workload.trace.as_path();
+    oversized(folder, trace, &scenario.hardware, &mut problems);
+    if let Some(endless) = too_long(scenario, trace) {
+        problems.0.push(endless);
+        return problems;
+    }
+    // Once through the trace says whether every op has a time; how often it is replayed does not.
+    let once = WorkloadSpec { repeat: 1, warmup: 0, jitter: 0.0, ..scenario.workload.clone() };
+    if let Err(rule) = Durations::new(trace, &once, scenario.seed) {
+        problems.push(folder, None, rule, "", "choose another `time` in the scenario's workload");
+    }
+    for case in &scenario.cases {
+        if let Err(error) = placement(&case.policy, trace, &scenario.hardware) {
+            let rule = format!("policy {:?}: {error}", case.label);
+            problems.push(folder, None, rule, "", "choose another policy, or another trace");
+        }
+    }
+    problems
+}
+
+/// That a run of `scenario` could take longer than the clock counts.
+pub fn too_long(scenario: &Scenario, trace: &Trace) -> Option<Diagnostic> {
+    let longest = longest(scenario, trace);
+    (longest > LONGEST_RUN).then(|| Diagnostic {
+        file: scenario.workload.trace.clone(),
+        place: None,
+        rule: format!(
+            "the run may take {:.0} days of simulated time and the clock counts to {:.0}",
+            longest / DAY,
+            LONGEST_RUN / DAY
+        ),
+        found: String::new(),
+        remedy: "lower `repeat` or `scale`, or check the units of the trace and the hardware"
+            .into(),
+    })
+}
+
+/// No run takes longer than this many seconds of simulated time: every use of an object pays for
+/// every link there and back, twice, and for every tier, and nothing overlaps.
+///
+/// In floating point, so that a bound on what overflows does not overflow itself.
+fn longest(scenario: &Scenario, trace: &Trace) -> f64 {
+    let hardware = &scenario.hardware;
+    let seconds = |law: &Law, pieces: f64, bytes: f64| {
+        pieces * law.setup.ps() as f64 / 1e12 + bytes / law.rate.get() as f64
+    };
+    let lanes: Vec<Law> = hardware.lanes().map(|lane| hardware.lane_law(lane)).collect();
+    let touch = |object: &Object| {
+        let bytes = object.bytes.get() as f64;
+        let pieces = (bytes / hardware.chunk.get() as f64).ceil();
+        let copies: f64 = lanes.iter().map(|law| seconds(law, pieces, bytes)).sum();
+        let in_place = hardware.tiers.iter().map(|tier| seconds(&tier.access, 1.0, bytes));
+        2.0 * copies + in_place.sum::<f64>()
+    };
+    let touches: Vec<f64> = trace.objects.iter().map(touch).collect();
+    let touched: f64 = trace.uses.iter().map(|used| touches[used.object.index()]).sum();
+    let spec = &scenario.workload;
+    let computed: f64 = match &spec.time {
+        OpTime::Recorded { scale } => {
+            let recorded = trace.ops.iter().filter_map(|op| op.duration);
+            recorded.map(|span| span.ps() as f64 / 1e12 * scale).sum()
+        }
+        OpTime::Roofline { compute, precision } => {
+            let peak = compute.flops.iter().find(|(name, _)| name == precision);
+            let peak = peak.map_or(f64::INFINITY, |(_, rate)| rate.get() as f64);
+            let memory = Law { setup: compute.launch, rate: compute.memory };
+            let time =
+                |op: &Op| op.flops as f64 / peak + seconds(&memory, 1.0, op.bytes.get() as f64);
+            trace.ops.iter().map(time).sum()
+        }
+    };
+    // A draw of more than 200 times the mean takes more than six standard deviations.
+    f64::from(spec.repeat) * (computed * (1.0 + 200.0 * spec.jitter) + touched)
+}
+
+fn oversized(folder: &Path, trace: &Trace, hardware: &Hardware, problems: &mut Diagnostics) {
+    let tiers = hardware.tiers.iter();
+    let largest = tiers.max_by_key(|tier| tier.capacity).unwrap_or(&hardware.tiers[HBM.index()]);
+    let fits_nowhere = |bytes: Bytes| bytes > largest.capacity;
+    let rows = trace.objects.iter().enumerate();
+    let found: Vec<_> = rows.filter(|(_, object)| fits_nowhere(object.bytes)).collect();
+    for &(row, object) in found.iter().take(MAX_LISTED) {
+        let rule = format!(
+            "object {:?} (line {} of objects.csv) fits in no tier of {}: it needs {} ({} bytes) and \
+             the largest tier, {}, has {} ({} bytes)",
+            object.name,
+            row + 2,
+            hardware.name,
+            object.bytes,
+            object.bytes.get(),
+            largest.name,
+            largest.capacity,
+            largest.capacity.get()
+        );
+        let remedy = "raise the scenario's `capacity` of a tier, or choose larger hardware";
+        problems.push(folder, None, rule, "", remedy);
+    }
+    if let Some(more) = found.len().checked_sub(MAX_LISTED).filter(|more| *more > 0) {
+        let rule = format!("and {more} more objects that fit in no tier");
+        problems.push(folder, None, rule, "", "mend the listed ones first");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::oversized;
+    use crate::diagnostic::Diagnostics;
+    use std::path::Path;
+    use tiersim_models::hardware::{Hardware, Law, Tier, TierKind};
+    use tiersim_models::units::{Bytes, Rate, Span};
+    use tiersim_models::workload::{Object, ObjectKind, Statistics, Trace, TraceMeta};
+
+    fn machine(capacities: &[Bytes]) -> Hardware {
+        let access = Law { setup: Span::ZERO, rate: Rate::new(1).unwrap() };
+        let tier = |(index, &capacity): (usize, &Bytes)| Tier {
+            name: format!("t{index}"),
+            kind: TierKind::Hbm,
+            capacity,
+            access,
+        };
+        Hardware {
+            name: "machine".into(),
+            about: String::new(),
+            tiers: capacities.iter().enumerate().map(tier).collect(),
+            links: Vec::new(),
+            compute: None,
+            chunk: Bytes::mib(4),
+            facts: Vec::new(),
+        }
+    }
+
+    fn trace(sizes: &[u64]) -> Trace {
+        let object = |(index, &bytes): (usize, &u64)| Object {
+            name: format!("o{index}"),
+            kind: ObjectKind::Weight,
+            bytes: Bytes::new(bytes),
+            dtype: String::new(),
+            persistent: true,
+            module: None,
+            statistics: Statistics::default(),
+            freed_after: None,
+        };
+        Trace {
+            meta: TraceMeta::default(),
+            modules: Vec::new(),
+            objects: sizes.iter().enumerate().map(object).collect(),
+            ops: Vec::new(),
+            uses: Vec::new(),
+        }
+    }
+
+    fn found(capacities: &[Bytes], sizes: &[u64]) -> Diagnostics {
+        let mut problems = Diagnostics::default();
+        oversized(Path::new("folder"), &trace(sizes), &machine(capacities), &mut problems);
+        problems
+    }
+
+    #[test]
+    fn an_object_is_refused_only_if_it_is_larger_than_every_tier() {
+        let tiers = [Bytes::new(10), Bytes::new(30), Bytes::new(20)];
+        assert!(found(&tiers, &[10, 11, 20, 30]).0.is_empty());
+        assert!(found(&[Bytes::new(1), Bytes::MAX], &[u64::MAX]).0.is_empty());
+        let text = found(&tiers, &[30, 31]).to_string();
+        for piece in ["\"o1\" (line 3 of objects.csv)", "31 bytes", "largest tier, t1", "30 bytes"]
+        {
+            assert!(text.contains(piece), "{piece} in {text}");
+        }
+    }
+
+    #[test]
+    fn a_trace_of_giants_is_summed_up() {
+        let problems = found(&[Bytes::new(1)], &[2; 1000]);
+        assert_eq!(problems.0.len(), 21);
+        assert!(problems.to_string().contains("and 980 more objects"));
+    }
+}

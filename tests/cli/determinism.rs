@@ -1,0 +1,85 @@
+//! The same inputs and seed give the same bytes, however many threads work on them, and watching a
+//! run does not change it.
+
+use crate::common::Project;
+use std::collections::BTreeMap;
+
+/// Figures of 50 points over the shipped trace, two replays each.
+const SWEEP: &str = r#"Scenario(
+    schema: 1,
+    about: "where to cut, and how to touch what is elsewhere",
+    hardware: "h100-sxm-pcie5",
+    workload: Trace(
+        path: "traces/gpt2-train-cpu", time: roofline(precision: "tf32"), repeat: 2, warmup: 1,
+    ),
+    policies: [
+        (name: "adam", policy: AdamState(cut: shares(hbm: 0.3, cpu: 0.5), access: migrate())),
+    ],
+    sweep: (axes: [
+        (name: "hbm", path: "policies.0.policy.cut.hbm", values: range(from: 0.0, to: 0.4, step: 0.1)),
+        (name: "cpu", path: "policies.0.policy.cut.cpu", values: range(from: 0.0, to: 0.4, step: 0.1)),
+        (name: "access", path: "policies.0.policy.access", values: choices([
+            ("in place", "in_place(charge: module_output)"),
+            ("migrate", "migrate(prefetch_ops: 32)"),
+        ])),
+    ]),
+)
+"#;
+
+type Files = BTreeMap<String, Vec<u8>>;
+
+/// What a command writes and prints, twice each with 1, 2 and 8 threads, must be the same.
+fn same_for_all_threads(project: &Project, args: &[&str]) -> Files {
+    let mut first: Option<(Files, String)> = None;
+    for jobs in ["1", "2", "8"] {
+        for time in ["first", "second"] {
+            let command = [args, &["--jobs", jobs, "--out", "o"]].concat();
+            let ran = project.run(&command).ends_with(0);
+            let files = project.files("o");
+            std::fs::remove_dir_all(project.path("o")).unwrap();
+            let (expected, printed) = first.get_or_insert((files.clone(), ran.stdout.clone()));
+            assert_eq!(*printed, ran.stdout, "--jobs {jobs}, {time} time");
+            same(expected, &files, &format!("--jobs {jobs}, {time} time"));
+        }
+    }
+    first.unwrap().0
+}
+
+#[track_caller]
+fn same(one: &Files, other: &Files, when: &str) {
+    assert_eq!(one.keys().collect::<Vec<_>>(), other.keys().collect::<Vec<_>>(), "{when}");
+    for (name, bytes) in one {
+        assert!(*bytes == other[name], "{name} differs: {when}");
+    }
+}
+
+#[test]
+fn a_run_is_the_same_for_any_number_of_threads() {
+    let project = Project::shipped();
+    let scenario = "scenarios/gpt2-adam-tiering.ron";
+    let jitter = ["run", scenario, "--set", "workload.jitter=0.05"];
+    let drawn = same_for_all_threads(&project, &jitter);
+    project.run(&["run", scenario, "--out", "o"]).ends_with(0);
+    assert_ne!(drawn["results.csv"], project.files("o")["results.csv"], "the jitter was drawn");
+}
+
+#[test]
+fn a_sweep_is_the_same_for_any_number_of_threads() {
+    let project = Project::shipped();
+    project.write("scenarios/sweep.ron", SWEEP);
+    let files = same_for_all_threads(&project, &["sweep", "scenarios/sweep.ron"]);
+    let rows = String::from_utf8(files["results.csv"].clone()).unwrap();
+    assert_eq!(rows.lines().count(), 1 + 5 * 5 * 2, "one row per point");
+}
+
+#[test]
+fn watching_a_run_does_not_change_it() {
+    let project = Project::shipped();
+    let scenario = "scenarios/gpt2-adam-tiering.ron";
+    let jitter = ["--set", "workload.jitter=0.05"];
+    for (out, more) in [("plain", &[] as &[&str]), ("watched", &["--audit"])] {
+        let args = [&["run", scenario, "--out", out][..], &jitter, more].concat();
+        project.run(&args).ends_with(0);
+    }
+    same(&project.files("plain"), &project.files("watched"), "with and without --audit");
+}

@@ -1,0 +1,227 @@
+//! Input that nobody means well with, or that somebody got wrong: exit code 2, a message that says
+//! where, which rule and what to do, and a project folder that is untouched byte for byte.
+//!
+//! What is wrong with a trace is in `hostile_traces`. Every mistake goes through all commands that read it. The limits on memory and time are those of
+//! every run, see `common`.
+
+use crate::common::{Project, shipped};
+use std::fs;
+
+pub(crate) const CASE: &str = "scenarios/case.ron";
+
+/// The commands that read a scenario and its trace; none of them may write anything.
+pub(crate) const COMMANDS: [&[&str]; 4] = [
+    &["run", CASE, "--out", "result"],
+    &["run", CASE, "--format", "json"],
+    &["check", CASE],
+    &["hints", CASE, "--out", "hints.json"],
+];
+
+/// Runs `commands` in `project`: each must end with bad input, say every piece and write nothing.
+#[track_caller]
+pub(crate) fn refused(project: &Project, commands: &[&[&str]], pieces: &[&str]) {
+    let before = project.files("");
+    for command in commands {
+        let ran = project.run(command).ends_with(2).says(pieces);
+        assert!(ran.stderr.starts_with("error: "), "{}", ran.stderr);
+        assert_eq!(ran.stdout, "", "{command:?}");
+        assert!(!ran.stderr.contains('\u{1b}'), "escape sequences in {:?}", ran.stderr);
+        assert_eq!(project.files(""), before, "{command:?} wrote something");
+    }
+}
+
+/// A piece of the scenario, what it is replaced by, and what must be said about that.
+#[track_caller]
+fn check(from: &str, to: &str, pieces: &[&str]) {
+    let project = Project::new();
+    project.edit_scenario(from, to);
+    refused(&project, &COMMANDS, pieces);
+}
+
+/// The bytes of the scenario, and what must be said about them.
+#[track_caller]
+fn check_file(bytes: impl AsRef<[u8]>, pieces: &[&str]) {
+    let project = Project::new();
+    project.write(CASE, bytes);
+    refused(&project, &COMMANDS, pieces);
+}
+
+#[test]
+fn a_field_that_is_unknown_is_named_with_its_place() {
+    let remedy = "did you mean `seed`?";
+    check("seed: 1", "sede: 1", &["scenarios/case.ron:12:5: ", "no field `sede`", remedy]);
+    check("repeat: 3", "repeats: 3", &["case.ron:6:70: ", "did you mean `repeat`?"]);
+}
+
+#[test]
+fn a_size_needs_its_unit() {
+    check("mib(128)", "80", &["case.ron:5:24: a size needs its unit", "found `80`", "gib(80)"]);
+    check("share_of_peak(0.75)", "0.75", &["case.ron:10:58: ", "found `0.75`"]);
+}
+
+#[test]
+fn a_number_must_be_one_and_within_its_range() {
+    for (number, rule) in [
+        ("NaN", "must be a finite number"),
+        ("inf", "must be a finite number"),
+        ("-inf", "must be a finite number"),
+        ("1e400", "must be a finite number"),
+        ("-1", "may not be negative"),
+        ("1e300", "must lie between"),
+    ] {
+        check("mib(128)", &format!("mib({number})"), &["case.ron:5:2", rule, number]);
+        let jitter = format!("warmup: 1, jitter: {number}");
+        check("warmup: 1", &jitter, &["case.ron:6:100: `jitter` must lie between 0 and 1", number]);
+    }
+    check("hbm: 0.3", "hbm: 1.5", &["case.ron:9:", "must lie between 0 and 1", "1.5"]);
+    check("seed: 1", "seed: -1", &["case.ron:12:11: ", "found `-1`", "from 0 up"]);
+    check("repeat: 3", "repeat: 5000000000", &["case.ron:6:78: ", "write a smaller one"]);
+}
+
+#[test]
+fn what_a_scenario_names_must_be_there() {
+    check("\"small\"", "\"smal\"", &["case.ron:4:15: ", "hardware-specs", "did you mean `small`?"]);
+    check("traces/tiny", "traces/tony", &["case.ron:6:27: ", "no such file or folder"]);
+    check("AllHbm", "AllHBM", &["case.ron:8:", "`AllHBM`", "AllHbm"]);
+    check("fits(\"all\")", "fits(\"al\")", &["case.ron:13:19: no policy has this name", "`all`"]);
+    let project = Project::new();
+    let commands: [&[&str]; 4] = [
+        &["run", "none.ron"],
+        &["check", "none.ron"],
+        &["sweep", "none.ron"],
+        &["hints", "none.ron"],
+    ];
+    refused(&project, &commands, &["none.ron: the file cannot be read", "check the path"]);
+    let missing: [&[&str]; 2] = [&["trace", "info", "none"], &["check", "none"]];
+    refused(&project, &missing, &["none"]);
+    let import: &[&str] = &["trace", "import", "recording", "none", "--out", "made"];
+    refused(&project, &[import], &["none"]);
+}
+
+#[test]
+fn a_path_that_climbs_out_is_refused() {
+    for path in ["../../etc/passwd", "../../../../../../../../../etc/passwd", "a/../../../b"] {
+        check("traces/tiny", path, &["case.ron:6:27: the path leads out of the project"]);
+    }
+    check("traces/tiny", "/etc", &["case.ron:6:27: a path in a scenario must be relative"]);
+    let spec = "\"../../../etc/passwd.ron\"";
+    check("\"small\"", spec, &["case.ron:4:15: the path leads out of the project"]);
+    check("\"small\"", "\"../traces/tiny\"", &["case.ron:4:15: no machine of this name"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_leads_out_is_refused() {
+    use std::os::unix::fs::symlink;
+    let rule = "follows a link out of the project";
+    let project = Project::new();
+    symlink("/etc", project.path("traces/out")).unwrap();
+    symlink("/etc/passwd", project.path("hardware-specs/out.ron")).unwrap();
+    project.edit_scenario("traces/tiny", "traces/out");
+    refused(&project, &COMMANDS, &["case.ron:6:27: ", rule, "copy the file into the project"]);
+    project.edit_scenario("\"small\"", "\"out\"");
+    refused(&project, &COMMANDS, &["case.ron:4:15: ", rule]);
+}
+
+#[test]
+fn a_file_that_is_no_scenario_is_refused_at_once() {
+    check_file("", &["case.ron:1:1: the file is empty"]);
+    check_file(b"Scenario(\n  about: \"\xff\xfe\",\n)", &["case.ron:2:11: the text is not UTF-8"]);
+    check_file(vec![b' '; 2 << 20], &["at most 1048576 bytes", "found 2097152 bytes"]);
+    check_file([0u8; 4096], &["case.ron:1:1: "]);
+    check_file("Hardware(schema: 1)", &["case.ron:1:1: "]);
+    for bracket in ["(", "[", "{\"a\":", "Some(", "a("] {
+        check_file(bracket.repeat(100_000), &["case.ron:1:", "deeper than 128 levels"]);
+    }
+    let list = format!("seed: {}{}", "[".repeat(100_000), "]".repeat(100_000));
+    check("seed: 1", &list, &["case.ron:12:", "deeper than 128 levels"]);
+    let project = Project::new();
+    let commands: [&[&str]; 2] = [&["run", "scenarios"], &["hints", "scenarios"]];
+    refused(&project, &commands, &["scenarios: not a regular file", "name a file"]);
+    refused(&project, &[&["check", "scenarios"]], &["scenarios/trace.ron", "missing file"]);
+}
+
+#[test]
+fn what_is_shown_of_bad_input_cannot_drive_the_terminal() {
+    check("\"small\"", "\"\u{1b}[31msmall\"", &["case.ron:4:15: "]);
+    check("fits(\"all\")", "fits(\"\u{1b}]0;x\u{7}\")", &["case.ron:13:19: "]);
+    check("seed: 1", "\u{1b}[2J: 1", &["case.ron:12:5: "]);
+    check_file("\u{1b}[2J", &["case.ron:1:1: "]);
+}
+
+#[test]
+fn bad_overrides_are_refused_with_what_was_typed() {
+    let project = Project::new();
+    let deep = format!("seed={}", "[".repeat(100_000));
+    for (set, pieces) in [
+        (deep.as_str(), &["deeper than 128 levels"] as &[&str]),
+        ("policies.9.policy=AllHbm", &["case.ron", "policies.9"]),
+        ("nothing=1", &["case.ron", "nothing"]),
+        ("policies.1.policy.cut.hbm=2", &["case.ron:9:", "between 0 and 1", "--set"]),
+        ("policies.1.policy.cut.hbm=gib(1)", &["a number must stand here", "--set"]),
+        ("workload.jitter=NaN", &["jitter"]),
+        ("capacity.hbm=80", &["capacity"]),
+        ("seed=1, seed: 2", &["--set seed=1, seed: 2"]),
+        ("seed=((((((", &["--set seed=(((((("]),
+        ("hardware=\"../../x.ron\"", &["the path leads out of the project"]),
+        ("seed=", &["seed"]),
+    ] {
+        refused(&project, &[&["run", CASE, "--set", set], &["hints", CASE, "--set", set]], pieces);
+        refused(&project, &[&["sweep", CASE, "--set", set, "--out", "o"]], &[]);
+    }
+}
+
+#[test]
+fn mistakes_on_the_command_line_are_bad_input_too() {
+    let project = Project::new();
+    for (args, piece) in [
+        (&["run", CASE, "--jobs", "0"] as &[&str], "--jobs"),
+        (&["run", CASE, "--jobs", "-1"], "-1"),
+        (&["run", CASE, "--set", "seed"], "PATH=VALUE"),
+        (&["run", CASE, "--seed", "x"], "--seed"),
+        (&["run", CASE, "--format", "xml"], "xml"),
+        (&["run", CASE, "--nothing"], "--nothing"),
+        (&["run"], "SCENARIO"),
+        (&["ruin", CASE], "ruin"),
+        (&["sweep", CASE], "the scenario has no `sweep`"),
+        (&["hints", CASE, "--policy", "lru"], "no policy that places modules"),
+        (&["trace", "import", "nothing", "traces", "--out", "made"], "nothing"),
+    ] {
+        refused(&project, &[args], &[piece]);
+    }
+    fs::create_dir(project.path("other")).unwrap();
+    fs::copy(project.path(CASE), project.path("other/case.ron")).unwrap();
+    // The folder of its results would be the one around `out`.
+    fs::copy(project.path(CASE), project.path("other/...ron")).unwrap();
+    let name = ["other/...ron: a scenario's name is", "give the file another name"];
+    refused(&project, &[&["run", "other/...ron"], &["check", "other/...ron"]], &name);
+    let both = ["scenarios/case.ron and other/case.ron would both be written to case", "--out"];
+    refused(&project, &[&["run", CASE, "other/case.ron"]], &both);
+}
+
+#[test]
+fn an_output_folder_that_cannot_be_written_is_left_as_it_is() {
+    let project = Project::new();
+    project.write("taken", "a file");
+    project.write("full/summary.json/file", "a folder in the place of a file");
+    project.write("half/tier_hints.json/file", "the last of the files cannot be written");
+    project.write("half/summary.json", "from an earlier run");
+    let cases: [(&[&str], &str); 5] = [
+        (&["run", CASE, "--out", "taken"], "taken: cannot write"),
+        (&["run", CASE, "--out", "taken/below"], "taken/below: cannot write"),
+        (&["hints", CASE, "--out", "taken/hints.json"], "taken/hints.json: cannot write"),
+        (&["run", CASE, "--out", "full"], "full/summary.json: cannot write"),
+        (&["run", CASE, "--out", "half"], "half/tier_hints.json: cannot write"),
+    ];
+    for (args, piece) in cases {
+        refused(&project, &[args], &[piece]);
+    }
+    let import: &[&str] = &["trace", "import", "recording", "recording", "--out", "taken"];
+    let recording = shipped("traces/gpt2-train-cpu/recording");
+    for entry in fs::read_dir(recording).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        project.write(&format!("recording/{name}"), fs::read(path).unwrap());
+    }
+    refused(&project, &[import], &["taken"]);
+}

@@ -1,0 +1,12 @@
+//! The command as people meet it: through the real binary, by exit code, streams and files.
+//!
+//! What single rules of the readers say is tested beside the readers; here is what only the whole
+//! can promise: nothing half-written, nothing printed where it does not belong, the same bytes
+//! again. One target for all of it, so that it is linked once.
+
+mod common;
+mod contract;
+mod determinism;
+mod hostile;
+mod hostile_traces;
+mod round_trips;

@@ -1,0 +1,72 @@
+//! Fixed placement on random worlds: whatever the homes, the window and the lifetimes, no action is
+//! refused and the auditor finds nothing.
+
+use rand::rngs::ChaCha12Rng;
+use rand::{RngExt, SeedableRng};
+use tiersim_models::ids::{ModuleId, TierId};
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::Span;
+use tiersim_models::workload::{Mode, ObjectKind};
+use tiersim_policies::access::{Access, Charge};
+use tiersim_policies::placed::Placed;
+use tiersim_policies::policy::Policy;
+use tiersim_tests::build::{Traced, law, two_tiers};
+use tiersim_tests::world::World;
+
+const KINDS: [ObjectKind; 2] = [ObjectKind::Weight, ObjectKind::Activation];
+
+/// The world of a seed, each object a module of its own and at home in a random tier.
+fn placed(seed: u64) -> (World, Box<dyn Policy>) {
+    let mut rng = ChaCha12Rng::seed_from_u64(seed);
+    let mut world = World::new(seed);
+    let mut trace = world.workload.trace.clone();
+    for (index, object) in trace.objects.iter_mut().enumerate() {
+        trace.modules.push(object.name.clone());
+        object.module = Some(ModuleId(index as u32));
+    }
+    let tiers = world.hardware.tiers.len();
+    let homes = trace.objects.iter().map(|_| TierId::at(rng.random_range(0..tiers))).collect();
+    let access = match rng.random_range(0..4) {
+        0 => Access::InPlace(Charge::EveryUse),
+        1 => Access::Migrate { prefetch_ops: 0 },
+        _ => Access::Migrate { prefetch_ops: rng.random_range(1..60) },
+    };
+    let policy = Box::new(Placed::new("placed", &trace, homes, &KINDS, access));
+    // Replays bring the second life of an object into the window of its first.
+    let repeat = 3;
+    world.repeat = repeat as u32;
+    world.workload = Workload::new(trace);
+    (world, policy)
+}
+
+#[test]
+fn no_action_is_refused_on_2000_random_worlds() {
+    let mut ran = 0;
+    for seed in 0..2000 {
+        let (world, policy) = placed(seed);
+        let outcome = world.run(policy, None, 64);
+        let outcome = outcome.unwrap_or_else(|fault| panic!("seed {seed}: {fault}"));
+        ran += usize::from(outcome.is_some());
+    }
+    assert!(ran > 500, "only {ran} worlds had enough memory to say anything");
+}
+
+#[test]
+fn an_object_that_lives_again_within_the_window_is_evicted_once_per_life() {
+    let mut traced = Traced::new();
+    let gradient = traced.object(10, false);
+    let other = traced.object(10, true);
+    traced.0.modules.push("m".to_owned());
+    traced.0.objects[gradient.index()].module = Some(ModuleId(0));
+    let span = Span::from_ps(10);
+    traced.op(0, 0, span, &[(gradient, Mode::Write)]);
+    traced.op(0, 0, span, &[(other, Mode::Read)]);
+    traced.op(0, 0, span, &[(other, Mode::Read)]);
+    traced.op(0, 0, span, &[(gradient, Mode::Read)]);
+    let hardware = two_tiers(tiersim_models::units::Bytes::new(100), law(1, 1_000_000_000_000));
+    let access = Access::Migrate { prefetch_ops: 1 };
+    let policy = Placed::new("placed", &traced.0, vec![TierId(1)], &KINDS, access);
+    let mut world = World::of(hardware, traced.0, vec![span; 12]);
+    world.repeat = 3;
+    assert!(world.run(Box::new(policy), None, 64).unwrap().is_some());
+}
