@@ -1,0 +1,381 @@
+//! Keeps `docs/` true: its examples are read by the real readers, and it names every field,
+//! word, column and key that exists.
+//!
+//! What exists is not listed here. The readers say it themselves when they meet a name that they
+//! do not know, and the writers show it in what they write, so a new field that nobody described
+//! fails this suite. Each name must stand in the section that is about its struct or table.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tiersim_reports::{results_csv, summary_json};
+use tiersim_sim::diagnostic::Diagnostics;
+use tiersim_sim::hardware_file::read_hardware;
+use tiersim_sim::import::recording::import_recording;
+use tiersim_sim::quantity;
+use tiersim_sim::record::RunRecord;
+use tiersim_sim::run::{Options, run};
+use tiersim_sim::scenario::read::read_scenario;
+use tiersim_sim::scenario::sweep::read_sweep;
+use tiersim_sim::sweep::run_sweep;
+use tiersim_sim::trace::read_trace;
+use tiersim_sim::traces::Traces;
+
+/// A name that nothing has, and that is near to nothing.
+const NOBODY: &str = "qqqqqqqq";
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
+}
+
+fn page(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// An empty folder of this suite's own.
+fn empty_folder(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("docs").join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("the temporary folder can be made");
+    folder
+}
+
+/// A project with the shipped machines, the hint file of the page and a folder where the shipped
+/// trace is named: resolving a scenario does not look into it.
+fn project(name: &str) -> PathBuf {
+    let project = empty_folder(name);
+    for folder in ["hardware-specs", "scenarios", "traces/gpt2-train-cpu"] {
+        fs::create_dir_all(project.join(folder)).expect("a folder can be made");
+    }
+    for entry in fs::read_dir(root().join("hardware-specs")).expect("the specs are there") {
+        let path = entry.expect("an entry").path();
+        let file = path.file_name().expect("a file has a name");
+        fs::copy(&path, project.join("hardware-specs").join(file)).expect("a spec is copied");
+    }
+    let hints = blocks(&page("docs/formats.md"), "json").pop().expect("a hint file");
+    write(&project.join("scenarios/tier_hints.json"), &hints);
+    project
+}
+
+fn write(path: &Path, text: &str) {
+    fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+/// The fenced blocks of one language.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let fence = format!("```{language}\n");
+    let starts = page.split(&fence).skip(1);
+    starts.map(|rest| rest.split("```").next().unwrap_or_default().to_owned()).collect()
+}
+
+/// The text below a heading, up to the next heading.
+fn section(page: &str, heading: &str) -> String {
+    let mut fenced = false;
+    let mut found: Option<String> = None;
+    for line in page.lines() {
+        fenced ^= line.starts_with("```");
+        match &mut found {
+            None if !fenced && line.trim_start_matches('#').trim() == heading => {
+                found = Some(String::new());
+            }
+            Some(_) if !fenced && line.starts_with('#') => break,
+            Some(text) => {
+                text.push_str(line);
+                text.push('\n');
+            }
+            None => {}
+        }
+    }
+    found.unwrap_or_else(|| panic!("no heading {heading:?}"))
+}
+
+/// Notes every name that does not stand in backticks below the heading.
+fn look_for(page: &str, heading: &str, names: &[String], missing: &mut Vec<String>) {
+    assert!(!names.is_empty(), "{heading}: nothing to look for");
+    let text = section(page, heading);
+    for name in names {
+        // `shares(...)` and `peak_bytes.<tier>` name their first word too.
+        let stands = ["`", "(", ".<"].iter().any(|end| text.contains(&format!("`{name}{end}")));
+        if !stands {
+            missing.push(format!("`{name}` below {heading:?}"));
+        }
+    }
+}
+
+/// Every name that a reader knew where it found [`NOBODY`].
+fn known(problems: &Diagnostics) -> Vec<String> {
+    let about = |problem: &&tiersim_sim::diagnostic::Diagnostic| {
+        problem.rule.contains(NOBODY) && problem.remedy.contains("known: ")
+    };
+    let problem = problems.0.iter().find(about).unwrap_or_else(|| panic!("not met:\n{problems}"));
+    let list = problem.remedy.split("known: ").nth(1).expect("a list");
+    assert!(!list.ends_with("..."), "the list is cut: {list}");
+    list.split(", ").map(str::to_owned).collect()
+}
+
+/// What can stand in a place of a file: `@` in `text` marks it.
+struct Place {
+    heading: &'static str,
+    text: &'static str,
+}
+
+/// Structs: `@` is where a field can stand. Fields before it must be right.
+const STRUCTS: &[Place] = &[
+    Place { heading: "Scenario", text: "Scenario(@)" },
+    Place { heading: "Workload", text: "Scenario(workload: Trace(@))" },
+    Place { heading: "Policies", text: "Scenario(policies: [(@)])" },
+    Place { heading: "Sweeps", text: "Scenario(sweep: (@))" },
+    Place { heading: "Sweeps", text: "Scenario(sweep: (axes: [(@)]))" },
+    Place { heading: "Sweeps", text: "Scenario(sweep: (axes: [(values: range(@))]))" },
+    Place { heading: "Hardware", text: "Hardware(@)" },
+    Place { heading: "Tiers", text: "Hardware(tiers: [(@)])" },
+    Place { heading: "Links", text: "Hardware(links: [(@)])" },
+    Place { heading: "Compute", text: "Hardware(compute: (@))" },
+    Place { heading: "Compute", text: "Hardware(compute: (flops: [(@)]))" },
+];
+
+/// Choices: `@` is where a variant can stand; fields of every variant are looked for too.
+const CHOICES: &[Place] = &[
+    Place { heading: "Workload", text: "Scenario(workload: @)" },
+    Place { heading: "Op times", text: "Scenario(workload: Trace(time: @))" },
+    Place { heading: "Policies", text: "Scenario(policies: [(policy: @)])" },
+    Place { heading: "AdamState", text: "Scenario(policies: [(policy: AdamState(cut: @))])" },
+    Place { heading: "AdamState", text: "Scenario(policies: [(policy: AdamState(by: @))])" },
+    Place { heading: "AdamState", text: "Scenario(policies: [(policy: AdamState(kinds: [@]))])" },
+    Place { heading: "Access", text: "Scenario(policies: [(policy: AdamState(access: @))])" },
+    Place {
+        heading: "Access",
+        text: "Scenario(policies: [(policy: AdamState(access: in_place(charge: @)))])",
+    },
+    Place { heading: "Sweeps", text: "Scenario(sweep: (axes: [(values: @)]))" },
+    Place { heading: "Expectations", text: "Scenario(expect: [@])" },
+    Place { heading: "Tiers", text: "Hardware(tiers: [(kind: @)])" },
+    Place { heading: "Sources", text: "Hardware(tiers: [(setup: (us(1), @))])" },
+];
+
+/// What the reader says of a file with `put` in its place.
+fn said(place: &Place, put: &str, file: &Path) -> Option<Diagnostics> {
+    write(file, &place.text.replace('@', put));
+    if place.text.starts_with("Hardware") {
+        read_hardware(file).err()
+    } else {
+        read_scenario(file, &[]).err()
+    }
+}
+
+/// The fields of a variant, if it has named ones.
+fn fields(place: &Place, variant: &str, file: &Path) -> Vec<String> {
+    let problems = said(place, &format!("{variant}({NOBODY}: 1)"), file);
+    let problems = problems.expect("the file is not right");
+    let met = problems.0.iter().any(|problem| problem.rule.contains("has no field"));
+    if met { known(&problems) } else { Vec::new() }
+}
+
+#[test]
+fn every_field_and_word_of_scenarios_and_hardware_is_described() {
+    let page = page("docs/formats.md");
+    let file = project("words").join("scenarios/probe.ron");
+    let mut missing = Vec::new();
+    for place in STRUCTS {
+        let problems = said(place, &format!("{NOBODY}: 1"), &file).expect("the file is not right");
+        look_for(&page, place.heading, &known(&problems), &mut missing);
+    }
+    let mut policies_with_fields = 0;
+    for place in CHOICES {
+        let problems = said(place, NOBODY, &file).expect("the file is not right");
+        let variants = known(&problems);
+        look_for(&page, place.heading, &variants, &mut missing);
+        for variant in &variants {
+            let fields = fields(place, variant, &file);
+            // A policy has a section of its own; a workload's kind shares the one above.
+            let own = place.heading == "Policies";
+            policies_with_fields += usize::from(own && !fields.is_empty());
+            if !fields.is_empty() {
+                let heading = if own { variant } else { place.heading };
+                look_for(&page, heading, &fields, &mut missing);
+            }
+        }
+    }
+    assert!(policies_with_fields >= 3, "fields of variants are no longer found");
+    for unit in ["Size", "Duration", "Bandwidth", "Flops", "Budget"] {
+        let words = quantity::by_name(unit).expect("a unit").words;
+        let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+        look_for(&page, "Quantities", &words, &mut missing);
+    }
+    assert!(missing.is_empty(), "docs/formats.md lacks:\n  {}", missing.join("\n  "));
+}
+
+#[test]
+fn every_example_is_read_by_the_real_reader() {
+    let project = project("examples");
+    let mut read = [0, 0, 0];
+    for page_name in ["docs/formats.md", "docs/summary.md", "README.md"] {
+        for (number, block) in blocks(&page(page_name), "ron").iter().enumerate() {
+            let file = project.join(format!("scenarios/{number}.ron"));
+            write(&file, block);
+            let place = format!("{page_name}, ron block {number}");
+            if block.starts_with("Scenario(") {
+                let scenario = read_scenario(&file, &[]);
+                assert!(scenario.is_ok(), "{place}: {}", scenario.unwrap_err());
+                read[0] += 1;
+                if block.contains("sweep:") {
+                    let sweep = read_sweep(&file, &[]);
+                    assert!(sweep.is_ok(), "{place}: {}", sweep.unwrap_err());
+                    read[1] += 1;
+                }
+            } else if block.starts_with("Hardware(") {
+                let hardware = read_hardware(&file);
+                assert!(hardware.is_ok(), "{place}: {}", hardware.unwrap_err());
+                read[2] += 1;
+            }
+        }
+    }
+    assert!(read.iter().all(|&count| count > 0), "examples of every format: {read:?}");
+}
+
+#[test]
+fn the_trace_of_the_examples_is_read_by_the_real_reader() {
+    let page = page("docs/formats.md");
+    let folder = empty_folder("tiny");
+    let header = section(&page, "`trace.ron`");
+    write(&folder.join("trace.ron"), &blocks(&header, "ron").concat());
+    for table in ["objects.csv", "ops.csv", "uses.csv"] {
+        let rows = blocks(&section(&page, &format!("`{table}`")), "csv").concat();
+        write(&folder.join(table), &rows);
+    }
+    let trace = read_trace(&folder).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(trace.uses.len(), 2);
+}
+
+/// Names in a list of ron's own, such as ``expected one of `a`, `b` or `c` instead``.
+fn quoted(text: &str) -> Vec<String> {
+    text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_field_and_column_of_traces_and_recordings_is_described() {
+    let page = page("docs/formats.md");
+    let mut missing = Vec::new();
+    let trace = empty_folder("trace");
+    for wrapped in ["(@)", "(recorded: (@))", "(rows: (@))"] {
+        write(&trace.join("trace.ron"), &wrapped.replace('@', &format!("{NOBODY}: 1")));
+        let problems = read_trace(&trace).expect_err("the header is wrong");
+        let first = problems.0.iter().find(|p| p.rule.contains(NOBODY)).expect("it is noticed");
+        let expected = first.rule.rsplit("expected").next().expect("ron lists what it expects");
+        look_for(&page, "`trace.ron`", &quoted(expected), &mut missing);
+    }
+    for table in ["objects.csv", "ops.csv", "uses.csv"] {
+        write(&trace.join(table), &format!("{NOBODY}\n"));
+    }
+    let problems = read_trace(&trace).expect_err("the tables are wrong");
+    for table in ["objects.csv", "ops.csv", "uses.csv"] {
+        look_for(&page, &format!("`{table}`"), &columns(&problems, table), &mut missing);
+        look_for(&page, &format!("`{table}`"), &shipped_header(table), &mut missing);
+    }
+    let recording = empty_folder("recording");
+    let tables = ["objects.csv", "params.csv", "adam_state.csv"];
+    for table in tables {
+        write(&recording.join(table), &format!("{NOBODY}\n"));
+    }
+    let problems = import_recording(&recording).expect_err("the tables are wrong");
+    for table in tables {
+        look_for(&page, "Recordings", &columns(&problems, table), &mut missing);
+    }
+    assert!(missing.is_empty(), "docs/formats.md lacks:\n  {}", missing.join("\n  "));
+}
+
+/// The columns that the reader names where it met one that it does not know.
+fn columns(problems: &Diagnostics, table: &str) -> Vec<String> {
+    let of_table = problems.0.iter().filter(|problem| problem.file.ends_with(table));
+    let mut list = of_table.filter_map(|problem| problem.remedy.strip_prefix("the columns are "));
+    let list = list.next_back().unwrap_or_else(|| panic!("{table}: {problems}"));
+    list.split(", ").map(str::to_owned).collect()
+}
+
+fn shipped_header(table: &str) -> Vec<String> {
+    use std::io::{BufRead, BufReader};
+    let path = root().join("traces/gpt2-train-cpu").join(format!("{table}.gz"));
+    let file = fs::File::open(path).expect("the shipped trace is there");
+    let mut lines = BufReader::new(flate2::read::GzDecoder::new(file)).lines();
+    let header = lines.next().expect("a header").expect("it unpacks");
+    header.split(',').map(str::to_owned).collect()
+}
+
+/// A run with a case that fits and one that does not, and a sweep with a point that is skipped.
+fn records() -> [RunRecord; 2] {
+    let path = root().join("scenarios/gpt2-out-of-memory.ron");
+    let scenario = read_scenario(&path, &[]).expect("the scenario reads");
+    let traces = Traces::read([&scenario]).expect("the trace reads");
+    let workload = traces.of(&scenario);
+    let print = String::from("sha256:0");
+    let once = run(&scenario, workload, print.clone(), Options::default(), || ());
+    let set = |path: &str, value: &str| (path.to_owned(), value.to_owned());
+    let overrides = [
+        set("sweep.axes.0.values", "list([0.3, 0.9])"),
+        set("sweep.axes.1.values", "list([0.5])"),
+        set("sweep.axes.2.values", "choices([(\"in place\", \"in_place(charge: every_use)\")])"),
+    ];
+    let path = root().join("scenarios/gpt2-threshold-sweep.ron");
+    let sweep = read_sweep(&path, &overrides).expect("the sweep reads");
+    let points = sweep.points.iter().map(|point| &point.scenario);
+    let traces = Traces::read(points.chain([&sweep.base])).expect("the trace reads");
+    let swept = run_sweep(&sweep, &traces, print, Options::default(), || ());
+    [once.expect("the scenario runs"), swept.expect("the sweep runs")]
+}
+
+/// Keys of results that hold a map by tier, lane, link or axis: its keys are data.
+const BY_NAME: [&str; 6] =
+    ["params", "peak_bytes", "moved_bytes", "stall_ms", "busy_fraction", "in_place_ms"];
+
+/// Adds the keys of a value and of what is inside it, each with the heading that it belongs to.
+fn keys(heading: &str, value: &Value, found: &mut BTreeSet<(String, String)>) {
+    for (key, inner) in value.as_object().expect("a map") {
+        found.insert((heading.to_owned(), key.clone()));
+        match inner {
+            Value::Array(list) => {
+                list.iter().for_each(|one| keys(&format!("One of `{key}`"), one, found));
+            }
+            Value::Object(_) if !BY_NAME.contains(&key.as_str()) => {
+                keys(&format!("`{key}`"), inner, found);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn every_key_and_column_of_the_results_is_described() {
+    let page = page("docs/summary.md");
+    let mut missing = Vec::new();
+    let mut found = BTreeSet::new();
+    for record in &records() {
+        let text = summary_json(record, "0.1.0").expect("a summary");
+        let summary: Value = serde_json::from_str(&text).expect("it is JSON");
+        keys("The file", &summary, &mut found);
+        let csv = String::from_utf8(results_csv(record).expect("a table")).expect("UTF-8");
+        let header = csv.lines().next().expect("a header").split(',');
+        // What follows a dot is the name of a tier, lane, link or axis.
+        let names = header.map(|column| column.split('.').next().unwrap_or(column).to_owned());
+        look_for(&page, "Columns", &names.collect::<Vec<_>>(), &mut missing);
+    }
+    let headings: BTreeSet<&str> = found.iter().map(|(heading, _)| heading.as_str()).collect();
+    for heading in ["One of `results`", "One of `skipped`", "`step_ms`", "`oom_reason`"] {
+        assert!(headings.contains(heading), "the runs no longer show {heading}");
+    }
+    for heading in headings {
+        let exist: BTreeSet<String> =
+            found.iter().filter(|(at, _)| at == heading).map(|(_, key)| key.clone()).collect();
+        let described: BTreeSet<String> = first_cells(&section(&page, heading));
+        missing.extend(exist.difference(&described).map(|key| format!("{key} below {heading:?}")));
+        let gone: Vec<&String> = described.difference(&exist).collect();
+        assert!(gone.is_empty(), "docs/summary.md describes {gone:?} below {heading:?}: no such");
+    }
+    assert!(missing.is_empty(), "docs/summary.md lacks:\n  {}", missing.join("\n  "));
+}
+
+/// The names in backticks that rows of a table start with.
+fn first_cells(text: &str) -> BTreeSet<String> {
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.filter_map(|row| row.split('`').next()).map(str::to_owned).collect()
+}
