@@ -12,7 +12,7 @@ use tiersim_sim::feasible::{problems, too_long};
 use tiersim_sim::record::RunRecord;
 use tiersim_sim::run::{Options, run as simulate};
 use tiersim_sim::scenario::Scenario;
-use tiersim_sim::scenario::fingerprint::fingerprint;
+use tiersim_sim::scenario::fingerprint::{fingerprint, sweep_fingerprint};
 use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::scenario::sweep::read_sweep;
 use tiersim_sim::sweep::{count, run_sweep};
@@ -58,7 +58,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     if let Some(problem) = endless.flatten().next() {
         return Err(Diagnostics(vec![problem]).into());
     }
-    let stamp = fingerprint(&sweep.base, traces.hash(&sweep.base));
+    let stamp = sweep_fingerprint(&sweep, |scenario| traces.hash(scenario));
     let bar = progress::bar(count(&sweep), args.common.quiet);
     let options = Options { audit: args.common.audit, ..Options::default() };
     let record = run_sweep(&sweep, &traces, stamp, options, || bar.inc(1))?;

@@ -2,7 +2,8 @@
 //!
 //! The executor that `all-hbm`, `adam-state` and `hints` share. Objects at home in HBM never move;
 //! the others are used in place or visit HBM ([`Access`]).
-//! Invariant: a prefetch never takes room that ops within the window need for new objects.
+//! Invariant: a prefetch never takes room that ops within the window need for new objects, and
+//! never keeps an op from having what it needs.
 
 use crate::access::{Access, Charge};
 use crate::policy::{Action, Policy, Sight};
@@ -106,6 +107,7 @@ impl Placed {
             }
             stays
         });
+        self.make_room(view, &mut free, actions);
         let mut reserved: Bytes = self.births.iter().copied().sum();
         for touched in view.uses() {
             let object = touched.object;
@@ -129,6 +131,30 @@ impl Placed {
                 reserved += bytes;
             }
             self.wanted.pop_front();
+        }
+    }
+
+    /// Sends visitors home that a later op within sight needs, the one needed longest first, if this
+    /// op does not fit otherwise: looking further ahead must not make a run fail that fits.
+    fn make_room(&mut self, view: &View<'_>, free: &mut Bytes, actions: &mut Vec<Action>) {
+        let mut need = self.births.front().copied().unwrap_or(Bytes::ZERO);
+        for touched in view.uses().iter().filter(|touched| view.exists(touched.object)) {
+            if !view.in_hbm(touched.object) {
+                need += view.object(touched.object).bytes;
+            }
+        }
+        let used = |object: ObjectId| view.uses().iter().any(|touched| touched.object == object);
+        while *free < need {
+            let others = self.visitors.iter().enumerate().filter(|(_, object)| !used(**object));
+            let Some((index, &object)) =
+                others.max_by_key(|(_, object)| (self.needed_until[object.index()], **object))
+            else {
+                break;
+            };
+            self.visitors.remove(index);
+            let to = self.homes[object.index()];
+            actions.push(Action::Evict { object, from: HBM, to });
+            *free += view.object(object).bytes;
         }
     }
 

@@ -100,7 +100,7 @@ fn row(record: &RunRecord, case: &CaseRecord, axes: &[&str]) -> Vec<String> {
         row.push(of(&|f| ms(f.in_place[tier].ps(), f)));
     }
     for lane in 0..record.lanes.len() {
-        row.push(of(&|f| per_step(f.moved[lane].get(), f).to_string()));
+        row.push(of(&|f| f.moved_per_step(lane).get().to_string()));
     }
     for lane in 0..record.lanes.len() {
         row.push(of(&|f| ms(f.stall[lane].ps(), f)));
@@ -113,12 +113,6 @@ fn row(record: &RunRecord, case: &CaseRecord, axes: &[&str]) -> Vec<String> {
         Outcome::OutOfMemory(oom) => oom_reason(oom),
     });
     row
-}
-
-/// Mean of a sum over the measured steps, rounded to the nearest.
-pub(crate) fn per_step(sum: u64, figures: &Figures) -> u64 {
-    let steps = figures.steps.len().max(1) as u64;
-    sum / steps + u64::from(sum % steps >= steps.div_ceil(2))
 }
 
 /// Busy fraction of a link: that of its busier direction.
@@ -156,12 +150,5 @@ mod tests {
         ] {
             assert_eq!(guarded(cell), written);
         }
-    }
-
-    #[test]
-    fn means_round_to_the_nearest() {
-        let figures = Figures { steps: vec![Default::default(); 3], ..Figures::default() };
-        assert_eq!([0, 1, 2, 3, 4, 5].map(|n| per_step(n, &figures)), [0, 0, 1, 1, 1, 2]);
-        assert_eq!(per_step(u64::MAX, &figures), u64::MAX / 3);
     }
 }

@@ -8,7 +8,7 @@
 //! Invariant: no NaN and no infinity is ever written.
 
 use crate::ChartError;
-use crate::csv::{busiest, per_step};
+use crate::csv::busiest;
 use crate::words::{finite, lane_names, links, oom_reason};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -212,7 +212,7 @@ fn case_summary(record: &RunRecord, case: &CaseRecord) -> CaseSummary {
         slowdown: ran.and_then(|f| finite(f.slowdown(case.baseline_step))),
         bound_step_ms: finite(case.bound_step.as_ms()),
         peak_bytes: by_tier(&|f, tier| json!(f.peak[tier].get())),
-        moved_bytes: by_lane(&|f, lane| json!(per_step(f.moved[lane].get(), f))),
+        moved_bytes: by_lane(&|f, lane| json!(f.moved_per_step(lane).get())),
         stall_ms: by_lane(&|f, lane| json!(step_share(f.stall[lane], f))),
         busy_fraction: ran.map(|f| {
             let links = links(record).into_iter();

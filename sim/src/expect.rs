@@ -6,7 +6,6 @@
 use crate::record::{CaseRecord, Figures, Outcome, RunRecord};
 use crate::scenario::{Expectation, Scenario};
 use std::fmt::Display;
-use tiersim_models::units::Bytes;
 
 /// Every expectation that does not hold, in words; empty if all do.
 pub fn failures(scenario: &Scenario, record: &RunRecord) -> Vec<String> {
@@ -59,8 +58,7 @@ fn failure(expected: &Expectation, record: &RunRecord) -> Result<(), String> {
         }
         Expectation::Moved { case: index, lane, at_least, at_most } => {
             let figures = figures(case(index))?;
-            let total = figures.moved[lane.index()].get();
-            let moved = Bytes::new(total / figures.steps.len().max(1) as u64);
+            let moved = figures.moved_per_step(lane.index());
             let what = format!("bytes moved per step over {}", record.lanes[lane.index()].ends);
             within(&case(index).label, &what, moved, at_least, at_most)
         }

@@ -193,6 +193,13 @@ impl Figures {
         self.mean_step().ps() as f64 / baseline_step.ps() as f64
     }
 
+    /// Bytes copied over lane `lane` in a measured step, the mean rounded to the nearest.
+    pub fn moved_per_step(&self, lane: usize) -> Bytes {
+        let steps = self.steps.len().max(1) as u128;
+        let total = u128::from(self.moved[lane].get());
+        Bytes::new(u64::try_from((total + steps / 2) / steps).expect("no mean exceeds the sum"))
+    }
+
     /// Share of uses that found their object in HBM.
     pub fn hit_ratio(&self) -> f64 {
         self.hits as f64 / (self.hits + self.misses).max(1) as f64
@@ -202,5 +209,22 @@ impl Figures {
     pub fn busy_fraction(&self, lane: usize) -> f64 {
         let total: Span = self.steps.iter().copied().sum();
         self.busy[lane].ps() as f64 / (total.ps() as f64).max(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_round_to_the_nearest() {
+        let moved = |total| {
+            let steps = vec![Span::ZERO; 3];
+            Figures { steps, moved: vec![Bytes::new(total)], ..Figures::default() }
+                .moved_per_step(0)
+                .get()
+        };
+        assert_eq!([0, 1, 2, 3, 4, 5].map(moved), [0, 0, 1, 1, 1, 2]);
+        assert_eq!(moved(u64::MAX), u64::MAX / 3);
     }
 }

@@ -120,7 +120,16 @@ impl<'a> Bench<'a> {
             Budget::Bytes(bytes) => bytes,
             Budget::ShareOfPeak(share) => {
                 let peak = self.baseline.peak[HBM.index()].get();
-                Bytes::new((peak as f64 * share).round() as u64)
+                let bytes = Bytes::new((peak as f64 * share).round() as u64);
+                let has = self.hardware.tiers[HBM.index()].capacity;
+                if bytes > has {
+                    return Err(RunError::Input(format!(
+                        "case {:?}: share_of_peak({share}) is {bytes} and {} has {has} of HBM; \
+                         lower the share, or leave `hbm` out to give the case all there is",
+                        case.label, self.hardware.name
+                    )));
+                }
+                bytes
             }
         };
         let capacities = self.capacities(budget);

@@ -146,7 +146,7 @@ pub enum Expectation {
         /// The slower case.
         than: usize,
     },
-    /// Bytes copied over one direction of a link in the measured steps.
+    /// Bytes copied over one direction of a link per measured step.
     Moved {
         /// Case.
         case: usize,

@@ -10,6 +10,7 @@ use crate::scenario::{Case, Scenario};
 use crate::traces::Traces;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
+use tiersim_models::hardware::{Hardware, TierKind};
 
 /// How many cases a sweep runs.
 pub fn count(sweep: &Sweep) -> usize {
@@ -33,6 +34,9 @@ pub fn run_sweep(
         })
     };
     let base = bench_of(&sweep.base);
+    for point in &sweep.points {
+        same_shape(&sweep.base.hardware, &point.scenario.hardware)?;
+    }
     let mut jobs: Vec<(usize, &Case)> = Vec::new();
     for point in &sweep.points {
         let bench = bench_of(&point.scenario);
@@ -54,6 +58,24 @@ pub fn run_sweep(
     let mut record = record(&sweep.base, &benches[base], fingerprint, results?);
     record.skipped.clone_from(&sweep.skipped);
     Ok(record)
+}
+
+/// Points share one table of tiers and links, so these must be the same in all of them.
+fn same_shape(base: &Hardware, other: &Hardware) -> Result<(), RunError> {
+    let tiers = |hardware: &Hardware| -> Vec<(String, TierKind)> {
+        hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect()
+    };
+    let lanes = |hardware: &Hardware| -> Vec<String> {
+        hardware.lanes().map(|lane| hardware.lane_name(lane)).collect()
+    };
+    if tiers(base) == tiers(other) && lanes(base) == lanes(other) {
+        return Ok(());
+    }
+    Err(RunError::Input(format!(
+        "a sweep compares machines with the same tiers and links, and {} differs from {} in them; \
+         run one scenario for each machine",
+        other.name, base.name
+    )))
 }
 
 /// What a bench depends on.

@@ -5,6 +5,7 @@
 //! difference; a different tier, policy, seed or expectation does.
 //! Invariant: every field is listed by destructuring, so a new one cannot be forgotten.
 
+use crate::scenario::sweep::Sweep;
 use crate::scenario::{Case, OpTime, Scenario, WorkloadSpec};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -12,12 +13,28 @@ use tiersim_models::hardware::{Compute, Hardware, Link, Tier};
 
 /// `sha256:` and 64 hexadecimal digits. `trace_hash` stands for what the trace's files hold.
 pub fn fingerprint(scenario: &Scenario, trace_hash: &str) -> String {
-    let digest = Sha256::digest(canonical(scenario, trace_hash).as_bytes());
+    line(Sha256::new_with_prefix(canonical(scenario, trace_hash)))
+}
+
+fn line(digest: Sha256) -> String {
     let mut line = String::from("sha256:");
-    for byte in digest {
+    for byte in digest.finalize() {
         let _ = write!(line, "{byte:02x}");
     }
     line
+}
+
+/// The fingerprint of a sweep: that of all its points in order. `trace_hash` gives the hash of the
+/// trace that a point names.
+pub fn sweep_fingerprint<'a>(sweep: &Sweep, trace_hash: impl Fn(&Scenario) -> &'a str) -> String {
+    let mut digest = Sha256::new();
+    for point in &sweep.points {
+        digest.update(canonical(&point.scenario, trace_hash(&point.scenario)).as_bytes());
+    }
+    for (params, _) in &sweep.skipped {
+        digest.update(format!("skipped {params:?}\n").as_bytes());
+    }
+    line(digest)
 }
 
 /// What is hashed: one line per thing. Strings are quoted, so no value can imitate another line;

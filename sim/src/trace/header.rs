@@ -35,7 +35,7 @@ pub(super) struct Header {
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename = "recorded", deny_unknown_fields)]
 struct RecordedText {
     how: String,
     when: String,
@@ -44,7 +44,7 @@ struct RecordedText {
 
 /// How many rows each table has.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename = "rows", deny_unknown_fields)]
 pub(super) struct Rows {
     pub(super) objects: u64,
     pub(super) ops: u64,
