@@ -310,3 +310,47 @@ fn several_scenarios_are_written_to_folders_of_their_own() {
     assert_eq!(first["results.csv"], second["results.csv"]);
     assert_eq!(first.len(), second.len());
 }
+
+#[test]
+fn a_sweep_has_a_fingerprint_of_its_own() {
+    let project = Project::shipped();
+    let scenario = "scenarios/gpt2-lru-budgets.ron";
+    let text = std::fs::read_to_string(project.path(scenario)).unwrap();
+    let print = |from: &str, command: &str| {
+        let axes = format!(
+            "sweep: (axes: [(name: \"repeat\", path: \"workload.repeat\", \
+             values: range(from: {from}, to: 3.0, step: 1.0))]),\n    seed: 1,"
+        );
+        project.write("scenarios/swept.ron", text.replace("seed: 1,", &axes));
+        let ran = project.run(&[command, "scenarios/swept.ron", "--format", "json"]).ends_with(0);
+        let summary: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        summary["fingerprint"].as_str().unwrap().to_owned()
+    };
+    let (long, short, alone) = (print("2.0", "sweep"), print("3.0", "sweep"), print("2.0", "run"));
+    assert!(long != short && long != alone && short != alone);
+}
+
+#[test]
+fn machines_of_different_shape_are_not_swept_together() {
+    let project = Project::shipped();
+    let scenario = "scenarios/gpt2-lru-budgets.ron";
+    let text = std::fs::read_to_string(project.path(scenario)).unwrap();
+    let axes = "sweep: (axes: [(name: \"machine\", path: \"hardware\", values: choices([\
+                (\"h100\", \"\\\"h100-sxm-pcie5\\\"\"), (\"seed\", \"\\\"seed-tiers\\\"\")]))]),\n    seed: 1,";
+    let text = text.replace("seed: 1,", axes).replace("Lru(spill: [\"dram\"])", "Lru()");
+    let end = text.find("    expect: [").unwrap();
+    project.write("scenarios/swept.ron", format!("{})\n", &text[..end]));
+    let ran = project.run(&["sweep", "scenarios/swept.ron", "--out", "o"]).ends_with(2);
+    assert!(ran.stderr.contains("same tiers and links"), "{}", ran.stderr);
+    assert!(!project.path("o").exists());
+}
+
+#[test]
+fn a_share_of_the_peak_beyond_the_hardware_is_bad_input() {
+    let project = Project::shipped();
+    let scenario = "scenarios/gpt2-lru-budgets.ron";
+    let small = ["--set", "capacity={\"hbm\": mib(100)}", "--out", "o"];
+    let ran = project.run(&[&["run", scenario], &small[..]].concat()).ends_with(2);
+    assert!(ran.stderr.contains("share_of_peak(0.25)"), "{}", ran.stderr);
+    assert!(!project.path("o").exists());
+}

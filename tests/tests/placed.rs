@@ -70,3 +70,27 @@ fn an_object_that_lives_again_within_the_window_is_evicted_once_per_life() {
     world.repeat = 3;
     assert!(world.run(Box::new(policy), None, 64).unwrap().is_some());
 }
+
+#[test]
+fn looking_ahead_never_fails_where_fetching_on_demand_fits() {
+    let mut compared = 0;
+    for seed in 0..2000 {
+        let (world, _) = placed(seed);
+        let mut rng = ChaCha12Rng::seed_from_u64(seed);
+        let (tiers, count) = (world.hardware.tiers.len(), world.workload.trace.objects.len());
+        let homes: Vec<TierId> =
+            (0..count).map(|_| TierId::at(rng.random_range(0..tiers))).collect();
+        let run = |prefetch_ops| {
+            let access = Access::Migrate { prefetch_ops };
+            let trace = &world.workload.trace;
+            let policy = Box::new(Placed::new("placed", trace, homes.clone(), &KINDS, access));
+            world.run(policy, None, 256).unwrap_or_else(|fault| panic!("seed {seed}: {fault}"))
+        };
+        if run(0).is_some() {
+            let window = rng.random_range(1..100);
+            assert!(run(window).is_some(), "seed {seed}: {window} ops ahead do not fit");
+            compared += 1;
+        }
+    }
+    assert!(compared > 500, "only {compared} worlds fit on demand");
+}
