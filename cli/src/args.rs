@@ -39,7 +39,7 @@ pub(crate) struct Common {
     /// Worker threads; all cores without it. No output depends on it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
-    /// Folder to write to [default: out/<scenario>].
+    /// Folder to write to [default: out/SCENARIO].
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// What to print on stdout.

@@ -1,8 +1,8 @@
-//! The workload: objects, ops that use them in a recorded order, and what follows from that order.
+//! The workload: objects, ops that use them in a recorded order.
 //!
-//! A [`Trace`] mirrors the trace folder table by table. A [`Workload`] is a trace that has passed
-//! [`Trace::problems`], with the facts that every run needs worked out once: when an object is
-//! born, when its memory is given back, where a module's forward ends.
+//! A [`Trace`] mirrors the trace folder table by table; [`Trace::problems`] lists the rules that one
+//! breaks. What follows from the order (births, releases, passes) is worked out in
+//! [`crate::lifetime`].
 //! Invariant: ops are in trace order, an op's uses name an object once, and every use of an object
 //! that does not persist lies between its birth and its release.
 
