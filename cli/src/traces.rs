@@ -7,8 +7,8 @@ use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::feasible::problems;
 use tiersim_sim::hardware_file::read_hardware;
 use tiersim_sim::import::recording::import_recording;
-use tiersim_sim::ron_text::Document;
 use tiersim_sim::scenario::read::read_scenario;
+use tiersim_sim::text::ron_text::Document;
 use tiersim_sim::trace::{Packing, info, read_trace, write_trace};
 use tiersim_sim::traces::Traces;
 

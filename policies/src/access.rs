@@ -43,12 +43,8 @@ pub enum Charge {
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Access::InPlace(Charge::ModuleOutput) => {
-                f.write_str("in place, emulated (module output)")
-            }
-            Access::InPlace(Charge::ModuleWeights) => {
-                f.write_str("in place, emulated (module weights)")
-            }
+            Access::InPlace(Charge::ModuleOutput) => f.write_str("in place, emulated (outputs)"),
+            Access::InPlace(Charge::ModuleWeights) => f.write_str("in place, emulated (weights)"),
             Access::InPlace(Charge::EveryUse) => f.write_str("in place (every use)"),
             Access::Migrate { prefetch_ops: 0 } => f.write_str("migrate on demand"),
             Access::Migrate { prefetch_ops } => write!(f, "migrate, {prefetch_ops} ops ahead"),

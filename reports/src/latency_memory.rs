@@ -184,7 +184,10 @@ fn axes(canvas: &mut Canvas, plot: &Plot, record: &RunRecord) {
         let y = plot.y.at(value);
         canvas.line((area.left, y), (area.right, y), style::GRID, 1.0);
         canvas.line((area.left - 5.0, y), (area.left, y), style::FRAME, 1.0);
-        canvas.text(&label, (area.left - 10.0, y + 5.0), LABEL, style::INK, Align::Right);
+        // The band has words of its own there.
+        if plot.band.is_none_or(|band| y > band.bottom + LABEL) {
+            canvas.text(&label, (area.left - 10.0, y + 5.0), LABEL, style::INK, Align::Right);
+        }
     }
     let unit = plot.baseline.map(|_| record.baseline.mean_step().ps() as f64 / plot.time.1);
     if let Some(unit) = unit {

@@ -6,11 +6,11 @@
 //! Invariant: a returned machine obeys every rule of this file, all of which are checked before
 //! any problem is reported.
 
-use crate::check::Check;
 use crate::diagnostic::Diagnostics;
-use crate::quantity::{Bandwidth, CAPACITY, CHUNK, Dimension, Duration, Flops, SETUP, Size};
-use crate::quantity::{Quantity, Sourced};
-use crate::ron_text::Document;
+use crate::text::check::Check;
+use crate::text::quantity::{Bandwidth, CAPACITY, CHUNK, Dimension, Duration, Flops, SETUP, Size};
+use crate::text::quantity::{Quantity, Sourced};
+use crate::text::ron_text::Document;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -3,18 +3,22 @@
 //! A compute stream runs its ops in order. Each direction of a link is a copy engine ([`Fifo`]
 //! law): copies enter in the order in which they were submitted, once their edges are satisfied,
 //! and are served one after the other. A copy over several links travels in chunks, at most
-//! [`BOUNCE`] of them between two links at any moment.
+//! [`BOUNCE`] of its own between two links at any moment.
 //! Invariant: the machine never validates and never decides. An edge is an indegree; whether the
 //! plan was right is the auditor's business ([`crate::audit`]).
 //!
 //! [`Fifo`]: tiersim_models::hardware::Law
 
+mod blame;
+mod entry;
+pub mod meters;
+
 use crate::audit::{Audit, Breach};
-use crate::blame::{Blame, Ended};
 use crate::durations::Durations;
 use crate::engine::Engine;
-use crate::entry::{Entries, Piece, Progress};
-use crate::meters::Meters;
+use crate::machine::blame::{Blame, Ended};
+use crate::machine::entry::{Entries, Piece, Progress};
+use crate::machine::meters::Meters;
 use crate::record::{Slice, Track};
 use std::collections::VecDeque;
 use tiersim_models::hardware::{Hardware, Law, Routes};
@@ -23,7 +27,7 @@ use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Time};
 use tiersim_policies::command::{Command, Machine, Room, Ticket, Work};
 
-/// Chunks that may lie between two links of a route (the bounce buffers).
+/// Chunks of one copy that may lie between two links of its route (the bounce buffers).
 pub const BOUNCE: u32 = 4;
 
 /// What goes wrong only through a mistake in this program.

@@ -3,12 +3,14 @@
 //! One case is one single-threaded simulation; cases run in parallel and are collected in the
 //! scenario's order, so no output depends on the number of threads.
 
+mod stopwatch;
+
 use crate::audit::Audit;
 use crate::durations::Durations;
 use crate::machine::SimMachine;
 use crate::record::{CaseRecord, Figures, LaneName, OutOfMemory, Outcome, RunRecord};
+use crate::run::stopwatch::Stopwatch;
 use crate::scenario::{Budget, Case, OpTime, Scenario};
-use crate::stopwatch::Stopwatch;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use tiersim_models::hardware::{HBM, Hardware, Routes};

@@ -13,12 +13,12 @@ use tiersim_reports::{results_csv, summary_json};
 use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::hardware_file::read_hardware;
 use tiersim_sim::import::recording::import_recording;
-use tiersim_sim::quantity;
 use tiersim_sim::record::RunRecord;
 use tiersim_sim::run::{Options, run};
 use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::scenario::sweep::read_sweep;
 use tiersim_sim::sweep::run_sweep;
+use tiersim_sim::text::quantity;
 use tiersim_sim::trace::read_trace;
 use tiersim_sim::traces::Traces;
 

@@ -2,10 +2,10 @@
 //!
 //! A bound that can never hold or always holds is a mistake of the file, not a result of the run.
 
-use crate::quantity::{BYTES, Quantity, Size, TIME};
 use crate::scenario::Expectation;
 use crate::scenario::raw::{RawExpectation, RawScenario};
 use crate::scenario::resolve::{MAX_ENTRIES, Resolver};
+use crate::text::quantity::{BYTES, Quantity, Size, TIME};
 use std::collections::BTreeMap;
 use tiersim_models::hardware::{Hardware, Lane};
 use tiersim_models::units::Bytes;

@@ -8,8 +8,8 @@
 
 use crate::diagnostic::Diagnostics;
 use crate::hardware_file::read_hardware;
-use crate::ron_error::choices;
 use crate::scenario::hints::{HintFile, read_hints};
+use crate::text::ron_error::choices;
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;

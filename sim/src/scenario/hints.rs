@@ -3,9 +3,9 @@
 //! The file comes from other programs, so it is plain JSON. JSON is close enough to RON for the
 //! scanner to find the place of every entry; serde_json decides what is JSON.
 
-use crate::check::{Check, MAX_PROBLEMS};
 use crate::diagnostic::{Diagnostics, Place};
-use crate::ron_text::{Document, read_text};
+use crate::text::check::{Check, MAX_PROBLEMS};
+use crate::text::ron_text::{Document, read_text};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use std::collections::BTreeMap;
 use std::fmt;

@@ -3,9 +3,9 @@
 //! One function per policy; a new policy adds a variant in `raw.rs`, a line in [`resolve`] and its
 //! function here.
 
-use crate::check::MAX_PROBLEMS;
 use crate::scenario::raw::{RawAccess, RawCharge, RawCount, RawCut, RawObjectKind, RawPolicy};
 use crate::scenario::resolve::Resolver;
+use crate::text::check::MAX_PROBLEMS;
 use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::workload::ObjectKind;

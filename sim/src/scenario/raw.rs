@@ -3,7 +3,7 @@
 //! Nothing is checked here but form. Unknown fields are errors everywhere; a field that may be left
 //! out is an `Option`, so that its default is chosen in one place, where it is resolved.
 
-use crate::quantity::{Budget, Duration, Quantity, Size};
+use crate::text::quantity::{Budget, Duration, Quantity, Size};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

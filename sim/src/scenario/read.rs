@@ -4,11 +4,11 @@
 //! of one value, so it may do what editing the file may do, and is checked by the same rules.
 
 use crate::diagnostic::Diagnostics;
-use crate::ron_text::Document;
 use crate::scenario::Scenario;
 use crate::scenario::files::Files;
 use crate::scenario::resolve::{Failure, resolve};
 use crate::scenario::sweep;
+use crate::text::ron_text::Document;
 use std::path::Path;
 
 /// Reads a scenario; `overrides` are pairs of a path and the text of its new value.

@@ -4,14 +4,14 @@
 //! be checked is checked before anything is reported.
 //! Invariant: a returned scenario names only tiers, lanes and cases that exist.
 
-use crate::check::Check;
 use crate::diagnostic::Diagnostics;
-use crate::quantity::{Budget as BudgetUnit, CAPACITY, Quantity, Size};
-use crate::ron_text::{Document, Parsed};
 use crate::scenario::files::{Files, Found, PathFault};
 use crate::scenario::raw::{RawCase, RawScenario, RawTime, RawWorkload};
 use crate::scenario::{AxisValue, Budget, Case, OpTime, Scenario, WorkloadSpec};
 use crate::scenario::{expectations, policies};
+use crate::text::check::Check;
+use crate::text::quantity::{Budget as BudgetUnit, CAPACITY, Quantity, Size};
+use crate::text::ron_text::{Document, Parsed};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tiersim_models::hardware::{Compute, Fact, HBM, Hardware, Source};

@@ -5,13 +5,13 @@
 //! skipped with its reason; one that is not even well formed is an error of the axis.
 //! Invariant: points + skipped = product of the axes' lengths <= [`MAX_POINTS`].
 
-use crate::check::Check;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::ron_text::Document;
 use crate::scenario::raw::{RawScenario, RawSweep, RawValues};
 use crate::scenario::read::{name_of, open};
 use crate::scenario::resolve::{Failure, resolve};
 use crate::scenario::{AxisValue, Case, Scenario};
+use crate::text::check::Check;
+use crate::text::ron_text::Document;
 use std::collections::BTreeSet;
 use std::path::Path;
 use tiersim_policies::config::PolicyConfig;

@@ -4,9 +4,9 @@ use crate::project::{GOOD, shipped};
 use proptest::prelude::*;
 use std::path::Path;
 use tiersim_sim::diagnostic::Place;
-use tiersim_sim::ron_scan::MAX_DEPTH;
-use tiersim_sim::ron_text::Document;
-use tiersim_sim::ron_tree::Tree;
+use tiersim_sim::text::ron_scan::MAX_DEPTH;
+use tiersim_sim::text::ron_text::Document;
+use tiersim_sim::text::ron_tree::Tree;
 
 fn document(text: &str) -> Document {
     Document::from_text(Path::new("x.ron"), text.to_string()).unwrap()

@@ -6,7 +6,7 @@ use tiersim_models::hardware::{Hardware, Law, Source, TierKind};
 use tiersim_models::units::{Bytes, Rate, Span};
 use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::hardware_file::{read_hardware, resolve_hardware};
-use tiersim_sim::ron_text::Document;
+use tiersim_sim::text::ron_text::Document;
 
 const TWO: &str = r#"Hardware(
     schema: 1,

@@ -4,8 +4,8 @@
 //! are reported together.
 
 use crate::diagnostic::Diagnostics;
-use crate::ron_error::choices;
-use crate::ron_text::Document;
+use crate::text::ron_error::choices;
+use crate::text::ron_text::Document;
 
 /// Most problems listed of one document: finding a place costs a look at the text before it, and
 /// nobody reads more.

@@ -4,10 +4,10 @@
 //! that the reader can go on and find the other mistakes of the file in the same run.
 
 use crate::diagnostic::Diagnostic;
-use crate::quantity::{self, SOURCED, UNIT_MISSING};
-use crate::ron_lex::blank_end;
-use crate::ron_text::{Document, place_in, shorten};
-use crate::ron_tree::{Shape, ValueId};
+use crate::text::quantity::{self, SOURCED, UNIT_MISSING};
+use crate::text::ron_lex::blank_end;
+use crate::text::ron_text::{Document, place_in, shorten};
+use crate::text::ron_tree::{Shape, ValueId};
 use ron::error::{Error, SpannedError};
 use std::ops::Range;
 

@@ -5,8 +5,8 @@
 //! value of a repeated key) and leaves the rest to ron.
 //! Invariant: every byte is looked at a bounded number of times.
 
-use crate::ron_lex::{blank_end, leaf_end, word_end};
-use crate::ron_tree::{Label, NONE, Node, Shape};
+use crate::text::ron_lex::{blank_end, leaf_end, word_end};
+use crate::text::ron_tree::{Label, NONE, Node, Shape};
 use std::collections::BTreeSet;
 
 /// Deepest nesting that a file may have.

@@ -7,7 +7,7 @@
 //! Invariant: a resolved quantity lies within its [`Limits`], so that adding up a few of them
 //! cannot overflow.
 
-use crate::check::Check;
+use crate::text::check::Check;
 use serde::de::{Deserialize, Deserializer, EnumAccess, Error, VariantAccess, Visitor};
 use std::fmt;
 use std::marker::PhantomData;

@@ -7,8 +7,8 @@
 //! Invariant: `text` scans without a problem, and reading it costs time linear in its length.
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Place};
-use crate::ron_error::{self, Repair};
-use crate::ron_tree::{Shape, Tree, ValueId};
+use crate::text::ron_error::{self, Repair};
+use crate::text::ron_tree::{Shape, Tree, ValueId};
 use ron::extensions::Extensions;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;

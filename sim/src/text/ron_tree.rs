@@ -6,7 +6,7 @@
 //! share has the path `policy.cut.hbm`, and `gib(80)` has the path of its field.
 //! Invariant: nodes are in the order of their first byte, and a child lies within its parent.
 
-use crate::ron_scan::{self, ScanProblem};
+use crate::text::ron_scan::{self, ScanProblem};
 use std::ops::Range;
 
 /// No node.

@@ -1,7 +1,7 @@
 //! Notices when steps end, and keeps the warm-up out of the figures.
 
 use crate::machine::SimMachine;
-use crate::meters::Meters;
+use crate::machine::meters::Meters;
 use crate::record::Figures;
 use tiersim_models::ids::OpId;
 use tiersim_models::lifetime::Workload;

@@ -1,0 +1,14 @@
+//! Text that people write: RON with places, quantities with units, and mistakes explained.
+//!
+//! `ron` alone gives typed values without places and stops at the first mistake. Here a scanner
+//! knows where every value stands, so that rules on values can name line and column, `--set` can
+//! replace a value's text, and a mistake that can be stood in for does not hide the next.
+//! Invariant: whatever the bytes, reading ends in time and memory linear in the file.
+
+pub mod check;
+pub mod quantity;
+pub mod ron_error;
+mod ron_lex;
+pub mod ron_scan;
+pub mod ron_text;
+pub mod ron_tree;
