@@ -8,7 +8,7 @@ use nexosim::ports::{EventSinkReader, Output, SinkState, event_slot};
 use nexosim::simulation::{Mailbox, SimInit};
 use nexosim::time::MonotonicTime;
 use serde::{Deserialize, Serialize};
-use tiersim_models::units::Time;
+use tiersim_models::units::{Bytes, Time};
 use tiersim_sim::station::Station;
 
 use crate::{Totals, Workload};
@@ -40,7 +40,7 @@ impl Queue {
         if let Some(gap) = env.gaps.next() {
             cx.schedule_event(gap, schedulable!(Self::arrive), ()).unwrap();
         }
-        if env.station.arrive(moment(cx.time())) {
+        if env.station.arrive(Bytes::ZERO, moment(cx.time())) {
             let service = env.services.next().unwrap();
             cx.schedule_event(service, schedulable!(Self::depart), ()).unwrap();
         }
@@ -48,7 +48,8 @@ impl Queue {
 
     #[nexosim(schedulable)]
     async fn depart(&mut self, _: (), cx: &Context<Self>, env: &mut Books) {
-        if env.station.depart(moment(cx.time())) {
+        env.station.depart(moment(cx.time()));
+        if env.station.in_system() > 0 {
             let service = env.services.next().unwrap();
             cx.schedule_event(service, schedulable!(Self::depart), ()).unwrap();
         } else if env.services.len() == 0 {
@@ -90,7 +91,7 @@ struct Server {
 #[Model(type Env=Books)]
 impl Server {
     fn arrive(&mut self, _: (), cx: &Context<Self>, env: &mut Books) {
-        if env.station.arrive(moment(cx.time())) {
+        if env.station.arrive(Bytes::ZERO, moment(cx.time())) {
             let service = env.services.next().unwrap();
             cx.schedule_event(service, schedulable!(Self::depart), ()).unwrap();
         }
@@ -98,7 +99,8 @@ impl Server {
 
     #[nexosim(schedulable)]
     async fn depart(&mut self, _: (), cx: &Context<Self>, env: &mut Books) {
-        if env.station.depart(moment(cx.time())) {
+        env.station.depart(moment(cx.time()));
+        if env.station.in_system() > 0 {
             let service = env.services.next().unwrap();
             cx.schedule_event(service, schedulable!(Self::depart), ()).unwrap();
         } else if env.services.len() == 0 {

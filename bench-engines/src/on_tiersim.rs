@@ -1,6 +1,6 @@
 //! M/M/1 on tiersim's engine: one loop, one `match`.
 
-use tiersim_models::units::Span;
+use tiersim_models::units::{Bytes, Span};
 use tiersim_sim::engine::Engine;
 use tiersim_sim::station::Station;
 
@@ -28,9 +28,12 @@ pub fn prepare(workload: &Workload) -> impl FnOnce() -> Totals + use<> {
                     if let Some(gap) = gaps.next() {
                         engine.schedule_in(gap, 0, Event::Arrival);
                     }
-                    station.arrive(now)
+                    station.arrive(Bytes::ZERO, now)
                 }
-                Event::Departure => station.depart(now),
+                Event::Departure => {
+                    station.depart(now);
+                    station.in_system() > 0
+                }
             };
             if starts {
                 let service = services.next().expect("a service time for every customer");
