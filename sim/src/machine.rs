@@ -12,6 +12,7 @@
 mod blame;
 mod entry;
 pub mod meters;
+mod timeline;
 
 use crate::audit::{Audit, Breach};
 use crate::durations::Durations;
@@ -19,7 +20,7 @@ use crate::engine::Engine;
 use crate::machine::blame::{Blame, Ended};
 use crate::machine::entry::{Entries, Piece, Progress};
 use crate::machine::meters::Meters;
-use crate::record::{Slice, Track};
+use crate::record::Slice;
 use std::collections::VecDeque;
 use tiersim_models::hardware::{Hardware, Law, Routes};
 use tiersim_models::ids::TierId;
@@ -272,7 +273,9 @@ impl<'a> SimMachine<'a> {
     /// A command ends: it gives room back, and whoever waited for it may go.
     fn finish(&mut self, ticket: Ticket) -> Result<(), Fault> {
         let now = self.engine.now();
-        self.log(ticket);
+        if let Some(slices) = &mut self.timeline {
+            slices.extend(timeline::slices(self.entries.get(ticket), &self.workload.trace, now));
+        }
         let entry = self.entries.get_mut(ticket);
         entry.ended = true;
         if let Some(audit) = &mut self.audit {
@@ -333,39 +336,6 @@ impl<'a> SimMachine<'a> {
         let Some(audit) = &mut self.audit else { return Ok(()) };
         let events = self.engine.events();
         rule(audit, self.engine.now()).map_err(|breach| Fault::Audit { events, breach })
-    }
-
-    fn log(&mut self, ticket: Ticket) {
-        let Some(slices) = &mut self.timeline else { return };
-        let entry = self.entries.get(ticket);
-        let trace = &self.workload.trace;
-        let span = self.engine.now().since(entry.start);
-        match entry.command.work {
-            Work::Compute { occurrence, stream, .. } => {
-                let op = &trace.ops[(occurrence % trace.ops.len() as u64) as usize];
-                let module = op.module.map_or("", |module| &trace.modules[module.index()]);
-                let detail = format!("{} {module}", op.phase.word());
-                let (name, track) = (op.name.clone(), Track::Stream(stream));
-                slices.push(Slice {
-                    track,
-                    name,
-                    detail,
-                    start: entry.start,
-                    span,
-                    bytes: Bytes::ZERO,
-                });
-            }
-            Work::Copy { object, bytes, .. } => {
-                let object = &trace.objects[object.index()];
-                let progress = entry.progress.as_ref().expect("a copy has a route");
-                for hop in &progress.hops {
-                    let (name, detail) = (object.name.clone(), object.kind.word().to_owned());
-                    let track = Track::Lane(hop.lane);
-                    slices.push(Slice { track, name, detail, start: entry.start, span, bytes });
-                }
-            }
-            Work::Release => {}
-        }
     }
 }
 

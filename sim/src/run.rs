@@ -25,7 +25,8 @@ use tiersim_policies::planner::{PlanError, Planner};
 /// How to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Check every rule after every event.
+    /// Check every rule after every event. On by default in debug builds, and so in all tests of
+    /// the library; the command asks for it with `--audit`.
     pub audit: bool,
     /// Keep what ran when in the last step.
     pub timeline: bool,
@@ -35,7 +36,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { audit: false, timeline: false, window: WINDOW }
+        Options { audit: cfg!(debug_assertions), timeline: false, window: WINDOW }
     }
 }
 

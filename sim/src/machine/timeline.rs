@@ -1,0 +1,31 @@
+//! What of a command a timeline shows.
+
+use super::entry::Entry;
+use crate::record::{Slice, Track};
+use tiersim_models::units::{Bytes, Time};
+use tiersim_models::workload::Trace;
+use tiersim_policies::command::Work;
+
+/// A command that ends now: one slice for an op, one for each lane of a copy.
+pub(super) fn slices(entry: &Entry, trace: &Trace, now: Time) -> Vec<Slice> {
+    let (start, span) = (entry.start, now.since(entry.start));
+    match entry.command.work {
+        Work::Compute { occurrence, stream, .. } => {
+            let op = &trace.ops[(occurrence % trace.ops.len() as u64) as usize];
+            let module = op.module.map_or("", |module| &trace.modules[module.index()]);
+            let detail = format!("{} {module}", op.phase.word());
+            let (track, name) = (Track::Stream(stream), op.name.clone());
+            vec![Slice { track, name, detail, start, span, bytes: Bytes::ZERO }]
+        }
+        Work::Copy { object, bytes, .. } => {
+            let object = &trace.objects[object.index()];
+            let hops = entry.progress.iter().flat_map(|progress| &progress.hops);
+            hops.map(|hop| {
+                let (name, detail) = (object.name.clone(), object.kind.word().to_owned());
+                Slice { track: Track::Lane(hop.lane), name, detail, start, span, bytes }
+            })
+            .collect()
+        }
+        Work::Release => Vec::new(),
+    }
+}
