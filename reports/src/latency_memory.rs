@@ -18,6 +18,8 @@ use tiersim_sim::record::RunRecord;
 
 /// Up to so many cases have their label on the chart.
 pub(crate) const MOST_LABELS: usize = 12;
+/// Pixels of memory between neighbours on a curve, at the least.
+const LEAST_STEP: f64 = 8.0;
 /// Up to so many cases are joined by series; beyond, lines would hide the points.
 const MOST_JOINED: usize = 60;
 const BAND: f64 = 34.0;
@@ -235,7 +237,9 @@ fn lines(canvas: &mut Canvas, plot: &Plot, points: &Points) -> Obstacles {
                 points.done.iter().filter(|p| p.series == series).copied().collect();
             own.sort_by_key(|p| (p.memory, p.step, p.case));
             let path: Vec<(f64, f64)> = own.iter().map(|p| plot.at(p)).collect();
-            if path.len() >= 2 {
+            // Cases of the same memory differ in something else: a line would say they are a curve.
+            let is_curve = path.windows(2).all(|ends| ends[1].0 - ends[0].0 >= LEAST_STEP);
+            if path.len() >= 2 && is_curve {
                 obstacles.lines.extend(path.windows(2).map(|ends| (ends[0], ends[1])));
                 canvas.path(path, style::series_color(series).tint(0.6), 2.0);
             }
