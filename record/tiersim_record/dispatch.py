@@ -140,7 +140,9 @@ class OpRecorder(TorchDispatchMode):
         touched += [storage for _, storage in new]
         if not touched:
             return "ops without memory on the device"
-        if all(storage.counter for storage in touched):
+        wrote = [one.storage for one in arguments if one.changed and one.storage is not None]
+        wrote += [storage for _, storage in new]
+        if all(storage.counter for storage in wrote or touched):
             return "ops on step counters"
         if name == "_local_scalar_dense":
             return "reads of single numbers by the host"
