@@ -25,7 +25,6 @@ from tiersim_record import Recorder  # noqa: E402
 from tiersim_record.write import ron_text  # noqa: E402
 
 
-
 class Recordings(Rules):
     """Small models of which everything can be counted by hand."""
 

@@ -14,6 +14,7 @@ class Facts:
     """What the recorder knows beside the tables."""
 
     left_out: Counter[str]
+    forced: int  # objects that are persistent only because their first use reads them
     no_formula: Counter[str]
     elsewhere: int
     overhead: dict[str, float | int]
@@ -36,8 +37,10 @@ def cost(overhead: dict[str, float | int]) -> str:
 def summary(facts: Facts) -> str:
     """The end of ``about`` in trace.ron."""
     parts = [f"{count} {what}" for what, count in sorted(facts.left_out.items())]
-    text = f"one row per aten op, durations are {facts.clock}. Left out or changed: "
-    text += (", ".join(parts) or "nothing") + f". Recorder: {cost(facts.overhead)}."
+    text = f"one row per aten op, durations are {facts.clock}. Left out: "
+    text += (", ".join(parts) or "nothing") + "; "
+    text += f"{facts.forced} objects made persistent because their first use reads. "
+    text += f"Recorder: {cost(facts.overhead)}."
     if facts.no_formula:
         text += " No FLOP formula, counted as 0: " + ", ".join(sorted(facts.no_formula)) + "."
     return text
@@ -63,15 +66,17 @@ def text(header: Header, tables: Tables, facts: Facts) -> str:
         f"| objects | {len(tables.objects)} |",
         f"| uses | {len(tables.uses)} |",
     ]
-    lines += [f"| {what} | {count} |" for what, count in sorted(facts.left_out.items())]
+    lines += [f"| left out: {what} | {count} |" for what, count in sorted(facts.left_out.items())]
+    lines.append(f"| objects made persistent because their first use reads | {facts.forced} |")
     if facts.elsewhere:
-        lines.append(f"| arguments on other devices, left out | {facts.elsewhere} |")
+        lines.append(f"| left out: arguments on other devices | {facts.elsewhere} |")
     for name, count in sorted(facts.no_formula.items()):
         lines.append(f"| `{name}` has no FLOP formula, counted as 0 | {count} |")
     lines += [
         f"| plain step, wall | {over['plain_wall_ms']:.2f} ms |",
         f"| plain step, CPU time of its thread | {over['plain_cpu_ms']:.2f} ms |",
         f"| recorded step, wall | {over['recorded_wall_ms']:.2f} ms |",
+        f"| recorded step, CPU time of its thread | {over['recorded_cpu_ms']:.2f} ms |",
         f"| durations of a recorded step's ops, summed | {over['ops_ms']:.2f} ms |",
     ]
     if facts.allocator_peak is not None:

@@ -231,6 +231,7 @@ class Recorder:
             "plain_wall_ms": median(self.walls, plain),
             "plain_cpu_ms": median(self.cpus, plain),
             "recorded_wall_ms": median(self.walls, recorded),
+            "recorded_cpu_ms": median(self.cpus, recorded),
             "ops_ms": spans / self.steps / 1e6,
         }
 
@@ -240,7 +241,8 @@ class Recorder:
             raise RuntimeError("the recorded steps ran no op on the model's device")
         self.tables = build(self._storages.all, ops.ops, self.clock, self._statistics)
         facts = note.Facts(
-            left_out=ops.left_out + self.tables.counts,
+            left_out=ops.left_out + self.tables.left_out,
+            forced=self.tables.forced,
             no_formula=ops.no_formula,
             elsewhere=self._storages.elsewhere,
             overhead=self.overhead(),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .clock import Clock
 from .dispatch import RecordedOp
@@ -56,7 +56,8 @@ class Tables:
     objects: list[ObjectRow]
     ops: list[OpRow]
     uses: list[tuple[int, int, str]]
-    counts: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str]  # storages that did not become objects, by reason
+    forced: int  # objects persistent only because their first use reads them, though freed
 
 
 @dataclass(slots=True)
@@ -76,6 +77,7 @@ def build(
     lives = _lives(recorded)
     modules = _modules(storages, recorded)
     counts: Counter[str] = Counter()
+    forced = 0
     ids: dict[int, int] = {}
     objects: list[ObjectRow] = []
     taken: set[str] = set()
@@ -92,7 +94,7 @@ def build(
         row.statistics = statistics.get(storage.id)
         objects.append(row)
         if life is not None and not life.born and storage.death != NEVER:
-            counts["made persistent because their first use reads"] += 1
+            forced += 1
     ops, uses = [], []
     start = recorded[0].begin if recorded else None
     for index, (op, module) in enumerate(zip(recorded, modules)):
@@ -100,7 +102,7 @@ def build(
         name = _cut(op.name)
         ops.append(OpRow(op.step, op.phase, name, module, op.stream, span, op.flops, op.bytes, at))
         uses += [(index, ids[key], mode) for key, mode in sorted(op.modes.items())]
-    return Tables(objects, ops, uses, counts)
+    return Tables(objects, ops, uses, counts, forced)
 
 
 def _lives(recorded: list[RecordedOp]) -> dict[int, _Life]:
