@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import csv
 import gzip
+import json
 import os
 import re
 import subprocess
 import tempfile
 import unittest
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -86,6 +88,23 @@ class Trace:
             now += difference
             most = max(most, now)
         return most
+
+
+def profiler_peak(step: Callable[[], object], folder: Path) -> int:
+    """Most bytes that live at once in a step beyond those before it, as PyTorch's profiler sees."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        step()
+    file = folder / "profile.json"
+    profiler.export_chrome_trace(str(file))
+    events = json.loads(file.read_text())["traceEvents"]
+    changes = [event for event in events if event.get("name") == "[memory]"]
+    live = most = 0
+    for event in sorted(changes, key=lambda event: event["ts"]):
+        live += event["args"]["Bytes"]
+        most = max(most, live)
+    return most
 
 
 class Rules(unittest.TestCase):

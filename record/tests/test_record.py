@@ -20,7 +20,7 @@ sys.path[:0] = [str(ROOT / "record" / part) for part in ("", "examples", "tests"
 
 import gpt2  # noqa: E402
 import tiny_llama  # noqa: E402
-from checks import STEPS, Rules, Trace  # noqa: E402
+from checks import STEPS, Rules, Trace, profiler_peak  # noqa: E402
 from tiersim_record import Recorder  # noqa: E402
 from tiersim_record.write import ron_text  # noqa: E402
 
@@ -112,6 +112,9 @@ class Recordings(Rules):
                          {f"layers.{i}.self_attn" for i in range(shape.layers)})
         per_module = {op["module"] for op in trace.ops if op["phase"] == "backward"}
         self.assertLessEqual({"lm_head", "embed_tokens", "layers.1.mlp.down_proj"}, per_module)
+        always = sum(int(row["bytes"]) for row in trace.objects if row["persistent"] == "true")
+        seen = profiler_peak(step, self.folder.parent)
+        self.assertAlmostEqual((trace.peak() - always) / seen, 1.0, delta=0.02)
         self.replay(self.folder)
 
     def test_tied_weights_count_once(self) -> None:
