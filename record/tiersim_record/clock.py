@@ -1,0 +1,98 @@
+"""Takes the time of single ops: CPU time of the thread, or CUDA events.
+
+Both clocks hand out an opaque mark before and after an op; marks become nanoseconds only when
+recording has ended, because asking a CUDA event for its time while the program runs would wait
+for the device after every op.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Protocol
+
+import torch
+
+Mark = Any
+
+
+class Clock(Protocol):
+    """What the recorder asks of a clock."""
+
+    what: str
+
+    def mark(self) -> Mark: ...
+
+    def stream(self) -> int: ...
+
+    def finish(self) -> None: ...
+
+    def span_ns(self, begin: Mark, end: Mark) -> int: ...
+
+    def at_ns(self, first: Mark, mark: Mark) -> int: ...
+
+
+class CpuClock:
+    """Thread CPU time for durations, wall time for starts; there is one stream.
+
+    CPU time leaves out what other processes take from the core. It holds the calling thread's
+    share only, so it is the whole op only if PyTorch computes with one thread.
+    """
+
+    what = "CPU time of the recording thread"
+
+    def mark(self) -> tuple[int, int]:
+        return time.perf_counter_ns(), time.thread_time_ns()
+
+    def stream(self) -> int:
+        return 0
+
+    def finish(self) -> None:
+        """Nothing is outstanding on a CPU."""
+
+    def span_ns(self, begin: Mark, end: Mark) -> int:
+        return max(0, end[1] - begin[1])
+
+    def at_ns(self, first: Mark, mark: Mark) -> int:
+        return max(0, mark[0] - first[0])
+
+
+class CudaClock:
+    """A pair of CUDA events around every op, on the stream that is current when it is issued.
+
+    The device is usually ahead of a recorded program, so it waits for the host between the two
+    events: of an op shorter than its launch, the launch is measured.
+    """
+
+    what = "time between two CUDA events around the op, its launch included where that is longer"
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.streams: dict[int, int] = {torch.cuda.default_stream(device).cuda_stream: 0}
+
+    def mark(self) -> torch.cuda.Event:
+        event = torch.cuda.Event(enable_timing=True)
+        event.record(torch.cuda.current_stream(self.device))
+        return event
+
+    def stream(self) -> int:
+        """Streams in the order of their first op; the default stream is 0."""
+        handle = torch.cuda.current_stream(self.device).cuda_stream
+        return self.streams.setdefault(handle, len(self.streams))
+
+    def finish(self) -> None:
+        torch.cuda.synchronize(self.device)
+
+    def span_ns(self, begin: Mark, end: Mark) -> int:
+        return max(0, round(begin.elapsed_time(end) * 1e6))
+
+    def at_ns(self, first: Mark, mark: Mark) -> int:
+        return max(0, round(first.elapsed_time(mark) * 1e6))
+
+
+def clock_for(device: torch.device) -> Clock:
+    """The clock of a device; refuses devices that nobody has thought about."""
+    if device.type == "cpu":
+        return CpuClock()
+    if device.type == "cuda":
+        return CudaClock(device)
+    raise ValueError(f"a model on {device.type!r} cannot be recorded, only on cpu or cuda")
