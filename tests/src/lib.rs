@@ -2,5 +2,6 @@
 
 pub mod build;
 pub mod chaos;
+pub mod real;
 pub mod scripted;
 pub mod world;
