@@ -4,4 +4,5 @@ pub mod build;
 pub mod chaos;
 pub mod real;
 pub mod scripted;
+pub mod tiny;
 pub mod world;

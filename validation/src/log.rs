@@ -10,7 +10,7 @@ use tiersim_models::units::Time;
 use tiersim_policies::command::{Command, Machine, Room, Ticket, Work};
 
 /// Decisions so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decisions {
     /// FNV-1a of work and claims, in order.
     pub hash: u64,
