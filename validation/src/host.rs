@@ -209,12 +209,27 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits for a bell, or wakes whoever has to be woken first.
+    fn wait<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State>,
+        bell: &Condvar,
+    ) -> MutexGuard<'s, State> {
+        let rings = std::mem::take(&mut state.rings);
+        if rings.is_empty() {
+            return bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(state);
+        self.bells.ring(rings);
+        self.lock()
+    }
+
     /// Carries out releases until none is left.
     fn release(&self, state: &mut State, mut due: Vec<Ticket>) {
         while let Some(ticket) = due.pop() {
             let command = state.entries[&ticket].command.clone();
             command.frees.iter().for_each(|room| self.floor.store.free(room));
-            due.extend(state.finish(ticket, self.floor.clock.now(), &self.bells));
+            due.extend(state.finish(ticket, self.floor.clock.now()));
         }
     }
 
@@ -226,15 +241,16 @@ impl Shared {
                 return;
             }
             let Some((ticket, ready)) = state.take_op(stream) else {
-                let bell = &self.bells.streams[stream];
-                state = bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.wait(state, &self.bells.streams[stream]);
                 continue;
             };
             let entry = state.entries.get_mut(&ticket).expect("the op is under way");
             let (command, planned) = (entry.command.clone(), entry.planned);
             let versions = std::mem::take(&mut entry.versions);
+            let rings = std::mem::take(&mut state.rings);
             drop(state);
-            let done = self.floor.op(&command, &versions, planned, &mut buffer);
+            let wake = || self.bells.ring(rings);
+            let done = self.floor.op(&command, &versions, planned, &mut buffer, wake);
             if done.is_ok() {
                 command.frees.iter().for_each(|room| self.floor.store.free(room));
             }
@@ -245,7 +261,7 @@ impl Shared {
                     state.note(checks);
                     let Work::Compute { occurrence, .. } = command.work else { unreachable!() };
                     let run = OpRun { occurrence, planned, ready, start, end };
-                    let due = state.op_ended(ticket, run, &self.bells);
+                    let due = state.op_ended(ticket, run);
                     self.release(&mut state, due);
                 }
                 Err(fault) => state.fail(fault, &self.bells),
@@ -261,13 +277,14 @@ impl Shared {
                 return;
             }
             let Some(piece) = state.lanes[lane].ready.pop_front() else {
-                let bell = &self.bells.lanes[lane];
-                state = bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.wait(state, &self.bells.lanes[lane]);
                 continue;
             };
             let entry = &state.entries[&piece.ticket];
             let (command, version) = (entry.command.clone(), entry.versions[0]);
+            let rings = std::mem::take(&mut state.rings);
             drop(state);
+            self.bells.ring(rings);
             let done = self.floor.piece(&piece, &command, version, &mut buffer);
             if done.is_ok() && piece.last_hop && piece.last {
                 command.frees.iter().for_each(|room| self.floor.store.free(room));
@@ -276,7 +293,7 @@ impl Shared {
             match done {
                 Ok(checks) => {
                     state.note(checks);
-                    let due = state.copied(&piece, self.floor.clock.now(), &self.bells);
+                    let due = state.copied(&piece, self.floor.clock.now());
                     self.release(&mut state, due);
                 }
                 Err(fault) => state.fail(fault, &self.bells),
@@ -303,10 +320,12 @@ impl Machine for HostMachine<'_> {
         }
         let ticket = state.add(command, versions, planned, &route, self.chunk);
         let now = self.shared.floor.clock.now();
-        state.try_start(ticket, now, &self.shared.bells);
+        state.try_start(ticket, now);
         let due = state.take_releases();
         self.shared.release(&mut state, due);
+        let rings = std::mem::take(&mut state.rings);
         drop(state);
+        self.shared.bells.ring(rings);
         self.submitted += 1;
         self.submitting += self.shared.floor.clock.now().since(began);
         Ok(())

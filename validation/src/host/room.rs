@@ -27,8 +27,11 @@ impl Buffer {
         Buffer { bytes, start }
     }
 
-    /// The first `len` bytes.
+    /// The first `len` bytes; what was in a buffer that was smaller is lost.
     pub(crate) fn first(&mut self, len: usize) -> &mut [u8] {
+        if self.bytes.len() < len + PAGE {
+            *self = Buffer::new(len);
+        }
         &mut self.bytes[self.start..self.start + len]
     }
 }

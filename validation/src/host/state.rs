@@ -97,8 +97,19 @@ pub(crate) struct State {
     pub(crate) truth: Truth,
     pub(crate) ops: Vec<OpRun>,
     pub(crate) copies: u64,
+    /// Threads to wake. Waking takes longer than anything else between two ops, so whoever adds to
+    /// this wakes them after it has let go of the lock, and within its next op's time if it can.
+    pub(crate) rings: Vec<Ring>,
     /// Releases that may go; whoever holds the lock carries them out.
     releases: Vec<Ticket>,
+}
+
+/// A thread to wake. The order is that of waking: who works before who plans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Ring {
+    Lane(usize),
+    Stream(usize),
+    Main,
 }
 
 /// Wakes one thread each.
@@ -106,6 +117,21 @@ pub(crate) struct Bells {
     pub(crate) streams: Vec<Condvar>,
     pub(crate) lanes: Vec<Condvar>,
     pub(crate) main: Condvar,
+}
+
+impl Bells {
+    /// Wakes threads.
+    pub(crate) fn ring(&self, mut rings: Vec<Ring>) {
+        rings.sort_unstable();
+        rings.dedup();
+        for ring in rings {
+            match ring {
+                Ring::Lane(lane) => self.lanes[lane].notify_one(),
+                Ring::Stream(stream) => self.streams[stream].notify_one(),
+                Ring::Main => self.main.notify_one(),
+            }
+        }
+    }
 }
 
 impl State {
@@ -120,6 +146,7 @@ impl State {
             truth: Truth::default(),
             ops: Vec::new(),
             copies: 0,
+            rings: Vec::new(),
             releases: Vec::new(),
         }
     }
@@ -160,45 +187,45 @@ impl State {
     }
 
     /// Starts whatever a command can start, if nothing holds it back.
-    pub(crate) fn try_start(&mut self, ticket: Ticket, now: Time, bells: &Bells) {
+    pub(crate) fn try_start(&mut self, ticket: Ticket, now: Time) {
         let entry = &self.entries[&ticket];
         if entry.indegree > 0 {
             return;
         }
         match (&entry.command.work, &entry.progress) {
-            (&Work::Compute { stream, .. }, _) => self.try_stream(usize::from(stream), now, bells),
-            (_, Some(progress)) => self.try_gate(progress.hops[0].0, bells),
+            (&Work::Compute { stream, .. }, _) => self.try_stream(usize::from(stream), now),
+            (_, Some(progress)) => self.try_gate(progress.hops[0].0),
             (_, None) => self.releases.push(ticket),
         }
     }
 
-    fn try_stream(&mut self, stream: usize, now: Time, bells: &Bells) {
+    fn try_stream(&mut self, stream: usize, now: Time) {
         let queue = &mut self.streams[stream];
         let Some(head) = queue.waiting.front() else { return };
         if !queue.running && queue.ready.is_none() && self.entries[head].indegree == 0 {
             queue.ready = Some(now);
-            bells.streams[stream].notify_one();
+            self.rings.push(Ring::Stream(stream));
         }
     }
 
-    fn try_gate(&mut self, lane: usize, bells: &Bells) {
+    fn try_gate(&mut self, lane: usize) {
         while let Some(&ticket) = self.lanes[lane].gate.front() {
             if self.entries[&ticket].indegree > 0 {
                 break;
             }
             self.lanes[lane].gate.pop_front();
-            self.offer(ticket, 0, bells);
+            self.offer(ticket, 0);
         }
     }
 
     /// Puts the next piece of a copy into the queue of one of its lanes, if it may go there.
-    fn offer(&mut self, ticket: Ticket, hop: usize, bells: &Bells) {
+    fn offer(&mut self, ticket: Ticket, hop: usize) {
         let entry = self.entries.get_mut(&ticket).expect("the copy is under way");
         let progress = entry.progress.as_mut().expect("a copy has a route");
         let Some(piece) = progress.next_piece(ticket, hop) else { return };
         let lane = progress.hops[hop].0;
         self.lanes[lane].ready.push_back(piece);
-        bells.lanes[lane].notify_one();
+        self.rings.push(Ring::Lane(lane));
     }
 
     /// Takes the head of a stream, which may start.
@@ -210,19 +237,19 @@ impl State {
     }
 
     /// An op has ended on its stream.
-    pub(crate) fn op_ended(&mut self, ticket: Ticket, run: OpRun, bells: &Bells) -> Vec<Ticket> {
+    pub(crate) fn op_ended(&mut self, ticket: Ticket, run: OpRun) -> Vec<Ticket> {
         let Work::Compute { stream, .. } = self.entries[&ticket].command.work else {
             unreachable!("streams run ops only")
         };
         self.ops.push(run);
         self.streams[usize::from(stream)].running = false;
-        let releases = self.finish(ticket, run.end, bells);
-        self.try_stream(usize::from(stream), run.end, bells);
+        let releases = self.finish(ticket, run.end);
+        self.try_stream(usize::from(stream), run.end);
         releases
     }
 
     /// A lane has copied a piece. Returns releases that may go.
-    pub(crate) fn copied(&mut self, piece: &Piece, now: Time, bells: &Bells) -> Vec<Ticket> {
+    pub(crate) fn copied(&mut self, piece: &Piece, now: Time) -> Vec<Ticket> {
         let entry = self.entries.get_mut(&piece.ticket).expect("the copy is under way");
         let progress = entry.progress.as_mut().expect("a copy has a route");
         let hop = piece.hop;
@@ -231,27 +258,27 @@ impl State {
         self.lanes[progress.hops[hop].0].moved += piece.bytes;
         if done {
             self.copies += 1;
-            return self.finish(piece.ticket, now, bells);
+            return self.finish(piece.ticket, now);
         }
-        self.offer(piece.ticket, hop, bells);
+        self.offer(piece.ticket, hop);
         if !piece.last_hop {
-            self.offer(piece.ticket, hop + 1, bells);
+            self.offer(piece.ticket, hop + 1);
         }
         if hop > 0 {
-            self.offer(piece.ticket, hop - 1, bells);
+            self.offer(piece.ticket, hop - 1);
         }
         Vec::new()
     }
 
     /// A command has ended: whoever waited for it may go. Returns releases that may go.
-    pub(crate) fn finish(&mut self, ticket: Ticket, now: Time, bells: &Bells) -> Vec<Ticket> {
+    pub(crate) fn finish(&mut self, ticket: Ticket, now: Time) -> Vec<Ticket> {
         let entry = self.entries.remove(&ticket).expect("a command ends once");
         self.ended.push_back((now, ticket));
-        bells.main.notify_one();
+        self.rings.push(Ring::Main);
         for waiter in entry.waiters {
             let waiting = self.entries.get_mut(&waiter).expect("a waiter is under way");
             waiting.indegree -= 1;
-            self.try_start(waiter, now, bells);
+            self.try_start(waiter, now);
         }
         self.take_releases()
     }
@@ -280,9 +307,8 @@ impl Progress {
     fn new(bytes: u64, chunk: u64, route: &[usize]) -> Progress {
         let whole = route.len() == 1 || bytes <= chunk;
         let chunk = if whole { bytes } else { chunk };
-        // A chunk's pages may begin and end up to a page beside it.
-        let size = usize::try_from(chunk).expect("a copy fits memory") + 2 * crate::pattern::PAGE;
-        let buffers = || (0..BOUNCE).map(|_| Mutex::new(Buffer::new(size))).collect();
+        // They grow when they are first used, by the thread that uses them.
+        let buffers = || (0..BOUNCE).map(|_| Mutex::new(Buffer::new(0))).collect();
         Progress {
             bytes,
             chunk,

@@ -49,16 +49,18 @@ impl Floor {
         }
     }
 
-    /// Runs an op; returns when it started and what it met.
+    /// Runs an op; returns when it started and what it met. `started` is called in its time.
     pub(crate) fn op(
         &self,
         command: &Command,
         versions: &[u64],
         planned: Span,
         buffer: &mut Buffer,
+        started: impl FnOnce(),
     ) -> Result<(Time, Checks), Fault> {
         self.dawdle(command.ticket, 0);
         let start = self.clock.now();
+        started();
         let end = Time::from_ps(start.ps() + planned.ps());
         command.claims.iter().try_for_each(|room| self.store.claim(room))?;
         let Work::Compute { touches, .. } = &command.work else { unreachable!("streams run ops") };
