@@ -105,8 +105,10 @@ fn dependencies_point_one_way() {
 
 #[test]
 fn every_scenario_says_what_it_asks_and_what_must_hold() {
-    for entry in fs::read_dir(root().join("scenarios")).expect("scenarios are there") {
-        let path = entry.expect("a readable entry").path();
+    let folders = ["scenarios", "scenarios/validation"].map(|folder| root().join(folder));
+    let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).expect("it is there"));
+    let paths = entries.map(|entry| entry.expect("a readable entry").path());
+    for path in paths.filter(|path| path.is_file()) {
         let text = fs::read_to_string(&path).expect("a scenario is text");
         for part in ["about: \"", "expect: ["] {
             assert!(text.contains(part), "{} lacks {part}", path.display());
