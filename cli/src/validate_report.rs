@@ -68,7 +68,7 @@ impl CaseResult {
                 fail(format!("bytes per lane {:?}, not {:?}", real.moved, predicted.moved));
             }
             if let Some(first) = real.truth.first.first() {
-                fail(format!("{} contents wrong, the first: {first}", real.truth.mismatches));
+                fail(format!("{} checks failed, the first: {first}", real.truth.mismatches));
             }
         }
         failures
@@ -281,4 +281,26 @@ pub(crate) fn csv(results: &[CaseResult]) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(change: impl Fn(&mut Measured)) -> CaseResult {
+        let predicted = Measured { moved: vec![Bytes::new(8)], ..Measured::default() };
+        let mut real = predicted.clone();
+        change(&mut real);
+        let verdict = Verdict::Ran { predicted: Box::new(predicted), measured: vec![real] };
+        CaseResult { label: "case".to_owned(), policy: "lru".to_owned(), verdict }
+    }
+
+    #[test]
+    fn other_decisions_or_bytes_fail_and_another_time_does_not() {
+        assert_eq!(result(|_| {}).failures().len(), 0);
+        assert_eq!(result(|run| run.decisions.hash += 1).failures().len(), 1);
+        assert_eq!(result(|run| run.decisions.frees += 1).failures().len(), 1);
+        assert_eq!(result(|run| run.moved[0] += Bytes::new(1)).failures().len(), 1);
+        assert_eq!(result(|run| run.launch.push(Span::from_us(1))).failures().len(), 0);
+    }
 }
