@@ -201,6 +201,18 @@ fn shown(without: Hazard) -> usize {
 }
 
 #[test]
+fn with_all_edges_the_same_delays_show_nothing() {
+    let most = Span::from_us(150);
+    let ran = |&seed: &u64| {
+        let world = World::scaled(seed, BYTES, TIME);
+        let options = Options { delay: Some(Delay { seed, most }), ..options(scratch()) };
+        // Panics if any contents are wrong.
+        on_host(&world, &|| world.chaos(), &options, Some(seed)).is_some()
+    };
+    assert!((0..WORLDS).filter(ran).count() as u64 > WORLDS / 3);
+}
+
+#[test]
 fn contents_show_a_missing_arrival_edge() {
     let shown = shown(Hazard::Arrival);
     println!("{shown} worlds");
