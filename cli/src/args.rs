@@ -19,6 +19,8 @@ pub(crate) enum Command {
     Sweep(SweepArgs),
     /// Write tier_hints.json: the tier of every module, for a training framework to load.
     Hints(HintsArgs),
+    /// Run a scenario's plans on a real machine as well; compare decisions, bytes and time.
+    Validate(ValidateArgs),
     /// Only read and resolve scenarios, hardware specs and traces; list every problem.
     Check(CheckArgs),
     /// Look at traces and make them.
@@ -90,6 +92,39 @@ pub(crate) struct HintsArgs {
     /// File to write; stdout without it.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ValidateArgs {
+    /// A scenario file.
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) scenario: PathBuf,
+    /// The real machine.
+    #[arg(long, value_enum)]
+    pub(crate) machine: RealMachine,
+    /// Only the case of this name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) policy: Option<String>,
+    /// How often each case is run on the real machine.
+    #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) repeat_runs: u16,
+    /// Override any value of the scenario.
+    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = assignment)]
+    pub(crate) set: Vec<(String, String)>,
+    /// Folder to write to [default: out/validate-SCENARIO].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Folder for the files that stand for NVMe and remote tiers [default: the folder to write to].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) scratch: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RealMachine {
+    /// This machine's memory and files.
+    Host,
+    /// A CUDA device.
+    Cuda,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -8,6 +8,8 @@ mod output;
 mod progress;
 mod runs;
 mod traces;
+mod validate;
+mod validate_report;
 
 use args::{Args, Command};
 use clap::Parser;
@@ -36,6 +38,7 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Run(args) => runs::run(&args),
         Command::Sweep(args) => runs::sweep(&args),
         Command::Hints(args) => runs::hints(&args),
+        Command::Validate(args) => validate::validate(&args),
         Command::Check(args) => traces::check(&args),
         Command::Trace(args) => traces::trace(&args.command),
     }

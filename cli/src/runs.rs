@@ -95,7 +95,7 @@ pub(crate) fn hints(args: &HintsArgs) -> Result<(), Failure> {
 }
 
 /// Ends with everything that is wrong before the first scenario is run and written.
-fn feasible<'a>(
+pub(crate) fn feasible<'a>(
     scenarios: impl IntoIterator<Item = &'a Scenario>,
     traces: &Traces,
 ) -> Result<(), Failure> {

@@ -118,23 +118,7 @@ impl<'a> Bench<'a> {
 
     /// Runs one case.
     pub fn run(&self, case: &Case, options: Options) -> Result<CaseRecord, RunError> {
-        let budget = match case.hbm {
-            Budget::Hardware => self.hardware.tiers[HBM.index()].capacity,
-            Budget::Bytes(bytes) => bytes,
-            Budget::ShareOfPeak(share) => {
-                let peak = self.baseline.peak[HBM.index()].get();
-                let bytes = Bytes::new((peak as f64 * share).round() as u64);
-                let has = self.hardware.tiers[HBM.index()].capacity;
-                if bytes > has {
-                    return Err(RunError::Input(format!(
-                        "case {:?}: share_of_peak({share}) is {bytes} and {} has {has} of HBM; \
-                         lower the share, or leave `hbm` out to give the case all there is",
-                        case.label, self.hardware.name
-                    )));
-                }
-                bytes
-            }
-        };
+        let budget = self.budget(case)?;
         let capacities = self.capacities(budget);
         let outcome = self.simulate(&case.label, &case.policy, &capacities, options)?;
         let placement = placement(&case.policy, &self.workload.trace, self.hardware)?;
@@ -165,6 +149,42 @@ impl<'a> Bench<'a> {
             [] => policy.details(),
             away => format!("{}, {}", policy.details(), away.join(" and ")),
         }
+    }
+
+    /// HBM that a case may use.
+    fn budget(&self, case: &Case) -> Result<Bytes, RunError> {
+        match case.hbm {
+            Budget::Hardware => Ok(self.hardware.tiers[HBM.index()].capacity),
+            Budget::Bytes(bytes) => Ok(bytes),
+            Budget::ShareOfPeak(share) => {
+                let peak = self.baseline.peak[HBM.index()].get();
+                let bytes = Bytes::new((peak as f64 * share).round() as u64);
+                let has = self.hardware.tiers[HBM.index()].capacity;
+                if bytes > has {
+                    return Err(RunError::Input(format!(
+                        "case {:?}: share_of_peak({share}) is {bytes} and {} has {has} of HBM; \
+                         lower the share, or leave `hbm` out to give the case all there is",
+                        case.label, self.hardware.name
+                    )));
+                }
+                Ok(bytes)
+            }
+        }
+    }
+
+    /// Capacity of each tier for a case, for machines other than the simulated one.
+    pub fn capacities_of(&self, case: &Case) -> Result<Vec<Bytes>, RunError> {
+        Ok(self.capacities(self.budget(case)?))
+    }
+
+    /// How long each op of a run takes.
+    pub fn durations(&self) -> &Durations {
+        &self.durations
+    }
+
+    /// The lanes of every copy.
+    pub fn routes(&self) -> &Routes {
+        &self.routes
     }
 
     fn capacities(&self, hbm: Bytes) -> Vec<Bytes> {

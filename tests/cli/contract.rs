@@ -68,7 +68,8 @@ fn the_shipped_scenarios_run_and_write_their_files() {
         let path = format!("scenarios/{scenario}");
         let ran = project.run(&["run", &path]).ends_with(0);
         plain(&ran);
-        let folder = format!("out/{}", scenario.trim_end_matches(".ron"));
+        let name = scenario.trim_end_matches(".ron").rsplit('/').next().unwrap();
+        let folder = format!("out/{name}");
         let files = project.files(&folder);
         let named: Vec<&str> =
             ran.stdout.trim_end().rsplit(": ").next().unwrap().split(", ").collect();

@@ -10,3 +10,4 @@ mod determinism;
 mod hostile;
 mod hostile_traces;
 mod round_trips;
+mod validate;

@@ -2,5 +2,7 @@
 
 pub mod build;
 pub mod chaos;
+pub mod real;
 pub mod scripted;
+pub mod tiny;
 pub mod world;

@@ -31,15 +31,27 @@ pub struct World {
 }
 
 impl World {
-    /// The world of a seed.
+    /// The world of a seed: objects of up to 1000 bytes, ops of up to 200 ps.
     pub fn new(seed: u64) -> World {
+        World::scaled(seed, 1, 1)
+    }
+
+    /// The world of a seed with objects, chunks and ops that many times as large: for machines
+    /// that are real.
+    pub fn scaled(seed: u64, bytes: u64, time: u64) -> World {
         let mut rng = ChaCha12Rng::seed_from_u64(seed);
-        let workload = Workload::new(trace(&mut rng));
+        let mut trace = trace(&mut rng);
+        for object in &mut trace.objects {
+            object.bytes = Bytes::new(object.bytes.get() * bytes);
+        }
+        let workload = Workload::new(trace);
         let repeat = rng.random_range(1..=2);
         let ops = workload.trace.ops.len() * repeat as usize;
-        let spans = (0..ops).map(|_| Span::from_ps(rng.random_range(0..200))).collect();
+        let spans = (0..ops).map(|_| Span::from_ps(rng.random_range(0..200) * time)).collect();
         let durations = Durations::fixed(spans);
-        World { hardware: machine(&mut rng, &workload), workload, durations, repeat, seed }
+        let mut hardware = machine(&mut rng, &workload);
+        hardware.chunk = Bytes::new(hardware.chunk.get() * bytes);
+        World { hardware, workload, durations, repeat, seed }
     }
 
     /// A world written out by a test.
@@ -95,9 +107,11 @@ impl World {
 }
 
 /// A machine that ignores one kind of edge: a planner with one mistake.
-struct Careless<M> {
-    machine: M,
-    without: Option<Hazard>,
+pub struct Careless<M> {
+    /// The machine.
+    pub machine: M,
+    /// What it ignores.
+    pub without: Option<Hazard>,
 }
 
 impl<M: Machine> Machine for Careless<M> {

@@ -10,8 +10,10 @@ use tiersim_sim::traces::Traces;
 fn steps_are_compute_plus_delays_plus_stalls_to_the_picosecond() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
     let mut cases = 0;
-    for entry in std::fs::read_dir(folder).expect("scenarios are there") {
-        let path = entry.expect("a readable entry").path();
+    let folders = [folder.clone(), folder.join("validation")];
+    let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).expect("it is there"));
+    let paths = entries.map(|entry| entry.expect("a readable entry").path());
+    for path in paths.filter(|path| path.is_file()) {
         let scenario = read_scenario(&path, &[]).expect("it reads");
         let traces = Traces::read([&scenario]).expect("its trace reads");
         let record = run(&scenario, traces.of(&scenario), String::new(), Options::default(), || ())

@@ -1,0 +1,115 @@
+//! The generated trace `traces/tiny-train`: a layered training run small enough for real memory.
+//!
+//! Six layers, each with weights, gradients, Adam state and an activation that lives from forward
+//! to backward. Sizes and durations are chosen, not measured: ops are long against what starting a
+//! thread costs, and the whole is a few MB.
+
+use tiersim_models::ids::{ModuleId, ObjectId, OpId, RankId};
+use tiersim_models::units::{Bytes, Span};
+use tiersim_models::workload::{
+    Mode, Object, ObjectKind, Op, Phase, Recorded, Statistics, Trace, TraceMeta, Use,
+};
+
+const LAYERS: usize = 6;
+const STEPS: u32 = 2;
+const KIB: u64 = 1024;
+
+/// The trace; always the same.
+pub fn tiny_train() -> Trace {
+    let meta = TraceMeta {
+        name: "tiny-train".to_owned(),
+        about: "generated: 6 layers, 2 training steps with Adam, 3.4 MB; durations are chosen \
+                (forward 0.4 ms, backward 0.8 ms, optimizer 0.6 ms per layer)"
+            .to_owned(),
+        precision: "fp32".to_owned(),
+        batch: 1,
+        sequence: 64,
+        recorded: Recorded::default(),
+    };
+    let modules = (0..LAYERS).map(|layer| format!("h.{layer}")).collect();
+    let (objects, ops, uses) = Default::default();
+    let mut trace = Trace { meta, modules, objects, ops, uses };
+    let state: Vec<[ObjectId; 3]> =
+        (0..LAYERS).map(|layer| layer_state(&mut trace, layer)).collect();
+    for step in 0..STEPS {
+        one_step(&mut trace, step, &state);
+    }
+    trace
+}
+
+/// Weight, gradient and optimizer state of a layer.
+fn layer_state(trace: &mut Trace, layer: usize) -> [ObjectId; 3] {
+    use ObjectKind::{Gradient, Optimizer, Weight};
+    [(Weight, "weight", 128), (Gradient, "weight.grad", 128), (Optimizer, "weight.adam", 256)]
+        .map(|(kind, name, kib)| object(trace, format!("h.{layer}.{name}"), kind, kib, Some(layer)))
+}
+
+fn one_step(trace: &mut Trace, step: u32, state: &[[ObjectId; 3]]) {
+    use Mode::{Read, ReadWrite, Write};
+    let mut outputs: Vec<ObjectId> = Vec::new();
+    for (layer, &[weight, ..]) in state.iter().enumerate() {
+        let name = format!("step{step}.h.{layer}.out");
+        let out = object(trace, name, ObjectKind::Activation, 64, None);
+        let mut uses = vec![(weight, Read), (out, Write)];
+        uses.extend(outputs.last().map(|&before| (before, Read)));
+        outputs.push(out);
+        op(trace, (step, Phase::Forward, "forward", layer), 400, &uses);
+    }
+    for (layer, &[weight, gradient, _]) in state.iter().enumerate().rev() {
+        let uses = [(weight, Read), (outputs[layer], Read), (gradient, Write)];
+        op(trace, (step, Phase::Backward, "backward", layer), 800, &uses);
+    }
+    for (layer, &[weight, gradient, adam]) in state.iter().enumerate() {
+        let uses = [(gradient, Read), (adam, ReadWrite), (weight, ReadWrite)];
+        op(trace, (step, Phase::Optimizer, "adam", layer), 600, &uses);
+    }
+}
+
+/// `layer` for state that persists; activations have none.
+fn object(
+    trace: &mut Trace,
+    name: String,
+    kind: ObjectKind,
+    kib: u64,
+    layer: Option<usize>,
+) -> ObjectId {
+    let id = ObjectId::at(trace.objects.len());
+    // Falling from layer to layer, so that a policy by Adam score has something to rank.
+    let score = layer.filter(|_| kind == ObjectKind::Weight).map(|layer| 1.0 / (layer + 1) as f64);
+    trace.objects.push(Object {
+        name,
+        kind,
+        bytes: Bytes::new(kib * KIB),
+        dtype: "float32".to_owned(),
+        persistent: layer.is_some(),
+        module: layer.map(ModuleId::at),
+        statistics: Statistics { adam_m: score, adam_v: score, grad_norm: None },
+        freed_after: None,
+    });
+    id
+}
+
+fn op(
+    trace: &mut Trace,
+    (step, phase, name, layer): (u32, Phase, &str, usize),
+    us: u64,
+    uses: &[(ObjectId, Mode)],
+) {
+    let start = trace.uses.len() as u32;
+    trace.uses.extend(uses.iter().map(|&(object, mode)| Use { object, mode }));
+    let bytes = uses.iter().map(|(object, _)| trace.objects[object.index()].bytes).sum();
+    trace.ops.push(Op {
+        step,
+        phase,
+        name: name.to_owned(),
+        module: Some(ModuleId::at(layer)),
+        stream: 0,
+        rank: RankId(0),
+        duration: Some(Span::from_us(us)),
+        flops: 0,
+        bytes,
+        at: None,
+        after: Vec::<OpId>::new(),
+        uses: start..trace.uses.len() as u32,
+    });
+}

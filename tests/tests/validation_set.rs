@@ -1,0 +1,21 @@
+//! The traces and scenarios of the validation set are what they are said to be.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use tiersim_sim::trace::{Packing, write_trace};
+use tiersim_tests::tiny::tiny_train;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
+}
+
+#[test]
+fn the_tiny_trace_is_what_its_generator_makes() {
+    let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tiny-train");
+    write_trace(&tiny_train(), &made, Packing::Plain).expect("the trace can be written");
+    for file in ["trace.ron", "objects.csv", "ops.csv", "uses.csv"] {
+        let shipped = fs::read(root().join("traces/tiny-train").join(file)).expect("it ships");
+        let made = fs::read(made.join(file)).expect("it was written");
+        assert!(shipped == made, "{file}: run the example tiny-train of tiersim-tests again");
+    }
+}

@@ -1,0 +1,359 @@
+//! The host machine: the same commands as the simulator's, on real memory and files.
+//!
+//! Tiers of kinds hbm, dram and cxl are memory, locked where the system allows it; nvme and remote
+//! are files that go around the page cache where the file system allows it. One thread per compute
+//! stream and per lane works off its queue; a thread with nothing to do is parked.
+//! Invariant: it never validates and never decides. An edge is an indegree, the start of a command
+//! claims its rooms and its end frees them; capacity is the ledger's business.
+
+mod fault;
+mod options;
+mod room;
+mod state;
+mod store;
+mod work;
+
+pub use fault::Fault;
+pub(crate) use options::draw;
+pub use options::{Delay, Live, Options};
+pub use state::OpRun;
+
+use crate::clock::Clock;
+use crate::host::room::Buffer;
+use crate::host::state::{Bells, State};
+use crate::host::store::Store;
+use crate::host::work::{BLOCK, Floor};
+use crate::pattern::PAGE;
+use crate::truth::Truth;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use tiersim_models::hardware::{Hardware, Law, Routes};
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_policies::command::{Command, Machine, Room, Ticket, Work};
+
+/// How long op `occurrence` of a run is to last.
+pub type Spans<'a> = Box<dyn Fn(u64) -> Span + 'a>;
+
+/// Real memory under a plan.
+pub struct HostMachine<'a> {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    live: Live,
+    spans: Spans<'a>,
+    accesses: Vec<Law>,
+    chunk: Bytes,
+    routes: Routes,
+    /// Writes submitted so far, by object: what the order of the plan makes the truth.
+    written: Vec<u64>,
+    submitted: u64,
+    submitting: Span,
+}
+
+/// What a run on the host did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Checks of contents.
+    pub truth: Truth,
+    /// Bytes copied, by lane.
+    pub moved: Vec<Bytes>,
+    /// Every op, in the order of their ends.
+    pub ops: Vec<OpRun>,
+    /// Copies that have ended.
+    pub copies: u64,
+    /// Commands submitted, and the time that took on the thread that plans.
+    pub submitted: (u64, Span),
+    /// Slots made, by tier, and how many of them are locked memory or unbuffered files.
+    pub slots: Vec<(u64, u64)>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    bells: Bells,
+    floor: Floor,
+}
+
+impl<'a> HostMachine<'a> {
+    /// A machine with `start` in its tiers, filled. `routes` must be the hardware's.
+    pub fn new(
+        hardware: &Hardware,
+        routes: Routes,
+        workload: &Workload,
+        spans: Spans<'a>,
+        start: &[Room],
+        options: &Options,
+    ) -> Result<HostMachine<'a>, Fault> {
+        let objects = &workload.trace.objects;
+        let pages = |bytes: Bytes| (bytes.get() as usize).div_ceil(PAGE);
+        let mut floor = Floor {
+            store: Store::new(hardware, options)?,
+            clock: Clock::start(),
+            pages: objects.iter().map(|object| pages(object.bytes)).collect(),
+            arrival_stride: options.arrival_stride,
+            delay: options.delay,
+            fail: options.fail,
+            copies: AtomicU64::new(0),
+        };
+        let mut buffer = Buffer::new(BLOCK * PAGE);
+        for room in start {
+            floor.store.claim(room)?;
+            floor.write(room.object, room.tier, 0, &mut buffer)?;
+        }
+        // Calibrates the kernel that fills time, once per process.
+        floor.clock.compute_for(Span::from_us(10));
+        floor.clock = Clock::start();
+        let streams = workload.trace.ops.iter().map(|op| usize::from(op.stream) + 1).max();
+        let (streams, lanes) = (streams.unwrap_or(0), hardware.lanes().count());
+        let bell = |_| Condvar::new();
+        let bells = Bells {
+            streams: (0..streams).map(bell).collect(),
+            lanes: (0..lanes).map(bell).collect(),
+            main: Condvar::new(),
+        };
+        let state = Mutex::new(State::new(streams, lanes));
+        let mut machine = HostMachine {
+            shared: Arc::new(Shared { state, bells, floor }),
+            threads: Vec::new(),
+            live: options.live.clone(),
+            spans,
+            accesses: hardware.tiers.iter().map(|tier| tier.access).collect(),
+            chunk: hardware.chunk,
+            routes,
+            written: vec![0; objects.len()],
+            submitted: 0,
+            submitting: Span::ZERO,
+        };
+        for stream in 0..streams {
+            machine.spawn(format!("stream {stream}"), move |shared| shared.run_stream(stream))?;
+        }
+        for lane in 0..lanes {
+            machine.spawn(format!("lane {lane}"), move |shared| shared.run_lane(lane))?;
+        }
+        Ok(machine)
+    }
+
+    fn spawn(
+        &mut self,
+        name: String,
+        run: impl FnOnce(&Shared) + Send + 'static,
+    ) -> Result<(), Fault> {
+        let (shared, threads) = (self.shared.clone(), self.live.threads.clone());
+        let work = move || {
+            threads.fetch_add(1, Relaxed);
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| run(&shared))) {
+                let words = panic.downcast_ref::<&str>().map(|words| (*words).to_owned());
+                let words = words.or_else(|| panic.downcast_ref::<String>().cloned());
+                let fault = Fault::Died(words.unwrap_or_default());
+                shared.lock().fail(fault, &shared.bells);
+            }
+            threads.fetch_sub(1, Relaxed);
+        };
+        let thread = std::thread::Builder::new().name(name.clone()).spawn(work);
+        self.threads.push(thread.map_err(|error| Fault::io("starts thread", &name, &error))?);
+        Ok(())
+    }
+
+    /// What was done so far; complete once [`Machine::next`] has said `None`.
+    pub fn report(&self) -> Report {
+        let state = self.shared.lock();
+        Report {
+            truth: state.truth.clone(),
+            moved: state.lanes.iter().map(|lane| lane.moved).collect(),
+            ops: state.ops.clone(),
+            copies: state.copies,
+            submitted: (self.submitted, self.submitting),
+            slots: self.shared.floor.store.made(),
+        }
+    }
+
+    /// Every room that is held, with the version that all of it has, if it has one. Meaningful
+    /// when nothing is under way.
+    pub fn holdings(&self) -> Result<Vec<(ObjectId, TierId, Option<u64>)>, Fault> {
+        let floor = &self.shared.floor;
+        let held = floor.store.held().into_iter();
+        held.map(|(object, tier)| Ok((object, tier, floor.version(object, tier)?))).collect()
+    }
+
+    /// Writes submitted so far, by object.
+    pub fn written(&self) -> &[u64] {
+        &self.written
+    }
+
+    /// What the order of submission says a command must meet, and how long an op is to last.
+    fn expectations(&mut self, command: &Command) -> (Vec<u64>, Span) {
+        match &command.work {
+            Work::Compute { occurrence, touches, charges, .. } => {
+                let mut versions = Vec::with_capacity(touches.len());
+                for touch in touches {
+                    let version = &mut self.written[touch.object.index()];
+                    versions.push(*version);
+                    *version += u64::from(touch.mode.writes());
+                }
+                let delay =
+                    |&(tier, bytes): &(TierId, Bytes)| self.accesses[tier.index()].span_of(bytes);
+                let delays: Span = charges.iter().map(delay).sum();
+                (versions, (self.spans)(*occurrence) + delays)
+            }
+            Work::Copy { object, .. } => (vec![self.written[object.index()]], Span::ZERO),
+            Work::Release => (Vec::new(), Span::ZERO),
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A thread that panics under the lock ends the run; what it left is not used again.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a bell, or wakes whoever has to be woken first.
+    fn wait<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State>,
+        bell: &Condvar,
+    ) -> MutexGuard<'s, State> {
+        let rings = std::mem::take(&mut state.rings);
+        if rings.is_empty() {
+            return bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(state);
+        self.bells.ring(rings);
+        self.lock()
+    }
+
+    /// Carries out releases until none is left.
+    fn release(&self, state: &mut State, mut due: Vec<Ticket>) {
+        while let Some(ticket) = due.pop() {
+            let command = state.entries[&ticket].command.clone();
+            command.frees.iter().for_each(|room| self.floor.store.free(room));
+            due.extend(state.finish(ticket, self.floor.clock.now()));
+        }
+    }
+
+    fn run_stream(&self, stream: usize) {
+        let mut buffer = Buffer::new(BLOCK * PAGE);
+        let mut state = self.lock();
+        loop {
+            if state.stop {
+                return;
+            }
+            let Some((ticket, ready)) = state.take_op(stream) else {
+                state = self.wait(state, &self.bells.streams[stream]);
+                continue;
+            };
+            let entry = state.entries.get_mut(&ticket).expect("the op is under way");
+            let (command, planned) = (entry.command.clone(), entry.planned);
+            let versions = std::mem::take(&mut entry.versions);
+            let rings = std::mem::take(&mut state.rings);
+            drop(state);
+            let wake = || self.bells.ring(rings);
+            let done = self.floor.op(&command, &versions, planned, &mut buffer, wake);
+            if done.is_ok() {
+                command.frees.iter().for_each(|room| self.floor.store.free(room));
+            }
+            let end = self.floor.clock.now();
+            state = self.lock();
+            match done {
+                Ok((start, checks)) => {
+                    state.note(checks);
+                    let Work::Compute { occurrence, .. } = command.work else { unreachable!() };
+                    let run = OpRun { occurrence, planned, ready, start, end };
+                    let due = state.op_ended(ticket, run);
+                    self.release(&mut state, due);
+                }
+                Err(fault) => state.fail(fault, &self.bells),
+            }
+        }
+    }
+
+    fn run_lane(&self, lane: usize) {
+        let mut buffer = Buffer::new(BLOCK * PAGE);
+        let mut state = self.lock();
+        loop {
+            if state.stop {
+                return;
+            }
+            let Some(piece) = state.lanes[lane].ready.pop_front() else {
+                state = self.wait(state, &self.bells.lanes[lane]);
+                continue;
+            };
+            let entry = &state.entries[&piece.ticket];
+            let (command, version) = (entry.command.clone(), entry.versions[0]);
+            let rings = std::mem::take(&mut state.rings);
+            drop(state);
+            self.bells.ring(rings);
+            let done = self.floor.piece(&piece, &command, version, &mut buffer);
+            if done.is_ok() && piece.last_hop && piece.last {
+                command.frees.iter().for_each(|room| self.floor.store.free(room));
+            }
+            state = self.lock();
+            match done {
+                Ok(checks) => {
+                    state.note(checks);
+                    let due = state.copied(&piece, self.floor.clock.now());
+                    self.release(&mut state, due);
+                }
+                Err(fault) => state.fail(fault, &self.bells),
+            }
+        }
+    }
+}
+
+impl Machine for HostMachine<'_> {
+    type Fault = Fault;
+
+    fn submit(&mut self, command: Command) -> Result<(), Fault> {
+        let began = self.shared.floor.clock.now();
+        let (versions, planned) = self.expectations(&command);
+        let route: Vec<usize> = match command.work {
+            Work::Copy { from, to, .. } => {
+                self.routes.between(from, to).iter().map(|lane| lane.index()).collect()
+            }
+            _ => Vec::new(),
+        };
+        let mut state = self.shared.lock();
+        if let Some(fault) = &state.fault {
+            return Err(fault.clone());
+        }
+        let ticket = state.add(command, versions, planned, &route, self.chunk);
+        let now = self.shared.floor.clock.now();
+        state.try_start(ticket, now);
+        let due = state.take_releases();
+        self.shared.release(&mut state, due);
+        let rings = std::mem::take(&mut state.rings);
+        drop(state);
+        self.shared.bells.ring(rings);
+        self.submitted += 1;
+        self.submitting += self.shared.floor.clock.now().since(began);
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Option<(Time, Ticket)>, Fault> {
+        let mut state = self.shared.lock();
+        loop {
+            if let Some(fault) = &state.fault {
+                return Err(fault.clone());
+            }
+            if let Some(ended) = state.ended.pop_front() {
+                return Ok(Some(ended));
+            }
+            if state.entries.is_empty() {
+                return Ok(None);
+            }
+            state = self.shared.bells.main.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Drop for HostMachine<'_> {
+    fn drop(&mut self) {
+        self.shared.lock().stop(&self.shared.bells);
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has said so through the fault.
+            let _ = thread.join();
+        }
+    }
+}

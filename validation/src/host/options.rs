@@ -1,0 +1,67 @@
+//! How a host machine is set up, and what is alive of it.
+
+use crate::faulty::Failure;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use tiersim_models::units::Span;
+
+/// How to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Folder in which the machine makes a folder of its own for tiers that are files; removed
+    /// when the machine is dropped.
+    pub scratch: PathBuf,
+    /// Every how many pages an arrival is checked, besides the first and the last; 1 checks all.
+    /// What an op reads is always checked whole: the check is the reading.
+    pub arrival_stride: usize,
+    /// Tests only: every piece of work starts late by up to `most`, drawn from `seed`.
+    pub delay: Option<Delay>,
+    /// Tests only: fails once, on the thread that does the work. Rooms that are taken before the
+    /// first op count too.
+    pub fail: Option<Failure>,
+    /// Counts what is alive.
+    pub live: Live,
+}
+
+/// Late starts, for tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delay {
+    /// Seed of the draws.
+    pub seed: u64,
+    /// The longest.
+    pub most: Span,
+}
+
+/// What machines have made and not given back: shared, so that it can be read after a machine is
+/// gone.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// Slots of memory and files.
+    pub rooms: Arc<AtomicUsize>,
+    /// Worker threads.
+    pub threads: Arc<AtomicUsize>,
+}
+
+impl Options {
+    /// Checks a sixteenth of the pages of each arrival, and its ends.
+    pub fn new(scratch: impl Into<PathBuf>) -> Options {
+        Options {
+            scratch: scratch.into(),
+            arrival_stride: 16,
+            delay: None,
+            fail: None,
+            live: Live::default(),
+        }
+    }
+}
+
+/// A number that depends on its arguments only: SplitMix64.
+///
+/// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+pub(crate) fn draw(seed: u64, index: u64) -> u64 {
+    let mut z = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}

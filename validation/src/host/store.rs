@@ -1,0 +1,152 @@
+//! Which slot is whose at this moment, and slots to spare.
+//!
+//! Making a slot costs page faults or a file, so a slot that is given back is kept for the next
+//! object of its size, contents and all: what is read there without an arrival is somebody else's.
+//! Invariant: capacity is not counted here. Spare slots are limited, room in use is not.
+
+use crate::faulty::Failure;
+use crate::host::fault::Fault;
+use crate::host::options::{Live, Options};
+use crate::host::room::Slot;
+use crate::pattern::PAGE;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tiersim_models::hardware::{Hardware, TierKind};
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::Bytes;
+use tiersim_policies::command::Room;
+
+/// All tiers' rooms.
+pub(crate) struct Store {
+    tiers: Vec<(TierKind, Bytes)>,
+    table: Mutex<Table>,
+    folder: PathBuf,
+    live: Live,
+    fail: Option<Failure>,
+    claims: AtomicU64,
+    files: AtomicU64,
+}
+
+struct Table {
+    held: BTreeMap<(ObjectId, TierId), Arc<Slot>>,
+    /// Slots to spare, by tier and pages.
+    spare: BTreeMap<(TierId, usize), Vec<Arc<Slot>>>,
+    spare_bytes: Vec<u64>,
+    /// Slots made, by tier, and how many of them are locked or unbuffered.
+    made: Vec<(u64, u64)>,
+}
+
+impl Store {
+    pub(crate) fn new(hardware: &Hardware, options: &Options) -> Result<Store, Fault> {
+        static MACHINES: AtomicU64 = AtomicU64::new(0);
+        let number = MACHINES.fetch_add(1, Relaxed);
+        let name = format!("tiersim-{}-{number}", std::process::id());
+        let folder = options.scratch.join(name);
+        let made = std::fs::create_dir_all(&folder);
+        made.map_err(|error| Fault::io("makes folder", &folder.display().to_string(), &error))?;
+        let tiers: Vec<_> = hardware.tiers.iter().map(|t| (t.kind, t.capacity)).collect();
+        let table = Table {
+            held: BTreeMap::new(),
+            spare: BTreeMap::new(),
+            spare_bytes: vec![0; tiers.len()],
+            made: vec![(0, 0); tiers.len()],
+        };
+        Ok(Store {
+            tiers,
+            table: Mutex::new(table),
+            folder,
+            live: options.live.clone(),
+            fail: options.fail,
+            claims: AtomicU64::new(0),
+            files: AtomicU64::new(0),
+        })
+    }
+
+    /// Takes room.
+    pub(crate) fn claim(&self, room: &Room) -> Result<(), Fault> {
+        let number = self.claims.fetch_add(1, Relaxed) + 1;
+        if self.fail == Some(Failure::Allocation(number)) {
+            return Err(Fault::Injected(Failure::Allocation(number)));
+        }
+        let pages = (room.bytes.get() as usize).div_ceil(PAGE);
+        let spare = self.table().take_spare(room.tier, pages);
+        let slot = match spare {
+            Some(slot) => slot,
+            // Without the lock: it takes long.
+            None => self.make(room.tier, pages)?,
+        };
+        self.table().held.insert((room.object, room.tier), slot);
+        Ok(())
+    }
+
+    fn make(&self, tier: TierId, pages: usize) -> Result<Arc<Slot>, Fault> {
+        let slot = match self.tiers[tier.index()].0 {
+            TierKind::Hbm | TierKind::Cxl | TierKind::Dram => {
+                Slot::memory(pages, self.live.clone())
+            }
+            TierKind::Nvme | TierKind::Remote => {
+                let path = self.folder.join(self.files.fetch_add(1, Relaxed).to_string());
+                let place = path.display().to_string();
+                let made = Slot::file(path, pages, self.live.clone());
+                made.map_err(|error| Fault::io("makes file", &place, &error))?
+            }
+        };
+        let made = &mut self.table().made[tier.index()];
+        made.0 += 1;
+        made.1 += u64::from(slot.as_wished());
+        Ok(Arc::new(slot))
+    }
+
+    /// Gives room back. Room that is not there is a missing edge's doing, and shows as a mismatch.
+    pub(crate) fn free(&self, room: &Room) {
+        let mut table = self.table();
+        let Some(slot) = table.held.remove(&(room.object, room.tier)) else { return };
+        let bytes = (slot.pages * PAGE) as u64;
+        let spare = &mut table.spare_bytes[room.tier.index()];
+        let limit = self.tiers[room.tier.index()].1.get();
+        if *spare + bytes <= limit {
+            *spare += bytes;
+            table.spare.entry((room.tier, slot.pages)).or_default().push(slot);
+        }
+    }
+
+    /// The slot of an object in a tier.
+    pub(crate) fn get(&self, object: ObjectId, tier: TierId) -> Option<Arc<Slot>> {
+        self.table().held.get(&(object, tier)).cloned()
+    }
+
+    /// Everything that is held.
+    pub(crate) fn held(&self) -> Vec<(ObjectId, TierId)> {
+        self.table().held.keys().copied().collect()
+    }
+
+    /// Slots made by tier, and how many of them are locked memory or unbuffered files.
+    pub(crate) fn made(&self) -> Vec<(u64, u64)> {
+        self.table().made.clone()
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // The table is whole between any two statements, so a panic elsewhere does not harm it.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn take_spare(&mut self, tier: TierId, pages: usize) -> Option<Arc<Slot>> {
+        let slot = self.spare.get_mut(&(tier, pages))?.pop()?;
+        self.spare_bytes[tier.index()] -= (pages * PAGE) as u64;
+        Some(slot)
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        let table = self.table.get_mut().unwrap_or_else(PoisonError::into_inner);
+        table.held.clear();
+        table.spare.clear();
+        // Should somebody else have put something there, it is theirs and stays.
+        let _ = std::fs::remove_dir(&self.folder);
+    }
+}

@@ -1,0 +1,245 @@
+//! What a worker really does: kernels over an op's objects, and copies of bytes.
+//!
+//! An op reads (and so checks) what it reads, computes, writes what it writes, and computes on until
+//! its planned time is over; the delay of use in place is part of that time, as in an emulation of
+//! tiers, on top of nothing: where the tier is slower than its law, the op takes longer. A copy
+//! carries pages from slot to slot, or through the bounce buffers between two lanes.
+//! Invariant: what is not there when it should be is a mismatch, never a panic.
+
+use crate::clock::Clock;
+use crate::faulty::Failure;
+use crate::host::fault::Fault;
+use crate::host::options::{Delay, draw};
+use crate::host::room::{Buffer, Slot};
+use crate::host::state::Piece;
+use crate::host::store::Store;
+use crate::pattern::{self, Key, PAGE};
+use crate::truth::{Found, Mismatch};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{MutexGuard, PoisonError};
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::{Span, Time};
+use tiersim_policies::command::{Command, Ticket, Touch, Work};
+
+/// Pages that a worker handles at a time: a quarter of a MiB, which a core's own cache holds.
+pub(crate) const BLOCK: usize = 64;
+
+/// What the workers need besides the shared state.
+pub(crate) struct Floor {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    /// Pages of each object.
+    pub(crate) pages: Vec<usize>,
+    pub(crate) arrival_stride: usize,
+    pub(crate) delay: Option<Delay>,
+    pub(crate) fail: Option<Failure>,
+    pub(crate) copies: AtomicU64,
+}
+
+/// Checks of one command: a mismatch, or none, each.
+pub(crate) type Checks = Vec<Option<Mismatch>>;
+
+impl Floor {
+    /// Starts late, if a test asks for it.
+    pub(crate) fn dawdle(&self, ticket: Ticket, hop: usize) {
+        if let Some(Delay { seed, most }) = self.delay {
+            let index = u64::from(ticket.0) * 8 + hop as u64;
+            self.clock.compute_for(Span::from_ps(draw(seed, index) % (most.ps() + 1)));
+        }
+    }
+
+    /// Runs an op; returns when it started and what it met. `started` is called in its time.
+    pub(crate) fn op(
+        &self,
+        command: &Command,
+        versions: &[u64],
+        planned: Span,
+        buffer: &mut Buffer,
+        started: impl FnOnce(),
+    ) -> Result<(Time, Checks), Fault> {
+        self.dawdle(command.ticket, 0);
+        let start = self.clock.now();
+        started();
+        let end = Time::from_ps(start.ps() + planned.ps());
+        command.claims.iter().try_for_each(|room| self.store.claim(room))?;
+        let Work::Compute { touches, .. } = &command.work else { unreachable!("streams run ops") };
+        let touches = || touches.iter().zip(versions);
+        let mut checks = Vec::new();
+        for (touch, &version) in touches().filter(|(touch, _)| touch.mode.reads()) {
+            let &Touch { object, tier, .. } = touch;
+            let range = 0..self.pages[object.index()];
+            let place = (command.ticket, object, tier);
+            checks.push(self.check(place, version, range, 1, buffer)?);
+        }
+        // Half before the writes and half after, so that a neighbour without its edge meets either.
+        self.clock.compute_until(middle(self.clock.now(), end));
+        for (touch, &version) in touches().filter(|(touch, _)| touch.mode.writes()) {
+            let &Touch { object, tier, .. } = touch;
+            let written = self.write(object, tier, version + 1, buffer)?;
+            if !written {
+                let place = (command.ticket, object, tier);
+                checks.push(Some(mismatch(place, version, Found::NoRoom)));
+            }
+        }
+        self.clock.compute_until(end);
+        Ok((start, checks))
+    }
+
+    /// Fills an object's room; `false` if it has none.
+    pub(crate) fn write(
+        &self,
+        object: ObjectId,
+        tier: TierId,
+        version: u64,
+        buffer: &mut Buffer,
+    ) -> Result<bool, Fault> {
+        let Some(slot) = self.store.get(object, tier) else { return Ok(false) };
+        for block in blocks(0..slot.pages) {
+            let bytes = buffer.first(block.len() * PAGE);
+            pattern::fill(bytes, block.start * PAGE, Key { object, version });
+            slot.store(block.start, bytes).map_err(|error| io("writes", tier, &error))?;
+        }
+        Ok(true)
+    }
+
+    /// Copies a piece over one lane; the last one on the last lane is checked.
+    pub(crate) fn piece(
+        &self,
+        piece: &Piece,
+        command: &Command,
+        version: u64,
+        buffer: &mut Buffer,
+    ) -> Result<Checks, Fault> {
+        self.dawdle(command.ticket, piece.hop);
+        let Work::Copy { object, from, to, .. } = command.work else {
+            unreachable!("lanes run copies")
+        };
+        let mut checks = Vec::new();
+        if piece.hop == 0 && piece.number == 0 {
+            let number = self.copies.fetch_add(1, Relaxed) + 1;
+            if self.fail == Some(Failure::Copy(number)) {
+                return Err(Fault::Injected(Failure::Copy(number)));
+            }
+            command.claims.iter().try_for_each(|room| self.store.claim(room))?;
+            if self.store.get(object, from).is_none() {
+                let place = (command.ticket, object, from);
+                checks.push(Some(mismatch(place, version, Found::NoRoom)));
+            }
+        }
+        let page = |byte: u64| usize::try_from(byte).expect("it fits memory").div_ceil(PAGE);
+        let pages = page(piece.from)..page(piece.from + piece.bytes.get());
+        let source = self.store.get(object, from);
+        let target = self.store.get(object, to);
+        self.carry(piece, pages, (source.as_deref(), from), (target.as_deref(), to), buffer)?;
+        if piece.last_hop && piece.last {
+            let (place, all) = ((command.ticket, object, to), 0..self.pages[object.index()]);
+            checks.push(self.check(place, version, all, self.arrival_stride, buffer)?);
+        }
+        Ok(checks)
+    }
+
+    fn carry(
+        &self,
+        piece: &Piece,
+        pages: Range<usize>,
+        (source, from): (Option<&Slot>, TierId),
+        (target, to): (Option<&Slot>, TierId),
+        buffer: &mut Buffer,
+    ) -> Result<(), Fault> {
+        let slot = piece.number as usize % crate::host::state::BOUNCE as usize;
+        let len = pages.len() * PAGE;
+        let load = |at: usize, into: &mut [u8]| match source {
+            Some(source) => source.load(at, into).map_err(|error| io("reads", from, &error)),
+            None => Ok(()),
+        };
+        let store = |at: usize, bytes: &[u8]| match target {
+            Some(target) => target.store(at, bytes).map_err(|error| io("writes", to, &error)),
+            None => Ok(()),
+        };
+        match (&piece.source, &piece.target) {
+            (None, None) => blocks(pages).try_for_each(|block| {
+                let bytes = buffer.first(block.len() * PAGE);
+                load(block.start, bytes)?;
+                store(block.start, bytes)
+            }),
+            (None, Some(bounce)) => load(pages.start, locked(&bounce[slot]).first(len)),
+            (Some(bounce), None) => store(pages.start, locked(&bounce[slot]).first(len)),
+            (Some(before), Some(after)) => {
+                let mut before = locked(&before[slot]);
+                locked(&after[slot]).first(len).copy_from_slice(before.first(len));
+                Ok(())
+            }
+        }
+    }
+
+    /// Compares every `stride`-th page, the first and the last with a version's pattern.
+    fn check(
+        &self,
+        (ticket, object, tier): (Ticket, ObjectId, TierId),
+        version: u64,
+        pages: Range<usize>,
+        stride: usize,
+        buffer: &mut Buffer,
+    ) -> Result<Option<Mismatch>, Fault> {
+        let place = (ticket, object, tier);
+        let Some(slot) = self.store.get(object, tier) else {
+            return Ok(Some(mismatch(place, version, Found::NoRoom)));
+        };
+        let mut look = |block: Range<usize>| {
+            let bytes = buffer.first(block.len() * PAGE);
+            slot.load(block.start, bytes).map_err(|error| io("reads", tier, &error))?;
+            Ok(pattern::check(bytes, block.start * PAGE, Key { object, version }))
+        };
+        let last = pages.end - 1;
+        let mut found = None;
+        if stride <= 1 {
+            for block in blocks(pages) {
+                found = found.or(look(block)?);
+            }
+        } else {
+            for page in pages.step_by(stride).chain([last]) {
+                found = found.or(look(page..page + 1)?);
+            }
+        }
+        Ok(found.map(|found| mismatch(place, version, found)))
+    }
+
+    /// The version that an object's room in a tier holds throughout; `None` if it is not whole.
+    pub(crate) fn version(&self, object: ObjectId, tier: TierId) -> Result<Option<u64>, Fault> {
+        let mut buffer = Buffer::new(BLOCK * PAGE);
+        let Some(slot) = self.store.get(object, tier) else { return Ok(None) };
+        let first = buffer.first(PAGE);
+        slot.load(0, first).map_err(|error| io("reads", tier, &error))?;
+        let (_, version) = pattern::decode(pattern::read(&first[..8]), 0);
+        let place = (Ticket(u32::MAX), object, tier);
+        let wrong = self.check(place, version, 0..slot.pages, 1, &mut buffer)?;
+        Ok(wrong.is_none().then_some(version))
+    }
+}
+
+fn mismatch(
+    (ticket, object, tier): (Ticket, ObjectId, TierId),
+    expected: u64,
+    found: Found,
+) -> Mismatch {
+    Mismatch { ticket, object, tier, expected, found }
+}
+
+fn blocks(pages: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let end = pages.end;
+    pages.step_by(BLOCK).map(move |start| start..(start + BLOCK).min(end))
+}
+
+fn middle(now: Time, end: Time) -> Time {
+    Time::from_ps(now.ps() + end.ps().saturating_sub(now.ps()) / 2)
+}
+
+/// A buffer is bytes; half-written ones show in the pattern.
+fn locked(buffer: &std::sync::Mutex<Buffer>) -> MutexGuard<'_, Buffer> {
+    buffer.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn io(what: &'static str, tier: TierId, error: &std::io::Error) -> Fault {
+    Fault::io(what, &format!("tier {}", tier.0), error)
+}

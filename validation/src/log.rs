@@ -1,0 +1,100 @@
+//! A fingerprint of decisions, to compare two machines under the same plan.
+//!
+//! Hashed in order: what every op and every copy does and the room that it claims. Room given back
+//! is hashed without order between two ops, because whether an op gives it back itself or a
+//! release does so after it depends on what has ended by then. `after` edges and tickets are left
+//! out for the same reason: edges to commands that have ended are not written.
+//! Invariant: the fingerprint depends on decisions only, never on time.
+
+use tiersim_models::units::Time;
+use tiersim_policies::command::{Command, Machine, Room, Ticket, Work};
+
+/// Decisions so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Decisions {
+    /// FNV-1a of work and claims, in order.
+    pub hash: u64,
+    /// Sum of the hashes of rooms given back, each with the number of ops before it.
+    pub frees: u64,
+    /// Ops.
+    pub ops: u64,
+    /// Copies.
+    pub copies: u64,
+}
+
+/// A machine whose decisions are logged.
+#[derive(Debug)]
+pub struct Logged<M> {
+    /// The machine.
+    pub machine: M,
+    decisions: Decisions,
+}
+
+const BASIS: u64 = 0xCBF2_9CE4_8422_2325;
+
+impl<M> Logged<M> {
+    /// Logs what `machine` is told.
+    pub fn new(machine: M) -> Logged<M> {
+        Logged { machine, decisions: Decisions { hash: BASIS, frees: 0, ops: 0, copies: 0 } }
+    }
+
+    /// What it was told so far.
+    pub fn decisions(&self) -> Decisions {
+        self.decisions
+    }
+
+    fn note(&mut self, command: &Command) {
+        let log = &mut self.decisions;
+        let mut mix = |value: u64| log.hash = fnv(log.hash, value);
+        match &command.work {
+            Work::Compute { occurrence, stream, touches, charges } => {
+                log.ops += 1;
+                [1, *occurrence, u64::from(*stream)].into_iter().for_each(&mut mix);
+                for touch in touches {
+                    let mode = u64::from(touch.mode.reads()) * 2 + u64::from(touch.mode.writes());
+                    [u64::from(touch.object.0), u64::from(touch.tier.0), mode]
+                        .into_iter()
+                        .for_each(&mut mix);
+                }
+                for (tier, bytes) in charges {
+                    [u64::from(tier.0), bytes.get()].into_iter().for_each(&mut mix);
+                }
+            }
+            Work::Copy { object, bytes, from, to } => {
+                log.copies += 1;
+                [2, u64::from(object.0), bytes.get()].into_iter().for_each(&mut mix);
+                [u64::from(from.0), u64::from(to.0)].into_iter().for_each(&mut mix);
+            }
+            Work::Release => {}
+        }
+        for room in &command.claims {
+            words(room).into_iter().for_each(&mut mix);
+        }
+        for room in &command.frees {
+            let hash = words(room).into_iter().fold(fnv(BASIS, log.ops), fnv);
+            log.frees = log.frees.wrapping_add(hash);
+        }
+    }
+}
+
+fn words(room: &Room) -> [u64; 3] {
+    [u64::from(room.object.0), u64::from(room.tier.0), room.bytes.get()]
+}
+
+fn fnv(hash: u64, value: u64) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+    value.to_le_bytes().into_iter().fold(hash, step)
+}
+
+impl<M: Machine> Machine for Logged<M> {
+    type Fault = M::Fault;
+
+    fn submit(&mut self, command: Command) -> Result<(), M::Fault> {
+        self.note(&command);
+        self.machine.submit(command)
+    }
+
+    fn next(&mut self) -> Result<Option<(Time, Ticket)>, M::Fault> {
+        self.machine.next()
+    }
+}
