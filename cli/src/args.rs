@@ -89,8 +89,9 @@ pub(crate) struct HintsArgs {
     /// Override any value of the scenario.
     #[arg(long = "set", value_name = "PATH=VALUE", value_parser = assignment)]
     pub(crate) set: Vec<(String, String)>,
-    /// File to write; stdout without it.
-    #[arg(long, value_name = "FILE")]
+    /// Folder to write tier_hints.json to, or the file itself [default: out/SCENARIO]; the hints
+    /// are printed as well.
+    #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 }
 

@@ -88,9 +88,25 @@ pub(crate) fn hints(args: &HintsArgs) -> Result<(), Failure> {
     };
     let kinds: Vec<_> = scenario.hardware.tiers.iter().map(|tier| tier.kind).collect();
     let text = hints_json(&placed?, &kinds).map_err(chart)?;
-    match &args.out {
-        Some(path) => write(path, text.as_bytes()),
-        None => print(&text),
+    let path = hints_path(args.out.as_deref(), &scenario.name);
+    match path.parent() {
+        Some(folder) if path.ends_with(HINTS) => {
+            write_all(folder, &[(HINTS.to_owned(), text.clone().into_bytes())])?;
+        }
+        _ => write(&path, text.as_bytes())?,
+    }
+    print(&text)
+}
+
+/// The file's name in an output folder.
+const HINTS: &str = "tier_hints.json";
+
+/// `--out` may name the folder, as for every command, or the file.
+fn hints_path(out: Option<&Path>, scenario: &str) -> PathBuf {
+    match out {
+        Some(file) if file.extension().is_some_and(|ending| ending == "json") => file.to_owned(),
+        Some(folder) => folder.join(HINTS),
+        None => PathBuf::from("out").join(scenario).join(HINTS),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Writes the artefacts of hand-made records under a folder, to be looked at.
 //!
-//! `cargo run -p tiersim-reports --example gallery -- /tmp/gallery`
+//! `cargo run -p tiersim-reports --example gallery -- FOLDER`
 
 #[path = "../tests/common/mod.rs"]
 mod common;

@@ -313,6 +313,19 @@ fn several_scenarios_are_written_to_folders_of_their_own() {
 }
 
 #[test]
+fn hints_are_written_to_the_output_folder_and_printed() {
+    let project = Project::shipped();
+    let scenario = "scenarios/gpt2-adam-tiering.ron";
+    let printed = project.run(&["hints", scenario]).ends_with(0).stdout;
+    let folder = "out/gpt2-adam-tiering";
+    assert_eq!(project.files(folder)["tier_hints.json"], printed.as_bytes());
+    project.run(&["hints", scenario, "--out", "elsewhere"]).ends_with(0);
+    assert_eq!(project.files("elsewhere")["tier_hints.json"], printed.as_bytes());
+    let hints: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(hints.as_object().unwrap().len(), 75, "one hint for each module with weights");
+}
+
+#[test]
 fn a_sweep_has_a_fingerprint_of_its_own() {
     let project = Project::shipped();
     let scenario = "scenarios/gpt2-lru-budgets.ron";
