@@ -12,6 +12,7 @@ use tiersim_models::units::{Span, Time};
 use tiersim_sim::queue::EventQueue;
 use tiersim_sim::run::{Bench, Options};
 use tiersim_sim::scenario::read::read_scenario;
+use tiersim_sim::text::ron_text::Document;
 use tiersim_sim::trace::read_trace;
 
 const ROUNDS: usize = 9;
@@ -43,6 +44,16 @@ fn queue_ns() -> f64 {
         }
     });
     elapsed * 1e9 / TURNS as f64
+}
+
+/// Seconds to scan and parse a list of so many numbers.
+fn reading(numbers: usize) -> f64 {
+    let text = format!("[{}]", "0.5, ".repeat(numbers));
+    seconds(|| {
+        let document = Document::from_text(Path::new("list.ron"), text).expect("it scans");
+        let parsed = document.parse::<Vec<f64>>().expect("it parses");
+        assert_eq!(black_box(parsed.raw).len(), numbers);
+    })
 }
 
 fn main() {
@@ -88,4 +99,11 @@ fn main() {
     }
     let queue = median((0..ROUNDS).map(|_| queue_ns()).collect());
     println!("one pop and push at 1,000 pending, same run: {queue:.1} ns");
+    let read = |numbers| median((0..ROUNDS).map(|_| reading(numbers)).collect());
+    let (once, twice) = (read(50_000), read(100_000));
+    println!(
+        "reading 50,000 numbers of RON {:.1} ms, twice as many {:.2} times that",
+        once * 1e3,
+        twice / once
+    );
 }

@@ -122,20 +122,11 @@ fn substituting_a_value_by_itself_changes_nothing() {
 }
 
 #[test]
-fn twice_the_list_takes_about_twice_the_time() {
-    let time = |n: usize| {
-        let text = format!("[{}]", "0.5, ".repeat(n));
-        let runs = (0..5).map(|_| {
-            #[allow(clippy::disallowed_methods)] // The test is about time.
-            let start = std::time::Instant::now();
-            let doc = document(&text);
-            assert_eq!(doc.parse::<Vec<f64>>().unwrap().raw.len(), n);
-            start.elapsed().as_secs_f64()
-        });
-        runs.fold(f64::MAX, f64::min)
-    };
-    let (once, twice) = (time(50_000), time(100_000));
-    assert!(twice < 3.0 * once + 0.01, "{once} s, then {twice} s");
+fn a_list_as_long_as_a_file_may_be_is_read() {
+    // An untyped reader needs time in the square of this; `cargo bench` prints how ours grows.
+    let n = ((1 << 20) - 2) / "0.5, ".len();
+    let doc = document(&format!("[{}]", "0.5, ".repeat(n)));
+    assert_eq!(doc.parse::<Vec<f64>>().unwrap().raw.len(), n);
 }
 
 proptest! {

@@ -114,7 +114,7 @@ fn whole_numbers_hardware_and_quantities_can_be_swept() {
 }
 
 #[test]
-fn a_sweep_of_882_points_takes_well_under_a_second() {
+fn a_sweep_of_882_points_has_462_whose_shares_add_up() {
     let text = edited("choices([\n                (\"in place\", \"in_place(charge: module_output)\"),\n                (\"migrate\", \"migrate(prefetch_ops: 4)\"),\n            ])", "choices([(\"m\", \"migrate()\")])")
         .replace(
             "        ],\n        skip",
@@ -122,12 +122,7 @@ fn a_sweep_of_882_points_takes_well_under_a_second() {
              (name: \"by\", path: \"policies.1.policy.by\", values: choices([(\"m\", \"modules\"), (\"b\", \"bytes\")])),\n\
              ],\n        skip",
         );
-    #[allow(clippy::disallowed_methods)] // The test is about time.
-    let start = std::time::Instant::now();
     let sweep = read(&text).unwrap();
-    let taken = start.elapsed().as_secs_f64();
     assert_eq!(sweep.points.len() + sweep.skipped.len(), 882);
     assert_eq!(sweep.points.len(), 462);
-    println!("882 points in {taken:.3} s");
-    assert!(taken < 5.0, "{taken} s, in a build without all optimizations");
 }
