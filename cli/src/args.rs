@@ -118,6 +118,9 @@ pub(crate) struct ValidateArgs {
     /// Folder for the files that stand for NVMe and remote tiers [default: the folder to write to].
     #[arg(long, value_name = "DIR")]
     pub(crate) scratch: Option<PathBuf>,
+    /// Print nothing but problems.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -52,7 +52,9 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
     ];
     write_all(&out, &files)?;
     let written = format!("\nwritten to {}: validation.json, validation.csv\n", out.display());
-    print(&(table(&scenario, "host", &results) + &written))?;
+    if !args.quiet {
+        print(&(table(&scenario, "host", &results) + &written))?;
+    }
     let failed: Vec<String> = results.iter().flat_map(CaseResult::failures).collect();
     if failed.is_empty() { Ok(()) } else { Err(Failure::Expectation(failed)) }
 }
