@@ -15,4 +15,5 @@ pub mod placed;
 pub mod planner;
 pub mod policy;
 mod tickets;
+pub mod transit;
 pub mod view;

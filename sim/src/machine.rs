@@ -3,11 +3,12 @@
 //! A compute stream runs its ops in order. Each direction of a link is a copy engine ([`Fifo`]
 //! law): copies enter in the order in which they were submitted, once their edges are satisfied,
 //! and are served one after the other. A copy over several links travels in chunks, at most
-//! [`BOUNCE`] of its own between two links at any moment.
+//! [`BOUNCE`] of its own between two links at any moment ([`tiersim_policies::transit`]).
 //! Invariant: the machine never validates and never decides. An edge is an indegree; whether the
 //! plan was right is the auditor's business ([`crate::audit`]).
 //!
 //! [`Fifo`]: tiersim_models::hardware::Law
+//! [`BOUNCE`]: tiersim_policies::transit::BOUNCE
 
 mod blame;
 mod entry;
@@ -27,9 +28,7 @@ use tiersim_models::ids::TierId;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Time};
 use tiersim_policies::command::{Command, Machine, Room, Ticket, Work};
-
-/// Chunks of one copy that may lie between two links of its route (the bounce buffers).
-pub const BOUNCE: u32 = 4;
+use tiersim_policies::transit::Transit;
 
 /// What goes wrong only through a mistake in this program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -203,11 +202,11 @@ impl<'a> SimMachine<'a> {
 
     /// Puts the next piece of a copy into the queue of one of its lanes, if it may go there.
     fn offer(&mut self, ticket: Ticket, hop: usize) -> Result<(), Fault> {
-        let progress = self.entries.progress(ticket);
-        let Some(piece) = progress.next_piece(ticket, hop, BOUNCE) else { return Ok(()) };
-        let lane = progress.hops[hop].lane;
-        self.lanes[lane].ready.push_back(piece);
-        self.check(|audit, now| audit.piece_arrives(lane, piece.bytes, now))?;
+        let transit = &mut self.entries.progress(ticket).transit;
+        let Some(part) = transit.next(hop) else { return Ok(()) };
+        let lane = transit.lane(hop);
+        self.lanes[lane].ready.push_back(Piece { ticket, part });
+        self.check(|audit, now| audit.piece_arrives(lane, part.bytes, now))?;
         self.serve(lane)
     }
 
@@ -220,38 +219,25 @@ impl<'a> SimMachine<'a> {
         let now = self.engine.now();
         let served = self.lanes[lane].served.replace(piece.ticket);
         self.lanes[lane].busy = true;
-        if piece.first {
+        if (piece.part.hop, piece.part.number) == (0, 0) {
             let entry = self.entries.get(piece.ticket);
             // It waited for the lane if it could have begun earlier.
             let cause = if entry.ready_at < now { served } else { entry.blocker };
             self.begin(piece.ticket, cause)?;
         }
-        let span = self.lanes[lane].law.span_of(piece.bytes);
+        let span = self.lanes[lane].law.span_of(piece.part.bytes);
         self.engine.schedule_in(span, ENDS, Event::Copied { lane: lane as u8, piece });
         Ok(())
     }
 
     fn copied(&mut self, lane: usize, piece: Piece) -> Result<(), Fault> {
         self.lanes[lane].busy = false;
-        self.meters.moved[lane] += piece.bytes;
-        self.meters.busy[lane] += self.lanes[lane].law.span_of(piece.bytes);
-        self.check(|audit, now| audit.piece_leaves(lane, piece.bytes, now))?;
-        let progress = self.entries.progress(piece.ticket);
-        let hop = piece.hop as usize;
-        progress.hops[hop].done += 1;
-        let last_hop = hop + 1 == progress.hops.len();
-        if last_hop && progress.hops[hop].done == progress.pieces {
-            self.finish(piece.ticket)?;
-        } else {
-            // The next piece of this lane, one over the next lane, and, a buffer having become
-            // free, one of the lane before.
-            self.offer(piece.ticket, hop)?;
-            if !last_hop {
-                self.offer(piece.ticket, hop + 1)?;
-            }
-            if hop > 0 {
-                self.offer(piece.ticket, hop - 1)?;
-            }
+        self.meters.moved[lane] += piece.part.bytes;
+        self.meters.busy[lane] += self.lanes[lane].law.span_of(piece.part.bytes);
+        self.check(|audit, now| audit.piece_leaves(lane, piece.part.bytes, now))?;
+        match self.entries.progress(piece.ticket).transit.copied(piece.part.hop) {
+            None => self.finish(piece.ticket)?,
+            Some(hops) => hops.into_iter().try_for_each(|hop| self.offer(piece.ticket, hop))?,
         }
         self.serve(lane)
     }
@@ -319,7 +305,7 @@ impl<'a> SimMachine<'a> {
         match (entry.stream, &entry.progress) {
             (Some(stream), _) => self.try_stream(stream, cause),
             (None, Some(progress)) => {
-                let lane = progress.hops[0].lane;
+                let lane = progress.transit.lane(0);
                 self.try_gate(lane, cause)
             }
             (None, None) => {
@@ -359,8 +345,9 @@ impl Machine for SimMachine<'_> {
             Work::Copy { bytes, from, to, .. } => {
                 let route = self.routes.between(from, to);
                 let laws = |lane: usize| self.lanes[lane].law;
-                let made = Progress::new(route, bytes, self.chunk, laws);
-                self.lanes[made.hops[0].lane].gate.push_back(ticket);
+                let lanes = route.iter().map(|lane| lane.index());
+                let made = Progress::new(Transit::new(lanes, bytes, self.chunk), laws);
+                self.lanes[made.transit.lane(0)].gate.push_back(ticket);
                 progress = Some(made);
             }
             Work::Release => {}

@@ -2,9 +2,10 @@
 
 use smallvec::SmallVec;
 use std::collections::VecDeque;
-use tiersim_models::hardware::{Lane, Law};
-use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::hardware::Law;
+use tiersim_models::units::{Span, Time};
 use tiersim_policies::command::{Command, Ticket};
+use tiersim_policies::transit::{Part, Transit};
 
 /// A command from submission to its end.
 #[derive(Debug)]
@@ -106,70 +107,21 @@ impl Entries {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub(crate) ticket: Ticket,
-    pub(crate) hop: u8,
-    /// The copy's first piece on its first lane.
-    pub(crate) first: bool,
-    pub(crate) bytes: Bytes,
+    pub(crate) part: Part,
 }
 
-/// How far a copy has come on each of its lanes.
+/// The way of a copy.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    bytes: Bytes,
-    chunk: Bytes,
-    pub(crate) pieces: u32,
-    pub(crate) hops: SmallVec<[Hop; 2]>,
+    pub(crate) transit: Transit,
     /// The lane that takes longest: where the copy is said to wait.
     pub(crate) slowest: usize,
 }
 
-/// One lane of a copy's route.
-#[derive(Debug)]
-pub(crate) struct Hop {
-    pub(crate) lane: usize,
-    /// Pieces that have entered the lane's queue.
-    pub(crate) queued: u32,
-    /// Pieces that the lane has copied.
-    pub(crate) done: u32,
-}
-
 impl Progress {
-    /// A copy over one lane goes in one piece, over several in chunks.
-    pub(crate) fn new(
-        route: &[Lane],
-        bytes: Bytes,
-        chunk: Bytes,
-        law: impl Fn(usize) -> Law,
-    ) -> Progress {
-        let whole = route.len() == 1 || bytes <= chunk;
-        let chunk = if whole { bytes } else { chunk };
-        let pieces = if whole { 1 } else { bytes.get().div_ceil(chunk.get()) };
-        let span = |lane: &&Lane| -> Span { law(lane.index()).span_of(chunk) };
-        let slowest = route.iter().max_by_key(span).expect("a copy goes somewhere").index();
-        let hop = |lane: &Lane| Hop { lane: lane.index(), queued: 0, done: 0 };
-        Progress {
-            bytes,
-            chunk,
-            pieces: u32::try_from(pieces).expect("fewer than 2^32 chunks in a copy"),
-            hops: route.iter().map(hop).collect(),
-            slowest,
-        }
-    }
-
-    /// Takes the next piece for a hop: one at a time on a lane, never before it has arrived, and
-    /// only while fewer than `bounce` lie before the next lane.
-    pub(crate) fn next_piece(&mut self, ticket: Ticket, hop: usize, bounce: u32) -> Option<Piece> {
-        let Hop { queued, done, .. } = self.hops[hop];
-        let arrived = hop == 0 || self.hops[hop - 1].done > queued;
-        let buffered = self.hops.get(hop + 1).map_or(0, |next| queued - next.done);
-        if queued != done || queued == self.pieces || !arrived || buffered >= bounce {
-            return None;
-        }
-        self.hops[hop].queued += 1;
-        let last = queued + 1 == self.pieces;
-        let before = self.chunk.get() * u64::from(self.pieces - 1);
-        let bytes = if last { self.bytes - Bytes::new(before) } else { self.chunk };
-        let first = hop == 0 && queued == 0;
-        Some(Piece { ticket, hop: hop as u8, first, bytes })
+    pub(crate) fn new(transit: Transit, law: impl Fn(usize) -> Law) -> Progress {
+        let span = |&lane: &usize| law(lane).span_of(transit.chunk());
+        let slowest = transit.lanes().max_by_key(span).expect("a copy goes somewhere");
+        Progress { transit, slowest }
     }
 }

@@ -19,12 +19,13 @@ pub(super) fn slices(entry: &Entry, trace: &Trace, now: Time) -> Vec<Slice> {
         }
         Work::Copy { object, bytes, .. } => {
             let object = &trace.objects[object.index()];
-            let hops = entry.progress.iter().flat_map(|progress| &progress.hops);
-            hops.map(|hop| {
-                let (name, detail) = (object.name.clone(), object.kind.word().to_owned());
-                Slice { track: Track::Lane(hop.lane), name, detail, start, span, bytes }
-            })
-            .collect()
+            let lanes = entry.progress.iter().flat_map(|progress| progress.transit.lanes());
+            lanes
+                .map(|lane| {
+                    let (name, detail) = (object.name.clone(), object.kind.word().to_owned());
+                    Slice { track: Track::Lane(lane), name, detail, start, span, bytes }
+                })
+                .collect()
         }
         Work::Release => Vec::new(),
     }

@@ -13,9 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Command, Ticket, Work};
-
-/// Chunks of one copy that may lie between two lanes of its route.
-pub(crate) const BOUNCE: u32 = 4;
+use tiersim_policies::transit::{BOUNCE, Transit};
 
 /// An op that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,11 +61,7 @@ pub(crate) struct Piece {
 pub(crate) type Bounce = Arc<[Mutex<Buffer>]>;
 
 struct Progress {
-    bytes: u64,
-    chunk: u64,
-    pieces: u32,
-    /// (lane, pieces queued, pieces done) of each hop.
-    hops: Vec<(usize, u32, u32)>,
+    transit: Transit,
     bounces: Vec<Bounce>,
 }
 
@@ -174,7 +168,7 @@ impl State {
                 self.streams[usize::from(stream)].waiting.push_back(ticket);
             }
             Work::Copy { bytes, .. } => {
-                progress = Some(Progress::new(bytes.get(), chunk.get(), route));
+                progress = Some(Progress::new(bytes, chunk, route));
                 self.lanes[route[0]].gate.push_back(ticket);
             }
             Work::Release => {}
@@ -194,7 +188,7 @@ impl State {
         }
         match (&entry.command.work, &entry.progress) {
             (&Work::Compute { stream, .. }, _) => self.try_stream(usize::from(stream), now),
-            (_, Some(progress)) => self.try_gate(progress.hops[0].0),
+            (_, Some(progress)) => self.try_gate(progress.transit.lane(0)),
             (_, None) => self.releases.push(ticket),
         }
     }
@@ -223,7 +217,7 @@ impl State {
         let entry = self.entries.get_mut(&ticket).expect("the copy is under way");
         let progress = entry.progress.as_mut().expect("a copy has a route");
         let Some(piece) = progress.next_piece(ticket, hop) else { return };
-        let lane = progress.hops[hop].0;
+        let lane = progress.transit.lane(hop);
         self.lanes[lane].ready.push_back(piece);
         self.rings.push(Ring::Lane(lane));
     }
@@ -252,21 +246,13 @@ impl State {
     pub(crate) fn copied(&mut self, piece: &Piece, now: Time) -> Vec<Ticket> {
         let entry = self.entries.get_mut(&piece.ticket).expect("the copy is under way");
         let progress = entry.progress.as_mut().expect("a copy has a route");
-        let hop = piece.hop;
-        progress.hops[hop].2 += 1;
-        let done = piece.last_hop && progress.hops[hop].2 == progress.pieces;
-        self.lanes[progress.hops[hop].0].moved += piece.bytes;
-        if done {
+        let offers = progress.transit.copied(piece.hop);
+        self.lanes[progress.transit.lane(piece.hop)].moved += piece.bytes;
+        let Some(hops) = offers else {
             self.copies += 1;
             return self.finish(piece.ticket, now);
-        }
-        self.offer(piece.ticket, hop);
-        if !piece.last_hop {
-            self.offer(piece.ticket, hop + 1);
-        }
-        if hop > 0 {
-            self.offer(piece.ticket, hop - 1);
-        }
+        };
+        hops.into_iter().for_each(|hop| self.offer(piece.ticket, hop));
         Vec::new()
     }
 
@@ -304,37 +290,25 @@ impl State {
 }
 
 impl Progress {
-    fn new(bytes: u64, chunk: u64, route: &[usize]) -> Progress {
-        let whole = route.len() == 1 || bytes <= chunk;
-        let chunk = if whole { bytes } else { chunk };
+    fn new(bytes: Bytes, chunk: Bytes, route: &[usize]) -> Progress {
         // They grow when they are first used, by the thread that uses them.
         let buffers = || (0..BOUNCE).map(|_| Mutex::new(Buffer::new(0))).collect();
         Progress {
-            bytes,
-            chunk,
-            pieces: u32::try_from(bytes.div_ceil(chunk)).expect("fewer than 2^32 chunks"),
-            hops: route.iter().map(|&lane| (lane, 0, 0)).collect(),
+            transit: Transit::new(route.iter().copied(), bytes, chunk),
             bounces: route.iter().skip(1).map(|_| buffers()).collect(),
         }
     }
 
     fn next_piece(&mut self, ticket: Ticket, hop: usize) -> Option<Piece> {
-        let (_, queued, done) = self.hops[hop];
-        let arrived = hop == 0 || self.hops[hop - 1].2 > queued;
-        let buffered = self.hops.get(hop + 1).map_or(0, |next| queued - next.2);
-        if queued != done || queued == self.pieces || !arrived || buffered >= BOUNCE {
-            return None;
-        }
-        self.hops[hop].1 += 1;
-        let from = self.chunk * u64::from(queued);
+        let part = self.transit.next(hop)?;
         Some(Piece {
             ticket,
             hop,
-            last_hop: hop + 1 == self.hops.len(),
-            number: queued,
-            last: queued + 1 == self.pieces,
-            from,
-            bytes: Bytes::new(self.chunk.min(self.bytes - from)),
+            last_hop: self.transit.is_last_hop(hop),
+            number: part.number,
+            last: self.transit.is_last_piece(&part),
+            from: part.from.get(),
+            bytes: part.bytes,
             source: hop.checked_sub(1).map(|before| self.bounces[before].clone()),
             target: self.bounces.get(hop).cloned(),
         })

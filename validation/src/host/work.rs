@@ -147,7 +147,7 @@ impl Floor {
         (target, to): (Option<&Slot>, TierId),
         buffer: &mut Buffer,
     ) -> Result<(), Fault> {
-        let slot = piece.number as usize % crate::host::state::BOUNCE as usize;
+        let slot = piece.number as usize % tiersim_policies::transit::BOUNCE as usize;
         let len = pages.len() * PAGE;
         let load = |at: usize, into: &mut [u8]| match source {
             Some(source) => source.load(at, into).map_err(|error| io("reads", from, &error)),
