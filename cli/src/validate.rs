@@ -20,17 +20,17 @@ use tiersim_sim::scenario::fingerprint::fingerprint;
 use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::scenario::{Case, Scenario};
 use tiersim_sim::traces::Traces;
-use tiersim_validation::host::{HostMachine, Options};
+use tiersim_validation::fault::Fault;
 use tiersim_validation::log::Logged;
+use tiersim_validation::options::Options;
+use tiersim_validation::real::{Kind, OpRun, Setup};
 
 /// Runs every case on both machines.
 pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
-    if args.machine == RealMachine::Cuda {
-        return Err(Failure::Input(
-            "--machine cuda: this build of tiersim drives no CUDA device; use --machine host"
-                .to_owned(),
-        ));
-    }
+    let kind = match args.machine {
+        RealMachine::Host => Kind::Host,
+        RealMachine::Cuda => Kind::Cuda,
+    };
     let scenario = read_scenario(&args.scenario, &args.set)?;
     let traces = Traces::read([&scenario])?;
     feasible([&scenario], &traces)?;
@@ -40,20 +40,23 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
     let folder = |name| PathBuf::from("out").join(format!("validate-{name}"));
     let out = args.out.clone().unwrap_or_else(|| folder(&scenario.name));
     let scratch = args.scratch.clone().unwrap_or_else(|| out.clone());
-    let both = Both { scenario: &scenario, workload, bench: &bench, scratch: &scratch };
+    let both = Both { kind, scenario: &scenario, workload, bench: &bench, scratch: &scratch };
     let mut results = Vec::new();
     for case in cases {
         results.push(both.case(case, args.repeat_runs)?);
     }
     let stamp = fingerprint(&scenario, traces.hash(&scenario));
     let files = [
-        ("validation.json".to_owned(), json(&scenario, &stamp, "host", &results)?.into_bytes()),
+        (
+            "validation.json".to_owned(),
+            json(&scenario, &stamp, kind.word(), &results)?.into_bytes(),
+        ),
         ("validation.csv".to_owned(), csv(&results).into_bytes()),
     ];
     write_all(&out, &files)?;
     let written = format!("\nwritten to {}: validation.json, validation.csv\n", out.display());
     if !args.quiet {
-        print(&(table(&scenario, "host", &results) + &written))?;
+        print(&(table(&scenario, kind.word(), &results) + &written))?;
     }
     let failed: Vec<String> = results.iter().flat_map(CaseResult::failures).collect();
     if failed.is_empty() { Ok(()) } else { Err(Failure::Expectation(failed)) }
@@ -75,6 +78,7 @@ fn wanted<'a>(scenario: &'a Scenario, args: &ValidateArgs) -> Result<Vec<&'a Cas
 
 /// What all cases share.
 struct Both<'a> {
+    kind: Kind,
     scenario: &'a Scenario,
     workload: &'a Workload,
     bench: &'a Bench<'a>,
@@ -154,16 +158,19 @@ impl Both<'_> {
         Ok(Ok((Measured { decisions, moved, steps, ..Measured::default() }, peak)))
     }
 
-    /// On the host's memory.
+    /// On real memory.
     fn measure(&self, case: &Case) -> Result<Measured, Failure> {
-        let fault = |fault: tiersim_validation::host::Fault| Failure::Input(fault.to_string());
+        let fault = |fault: Fault| Failure::Input(fault.to_string());
         let mut planner = self.planner(case)?.map_err(Failure::Internal)?;
-        let (start, routes) = (planner.start(), self.bench.routes().clone());
-        let spans = Box::new(|occurrence| self.bench.durations().of(occurrence));
-        let options = Options::new(self.scratch);
-        let hardware = &self.scenario.hardware;
-        let machine = HostMachine::new(hardware, routes, self.workload, spans, &start, &options);
-        let mut machine = Logged::new(machine.map_err(fault)?);
+        let setup = Setup {
+            hardware: &self.scenario.hardware,
+            routes: self.bench.routes().clone(),
+            workload: self.workload,
+            spans: Box::new(|occurrence| self.bench.durations().of(occurrence)),
+            start: planner.start(),
+        };
+        let machine = self.kind.open(setup, &Options::new(self.scratch)).map_err(fault)?;
+        let mut machine = Logged::new(machine);
         let ends = match self.drive(&mut planner, &mut machine, fault)? {
             Ended::Done(ends) => ends,
             Ended::OutOfMemory(why) => return Err(Failure::Internal(why)),
@@ -175,7 +182,7 @@ impl Both<'_> {
         ops.sort_unstable_by_key(|op| op.occurrence);
         let phase = |occurrence: u64| trace.ops[occurrence as usize % trace.ops.len()].phase;
         let run = |op: &&_| {
-            let &&tiersim_validation::host::OpRun { occurrence, planned, start, end, .. } = op;
+            let &&OpRun { occurrence, planned, start, end, .. } = op;
             (phase(occurrence), planned, end.since(start))
         };
         let waits = ops.iter().map(|op| op.start.since(op.ready));

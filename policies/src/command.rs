@@ -118,3 +118,15 @@ pub trait Machine {
     /// Waits for the next command to end; `None` when none is under way.
     fn next(&mut self) -> Result<Option<(Time, Ticket)>, Self::Fault>;
 }
+
+impl<M: Machine + ?Sized> Machine for Box<M> {
+    type Fault = M::Fault;
+
+    fn submit(&mut self, command: Command) -> Result<(), M::Fault> {
+        (**self).submit(command)
+    }
+
+    fn next(&mut self) -> Result<Option<(Time, Ticket)>, M::Fault> {
+        (**self).next()
+    }
+}

@@ -9,10 +9,12 @@ use tiersim_policies::drive::{DriveError, drive};
 use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::policy::Policy;
 use tiersim_sim::machine::SimMachine;
+use tiersim_validation::fault::Fault;
 use tiersim_validation::faulty::{Failure, FaultyFault, FaultyMachine};
-use tiersim_validation::host::{Fault, HostMachine, Options};
 use tiersim_validation::jitter::JitterMachine;
 use tiersim_validation::log::{Decisions, Logged};
+use tiersim_validation::options::Options;
+use tiersim_validation::real::{Kind, RealMachine, Setup};
 use tiersim_validation::truth::Truth;
 
 /// Makes the policy of a run, anew each time.
@@ -157,10 +159,15 @@ fn host<'a>(
     world: &'a World,
     planner: &Planner<'_>,
     options: &Options,
-) -> Result<HostMachine<'a>, Fault> {
-    let routes = world.hardware.routes().expect("every tier is joined");
-    let spans = Box::new(|occurrence| world.durations.of(occurrence));
-    HostMachine::new(&world.hardware, routes, &world.workload, spans, &planner.start(), options)
+) -> Result<Box<dyn RealMachine + 'a>, Fault> {
+    let setup = Setup {
+        hardware: &world.hardware,
+        routes: world.hardware.routes().expect("every tier is joined"),
+        workload: &world.workload,
+        spans: Box::new(|occurrence| world.durations.of(occurrence)),
+        start: planner.start(),
+    };
+    Kind::Host.open(setup, options)
 }
 
 /// Options for tests: everything is checked whole.

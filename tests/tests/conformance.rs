@@ -14,8 +14,9 @@ use tiersim_tests::build::{Traced, hardware, law};
 use tiersim_tests::real::{Outcome, careless, failing, on_host, on_sim, options};
 use tiersim_tests::scripted::Scripted;
 use tiersim_tests::world::World;
+use tiersim_validation::fault::Fault;
 use tiersim_validation::faulty::{Failure, FaultyFault};
-use tiersim_validation::host::{Delay, Fault, Live, Options};
+use tiersim_validation::options::{Delay, Live, Options};
 use tiersim_validation::truth::{Found, Mismatch};
 
 /// Objects of 64 bytes to 64 KiB, ops of up to 20 us.

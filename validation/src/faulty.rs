@@ -1,7 +1,7 @@
 //! A machine that fails once, for tests: at the N-th allocation or the N-th copy.
 //!
 //! The failure comes while other commands are under way, so it shows whether a machine that is
-//! dropped in the middle of a run gives everything back. [`crate::host::Options::fail`] is its
+//! dropped in the middle of a run gives everything back. [`crate::options::Options::fail`] is its
 //! counterpart inside the host machine, where the failure comes on a worker thread.
 
 use tiersim_models::units::Time;

@@ -6,43 +6,35 @@
 //! Invariant: it never validates and never decides. An edge is an indegree, the start of a command
 //! claims its rooms and its end frees them; capacity is the ledger's business.
 
-mod fault;
-mod options;
 mod room;
 mod state;
 mod store;
 mod work;
 
-pub use fault::Fault;
-pub(crate) use options::draw;
-pub use options::{Delay, Live, Options};
-pub use state::OpRun;
-
 use crate::clock::Clock;
+use crate::fault::Fault;
 use crate::host::room::Buffer;
 use crate::host::state::{Bells, State};
 use crate::host::store::Store;
 use crate::host::work::{BLOCK, Floor};
+use crate::options::{Live, Options};
 use crate::pattern::PAGE;
-use crate::truth::Truth;
+use crate::real::{OpRun, RealMachine, Report, Setup, Spans};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use tiersim_models::hardware::{Hardware, Law, Routes};
+use tiersim_models::hardware::{Law, Routes};
 use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_policies::command::{Command, Machine, Room, Ticket, Work};
-
-/// How long op `occurrence` of a run is to last.
-pub type Spans<'a> = Box<dyn Fn(u64) -> Span + 'a>;
+use tiersim_policies::command::{Command, Machine, Ticket, Work};
 
 /// Real memory under a plan.
 pub struct HostMachine<'a> {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     live: Live,
+    emulate: bool,
     spans: Spans<'a>,
     accesses: Vec<Law>,
     chunk: Bytes,
@@ -53,23 +45,6 @@ pub struct HostMachine<'a> {
     submitting: Span,
 }
 
-/// What a run on the host did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
-    /// Checks of contents.
-    pub truth: Truth,
-    /// Bytes copied, by lane.
-    pub moved: Vec<Bytes>,
-    /// Every op, in the order of their ends.
-    pub ops: Vec<OpRun>,
-    /// Copies that have ended.
-    pub copies: u64,
-    /// Commands submitted, and the time that took on the thread that plans.
-    pub submitted: (u64, Span),
-    /// Slots made, by tier, and how many of them are locked memory or unbuffered files.
-    pub slots: Vec<(u64, u64)>,
-}
-
 struct Shared {
     state: Mutex<State>,
     bells: Bells,
@@ -77,15 +52,9 @@ struct Shared {
 }
 
 impl<'a> HostMachine<'a> {
-    /// A machine with `start` in its tiers, filled. `routes` must be the hardware's.
-    pub fn new(
-        hardware: &Hardware,
-        routes: Routes,
-        workload: &Workload,
-        spans: Spans<'a>,
-        start: &[Room],
-        options: &Options,
-    ) -> Result<HostMachine<'a>, Fault> {
+    /// A machine with its objects in place, filled.
+    pub fn new(setup: Setup<'a>, options: &Options) -> Result<HostMachine<'a>, Fault> {
+        let Setup { hardware, routes, workload, spans, start } = setup;
         let objects = &workload.trace.objects;
         let pages = |bytes: Bytes| (bytes.get() as usize).div_ceil(PAGE);
         let mut floor = Floor {
@@ -98,7 +67,7 @@ impl<'a> HostMachine<'a> {
             copies: AtomicU64::new(0),
         };
         let mut buffer = Buffer::new(BLOCK * PAGE);
-        for room in start {
+        for room in &start {
             floor.store.claim(room)?;
             floor.write(room.object, room.tier, 0, &mut buffer)?;
         }
@@ -118,6 +87,7 @@ impl<'a> HostMachine<'a> {
             shared: Arc::new(Shared { state, bells, floor }),
             threads: Vec::new(),
             live: options.live.clone(),
+            emulate: options.emulate,
             spans,
             accesses: hardware.tiers.iter().map(|tier| tier.access).collect(),
             chunk: hardware.chunk,
@@ -156,32 +126,6 @@ impl<'a> HostMachine<'a> {
         Ok(())
     }
 
-    /// What was done so far; complete once [`Machine::next`] has said `None`.
-    pub fn report(&self) -> Report {
-        let state = self.shared.lock();
-        Report {
-            truth: state.truth.clone(),
-            moved: state.lanes.iter().map(|lane| lane.moved).collect(),
-            ops: state.ops.clone(),
-            copies: state.copies,
-            submitted: (self.submitted, self.submitting),
-            slots: self.shared.floor.store.made(),
-        }
-    }
-
-    /// Every room that is held, with the version that all of it has, if it has one. Meaningful
-    /// when nothing is under way.
-    pub fn holdings(&self) -> Result<Vec<(ObjectId, TierId, Option<u64>)>, Fault> {
-        let floor = &self.shared.floor;
-        let held = floor.store.held().into_iter();
-        held.map(|(object, tier)| Ok((object, tier, floor.version(object, tier)?))).collect()
-    }
-
-    /// Writes submitted so far, by object.
-    pub fn written(&self) -> &[u64] {
-        &self.written
-    }
-
     /// What the order of submission says a command must meet, and how long an op is to last.
     fn expectations(&mut self, command: &Command) -> (Vec<u64>, Span) {
         match &command.work {
@@ -195,6 +139,7 @@ impl<'a> HostMachine<'a> {
                 let delay =
                     |&(tier, bytes): &(TierId, Bytes)| self.accesses[tier.index()].span_of(bytes);
                 let delays: Span = charges.iter().map(delay).sum();
+                let delays = if self.emulate { delays } else { Span::ZERO };
                 (versions, (self.spans)(*occurrence) + delays)
             }
             Work::Copy { object, .. } => (vec![self.written[object.index()]], Span::ZERO),
@@ -345,6 +290,31 @@ impl Machine for HostMachine<'_> {
             }
             state = self.shared.bells.main.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+}
+
+impl RealMachine for HostMachine<'_> {
+    fn report(&self) -> Report {
+        let state = self.shared.lock();
+        Report {
+            truth: state.truth.clone(),
+            moved: state.lanes.iter().map(|lane| lane.moved).collect(),
+            ops: state.ops.clone(),
+            copies: state.copies,
+            submitted: (self.submitted, self.submitting),
+            slots: self.shared.floor.store.made(),
+            device: None,
+        }
+    }
+
+    fn holdings(&self) -> Result<Vec<(ObjectId, TierId, Option<u64>)>, Fault> {
+        let floor = &self.shared.floor;
+        let held = floor.store.held().into_iter();
+        held.map(|(object, tier)| Ok((object, tier, floor.version(object, tier)?))).collect()
+    }
+
+    fn written(&self) -> &[u64] {
+        &self.written
     }
 }
 

@@ -3,7 +3,7 @@
 //! Both keep their order, so every edge still names something that was submitted before, and ops
 //! of a stream still end in order. Nothing sleeps: lateness is counted in calls.
 
-use crate::host::draw;
+use crate::options::draw;
 use std::collections::VecDeque;
 use tiersim_models::units::Time;
 use tiersim_policies::command::{Command, Machine, Ticket};

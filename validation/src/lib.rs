@@ -13,10 +13,13 @@
 //! [`Logged`]: log::Logged
 
 mod clock;
+pub mod fault;
 pub mod faulty;
 pub mod grade;
 pub mod host;
 pub mod jitter;
 pub mod log;
+pub mod options;
 mod pattern;
+pub mod real;
 pub mod truth;

@@ -5,7 +5,7 @@
 //! show as a wrong pattern and not be undefined behaviour.
 //! Invariant: whatever is made here counts in [`Live`] until it is dropped.
 
-use crate::host::options::Live;
+use crate::options::Live;
 use crate::pattern::PAGE;
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -6,29 +6,15 @@
 //! Invariant: an edge is an indegree. A command's end is listed before any command that waited for
 //! it can start, so ends are heard in an order that could have been.
 
-use crate::host::fault::Fault;
+use crate::fault::Fault;
 use crate::host::room::Buffer;
+use crate::real::OpRun;
 use crate::truth::{Mismatch, Truth};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Command, Ticket, Work};
 use tiersim_policies::transit::{BOUNCE, Transit};
-
-/// An op that has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpRun {
-    /// Which op of the run.
-    pub occurrence: u64,
-    /// How long it was to last, with the delays of use in place.
-    pub planned: Span,
-    /// When it could start: it was at the head of its stream and its edges were satisfied.
-    pub ready: Time,
-    /// When it started.
-    pub start: Time,
-    /// When it ended.
-    pub end: Time,
-}
 
 /// A command under way.
 pub(crate) struct Entry {

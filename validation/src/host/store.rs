@@ -4,10 +4,10 @@
 //! object of its size, contents and all: what is read there without an arrival is somebody else's.
 //! Invariant: capacity is not counted here. Spare slots are limited, room in use is not.
 
+use crate::fault::Fault;
 use crate::faulty::Failure;
-use crate::host::fault::Fault;
-use crate::host::options::{Live, Options};
 use crate::host::room::Slot;
+use crate::options::{Live, Options};
 use crate::pattern::PAGE;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

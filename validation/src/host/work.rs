@@ -7,12 +7,12 @@
 //! Invariant: what is not there when it should be is a mismatch, never a panic.
 
 use crate::clock::Clock;
+use crate::fault::Fault;
 use crate::faulty::Failure;
-use crate::host::fault::Fault;
-use crate::host::options::{Delay, draw};
 use crate::host::room::{Buffer, Slot};
 use crate::host::state::Piece;
 use crate::host::store::Store;
+use crate::options::{Delay, draw};
 use crate::pattern::{self, Key, PAGE};
 use crate::truth::{Found, Mismatch};
 use std::ops::Range;

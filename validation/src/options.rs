@@ -1,4 +1,4 @@
-//! How a host machine is set up, and what is alive of it.
+//! How a real machine is set up, and what is alive of it.
 
 use crate::faulty::Failure;
 use std::path::PathBuf;
@@ -15,6 +15,9 @@ pub struct Options {
     /// Every how many pages an arrival is checked, besides the first and the last; 1 checks all.
     /// What an op reads is always checked whole: the check is the reading.
     pub arrival_stride: usize,
+    /// Whether the delay of use in place is added to an op's time, as an emulation of its tier;
+    /// without it the op takes as long as using the object where it lies really takes.
+    pub emulate: bool,
     /// Tests only: every piece of work starts late by up to `most`, drawn from `seed`.
     pub delay: Option<Delay>,
     /// Tests only: fails once, on the thread that does the work. Rooms that are taken before the
@@ -49,6 +52,7 @@ impl Options {
         Options {
             scratch: scratch.into(),
             arrival_stride: 16,
+            emulate: true,
             delay: None,
             fail: None,
             live: Live::default(),

@@ -1,0 +1,122 @@
+//! What every machine of real memory has in common: how it is set up and what it reports.
+//!
+//! Whoever drives one need not know which it is; `tests/` and the command run the same bodies on all
+//! of them.
+
+use crate::fault::Fault;
+use crate::host::HostMachine;
+use crate::options::Options;
+use crate::truth::Truth;
+use tiersim_models::hardware::{Hardware, Routes};
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_policies::command::{Machine, Room};
+
+/// How long op `occurrence` of a run is to last, without the delays of use in place.
+pub type Spans<'a> = Box<dyn Fn(u64) -> Span + 'a>;
+
+/// What a machine is made for.
+pub struct Setup<'a> {
+    /// Its tiers, links and laws.
+    pub hardware: &'a Hardware,
+    /// The hardware's routes.
+    pub routes: Routes,
+    /// What will run.
+    pub workload: &'a Workload,
+    /// How long ops are to last.
+    pub spans: Spans<'a>,
+    /// What lies where before the first op.
+    pub start: Vec<Room>,
+}
+
+/// Which real machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// This computer's memory and files.
+    Host,
+    /// A CUDA device with this computer's memory and files.
+    Cuda,
+}
+
+impl Kind {
+    /// The word used in commands and reports.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Kind::Host => "host",
+            Kind::Cuda => "cuda",
+        }
+    }
+
+    /// Makes a machine of this kind, with its objects in place, filled.
+    pub fn open<'a>(
+        self,
+        setup: Setup<'a>,
+        options: &Options,
+    ) -> Result<Box<dyn RealMachine + 'a>, Fault> {
+        match self {
+            Kind::Host => Ok(Box::new(HostMachine::new(setup, options)?)),
+            Kind::Cuda => Err(Fault::NoDevice {
+                machine: "cuda",
+                found: "this build of tiersim drives no CUDA device".to_owned(),
+                remedy: "use --machine host",
+            }),
+        }
+    }
+}
+
+/// A machine that moves real bytes.
+pub trait RealMachine: Machine<Fault = Fault> {
+    /// What was done so far; complete once [`Machine::next`] has said `None`.
+    fn report(&self) -> Report;
+
+    /// Every room that is held, with the version that all of it has, if it has one. Meaningful
+    /// when nothing is under way.
+    fn holdings(&self) -> Result<Vec<(ObjectId, TierId, Option<u64>)>, Fault>;
+
+    /// Writes submitted so far, by object.
+    fn written(&self) -> &[u64];
+}
+
+/// What a run did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Checks of contents.
+    pub truth: Truth,
+    /// Bytes copied, by lane.
+    pub moved: Vec<Bytes>,
+    /// Every op, in the order of their ends.
+    pub ops: Vec<OpRun>,
+    /// Copies that have ended.
+    pub copies: u64,
+    /// Commands submitted, and the time that took on the thread that plans.
+    pub submitted: (u64, Span),
+    /// Slots made, by tier, and how many of them are locked memory or unbuffered files.
+    pub slots: Vec<(u64, u64)>,
+    /// Memory of the device, where there is one.
+    pub device: Option<DeviceMemory>,
+}
+
+/// Memory of a device, by its driver and by the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceMemory {
+    /// The most that the driver saw in use, less what was in use before the run.
+    pub peak: Bytes,
+    /// The most that the plan's rooms in the device's tier came to.
+    pub rooms: Bytes,
+}
+
+/// An op that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpRun {
+    /// Which op of the run.
+    pub occurrence: u64,
+    /// How long it was to last, with the delays of use in place.
+    pub planned: Span,
+    /// When it could start: it was at the head of its stream and its edges were satisfied.
+    pub ready: Time,
+    /// When it started.
+    pub start: Time,
+    /// When it ended.
+    pub end: Time,
+}
