@@ -2,6 +2,7 @@
 
 use crate::world::{Careless, World};
 use std::path::Path;
+use tiersim_models::hardware::Tier;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::{Bytes, Time};
 use tiersim_policies::command::{Hazard, Machine};
@@ -14,8 +15,7 @@ use tiersim_validation::faulty::{Failure, FaultyFault, FaultyMachine};
 use tiersim_validation::jitter::JitterMachine;
 use tiersim_validation::log::{Decisions, Logged};
 use tiersim_validation::options::Options;
-use tiersim_validation::real::{Kind, RealMachine, Setup};
-use tiersim_validation::truth::Truth;
+use tiersim_validation::real::{Kind, RealMachine, Report, Setup};
 
 /// Makes the policy of a run, anew each time.
 pub type Make<'a> = &'a dyn Fn() -> Box<dyn Policy>;
@@ -48,10 +48,11 @@ pub fn planner<'a>(world: &'a World, make: Make<'_>) -> Option<Planner<'a>> {
     Planner::new(&world.workload, make(), &capacities, world.repeat).ok()
 }
 
-type Ended<M> = Result<Option<Vec<Time>>, <M as Machine>::Fault>;
+/// When every op ended; `None` if the plan does not fit.
+pub type Ended<M> = Result<Option<Vec<Time>>, <M as Machine>::Fault>;
 
 /// Drives a machine to the end; `None` if the plan does not fit.
-fn run<M: Machine>(world: &World, planner: &mut Planner<'_>, machine: &mut M) -> Ended<M> {
+pub fn run<M: Machine>(world: &World, planner: &mut Planner<'_>, machine: &mut M) -> Ended<M> {
     let mut ends = vec![Time::ZERO; world.workload.trace.ops.len() * world.repeat as usize];
     match drive(planner, machine, 64, |op, at, _| ends[op as usize] = at) {
         Ok(()) => Ok(Some(ends)),
@@ -116,6 +117,8 @@ pub fn on_host(
     let report = machine.report();
     assert_eq!(report.truth.first, [], "contents are wrong");
     assert_eq!(report.truth.mismatches, 0);
+    let over = |(peak, tier): (&Bytes, &Tier)| *peak > tier.capacity;
+    assert!(!report.peak.iter().zip(&world.hardware.tiers).any(over), "{:?}", report.peak);
     let residents = residents(world, &planner);
     let found = machine.holdings().expect("rooms can be read");
     let rooms = |&(object, tier, _): &(ObjectId, TierId, _)| (object, tier);
@@ -128,18 +131,18 @@ pub fn on_host(
     Some(Outcome { decisions, moved: report.moved, residents, ends })
 }
 
-/// On real memory with one kind of edge left out: what the contents say.
+/// On real memory with one kind of edge left out: what the contents and the meters say.
 pub fn careless(
     world: &World,
     make: Make<'_>,
     without: Hazard,
     options: &Options,
-) -> Option<Truth> {
+) -> Option<Report> {
     let mut planner = planner(world, make)?;
     let machine = host(world, &planner, options).expect("the machine starts");
     let mut machine = Careless { machine, without: Some(without) };
     run(world, &mut planner, &mut machine).expect("no fault")?;
-    Some(machine.machine.report().truth)
+    Some(machine.machine.report())
 }
 
 /// On real memory with one failure, on a worker (`options.fail`) or at submission (`failure`).
@@ -155,7 +158,8 @@ pub fn failing(
     run(world, &mut planner, &mut machine).map(|_| ())
 }
 
-fn host<'a>(
+/// This computer's memory, set up for a world.
+pub fn host<'a>(
     world: &'a World,
     planner: &Planner<'_>,
     options: &Options,

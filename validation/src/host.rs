@@ -11,6 +11,8 @@ mod pace;
 mod room;
 mod state;
 mod store;
+#[cfg(test)]
+mod tests;
 mod work;
 
 use crate::clock::Clock;

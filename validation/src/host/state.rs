@@ -82,7 +82,7 @@ pub(crate) struct State {
     pub(crate) ops: Vec<OpRun>,
     pub(crate) copies: Vec<CopyRun>,
     /// Workers that are at work on an op or a piece.
-    at_work: usize,
+    pub(crate) at_work: usize,
     /// Threads to wake. Waking takes longer than anything else between two ops, so whoever adds to
     /// this wakes them after it has let go of the lock, and within its next op's time if it can.
     pub(crate) rings: Vec<Ring>,
