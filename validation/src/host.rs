@@ -196,8 +196,8 @@ impl Shared {
             let versions = std::mem::take(&mut entry.versions);
             let rings = std::mem::take(&mut state.rings);
             drop(state);
-            let wake = || self.bells.ring(rings);
-            let done = self.floor.op(&command, &versions, &plan, &mut buffer, wake);
+            self.bells.ring(rings);
+            let done = self.floor.op(&command, &versions, &plan, &mut buffer);
             if done.is_ok() {
                 command.frees.iter().for_each(|room| self.floor.store.free(room));
             }
@@ -237,11 +237,12 @@ impl Shared {
             if done.is_ok() && piece.last_hop && piece.last {
                 command.frees.iter().for_each(|room| self.floor.store.free(room));
             }
+            let end = self.floor.clock.now();
             state = self.lock();
             match done {
                 Ok((start, checks)) => {
                     state.note(checks);
-                    let due = state.copied(&piece, start, self.floor.clock.now());
+                    let due = state.copied(&piece, start, end);
                     self.release(&mut state, due);
                 }
                 Err(fault) => state.fail(fault, &self.bells),
@@ -280,7 +281,10 @@ impl Machine for HostMachine<'_> {
     }
 
     fn next(&mut self) -> Result<Option<(Time, Ticket)>, Fault> {
-        let patience = Duration::from_nanos(self.patience.ps() / 1000);
+        // Looks twice: a process that was stopped and goes on may find its time up before its
+        // workers have had a chance to run.
+        let half = Duration::from_nanos(self.patience.ps() / 2000);
+        let mut looked = None;
         let mut state = self.shared.lock();
         loop {
             if let Some(fault) = &state.fault {
@@ -293,11 +297,15 @@ impl Machine for HostMachine<'_> {
                 return Ok(None);
             }
             let main = &self.shared.bells.main;
-            let waited = main.wait_timeout(state, patience);
+            let waited = main.wait_timeout(state, half);
             let (after, time) = waited.unwrap_or_else(PoisonError::into_inner);
             state = after;
-            if let Some(fault) = state.stuck(self.patience).filter(|_| time.timed_out()) {
-                state.fail(fault, &self.shared.bells);
+            if !time.timed_out() {
+                continue;
+            }
+            match state.stuck(self.patience) {
+                Some(fault) if looked == Some(state.taken) => state.fail(fault, &self.shared.bells),
+                stuck => looked = stuck.map(|_| state.taken),
             }
         }
     }

@@ -57,6 +57,11 @@ impl Scratch {
         Scratch { lines: vec![[1; WORDS]; lines], next: AtomicUsize::new(0) }
     }
 
+    /// How many lines there are.
+    pub(crate) fn lines(&self) -> u64 {
+        self.lines.len() as u64
+    }
+
     /// The memory-bound kernel: reads so many lines.
     pub(crate) fn stream(&self, lines: u64) {
         let mut left = usize::try_from(lines).expect("fewer lines than there are addresses");
@@ -75,7 +80,7 @@ impl Scratch {
     }
 }
 
-/// Bytes of the largest cache that the system knows of, or 32 MiB; at most 256 MiB.
+/// Bytes of the largest cache that the system knows of, or 32 MiB; at most 128 MiB.
 fn last_level_cache() -> usize {
     let size = |index: u32| {
         let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
@@ -84,7 +89,7 @@ fn last_level_cache() -> usize {
         kib.checked_mul(1 << 10)
     };
     let largest = (0..8).filter_map(size).max();
-    largest.unwrap_or(32 << 20).clamp(1 << 20, 256 << 20)
+    largest.unwrap_or(32 << 20).clamp(1 << 20, 128 << 20)
 }
 
 /// Compares every `stride`-th page, the first and the last with a version's pattern: what was

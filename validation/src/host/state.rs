@@ -83,8 +83,10 @@ pub(crate) struct State {
     pub(crate) copies: Vec<CopyRun>,
     /// Workers that are at work on an op or a piece.
     pub(crate) at_work: usize,
+    /// Ops and pieces that workers have taken so far.
+    pub(crate) taken: u64,
     /// Threads to wake. Waking takes longer than anything else between two ops, so whoever adds to
-    /// this wakes them after it has let go of the lock, and within its next op's time if it can.
+    /// this wakes them after it has let go of the lock; it is part of what a launch costs.
     pub(crate) rings: Vec<Ring>,
     /// Releases that may go; whoever holds the lock carries them out.
     releases: Vec<Ticket>,
@@ -133,6 +135,7 @@ impl State {
             ops: Vec::new(),
             copies: Vec::new(),
             at_work: 0,
+            taken: 0,
             rings: Vec::new(),
             releases: Vec::new(),
         }
@@ -223,6 +226,7 @@ impl State {
         let ready = queue.ready.take()?;
         queue.running = true;
         self.at_work += 1;
+        self.taken += 1;
         Some((queue.waiting.pop_front().expect("the head is ready"), ready))
     }
 
@@ -230,6 +234,7 @@ impl State {
     pub(crate) fn take_piece(&mut self, lane: usize) -> Option<Piece> {
         let piece = self.lanes[lane].ready.pop_front()?;
         self.at_work += 1;
+        self.taken += 1;
         Some(piece)
     }
 
@@ -289,7 +294,7 @@ impl State {
         self.stop(bells);
     }
 
-    /// What to say if nothing has ended for `waited`: nothing while a worker is at work or an end
+    /// What to say if nothing has gone on for `waited`: nothing while a worker is at work or an end
     /// is yet to be heard.
     pub(crate) fn stuck(&self, waited: Span) -> Option<Fault> {
         let (first, entry) = self.entries.first_key_value()?;

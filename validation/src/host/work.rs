@@ -48,18 +48,16 @@ impl Floor {
         }
     }
 
-    /// Runs an op; returns when it started and what it met. `started` is called in its time.
+    /// Runs an op; returns when it started and what it met.
     pub(crate) fn op(
         &self,
         command: &Command,
         versions: &[u64],
         plan: &OpPlan,
         buffer: &mut Buffer,
-        started: impl FnOnce(),
     ) -> Result<(Time, Checks), Fault> {
         self.dawdle(command.ticket, 0);
         let start = self.clock.now();
-        started();
         self.clock.delay(plan.delay);
         command.claims.iter().try_for_each(|room| self.store.claim(room))?;
         let Work::Compute { touches, .. } = &command.work else { unreachable!("streams run ops") };
