@@ -360,6 +360,7 @@ fn turns(without: Option<Hazard>) -> (usize, usize) {
 #[test]
 fn times_of_copies_show_a_missing_turn_edge() {
     let (awaited, early) = turns(None);
+    println!("{awaited} copies");
     assert!(awaited > 400, "only {awaited} copies await a turn: the test means little");
     assert_eq!(early, 0, "with all edges");
     let (_, early) = turns(Some(Hazard::Turn));
