@@ -259,13 +259,32 @@ fn a_model_of_one_layer_is_this_trace() {
 }
 
 #[test]
-fn statistics_fall_with_depth() {
-    let trace = gpt2(2, 64, 2).trace();
-    let weights = trace.objects.iter().filter(|object| object.kind == ObjectKind::Weight);
-    for (depth, weight) in weights.enumerate() {
-        let scale = 1.0 / (1.0 + depth as f64);
-        assert_eq!(weight.statistics.adam_m, Some(0.001 * scale), "{}", weight.name);
-        assert_eq!(weight.statistics.adam_v, Some(0.01 * scale), "{}", weight.name);
+fn statistics_rank_modules_in_forward_order_and_tables_last() {
+    let shape = Layered { vocab: 9, layers: 2, ..llama_8b() };
+    for (shape, rank) in [
+        (
+            gpt2(2, 64, 2),
+            [("h.0.ln_1", 0), ("h.1.ln_1", 6), ("ln_f", 12), ("wte", 13), ("wpe", 14)],
+        ),
+        (
+            shape,
+            [
+                ("layers.0.input_layernorm", 0),
+                ("layers.1.mlp.down_proj", 13),
+                ("norm", 14),
+                ("embed_tokens", 15),
+                ("lm_head", 16),
+            ],
+        ),
+    ] {
+        let trace = shape.trace();
+        for (module, rank) in rank {
+            let name = format!("{module}.weight");
+            let weight = trace.objects.iter().find(|object| object.name == name).unwrap();
+            let scale = 1.0 / (1.0 + f64::from(rank));
+            assert_eq!(weight.statistics.adam_m, Some(0.001 * scale), "{name}");
+            assert_eq!(weight.statistics.adam_v, Some(0.01 * scale), "{name}");
+        }
     }
 }
 

@@ -98,10 +98,11 @@ impl Builder {
 
     /// A module that owns parameters, with everything that training keeps beside them.
     ///
-    /// The statistics are made up: module d in forward order, counted from 0, has
-    /// adam_m = 0.001 / (1 + d) and adam_v = 0.01 / (1 + d), so that a ranking by them is the
-    /// forward order. Division is exact to the last bit on every machine.
-    pub(super) fn owned(&mut self, part: &Part, depth: usize) -> Owned {
+    /// The statistics are made up: the module of rank d, counted from 0, has
+    /// adam_m = 0.001 / (1 + d) and adam_v = 0.01 / (1 + d). Ranks are the forward order, but for
+    /// embedding, positions and head, which come last: most of their rows change rarely. Division
+    /// is exact to the last bit on every machine.
+    pub(super) fn owned(&mut self, part: &Part, rank: usize) -> Owned {
         use ObjectKind::{Gradient, Master, Optimizer, Weight};
         let module = self.module(&part.name);
         let (count, width) = (part.parameters(), self.precision.bytes());
@@ -116,7 +117,7 @@ impl Builder {
             id
         };
         let weight = state(self, "weight", Weight, width, true);
-        let scale = 1.0 / (1.0 + depth as f64);
+        let scale = 1.0 / (1.0 + rank as f64);
         self.trace.objects[weight.index()].statistics =
             Statistics { adam_m: Some(0.001 * scale), adam_v: Some(0.01 * scale), grad_norm: None };
         let mut owned =

@@ -34,20 +34,24 @@ pub(super) struct Model {
 impl Maker<'_> {
     pub(super) fn model(&mut self) -> Model {
         let around = Around::new(self.shape);
-        let mut depth = 0..;
-        let mut owned = |build: &mut Builder, part: &Part| {
-            build.owned(part, depth.next().expect("there are fewer modules than integers"))
+        let per_block = parts::layer(self.shape, 0).modules().count();
+        // Tables come behind all others, see `Builder::owned`.
+        let mut tables = self.shape.layers as usize * per_block + 1..;
+        let mut others = 0..;
+        let mut owned = |build: &mut Builder, part: &Part, table: bool| {
+            let rank = if table { tables.next() } else { others.next() };
+            build.owned(part, rank.expect("there are fewer modules than integers"))
         };
         let build = &mut self.build;
-        let tokens = owned(build, &around.tokens);
-        let positions = around.positions.as_ref().map(|part| owned(build, part));
+        let tokens = owned(build, &around.tokens, true);
+        let positions = around.positions.as_ref().map(|part| owned(build, part, true));
         let mut blocks = Vec::with_capacity(self.shape.layers as usize);
         for layer in 0..self.shape.layers {
             let parts = parts::layer(self.shape, layer);
             let [norm_1, qkv, out, norm_2] = [&parts.norm_1, &parts.qkv, &parts.out, &parts.norm_2]
-                .map(|part| owned(build, part));
-            let wide = parts.wide.iter().map(|part| owned(build, part)).collect();
-            let narrow = owned(build, &parts.narrow);
+                .map(|part| owned(build, part, false));
+            let wide = parts.wide.iter().map(|part| owned(build, part, false)).collect();
+            let narrow = owned(build, &parts.narrow, false);
             let attention = build.module(&parts.attention);
             let activation = build.module(&parts.activation);
             let kv = self.shape.kv_object(&parts.attention, &qkv, build);
@@ -63,8 +67,8 @@ impl Maker<'_> {
                 kv,
             });
         }
-        let norm = owned(build, &around.norm);
-        let own_head = (!self.shape.tied).then(|| owned(build, &around.head));
+        let norm = owned(build, &around.norm, false);
+        let own_head = (!self.shape.tied).then(|| owned(build, &around.head, true));
         let head = own_head.as_ref().map(|head| head.module);
         let head = head.unwrap_or_else(|| build.module(&around.head.name));
         Model { tokens, positions, blocks, norm, head, own_head }
