@@ -8,6 +8,7 @@ use tiersim_models::units::Bytes;
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::config::PolicyConfig;
 use tiersim_sim::expect::failures;
+use tiersim_sim::record::{CaseRecord, RunRecord};
 use tiersim_sim::run::{Options, run};
 use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::scenario::{Budget, Case, Expectation, Scenario, TraceSource};
@@ -80,6 +81,24 @@ fn every_policy_is_in_every_file_of_the_set() {
         for word in &words {
             let there = ["(", ","].iter().any(|end| text.contains(&format!("policy: {word}{end}")));
             assert!(there, "{} lacks {word}: see docs/validation.md, \"The set\"", scenario.name);
+        }
+    }
+}
+
+#[test]
+fn the_page_lists_every_file_with_its_cases_and_bytes() {
+    let page = fs::read_to_string(root().join("docs/validation.md")).expect("the page is there");
+    for (scenario, _) in set() {
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", scenario.name)));
+        let row = row.unwrap_or_else(|| panic!("docs/validation.md lacks {}", scenario.name));
+        let cases = format!("| {} |", scenario.cases.len());
+        assert!(row.ends_with(&cases), "{row}: not {cases}");
+        let held: Vec<u64> = simulated(&scenario).results.iter().map(held_by).collect();
+        let most = held.iter().max().expect("a file has cases");
+        for bytes in [held[0], *most] {
+            let [mb, gb] = [1e6, 1e9].map(|unit| bytes as f64 / unit);
+            let shown = if mb < 100.0 { format!("{mb:.0} MB") } else { format!("{gb:.2} GB") };
+            assert!(row.contains(&format!("| {shown} |")), "{row}: not {shown}");
         }
     }
 }
@@ -191,6 +210,18 @@ fn expectations_are_what_the_formulas_say() {
     assert!(met >= 27, "{met}");
 }
 
+fn simulated(scenario: &Scenario) -> RunRecord {
+    let traces = Traces::read([scenario]).expect("it is made");
+    let print = "sha256:0".to_owned();
+    run(scenario, traces.of(scenario), print, Options::default(), || ()).expect("it runs")
+}
+
+/// The most that a case ever held in each tier, all tiers together.
+fn held_by(case: &CaseRecord) -> u64 {
+    let figures = case.outcome.figures().expect("every case fits");
+    figures.peak.iter().map(|bytes| bytes.get()).sum()
+}
+
 /// Bytes of all tiers together that one case may take.
 const GPU_MOST: u64 = 24_000_000_000;
 const HOST_MOST: u64 = 200_000_000;
@@ -198,16 +229,12 @@ const HOST_MOST: u64 = 200_000_000;
 #[test]
 fn every_case_keeps_its_expectations_and_fits_where_it_is_meant_to_run() {
     for (scenario, _) in set() {
-        let traces = Traces::read([&scenario]).expect("it is made");
-        let print = "sha256:0".to_owned();
-        let record = run(&scenario, traces.of(&scenario), print, Options::default(), || ());
-        let record = record.expect("it runs");
+        let record = simulated(&scenario);
         assert_eq!(failures(&scenario, &record), Vec::<String>::new(), "{}", scenario.name);
         let most = if is_host(&scenario) { HOST_MOST } else { GPU_MOST };
         let mut on_nvme = false;
         for case in &record.results {
-            let figures = case.outcome.figures().expect("every case fits");
-            let held: u64 = figures.peak.iter().map(|bytes| bytes.get()).sum();
+            let (figures, held) = (case.outcome.figures().expect("every case fits"), held_by(case));
             assert!(held <= most, "{}: {} takes {held} bytes", scenario.name, case.label);
             let nvme = scenario.hardware.tiers.iter().position(|tier| tier.kind == TierKind::Nvme);
             on_nvme |= figures.peak[nvme.expect("the machine has NVMe")] > Bytes::ZERO;
