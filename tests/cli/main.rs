@@ -8,6 +8,7 @@ mod common;
 mod contract;
 mod determinism;
 mod hostile;
+mod hostile_layered;
 mod hostile_traces;
 mod round_trips;
 mod validate;
