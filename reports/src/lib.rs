@@ -13,6 +13,7 @@ mod csv;
 mod frame;
 mod heat_map;
 mod hints;
+pub mod html;
 mod json;
 mod labels;
 mod latency_memory;
