@@ -20,7 +20,7 @@ pub(crate) enum Command {
     Sweep(SweepArgs),
     /// Write tier_hints.json: the tier of every module, for a training framework to load.
     Hints(HintsArgs),
-    /// Run a scenario's plans on a real machine as well; compare decisions, bytes and time.
+    /// Run scenarios' plans on a real machine as well; compare decisions, bytes and time.
     Validate(ValidateArgs),
     /// Check that a real machine does what the simulator does, on plans drawn at random and written
     /// by hand.
@@ -101,13 +101,13 @@ pub(crate) struct HintsArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ValidateArgs {
-    /// A scenario file.
-    #[arg(value_name = "SCENARIO")]
-    pub(crate) scenario: PathBuf,
+    /// Scenario files.
+    #[arg(required = true, value_name = "SCENARIO")]
+    pub(crate) scenarios: Vec<PathBuf>,
     /// The real machine.
     #[arg(long, value_enum)]
     pub(crate) machine: RealMachine,
-    /// Only the case of this name.
+    /// Only cases of this name.
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
     /// How often each case is run on the real machine.
@@ -116,7 +116,11 @@ pub(crate) struct ValidateArgs {
     /// Override any value of the scenario.
     #[arg(long = "set", value_name = "PATH=VALUE", value_parser = assignment)]
     pub(crate) set: Vec<(String, String)>,
-    /// Folder to write to [default: out/validate-SCENARIO].
+    /// Override the scenarios' seeds.
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Folder to write to, with a folder per scenario if there are several [default:
+    /// out/validate-SCENARIO, or out/validate].
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Folder for the files that stand for NVMe and remote tiers [default: the folder to write to].

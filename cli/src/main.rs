@@ -10,7 +10,6 @@ mod progress;
 mod runs;
 mod traces;
 mod validate;
-mod validate_report;
 
 use args::{Args, Command};
 use clap::Parser;

@@ -101,7 +101,8 @@ impl Scale {
                 .filter(|v| (self.lo..=self.hi).contains(v))
                 .map(|v| (v, tick(v)))
                 .collect();
-            if ticks.len() >= 2 {
+            // Fewer leave the reader guessing: round values say more on a short stretch.
+            if ticks.len() >= 4 {
                 return ticks;
             }
         }
