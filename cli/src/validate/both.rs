@@ -16,7 +16,7 @@ use tiersim_sim::scenario::{Case, Scenario};
 use tiersim_validation::fault::Fault;
 use tiersim_validation::log::Logged;
 use tiersim_validation::options::Options;
-use tiersim_validation::real::{Kind, OpRun, Report, Setup};
+use tiersim_validation::real::{CopyRun, Kind, OpRun, Report, Setup};
 
 /// What all cases of a scenario share.
 pub(crate) struct Both<'a> {
@@ -164,10 +164,15 @@ impl Both<'_> {
         }
     }
 
-    /// Copies over one lane: the law of that lane is all that is predicted of them. No machine
-    /// times them yet.
-    fn copies(&self, _: &Report) -> Vec<CopyTime> {
-        Vec::new()
+    /// Copies over one lane: the law of that lane is all that is predicted of them.
+    fn copies(&self, report: &Report) -> Vec<CopyTime> {
+        let (routes, hardware) = (self.bench.routes(), &self.scenario.hardware);
+        let time = |copy: &CopyRun| {
+            let &[lane] = routes.between(copy.from, copy.to) else { return None };
+            let predicted = hardware.lane_law(lane).span_of(copy.bytes);
+            Some(CopyTime { lane: lane.index(), predicted, measured: copy.end.since(copy.start) })
+        };
+        report.copies_run.iter().filter_map(time).collect()
     }
 
     /// Lengths of the measured steps: each from the end of the one before.

@@ -5,6 +5,7 @@
 use crate::world::{Careless, World};
 use crate::{Check, ensure, equal};
 use std::path::Path;
+use tiersim_models::hardware::Tier;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::{Bytes, Time};
 use tiersim_policies::command::{Hazard, Machine};
@@ -18,7 +19,6 @@ use tiersim_validation::jitter::JitterMachine;
 use tiersim_validation::log::{Decisions, Logged};
 use tiersim_validation::options::Options;
 use tiersim_validation::real::{Kind, RealMachine, Report, Setup};
-use tiersim_validation::truth::Truth;
 
 /// Makes the policy of a run, anew each time.
 pub type Make<'a> = &'a dyn Fn() -> Box<dyn Policy>;
@@ -54,7 +54,7 @@ pub fn planner<'a>(world: &'a World, make: Make<'_>) -> Option<Planner<'a>> {
 }
 
 /// Drives a machine to the end; `None` if the plan does not fit.
-fn run<M: Machine>(
+pub fn run<M: Machine>(
     world: &World,
     planner: &mut Planner<'_>,
     machine: &mut M,
@@ -127,10 +127,14 @@ pub fn on_real(
     let Some((ends, decisions, machine)) = logged(world, &mut planner, machine, jitter)? else {
         return Ok(None);
     };
-    let Report { truth, moved, .. } = machine.report();
+    let Report { truth, moved, peak, .. } = machine.report();
     ensure(truth.mismatches == 0, || {
         let first: Vec<String> = truth.first.iter().map(ToString::to_string).collect();
         format!("{} wrong contents: {}", truth.mismatches, first.join("; "))
+    })?;
+    let over = |(peak, tier): (&Bytes, &Tier)| *peak > tier.capacity;
+    ensure(!peak.iter().zip(&world.hardware.tiers).any(over), || {
+        format!("a tier held more than it has room for: {peak:?}")
     })?;
     let residents = residents(world, &planner);
     at_rest(&*machine, &residents)?;
@@ -152,19 +156,19 @@ fn at_rest(machine: &dyn RealMachine, residents: &[(ObjectId, TierId, bool)]) ->
     Ok(())
 }
 
-/// On real memory with one kind of edge left out: what the contents say.
+/// On real memory with one kind of edge left out: what contents and meters say.
 pub fn careless(
     kind: Kind,
     world: &World,
     make: Make<'_>,
     without: Hazard,
     options: &Options,
-) -> Check<Option<Truth>> {
+) -> Check<Option<Report>> {
     let Some(mut planner) = planner(world, make) else { return Ok(None) };
     let machine = open(kind, world, &planner, options).map_err(|fault| fault.to_string())?;
     let mut machine = Careless { machine, without: Some(without) };
     let ended = run(world, &mut planner, &mut machine).map_err(|stopped| stopped.to_string())?;
-    Ok(ended.map(|_| machine.machine.report().truth))
+    Ok(ended.map(|_| machine.machine.report()))
 }
 
 /// On real memory with one failure, on a worker (`options.fail`) or at submission (`failure`):
