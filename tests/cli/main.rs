@@ -8,6 +8,7 @@ mod common;
 mod conform;
 mod contract;
 mod determinism;
+mod gpu_script;
 mod hostile;
 mod hostile_traces;
 mod round_trips;

@@ -286,13 +286,14 @@ pub(crate) fn overall(compared: &[Compared]) -> Vec<Graded> {
     graded.map(|(what, errors)| (what.to_owned(), errors)).collect()
 }
 
-/// Median and largest run-to-run spread of all steps, as measured for [`overall`]'s first line.
-pub(crate) fn overall_spread(compared: &[Compared]) -> (f64, f64) {
+/// Median and largest run-to-run spread of all steps, as measured for [`overall`]'s first line;
+/// one run has none.
+pub(crate) fn overall_spread(compared: &[Compared]) -> Option<(f64, f64)> {
     let ran = compared.iter().flat_map(Compared::ran);
+    let ran = ran.filter(|(_, ran)| ran.measured.len() > 1);
     let mut spreads: Vec<f64> = ran.flat_map(|(_, ran)| ran.step_spreads(ran.mode())).collect();
     spreads.sort_by(f64::total_cmp);
-    let middle = spreads.get(spreads.len().saturating_sub(1) / 2).copied();
-    (middle.unwrap_or(0.0), spreads.last().copied().unwrap_or(0.0))
+    Some((*spreads.get(spreads.len().saturating_sub(1) / 2)?, *spreads.last()?))
 }
 
 /// Phases of the measured ops, in the order of their first op.

@@ -19,7 +19,6 @@ pub(crate) fn json(compared: &[Compared], kind: Kind) -> Value {
     let cases = compared
         .iter()
         .flat_map(|one| one.results.iter().map(|result| case(result, &one.scenario, &one.lanes())));
-    let (spread_median, spread_max) = overall_spread(compared);
     json!({
         "schema": 1,
         "tiersim": env!("CARGO_PKG_VERSION"),
@@ -31,7 +30,9 @@ pub(crate) fn json(compared: &[Compared], kind: Kind) -> Value {
         "cases": cases.collect::<Vec<_>>(),
         "agree": compared.iter().flat_map(|one| &one.results).all(|r| r.failures().is_empty()),
         "overall": overall(compared).into_iter().map(errors).collect::<Vec<_>>(),
-        "step_spread": { "median": spread_median, "max": spread_max },
+        "step_spread": overall_spread(compared).map(|(median, max)| {
+            json!({ "median": median, "max": max })
+        }),
         "held_out": true,
         "scenarios": compared.iter().map(scenario).collect::<Vec<_>>(),
     })

@@ -97,13 +97,17 @@ fn summary(page: &mut Page, compared: &[Compared]) {
         error_row(&mut table, vec![of.clone()], errors, None);
     }
     page.table(&table);
-    let (middle, most) = overall_spread(compared);
-    page.paragraph(&format!(
-        "Run-to-run spread of the measured steps: median {}, max {}. An error below the spread says \
-         nothing.",
-        percent(middle),
-        percent(most)
-    ));
+    page.paragraph(&match overall_spread(compared) {
+        Some((middle, most)) => format!(
+            "Run-to-run spread of the measured steps: median {}, max {}. An error below the spread \
+             says nothing.",
+            percent(middle),
+            percent(most)
+        ),
+        None => {
+            "Each case ran once, so that what the machine itself varies by is not known.".to_owned()
+        }
+    });
 }
 
 fn what(page: &mut Page, one: &Compared, kind: Kind) {

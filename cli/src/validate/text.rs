@@ -51,9 +51,13 @@ pub(crate) fn overall(compared: &[Compared]) -> String {
     for graded in errors_of_all(compared) {
         error_line(&mut text, &graded);
     }
-    let (middle, most) = overall_spread(compared);
-    let (middle, most) = (percent(middle), percent(most));
-    let _ = writeln!(text, "  run-to-run spread of steps: median {middle}, max {most}");
+    let _ = match overall_spread(compared) {
+        Some((middle, most)) => {
+            let (middle, most) = (percent(middle), percent(most));
+            writeln!(text, "  run-to-run spread of steps: median {middle}, max {most}")
+        }
+        None => writeln!(text, "  run-to-run spread of steps: not known from one run"),
+    };
     text
 }
 
