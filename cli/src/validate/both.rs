@@ -38,8 +38,6 @@ enum Ended {
 /// What the simulator says of a case.
 struct Simulated {
     predicted: Measured,
-    /// The most bytes of each tier.
-    peak: Vec<Bytes>,
     /// Delay of use in place.
     charged: Span,
 }
@@ -49,11 +47,11 @@ impl Both<'_> {
     /// delays of the laws and with real use.
     pub(crate) fn case(&self, case: &Case) -> Result<CaseResult, Failure> {
         let (label, policy) = (case.label.clone(), case.policy.name().to_owned());
-        let Simulated { predicted, peak, charged } = match self.simulate(case)? {
+        let Simulated { predicted, charged } = match self.simulate(case)? {
             Ok(simulated) => simulated,
             Err(why) => return Ok(CaseResult { label, policy, verdict: Verdict::DoesNotFit(why) }),
         };
-        self.check_memory(case, &peak)?;
+        self.check_memory(case, &predicted.peak)?;
         let emulating = |emulate: bool| -> Result<Vec<Measured>, Failure> {
             (0..self.runs).map(|_| self.measure(case, emulate)).collect()
         };
@@ -113,8 +111,8 @@ impl Both<'_> {
         let meters = machine.machine.meters();
         let (moved, peak) = (meters.moved.clone(), meters.peak.clone());
         let charged = meters.in_place.iter().copied().sum();
-        let predicted = Measured { decisions, moved, steps, ..Measured::default() };
-        Ok(Ok(Simulated { predicted, peak, charged }))
+        let predicted = Measured { decisions, moved, steps, peak, ..Measured::default() };
+        Ok(Ok(Simulated { predicted, charged }))
     }
 
     /// On real memory, once.
@@ -159,6 +157,7 @@ impl Both<'_> {
             submitted: report.submitted,
             truth: report.truth,
             slots: report.slots,
+            peak: report.peak,
             device: report.device,
             ..Measured::default()
         }

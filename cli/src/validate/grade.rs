@@ -37,6 +37,8 @@ pub(crate) struct Measured {
     pub(crate) truth: Truth,
     /// Slots made by tier, and how many are locked memory or unbuffered files.
     pub(crate) slots: Vec<(u64, u64)>,
+    /// The most bytes of rooms held at once, by tier; none on a machine that does not meter them.
+    pub(crate) peak: Vec<Bytes>,
     /// Memory of the device, where there is one.
     pub(crate) device: Option<DeviceMemory>,
 }
@@ -224,6 +226,21 @@ impl Ran {
             }
         }
         errors
+    }
+
+    /// The most bytes of rooms held at once: by the simulator, and by the real machine in any run
+    /// if it meters them.
+    pub(crate) fn peaks(&self) -> Vec<(Bytes, Option<Bytes>)> {
+        let measured =
+            |tier: usize| self.measured.iter().filter_map(|run| run.peak.get(tier).copied()).max();
+        let tiers = self.predicted.peak.iter().enumerate();
+        tiers.map(|(tier, &predicted)| (predicted, measured(tier))).collect()
+    }
+
+    /// Memory of the device in the run that used most of it.
+    pub(crate) fn device(&self) -> Option<DeviceMemory> {
+        let runs = self.measured.iter().filter_map(|run| run.device);
+        runs.max_by_key(|memory| memory.peak)
     }
 
     /// Predicted and measured steps; measured is the median of the runs.

@@ -74,7 +74,13 @@ fn case(result: &CaseResult, scenario: &Scenario, lanes: &[String]) -> Value {
             (tier.name.clone(), json!({ "made": made, "locked_or_unbuffered": wished }))
         })
         .collect();
-    let device = measured.iter().filter_map(|run| run.device).max_by_key(|memory| memory.peak);
+    let peaks = scenario.hardware.tiers.iter().zip(ran.peaks());
+    let peaks: Map<String, Value> = peaks
+        .map(|(tier, (predicted, measured))| {
+            let measured = measured.map(|bytes| bytes.get());
+            (tier.name.clone(), json!({ "predicted": predicted.get(), "measured": measured }))
+        })
+        .collect();
     json!({
         "case": result.label, "policy": result.policy, "fits": true,
         "agree": result.failures().is_empty(), "failures": result.failures(),
@@ -98,7 +104,8 @@ fn case(result: &CaseResult, scenario: &Scenario, lanes: &[String]) -> Value {
             "errors": graded(ran, InPlace::Real, lanes),
             "times": times(ran, InPlace::Real, lanes),
         })),
-        "device_memory": device.map(|memory| json!({
+        "peak_bytes": peaks,
+        "device_memory": ran.device().map(|memory| json!({
             "peak_bytes": memory.peak.get(), "rooms_bytes": memory.rooms.get(),
         })),
     })

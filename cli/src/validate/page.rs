@@ -11,7 +11,7 @@ use tiersim_reports::html::{Page, Side, Table, Tone};
 use tiersim_reports::words::count;
 use tiersim_reports::{Chart, ChartError};
 use tiersim_validation::grade::{Errors, grade, median};
-use tiersim_validation::real::Kind;
+use tiersim_validation::real::{DeviceMemory, Kind};
 
 use Side::{Left, Right};
 
@@ -272,6 +272,7 @@ fn case(page: &mut Page, one: &Compared, result: &CaseResult, several: bool) {
         count(decisions.ops as usize, "op", "ops"),
         count(decisions.copies as usize, "copy", "copies"),
     ));
+    page.paragraph(&memory(one, ran));
     for (tier, &(made, wished)) in one.scenario.hardware.tiers.iter().zip(&ran.measured[0].slots) {
         if wished < made {
             page.paragraph(&unlocked(&tier.name, made, made - wished));
@@ -280,6 +281,22 @@ fn case(page: &mut Page, one: &Compared, result: &CaseResult, several: bool) {
     for mode in ran.modes() {
         page.table(&times(ran, mode, &one.lanes()));
     }
+}
+
+/// What was held at most, tier by tier.
+fn memory(one: &Compared, ran: &Ran) -> String {
+    let tiers = one.scenario.hardware.tiers.iter().zip(ran.peaks());
+    let tiers: Vec<String> = tiers
+        .map(|(tier, (predicted, measured))| match measured {
+            Some(measured) => format!("{} {predicted} ({measured} measured)", tier.name),
+            None => format!("{} {predicted}", tier.name),
+        })
+        .collect();
+    let device = ran.device().map_or_else(String::new, |memory| {
+        let DeviceMemory { peak, rooms } = memory;
+        format!(" The device's driver saw {peak} in use; the plan's rooms in it came to {rooms}.")
+    });
+    format!("Held at most: {}.{device}", tiers.join(", "))
 }
 
 fn times(ran: &Ran, mode: InPlace, lanes: &[String]) -> Table {
