@@ -10,6 +10,7 @@ mod contract;
 mod determinism;
 mod gpu_script;
 mod hostile;
+mod hostile_layered;
 mod hostile_traces;
 mod round_trips;
 mod validate;

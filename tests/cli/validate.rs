@@ -130,6 +130,25 @@ fn two_scenarios_of_one_name_are_refused_before_anything_runs() {
     assert!(project.files("v").is_empty());
 }
 
+/// The files of the set that any computer can run: every policy, access mode and tier.
+#[test]
+fn simulator_and_host_agree_on_the_set_scaled_down() {
+    let project = Project::shipped();
+    for name in ["host-train", "host-decode"] {
+        let file = format!("scenarios/validation/{name}.ron");
+        let args = ["validate", &file, "--machine", "host", "--repeat-runs", "1", "--out", name];
+        project.run(&args).ends_with(0);
+        let json = &project.files(name)["validation.json"];
+        let json: Value = serde_json::from_slice(json).expect("valid JSON");
+        let cases = json["cases"].as_array().expect("a list");
+        assert_eq!(cases.len(), 14);
+        for case in cases {
+            assert_eq!((&case["fits"], &case["agree"]), (&Value::from(true), &Value::from(true)));
+            assert_eq!(case["mismatches"], Value::from(0), "{case}");
+        }
+    }
+}
+
 #[test]
 fn a_machine_that_is_not_there_is_said_and_nothing_is_written() {
     let project = Project::shipped();

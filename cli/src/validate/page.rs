@@ -347,9 +347,9 @@ fn how_to_read(page: &mut Page) {
             .to_owned(),
         "Spread is (longest - shortest) / median of the runs: what the machine itself varies by."
             .to_owned(),
-        "Lengths of ops are set by the scenario, not predicted: errors of ops say how well the \
-         machine keeps them. Errors of steps say how well waiting, copying and overhead are \
-         predicted."
+        "How long an op is to last comes from the scenario; the real machine sizes its work for that, \
+         and the op takes what it takes. Errors of ops say how well that works; errors of steps add \
+         waiting, copying and overhead."
             .to_owned(),
         "Decisions are what every op and every copy does and the room that it takes, in order. \
          Contents are checked whenever an op reads and a copy arrives: every word in memory says of \

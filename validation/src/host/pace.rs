@@ -28,7 +28,7 @@ const SIZES: [usize; 3] = [1, 16, 256];
 /// little of what comes next, as between two uses of an object.
 const POOL: usize = 1024;
 /// Goes per measurement.
-const GOES: usize = 17;
+const GOES: usize = 33;
 /// The middle one of them.
 const MIDDLE: usize = GOES / 2;
 

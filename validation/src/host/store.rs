@@ -10,7 +10,8 @@ use crate::host::room::Slot;
 use crate::options::{Live, Options};
 use crate::pattern::PAGE;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tiersim_models::hardware::{Hardware, TierKind};
@@ -44,12 +45,9 @@ struct Table {
 
 impl Store {
     pub(crate) fn new(hardware: &Hardware, options: &Options) -> Result<Store, Fault> {
-        static MACHINES: AtomicU64 = AtomicU64::new(0);
-        let number = MACHINES.fetch_add(1, Relaxed);
-        let name = format!("tiersim-{}-{number}", std::process::id());
-        let folder = options.scratch.join(name);
-        let made = std::fs::create_dir_all(&folder);
-        made.map_err(|error| Fault::io("makes folder", &folder.display().to_string(), &error))?;
+        let folder = own_folder(&options.scratch);
+        let place = options.scratch.display().to_string();
+        let folder = folder.map_err(|error| Fault::io("makes a folder in", &place, &error))?;
         let tiers: Vec<_> = hardware.tiers.iter().map(|t| (t.kind, t.capacity)).collect();
         let table = Table {
             held: BTreeMap::new(),
@@ -148,6 +146,21 @@ impl Store {
     fn table(&self) -> MutexGuard<'_, Table> {
         // The table is whole between any two statements, so a panic elsewhere does not harm it.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes a folder that was not there: another machine's is never shared, whoever's process has this
+/// process's number too.
+fn own_folder(scratch: &Path) -> io::Result<PathBuf> {
+    static MACHINES: AtomicU64 = AtomicU64::new(0);
+    std::fs::create_dir_all(scratch)?;
+    loop {
+        let number = MACHINES.fetch_add(1, Relaxed);
+        let folder = scratch.join(format!("tiersim-{}-{number}", std::process::id()));
+        match std::fs::create_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| folder),
+        }
     }
 }
 

@@ -168,3 +168,27 @@ fn a_panic_on_a_worker_is_a_fault_with_its_words() {
         assert!(words.contains("out of bounds"), "{words}");
     });
 }
+
+#[test]
+fn files_of_another_process_of_the_same_number_are_left_alone() {
+    // As on two machines, or in two containers, that share a folder.
+    let scratch = std::env::temp_dir().join(format!("tiersim-shared-{}", std::process::id()));
+    let theirs = |number| scratch.join(format!("tiersim-{}-{number}", std::process::id()));
+    for number in 0..100 {
+        std::fs::create_dir_all(theirs(number)).expect("a folder can be made");
+        std::fs::write(theirs(number).join("0"), "theirs").expect("a file can be written");
+    }
+    let (mut hardware, _) = world();
+    hardware.tiers[0].kind = TierKind::Nvme;
+    let store = Store::new(&hardware, &Options::new(&scratch)).expect("another folder is free");
+    let room = Room { object: OBJECT, tier: HBM, bytes: Bytes::new(10_000) };
+    store.claim(&room).expect("a file can be made");
+    assert_eq!(std::fs::read_dir(&scratch).expect("it is there").count(), 101);
+    drop(store);
+    for number in 0..100 {
+        let text = std::fs::read_to_string(theirs(number).join("0"));
+        assert_eq!(text.ok().as_deref(), Some("theirs"), "folder {number}");
+    }
+    assert_eq!(std::fs::read_dir(&scratch).expect("it is there").count(), 100);
+    std::fs::remove_dir_all(&scratch).expect("it can be removed");
+}
