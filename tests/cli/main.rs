@@ -5,8 +5,10 @@
 //! again. One target for all of it, so that it is linked once.
 
 mod common;
+mod conform;
 mod contract;
 mod determinism;
+mod gpu_script;
 mod hostile;
 mod hostile_layered;
 mod hostile_traces;
