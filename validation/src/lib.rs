@@ -13,6 +13,7 @@
 //! [`Logged`]: log::Logged
 
 mod clock;
+pub mod cuda;
 pub mod fault;
 pub mod faulty;
 pub mod grade;
