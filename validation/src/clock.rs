@@ -10,15 +10,17 @@ use tiersim_models::units::{Span, Time};
 
 /// Time since the start of a run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock(Instant);
+pub struct Clock(Instant);
 
 impl Clock {
+    /// Starts at zero.
     #[expect(clippy::disallowed_methods, reason = "a machine of real memory measures real time")]
-    pub(crate) fn start() -> Clock {
+    pub fn start() -> Clock {
         Clock(Instant::now())
     }
 
-    pub(crate) fn now(self) -> Time {
+    /// How long ago it was started.
+    pub fn now(self) -> Time {
         let ns = u64::try_from(self.0.elapsed().as_nanos()).expect("a run of less than 213 days");
         Time::from_ps(ns * 1000)
     }

@@ -12,7 +12,7 @@
 //! [`JitterMachine`]: jitter::JitterMachine
 //! [`Logged`]: log::Logged
 
-mod clock;
+pub mod clock;
 pub mod cuda;
 pub mod fault;
 pub mod faulty;
