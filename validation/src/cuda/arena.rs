@@ -104,7 +104,7 @@ impl Arena {
     /// longest ago, and of these the smallest.
     fn window(&self, bytes: u64) -> Option<Spot> {
         let mut best: Option<Window> = None;
-        for (&first, _) in &self.free {
+        for &first in self.free.keys() {
             let mut window = Window { first, bytes: 0, last: None };
             for (spot, piece) in self.free.range(first..) {
                 if spot.region != first.region || spot.at != first.at + window.bytes {
@@ -113,9 +113,8 @@ impl Arena {
                 window.bytes += piece.bytes;
                 window.last = window.last.max(piece.after.iter().copied().max());
                 if window.bytes >= bytes {
-                    let better = |best: &Window| {
-                        (window.last, window.bytes) < (best.last, best.bytes)
-                    };
+                    let better =
+                        |best: &Window| (window.last, window.bytes) < (best.last, best.bytes);
                     if best.as_ref().is_none_or(better) {
                         best = Some(window);
                     }

@@ -49,6 +49,11 @@ impl Kernels {
         })
     }
 
+    /// Threads of the compute-bound kernel.
+    pub(crate) fn all_threads(&self) -> u64 {
+        u64::from(self.most_blocks) * u64::from(THREADS)
+    }
+
     /// As many blocks as the work can use.
     fn grid(&self, threads: u64) -> (u32, u32) {
         let blocks = threads.div_ceil(u64::from(THREADS)).clamp(1, u64::from(self.most_blocks));

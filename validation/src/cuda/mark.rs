@@ -66,6 +66,12 @@ impl Mark {
         Ok(self.passed.get())
     }
 
+    /// Milliseconds since an earlier mark; waits for this one.
+    pub(crate) fn ms_since(&self, earlier: &Mark) -> Result<f32, Fault> {
+        self.event().synchronize()?;
+        self.event().since(earlier.event())
+    }
+
     /// Makes a stream wait for it, unless it lies in that stream or is known to be past.
     pub(crate) fn hold_up(&self, stream: &Stream, number: usize) -> Result<(), Fault> {
         if self.stream == number || self.passed.get() {

@@ -84,6 +84,14 @@ impl Slot {
         }
     }
 
+    /// The file, if it is one.
+    pub(crate) fn as_file(&self) -> Option<&File> {
+        match &self.media {
+            Media::File { file, .. } => Some(file),
+            Media::Memory { .. } => None,
+        }
+    }
+
     /// Reads whole pages from page `from` on.
     pub(crate) fn load(&self, from: usize, into: &mut [u8]) -> io::Result<()> {
         match &self.media {
