@@ -2,6 +2,7 @@
 
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use tiersim_validation::real::Kind;
 
 /// Replay AI training and inference over memory tiers, and chart latency against memory.
 #[derive(Debug, Parser)]
@@ -21,6 +22,9 @@ pub(crate) enum Command {
     Hints(HintsArgs),
     /// Run a scenario's plans on a real machine as well; compare decisions, bytes and time.
     Validate(ValidateArgs),
+    /// Check that a real machine does what the simulator does, on plans drawn at random and written
+    /// by hand.
+    Conform(ConformArgs),
     /// Only read and resolve scenarios, hardware specs and traces; list every problem.
     Check(CheckArgs),
     /// Look at traces and make them.
@@ -123,6 +127,32 @@ pub(crate) struct ValidateArgs {
     pub(crate) quiet: bool,
 }
 
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ConformArgs {
+    /// The real machine.
+    #[arg(long, value_enum)]
+    pub(crate) machine: RealMachine,
+    /// How many random worlds.
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) worlds: u32,
+    /// Goes on with new random worlds for so many seconds.
+    #[arg(long = "for", value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=604_800))]
+    pub(crate) time: Option<u32>,
+    /// Seed of the first random world; the others follow.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Folder for the files that stand for NVMe and remote tiers [default: OUT, or the system's for
+    /// temporary files].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) scratch: Option<PathBuf>,
+    /// Folder to write conform.json to.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print nothing but problems.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub(crate) quiet: bool,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RealMachine {
     /// This machine's memory and files.
@@ -172,6 +202,15 @@ pub(crate) enum TraceCommand {
 pub(crate) enum Source {
     /// Reads and writes of a PyTorch run by storage, op by op.
     Recording,
+}
+
+impl RealMachine {
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            RealMachine::Host => Kind::Host,
+            RealMachine::Cuda => Kind::Cuda,
+        }
+    }
 }
 
 fn assignment(text: &str) -> Result<(String, String), String> {

@@ -4,6 +4,7 @@
 //! input (message on stderr, nothing written), 3 an internal fault (seed and event printed).
 
 mod args;
+mod conform;
 mod output;
 mod progress;
 mod runs;
@@ -39,6 +40,7 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Sweep(args) => runs::sweep(&args),
         Command::Hints(args) => runs::hints(&args),
         Command::Validate(args) => validate::validate(&args),
+        Command::Conform(args) => conform::conform(&args),
         Command::Check(args) => traces::check(&args),
         Command::Trace(args) => traces::trace(&args.command),
     }

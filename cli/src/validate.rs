@@ -3,7 +3,7 @@
 //! Decisions, bytes per lane and contents must agree, or the command fails. Times are compared and
 //! reported, not judged: how good a prediction is depends on the hardware spec.
 
-use crate::args::{RealMachine, ValidateArgs};
+use crate::args::ValidateArgs;
 use crate::output::{Failure, print, write_all};
 use crate::runs::feasible;
 use crate::validate_report::{CaseResult, Measured, Verdict, csv, json, table};
@@ -27,10 +27,7 @@ use tiersim_validation::real::{Kind, OpRun, Setup};
 
 /// Runs every case on both machines.
 pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
-    let kind = match args.machine {
-        RealMachine::Host => Kind::Host,
-        RealMachine::Cuda => Kind::Cuda,
-    };
+    let kind = args.machine.kind();
     let scenario = read_scenario(&args.scenario, &args.set)?;
     let traces = Traces::read([&scenario])?;
     feasible([&scenario], &traces)?;

@@ -1,6 +1,6 @@
 //! What `validate` says: a table for people, JSON and CSV for programs.
 
-use crate::output::Failure;
+use crate::output::{Failure, pretty};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use tiersim_models::units::{Bytes, Span};
@@ -224,8 +224,7 @@ pub(crate) fn json(
         "machine": machine,
         "cases": cases,
     });
-    let text = serde_json::to_string_pretty(&whole);
-    text.map(|text| text + "\n").map_err(|error| Failure::Internal(error.to_string()))
+    pretty(&whole)
 }
 
 fn case_json(result: &CaseResult, scenario: &Scenario) -> Value {

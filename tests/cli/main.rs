@@ -5,6 +5,7 @@
 //! again. One target for all of it, so that it is linked once.
 
 mod common;
+mod conform;
 mod contract;
 mod determinism;
 mod hostile;

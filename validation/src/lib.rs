@@ -12,7 +12,8 @@
 //! [`JitterMachine`]: jitter::JitterMachine
 //! [`Logged`]: log::Logged
 
-mod clock;
+pub mod clock;
+pub mod cuda;
 pub mod fault;
 pub mod faulty;
 pub mod grade;

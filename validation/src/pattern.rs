@@ -21,7 +21,8 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    fn word(self) -> u64 {
+    /// What its first word is.
+    pub(crate) fn word(self) -> u64 {
         u64::from(self.object.0) << 32 | self.version & 0xFFFF_FFFF
     }
 }

@@ -30,7 +30,11 @@ pub(crate) struct Store {
 }
 
 struct Table {
-    held: BTreeMap<(ObjectId, TierId), Arc<Slot>>,
+    /// Slots in use, and the bytes of the room that each is for.
+    held: BTreeMap<(ObjectId, TierId), (Arc<Slot>, u64)>,
+    /// Bytes of rooms in use, by tier, and the most there ever were.
+    in_use: Vec<u64>,
+    peak: Vec<u64>,
     /// Slots to spare, by tier and pages.
     spare: BTreeMap<(TierId, usize), Vec<Arc<Slot>>>,
     spare_bytes: Vec<u64>,
@@ -49,6 +53,8 @@ impl Store {
         let tiers: Vec<_> = hardware.tiers.iter().map(|t| (t.kind, t.capacity)).collect();
         let table = Table {
             held: BTreeMap::new(),
+            in_use: vec![0; tiers.len()],
+            peak: vec![0; tiers.len()],
             spare: BTreeMap::new(),
             spare_bytes: vec![0; tiers.len()],
             made: vec![(0, 0); tiers.len()],
@@ -77,7 +83,9 @@ impl Store {
             // Without the lock: it takes long.
             None => self.make(room.tier, pages)?,
         };
-        self.table().held.insert((room.object, room.tier), slot);
+        let replaced = self.table().hold(room, slot);
+        // Without the lock: it may take a file's removal.
+        drop(replaced);
         Ok(())
     }
 
@@ -102,19 +110,24 @@ impl Store {
     /// Gives room back. Room that is not there is a missing edge's doing, and shows as a mismatch.
     pub(crate) fn free(&self, room: &Room) {
         let mut table = self.table();
-        let Some(slot) = table.held.remove(&(room.object, room.tier)) else { return };
+        let tier = room.tier.index();
+        let Some((slot, held)) = table.held.remove(&(room.object, room.tier)) else { return };
+        table.in_use[tier] -= held;
         let bytes = (slot.pages * PAGE) as u64;
-        let spare = &mut table.spare_bytes[room.tier.index()];
-        let limit = self.tiers[room.tier.index()].1.get();
-        if *spare + bytes <= limit {
+        let spare = &mut table.spare_bytes[tier];
+        if *spare + bytes <= self.tiers[tier].1.get() {
             *spare += bytes;
             table.spare.entry((room.tier, slot.pages)).or_default().push(slot);
+            return;
         }
+        // Without the lock: it may take a file's removal.
+        drop(table);
+        drop(slot);
     }
 
     /// The slot of an object in a tier.
     pub(crate) fn get(&self, object: ObjectId, tier: TierId) -> Option<Arc<Slot>> {
-        self.table().held.get(&(object, tier)).cloned()
+        self.table().held.get(&(object, tier)).map(|(slot, _)| slot.clone())
     }
 
     /// Everything that is held.
@@ -127,6 +140,11 @@ impl Store {
         self.table().made.clone()
     }
 
+    /// The most bytes of rooms held at once, by tier.
+    pub(crate) fn peak(&self) -> Vec<Bytes> {
+        self.table().peak.iter().map(|&bytes| Bytes::new(bytes)).collect()
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
         // The table is whole between any two statements, so a panic elsewhere does not harm it.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
@@ -134,6 +152,18 @@ impl Store {
 }
 
 impl Table {
+    /// Puts a slot into use. Returns the one that was there, which is a missing edge's doing.
+    fn hold(&mut self, room: &Room, slot: Arc<Slot>) -> Option<Arc<Slot>> {
+        let (tier, bytes) = (room.tier.index(), room.bytes.get());
+        let replaced = self.held.insert((room.object, room.tier), (slot, bytes));
+        self.in_use[tier] += bytes;
+        if let Some((_, bytes)) = &replaced {
+            self.in_use[tier] -= bytes;
+        }
+        self.peak[tier] = self.peak[tier].max(self.in_use[tier]);
+        replaced.map(|(slot, _)| slot)
+    }
+
     fn take_spare(&mut self, tier: TierId, pages: usize) -> Option<Arc<Slot>> {
         let slot = self.spare.get_mut(&(tier, pages))?.pop()?;
         self.spare_bytes[tier.index()] -= (pages * PAGE) as u64;
