@@ -12,9 +12,11 @@
 //! [`JitterMachine`]: jitter::JitterMachine
 //! [`Logged`]: log::Logged
 
+pub mod calibrate;
 mod clock;
 pub mod fault;
 pub mod faulty;
+pub mod files;
 pub mod grade;
 pub mod host;
 pub mod jitter;
