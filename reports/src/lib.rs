@@ -23,6 +23,7 @@ mod style;
 mod table;
 mod timeline;
 pub mod words;
+mod xy;
 
 pub use csv::results_csv;
 pub use heat_map::threshold_heat_map;
@@ -36,6 +37,7 @@ pub use points::pareto_front;
 pub use render::{CHART_SIZE, Chart};
 pub use table::text;
 pub use timeline::timeline_json;
+pub use xy::{Axis, Band, Marks, Series, XyChart};
 
 use tiersim_sim::record::RunRecord;
 
