@@ -9,6 +9,8 @@
 //! All times are [`Span`]s (picoseconds; a clock of nanoseconds gives multiples of 1000). All sizes
 //! are bytes of payload: a copy of b bytes counts b once, though memory sees a read and a write.
 
+pub mod fit;
+
 use crate::fault::Fault;
 use std::path::Path;
 use tiersim_models::hardware::{Hardware, Lane};
