@@ -10,6 +10,8 @@
 //! are bytes of payload: a copy of b bytes counts b once, though memory sees a read and a write.
 
 pub mod fit;
+mod host;
+pub mod through;
 
 use crate::fault::Fault;
 use std::path::Path;
@@ -61,6 +63,16 @@ pub struct Limits {
     pub least: Bytes,
     /// Largest.
     pub most: Bytes,
+    /// Smaller sizes are measured and shown, but no law is fitted to them: what fits a cache says
+    /// nothing about memory.
+    pub fit_from: Bytes,
+}
+
+impl Limits {
+    /// Sizes that are all fitted.
+    pub const fn new(least: Bytes, most: Bytes) -> Limits {
+        Limits { least, most, fit_from: least }
+    }
 }
 
 /// One point to measure.
@@ -147,8 +159,9 @@ pub enum Start {
     /// Copies back to back: from the end of one to the end of the next. This is what the laws of
     /// the spec are fitted to.
     Busy,
-    /// A lone copy, submitted when everything is idle: from its submission to its end, with the
-    /// waking of whoever does it.
+    /// A lone copy between two ops on an otherwise idle machine, the second of which waits for it:
+    /// from the end of the op before to the start of the op after, with the waking of whoever copies
+    /// and of whoever waits. What a copy on demand costs an op.
     Idle,
     /// As `Busy`, while the link's other lane is kept busy with copies of the same size.
     Both,
@@ -196,9 +209,8 @@ pub enum FileAccess {
 ///
 /// Errors with [`Fault::NoDevice`] where there is no such machine.
 pub fn bench(machine: crate::real::Kind, scratch: &Path) -> Result<Box<dyn Bench>, Fault> {
-    let _ = scratch;
     match machine {
-        crate::real::Kind::Host => Err(Fault::Died("the host's bench is being written".into())),
+        crate::real::Kind::Host => Ok(Box::new(host::HostBench::new(scratch)?)),
         crate::real::Kind::Cuda => Err(Fault::NoDevice {
             machine: "cuda",
             found: "this build of tiersim drives no CUDA device".to_owned(),
