@@ -12,10 +12,12 @@
 //! [`JitterMachine`]: jitter::JitterMachine
 //! [`Logged`]: log::Logged
 
+pub mod calibrate;
 pub mod clock;
 pub mod cuda;
 pub mod fault;
 pub mod faulty;
+pub mod files;
 pub mod grade;
 pub mod host;
 pub mod jitter;

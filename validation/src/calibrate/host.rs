@@ -1,0 +1,224 @@
+//! The host's bench: memory, files and a processor core of this computer.
+//!
+//! Memory stands for HBM and DRAM and files for NVMe, as in the host machine. Copies over lanes, ops
+//! in place and the cost of an op are measured through that machine; beside them the bare loops that
+//! show what memory, files and a core give without it.
+//! Invariant: nothing is left behind below `scratch`.
+
+mod loops;
+mod system;
+
+use crate::calibrate::through::Through;
+use crate::calibrate::{Access, Bench, Device, FileAccess, Kind, Limits, Memory, Probe, Sample};
+use crate::calibrate::{Start, Way};
+use crate::clock::Clock;
+use crate::fault::Fault;
+use crate::files::{Buffer, DirectFile, Queue};
+use crate::real;
+use loops::Locked;
+use std::path::{Path, PathBuf};
+use tiersim_models::units::{Bytes, Span};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+/// Sizes of copies and of objects.
+const OBJECTS: Limits = Limits::new(Bytes::new(4 * KIB), Bytes::new(64 * MIB));
+/// Three matrices of a side of 73 to 1182.
+const MATRICES: Limits = Limits::new(Bytes::new(64 * KIB), Bytes::new(16 * MIB));
+/// Blocks and depths of files.
+const BLOCKS: [u64; 6] = [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB];
+const DEPTHS: [u16; 6] = [1, 2, 4, 8, 16, 32];
+/// The file that blocks are read from and written to.
+const FILE: u64 = 128 * MIB;
+
+/// This computer.
+pub(super) struct HostBench {
+    device: Device,
+    scratch: PathBuf,
+    pinned: Locked,
+    pageable: [Vec<u8>; 4],
+    file: TestFile,
+    buffer: Buffer,
+    /// Where the next transfer starts in the file.
+    at: u64,
+    cache: Option<u64>,
+}
+
+/// A file that is removed when it is no longer needed.
+struct TestFile {
+    file: DirectFile,
+    path: PathBuf,
+}
+
+impl Drop for TestFile {
+    fn drop(&mut self) {
+        // Nobody is left to tell.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl HostBench {
+    pub(super) fn new(scratch: &Path) -> Result<HostBench, Fault> {
+        let fail = |what: &'static str, path: &Path, error: &std::io::Error| {
+            Fault::io(what, &path.display().to_string(), error)
+        };
+        let made = std::fs::create_dir_all(scratch);
+        made.map_err(|error| fail("makes folder", scratch, &error))?;
+        let path = scratch.join(format!("tiersim-calibrate-{}", std::process::id()));
+        let file = DirectFile::create(&path, FILE);
+        let file = file.map_err(|error| fail("makes file", &path, &error))?;
+        let file = TestFile { file, path };
+        let pinned = Locked::largest(2 * OBJECTS.most.get() as usize);
+        let cache = system::last_cache();
+        let device = system::describe(scratch, &file.file, pinned.len(), cache)?;
+        let (pageable, buffer) = (Default::default(), Buffer::new(0));
+        let scratch = scratch.to_path_buf();
+        let mut bench = HostBench { device, scratch, pinned, pageable, file, buffer, at: 0, cache };
+        // Blocks that were never written may be read without the drive.
+        let queue = Queue { block: MIB as usize, depth: 8 };
+        for at in (0..FILE).step_by(4 * MIB as usize) {
+            let bytes = bench.buffer.first(4 * MIB as usize);
+            let written = bench.file.file.write(at, bytes, queue);
+            written.map_err(|error| fail("writes", &bench.file.path, &error))?;
+        }
+        Ok(bench)
+    }
+
+    /// Twice the largest cache, so that at least half of it is memory's doing.
+    fn streams(&self) -> Limits {
+        let fit_from = Bytes::new(2 * self.cache.unwrap_or(32 * MIB).next_power_of_two());
+        Limits { least: OBJECTS.least, most: Bytes::new(4 * fit_from.get()), fit_from }
+    }
+
+    fn bare(&mut self, size: usize, memory: Memory, both: bool, repeats: usize) -> Vec<Span> {
+        match memory {
+            Memory::Pinned => {
+                let (from, to) = self.pinned.bytes().split_at_mut(size);
+                loops::copies(from, &mut to[..size], None, repeats)
+            }
+            Memory::Pageable => {
+                for half in &mut self.pageable {
+                    half.resize(half.len().max(size), 1);
+                }
+                let [from, to, other_from, other_to] = &mut self.pageable;
+                let other = both.then_some((&other_from[..size], &mut other_to[..size]));
+                loops::copies(&from[..size], &mut to[..size], other, repeats)
+            }
+        }
+    }
+
+    fn stream(&mut self, access: Access, size: usize, repeats: usize) -> Vec<Span> {
+        let bytes = self.buffer.first(size);
+        // Written once, so that every page is a page of its own.
+        bytes.fill(1);
+        loops::streams(bytes, access, repeats)
+    }
+
+    fn files(
+        &mut self,
+        access: FileAccess,
+        size: Bytes,
+        queue: Queue,
+        repeats: usize,
+    ) -> Result<(Vec<Span>, Vec<Span>), Fault> {
+        let bytes = self.buffer.first(size.get() as usize);
+        let (mut spans, mut latencies) = (Vec::new(), Vec::new());
+        let clock = Clock::start();
+        for repeat in 0..=repeats {
+            // On through the file, so that no repeat reads what a drive has just had in hand.
+            if self.at + size.get() > FILE {
+                self.at = 0;
+            }
+            let (file, at) = (&self.file.file, self.at);
+            self.at += size.get();
+            let start = clock.now();
+            let mut times = Vec::new();
+            let (what, done) = match access {
+                FileAccess::Read => ("reads", file.read_timed(at, bytes, queue, &mut times)),
+                FileAccess::Write => ("writes", file.write_timed(at, bytes, queue, &mut times)),
+            };
+            let place = self.file.path.display().to_string();
+            done.map_err(|error| Fault::io(what, &place, &error))?;
+            if repeat > 0 {
+                spans.push(clock.now().since(start));
+                latencies.append(&mut times);
+            }
+        }
+        Ok((spans, latencies))
+    }
+}
+
+impl Bench for HostBench {
+    fn describe(&self) -> Device {
+        self.device.clone()
+    }
+
+    fn kinds(&self) -> Vec<(Kind, Limits)> {
+        let mut kinds = Vec::new();
+        let skeleton = &self.device.skeleton;
+        for lane in skeleton.lanes() {
+            for start in [Start::Busy, Start::Idle, Start::Both] {
+                kinds.push((Kind::Lane { lane, start }, OBJECTS));
+            }
+        }
+        let way = Way::ToDevice;
+        let half = Bytes::new(self.pinned.len() as u64 / 2);
+        if half >= OBJECTS.least {
+            let kind = Kind::Bare { way, memory: Memory::Pinned, both: false };
+            kinds.push((kind, Limits { most: half, ..OBJECTS }));
+        }
+        for both in [false, true] {
+            kinds.push((Kind::Bare { way, memory: Memory::Pageable, both }, OBJECTS));
+        }
+        for access in [Access::Read, Access::Write, Access::Copy] {
+            kinds.push((Kind::Stream(access), self.streams()));
+        }
+        kinds.push((Kind::Launch, Limits::new(Bytes::ZERO, Bytes::ZERO)));
+        kinds.push((Kind::Gemm, MATRICES));
+        for tier in skeleton.tier_ids() {
+            for writes in [false, true] {
+                kinds.push((Kind::InPlace { tier, writes }, OBJECTS));
+            }
+        }
+        for access in [FileAccess::Read, FileAccess::Write] {
+            for block in BLOCKS {
+                // Enough blocks for percentiles, and enough of them for every depth.
+                let size = Bytes::new((64 * block).clamp(MIB, 64 * MIB));
+                let fits = |depth: &u16| u64::from(*depth) * block <= size.get();
+                for depth in DEPTHS.into_iter().filter(fits) {
+                    let block = u32::try_from(block).expect("a block is small");
+                    kinds.push((Kind::File { access, block, depth }, Limits::new(size, size)));
+                }
+            }
+        }
+        kinds
+    }
+
+    fn run(&mut self, probe: &Probe) -> Result<Sample, Fault> {
+        let &Probe { kind, size, repeats } = probe;
+        let len = usize::try_from(size.get()).expect("it fits memory");
+        let (mut latencies, mut flops) = (Vec::new(), 0);
+        let machine = real::Kind::Host;
+        let through =
+            || Through { machine, skeleton: &self.device.skeleton, scratch: &self.scratch };
+        let spans = match kind {
+            Kind::Lane { lane, start } => through().lane(lane, start, size, repeats)?,
+            Kind::Launch => through().launch(repeats)?,
+            Kind::InPlace { tier, writes } => through().in_place(tier, writes, size, repeats)?,
+            Kind::Bare { memory, both, .. } => self.bare(len, memory, both, repeats),
+            Kind::Stream(access) => self.stream(access, len, repeats),
+            Kind::Gemm => {
+                let side = (len / 12).isqrt();
+                flops = 2 * (side as u64).pow(3);
+                loops::products(side, repeats)
+            }
+            Kind::File { access, block, depth } => {
+                let queue = Queue { block: block as usize, depth: usize::from(depth) };
+                let (spans, each) = self.files(access, size, queue, repeats)?;
+                latencies = each;
+                spans
+            }
+        };
+        Ok(Sample { probe: *probe, spans, latencies, flops })
+    }
+}
