@@ -140,6 +140,11 @@ impl DirectFile {
         self.direct
     }
 
+    /// The file itself, for whoever keeps to the rules of O_DIRECT on its own.
+    pub(crate) fn as_file(&self) -> &File {
+        &self.file
+    }
+
     /// How blocks are put in flight.
     pub fn backend(&self) -> Backend {
         self.backend
