@@ -6,8 +6,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tiersim_conformance::{Check, Counts, Site, cases, edges, failures, same};
+use tiersim_conformance::real::{self, on_real, on_sim};
+use tiersim_conformance::world::World;
+use tiersim_conformance::{Check, Counts, Site, TIME, cases, edges, failures, same};
+use tiersim_models::units::Span;
+use tiersim_policies::drive::drive;
 use tiersim_validation::fault::Fault;
+use tiersim_validation::options::{Delay, Live, Options};
 use tiersim_validation::real::Kind;
 
 /// Says that this is the program run again.
@@ -106,4 +111,117 @@ fn without_a_driver_it_says_what_was_looked_for() {
         Err(Fault::NoDevice { machine: "cuda", remedy, .. }) => assert!(remedy.contains("host")),
         Err(other) => panic!("{other}"),
     }
+}
+
+/// The first random world with all four tiers that fits, and so uses streams, threads and buffers.
+fn world() -> World {
+    let fits = |world: &World| {
+        world.hardware.tiers.len() == 4
+            && on_sim(world, &|| world.chaos(), None)
+                .expect("it runs")
+                .is_some_and(|ran| ran.moved.iter().filter(|moved| moved.get() > 0).count() >= 5)
+    };
+    let worlds = (0..).map(|seed| World::scaled(seed, tiersim_conformance::BYTES, TIME));
+    worlds.into_iter().find(fits).expect("there are such worlds")
+}
+
+/// Runs the world in a folder of its own; what was said, if it failed.
+fn run_once(name: &str, options: &dyn Fn(&Path) -> Options) -> (Check<()>, Live, PathBuf) {
+    let folder = scratch().join(format!("{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    let (world, options) = (world(), options(&folder));
+    let ran = on_real(Kind::Cuda, &world, &|| world.chaos(), &options, None);
+    (ran.map(|ran| assert!(ran.is_some(), "it fits")), options.live, folder)
+}
+
+#[test]
+fn every_call_of_the_driver_may_fail_and_all_is_given_back() {
+    let name = "every_call_of_the_driver_may_fail_and_all_is_given_back";
+    if is_child() {
+        let (ran, live, folder) = run_once("calls", &real::options);
+        failures::all_given_back(&live, &folder).expect("all is given back");
+        std::fs::remove_dir(&folder).expect("it is empty");
+        let Ok(told) = std::env::var("TIERSIM_STAND_IN_FAIL") else { return ran.expect("it runs") };
+        let call = told.split(':').next().expect("a name");
+        // What gives things back has nobody to tell.
+        let last = ["Free", "Destroy", "Unload", "Release", "cuCtxS"];
+        match ran {
+            Ok(()) => {
+                assert!(last.iter().any(|word| call.contains(word)), "{call} is not heard of")
+            }
+            Err(words) => assert!(words.contains(call) && words.contains("CUDA_ERROR"), "{words}"),
+        }
+        return;
+    }
+    let calls = scratch().join(format!("calls-{}.txt", std::process::id()));
+    let libraries = stand_in();
+    again(name, &libraries, &[("TIERSIM_STAND_IN_CALLS", calls.to_str().expect("letters"))]);
+    let text = std::fs::read_to_string(&calls).expect("the calls were counted");
+    std::fs::remove_file(&calls).expect("it is there");
+    let counts = text.lines().filter_map(|line| line.split_once(' '));
+    let mut tried = 0;
+    for (call, count) in counts {
+        let count: u64 = count.parse().expect("a number");
+        // How often an event is asked about is chance.
+        let half = (count / 2).max(1);
+        let numbers = if call == "cuEventQuery" || half == 1 { vec![1] } else { vec![1, half] };
+        for number in numbers {
+            again(name, &libraries, &[("TIERSIM_STAND_IN_FAIL", &format!("{call}:{number}"))]);
+            tried += 1;
+        }
+    }
+    assert!(tried > 40, "only {tried} failures were tried");
+}
+
+#[test]
+fn a_device_that_does_not_answer_is_a_fault_and_not_a_hang() {
+    let name = "a_device_that_does_not_answer_is_a_fault_and_not_a_hang";
+    if !is_child() {
+        return again(name, &stand_in(), &[]);
+    }
+    // Work starts up to an hour late, and the machine has no patience.
+    let most = Span::from_us(3_600_000_000);
+    let options = |folder: &Path| Options {
+        delay: Some(Delay { seed: 1, most }),
+        patience: Span::ZERO,
+        ..real::options(folder)
+    };
+    let (ran, _, folder) = run_once("stuck", &options);
+    let words = ran.expect_err("nothing can end");
+    assert!(words.contains("nothing has ended for"), "{words}");
+    std::fs::remove_dir(&folder).expect("its files are gone all the same");
+}
+
+#[test]
+fn what_it_reports_could_have_been() {
+    if !is_child() {
+        return again("what_it_reports_could_have_been", &stand_in(), &[]);
+    }
+    let mut copies = 0;
+    for seed in 0..40 {
+        let world = World::scaled(seed, tiersim_conformance::BYTES, TIME);
+        let make = || world.chaos();
+        let Some(mut planner) = real::planner(&world, &make) else { continue };
+        let options = Site::new(Kind::Cuda, scratch()).options();
+        let opened = real::open(Kind::Cuda, &world, &planner, &options);
+        let mut machine = opened.expect("it starts");
+        let mut ends = Vec::new();
+        if drive(&mut planner, &mut machine, 64, |op, at, _| ends.push((op, at))).is_err() {
+            continue;
+        }
+        let report = machine.report();
+        let told: Vec<_> = report.ops.iter().map(|op| (op.occurrence, op.end)).collect();
+        assert_eq!(told, ends, "world {seed}");
+        assert!(report.ops.iter().all(|op| op.ready <= op.start && op.start <= op.end));
+        assert!(report.copies_run.iter().all(|copy| copy.ready <= copy.start));
+        assert!(report.copies_run.iter().all(|copy| copy.start <= copy.end));
+        assert_eq!(report.copies, report.copies_run.len() as u64);
+        copies += report.copies;
+        let device = report.device.expect("it has a device");
+        assert_eq!(device.rooms, report.peak[0]);
+        assert!(device.peak >= device.rooms, "world {seed}: {device:?}");
+        let commands = report.ops.len() as u64 + report.copies;
+        assert!(report.submitted.0 >= commands && report.truth.checks > 0);
+    }
+    assert!(copies > 100, "only {copies} copies: the test means little");
 }
