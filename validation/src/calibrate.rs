@@ -11,11 +11,13 @@
 
 pub mod fit;
 mod host;
+pub mod measure;
+pub mod spec;
 pub mod through;
 
 use crate::fault::Fault;
 use std::path::Path;
-use tiersim_models::hardware::{Hardware, Lane};
+use tiersim_models::hardware::{Hardware, Lane, Source};
 use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Span};
 
@@ -53,7 +55,7 @@ pub struct Device {
     /// laws in it are placeholders that calibration replaces; `facts` is empty.
     pub skeleton: Hardware,
     /// Where each capacity of the skeleton comes from, by tier.
-    pub capacities: Vec<String>,
+    pub capacities: Vec<Source>,
 }
 
 /// Sizes that a kind of measurement is made at.

@@ -9,7 +9,7 @@ use crate::calibrate::Device;
 use crate::fault::Fault;
 use crate::files::DirectFile;
 use std::path::Path;
-use tiersim_models::hardware::{Hardware, Law, Link, Tier, TierKind};
+use tiersim_models::hardware::{Hardware, Law, Link, Source, Tier, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Rate, Span};
 
@@ -43,7 +43,7 @@ pub(super) fn describe(
 }
 
 /// Memory twice, once for HBM and once for DRAM, and files.
-fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<String>), Fault> {
+fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<Source>), Fault> {
     let tier = |name: &str, kind, capacity| Tier {
         name: name.to_owned(),
         kind,
@@ -57,10 +57,13 @@ fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<String>), Fault
     // Whole MiB: that the last few bytes are lost matters less than that the number can be read.
     let whole = |bytes: u64| Bytes::new((bytes >> 20 << 20).max(1 << 20));
     let half = whole(memory().map_or(1 << 30, |bytes| bytes.get() / 2));
-    let from_system = match memory() {
-        Some(all) => format!("half of the {all} of memory that the system has (MemTotal)"),
+    // Both are the same memory, and somebody has to divide it.
+    let halved = Source::Assumed(match memory() {
+        Some(all) => {
+            format!("half of the {all} of memory of the system (MemTotal), which both share")
+        }
         None => "the system does not say how much memory it has".to_owned(),
-    };
+    });
     let room = file_system(scratch).map_err(|error| {
         Fault::io("asks for the size of", &scratch.display().to_string(), &error)
     })?;
@@ -78,9 +81,9 @@ fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<String>), Fault
         facts: Vec::new(),
     };
     let capacities = vec![
-        from_system.clone(),
-        from_system,
-        "free on the file system below the scratch folder (statvfs)".to_owned(),
+        halved.clone(),
+        halved,
+        Source::Measured("free on the file system of the scratch folder (statvfs)".to_owned()),
     ];
     Ok((hardware, capacities))
 }
