@@ -140,6 +140,11 @@ impl DirectFile {
         self.direct
     }
 
+    /// The file itself, for memory that this module's calls cannot borrow.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
     /// How blocks are put in flight.
     pub fn backend(&self) -> Backend {
         self.backend

@@ -63,9 +63,9 @@ impl Slot {
     }
 
     /// The file, if it is one.
-    pub(crate) fn as_file(&self) -> Option<&File> {
+    pub(crate) fn as_file(&self) -> Option<&std::fs::File> {
         match &self.media {
-            Media::File { file, .. } => Some(file),
+            Media::File { file, .. } => Some(file.file()),
             Media::Memory { .. } => None,
         }
     }
