@@ -9,8 +9,9 @@
 //! All times are [`Span`]s (picoseconds; a clock of nanoseconds gives multiples of 1000). All sizes
 //! are bytes of payload: a copy of b bytes counts b once, though memory sees a read and a write.
 
+pub(crate) mod blocks;
 pub mod fit;
-mod host;
+pub(crate) mod host;
 pub mod measure;
 pub mod spec;
 pub mod through;
@@ -213,10 +214,6 @@ pub enum FileAccess {
 pub fn bench(machine: crate::real::Kind, scratch: &Path) -> Result<Box<dyn Bench>, Fault> {
     match machine {
         crate::real::Kind::Host => Ok(Box::new(host::HostBench::new(scratch)?)),
-        crate::real::Kind::Cuda => Err(Fault::NoDevice {
-            machine: "cuda",
-            found: "this build of tiersim drives no CUDA device".to_owned(),
-            remedy: "use --machine host",
-        }),
+        crate::real::Kind::Cuda => Ok(Box::new(crate::cuda::probes::CudaBench::new(scratch)?)),
     }
 }

@@ -14,7 +14,7 @@ use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Rate, Span};
 
 /// Stands in laws that calibration replaces.
-const UNKNOWN: Law = Law { setup: Span::ZERO, rate: Rate::gb_per_s(1) };
+pub(crate) const UNKNOWN: Law = Law { setup: Span::ZERO, rate: Rate::gb_per_s(1) };
 
 pub(super) fn describe(
     scratch: &Path,
@@ -88,7 +88,7 @@ fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<Source>), Fault
     Ok((hardware, capacities))
 }
 
-fn memory() -> Option<Bytes> {
+pub(crate) fn memory() -> Option<Bytes> {
     let text = field("/proc/meminfo", "MemTotal")?;
     let kib: u64 = text.strip_suffix("kB")?.trim().parse().ok()?;
     Some(Bytes::new(kib * KIB))
@@ -104,7 +104,7 @@ pub(super) fn last_cache() -> Option<u64> {
     (0..8).filter_map(size).max()
 }
 
-fn read(path: &str) -> Option<String> {
+pub(crate) fn read(path: &str) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
@@ -120,7 +120,7 @@ fn field(path: &str, name: &str) -> Option<String> {
 
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "the size of a file system is a system call without a safe wrapper")]
-fn file_system(path: &Path) -> std::io::Result<u64> {
+pub(crate) fn file_system(path: &Path) -> std::io::Result<u64> {
     use std::os::unix::ffi::OsStrExt;
     let path = std::ffi::CString::new(path.as_os_str().as_bytes())?;
     let mut found = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
@@ -143,6 +143,6 @@ fn file_system(path: &Path) -> std::io::Result<u64> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn file_system(_: &Path) -> std::io::Result<u64> {
+pub(crate) fn file_system(_: &Path) -> std::io::Result<u64> {
     Err(std::io::ErrorKind::Unsupported.into())
 }
