@@ -10,6 +10,7 @@
 //! are bytes of payload: a copy of b bytes counts b once, though memory sees a read and a write.
 
 pub(crate) mod blocks;
+pub mod figures;
 pub mod fit;
 pub(crate) mod host;
 pub mod measure;
@@ -37,6 +38,11 @@ pub trait Bench {
     /// that lasts for a second does not hit all repeats of one point. What is expensive to set up
     /// (a pinned arena, a file of the largest size, a compiled kernel) is best kept between calls.
     fn run(&mut self, probe: &Probe) -> Result<Sample, Fault>;
+
+    /// Figures of this kind of machine that make no law; none where it has none.
+    fn figures(&mut self) -> Result<Vec<figures::Figure>, Fault> {
+        Ok(Vec::new())
+    }
 }
 
 /// What a machine says about itself.

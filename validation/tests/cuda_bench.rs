@@ -11,7 +11,7 @@ mod child;
 
 use std::collections::BTreeSet;
 use tiersim_models::units::{Bytes, Span};
-use tiersim_validation::calibrate::{self, Bench, Kind, Probe};
+use tiersim_validation::calibrate::{self, Kind, Probe, figures};
 use tiersim_validation::real;
 
 fn scratch(name: &str) -> std::path::PathBuf {
@@ -70,4 +70,31 @@ fn products_are_cublas_where_it_can_be_loaded() {
         let said = child::run(name, &["cuda", "cublas"], &[]);
         assert!(said.contains("products by cuBLAS"), "{said}");
     }
+}
+
+#[test]
+fn figures_of_a_bench_and_of_its_machine_are_given() {
+    let name = "figures_of_a_bench_and_of_its_machine_are_given";
+    if !child::is_child() {
+        child::run(name, &["cuda"], &[]);
+        return;
+    }
+    let folder = scratch("figures");
+    let mut bench = calibrate::bench(real::Kind::Cuda, &folder).expect("the stand-in is there");
+    let found = figures::figures(&mut *bench, real::Kind::Cuda, &folder, Bytes::mib(1));
+    let found = found.expect("no fault");
+    for figure in &found {
+        assert!(!figure.values.is_empty(), "{}", figure.name);
+        assert!(figure.values.iter().all(|value| value.is_finite()), "{}", figure.name);
+    }
+    // A delay never ends early on the stand-in, whose timer moves by nanoseconds.
+    let delays: Vec<_> = found.iter().filter(|figure| figure.name.contains("a delay of")).collect();
+    assert_eq!(delays.len(), 9);
+    assert!(delays.iter().all(|figure| figure.values.iter().all(|off| *off > -0.01)));
+    let shares: Vec<_> = found.iter().filter(|figure| figure.wanted.is_some()).collect();
+    assert_eq!(shares.len(), 3, "two ways against the bare copy, and the overlap");
+    // Ops last as long as they are told to and follow each other: no sum of times is below that.
+    assert!(shares.iter().filter(|f| f.name.contains("overlap")).all(|f| f.median() > 0.0));
+    drop(bench);
+    std::fs::remove_dir(&folder).expect("the bench left nothing in it");
 }

@@ -6,11 +6,13 @@
 //! Invariant: nothing runs on the device between two probes, and nothing is left behind.
 
 mod blas;
+mod figures;
 mod kernels;
 mod rows;
 mod system;
 
 use crate::calibrate::blocks::{self, Blocks};
+use crate::calibrate::figures::Figure;
 use crate::calibrate::through::Through;
 use crate::calibrate::{Access, Bench, Device as Described, Kind, Limits, Memory, Probe, Sample};
 use crate::calibrate::{Start, Way};
@@ -243,5 +245,10 @@ impl Bench for CudaBench {
             }
         };
         Ok(Sample { probe: *probe, spans, latencies, flops })
+    }
+
+    fn figures(&mut self) -> Result<Vec<Figure>, Fault> {
+        self.device.enter()?;
+        figures::figures(&mut self.rows, &self.kernels)
     }
 }
