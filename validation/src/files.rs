@@ -140,8 +140,8 @@ impl DirectFile {
         self.direct
     }
 
-    /// The file itself, for memory that this module's calls cannot borrow.
-    pub(crate) fn file(&self) -> &File {
+    /// The file itself, for whoever keeps to the rules of O_DIRECT on its own.
+    pub(crate) fn as_file(&self) -> &File {
         &self.file
     }
 

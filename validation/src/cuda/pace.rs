@@ -27,6 +27,8 @@ const GOES: usize = 5;
 const SCRATCH: u64 = 256 << 20;
 /// Pinned memory by which use in place is measured.
 const PINNED: u64 = 4 << 20;
+/// The compute-bound kernel is measured at this length.
+const LONG_NS: f64 = 50_000.0;
 /// Floating-point operations per thread and iteration of the compute-bound kernel.
 const FLOPS: f64 = 256.0;
 
@@ -52,9 +54,11 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Through two measurements; neither part is negative however noisy they are.
+    /// Through two measurements. Noise may make the shorter one as long as the longer: then an
+    /// eighth of the longer is taken to be its units, so that no time is worth more than eight times
+    /// what was measured.
     fn through((few, short): (u64, f64), (many, long): (u64, f64)) -> Line {
-        let unit = ((long - short) / (many - few) as f64).max(1e-9);
+        let unit = ((long - short) / (many - few) as f64).max(long / many as f64 / 8.0);
         Line { setup: (short - unit * few as f64).max(0.0), unit }
     }
 
@@ -131,7 +135,13 @@ impl Paces {
             bench.line([most / 64, most], check)
         };
         let read = [read(places[0])?, read(places[1])?];
-        let compute = bench.line([16, 256], |rounds| kernels.multiply_add(stream, rounds))?;
+        let compute = |rounds| kernels.multiply_add(stream, rounds);
+        // Long enough that its rounds are most of it, on any device.
+        let mut rounds = 64;
+        while bench.quickest(rounds, compute)? < LONG_NS && rounds < 1 << 20 {
+            rounds *= 2;
+        }
+        let compute = bench.line([rounds / 4, rounds], compute)?;
         let copy = |bytes| scratch.stream(kernels, stream, bytes);
         let streaming = bench.line([scratch.half / 64, scratch.half], copy)?;
         let flops = FLOPS * kernels.all_threads() as f64 / compute.unit;
@@ -209,26 +219,31 @@ impl Scratch {
 }
 
 impl Bench<'_> {
+    /// Nanoseconds per launch of the quickest of several goes.
+    fn quickest(&self, size: u64, launch: impl Fn(u64) -> Result<(), Fault>) -> Result<f64, Fault> {
+        let mut least = f64::INFINITY;
+        for _ in 0..GOES {
+            let start = self.marks.record(self.stream, 0)?;
+            for _ in 0..LAUNCHES {
+                launch(size)?;
+            }
+            let end = self.marks.record(self.stream, 0)?;
+            // An event has steps: nothing takes no time at all.
+            let ns = (f64::from(end.ms_since(&start)?) * 1e6).max(1.0);
+            least = least.min(ns / LAUNCHES as f64);
+        }
+        Ok(least)
+    }
+
     /// Measures a kernel at two sizes.
     fn line(
         &self,
         sizes: [u64; 2],
         launch: impl Fn(u64) -> Result<(), Fault>,
     ) -> Result<Line, Fault> {
-        let mut points = [(0, f64::INFINITY); 2];
-        for (point, size) in points.iter_mut().zip(sizes) {
-            point.0 = size;
-            for _ in 0..GOES {
-                let start = self.marks.record(self.stream, 0)?;
-                for _ in 0..LAUNCHES {
-                    launch(size)?;
-                }
-                let end = self.marks.record(self.stream, 0)?;
-                let ns = f64::from(end.ms_since(&start)?) * 1e6 / LAUNCHES as f64;
-                point.1 = point.1.min(ns);
-            }
-        }
-        Ok(Line::through(points[0], points[1]))
+        let [few, many] = sizes;
+        let short = self.quickest(few, &launch)?;
+        Ok(Line::through((few, short), (many, self.quickest(many, &launch)?)))
     }
 }
 
@@ -249,7 +264,7 @@ mod tests {
         assert_eq!(line.units(1_000.0), 0, "shorter than a kernel");
         // Noise: more takes less.
         let line = Line::through((10, 2_000.0), (110, 1_000.0));
-        assert!(line.setup >= 0.0 && line.unit > 0.0);
+        assert_eq!(line, Line { setup: 2_000.0 - 1_000.0 / 88.0, unit: 1_000.0 / 880.0 });
     }
 
     #[test]

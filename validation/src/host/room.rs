@@ -65,7 +65,7 @@ impl Slot {
     /// The file, if it is one.
     pub(crate) fn as_file(&self) -> Option<&std::fs::File> {
         match &self.media {
-            Media::File { file, .. } => Some(file.file()),
+            Media::File { file, .. } => Some(file.as_file()),
             Media::Memory { .. } => None,
         }
     }
