@@ -16,7 +16,7 @@ const MIB: u64 = 1 << 20;
 const BLOCKS: [u64; 6] = [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB];
 const DEPTHS: [u16; 6] = [1, 2, 4, 8, 16, 32];
 /// The most that one transfer takes.
-pub(crate) const LARGEST: u64 = 64 * MIB;
+const LARGEST: u64 = 64 * MIB;
 /// Size of the file.
 const FILE: u64 = 128 * MIB;
 /// How it is written first.
@@ -44,23 +44,30 @@ pub(crate) struct Blocks {
     file: DirectFile,
     path: PathBuf,
     at: u64,
+    written: bool,
 }
 
 impl Blocks {
-    /// A file below `scratch`, written once from `bytes`, because blocks that were never written may
-    /// be read without the drive.
-    pub(crate) fn create(scratch: &Path, bytes: &[u8]) -> Result<Blocks, Fault> {
+    /// A file below `scratch`.
+    pub(crate) fn create(scratch: &Path) -> Result<Blocks, Fault> {
         static FILES: AtomicU64 = AtomicU64::new(0);
         let number = FILES.fetch_add(1, Relaxed);
         let path = scratch.join(format!("tiersim-calibrate-{}-{number}", std::process::id()));
-        let fault = |what, error| Fault::io(what, &path.display().to_string(), &error);
-        let file = DirectFile::create(&path, FILE).map_err(|error| fault("makes file", error))?;
-        let blocks = Blocks { file, path: path.clone(), at: 0 };
+        let file = DirectFile::create(&path, FILE)
+            .map_err(|error| Fault::io("makes file", &path.display().to_string(), &error))?;
+        Ok(Blocks { file, path, at: 0, written: false })
+    }
+
+    /// Writes all of it once: blocks that were never written may be read without the drive.
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         for at in (0..FILE).step_by(bytes.len()) {
             let part = &bytes[..bytes.len().min((FILE - at) as usize)];
-            blocks.file.write(at, part, FIRST).map_err(|error| fault("writes", error))?;
+            let written = self.file.write(at, part, FIRST);
+            let place = || self.path.display().to_string();
+            written.map_err(|error| Fault::io("writes", &place(), &error))?;
         }
-        Ok(blocks)
+        self.written = true;
+        Ok(())
     }
 
     /// The file.
@@ -77,6 +84,9 @@ impl Blocks {
         queue: Queue,
         repeats: usize,
     ) -> Result<(Vec<Span>, Vec<Span>), Fault> {
+        if !self.written {
+            self.write_all(bytes)?;
+        }
         let (mut spans, mut latencies) = (Vec::new(), Vec::new());
         let clock = Clock::start();
         for repeat in 0..=repeats {

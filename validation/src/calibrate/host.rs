@@ -43,12 +43,12 @@ impl HostBench {
         };
         let made = std::fs::create_dir_all(scratch);
         made.map_err(|error| fail("makes folder", scratch, &error))?;
-        let mut buffer = Buffer::new(0);
-        let file = Blocks::create(scratch, buffer.first(4 * MIB as usize))?;
+        let file = Blocks::create(scratch)?;
         let pinned = Locked::largest(2 * OBJECTS.most.get() as usize);
         let cache = system::last_cache();
         let device = system::describe(scratch, file.file(), pinned.len(), cache)?;
-        let (pageable, scratch) = (Default::default(), scratch.to_path_buf());
+        let (pageable, buffer) = (Default::default(), Buffer::new(0));
+        let scratch = scratch.to_path_buf();
         Ok(HostBench { device, scratch, pinned, pageable, file, buffer, cache })
     }
 

@@ -53,6 +53,8 @@ pub(crate) struct CudaBench {
     scratch: PathBuf,
     /// The largest share of the device's memory that one probe takes.
     most: u64,
+    /// Bytes of the device's last cache.
+    cache: u64,
     device: Arc<Device>,
 }
 
@@ -63,8 +65,7 @@ impl CudaBench {
         std::fs::create_dir_all(scratch)
             .map_err(|error| Fault::io("makes folder", &scratch.display().to_string(), &error))?;
         let kernels = Kernels::load(&device)?;
-        let mut pinned = PinnedMemory::new(&device, blocks::LARGEST)?;
-        let blocks = Blocks::create(scratch, &pinned.bytes()?[..(4 * MIB) as usize])?;
+        let blocks = Blocks::create(scratch)?;
         let direct = if blocks.file().is_direct() { "around" } else { "through" };
         let backend = blocks.file().backend().word();
         let notes = vec![
@@ -77,13 +78,14 @@ impl CudaBench {
             rows: Rows::new(&device)?,
             kernels,
             arena: None,
-            pinned: Some((blocks::LARGEST, pinned)),
+            pinned: None,
             pageable: [Pageable::new(8), Pageable::new(8)],
             blocks,
             matrices: None,
             described,
             scratch: scratch.to_path_buf(),
             most: (free.get() / 4).max(MIB),
+            cache: device.attribute(attribute::CACHE_BYTES)?,
             device,
         })
     }
@@ -96,8 +98,7 @@ impl CudaBench {
 
     /// Beyond twice the cache it is memory's doing.
     fn streams(&self) -> Limits {
-        let cache = self.device.attribute(attribute::CACHE_BYTES).unwrap_or(0);
-        let fit_from = Bytes::new(2 * cache.max(MIB).next_power_of_two());
+        let fit_from = Bytes::new(2 * self.cache.max(MIB).next_power_of_two());
         let limits = Limits { least: Bytes::new(64 * KIB), most: Bytes::new(STREAMS), fit_from };
         self.limits(limits, 1)
     }
@@ -215,9 +216,29 @@ impl Bench for CudaBench {
     }
 
     fn run(&mut self, probe: &Probe) -> Result<Sample, Fault> {
-        let &Probe { kind, size, repeats } = probe;
-        // A machine that ran on another thread may have made another context current.
+        // A machine may have been dropped on this thread since.
         self.device.enter()?;
+        let done = self.probe(probe);
+        if done.is_err() {
+            // What was queued before the fault still uses the bench's memory.
+            let _ = self.device.synchronize();
+        }
+        done
+    }
+
+    fn figures(&mut self) -> Result<Vec<Figure>, Fault> {
+        self.device.enter()?;
+        let done = figures::figures(&mut self.rows, &self.kernels);
+        if done.is_err() {
+            let _ = self.device.synchronize();
+        }
+        done
+    }
+}
+
+impl CudaBench {
+    fn probe(&mut self, probe: &Probe) -> Result<Sample, Fault> {
+        let &Probe { kind, size, repeats } = probe;
         let bytes = size.get();
         let (mut latencies, mut flops) = (Vec::new(), 0);
         let machine = real::Kind::Cuda;
@@ -245,10 +266,5 @@ impl Bench for CudaBench {
             }
         };
         Ok(Sample { probe: *probe, spans, latencies, flops })
-    }
-
-    fn figures(&mut self) -> Result<Vec<Figure>, Fault> {
-        self.device.enter()?;
-        figures::figures(&mut self.rows, &self.kernels)
     }
 }
