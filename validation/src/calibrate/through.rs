@@ -25,6 +25,8 @@ const OURS: ObjectId = ObjectId(0);
 const OTHER: ObjectId = ObjectId(1);
 /// The first op lasts this long per command submitted behind it: some ten times what that takes.
 const PER_COMMAND: Span = Span::from_us(20);
+/// Long enough for a driver to give memory.
+const ROOM: Span = Span::from_us(10_000);
 /// Long enough for an idle thread to be parked.
 const PAUSE: Span = Span::from_us(300);
 
@@ -171,7 +173,8 @@ impl Through<'_> {
         let object = |index: usize| ObjectId(u32::try_from(index).expect("a short plan"));
         let room = |index, tier| Room { object: object(index), tier, bytes: size };
         let mut plan = Plan::default();
-        let gate = plan.op(behind(2 * count), None, None);
+        // A device's memory may be taken behind it, which takes its time as well.
+        let gate = plan.op(behind(2 * count) + ROOM, None, None);
         let mut ops: Vec<Ticket> = Vec::with_capacity(count);
         for index in 0..count {
             let work = Work::Copy { object: object(index), bytes: size, from, to };
