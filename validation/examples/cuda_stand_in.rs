@@ -23,6 +23,8 @@
 
 #![expect(unsafe_code, reason = "a driver is a C interface: its arguments are raw pointers")]
 
+#[path = "cuda_stand_in/api_blas.rs"]
+mod api_blas;
 #[path = "cuda_stand_in/api_context.rs"]
 mod api_context;
 #[path = "cuda_stand_in/api_memory.rs"]

@@ -9,13 +9,17 @@
 //! All times are [`Span`]s (picoseconds; a clock of nanoseconds gives multiples of 1000). All sizes
 //! are bytes of payload: a copy of b bytes counts b once, though memory sees a read and a write.
 
+pub(crate) mod blocks;
+pub mod figures;
 pub mod fit;
-mod host;
+pub(crate) mod host;
+pub mod measure;
+pub mod spec;
 pub mod through;
 
 use crate::fault::Fault;
 use std::path::Path;
-use tiersim_models::hardware::{Hardware, Lane};
+use tiersim_models::hardware::{Hardware, Lane, Source};
 use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Span};
 
@@ -34,6 +38,11 @@ pub trait Bench {
     /// that lasts for a second does not hit all repeats of one point. What is expensive to set up
     /// (a pinned arena, a file of the largest size, a compiled kernel) is best kept between calls.
     fn run(&mut self, probe: &Probe) -> Result<Sample, Fault>;
+
+    /// Figures of this kind of machine that make no law; none where it has none.
+    fn figures(&mut self) -> Result<Vec<figures::Figure>, Fault> {
+        Ok(Vec::new())
+    }
 }
 
 /// What a machine says about itself.
@@ -53,7 +62,7 @@ pub struct Device {
     /// laws in it are placeholders that calibration replaces; `facts` is empty.
     pub skeleton: Hardware,
     /// Where each capacity of the skeleton comes from, by tier.
-    pub capacities: Vec<String>,
+    pub capacities: Vec<Source>,
 }
 
 /// Sizes that a kind of measurement is made at.
@@ -211,10 +220,6 @@ pub enum FileAccess {
 pub fn bench(machine: crate::real::Kind, scratch: &Path) -> Result<Box<dyn Bench>, Fault> {
     match machine {
         crate::real::Kind::Host => Ok(Box::new(host::HostBench::new(scratch)?)),
-        crate::real::Kind::Cuda => Err(Fault::NoDevice {
-            machine: "cuda",
-            found: "this build of tiersim drives no CUDA device".to_owned(),
-            remedy: "use --machine host",
-        }),
+        crate::real::Kind::Cuda => Ok(Box::new(crate::cuda::probes::CudaBench::new(scratch)?)),
     }
 }

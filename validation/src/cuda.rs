@@ -18,6 +18,7 @@ mod kernels;
 mod mark;
 mod ops;
 mod pace;
+pub(crate) mod probes;
 mod pump;
 mod rooms;
 mod worker;

@@ -199,6 +199,18 @@ fn memory_is_limited_and_counted_and_given_back() {
 }
 
 #[test]
+fn memory_is_not_given_back_under_what_a_destroyed_stream_still_does() {
+    let device = Device::open();
+    let stream = device.stream();
+    let words = device.alloc(8);
+    device.launch(stream, "delay", &[5 * MS]);
+    device.launch(stream, "fill", &[words, 1, 1, 0]);
+    device.destroy_stream(stream);
+    device.free(&[words]);
+    assert_eq!(device.synchronize_all(), SUCCESS, "the kernel found its memory");
+}
+
+#[test]
 fn wrong_use_gives_the_drivers_errors_and_changes_nothing() {
     let device = Device::open();
     let stream = device.stream();

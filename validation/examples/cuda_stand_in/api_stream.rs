@@ -33,9 +33,7 @@ export! {
     }
 
     Context fn cuStreamDestroy_v2(handle: usize) |driver| {
-        let stream = driver.lock().streams.remove(&handle).ok_or(INVALID_HANDLE)?;
-        stream.close();
-        Ok(())
+        driver.lock().close(handle)
     }
 
     Context fn cuStreamSynchronize(handle: usize) |driver| {

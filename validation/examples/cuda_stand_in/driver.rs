@@ -39,6 +39,8 @@ pub(crate) struct State {
     pub(crate) memory: Memory,
     legacy: Option<Arc<Stream>>,
     pub(crate) streams: BTreeMap<usize, Arc<Stream>>,
+    /// Streams that were destroyed with work in them.
+    closing: Vec<Arc<Stream>>,
     pub(crate) events: BTreeMap<usize, Event>,
     pub(crate) modules: BTreeMap<usize, Entries>,
     pub(crate) functions: BTreeMap<usize, Arc<Function>>,
@@ -118,6 +120,7 @@ impl Driver {
                 memory: Memory::new(limit),
                 legacy: None,
                 streams: BTreeMap::new(),
+                closing: Vec::new(),
                 events: BTreeMap::new(),
                 modules: BTreeMap::new(),
                 functions: BTreeMap::new(),
@@ -205,6 +208,7 @@ impl Driver {
         state.memory = Memory::new(limit);
         let streams = std::mem::take(&mut state.streams);
         streams.into_values().chain(state.legacy.take()).for_each(|stream| stream.close());
+        state.closing.clear();
         state.events.clear();
         state.modules.clear();
         state.functions.clear();
@@ -252,7 +256,16 @@ impl State {
     }
 
     fn all_streams(&self) -> impl Iterator<Item = &Arc<Stream>> {
-        self.streams.values().chain(&self.legacy)
+        self.streams.values().chain(&self.closing).chain(&self.legacy)
+    }
+
+    /// Destroys a stream: what is in it still runs, and whoever drains the device waits for it.
+    pub(crate) fn close(&mut self, handle: usize) -> Result<(), Code> {
+        let stream = self.streams.remove(&handle).ok_or(INVALID_HANDLE)?;
+        stream.close();
+        self.closing.retain(|stream| !stream.tail().reached());
+        self.closing.push(stream);
+        Ok(())
     }
 
     pub(crate) fn stream(&self, handle: usize) -> Result<&Arc<Stream>, Code> {

@@ -50,14 +50,14 @@ pub(crate) fn find(name: &str) -> Option<(Kernel, &'static [usize])> {
 }
 
 /// Numbers of one size in memory that a kernel may reach.
-struct Words<T> {
+pub(crate) struct Words<T> {
     place: Place,
     count: usize,
     of: std::marker::PhantomData<T>,
 }
 
 impl<T: Copy> Words<T> {
-    fn at(address: u64, count: u64) -> Result<Words<T>, Code> {
+    pub(crate) fn at(address: u64, count: u64) -> Result<Words<T>, Code> {
         let size = size_of::<T>() as u64;
         if !address.is_multiple_of(size) {
             return Err(MISALIGNED_ADDRESS);
@@ -69,7 +69,7 @@ impl<T: Copy> Words<T> {
         Ok(Words { place, count, of: std::marker::PhantomData })
     }
 
-    fn get(&self, index: usize) -> T {
+    pub(crate) fn get(&self, index: usize) -> T {
         assert!(index < self.count, "a kernel stays within what it asked for");
         // SAFETY: within the allocation that `place` keeps alive, aligned, and any bits are a
         // number. Others may write there at the same time, as on a device: a volatile read takes
@@ -77,7 +77,7 @@ impl<T: Copy> Words<T> {
         unsafe { self.place.pointer().cast::<T>().add(index).read_volatile() }
     }
 
-    fn set(&self, index: usize, value: T) {
+    pub(crate) fn set(&self, index: usize, value: T) {
         assert!(index < self.count, "a kernel stays within what it asked for");
         // SAFETY: as in `get`.
         unsafe { self.place.pointer().cast::<T>().add(index).write_volatile(value) }

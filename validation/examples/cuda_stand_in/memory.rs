@@ -114,6 +114,11 @@ impl Memory {
         if host == 0 {
             return Err(OUT_OF_MEMORY);
         }
+        for page in (0..layout.size()).step_by(PAGE) {
+            // SAFETY: within the allocation. A page that was never written is given by the system
+            // when it is first used; a device's memory and pinned memory are there from the start.
+            unsafe { std::ptr::with_exposed_provenance_mut::<u8>(host + page).write_volatile(0) };
+        }
         let base = if kind == Kind::Device {
             self.used += rounded;
             let base = self.next;

@@ -6,14 +6,14 @@
 //! Invariant: nothing is left behind below `scratch`.
 
 mod loops;
-mod system;
+pub(crate) mod system;
 
+use crate::calibrate::blocks::{self, Blocks};
 use crate::calibrate::through::Through;
-use crate::calibrate::{Access, Bench, Device, FileAccess, Kind, Limits, Memory, Probe, Sample};
+use crate::calibrate::{Access, Bench, Device, Kind, Limits, Memory, Probe, Sample};
 use crate::calibrate::{Start, Way};
-use crate::clock::Clock;
 use crate::fault::Fault;
-use crate::files::{Buffer, DirectFile, Queue};
+use crate::files::{Buffer, Queue};
 use crate::real;
 use loops::Locked;
 use std::path::{Path, PathBuf};
@@ -25,36 +25,15 @@ const MIB: u64 = 1 << 20;
 const OBJECTS: Limits = Limits::new(Bytes::new(4 * KIB), Bytes::new(64 * MIB));
 /// Three matrices of a side of 73 to 1182.
 const MATRICES: Limits = Limits::new(Bytes::new(64 * KIB), Bytes::new(16 * MIB));
-/// Blocks and depths of files.
-const BLOCKS: [u64; 6] = [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB];
-const DEPTHS: [u16; 6] = [1, 2, 4, 8, 16, 32];
-/// The file that blocks are read from and written to.
-const FILE: u64 = 128 * MIB;
-
 /// This computer.
 pub(super) struct HostBench {
     device: Device,
     scratch: PathBuf,
     pinned: Locked,
     pageable: [Vec<u8>; 4],
-    file: TestFile,
+    file: Blocks,
     buffer: Buffer,
-    /// Where the next transfer starts in the file.
-    at: u64,
     cache: Option<u64>,
-}
-
-/// A file that is removed when it is no longer needed.
-struct TestFile {
-    file: DirectFile,
-    path: PathBuf,
-}
-
-impl Drop for TestFile {
-    fn drop(&mut self) {
-        // Nobody is left to tell.
-        let _ = std::fs::remove_file(&self.path);
-    }
 }
 
 impl HostBench {
@@ -64,24 +43,13 @@ impl HostBench {
         };
         let made = std::fs::create_dir_all(scratch);
         made.map_err(|error| fail("makes folder", scratch, &error))?;
-        let path = scratch.join(format!("tiersim-calibrate-{}", std::process::id()));
-        let file = DirectFile::create(&path, FILE);
-        let file = file.map_err(|error| fail("makes file", &path, &error))?;
-        let file = TestFile { file, path };
+        let file = Blocks::create(scratch)?;
         let pinned = Locked::largest(2 * OBJECTS.most.get() as usize);
         let cache = system::last_cache();
-        let device = system::describe(scratch, &file.file, pinned.len(), cache)?;
+        let device = system::describe(scratch, file.file(), pinned.len(), cache)?;
         let (pageable, buffer) = (Default::default(), Buffer::new(0));
         let scratch = scratch.to_path_buf();
-        let mut bench = HostBench { device, scratch, pinned, pageable, file, buffer, at: 0, cache };
-        // Blocks that were never written may be read without the drive.
-        let queue = Queue { block: MIB as usize, depth: 8 };
-        for at in (0..FILE).step_by(4 * MIB as usize) {
-            let bytes = bench.buffer.first(4 * MIB as usize);
-            let written = bench.file.file.write(at, bytes, queue);
-            written.map_err(|error| fail("writes", &bench.file.path, &error))?;
-        }
-        Ok(bench)
+        Ok(HostBench { device, scratch, pinned, pageable, file, buffer, cache })
     }
 
     /// Twice the largest cache, so that at least half of it is memory's doing.
@@ -112,39 +80,6 @@ impl HostBench {
         // Written once, so that every page is a page of its own.
         bytes.fill(1);
         loops::streams(bytes, access, repeats)
-    }
-
-    fn files(
-        &mut self,
-        access: FileAccess,
-        size: Bytes,
-        queue: Queue,
-        repeats: usize,
-    ) -> Result<(Vec<Span>, Vec<Span>), Fault> {
-        let bytes = self.buffer.first(size.get() as usize);
-        let (mut spans, mut latencies) = (Vec::new(), Vec::new());
-        let clock = Clock::start();
-        for repeat in 0..=repeats {
-            // On through the file, so that no repeat reads what a drive has just had in hand.
-            if self.at + size.get() > FILE {
-                self.at = 0;
-            }
-            let (file, at) = (&self.file.file, self.at);
-            self.at += size.get();
-            let start = clock.now();
-            let mut times = Vec::new();
-            let (what, done) = match access {
-                FileAccess::Read => ("reads", file.read_timed(at, bytes, queue, &mut times)),
-                FileAccess::Write => ("writes", file.write_timed(at, bytes, queue, &mut times)),
-            };
-            let place = self.file.path.display().to_string();
-            done.map_err(|error| Fault::io(what, &place, &error))?;
-            if repeat > 0 {
-                spans.push(clock.now().since(start));
-                latencies.append(&mut times);
-            }
-        }
-        Ok((spans, latencies))
     }
 }
 
@@ -180,17 +115,7 @@ impl Bench for HostBench {
                 kinds.push((Kind::InPlace { tier, writes }, OBJECTS));
             }
         }
-        for access in [FileAccess::Read, FileAccess::Write] {
-            for block in BLOCKS {
-                // Enough blocks for percentiles, and enough of them for every depth.
-                let size = Bytes::new((64 * block).clamp(MIB, 64 * MIB));
-                let fits = |depth: &u16| u64::from(*depth) * block <= size.get();
-                for depth in DEPTHS.into_iter().filter(fits) {
-                    let block = u32::try_from(block).expect("a block is small");
-                    kinds.push((Kind::File { access, block, depth }, Limits::new(size, size)));
-                }
-            }
-        }
+        kinds.extend(blocks::kinds());
         kinds
     }
 
@@ -214,7 +139,8 @@ impl Bench for HostBench {
             }
             Kind::File { access, block, depth } => {
                 let queue = Queue { block: block as usize, depth: usize::from(depth) };
-                let (spans, each) = self.files(access, size, queue, repeats)?;
+                let bytes = self.buffer.first(len);
+                let (spans, each) = self.file.run(access, bytes, queue, repeats)?;
                 latencies = each;
                 spans
             }

@@ -25,6 +25,8 @@ const OURS: ObjectId = ObjectId(0);
 const OTHER: ObjectId = ObjectId(1);
 /// The first op lasts this long per command submitted behind it: some ten times what that takes.
 const PER_COMMAND: Span = Span::from_us(20);
+/// Long enough for a driver to give memory.
+const ROOM: Span = Span::from_us(10_000);
 /// Long enough for an idle thread to be parked.
 const PAUSE: Span = Span::from_us(300);
 
@@ -47,10 +49,14 @@ struct Plan {
 }
 
 impl Plan {
-    fn push(&mut self, work: Work, after: SmallVec<[Edge; 6]>, room: Option<Room>) -> Ticket {
+    fn push(
+        &mut self,
+        work: Work,
+        after: SmallVec<[Edge; 6]>,
+        (claims, frees): (Option<Room>, Option<Room>),
+    ) -> Ticket {
         let ticket = Ticket(u32::try_from(self.commands.len()).expect("a short plan"));
-        // Room is given back by the copy that took it, so that the next finds it warm.
-        let (claims, frees) = (room.into_iter().collect(), room.into_iter().collect());
+        let (claims, frees) = (claims.into_iter().collect(), frees.into_iter().collect());
         self.commands.push(Command { ticket, work, after, claims, frees });
         ticket
     }
@@ -61,7 +67,7 @@ impl Plan {
         let (touches, charges) = (touch.into_iter().collect(), SmallVec::new());
         let work = Work::Compute { occurrence, stream: 0, touches, charges };
         let edge = |ticket| Edge { ticket, hazard: Hazard::Arrival };
-        self.push(work, after.map(edge).into_iter().collect(), None)
+        self.push(work, after.map(edge).into_iter().collect(), (None, None))
     }
 
     fn copy(
@@ -74,7 +80,9 @@ impl Plan {
         let (from, to) = ends;
         let work = Work::Copy { object, bytes, from, to };
         let after = smallvec![Edge { ticket: after, hazard: Hazard::Turn }];
-        self.push(work, after, Some(Room { object, tier: to, bytes }))
+        // Room is given back by the copy that took it, so that the next finds it warm.
+        let room = Some(Room { object, tier: to, bytes });
+        self.push(work, after, (room, room))
     }
 }
 
@@ -148,6 +156,42 @@ impl Through<'_> {
         }
         let (_, report) = self.carry_out(plan, vec![Room { object: OURS, tier, bytes: size }])?;
         Ok(times(&report).iter().skip(1).map(|&(start, end)| end.since(start)).collect())
+    }
+
+    /// Fetches `count` objects over a lane, each used by an op that lasts `op`, with room for two at a
+    /// time: the copy of the next goes on beside the op. From the start of the first copy to the end
+    /// of the last op.
+    pub fn double_buffered(
+        &self,
+        lane: Lane,
+        size: Bytes,
+        op: Span,
+        count: usize,
+    ) -> Result<Span, Fault> {
+        let link = &self.skeleton.links[lane.link.index()];
+        let (from, to) = (link.far, link.near);
+        let object = |index: usize| ObjectId(u32::try_from(index).expect("a short plan"));
+        let room = |index, tier| Room { object: object(index), tier, bytes: size };
+        let mut plan = Plan::default();
+        // A device's memory may be taken behind it, which takes its time as well.
+        let gate = plan.op(behind(2 * count) + ROOM, None, None);
+        let mut ops: Vec<Ticket> = Vec::with_capacity(count);
+        for index in 0..count {
+            let work = Work::Copy { object: object(index), bytes: size, from, to };
+            let turn = Edge { ticket: gate, hazard: Hazard::Turn };
+            let before = index.checked_sub(2).map(|index| ops[index]);
+            let room_edge = before.map(|ticket| Edge { ticket, hazard: Hazard::Room });
+            let after = room_edge.into_iter().chain([turn]).collect();
+            let copy = plan.push(work, after, (Some(room(index, to)), None));
+            let touch = Touch { object: object(index), tier: to, mode: Mode::Read };
+            let ticket = plan.op(op, Some(copy), Some(touch));
+            plan.commands[ticket.0 as usize].frees.push(room(index, to));
+            ops.push(ticket);
+        }
+        let start = (0..count).map(|index| room(index, from)).collect();
+        let (ends, _) = self.carry_out(plan, start)?;
+        let last = ops.last().map_or(gate, |ticket| *ticket);
+        Ok(ends[last.0 as usize].since(ends[gate.0 as usize]))
     }
 
     /// Runs a plan; the end of every command, by ticket, and the machine's report.

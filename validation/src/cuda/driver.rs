@@ -151,8 +151,10 @@ fn calls() -> Result<&'static Calls, Fault> {
     CALLS.get_or_init(find).as_ref().map_err(|found| no_device(found.clone()))
 }
 
+mod bare;
 mod memory;
 
+pub(crate) use bare::{Pageable, attribute};
 pub(crate) use memory::{DeviceMemory, PinnedMemory};
 
 /// A device and its context, shared by everything that was made on it.

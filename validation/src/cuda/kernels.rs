@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// What every build carries: compiled for the virtual architecture that its first lines name; the
 /// driver translates it for its device.
-const PTX: &str = include_str!("../../kernels/kernels.ptx");
+pub(crate) const PTX: &str = include_str!("../../kernels/kernels.ptx");
 const THREADS: u32 = 256;
 /// Blocks of 256 threads that a multiprocessor runs at once.
 const BLOCKS: u32 = 8;

@@ -9,12 +9,12 @@ use crate::calibrate::Device;
 use crate::fault::Fault;
 use crate::files::DirectFile;
 use std::path::Path;
-use tiersim_models::hardware::{Hardware, Law, Link, Tier, TierKind};
+use tiersim_models::hardware::{Hardware, Law, Link, Source, Tier, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Rate, Span};
 
 /// Stands in laws that calibration replaces.
-const UNKNOWN: Law = Law { setup: Span::ZERO, rate: Rate::gb_per_s(1) };
+pub(crate) const UNKNOWN: Law = Law { setup: Span::ZERO, rate: Rate::gb_per_s(1) };
 
 pub(super) fn describe(
     scratch: &Path,
@@ -43,7 +43,7 @@ pub(super) fn describe(
 }
 
 /// Memory twice, once for HBM and once for DRAM, and files.
-fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<String>), Fault> {
+fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<Source>), Fault> {
     let tier = |name: &str, kind, capacity| Tier {
         name: name.to_owned(),
         kind,
@@ -57,10 +57,13 @@ fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<String>), Fault
     // Whole MiB: that the last few bytes are lost matters less than that the number can be read.
     let whole = |bytes: u64| Bytes::new((bytes >> 20 << 20).max(1 << 20));
     let half = whole(memory().map_or(1 << 30, |bytes| bytes.get() / 2));
-    let from_system = match memory() {
-        Some(all) => format!("half of the {all} of memory that the system has (MemTotal)"),
+    // Both are the same memory, and somebody has to divide it.
+    let halved = Source::Assumed(match memory() {
+        Some(all) => {
+            format!("half of the {all} of memory of the system (MemTotal), which both share")
+        }
         None => "the system does not say how much memory it has".to_owned(),
-    };
+    });
     let room = file_system(scratch).map_err(|error| {
         Fault::io("asks for the size of", &scratch.display().to_string(), &error)
     })?;
@@ -78,14 +81,14 @@ fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<String>), Fault
         facts: Vec::new(),
     };
     let capacities = vec![
-        from_system.clone(),
-        from_system,
-        "free on the file system below the scratch folder (statvfs)".to_owned(),
+        halved.clone(),
+        halved,
+        Source::Measured("free on the file system of the scratch folder (statvfs)".to_owned()),
     ];
     Ok((hardware, capacities))
 }
 
-fn memory() -> Option<Bytes> {
+pub(crate) fn memory() -> Option<Bytes> {
     let text = field("/proc/meminfo", "MemTotal")?;
     let kib: u64 = text.strip_suffix("kB")?.trim().parse().ok()?;
     Some(Bytes::new(kib * KIB))
@@ -101,7 +104,7 @@ pub(super) fn last_cache() -> Option<u64> {
     (0..8).filter_map(size).max()
 }
 
-fn read(path: &str) -> Option<String> {
+pub(crate) fn read(path: &str) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
@@ -117,7 +120,7 @@ fn field(path: &str, name: &str) -> Option<String> {
 
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "the size of a file system is a system call without a safe wrapper")]
-fn file_system(path: &Path) -> std::io::Result<u64> {
+pub(crate) fn file_system(path: &Path) -> std::io::Result<u64> {
     use std::os::unix::ffi::OsStrExt;
     let path = std::ffi::CString::new(path.as_os_str().as_bytes())?;
     let mut found = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
@@ -140,6 +143,6 @@ fn file_system(path: &Path) -> std::io::Result<u64> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn file_system(_: &Path) -> std::io::Result<u64> {
+pub(crate) fn file_system(_: &Path) -> std::io::Result<u64> {
     Err(std::io::ErrorKind::Unsupported.into())
 }

@@ -33,9 +33,9 @@ impl Drop for DeviceMemory {
 
 /// Memory of the host that is locked in place and that the device reaches too.
 pub(crate) struct PinnedMemory {
-    device: Arc<Device>,
-    host: *mut c_void,
-    bytes: u64,
+    pub(super) device: Arc<Device>,
+    pub(super) host: *mut c_void,
+    pub(super) bytes: u64,
     /// Its address for kernels and copies.
     pub(crate) address: u64,
 }
