@@ -4,6 +4,9 @@
 //! input (message on stderr, nothing written), 3 an internal fault (seed and event printed).
 
 mod args;
+mod calibrate;
+mod calibrate_charts;
+mod calibrate_report;
 mod output;
 mod progress;
 mod runs;
@@ -39,6 +42,7 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Sweep(args) => runs::sweep(&args),
         Command::Hints(args) => runs::hints(&args),
         Command::Validate(args) => validate::validate(&args),
+        Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Check(args) => traces::check(&args),
         Command::Trace(args) => traces::trace(&args.command),
     }

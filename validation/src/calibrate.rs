@@ -14,6 +14,7 @@ mod host;
 pub mod measure;
 pub mod spec;
 pub mod through;
+mod words;
 
 use crate::fault::Fault;
 use std::path::Path;

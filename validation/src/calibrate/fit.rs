@@ -114,8 +114,10 @@ pub fn rounded(value: f64, digits: i32) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }
-    let step = 10f64.powi(digits - 1 - value.abs().log10().floor() as i32);
-    if step.is_finite() && step > 0.0 { (value * step).round() / step } else { value }
+    // By a whole power of ten, which a float holds exactly: 908.6 must not become 908.599999.
+    let power = digits - 1 - value.abs().log10().floor() as i32;
+    let step = 10f64.powi(power.abs());
+    if power >= 0 { (value * step).round() / step } else { (value / step).round() * step }
 }
 
 #[cfg(test)]
@@ -236,6 +238,7 @@ mod tests {
         assert_eq!(rounded(123_456.0, 3), 123_000.0);
         assert_eq!(rounded(0.001_234_56, 4), 0.001_235);
         assert_eq!(rounded(9.996, 3), 10.0);
+        assert_eq!(rounded(908_612_345.0, 4), 908_600_000.0);
         assert_eq!(rounded(0.0, 3), 0.0);
     }
 }

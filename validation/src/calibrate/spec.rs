@@ -236,11 +236,11 @@ impl Spec<'_> {
 
 /// A fitted time, to the digits that a spec gives.
 fn span(seconds: f64) -> Span {
-    Span::from_ps(rounded(seconds * 1e12, DIGITS).clamp(0.0, 1e13) as u64)
+    Span::from_ps(rounded(seconds * 1e12, DIGITS).round().clamp(0.0, 1e13) as u64)
 }
 
 /// A fitted rate, to the digits that a spec gives, and within what a spec may say.
 fn rate(per_second: f64) -> Rate {
-    let rounded = rounded(per_second, DIGITS).clamp(1e6, 1e18) as u64;
+    let rounded = rounded(per_second, DIGITS).round().clamp(1e6, 1e18) as u64;
     Rate::new(rounded).expect("a rate of at least a million")
 }
