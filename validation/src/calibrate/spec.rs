@@ -244,3 +244,6 @@ fn rate(per_second: f64) -> Rate {
     let rounded = rounded(per_second, DIGITS).round().clamp(1e6, 1e18) as u64;
     Rate::new(rounded).expect("a rate of at least a million")
 }
+
+#[cfg(test)]
+mod tests;
