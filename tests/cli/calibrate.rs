@@ -3,6 +3,7 @@
 use crate::common::Project;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::path::Path;
 
 const SMOKE: &str = "scenarios/validation/host-smoke.ron";
 
@@ -59,9 +60,18 @@ fn the_folder_has_every_point_every_law_and_the_charts() {
     let fitted = laws.iter().filter(|law| law["rate"].as_f64() > Some(0.0)).count();
     assert!(fitted >= 15, "{fitted} of {}", laws.len());
 
+    let mut keys = BTreeSet::new();
+    keys_of(&json, &mut keys);
+
     let csv = String::from_utf8(files["calibration.csv"].clone()).expect("text");
     let mut rows = csv.lines().map(|row| row.split(',').collect::<Vec<_>>());
     let head = rows.next().expect("a head");
+    keys.extend(head.iter().map(|&column| column.to_owned()));
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/calibration.md");
+    let page = std::fs::read_to_string(page).expect("the page is there");
+    let missing: Vec<&String> =
+        keys.iter().filter(|key| !page.contains(&format!("`{key}`"))).collect();
+    assert!(missing.is_empty(), "docs/calibration.md lacks {missing:?}");
     let (mut fitted, mut held_out) = (0, 0);
     for row in rows {
         assert_eq!(row.len(), head.len(), "{row:?}");
@@ -71,6 +81,22 @@ fn the_folder_has_every_point_every_law_and_the_charts() {
         held_out += usize::from(row[11] == "held out");
     }
     assert!(fitted > 80 && held_out > 40, "{fitted} {held_out}");
+}
+
+/// Every key of a value and of what is inside it; names of clocks are the system's.
+fn keys_of(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, inner) in map {
+                found.insert(key.clone());
+                if key != "clocks" {
+                    keys_of(inner, found);
+                }
+            }
+        }
+        Value::Array(list) => list.iter().for_each(|inner| keys_of(inner, found)),
+        _ => {}
+    }
 }
 
 #[test]
