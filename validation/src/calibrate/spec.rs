@@ -94,7 +94,12 @@ fn fitted(points: &[Point], kinds: &[Kind]) -> Result<Fitted, Refusal> {
         half.map(|point| (point.work(), point.quantiles().median)).collect()
     };
     let (seen, unseen) = (pairs(false), pairs(true));
-    let fit = fit::fit(&seen)?;
+    let trust = |point: &&&Point| {
+        let of = point.quantiles();
+        fit::weight(of.median, of.p5)
+    };
+    let weights: Vec<f64> = of.iter().filter(|point| !point.held_out).map(|p| trust(&p)).collect();
+    let fit = fit::fit_weighted(&seen, &weights)?;
     let mut spreads: Vec<f64> = of.iter().map(|point| point.quantiles().spread()).collect();
     spreads.sort_by(f64::total_cmp);
     let sizes = || of.iter().filter(|point| !point.held_out).map(|point| point.size);
