@@ -16,6 +16,7 @@ pub(crate) mod host;
 pub mod measure;
 pub mod spec;
 pub mod through;
+mod words;
 
 use crate::fault::Fault;
 use std::path::Path;

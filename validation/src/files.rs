@@ -120,11 +120,16 @@ impl DirectFile {
     }
 
     fn with(options: &mut OpenOptions, path: &Path) -> io::Result<DirectFile> {
+        DirectFile::first_of(|direct| open(options, path, direct))
+    }
+
+    /// Opens around the page cache, or else through it: whatever the reason of the first refusal, the
+    /// second attempt meets it again or does not mind.
+    fn first_of(open: impl Fn(bool) -> io::Result<File>) -> io::Result<DirectFile> {
         let backend = Backend::best();
-        match open(options, path, true) {
+        match open(true) {
             Ok(file) => Ok(DirectFile { file, direct: true, backend }),
-            // Refused as such, or for a reason that the second attempt will meet again and name.
-            Err(_) => Ok(DirectFile { file: open(options, path, false)?, direct: false, backend }),
+            Err(_) => Ok(DirectFile { file: open(false)?, direct: false, backend }),
         }
     }
 

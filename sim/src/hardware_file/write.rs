@@ -1,7 +1,7 @@
 //! Writes a machine: [`Hardware`] -> the text of a `hardware-specs/*.ron` file.
 //!
 //! The way back from [`super::resolve_hardware`]. A fact that knows how its number was written keeps
-//! that; one without a value gets the unit that says the number exactly and in the fewest digits.
+//! that; one without a value gets the unit that says the number exactly and in few digits.
 //! The format's numbers are 64-bit floats, so one of more than 53 bits may be refused.
 //! Invariant: what is returned reads back as a machine that is equal in everything: the text is read
 //! before it is returned.
@@ -194,13 +194,23 @@ fn quantity(value: u64, unit: &Unit) -> String {
         (exact && fits).then(|| format!("{word}({number})"))
     };
     let all: Vec<String> = unit.words.iter().zip(unit.factors).filter_map(say).collect();
-    let shortest = all.into_iter().rev().min_by_key(|said| said.len());
-    shortest.unwrap_or_else(|| format!("{}({})", unit.words[0], value as f64 / unit.factors[0]))
+    let shortest = all.iter().map(String::len).min().unwrap_or(0);
+    // The largest unit that costs no more than a decimal point: us(3.45), not ns(3450).
+    let best = all.into_iter().rev().find(|said| said.len() <= shortest + 1);
+    best.unwrap_or_else(|| format!("{}({})", unit.words[0], value as f64 / unit.factors[0]))
 }
 
-/// A string of the format.
+/// A string of the format; only what must be escaped is.
 fn quoted(text: &str) -> String {
-    ron::to_string(text).expect("a string can be written")
+    let mut quoted = "\"".to_owned();
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => quoted.extend(c.escape_unicode()),
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
 }
 
 /// The first thing in which two machines differ, for the message.

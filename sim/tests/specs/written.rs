@@ -89,7 +89,9 @@ prop_compose! {
             links.push(Link { name: format!("l{index}"), near, far, fetch, evict });
         }
         let compute = compute.map(|(one, other)| {
-            ["flops.fp32", "memory", "launch"].map(|field| fact(format!("compute.{field}")));
+            for field in ["flops.fp32", "memory", "launch"] {
+                fact(format!("compute.{field}"));
+            }
             let flops = vec![("fp32".to_owned(), one.rate)];
             Compute { name: "device".into(), flops, memory: other.rate, launch: one.setup }
         });

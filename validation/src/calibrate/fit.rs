@@ -3,7 +3,8 @@
 //! Least squares on *relative* error, since points lie decades apart and each matters alike: every
 //! residual is divided by the measured time. That is linear in setup and 1/rate, so the minimum has a
 //! closed form; a setup that would come out below 0 is 0. Points are medians of their repeats, so
-//! that single outliers have no say.
+//! that single outliers have no say, and a point that was disturbed most of the time weighs less
+//! ([`weight`]).
 //! Invariant: no I/O and no clock; same points, same law.
 
 /// A law with how well it is known. Times in seconds, work in bytes or FLOP.
@@ -57,14 +58,21 @@ struct Sums {
     b: f64,
 }
 
-/// Fits a law to points of (work, seconds).
-///
-/// Minimises the sum of ((setup + work/rate - t) / t)^2 over setup >= 0 and rate > 0: ordinary
-/// linear least squares with weights 1/t^2 (for instance Björck, "Numerical Methods for Least
-/// Squares Problems", 1996, section 2.8), with the active-set step that two unknowns need.
+/// Fits a law to points of (work, seconds), all of the same weight.
 pub fn fit(points: &[(f64, f64)]) -> Result<Fit, Refusal> {
+    fit_weighted(points, &vec![1.0; points.len()])
+}
+
+/// Fits a law to points of (work, seconds) with a weight above 0 for each.
+///
+/// Minimises the sum of weight * ((setup + work/rate - t) / t)^2 over setup >= 0 and rate > 0:
+/// linear least squares with weights weight/t^2 (for instance Björck, "Numerical Methods for Least
+/// Squares Problems", 1996, section 2.8), with the active-set step that two unknowns need.
+pub fn fit_weighted(points: &[(f64, f64)], weights: &[f64]) -> Result<Fit, Refusal> {
+    assert_eq!(points.len(), weights.len(), "every point has a weight");
     let positive = |v: f64| v.is_finite() && v > 0.0;
-    if !points.iter().all(|&(work, time)| positive(work) && positive(time)) {
+    let usable = |&(work, time): &(f64, f64)| positive(work) && positive(time);
+    if !points.iter().all(usable) || !weights.iter().copied().all(positive) {
         return Err(Refusal::NotPositive);
     }
     let scale = points.iter().map(|point| point.0).fold(0.0, f64::max);
@@ -72,11 +80,15 @@ pub fn fit(points: &[(f64, f64)]) -> Result<Fit, Refusal> {
     if points.len() < 2 || least == scale {
         return Err(Refusal::OneSize);
     }
-    let sums = points.iter().fold(Sums::default(), |sums, &(work, time)| {
+    let mut sums = Sums::default();
+    for (&(work, time), weight) in points.iter().zip(weights) {
         let (a, b) = (1.0 / time, work / scale / time);
-        let Sums { aa, ab, bb, .. } = sums;
-        Sums { aa: aa + a * a, ab: ab + a * b, bb: bb + b * b, a: sums.a + a, b: sums.b + b }
-    });
+        sums.aa += weight * a * a;
+        sums.ab += weight * a * b;
+        sums.bb += weight * b * b;
+        sums.a += weight * a;
+        sums.b += weight * b;
+    }
     // Positive by Cauchy and Schwarz, since two sizes differ.
     let det = sums.aa * sums.bb - sums.ab * sums.ab;
     let setup = (sums.a * sums.bb - sums.b * sums.ab) / det;
@@ -87,12 +99,23 @@ pub fn fit(points: &[(f64, f64)]) -> Result<Fit, Refusal> {
         return Err(Refusal::NoGrowth);
     }
     let mut law = Fit { setup, rate: scale / slope, setup_error: 0.0, rate_error: 0.0 };
-    let squares: f64 = points.iter().map(|&point| law.error(point).powi(2)).sum();
+    let square = |(&point, weight): (&(f64, f64), &f64)| weight * law.error(point).powi(2);
+    let squares: f64 = points.iter().zip(weights).map(square).sum();
     let variance = squares / (points.len() as f64 - 2.0).max(1.0);
     law.setup_error = (variance * sums.bb / det).sqrt();
     // d(rate) = scale / slope^2 d(slope).
     law.rate_error = (variance * sums.aa / det).sqrt() * scale / (slope * slope);
     Ok(law)
+}
+
+/// How much a point counts by how disturbed it was: 1 for one whose median is its 5th percentile.
+///
+/// What disturbs a computer only makes it slower, so a median far above the quickest repeats is one
+/// of disturbed repeats. With d = (median - p5) / p5 the weight is (0.1 / (0.1 + d))^2, as if the
+/// point's standard error were a tenth of its time plus d.
+pub fn weight(median: f64, p5: f64) -> f64 {
+    let disturbed = if p5 > 0.0 { ((median - p5) / p5).max(0.0) } else { 0.0 };
+    (0.1 / (0.1 + disturbed)).powi(2)
 }
 
 /// Sizes of relative errors of points: median, 95th percentile (nearest rank) and largest; zero
@@ -114,8 +137,10 @@ pub fn rounded(value: f64, digits: i32) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }
-    let step = 10f64.powi(digits - 1 - value.abs().log10().floor() as i32);
-    if step.is_finite() && step > 0.0 { (value * step).round() / step } else { value }
+    // By a whole power of ten, which a float holds exactly: 908.6 must not become 908.599999.
+    let power = digits - 1 - value.abs().log10().floor() as i32;
+    let step = 10f64.powi(power.abs());
+    if power >= 0 { (value * step).round() / step } else { (value / step).round() * step }
 }
 
 #[cfg(test)]
@@ -209,6 +234,22 @@ mod tests {
     }
 
     #[test]
+    fn disturbed_points_lose_their_say() {
+        let (clean, mut points) = (exact(5e-6, 10e9), exact(5e-6, 10e9));
+        let mut weights = vec![weight(1.0, 1.0); points.len()];
+        assert_eq!(weights[0], 1.0);
+        // A third of the points ten times too slow, with quick repeats that tell of it.
+        for index in (0..points.len()).step_by(3) {
+            points[index].1 *= 10.0;
+            weights[index] = weight(points[index].1, clean[index].1);
+        }
+        let off = |law: Fit| (law.setup / 5e-6 - 1.0).abs().max((law.rate / 10e9 - 1.0).abs());
+        let trusting = off(fit(&points).expect("a law"));
+        let weighted = off(fit_weighted(&points, &weights).expect("a law"));
+        assert!(weighted < 0.001 && trusting > 0.05, "{weighted} {trusting}");
+    }
+
+    #[test]
     fn what_has_no_law_is_refused() {
         assert_eq!(fit(&[]), Err(Refusal::OneSize));
         assert_eq!(fit(&[(4096.0, 1e-6)]), Err(Refusal::OneSize));
@@ -236,6 +277,7 @@ mod tests {
         assert_eq!(rounded(123_456.0, 3), 123_000.0);
         assert_eq!(rounded(0.001_234_56, 4), 0.001_235);
         assert_eq!(rounded(9.996, 3), 10.0);
+        assert_eq!(rounded(908_612_345.0, 4), 908_600_000.0);
         assert_eq!(rounded(0.0, 3), 0.0);
     }
 }

@@ -14,7 +14,7 @@ use tiersim_models::units::{Bytes, Span};
 
 /// Fewest repeats of a point.
 pub const LEAST: usize = 9;
-/// Rounds over all points.
+/// Rounds over all points; `quick` has one.
 const ROUNDS: usize = 3;
 /// Most repeats of a point in one round.
 const MOST: usize = 33;
@@ -97,8 +97,9 @@ pub fn measure(
 ) -> Result<Vec<Point>, Fault> {
     let mut points: Vec<Point> =
         bench.kinds().into_iter().flat_map(|(kind, limits)| sizes(kind, limits, quick)).collect();
-    let visits = points.len() * ROUNDS;
-    for round in 0..ROUNDS {
+    let rounds = if quick { 1 } else { ROUNDS };
+    let visits = points.len() * rounds;
+    for round in 0..rounds {
         for (done, index) in order(points.len(), round).into_iter().enumerate() {
             let point = &mut points[index];
             let repeats = repeats(&point.spans, quick);
@@ -153,8 +154,11 @@ fn is_quick_block(block: u32) -> bool {
 
 /// How often a point is repeated in its next round, from what is known of it.
 fn repeats(spans: &[Span], quick: bool) -> usize {
+    if quick {
+        return LEAST;
+    }
     let least = LEAST.div_ceil(ROUNDS);
-    if spans.is_empty() || quick {
+    if spans.is_empty() {
         return least;
     }
     let median = crate::grade::median(spans).ps().max(1);
@@ -234,7 +238,7 @@ mod tests {
             let mut heard = Vec::new();
             let points = measure(&mut bench, quick, &mut |done, all| heard.push((done, all)));
             let points = points.expect("no fault");
-            let visits = points.len() * ROUNDS;
+            let visits = points.len() * if quick { 1 } else { ROUNDS };
             assert_eq!(bench.0, visits as u64);
             assert_eq!((heard.len(), heard.last()), (visits, Some(&(visits, visits))));
             assert!(points.iter().all(|point| point.spans.len() >= LEAST));
@@ -257,6 +261,6 @@ mod tests {
         assert_eq!(repeats(&[Span::from_us(1)], false), MOST);
         assert_eq!(repeats(&[Span::from_us(500)], false), 10);
         assert_eq!(repeats(&[Span::from_us(50_000)], false), 3);
-        assert_eq!(repeats(&[Span::from_us(1)], true), 3);
+        assert_eq!(repeats(&[], true), LEAST);
     }
 }

@@ -94,7 +94,12 @@ fn fitted(points: &[Point], kinds: &[Kind]) -> Result<Fitted, Refusal> {
         half.map(|point| (point.work(), point.quantiles().median)).collect()
     };
     let (seen, unseen) = (pairs(false), pairs(true));
-    let fit = fit::fit(&seen)?;
+    let trust = |point: &&&Point| {
+        let of = point.quantiles();
+        fit::weight(of.median, of.p5)
+    };
+    let weights: Vec<f64> = of.iter().filter(|point| !point.held_out).map(|p| trust(&p)).collect();
+    let fit = fit::fit_weighted(&seen, &weights)?;
     let mut spreads: Vec<f64> = of.iter().map(|point| point.quantiles().spread()).collect();
     spreads.sort_by(f64::total_cmp);
     let sizes = || of.iter().filter(|point| !point.held_out).map(|point| point.size);
@@ -236,11 +241,14 @@ impl Spec<'_> {
 
 /// A fitted time, to the digits that a spec gives.
 fn span(seconds: f64) -> Span {
-    Span::from_ps(rounded(seconds * 1e12, DIGITS).clamp(0.0, 1e13) as u64)
+    Span::from_ps(rounded(seconds * 1e12, DIGITS).round().clamp(0.0, 1e13) as u64)
 }
 
 /// A fitted rate, to the digits that a spec gives, and within what a spec may say.
 fn rate(per_second: f64) -> Rate {
-    let rounded = rounded(per_second, DIGITS).clamp(1e6, 1e18) as u64;
+    let rounded = rounded(per_second, DIGITS).round().clamp(1e6, 1e18) as u64;
     Rate::new(rounded).expect("a rate of at least a million")
 }
+
+#[cfg(test)]
+mod tests;

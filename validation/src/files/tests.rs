@@ -1,3 +1,5 @@
+//! Both backends against memory, and what is refused.
+
 use super::*;
 use crate::options::draw;
 use std::path::PathBuf;
@@ -144,4 +146,30 @@ fn a_path_that_cannot_be_opened_is_a_clean_error() {
     let missing = std::env::temp_dir().join("tiersim-no-such-folder").join("file");
     assert_eq!(DirectFile::create(&missing, 1).expect_err("no folder").kind(), ErrorKind::NotFound);
     assert_eq!(DirectFile::open(&missing).expect_err("no file").kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn where_o_direct_is_refused_the_file_is_buffered_and_works() {
+    let folder = Folder::new("buffered");
+    for backend in backends() {
+        let (path, _) = folder.file(4 * PAGE as u64);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        let refusing = |direct: bool| match direct {
+            true => Err(ErrorKind::InvalidInput.into()),
+            false => open(&options, &path, false),
+        };
+        let file = DirectFile::first_of(refusing).expect("it is buffered").by(backend);
+        assert!(!file.is_direct());
+        let queue = Queue { block: PAGE, depth: 2 };
+        let mut buffer = Aligned::new(4 * PAGE);
+        buffer.bytes().fill(7);
+        file.write(0, buffer.bytes(), queue).expect("it writes");
+        buffer.bytes().fill(0);
+        file.read(0, buffer.bytes(), queue).expect("it reads");
+        assert!(buffer.bytes().iter().all(|&byte| byte == 7));
+        // What it would not mind as a buffered file is refused all the same.
+        let odd = file.read(100, &mut buffer.bytes()[..PAGE], queue).expect_err("no page");
+        assert_eq!(odd.kind(), ErrorKind::InvalidInput);
+    }
 }

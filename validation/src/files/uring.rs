@@ -5,7 +5,7 @@
 //! Invariant: the kernel holds pointers into a buffer only while [`transfer`] borrows it. Nothing
 //! leaves that function before every request that the kernel has taken is answered.
 
-use super::{Buffers, MAX_DEPTH, Queue};
+use super::{Buffers, MAX_DEPTH, Queue, threads};
 use crate::clock::Clock;
 use io_uring::{IoUring, Probe, opcode, squeue, types};
 use std::cell::RefCell;
@@ -34,15 +34,15 @@ pub(super) fn transfer(
     queue: Queue,
     latencies: Option<&mut Vec<Span>>,
 ) -> io::Result<()> {
-    let (start, len, reads) = match buffers {
-        Buffers::Read(into) => (into.as_mut_ptr(), into.len(), true),
-        // Never written through: a Write request only reads it.
-        Buffers::Write(bytes) => (bytes.as_ptr().cast_mut(), bytes.len(), false),
-    };
     RING.with_borrow_mut(|kept| {
-        let mut ring = match kept.take() {
-            Some(ring) => ring,
-            None => IoUring::new(MAX_DEPTH as u32)?,
+        // This thread may be one too many for the system's limits: then without a ring.
+        let Some(mut ring) = kept.take().or_else(|| IoUring::new(MAX_DEPTH as u32).ok()) else {
+            return threads::transfer(file, at, buffers, queue, latencies);
+        };
+        let (start, len, reads) = match buffers {
+            Buffers::Read(into) => (into.as_mut_ptr(), into.len(), true),
+            // Never written through: a Write request only reads it.
+            Buffers::Write(bytes) => (bytes.as_ptr().cast_mut(), bytes.len(), false),
         };
         let mut flight = Flight {
             file: types::Fd(file.as_raw_fd()),

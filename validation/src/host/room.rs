@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const WORDS: usize = PAGE / 8;
 
-/// How ranges of files are read and written: small blocks, so that the quarter of a MiB that a
-/// worker handles at a time is several requests.
-const QUEUE: Queue = Queue { block: 1 << 16, depth: 8 };
+/// How ranges of files are read and written. A quarter of a MiB is one request, which was quicker than
+/// several small ones; longer ranges, as between two lanes, have several in flight.
+const QUEUE: Queue = Queue { block: 1 << 18, depth: 8 };
 
 /// Room for one object, in whole pages.
 pub(crate) struct Slot {

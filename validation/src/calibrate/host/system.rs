@@ -35,7 +35,7 @@ pub(super) fn describe(
     let clocks = clocks.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     let files = if file.is_direct() { "around the page cache" } else { "through the page cache" };
     let notes = vec![
-        format!("files {files} by {}, below {}", file.backend().word(), scratch.display()),
+        format!("files {files}, by {}", file.backend().word()),
         format!("up to {} can be locked", Bytes::new(locked as u64)),
     ];
     let (skeleton, capacities) = skeleton(scratch, &name)?;
