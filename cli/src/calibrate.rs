@@ -9,8 +9,10 @@ use crate::calibrate_report::{Report, csv, json, table};
 use crate::output::{Failure, print, write_each};
 use crate::progress;
 use std::path::{Path, PathBuf};
+use tiersim_models::units::Bytes;
 use tiersim_sim::hardware_file::write::hardware_text;
 use tiersim_sim::scenario::files::SPECS;
+use tiersim_validation::calibrate::figures::figures;
 use tiersim_validation::calibrate::measure::measure;
 use tiersim_validation::calibrate::spec::calibration;
 use tiersim_validation::calibrate::{Device, bench};
@@ -42,12 +44,15 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
     });
     bar.finish_and_clear();
     let points = points.map_err(fault)?;
+    let most = Bytes::mib(if args.quick { 1 } else { 64 });
+    let figures = figures(&mut *bench, kind, &scratch, most).map_err(fault)?;
     drop(bench);
     let date = today();
     let made = calibration(&device, &points, &name, &date);
     let made = made.map_err(|refused| Failure::Input(refused.to_string()))?;
+    let machine = kind.word();
     let report =
-        Report { machine: kind.word(), device: &device, points: &points, made: &made, date };
+        Report { machine, device: &device, points: &points, figures: &figures, made: &made, date };
     let text = hardware_text(&made.hardware, &comment(&report, args.quick));
     let text = text.map_err(|refused| Failure::Internal(refused.to_string()))?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&name));

@@ -6,6 +6,7 @@ use crate::output::Failure;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use tiersim_models::units::Bytes;
+use tiersim_validation::calibrate::figures::Figure;
 use tiersim_validation::calibrate::fit::Fit;
 use tiersim_validation::calibrate::measure::{Point, Quantiles};
 use tiersim_validation::calibrate::spec::{Calibration, Fitted};
@@ -16,6 +17,7 @@ pub(crate) struct Report<'a> {
     pub(crate) machine: &'static str,
     pub(crate) device: &'a Device,
     pub(crate) points: &'a [Point],
+    pub(crate) figures: &'a [Figure],
     pub(crate) made: &'a Calibration,
     pub(crate) date: String,
 }
@@ -76,6 +78,16 @@ pub(crate) fn table(report: &Report<'_>) -> String {
         let _ = writeln!(text, "op without objects: {median:.2} us, spread {spread}");
     }
     files_text(&mut text, report);
+    for figure in report.figures {
+        let Figure { name, unit, values, wanted } = figure;
+        let wanted = match (wanted, figure.reached()) {
+            (Some(wanted), Some(true)) => format!(", {wanted} or more as it should be"),
+            (Some(wanted), _) => format!(", below the {wanted} that it should be"),
+            (None, _) => String::new(),
+        };
+        let (median, count) = (figure.median(), values.len());
+        let _ = writeln!(text, "{name}: {median:.3} {unit} (median of {count}){wanted}");
+    }
     text
 }
 
@@ -148,6 +160,7 @@ pub(crate) fn json(report: &Report<'_>) -> Result<String, Failure> {
         "laws": laws,
         "launch_us": report.made.launch.as_ref().map(quantiles_us),
         "files": files,
+        "figures": report.figures.iter().map(figure_json).collect::<Vec<_>>(),
     });
     let text = serde_json::to_string_pretty(&whole);
     text.map(|text| text + "\n").map_err(|error| Failure::Internal(error.to_string()))
@@ -175,6 +188,14 @@ fn file_json(report: &Report<'_>, point: &Point) -> Value {
         "probe": report.name(point.kind), "block_bytes": block, "depth": depth,
         "bytes_per_s": bytes_per_s(point), "spread": point.quantiles().spread(),
         "latency_us": quantiles_us(&Quantiles::of(&point.latencies)),
+    })
+}
+
+fn figure_json(figure: &Figure) -> Value {
+    let Figure { name, unit, values, wanted } = figure;
+    json!({
+        "figure": name, "unit": unit, "median": figure.median(), "values": values,
+        "wanted": wanted, "reached": figure.reached(),
     })
 }
 
