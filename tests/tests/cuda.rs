@@ -6,10 +6,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tiersim_conformance::build::{hardware, law};
 use tiersim_conformance::real::{self, on_real, on_sim};
 use tiersim_conformance::world::World;
 use tiersim_conformance::{Check, Counts, Site, TIME, cases, edges, failures, same};
-use tiersim_models::units::Span;
+use tiersim_models::hardware::TierKind;
+use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::drive::drive;
 use tiersim_validation::fault::Fault;
 use tiersim_validation::options::{Delay, Live, Options};
@@ -224,4 +226,40 @@ fn what_it_reports_could_have_been() {
         assert!(report.submitted.0 >= commands && report.truth.checks > 0);
     }
     assert!(copies > 100, "only {copies} copies: the test means little");
+}
+
+/// Random worlds whose links join files to the device and pinned memory to pinned memory, so that
+/// threads reach every kind of place and buffers lie on the device too.
+#[test]
+fn any_two_kinds_of_tiers_may_be_joined() {
+    if !is_child() {
+        return again("any_two_kinds_of_tiers_may_be_joined", &stand_in(), &[]);
+    }
+    let gb_per_s = |rate: u64| law(1, rate * 1_000_000_000);
+    let kinds = [TierKind::Nvme, TierKind::Dram, TierKind::Cxl, TierKind::Remote];
+    let links = [(0, 1), (0, 2), (2, 3), (1, 4)].map(|(near, far)| (near, far, gb_per_s(10)));
+    let (mut fit, mut moved) = (0, [0; 8]);
+    for seed in 0..80 {
+        let mut world = World::scaled(seed, tiersim_conformance::BYTES, TIME);
+        let (hbm, chunk) = (world.hardware.tiers[0].capacity, world.hardware.chunk);
+        let mut tiers = vec![(TierKind::Hbm, hbm, gb_per_s(100))];
+        tiers.extend(kinds.map(|kind| (kind, Bytes::MAX, gb_per_s(10))));
+        world.hardware = hardware(&tiers, &links);
+        world.hardware.chunk = chunk;
+        let make = || world.chaos();
+        let Some(wanted) = on_sim(&world, &make, None).expect("it runs") else { continue };
+        for (jitter, emulate) in [(None, true), (Some(seed), false)] {
+            let options = Site::new(Kind::Cuda, scratch()).options();
+            let options = Options { emulate, arrival_stride: 1 + seed as usize % 3, ..options };
+            let found = on_real(Kind::Cuda, &world, &make, &options, jitter);
+            let found = found.unwrap_or_else(|words| panic!("world {seed}: {words}"));
+            wanted.same_as(&found.expect("it fits")).unwrap_or_else(|words| panic!("{words}"));
+        }
+        fit += 1;
+        for (sum, bytes) in moved.iter_mut().zip(&wanted.moved) {
+            *sum += bytes.get();
+        }
+    }
+    assert!(fit > 25, "only {fit} worlds fit: the test means little");
+    assert!(moved.iter().all(|&bytes| bytes > 0), "not every lane was used: {moved:?}");
 }

@@ -101,6 +101,9 @@ struct Lane {
     gate: VecDeque<Ticket>,
     /// The thread that does it, if it is not a stream.
     thread: Option<usize>,
+    /// Number of its stream, if it is one, and of the stream for checks of what it brings.
+    stream: usize,
+    checking: usize,
     /// Whether it ends in the device's memory.
     to_device: bool,
     /// Pieces in its stream, or with its thread.
@@ -121,6 +124,27 @@ struct Flight {
     end: Rc<Mark>,
 }
 
+/// Kinds of the tiers that a lane joins.
+struct Ends {
+    from: TierKind,
+    to: TierKind,
+}
+
+impl Ends {
+    fn of(hardware: &Hardware, lane: tiersim_models::hardware::Lane) -> Ends {
+        let link = &hardware.links[lane.link.index()];
+        let [near, far] = [link.near, link.far].map(|tier| hardware.tiers[tier.index()].kind);
+        if lane.evicting { Ends { from: near, to: far } } else { Ends { from: far, to: near } }
+    }
+
+    /// The device reaches pinned memory but copies within it only at the cost of the bus, and does
+    /// not reach files.
+    fn by_thread(&self) -> bool {
+        let ends = [self.from, self.to];
+        ends.into_iter().any(is_file) || !ends.contains(&TierKind::Hbm)
+    }
+}
+
 impl<'a> CudaMachine<'a> {
     /// A machine with its objects in place, filled. Without a driver or a device: a fault that says
     /// what was looked for.
@@ -128,13 +152,15 @@ impl<'a> CudaMachine<'a> {
         let device = Device::open(options.device, options.live.clone())?;
         let Setup { hardware, routes, workload, spans, start } = setup;
         let count = workload.trace.ops.iter().map(|op| usize::from(op.stream) + 1).max();
-        let (streams, lanes) = (count.unwrap_or(0), hardware.lanes().count());
-        let floor = Floor::new(&device, streams, lanes, options)?;
+        let streams = count.unwrap_or(0);
+        let ends: Vec<Ends> = hardware.lanes().map(|lane| Ends::of(hardware, lane)).collect();
+        let copying = ends.iter().filter(|ends| !ends.by_thread()).count();
+        let floor = Floor::new(&device, streams + copying, copying.max(1), options)?;
         let mut parts = Parts {
             workers: Workers::new(&device, floor.clock, &options.live),
             book: Book::default(),
             streams: (0..streams).map(|_| Queue::default()).collect(),
-            lanes: Vec::with_capacity(lanes),
+            lanes: Vec::with_capacity(ends.len()),
             loose: Vec::new(),
             rooms: Rooms::new(&device, hardware, workload, options)?,
             floor,
@@ -159,7 +185,7 @@ impl<'a> CudaMachine<'a> {
         device.synchronize()?;
         parts.floor.restart()?;
         parts.workers = Workers::new(&device, parts.floor.clock, &options.live);
-        parts.hire()?;
+        parts.hire(&ends, (streams, copying))?;
         Ok(CudaMachine { parts: Some(Box::new(parts)) })
     }
 
@@ -203,29 +229,31 @@ impl Parts<'_> {
         }
     }
 
-    /// Makes the lanes, with threads where the device alone cannot copy.
-    fn hire(&mut self) -> Result<(), Fault> {
-        let kind = |tier: TierId| self.hardware.tiers[tier.index()].kind;
-        let files = |kind| is_file(kind);
-        for lane in self.hardware.lanes() {
-            let link = &self.hardware.links[lane.link.index()];
-            let (near, far) = (kind(link.near), kind(link.far));
-            let (from, to) = if lane.evicting { (near, far) } else { (far, near) };
-            let device = [from, to].contains(&TierKind::Hbm);
-            let by_thread = files(from) || files(to) || !device;
-            let name = || format!("lane {}", self.lanes.len());
-            let thread = by_thread.then(|| self.workers.spawn(name())).transpose()?;
+    /// Makes the lanes: with streams, or with threads where the device alone cannot copy.
+    fn hire(&mut self, ends: &[Ends], (mut next, copying): (usize, usize)) -> Result<(), Fault> {
+        for (number, ends) in ends.iter().enumerate() {
+            let spawn = || self.workers.spawn(format!("lane {number}"));
+            let thread = ends.by_thread().then(spawn).transpose()?;
+            let stream = next;
+            next += usize::from(thread.is_none());
             self.lanes.push(Lane {
                 gate: VecDeque::new(),
                 thread,
-                to_device: to == TierKind::Hbm,
+                stream,
+                // What threads bring is there already: any stream for checks will do.
+                checking: if thread.is_some() {
+                    self.streams.len() + copying
+                } else {
+                    stream + copying
+                },
+                to_device: ends.to == TierKind::Hbm,
                 flights: VecDeque::new(),
                 sent: VecDeque::new(),
                 checks: VecDeque::new(),
                 moved: Bytes::ZERO,
             });
         }
-        if self.hardware.tiers.iter().any(|tier| files(tier.kind)) {
+        if self.hardware.tiers.iter().any(|tier| is_file(tier.kind)) {
             self.in_place = Some(self.workers.spawn("files in place".to_owned())?);
         }
         Ok(())

@@ -136,7 +136,7 @@ impl Parts<'_> {
         to: Option<End>,
         bytes: u64,
     ) -> Result<(), Fault> {
-        let number = self.streams.len() + lane;
+        let number = self.lanes[lane].stream;
         if part.hop == 0 && part.number == 0 {
             let waits = self.book.waits(ticket);
             self.floor.hold_up(number, &waits)?;
@@ -177,7 +177,7 @@ impl Parts<'_> {
             return Ok(());
         };
         let Some(address) = held.place.address() else { return Ok(()) };
-        let number = self.streams.len() + self.lanes.len() + lane;
+        let number = self.lanes[lane].checking;
         let before = held.guard.borrow().clone();
         self.floor.hold_up(number, after.into_iter().chain(&before))?;
         let (watch, finding) = self.floor.findings.watch(place, version)?;

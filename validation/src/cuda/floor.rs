@@ -1,7 +1,8 @@
 //! What runs on the device: its streams, kernels, events and memory that is no object's.
 //!
-//! Streams by number: compute streams first, then one per lane, then one per lane for checks of
-//! what has arrived, which go after everything else.
+//! Streams by number: compute streams first, then one per lane that the device copies over, then as
+//! many for checks of what has arrived, which go after everything else. No more than these: a device
+//! has few queues, and streams that share one wait for each other.
 //! Invariant: whatever is enqueued here finds its memory alive until the machine has been waited for.
 
 use crate::clock::Clock;
@@ -35,16 +36,15 @@ pub(crate) struct Floor {
 }
 
 impl Floor {
-    /// `compute` streams and `lanes` lanes, with kernels measured.
+    /// So many streams for work and for checks, with kernels measured.
     pub(crate) fn new(
         device: &Arc<Device>,
-        compute: usize,
-        lanes: usize,
+        working: usize,
+        checking: usize,
         options: &Options,
     ) -> Result<Floor, Fault> {
-        let count = compute + 2 * lanes;
-        let stream = |number| Stream::new(device, number < compute + lanes);
-        let streams: Vec<Stream> = (0..count.max(1)).map(stream).collect::<Result<_, _>>()?;
+        let stream = |number| Stream::new(device, number < working);
+        let streams: Vec<Stream> = (0..working + checking).map(stream).collect::<Result<_, _>>()?;
         let (kernels, scratch) = (Kernels::load(device)?, Scratch::new(device)?);
         let (marks, clock) = (Marks::new(device), Clock::start());
         let (first, scratch_ref) = (&streams[0], &scratch);
