@@ -52,9 +52,11 @@ impl HostBench {
         Ok(HostBench { device, scratch, pinned, pageable, file, buffer, cache })
     }
 
-    /// Twice the largest cache, so that at least half of it is memory's doing.
+    /// From twice the largest cache on, at least half of it is memory's doing. Of larger caches no
+    /// account is taken: a GiB of memory must do.
     fn streams(&self) -> Limits {
-        let fit_from = Bytes::new(2 * self.cache.unwrap_or(32 * MIB).next_power_of_two());
+        let cache = self.cache.unwrap_or(32 * MIB).min(128 * MIB);
+        let fit_from = Bytes::new(2 * cache.next_power_of_two());
         Limits { least: OBJECTS.least, most: Bytes::new(4 * fit_from.get()), fit_from }
     }
 
