@@ -25,6 +25,8 @@ pub(crate) enum Command {
     /// Check that a real machine does what the simulator does, on plans drawn at random and written
     /// by hand.
     Conform(ConformArgs),
+    /// Measure this machine and write its hardware spec.
+    Calibrate(CalibrateArgs),
     /// Only read and resolve scenarios, hardware specs and traces; list every problem.
     Check(CheckArgs),
     /// Look at traces and make them.
@@ -152,6 +154,29 @@ pub(crate) struct ConformArgs {
     /// Folder to write conform.json to.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Print nothing but problems.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CalibrateArgs {
+    /// The real machine.
+    #[arg(long, value_enum)]
+    pub(crate) machine: RealMachine,
+    /// Name of the spec [default: host, or the device's name].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Folder to write everything to [default: the spec to hardware-specs/measured of the project
+    /// around the current folder, the rest to out/calibrate-NAME].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Folder for the files that are measured [default: the folder to write to].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) scratch: Option<PathBuf>,
+    /// Fewer and smaller sizes: seconds instead of minutes, for a try.
+    #[arg(long)]
+    pub(crate) quick: bool,
     /// Print nothing but problems.
     #[arg(short, long, action = ArgAction::SetTrue)]
     pub(crate) quiet: bool,

@@ -4,6 +4,9 @@
 //! input (message on stderr, nothing written), 3 an internal fault (seed and event printed).
 
 mod args;
+mod calibrate;
+mod calibrate_charts;
+mod calibrate_report;
 mod conform;
 mod output;
 mod progress;
@@ -40,6 +43,7 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Hints(args) => runs::hints(&args),
         Command::Validate(args) => validate::validate(&args),
         Command::Conform(args) => conform::conform(&args),
+        Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Check(args) => traces::check(&args),
         Command::Trace(args) => traces::trace(&args.command),
     }

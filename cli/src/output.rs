@@ -87,6 +87,17 @@ pub(crate) fn write_all(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<()
     write_together(&files)
 }
 
+/// Writes files, each into a folder of its own; they appear under their names only when all are
+/// complete.
+pub(crate) fn write_each(files: &[(PathBuf, Vec<u8>)]) -> Result<(), Failure> {
+    for folder in files.iter().filter_map(|(path, _)| path.parent()) {
+        fs::create_dir_all(folder).map_err(|error| cannot(folder.display(), &error))?;
+    }
+    let files: Vec<(PathBuf, &[u8])> =
+        files.iter().map(|(path, bytes)| (path.clone(), bytes.as_slice())).collect();
+    write_together(&files)
+}
+
 /// Writes one file; it appears under its name only when it is complete.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_together(&[(path.to_owned(), bytes)])

@@ -6,6 +6,8 @@
 //! Invariant: a returned machine obeys every rule of this file, all of which are checked before
 //! any problem is reported.
 
+pub mod write;
+
 use crate::diagnostic::Diagnostics;
 use crate::text::check::Check;
 use crate::text::quantity::{Bandwidth, CAPACITY, CHUNK, Dimension, Duration, Flops, SETUP, Size};
@@ -86,6 +88,7 @@ struct RawLink {
     far: String,
     setup: Sourced<Duration>,
     fetch: Sourced<Bandwidth>,
+    evict_setup: Option<Sourced<Duration>>,
     evict: Sourced<Bandwidth>,
 }
 
@@ -242,11 +245,18 @@ impl Resolver<'_> {
         }
         let setup = self.span(&raw.setup, &format!("{here}.setup"), format!("{fact}.setup"));
         let fetch = self.rate(&raw.fetch, &format!("{here}.fetch"), format!("{fact}.fetch"));
+        let evict_setup = match &raw.evict_setup {
+            Some(own) => {
+                let path = format!("{here}.evict_setup");
+                self.span(own, &path, format!("{fact}.evict_setup"))
+            }
+            None => setup,
+        };
         let evict = self.rate(&raw.evict, &format!("{here}.evict"), format!("{fact}.evict"));
-        let (near, far, setup) = (near?, far?, setup?);
-        let law = |rate| Law { setup, rate };
-        let name = raw.name.clone();
-        (near != far).then_some(Link { name, near, far, fetch: law(fetch?), evict: law(evict?) })
+        let (near, far, name) = (near?, far?, raw.name.clone());
+        let fetch = Law { setup: setup?, rate: fetch? };
+        let evict = Law { setup: evict_setup?, rate: evict? };
+        (near != far).then_some(Link { name, near, far, fetch, evict })
     }
 
     fn end(&mut self, path: &str, name: &str, tiers: &[RawTier]) -> Option<TierId> {

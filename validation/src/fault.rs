@@ -33,6 +33,9 @@ pub enum Fault {
         /// The driver's name for the error, and its text.
         found: String,
     },
+    /// What was measured did not do what it was told, so its time says nothing.
+    #[error("while measuring: {0}")]
+    Contents(String),
     /// A test asked for it.
     #[error("failed as told: {0:?}")]
     Injected(Failure),

@@ -6,9 +6,9 @@
 //! Invariant: it never validates and never decides. An edge is an indegree, the start of a command
 //! claims its rooms and its end frees them; capacity is the ledger's business.
 
-mod kernels;
+pub(crate) mod kernels;
 mod pace;
-mod room;
+pub(crate) mod room;
 mod state;
 mod store;
 #[cfg(test)]

@@ -12,6 +12,8 @@ pub struct Options {
     /// Folder in which the machine makes a folder of its own for tiers that are files; removed
     /// when the machine is dropped.
     pub scratch: PathBuf,
+    /// Which device, where a machine has several to choose from; counted from 0.
+    pub device: usize,
     /// Every how many pages an arrival is checked, besides the first and the last; 1 checks all.
     /// What an op reads is always checked whole: the check is the reading.
     pub arrival_stride: usize,
@@ -55,6 +57,7 @@ impl Options {
     pub fn new(scratch: impl Into<PathBuf>) -> Options {
         Options {
             scratch: scratch.into(),
+            device: 0,
             arrival_stride: 16,
             emulate: true,
             patience: Span::from_us(60_000_000),

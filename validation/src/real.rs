@@ -3,6 +3,7 @@
 //! Whoever drives one need not know which it is; `tests/` and the command run the same bodies on all
 //! of them.
 
+use crate::cuda::CudaMachine;
 use crate::fault::Fault;
 use crate::host::HostMachine;
 use crate::options::Options;
@@ -56,11 +57,7 @@ impl Kind {
     ) -> Result<Box<dyn RealMachine + 'a>, Fault> {
         match self {
             Kind::Host => Ok(Box::new(HostMachine::new(setup, options)?)),
-            Kind::Cuda => Err(Fault::NoDevice {
-                machine: "cuda",
-                found: "this build of tiersim drives no CUDA device".to_owned(),
-                remedy: "use --machine host",
-            }),
+            Kind::Cuda => Ok(Box::new(CudaMachine::new(setup, options)?)),
         }
     }
 }
