@@ -11,6 +11,7 @@ use crate::cuda::kernels::{FINDING, Kernels};
 use crate::cuda::mark::Marks;
 use crate::fault::Fault;
 use crate::pattern::Key;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,13 +37,17 @@ const FLOPS: f64 = 256.0;
 pub(crate) struct Scratch {
     memory: DeviceMemory,
     half: u64,
+    /// Where the next kernel starts in either half: on from the one before, so that a short one does
+    /// not find in a cache what the last one left there.
+    next: Cell<u64>,
 }
 
 impl Scratch {
     pub(crate) fn new(device: &Arc<Device>) -> Result<Scratch, Fault> {
         let (free, _) = device.memory()?;
         let half = (free.get() / 128).clamp(1 << 16, SCRATCH / 2).next_multiple_of(1 << 16);
-        Ok(Scratch { memory: DeviceMemory::new(device, 2 * half)?, half })
+        let memory = DeviceMemory::new(device, 2 * half)?;
+        Ok(Scratch { memory, half, next: Cell::new(0) })
     }
 }
 
@@ -213,8 +218,11 @@ impl Scratch {
             return Ok(());
         }
         let passes = bytes.div_ceil(self.half);
-        let (to, from) = (self.memory.address, self.memory.address + self.half);
-        kernels.stream_copy(stream, (to, from), bytes / passes, passes)
+        let each = bytes / passes;
+        let start = if self.next.get() + each <= self.half { self.next.get() } else { 0 };
+        self.next.set((start + each).next_multiple_of(256));
+        let to = self.memory.address + start;
+        kernels.stream_copy(stream, (to, to + self.half), each, passes)
     }
 }
 
