@@ -99,7 +99,8 @@ fn fitted(points: &[Point], kinds: &[Kind]) -> Result<Fitted, Refusal> {
         fit::weight(of.median, of.p5)
     };
     let weights: Vec<f64> = of.iter().filter(|point| !point.held_out).map(|p| trust(&p)).collect();
-    let fit = fit::fit_weighted(&seen, &weights)?;
+    // Where nearly all points were disturbed, the few that were not may not span the sizes.
+    let fit = fit::fit_weighted(&seen, &weights).or_else(|_| fit::fit(&seen))?;
     let mut spreads: Vec<f64> = of.iter().map(|point| point.quantiles().spread()).collect();
     spreads.sort_by(f64::total_cmp);
     let sizes = || of.iter().filter(|point| !point.held_out).map(|point| point.size);

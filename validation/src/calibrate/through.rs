@@ -3,7 +3,9 @@
 //! Any [`crate::real::RealMachine`] is measured like this, so what a law is fitted to is what a plan
 //! meets: queues, edges, waking, checks of arrivals. Everything is submitted behind a first op that
 //! lasts until it has been, so that no copy waits for the thread that plans.
-//! Invariant: the first of a row of repeats is never counted; contents are checked, and a mismatch
+//! Repeats go round over several objects and several rooms, since a plan rarely copies what the last
+//! copy has left in the nearest cache.
+//! Invariant: the first time round is never counted; contents are checked, and a mismatch
 //! is a fault.
 
 use crate::calibrate::Start;
@@ -19,10 +21,8 @@ use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Statistics, Trace, TraceMeta};
 use tiersim_policies::command::{Command, Edge, Hazard, Room, Ticket, Touch, Work};
 
-/// The object that is timed.
-const OURS: ObjectId = ObjectId(0);
-/// The object that keeps the other lane busy.
-const OTHER: ObjectId = ObjectId(1);
+/// Bytes of all objects that take turns, and most of them: more than a core's own cache holds.
+const TURNS: (u64, u64) = (8 << 20, 32);
 /// The first op lasts this long per command submitted behind it: some ten times what that takes.
 const PER_COMMAND: Span = Span::from_us(20);
 /// Long enough for a driver to give memory.
@@ -70,20 +70,31 @@ impl Plan {
         self.push(work, after.map(edge).into_iter().collect(), (None, None))
     }
 
+    /// Copies an object, and gives back the room of the `free`d object there: an earlier copy's.
     fn copy(
         &mut self,
-        object: ObjectId,
+        (object, free): (ObjectId, Option<ObjectId>),
         bytes: Bytes,
-        ends: (TierId, TierId),
+        (from, to): (TierId, TierId),
         after: Ticket,
     ) -> Ticket {
-        let (from, to) = ends;
         let work = Work::Copy { object, bytes, from, to };
         let after = smallvec![Edge { ticket: after, hazard: Hazard::Turn }];
-        // Room is given back by the copy that took it, so that the next finds it warm.
-        let room = Some(Room { object, tier: to, bytes });
-        self.push(work, after, (room, room))
+        let room = |object| Room { object, tier: to, bytes };
+        self.push(work, after, (Some(room(object)), free.map(room)))
     }
+}
+
+/// How many objects of a size take turns.
+fn turns(size: Bytes) -> usize {
+    (TURNS.0 / size.get().max(1)).clamp(1, TURNS.1) as usize
+}
+
+/// The object of the n-th copy, and the one whose room that copy gives back: the room is needed
+/// again a whole round later, less one.
+fn turn(n: usize, turns: usize) -> (ObjectId, Option<ObjectId>) {
+    let free = (n + 1).checked_sub(turns).map(|earlier| ObjectId::at(earlier % turns));
+    (ObjectId::at(n % turns), free)
 }
 
 impl Through<'_> {
@@ -97,35 +108,39 @@ impl Through<'_> {
     ) -> Result<Vec<Span>, Fault> {
         let link = &self.skeleton.links[lane.link.index()];
         let (from, to) = if lane.evicting { (link.near, link.far) } else { (link.far, link.near) };
-        let mut rooms = vec![Room { object: OURS, tier: from, bytes: size }];
-        if start == Start::Both {
-            rooms.push(Room { object: OTHER, tier: to, bytes: size });
-        }
+        let turns = turns(size);
+        let room = |object, tier| Room { object: ObjectId::at(object), tier, bytes: size };
+        let mut rooms: Vec<Room> = (0..turns).map(|object| room(object, from)).collect();
         let mut plan = Plan::default();
         if start == Start::Idle {
             let mut before = plan.op(PAUSE, None, None);
-            for _ in 0..=repeats {
-                let copy = plan.copy(OURS, size, (from, to), before);
+            for n in 0..turns + repeats {
+                let copy = plan.copy(turn(n, turns), size, (from, to), before);
                 before = plan.op(PAUSE, Some(copy), None);
             }
             let (_, report) = self.carry_out(plan, rooms)?;
             let gap = |pair: &[(Time, Time)]| pair[1].0.since(pair[0].1);
-            return Ok(times(&report).windows(2).skip(1).map(gap).collect());
+            return Ok(times(&report).windows(2).skip(turns).map(gap).collect());
         }
         let others = if start == Start::Both { 2 } else { 0 };
-        let gate = plan.op(behind((1 + others) * (repeats + 1)), None, None);
+        let other = ObjectId::at(turns);
+        if start == Start::Both {
+            rooms.push(room(turns, to));
+        }
+        let gate = plan.op(behind((1 + others) * (turns + repeats)), None, None);
         let mut ours = Vec::new();
-        for _ in 0..=repeats {
-            ours.push(plan.copy(OURS, size, (from, to), gate));
+        for n in 0..turns + repeats {
+            ours.push(plan.copy(turn(n, turns), size, (from, to), gate));
             // Twice as many, so that the other lane is still busy when ours has ended, unless it
             // is more than twice as fast.
             for _ in 0..others {
-                plan.copy(OTHER, size, (to, from), gate);
+                plan.copy((other, Some(other)), size, (to, from), gate);
             }
         }
         let (ends, _) = self.carry_out(plan, rooms)?;
         let end = |ticket: &Ticket| ends[ticket.0 as usize];
-        Ok(ours.windows(2).map(|pair| end(&pair[1]).since(end(&pair[0]))).collect())
+        let spans = ours.windows(2).map(|pair| end(&pair[1]).since(end(&pair[0])));
+        Ok(spans.skip(turns - 1).collect())
     }
 
     /// See [`crate::calibrate::Kind::Launch`].
@@ -149,13 +164,14 @@ impl Through<'_> {
         repeats: usize,
     ) -> Result<Vec<Span>, Fault> {
         let mode = if writes { Mode::Write } else { Mode::Read };
-        let touch = Touch { object: OURS, tier, mode };
+        let turns = turns(size);
         let mut plan = Plan::default();
-        for _ in 0..=repeats {
-            plan.op(Span::ZERO, None, Some(touch));
+        for n in 0..turns + repeats {
+            plan.op(Span::ZERO, None, Some(Touch { object: ObjectId::at(n % turns), tier, mode }));
         }
-        let (_, report) = self.carry_out(plan, vec![Room { object: OURS, tier, bytes: size }])?;
-        Ok(times(&report).iter().skip(1).map(|&(start, end)| end.since(start)).collect())
+        let room = |object| Room { object: ObjectId::at(object), tier, bytes: size };
+        let (_, report) = self.carry_out(plan, (0..turns).map(room).collect())?;
+        Ok(times(&report).iter().skip(turns).map(|&(start, end)| end.since(start)).collect())
     }
 
     /// Fetches `count` objects over a lane, each used by an op that lasts `op`, with room for two at a
@@ -263,4 +279,30 @@ fn workload(rooms: &[Room]) -> Workload {
         ops: vec![op],
         uses: Vec::new(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_room_is_taken_twice_before_it_is_given_back() {
+        for turns in [1, 2, 5, 64] {
+            let mut held = std::collections::BTreeSet::new();
+            for n in 0..3 * turns {
+                let (object, free) = turn(n, turns);
+                assert!(held.insert(object), "{turns}: object {object:?} is there at copy {n}");
+                if let Some(free) = free {
+                    assert!(held.remove(&free), "{turns}: {free:?} is not there at copy {n}");
+                }
+                assert!(held.len() <= turns);
+            }
+        }
+    }
+
+    #[test]
+    fn small_objects_take_turns_and_large_ones_do_not() {
+        let turns = [1, 4096, 1 << 20, 8 << 20, 1 << 30].map(|size| turns(Bytes::new(size)));
+        assert_eq!(turns, [32, 32, 8, 1, 1]);
+    }
 }
