@@ -217,6 +217,13 @@ if skips calibrate; then note calibrate skipped 0; else
         mkdir -p "$stage/hardware-specs/measured"
         cp "$out/calibration/$name.ron" "$stage/hardware-specs/measured/"
         spec=(--set "hardware=\"hardware-specs/measured/$name.ron\"")
+        # How long ops are to last is given, not predicted: it stays that of the scenario's own device,
+        # which may do what the measured one was not measured at.
+        for scenario in "$stage"/scenarios/validation/*.ron; do
+            own=$(sed -n 's/^ *hardware: *"\([^"]*\)".*/\1/p' "$scenario" | head -n 1)
+            sed -i "s/roofline(precision: \"\([a-z0-9]*\)\")/roofline(precision: \"\1\", device: \"$own\")/" \
+                "$scenario"
+        done
     fi
 fi
 
@@ -266,8 +273,10 @@ fi
 if [ "$machine" = cuda ]; then
     printf '\nclocks at the end\n%s\n' "$(clocks_now || true)" >>"$out/environment.txt"
 fi
-# The lines about all cases together, as validate prints them at its end.
+# The lines about all cases together, as validate prints them at its end; none of a comparison that
+# did not come to its end.
 errors() {
+    [ -f "$out/$(basename "$1" .txt)/validation.json" ] || return 0
     awk '/^all [0-9]+ cases that fit$/ { text = ""; on = 1; next } /^written to/ { on = 0 }
          on && /error of|spread/ { sub(/^ +/, ""); text = text $0 "\n" } END { printf "%s", text }' "$1"
 }
@@ -280,7 +289,7 @@ readme() {
     printf '| processor | %s, %s cores |\n' "${cpu:-not known}" "$cores"
     printf '| memory | %s |\n| kernel | %s |\n' "${memory:-not known}" "$kernel"
     if [ ${#spec[@]} -gt 0 ]; then
-        printf '| predicted by | the spec that calibrate measured in this run |\n'
+        printf '| predicted by | the spec that calibrate measured in this run; lengths of ops by the scenarios |\n'
     else
         printf '| predicted by | the specs that the scenarios name; nothing was calibrated |\n'
     fi
@@ -296,7 +305,7 @@ readme() {
 readme >"$out/README.md"
 printf '\n'
 for log in "$out"/log/validate*.txt; do
-    [ -s "$log" ] && errors "$log"
+    [ ! -s "$log" ] || errors "$log"
 done
 printf '\n%s steps: %s\n' "$(wc -l <"$steps")" "$([ "$failed" -eq 0 ] && echo 'none failed' || echo 'NOT all passed')"
 printf 'everything is in %s; to keep it, commit it as validation/results/%s-%s\n' "$out" "$date" "$device"

@@ -51,6 +51,9 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
     });
     let scratch = args.scratch.clone().unwrap_or_else(|| out.clone());
     let kind = args.machine.kind();
+    for scenario in &scenarios {
+        fits_the_machine(scenario, &traces, args)?;
+    }
     let mut compared = Vec::new();
     for scenario in scenarios {
         let done = compare(scenario, &traces, args, &scratch)?;
@@ -70,6 +73,24 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
     if failed.is_empty() { Ok(()) } else { Err(Failure::Expectation(failed)) }
 }
 
+/// Is every case one that the scenario's machine can be set up for? Found before anything runs.
+fn fits_the_machine(
+    scenario: &Scenario,
+    traces: &Traces,
+    args: &ValidateArgs,
+) -> Result<(), Failure> {
+    let bench = Bench::new(scenario, traces.of(scenario), BenchOptions::default())?;
+    for case in wanted(scenario, args) {
+        bench.capacities_of(case)?;
+    }
+    Ok(())
+}
+
+fn wanted<'a>(scenario: &'a Scenario, args: &ValidateArgs) -> impl Iterator<Item = &'a Case> {
+    let name = args.policy.clone();
+    scenario.cases.iter().filter(move |case| name.as_ref().is_none_or(|name| case.label == *name))
+}
+
 /// One scenario on both machines.
 fn compare(
     scenario: Scenario,
@@ -82,8 +103,7 @@ fn compare(
     let bench = Bench::new(&scenario, workload, BenchOptions::default())?;
     let (kind, runs) = (args.machine.kind(), args.repeat_runs);
     let both = Both { kind, scenario: &scenario, workload, bench: &bench, scratch, runs };
-    let wanted = |case: &&Case| args.policy.as_ref().is_none_or(|name| case.label == *name);
-    let cases = scenario.cases.iter().filter(wanted);
+    let cases = wanted(&scenario, args);
     let results = cases.map(|case| both.case(case)).collect::<Result<Vec<_>, _>>()?;
     drop(bench);
     Ok(Compared { scenario, stamp, results })

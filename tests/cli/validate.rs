@@ -173,3 +173,15 @@ fn a_scratch_folder_that_cannot_be_is_bad_input() {
     project.run(&args).ends_with(2).says(&["file/in", "--scratch"]);
     assert!(project.files("v").is_empty());
 }
+
+#[test]
+fn a_budget_that_no_machine_has_is_said_before_anything_runs() {
+    let project = Project::shipped();
+    let text = String::from_utf8(project.files("scenarios/validation")["host-smoke.ron"].clone());
+    let text = text.expect("text").replace("share_of_peak(0.5)", "share_of_peak(9.5)");
+    project.write("scenarios/validation/other.ron", text);
+    let other = "scenarios/validation/other.ron";
+    let args = ["validate", SMOKE, other, "--machine", "host", "--out", "v"];
+    project.run(&args).ends_with(2).says(&["share_of_peak"]);
+    assert!(project.files("v").is_empty(), "not even of the scenario before it");
+}

@@ -30,7 +30,10 @@ pub(crate) fn page(
     }
     page.heading("How far predicted times are off");
     for hardware in specs(compared) {
-        page.statement(Tone::Note, &format!("Note: {}", spec::worth(hardware)));
+        page.statement(
+            Tone::Note,
+            &format!("Note on {}: {}", hardware.name, spec::worth(hardware)),
+        );
     }
     page.paragraph(spec::HELD_OUT);
     errors(&mut page, compared);
@@ -147,10 +150,10 @@ fn error_table(caption: &str, of: &str) -> Table {
     Table::new(caption, &columns)
 }
 
-fn error_row(table: &mut Table, names: Vec<String>, errors: &Errors, spread: Option<f64>) {
+fn error_row(table: &mut Table, names: Vec<String>, errors: &Errors, spread: Option<String>) {
     let Errors { count, median, p95, max } = *errors;
     let figures = [count.to_string(), percent(median), percent(p95), percent(max)];
-    table.row(names.into_iter().chain(figures).chain(spread.map(percent)));
+    table.row(names.into_iter().chain(figures).chain(spread));
 }
 
 /// Errors of steps by case.
@@ -162,13 +165,18 @@ fn errors(page: &mut Page, compared: &[Compared]) {
     for one in compared {
         for (result, ran) in one.ran() {
             let names = names(compared, one, result);
-            let spread = middle(ran.step_spreads(ran.mode()));
+            let spread = spread(ran, middle(ran.step_spreads(ran.mode())));
             error_row(&mut table, names, &grade(ran.step_pairs(ran.mode())), Some(spread));
         }
     }
     if !table.is_empty() {
         page.table(&table);
     }
+}
+
+/// A run-to-run spread; one run has none.
+fn spread(ran: &Ran, share: f64) -> String {
+    if ran.measured.len() > 1 { percent(share) } else { "-".to_owned() }
 }
 
 fn middle(mut values: Vec<f64>) -> f64 {
@@ -203,7 +211,7 @@ fn in_place(page: &mut Page, compared: &[Compared]) {
                 off(emulated),
                 ms(real),
                 off(real),
-                percent(middle(ran.step_spreads(InPlace::Real))),
+                spread(ran, middle(ran.step_spreads(InPlace::Real))),
             ];
             table.row(names(compared, one, result).into_iter().chain(figures));
         }
@@ -317,7 +325,7 @@ fn times(ran: &Ran, mode: InPlace, lanes: &[String]) -> Table {
         let error = percent(row.error());
         let Row { class, name, predicted, measured, spread } = row;
         let of = format!("{class} {name}");
-        table.row([of, ms(predicted), ms(measured), error, percent(spread)]);
+        table.row([of, ms(predicted), ms(measured), error, self::spread(ran, spread)]);
     }
     table
 }
