@@ -86,27 +86,34 @@ impl Scale {
     pub(crate) fn ticks(&self, wanted: usize) -> Vec<(f64, String)> {
         if self.log {
             let decades = (self.hi / self.lo).log10();
-            let steps: &[f64] = if decades > 3.0 {
-                &[1.0]
+            let finest = if decades > 3.0 {
+                0
             } else if decades > 1.2 {
-                &[1.0, 2.0, 5.0]
+                1
             } else {
-                &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0]
+                2
             };
-            let (first, last) = (self.lo.log10().floor() as i32, self.hi.log10().ceil() as i32);
-            let every = ((last - first) as usize / wanted.max(1) + 1) as i32;
-            let ticks: Vec<(f64, String)> = (first..=last)
-                .filter(|power| steps.len() > 1 || (power - first) % every == 0)
-                .flat_map(|power| steps.iter().map(move |step| step * 10f64.powi(power)))
-                .filter(|v| (self.lo..=self.hi).contains(v))
-                .map(|v| (v, tick(v)))
-                .collect();
-            // Fewer leave the reader guessing: round values say more on a short stretch.
-            if ticks.len() >= 4 {
+            // Fewer than four leave the reader guessing; on a short stretch round values say more.
+            let ticks = STEPS[finest..].iter().map(|steps| self.powers(steps, wanted));
+            if let Some(ticks) = ticks.into_iter().find(|ticks| ticks.len() >= 4) {
                 return ticks;
             }
         }
         self.round_ticks(wanted)
+    }
+
+    /// Powers of ten times `steps`; of powers alone about `wanted`.
+    fn powers(&self, steps: &[f64], wanted: usize) -> Vec<(f64, String)> {
+        let (first, last) = (self.lo.log10().floor() as i32, self.hi.log10().ceil() as i32);
+        // At most one more than asked for; of several per decade all.
+        let every =
+            if steps.len() == 1 { ((last - first) as usize).div_ceil(wanted + 2) } else { 1 };
+        (first..=last)
+            .filter(|power| (power - first) as usize % every == 0)
+            .flat_map(|power| steps.iter().map(move |step| step * 10f64.powi(power)))
+            .filter(|v| (self.lo..=self.hi).contains(v))
+            .map(|v| (v, tick(v)))
+            .collect()
     }
 
     fn round_ticks(&self, wanted: usize) -> Vec<(f64, String)> {
@@ -125,6 +132,9 @@ impl Scale {
         (first..=last).map(|i| i as f64 * step).map(|v| (v, format!("{v:.decimals$}"))).collect()
     }
 }
+
+/// What ticks of a logarithmic axis are, times a power of ten, from coarse to fine.
+const STEPS: [&[f64]; 3] = [&[1.0], &[1.0, 2.0, 5.0], &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0]];
 
 /// A tick's label: the value, without the zeros of a power of ten.
 fn tick(value: f64) -> String {
@@ -164,6 +174,18 @@ mod tests {
             for v in [-5.0, 0.0, 1e-300, 1.0, 1e9] {
                 assert!((0.0..=100.0).contains(&scale.at(v)), "{v} on {scale:?}");
             }
+        }
+    }
+
+    #[test]
+    fn ticks_of_a_logarithmic_axis_cover_all_of_it() {
+        for (lo, hi) in [(4.0, 4096.0), (1.0, 2000.0), (0.3, 90.0), (1e-3, 1e6), (3.0, 20.0)] {
+            let scale = Scale::logarithmic(&[lo, hi], 0.06, 0.0, 500.0);
+            let mut at: Vec<f64> = scale.ticks(8).iter().map(|(v, _)| scale.at(*v)).collect();
+            at.extend([0.0, 500.0]);
+            at.sort_by(f64::total_cmp);
+            let gap = at.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
+            assert!(gap < 500.0 / 3.0, "{lo} to {hi}: {:?}", scale.ticks(8));
         }
     }
 
