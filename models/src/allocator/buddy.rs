@@ -90,6 +90,28 @@ impl Buddy {
     }
 }
 
+impl Buddy {
+    /// One round of a compaction; `false` if nothing moved.
+    fn pass(&mut self, budget: Bytes, moves: &mut Moves) -> bool {
+        let before = moves.bytes;
+        let blocks: Vec<_> = self.live.iter().rev().map(|(&at, &entry)| (at, entry)).collect();
+        for (at, (exponent, requested)) in blocks {
+            if moves.bytes >= budget {
+                break;
+            }
+            let size = exponent as usize;
+            let Some(target) = self.lower(size, at) else { continue };
+            self.take(size, target);
+            self.live.remove(&at);
+            self.live.insert(target.1, (exponent, requested));
+            self.give(size, at);
+            let bytes = Bytes::new(1 << size);
+            moves.note(Block { at, bytes }, Block { at: target.1, bytes });
+        }
+        moves.bytes > before
+    }
+}
+
 impl Allocator for Buddy {
     fn alloc(&mut self, bytes: Bytes, _: u16) -> Result<Block, Full> {
         let exponent = self.exponent(bytes.get());
@@ -138,23 +160,12 @@ impl Allocator for Buddy {
         sizes.flat_map(|(size, blocks)| vec![Bytes::new(1 << size); blocks.len()]).collect()
     }
 
-    /// Each live block, highest first, goes to the lowest free block below it that holds it.
+    /// Each live block, highest first, goes to the lowest free block below it that holds it; again
+    /// until none moves, as what has left may make room for larger ones. Every move is downwards, so
+    /// this ends.
     fn compact(&mut self, budget: Bytes) -> Moves {
         let mut moves = Moves::default();
-        let blocks: Vec<_> = self.live.iter().rev().map(|(&at, &entry)| (at, entry)).collect();
-        for (at, (exponent, requested)) in blocks {
-            if moves.bytes >= budget {
-                break;
-            }
-            let size = exponent as usize;
-            let Some(target) = self.lower(size, at) else { continue };
-            self.take(size, target);
-            self.live.remove(&at);
-            self.live.insert(target.1, (exponent, requested));
-            self.give(size, at);
-            let bytes = Bytes::new(1 << size);
-            moves.note(Block { at, bytes }, Block { at: target.1, bytes });
-        }
+        while moves.bytes < budget && self.pass(budget, &mut moves) {}
         moves
     }
 }
