@@ -109,6 +109,11 @@ pub trait Allocator: fmt::Debug + Send {
     /// Size of every piece of free memory, in no particular order. They sum up to `stats().free`.
     fn free_sizes(&self) -> Vec<Bytes>;
 
+    /// What each bucket holds, of models that have buckets.
+    fn buckets(&self) -> Vec<buckets::BucketStats> {
+        Vec::new()
+    }
+
     /// Moves live blocks together, until it has copied at least `budget` bytes or nothing is left
     /// to gain. Models whose blocks cannot move do nothing.
     fn compact(&mut self, _budget: Bytes) -> Moves {

@@ -116,18 +116,6 @@ impl Buckets {
         }
     }
 
-    /// Every bucket, by rising size of its slots.
-    pub fn bucket_stats(&self) -> Vec<BucketStats> {
-        let stats = |(&slot, bucket): (&u64, &Bucket)| BucketStats {
-            slot: Bytes::new(slot),
-            live: bucket.live,
-            slots: bucket.slabs * (SLAB / slot),
-            requested: Bytes::new(bucket.requested),
-            served: bucket.served,
-        };
-        self.buckets.iter().map(stats).collect()
-    }
-
     /// Blocks in use outside the buckets.
     pub fn large_live(&self) -> usize {
         self.large.len()
@@ -268,6 +256,18 @@ impl Allocator for Buckets {
         sizes
     }
 
+    /// By rising size of their slots.
+    fn buckets(&self) -> Vec<BucketStats> {
+        let stats = |(&slot, bucket): (&u64, &Bucket)| BucketStats {
+            slot: Bytes::new(slot),
+            live: bucket.live,
+            slots: bucket.slabs * (SLAB / slot),
+            requested: Bytes::new(bucket.requested),
+            served: bucket.served,
+        };
+        self.buckets.iter().map(stats).collect()
+    }
+
     fn compact(&mut self, budget: Bytes) -> Moves {
         self.gather(budget)
     }
@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(blocks[7].end(), SLAB);
         assert_eq!(blocks[8].at, SLAB, "the ninth opens a second slab");
         let of = |buckets: &Buckets| {
-            let stats = buckets.bucket_stats();
+            let stats = buckets.buckets();
             let bucket = stats.iter().find(|bucket| bucket.slot == kib(256)).expect("it exists");
             (bucket.live, bucket.slots, bucket.requested)
         };
