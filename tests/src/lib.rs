@@ -5,4 +5,5 @@ pub mod chaos;
 pub mod real;
 pub mod scripted;
 pub mod tiny;
+pub mod varying;
 pub mod world;
