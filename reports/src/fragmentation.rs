@@ -17,6 +17,8 @@ use tiersim_sim::record::RunRecord;
 
 /// More cases would hide each other.
 const MOST_CASES: usize = 8;
+/// Points of a line: more would be noise at the width of the chart.
+const POINTS: usize = 160;
 /// Markers along a line.
 const MARKERS: usize = 14;
 const GIB: f64 = (1u64 << 30) as f64;
@@ -26,6 +28,19 @@ const MIB: f64 = (1u64 << 20) as f64;
 struct Series<'a> {
     label: &'a str,
     memory: &'a MemoryUse,
+    points: Vec<Point>,
+}
+
+/// Neighbours put together until a line can be told from noise.
+fn thinned(series: &[Point]) -> Vec<Point> {
+    let together = |points: &[Point]| Point {
+        occurrence: points.last().map_or(0, |point| point.occurrence),
+        allocated: points.iter().map(|point| point.allocated).max().unwrap_or_default(),
+        reserved: points.iter().map(|point| point.reserved).max().unwrap_or_default(),
+        mean: points.iter().map(|point| point.mean).sum::<f64>() / points.len() as f64,
+        highest: points.iter().map(|point| point.highest).fold(0.0, f64::max),
+    };
+    series.chunks(series.len().div_ceil(POINTS).max(1)).map(together).collect()
 }
 
 /// A line over the ops of the run: how to read it off a point.
@@ -39,8 +54,11 @@ pub fn fragmentation(
 ) -> Result<Option<Chart>, ChartError> {
     let with_figures = record.results.iter().filter_map(|c| Some((c, c.outcome.figures()?)));
     let all: Vec<Series<'_>> = with_figures
-        .filter_map(|(c, f)| Some(Series { label: &c.label, memory: f.memory_of(tier)? }))
-        .filter(|series| !series.memory.series.is_empty())
+        .filter_map(|(c, figures)| {
+            let memory = figures.memory_of(tier)?;
+            Some(Series { label: &c.label, memory, points: thinned(&memory.series) })
+        })
+        .filter(|series| !series.points.is_empty())
         .collect();
     if all.is_empty() {
         return Ok(None);
@@ -59,7 +77,7 @@ pub fn fragmentation(
     let middle = top + (FLOOR - 40.0 - top) * 0.52;
     let upper = Rect::new(left, top, right, middle - 12.0);
     let lower = Rect::new(left, middle + 12.0, right, FLOOR - 44.0);
-    let last = |s: &Series<'_>| s.memory.series.last().map_or(0, |point| point.occurrence);
+    let last = |s: &Series<'_>| s.points.last().map_or(0, |point| point.occurrence);
     let ops = shown.iter().map(last).max().unwrap_or(0).max(1) as f64;
     let x = Scale::linear(&[0.0, ops], 0.0, left, right);
     share_panel(&mut canvas, upper, &x, shown);
@@ -88,12 +106,18 @@ fn legend(canvas: &mut Canvas, top: f64, shown: &[Series<'_>]) -> f64 {
             percent(series.memory.external.highest)
         ),
     };
-    frame::legend(canvas, top, shown.iter().enumerate().map(entry).collect(), Vec::new())
+    let fine = Entry {
+        key: Box::new(|canvas: &mut Canvas, at: (f64, f64)| {
+            canvas.line((at.0 - 14.0, at.1), (at.0 + 14.0, at.1), style::INK, 0.8);
+        }),
+        text: "fine: in live blocks".to_owned(),
+    };
+    frame::legend(canvas, top, shown.iter().enumerate().map(entry).collect(), vec![fine])
 }
 
 fn share_panel(canvas: &mut Canvas, area: Rect, x: &Scale, shown: &[Series<'_>]) {
     let read: Read<'_> = &|point| point.mean * 100.0;
-    let highest = shown.iter().flat_map(|s| &s.memory.series).map(read).fold(1.0, f64::max);
+    let highest = shown.iter().flat_map(|s| &s.points).map(read).fold(1.0, f64::max);
     let y = Scale::linear(&[0.0, highest], 0.06, area.bottom, area.top);
     grid(canvas, area, &y, "external fragmentation, %");
     for (index, series) in shown.iter().enumerate() {
@@ -107,7 +131,7 @@ fn bytes_panel(canvas: &mut Canvas, area: Rect, x: &Scale, shown: &[Series<'_>])
     let most = shown.iter().map(|s| s.memory.peak_reserved.get()).max().unwrap_or(0) as f64;
     let (unit, size) = if most >= 2.0 * GIB { ("GiB", GIB) } else { ("MiB", MIB) };
     let y = Scale::linear(&[0.0, most / size], 0.06, area.bottom, area.top);
-    grid(canvas, area, &y, &format!("reserved, allocated (fine), {unit}"));
+    grid(canvas, area, &y, &format!("reserved (bold), {unit}"));
     for (index, series) in shown.iter().enumerate() {
         let allocated: Read<'_> = &|point| point.allocated.get() as f64 / size;
         line(canvas, (x, &y), series, index, allocated, 0.8);
@@ -141,7 +165,7 @@ fn line(
     width: f64,
 ) {
     let at = |point: &Point| (x.at(point.occurrence as f64), y.at(read(point)));
-    let points: Vec<(f64, f64)> = series.memory.series.iter().map(at).collect();
+    let points: Vec<(f64, f64)> = series.points.iter().map(at).collect();
     if points.len() > 1 {
         canvas.path(points, style::series_color(index), width);
     }
@@ -155,7 +179,7 @@ fn markers(
     index: usize,
     read: Read<'_>,
 ) {
-    let points = &series.memory.series;
+    let points = &series.points;
     let every = points.len().div_ceil(MARKERS).max(1);
     let first = (index * every / MOST_CASES).min(points.len() - 1);
     for point in points.iter().skip(first).step_by(every) {
