@@ -8,8 +8,10 @@
 
 mod adapt;
 mod compact;
+mod slots;
 
 use crate::allocator::buckets::adapt::Window;
+use crate::allocator::buckets::slots::Slots;
 use crate::allocator::pool::round_up;
 use crate::allocator::space::Space;
 use crate::allocator::{Allocator, Block, Full, Moves, Stats};
@@ -61,12 +63,12 @@ struct Bucket {
 #[derive(Clone, Debug)]
 struct Slab {
     slot: u64,
-    free: BTreeSet<u32>,
+    free: Slots,
 }
 
 impl Slab {
     fn new(slot: u64) -> Slab {
-        Slab { slot, free: (0..(SLAB / slot) as u32).collect() }
+        Slab { slot, free: Slots::new((SLAB / slot) as u32) }
     }
 
     fn slots(&self) -> u32 {

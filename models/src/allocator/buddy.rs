@@ -81,13 +81,6 @@ impl Buddy {
     fn largest(&self) -> u64 {
         self.free.iter().rposition(|blocks| !blocks.is_empty()).map_or(0, |size| 1 << size)
     }
-
-    /// The lowest free block below `at` that can hold a block of the size.
-    fn lower(&self, exponent: usize, at: u64) -> Option<(usize, u64)> {
-        let firsts = self.free[exponent..].iter().zip(exponent..);
-        let firsts = firsts.filter_map(|(blocks, size)| Some((*blocks.first()?, size)));
-        firsts.min().filter(|&(lowest, _)| lowest < at).map(|(lowest, size)| (size, lowest))
-    }
 }
 
 impl Buddy {
@@ -100,7 +93,7 @@ impl Buddy {
                 break;
             }
             let size = exponent as usize;
-            let Some(target) = self.lower(size, at) else { continue };
+            let Some(target) = self.better(size, at) else { continue };
             self.take(size, target);
             self.live.remove(&at);
             self.live.insert(target.1, (exponent, requested));
@@ -109,6 +102,21 @@ impl Buddy {
             moves.note(Block { at, bytes }, Block { at: target.1, bytes });
         }
         moves.bytes > before
+    }
+
+    /// The smallest free block, the lowest of equals, that a live block could move into so that what
+    /// it leaves joins into a larger one than is used up.
+    fn better(&self, exponent: usize, at: u64) -> Option<(usize, u64)> {
+        let (mut joined, mut start) = (exponent, at);
+        while self.free[joined].contains(&(start ^ 1 << joined)) {
+            start &= !(1 << joined);
+            joined += 1;
+        }
+        let joining = start..start + (1 << joined);
+        (exponent..joined).find_map(|size| {
+            let free = self.free[size].iter().find(|at| !joining.contains(at));
+            free.map(|&at| (size, at))
+        })
     }
 }
 
@@ -160,9 +168,8 @@ impl Allocator for Buddy {
         sizes.flat_map(|(size, blocks)| vec![Bytes::new(1 << size); blocks.len()]).collect()
     }
 
-    /// Each live block, highest first, goes to the lowest free block below it that holds it; again
-    /// until none moves, as what has left may make room for larger ones. Every move is downwards, so
-    /// this ends.
+    /// Moves blocks where that joins more than it splits, until no move does. Each move makes the
+    /// largest block that it touches larger, so this ends and never makes it worse.
     fn compact(&mut self, budget: Bytes) -> Moves {
         let mut moves = Moves::default();
         while moves.bytes < budget && self.pass(budget, &mut moves) {}
@@ -228,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn compaction_fills_the_lowest_free_blocks_from_above() {
+    fn compaction_joins_more_than_it_splits() {
         let mut buddy = buddy(8);
         let blocks = [0; 8].map(|_| buddy.alloc(Bytes::new(1), 0).expect("room"));
         for index in [0, 2, 4, 6] {
@@ -238,6 +245,20 @@ mod tests {
         let moved: Vec<_> = moves.iter().map(|(was, is)| (was.at, is.at)).collect();
         assert_eq!(moved, [(7, 0), (5, 2)]);
         assert_eq!(buddy.free_sizes(), [Bytes::new(4)]);
+    }
+
+    #[test]
+    fn compaction_leaves_large_blocks_alone() {
+        // The first requests go to the digit 4, so that the digit 8 stays whole.
+        let mut buddy = buddy(12);
+        let blocks = [0; 4].map(|_| buddy.alloc(Bytes::new(1), 0).expect("room"));
+        assert_eq!(blocks.map(|block| block.at), [8, 9, 10, 11]);
+        buddy.free(blocks[1]);
+        buddy.free(blocks[2]);
+        buddy.compact(Bytes::MAX);
+        let mut sizes = buddy.free_sizes();
+        sizes.sort();
+        assert_eq!(sizes, [2, 8].map(Bytes::new));
     }
 
     #[test]
