@@ -83,40 +83,56 @@ impl Buddy {
     }
 }
 
+/// A live block, its exponent, and the free block (exponent, address) that it goes to.
+type Step = (u64, usize, (usize, u64));
+
 impl Buddy {
-    /// One round of a compaction; `false` if nothing moved.
-    fn pass(&mut self, budget: Bytes, moves: &mut Moves) -> bool {
-        let before = moves.bytes;
-        let blocks: Vec<_> = self.live.iter().rev().map(|(&at, &entry)| (at, entry)).collect();
-        for (at, (exponent, requested)) in blocks {
+    /// Makes one larger free block than there is, the largest possible; `false` if there is no way.
+    fn widen(&mut self, budget: Bytes, moves: &mut Moves) -> bool {
+        let least = self.free.iter().rposition(|blocks| !blocks.is_empty()).map_or(0, |e| e + 1);
+        let most = self.capacity.checked_ilog2().map_or(0, |exponent| exponent as usize);
+        let plan = (least..=most).rev().find_map(|exponent| self.evacuation(exponent));
+        let Some(plan) = plan.filter(|plan| !plan.is_empty()) else { return false };
+        for (at, exponent, target) in plan {
             if moves.bytes >= budget {
                 break;
             }
-            let size = exponent as usize;
-            let Some(target) = self.better(size, at) else { continue };
-            self.take(size, target);
-            self.live.remove(&at);
-            self.live.insert(target.1, (exponent, requested));
-            self.give(size, at);
-            let bytes = Bytes::new(1 << size);
+            let entry = self.live.remove(&at).expect("a live block moves");
+            self.take(exponent, target);
+            self.live.insert(target.1, entry);
+            self.give(exponent, at);
+            let bytes = Bytes::new(1 << exponent);
             moves.note(Block { at, bytes }, Block { at: target.1, bytes });
         }
-        moves.bytes > before
+        true
     }
 
-    /// The smallest free block, the lowest of equals, that a live block could move into so that what
-    /// it leaves joins into a larger one than is used up.
-    fn better(&self, exponent: usize, at: u64) -> Option<(usize, u64)> {
-        let (mut joined, mut start) = (exponent, at);
-        while self.free[joined].contains(&(start ^ 1 << joined)) {
-            start &= !(1 << joined);
-            joined += 1;
+    /// How the emptiest region of a size can be emptied, the highest of equals; `None` if what is
+    /// free elsewhere does not hold its blocks.
+    fn evacuation(&self, exponent: usize) -> Option<Vec<Step>> {
+        let size = 1 << exponent;
+        let mut used: BTreeMap<u64, u64> = BTreeMap::new();
+        for (&at, &(block, _)) in &self.live {
+            *used.entry(at / size * size).or_default() += 1 << block;
         }
-        let joining = start..start + (1 << joined);
-        (exponent..joined).find_map(|size| {
-            let free = self.free[size].iter().find(|at| !joining.contains(at));
-            free.map(|&at| (size, at))
-        })
+        // Regions are the multiples of the size that lie within one digit of the capacity.
+        let whole = self.capacity / size * size;
+        let regions = used.iter().filter(|(at, bytes)| **at + size <= whole && **bytes < size);
+        let (&start, _) = regions.min_by_key(|&(at, bytes)| (*bytes, std::cmp::Reverse(*at)))?;
+        let region = start..start + size;
+        let mut rest = self.clone();
+        for blocks in &mut rest.free {
+            blocks.retain(|at| !region.contains(at));
+        }
+        let inside = self.live.range(region).map(|(&at, &(block, _))| (at, block as usize));
+        let mut inside: Vec<(u64, usize)> = inside.collect();
+        inside.sort_by_key(|&(at, block)| (std::cmp::Reverse(block), at));
+        let step = |(at, block)| {
+            let target = rest.choose(block)?;
+            rest.take(block, target);
+            Some((at, block, target))
+        };
+        inside.into_iter().map(step).collect()
     }
 }
 
@@ -168,11 +184,10 @@ impl Allocator for Buddy {
         sizes.flat_map(|(size, blocks)| vec![Bytes::new(1 << size); blocks.len()]).collect()
     }
 
-    /// Moves blocks where that joins more than it splits, until no move does. Each move makes the
-    /// largest block that it touches larger, so this ends and never makes it worse.
+    /// Empties regions as long as that makes the largest free block larger.
     fn compact(&mut self, budget: Bytes) -> Moves {
         let mut moves = Moves::default();
-        while moves.bytes < budget && self.pass(budget, &mut moves) {}
+        while moves.bytes < budget && self.widen(budget, &mut moves) {}
         moves
     }
 }
@@ -235,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn compaction_joins_more_than_it_splits() {
+    fn compaction_empties_the_emptiest_region() {
         let mut buddy = buddy(8);
         let blocks = [0; 8].map(|_| buddy.alloc(Bytes::new(1), 0).expect("room"));
         for index in [0, 2, 4, 6] {
@@ -243,7 +258,7 @@ mod tests {
         }
         let moves = buddy.compact(Bytes::MAX);
         let moved: Vec<_> = moves.iter().map(|(was, is)| (was.at, is.at)).collect();
-        assert_eq!(moved, [(7, 0), (5, 2)]);
+        assert_eq!(moved, [(5, 0), (7, 2)]);
         assert_eq!(buddy.free_sizes(), [Bytes::new(4)]);
     }
 
@@ -255,10 +270,22 @@ mod tests {
         assert_eq!(blocks.map(|block| block.at), [8, 9, 10, 11]);
         buddy.free(blocks[1]);
         buddy.free(blocks[2]);
-        buddy.compact(Bytes::MAX);
-        let mut sizes = buddy.free_sizes();
-        sizes.sort();
-        assert_eq!(sizes, [2, 8].map(Bytes::new));
+        assert!(buddy.compact(Bytes::MAX).is_empty(), "8 bytes are free in one piece already");
+    }
+
+    #[test]
+    fn a_region_is_emptied_only_if_all_of_it_fits_elsewhere() {
+        let mut buddy = buddy(8);
+        let blocks = [2, 1, 1, 2, 2].map(|n| buddy.alloc(Bytes::new(n), 0).expect("room"));
+        buddy.free(blocks[1]);
+        buddy.free(blocks[4]);
+        // 4 to 6 could be emptied into nothing but 6 to 8, which is part of the same four.
+        assert!(buddy.compact(Bytes::MAX).is_empty());
+        buddy.free(blocks[0]);
+        let moved: Vec<_> =
+            buddy.compact(Bytes::MAX).iter().map(|(was, is)| (was.at, is.at)).collect();
+        assert_eq!(moved, [(3, 6)], "the emptier half is emptied");
+        assert_eq!(buddy.stats().largest_free.get(), 4);
     }
 
     #[test]
