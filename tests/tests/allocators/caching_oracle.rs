@@ -263,6 +263,9 @@ impl Plain {
     }
 
     fn release_all(&mut self) {
+        // Only what is unmapped here is given back: addresses that never had memory stay reserved.
+        let had: Vec<u64> =
+            self.segments.iter().filter(|s| s.mapped.contains(&true)).map(|s| s.at).collect();
         for segment in &mut self.segments {
             for index in 0..segment.mapped.len() {
                 let (start, end) = segment.bounds(index);
@@ -270,7 +273,7 @@ impl Plain {
                 segment.mapped[index] &= touched;
             }
         }
-        self.segments.retain(|segment| segment.mapped.contains(&true));
+        self.segments.retain(|s| s.mapped.contains(&true) || !had.contains(&s.at));
     }
 
     fn free(&mut self, at: u64) {
@@ -285,7 +288,7 @@ fn size(rng: &mut ChaCha12Rng) -> u64 {
         0 => rng.random_range(1..5000),
         1 => rng.random_range(1..MIB + 2000),
         2 => rng.random_range(MIB..10 * MIB),
-        3 => rng.random_range(1..12) * 2 * MIB,
+        3 => rng.random_range(1..24) * 2 * MIB,
         4 => 3 * MIB + 700 * rng.random_range(0..3),
         _ => rng.random_range(9 * MIB..40 * MIB),
     }
