@@ -3,15 +3,16 @@
 
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
+use std::collections::BTreeMap;
 use tiersim_models::allocator::{
-    AllocatorSpec, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Model,
+    AllocatorSpec, Block, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Model,
 };
 use tiersim_models::hardware::{HBM, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{Mode, ObjectKind};
 use tiersim_policies::access::Access;
-use tiersim_policies::command::{Command, Hazard, Work};
+use tiersim_policies::command::{Command, Hazard, Ticket, Work};
 use tiersim_policies::drive::{DriveError, drive};
 use tiersim_policies::lru::{Lru, LruConfig};
 use tiersim_policies::placed::Placed;
@@ -210,4 +211,124 @@ fn compaction_delays_its_op_by_reading_and_writing_what_it_moves() {
     // Op 4 creates the large object: the third of 4 MiB moves down before it.
     assert_eq!(charged, [(4, vec![(HBM, Bytes::mib(8))], charged[0].2)]);
     assert!(charged[0].2 > 0, "it waits for those that use what moves");
+}
+
+/// Which commands have certainly ended when another starts: those that it waits for, and those
+/// before it on its stream, and theirs.
+#[derive(Default)]
+struct Before {
+    ancestors: Vec<Vec<bool>>,
+    last: BTreeMap<u16, Ticket>,
+}
+
+impl Before {
+    fn add(&mut self, command: &Command) {
+        let mut own = vec![false; command.ticket.0 as usize];
+        let mut earlier: Vec<Ticket> = command.after.iter().map(|edge| edge.ticket).collect();
+        if let Work::Compute { stream, .. } = command.work {
+            earlier.extend(self.last.insert(stream, command.ticket));
+        }
+        for Ticket(ticket) in earlier {
+            own[ticket as usize] = true;
+            let theirs = self.ancestors[ticket as usize].iter().enumerate();
+            theirs.filter(|(_, is)| **is).for_each(|(index, _)| own[index] = true);
+        }
+        self.ancestors.push(own);
+    }
+
+    fn holds(&self, first: Ticket, second: Ticket) -> bool {
+        first == second || self.ancestors[second.0 as usize].get(first.0 as usize) == Some(&true)
+    }
+}
+
+/// Who lies where in a plan, and who lay there before and left with which command.
+#[derive(Default)]
+struct Addresses {
+    now: BTreeMap<ObjectId, Block>,
+    left: Vec<(Block, Ticket)>,
+    handed_over: u64,
+}
+
+impl Addresses {
+    /// `by` one of two commands.
+    fn enter(
+        &mut self,
+        object: ObjectId,
+        block: Block,
+        by: [Ticket; 2],
+        before: &Before,
+        seed: u64,
+    ) {
+        for &(old, leaver) in &self.left {
+            if old.at < block.end() && block.at < old.end() {
+                self.handed_over += 1;
+                let safe = by.iter().any(|&by| before.holds(leaver, by));
+                assert!(safe, "seed {seed}: {object:?} enters with {by:?} before {leaver:?} left");
+            }
+        }
+        self.now.insert(object, block);
+    }
+
+    fn leave(&mut self, object: ObjectId, by: Ticket) {
+        let block = self.now.remove(&object);
+        self.left.extend(block.map(|block| (block, by)));
+    }
+}
+
+/// Plans a whole world without running it, so that no edge is left out because a command ended.
+fn addresses(seed: u64) -> (u64, u64) {
+    let (world, specs) = world(seed);
+    let capacities: Vec<Bytes> = world.hardware.tiers.iter().map(|t| t.capacity).collect();
+    let policy = policy(&world, seed);
+    let planner =
+        Planner::with_allocators(&world.workload, policy, &capacities, &specs, world.repeat);
+    let Ok(mut planner) = planner else { return (0, 0) };
+    let block = |planner: &Planner<'_>, object| planner.ledger().block(object, HBM);
+    let mut at = Addresses::default();
+    let objects = (0..world.workload.trace.objects.len()).map(ObjectId::at);
+    at.now = objects.filter_map(|o| Some((o, block(&planner, o)?))).collect();
+    let (mut before, mut moves, mut compactions) = (Before::default(), 0, 0);
+    let mut commands = Vec::new();
+    while let Ok(true) = planner.plan_next(&mut commands) {
+        commands.iter().for_each(|command| before.add(command));
+        let op = commands.iter().find(|c| matches!(c.work, Work::Compute { .. }));
+        let op = op.expect("every op has a command").ticket;
+        for command in &commands {
+            let freed = command.frees.iter().filter(|room| room.tier == HBM);
+            freed.for_each(|room| at.leave(room.object, command.ticket));
+        }
+        let mut entered = Vec::new();
+        for command in &commands {
+            for room in command.claims.iter().filter(|room| room.tier == HBM) {
+                entered
+                    .extend(block(&planner, room.object).map(|b| (room.object, b, command.ticket)));
+            }
+        }
+        // Whoever lies elsewhere now was moved by the op; all leave before anybody enters.
+        let stay = at.now.iter().map(|(&object, &was)| (object, was, block(&planner, object)));
+        let moved: Vec<_> = stay.filter(|(_, was, is)| Some(*was) != *is).collect();
+        moved.iter().for_each(|(object, ..)| at.leave(*object, op));
+        moves += moved.len() as u64;
+        entered.extend(moved.into_iter().filter_map(|(object, _, is)| Some((object, is?, op))));
+        // An object that entered may have been moved by the op at once; which, cannot be seen here.
+        let compacted = planner.ledger().memory_use(HBM).expect("not exact").compactions;
+        let by_op = std::mem::replace(&mut compactions, compacted) < compacted;
+        for (object, block, by) in entered {
+            let by = if by_op { [by, op] } else { [by, by] };
+            at.enter(object, block, by, &before, seed);
+        }
+        commands.clear();
+    }
+    (at.handed_over, moves)
+}
+
+#[test]
+fn an_address_is_used_again_only_after_its_last_user_has_certainly_left() {
+    let (mut handed_over, mut moves) = (0, 0);
+    for seed in 0..WORLDS {
+        let found = addresses(seed);
+        handed_over += found.0;
+        moves += found.1;
+    }
+    assert!(handed_over > 10_000 && moves > 200, "{handed_over} handed over, {moves} moved");
 }
