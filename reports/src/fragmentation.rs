@@ -187,3 +187,68 @@ fn markers(
         style::marker(canvas, index, at, 4.5, 1.0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{allocators_csv, artefacts, common, summary_json};
+    use tiersim_models::units::Bytes;
+    use tiersim_policies::fragmentation::Share;
+    use tiersim_sim::record::Outcome;
+
+    fn with_memory() -> RunRecord {
+        let mut record = common::training();
+        let point = |op: u64| Point {
+            occurrence: op,
+            allocated: Bytes::mib(op),
+            reserved: Bytes::mib(2 * op),
+            mean: op as f64 / 2000.0,
+            highest: 0.9,
+        };
+        let external = Share { mean: 0.25, highest: 0.9, end: 0.5 };
+        let memory = MemoryUse {
+            allocator: "pool".to_owned(),
+            peak_reserved: Bytes::mib(1998),
+            external,
+            series: (0..1000).map(point).collect(),
+            ..MemoryUse::default()
+        };
+        if let Outcome::Done(figures) = &mut record.results[1].outcome {
+            figures.memory = vec![(0, memory.clone()), (1, memory)];
+        }
+        record
+    }
+
+    #[test]
+    fn tiers_that_are_exact_have_no_chart_no_table_and_no_key() {
+        let record = common::training();
+        assert!(fragmentation(&record, 0, "0").expect("it draws").is_none());
+        assert!(allocators_csv(&record).expect("a table").is_none());
+        let json = summary_json(&record, "0").expect("a summary");
+        assert!(!json.contains("\"allocators\"") && !json.contains("largest_free_bytes"));
+    }
+
+    #[test]
+    fn each_tier_with_an_allocator_has_a_chart_of_its_own() {
+        let files = artefacts(&with_memory(), "0").expect("they are made");
+        let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
+        for name in ["fragmentation.svg", "fragmentation.png", "fragmentation-dram.svg"] {
+            assert!(names.contains(&name), "{name} in {names:?}");
+        }
+        let chart = fragmentation(&with_memory(), 0, "0").expect("it draws").expect("a chart");
+        let svg = chart.svg().expect("it is text");
+        assert!(svg.contains("LRU 64 GiB: mean 25.0 %, highest 90.0 %"));
+        let csv = allocators_csv(&with_memory()).expect("a table").expect("rows");
+        assert_eq!(csv.split(|byte| *byte == b'\n').count(), 2 + 2 * 1000);
+    }
+
+    #[test]
+    fn a_line_keeps_its_extremes_when_it_is_thinned() {
+        let record = with_memory();
+        let memory = record.results[1].outcome.figures().and_then(|f| f.memory_of(0));
+        let points = thinned(&memory.expect("it is there").series);
+        assert!(points.len() <= POINTS);
+        let last = points.last().expect("points");
+        assert_eq!((last.occurrence, last.reserved), (999, Bytes::mib(1998)));
+    }
+}
