@@ -1,7 +1,7 @@
 //! PyTorch's caching allocator for CUDA, rule by rule.
 //!
 //! Follows `DeviceCachingAllocator` of `c10/cuda/CUDACachingAllocator.cpp` (pytorch/pytorch at
-//! 001074d, 2025); each function names the one that it follows. Left out: private pools of CUDA
+//! 001074d); each function names the one that it follows. Left out: private pools of CUDA
 //! graphs, events (who frees a block says with [`Caching::free_requested`] that a stream may still use
 //! it), and callbacks. Assumed: `cudaMalloc` returns the lowest free address, which decides between
 //! free blocks of equal size only, and fails only when the capacity is used up.
