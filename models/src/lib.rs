@@ -3,6 +3,7 @@
 //! Pure: no input or output, no clock, no threads, no unsafe code. Everything in here is already
 //! resolved: no name needs looking up, no unit needs converting, no number can be NaN.
 
+pub mod allocator;
 pub mod hardware;
 pub mod ids;
 pub mod layered;

@@ -3,12 +3,17 @@
 //! It knows, in planning order, how much of each tier is spoken for and which tiers hold which
 //! object. Room that a command gives back is a *credit* that names the command: whoever claims the
 //! room waits for it, so a tier cannot overflow under any timing.
-//! Invariant: `used + free == capacity`, and `free` is never-used room plus credits.
+//! A tier whose allocator is not exact has an arena instead of credits: there a claim needs one free
+//! piece that is large enough, and waits for the last users of its addresses.
+//! Invariant: in an exact tier `used + free == capacity`, and `free` is never-used room plus credits.
 
+use crate::arena::{Arena, Compacted};
 use crate::command::{Edge, Hazard, Room, Ticket};
+use crate::fragmentation::MemoryUse;
 use crate::tickets::Tickets;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
+use tiersim_models::allocator::{AllocatorSpec, Block, histogram};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
 
@@ -29,6 +34,16 @@ pub(crate) struct NoRoom {
     pub(crate) capacity: Bytes,
     pub(crate) need: Bytes,
     pub(crate) free: Bytes,
+    /// The largest free piece, where that is not all that is free.
+    pub(crate) largest: Option<Bytes>,
+}
+
+/// A claim of room for one object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim {
+    pub(crate) room: Room,
+    /// The stream of the op that it is for.
+    pub(crate) stream: u16,
 }
 
 #[derive(Debug)]
@@ -39,6 +54,8 @@ struct Account {
     ready: Bytes,
     /// Room that is free once the command has ended, oldest first.
     credits: VecDeque<(Bytes, Ticket)>,
+    /// Addresses, unless bytes are all that counts.
+    arena: Option<Box<Arena>>,
 }
 
 /// One object's room in one tier.
@@ -70,25 +87,92 @@ pub(crate) struct User {
 }
 
 impl Ledger {
-    /// Empty tiers of the given capacities and room for `objects` objects.
-    pub(crate) fn new(capacities: &[Bytes], objects: usize) -> Ledger {
-        let account = |&capacity| Account {
+    /// Empty tiers of the given capacities and room for `objects` objects. `allocators` by tier, exact
+    /// where there is none; the run plans `ops` ops.
+    pub(crate) fn new(
+        capacities: &[Bytes],
+        allocators: &[AllocatorSpec],
+        objects: usize,
+        ops: u64,
+    ) -> Ledger {
+        let arena = |tier: usize, capacity| {
+            let spec = allocators.get(tier).filter(|spec| !spec.is_exact())?;
+            Some(Box::new(Arena::new(spec, capacity, ops)))
+        };
+        let account = |(tier, &capacity): (usize, &Bytes)| Account {
             capacity,
             used: Bytes::ZERO,
             ready: capacity,
             credits: VecDeque::new(),
+            arena: arena(tier, capacity),
         };
         Ledger {
-            tiers: capacities.iter().map(account).collect(),
+            tiers: capacities.iter().enumerate().map(account).collect(),
             objects: vec![SmallVec::new(); objects],
             leaving: vec![SmallVec::new(); objects],
         }
     }
 
-    /// Bytes that can still be claimed.
+    /// Bytes in no object's room, as the tier's allocator counts them. In an exact tier all of them
+    /// can be claimed; in others [`Ledger::fits`] says what can.
     pub fn free(&self, tier: TierId) -> Bytes {
         let account = &self.tiers[tier.index()];
-        account.capacity - account.used
+        match &account.arena {
+            Some(arena) => arena.stats().free,
+            None => account.capacity - account.used,
+        }
+    }
+
+    /// Whether one object of `bytes` can be claimed for an op of `stream`.
+    pub fn fits(&self, tier: TierId, bytes: Bytes, stream: u16) -> bool {
+        match &self.tiers[tier.index()].arena {
+            Some(arena) => arena.fits(bytes, stream),
+            None => bytes <= self.free(tier),
+        }
+    }
+
+    /// Whether free bytes are all that counts in the tier.
+    pub fn is_exact(&self, tier: TierId) -> bool {
+        self.tiers[tier.index()].arena.is_none()
+    }
+
+    /// Where an object lies in a tier that is not exact.
+    pub fn block(&self, object: ObjectId, tier: TierId) -> Option<Block> {
+        self.tiers[tier.index()].arena.as_ref()?.block(object)
+    }
+
+    /// How the memory of a tier was used so far; `None` for an exact tier.
+    pub fn memory_use(&self, tier: TierId) -> Option<MemoryUse> {
+        let arena = self.tiers[tier.index()].arena.as_ref()?;
+        Some(MemoryUse {
+            allocator: arena.spec().to_string(),
+            end: arena.stats(),
+            free_pieces: histogram(&arena.model().free_sizes()).to_vec(),
+            buckets: arena.model().buckets(),
+            ..arena.meter.found()
+        })
+    }
+
+    pub(crate) fn arena(&mut self, tier: TierId) -> Option<&mut Arena> {
+        self.tiers[tier.index()].arena.as_deref_mut()
+    }
+
+    /// Notes how memory is used after an op of the run.
+    pub(crate) fn sample(&mut self, occurrence: u64) {
+        let arenas = self.tiers.iter_mut().filter_map(|account| account.arena.as_mut());
+        arenas.for_each(|arena| arena.sample(occurrence));
+    }
+
+    /// Moves objects together in every tier where too much is in pieces, and at any rate in
+    /// `forced`.
+    pub(crate) fn compact(&mut self, forced: Option<TierId>) -> Vec<(TierId, Compacted)> {
+        let tiers = self.tiers.iter_mut().enumerate();
+        let arenas =
+            tiers.filter_map(|(tier, account)| Some((TierId::at(tier), account.arena.as_mut()?)));
+        arenas
+            .filter(|(tier, _)| forced.is_none_or(|forced| forced == *tier))
+            .filter_map(|(tier, arena)| Some((tier, arena.compact(forced.is_some())?)))
+            .collect()
     }
 
     /// Bytes that the tier has.
@@ -135,20 +219,27 @@ impl Ledger {
     /// Takes room and adds edges to the commands that give it back.
     pub(crate) fn claim(
         &mut self,
-        object: ObjectId,
-        tier: TierId,
-        need: Bytes,
+        claim: Claim,
         tickets: &Tickets,
         after: &mut SmallVec<[Edge; 6]>,
     ) -> Result<(), NoRoom> {
+        let Room { object, tier, bytes: need } = claim.room;
         let free = self.free(tier);
         let account = &mut self.tiers[tier.index()];
-        if free < need {
-            return Err(NoRoom { tier, capacity: account.capacity, need, free });
+        let capacity = account.capacity;
+        if account.arena.is_none() && free < need {
+            return Err(NoRoom { tier, capacity, need, free, largest: None });
         }
         self.leaving[object.index()].retain(|&mut (_, ticket)| !tickets.ended(ticket));
         for &(_, ticket) in self.leaving[object.index()].iter().filter(|(left, _)| *left == tier) {
             add_edge(after, ticket, Hazard::Room);
+        }
+        if let Some(arena) = &mut account.arena {
+            let claimed = arena.claim(object, need, claim.stream, tickets, after);
+            return claimed.map_err(|full| {
+                let (free, largest) = (full.free, Some(full.largest));
+                NoRoom { tier, capacity, need, free, largest }
+            });
         }
         account.used += need;
         account.settle(tickets);
@@ -174,10 +265,16 @@ impl Ledger {
     /// Gives an object's room back once `ticket` has ended.
     pub(crate) fn give_back(&mut self, room: Room, ticket: Ticket, seen: &Tickets) {
         let Room { object, tier, bytes } = room;
+        if let Some(arena) = self.arena(tier) {
+            arena.give_back(object, ticket, seen);
+        }
         let leaving = &mut self.leaving[object.index()];
         leaving.retain(|&mut (left, ticket)| left != tier && !seen.ended(ticket));
         leaving.push((tier, ticket));
         let account = &mut self.tiers[tier.index()];
+        if account.arena.is_some() {
+            return;
+        }
         account.used -= bytes;
         account.settle(seen);
         account.credits.push_back((bytes, ticket));

@@ -5,15 +5,18 @@
 
 pub mod access;
 pub mod adam_state;
+mod arena;
 pub mod command;
 pub mod config;
 pub mod drive;
+pub mod fragmentation;
 pub mod ledger;
 pub mod lru;
 mod moves;
 pub mod placed;
 pub mod planner;
 pub mod policy;
+mod room;
 mod tickets;
 pub mod transit;
 pub mod view;

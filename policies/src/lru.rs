@@ -36,7 +36,7 @@ impl Lru {
         let bytes = view.object(object).bytes;
         let owned = self.spill.iter().find(|&&tier| view.has_room(object, tier));
         let roomy = || {
-            let fits = |tier: &&TierId| view.free(**tier) >= claimed[tier.index()] + bytes;
+            let fits = |tier: &&TierId| view.fits(**tier, claimed[tier.index()] + bytes);
             self.spill.iter().find(fits)
         };
         // With no room anywhere the last tier is named, and the ledger says that it is full.
@@ -91,6 +91,23 @@ impl Policy for Lru {
         for touched in view.uses() {
             if !view.in_hbm(touched.object) && view.exists(touched.object) {
                 actions.push(Action::Fetch { object: touched.object, to: HBM });
+            }
+        }
+    }
+
+    fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
+        if tier != HBM {
+            return None;
+        }
+        loop {
+            let object = self.order.oldest()?;
+            if view.uses().iter().any(|touched| touched.object == object) {
+                return None;
+            }
+            self.order.remove(object);
+            if view.in_hbm(object) {
+                let to = self.home(object, &[Bytes::ZERO; MAX_TIERS], view);
+                return Some(Action::Evict { object, from: HBM, to });
             }
         }
     }

@@ -18,8 +18,13 @@ impl Planner<'_> {
         out: &mut Vec<Command>,
     ) -> Result<(), PlanError> {
         match action {
-            Action::Fetch { object, to } | Action::Prefetch { object, to } => {
-                self.fetch(object, to, turn, out)
+            Action::Fetch { object, to } => self.fetch(object, to, turn, out),
+            Action::Prefetch { object, to } => {
+                if self.gives_up(object, to) {
+                    Ok(())
+                } else {
+                    self.fetch(object, to, turn, out)
+                }
             }
             Action::Evict { object, from, to } => {
                 if from == to || !self.ledger.has_room(object, from) {
@@ -90,6 +95,9 @@ impl Planner<'_> {
         leave: bool,
         out: &mut Vec<Command>,
     ) -> Result<(), PlanError> {
+        if !self.ledger.has_room(object, to) {
+            self.make_room(object, to, turn, out)?;
+        }
         let mut after = SmallVec::new();
         let mut claims = SmallVec::new();
         let mut frees = SmallVec::new();

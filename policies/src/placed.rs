@@ -107,7 +107,7 @@ impl Placed {
             }
             stays
         });
-        self.make_room(view, &mut free, actions);
+        self.room_for_op(view, &mut free, actions);
         let mut reserved: Bytes = self.births.iter().copied().sum();
         for touched in view.uses() {
             let object = touched.object;
@@ -136,7 +136,7 @@ impl Placed {
 
     /// Sends visitors home that a later op within sight needs, the one needed longest first, if this
     /// op does not fit otherwise: looking further ahead must not make a run fail that fits.
-    fn make_room(&mut self, view: &View<'_>, free: &mut Bytes, actions: &mut Vec<Action>) {
+    fn room_for_op(&mut self, view: &View<'_>, free: &mut Bytes, actions: &mut Vec<Action>) {
         let mut need = self.births.front().copied().unwrap_or(Bytes::ZERO);
         for touched in view.uses().iter().filter(|touched| view.exists(touched.object)) {
             if !view.in_hbm(touched.object) {
@@ -205,5 +205,16 @@ impl Policy for Placed {
             Access::InPlace(charge) => self.use_in_place(charge, view, actions),
             Access::Migrate { prefetch_ops } => self.migrate(prefetch_ops, view, actions),
         }
+    }
+
+    /// As [`Placed::room_for_op`]: the visitor that is needed last goes home.
+    fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
+        let used = |object: ObjectId| view.uses().iter().any(|touched| touched.object == object);
+        let here = |object: ObjectId| tier == HBM && view.has_room(object, HBM) && !used(object);
+        let visitors = self.visitors.iter().enumerate().filter(|(_, object)| here(**object));
+        let (index, &object) =
+            visitors.max_by_key(|(_, object)| (self.needed_until[object.index()], **object))?;
+        self.visitors.remove(index);
+        Some(Action::Evict { object, from: HBM, to: self.homes[object.index()] })
     }
 }

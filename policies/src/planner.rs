@@ -6,11 +6,12 @@
 //! mended silently. Decisions depend on the order of ops only, never on when commands end.
 
 use crate::command::{Command, Edge, Hazard, Room, Ticket, Touch, Work};
-use crate::ledger::{Filled, Ledger, NoRoom, Slot, add_edge};
+use crate::ledger::{Claim, Filled, Ledger, NoRoom, Slot, add_edge};
 use crate::policy::{Action, Policy, Sight};
 use crate::tickets::Tickets;
 use crate::view::View;
 use smallvec::SmallVec;
+use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::lifetime::Workload;
@@ -20,8 +21,8 @@ use tiersim_models::workload::Use;
 /// Why a plan cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// A tier is full.
-    #[error("tier {tier:?} is full: {need} needed, {free} free of {capacity}")]
+    /// A tier is full, or what is free in it is in too small pieces.
+    #[error("tier {tier:?} is full: {need} needed, {free} free of {capacity}{}", in_pieces(.largest))]
     OutOfMemory {
         /// The tier.
         tier: TierId,
@@ -31,6 +32,9 @@ pub enum PlanError {
         need: Bytes,
         /// What was free.
         free: Bytes,
+        /// The largest free piece, if the tier's allocator is not exact: it may be less than `need`
+        /// though more is free.
+        largest: Option<Bytes>,
         /// For which object.
         object: ObjectId,
         /// Before which op of the run; `None` while the run is set up.
@@ -72,6 +76,8 @@ pub struct Planner<'a> {
     actions: Vec<Action>,
     pub(crate) in_place: Vec<ObjectId>,
     pub(crate) charges: SmallVec<[(TierId, Bytes); 2]>,
+    /// The stream of the op that is planned.
+    pub(crate) stream: u16,
 }
 
 impl<'a> Planner<'a> {
@@ -82,21 +88,34 @@ impl<'a> Planner<'a> {
         capacities: &[Bytes],
         repeat: u32,
     ) -> Result<Planner<'a>, PlanError> {
+        Planner::with_allocators(workload, policy, capacities, &[], repeat)
+    }
+
+    /// As [`Planner::new`] with the allocator of each tier; exact where there is none.
+    pub fn with_allocators(
+        workload: &'a Workload,
+        policy: Box<dyn Policy>,
+        capacities: &[Bytes],
+        allocators: &[AllocatorSpec],
+        repeat: u32,
+    ) -> Result<Planner<'a>, PlanError> {
+        let total = workload.trace.ops.len() as u64 * u64::from(repeat);
         let streams = workload.trace.ops.iter().map(|op| usize::from(op.stream) + 1).max();
         let mut planner = Planner {
             sight: policy.sight(),
-            ledger: Ledger::new(capacities, workload.trace.objects.len()),
+            ledger: Ledger::new(capacities, allocators, workload.trace.objects.len(), total),
             workload,
             policy,
             tickets: Tickets::default(),
             next: 0,
-            total: workload.trace.ops.len() as u64 * u64::from(repeat),
+            total,
             last_op: vec![None; streams.unwrap_or(0)],
             counts: Counts::default(),
             count_from: 0,
             actions: Vec::new(),
             in_place: Vec::new(),
             charges: SmallVec::new(),
+            stream: workload.trace.ops.first().map_or(0, |op| op.stream),
         };
         for (index, object) in workload.trace.objects.iter().enumerate() {
             if object.persistent {
@@ -163,13 +182,14 @@ impl<'a> Planner<'a> {
         self.ask(|policy, view| policy.before(view, &mut actions));
         self.in_place.clear();
         self.charges.clear();
-        let stream = self.workload.trace.ops[op.index()].stream;
-        let turn = self.last_op[usize::from(stream)];
+        self.stream = self.workload.trace.ops[op.index()].stream;
+        let turn = self.last_op[usize::from(self.stream)];
         for action in actions.drain(..) {
             self.act(action, uses, turn, out)?;
         }
         self.actions = actions;
-        self.plan_op(op, out)?;
+        self.plan_op(op, turn, out)?;
+        self.ledger.sample(self.next);
         self.next += 1;
         Ok(true)
     }
@@ -179,20 +199,32 @@ impl<'a> Planner<'a> {
         self.tickets.end(ticket)
     }
 
-    fn plan_op(&mut self, op: OpId, out: &mut Vec<Command>) -> Result<(), PlanError> {
+    fn plan_op(
+        &mut self,
+        op: OpId,
+        turn: Option<Ticket>,
+        out: &mut Vec<Command>,
+    ) -> Result<(), PlanError> {
         let record = &self.workload.trace.ops[op.index()];
         let stream = record.stream;
-        let ticket = self.tickets.issue(Some((self.next, stream)));
+        let mut compaction = self.compact();
         let mut after = SmallVec::new();
-        let mut claims = SmallVec::new();
+        let mut claims: SmallVec<[Room; 2]> = SmallVec::new();
         for &object in self.workload.births(op) {
             let tier = self.ask(|policy, view| policy.birth(object, view));
+            self.compact_for(object, tier, &mut compaction);
+            self.make_room(object, tier, turn, out)?;
             let claimed = self.claim(object, tier, &mut after);
             claimed.map_err(|full| out_of_memory(full, object, Some(self.next)))?;
             claims.push(self.room(object, tier));
-            let filled = Filled { ticket, by_copy: false };
-            self.ledger.slots_mut(object).push(Slot::new(tier, Some(filled)));
+            self.ledger.slots_mut(object).push(Slot::new(tier, None));
         }
+        let ticket = self.tickets.issue(Some((self.next, stream)));
+        for room in &claims {
+            let slot = self.ledger.slot_mut(room.object, room.tier).expect("just claimed");
+            slot.filled = Some(Filled { ticket, by_copy: false });
+        }
+        self.move_together(ticket, compaction, &mut after);
         let mut touches = SmallVec::new();
         for &Use { object, mode } in self.workload.trace.uses_of(op) {
             let tier = self.tier_of_use(op, object)?;
@@ -311,7 +343,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn ask<T>(&mut self, question: impl FnOnce(&mut dyn Policy, &View<'_>) -> T) -> T {
+    pub(crate) fn ask<T>(&mut self, question: impl FnOnce(&mut dyn Policy, &View<'_>) -> T) -> T {
         let view = View {
             workload: self.workload,
             ledger: &self.ledger,
@@ -328,8 +360,8 @@ impl<'a> Planner<'a> {
         tier: TierId,
         after: &mut SmallVec<[Edge; 6]>,
     ) -> Result<(), NoRoom> {
-        let bytes = self.workload.trace.objects[object.index()].bytes;
-        self.ledger.claim(object, tier, bytes, &self.tickets, after)
+        let claim = Claim { room: self.room(object, tier), stream: self.stream };
+        self.ledger.claim(claim, &self.tickets, after)
     }
 
     pub(crate) fn room(&self, object: ObjectId, tier: TierId) -> Room {
@@ -342,6 +374,11 @@ impl<'a> Planner<'a> {
 }
 
 pub(crate) fn out_of_memory(full: NoRoom, object: ObjectId, occurrence: Option<u64>) -> PlanError {
-    let NoRoom { tier, capacity, need, free } = full;
-    PlanError::OutOfMemory { tier, capacity, need, free, object, occurrence }
+    let NoRoom { tier, capacity, need, free, largest } = full;
+    PlanError::OutOfMemory { tier, capacity, need, free, largest, object, occurrence }
+}
+
+/// What a message says of free bytes that are in pieces.
+fn in_pieces(largest: &Option<Bytes>) -> String {
+    largest.map_or(String::new(), |largest| format!(" in pieces of at most {largest}"))
 }

@@ -28,7 +28,8 @@ pub enum Action {
         /// Where to.
         to: TierId,
     },
-    /// Copy an object to a tier for a later op.
+    /// Copy an object to a tier for a later op. Given up where the tier's allocator is not exact
+    /// and has no free piece that is large enough; the object then stays where it is.
     Prefetch {
         /// The object; it must have a valid copy somewhere.
         object: ObjectId,
@@ -82,4 +83,12 @@ pub trait Policy: Send {
 
     /// Asked before each op. Actions take effect in the order in which they are pushed.
     fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>);
+
+    /// Asked when what the op needs does not fit into a tier though the policy counted on it: bytes
+    /// are free, but no piece is large enough. Names something that leaves the tier (an evict or a
+    /// drop of an object that the op does not use there); asked again until it fits. `None` when
+    /// there is nothing: the run is out of memory. Never asked for tiers that are exact.
+    fn make_room(&mut self, _view: &View<'_>, _tier: TierId) -> Option<Action> {
+        None
+    }
 }

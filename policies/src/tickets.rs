@@ -25,16 +25,20 @@ struct Issued {
 impl Tickets {
     /// Names a new command; `stream` for compute.
     pub(crate) fn issue(&mut self, op: Option<(u64, u16)>) -> Ticket {
-        let ticket = u32::try_from(self.issued.len())
-            .ok()
-            .and_then(|count| self.base.checked_add(count))
-            .expect("a run has fewer than 2^32 commands");
+        let ticket = self.next();
         self.issued.push_back(Issued {
             ended: false,
             covered_on: op.map(|(_, stream)| stream),
             occurrence: op.map(|(occurrence, _)| occurrence),
         });
-        Ticket(ticket)
+        ticket
+    }
+
+    /// The name of the command that is issued next.
+    pub(crate) fn next(&self) -> Ticket {
+        let count = u32::try_from(self.issued.len()).ok();
+        let next = count.and_then(|count| self.base.checked_add(count));
+        Ticket(next.expect("a run has fewer than 2^32 commands"))
     }
 
     /// Notes that a command has ended; returns its op if it was one.

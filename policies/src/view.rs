@@ -80,9 +80,17 @@ impl<'a> View<'a> {
         self.ledger.exists(object)
     }
 
-    /// Bytes that can be claimed in the tier.
+    /// Bytes in no object's room, as the tier's allocator counts them (rounded up as it does). In an
+    /// exact tier, the default, all of them can be claimed. In others one object needs them in one
+    /// piece: [`View::fits`] says whether there is one, and [`crate::policy::Policy::make_room`]
+    /// is asked where there is not.
     pub fn free(&self, tier: TierId) -> Bytes {
         self.ledger.free(tier)
+    }
+
+    /// Whether one object of so many bytes can be claimed in the tier.
+    pub fn fits(&self, tier: TierId, bytes: Bytes) -> bool {
+        self.ledger.fits(tier, bytes, self.op().stream)
     }
 
     /// Bytes that the tier has.

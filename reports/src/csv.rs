@@ -125,7 +125,7 @@ fn float(value: f64) -> String {
     finite(value).map_or_else(String::new, |value| value.to_string())
 }
 
-fn guarded(cell: &str) -> String {
+pub(crate) fn guarded(cell: &str) -> String {
     let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']);
     // `parse` also accepts words such as `-inf`.
     let numeric = cell.chars().all(|c| c.is_ascii_digit() || "+-.eE".contains(c))

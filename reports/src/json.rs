@@ -9,6 +9,7 @@
 
 use crate::ChartError;
 use crate::csv::busiest;
+use crate::memory_summary::{AllocatorSummary, allocators};
 use crate::words::{finite, lane_names, links, oom_reason};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -99,6 +100,9 @@ pub struct CaseSummary {
     pub compute_ms: Option<f64>,
     /// Why it ran out of memory.
     pub oom_reason: Option<OomSummary>,
+    /// How allocators used memory, by tier; not there if all are exact.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allocators: Option<Vec<AllocatorSummary>>,
 }
 
 /// Mean and percentiles of step length in milliseconds.
@@ -140,6 +144,9 @@ pub struct OomSummary {
     pub object: String,
     /// The op that needed it.
     pub at: String,
+    /// The largest free piece; not there if the tier's allocator is exact.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub largest_free_bytes: Option<u64>,
 }
 
 /// A point of a sweep that does not resolve.
@@ -233,6 +240,7 @@ fn case_summary(record: &RunRecord, case: &CaseRecord) -> CaseSummary {
             Outcome::Done(_) => None,
             Outcome::OutOfMemory(oom) => Some(oom_summary(oom)),
         },
+        allocators: ran.and_then(|f| allocators(record, f)),
     }
 }
 
@@ -245,6 +253,7 @@ fn oom_summary(oom: &OutOfMemory) -> OomSummary {
         free_bytes: oom.free.get(),
         object: oom.object.clone(),
         at: oom.at.clone(),
+        largest_free_bytes: oom.largest.map(Bytes::get),
     }
 }
 

@@ -10,6 +10,7 @@ mod annotations;
 mod canvas;
 mod cells;
 mod csv;
+mod fragmentation;
 mod frame;
 mod heat_map;
 mod hints;
@@ -17,6 +18,7 @@ pub mod html;
 mod json;
 mod labels;
 mod latency_memory;
+mod memory_summary;
 mod points;
 mod render;
 mod scale;
@@ -27,6 +29,7 @@ pub mod words;
 mod xy;
 
 pub use csv::results_csv;
+pub use fragmentation::fragmentation;
 pub use heat_map::threshold_heat_map;
 pub use hints::{hints_json, tier_hints};
 pub use json::{
@@ -34,6 +37,7 @@ pub use json::{
     summary_json,
 };
 pub use latency_memory::latency_vs_memory;
+pub use memory_summary::{AllocatorSummary, BucketSummary, allocators_csv};
 pub use points::pareto_front;
 pub use render::{CHART_SIZE, Chart};
 pub use table::text;
@@ -78,7 +82,7 @@ pub enum ChartError {
 /// Every file of an output folder, in a fixed order.
 ///
 /// `version` is tiersim's own, such as `0.1.0`. The heat map is there for sweeps over two numeric
-/// axes, the hints for policies that place modules. A sweep has neither timeline nor hints: they
+/// axes, charts and a table of allocators for tiers that are not exact, the hints for policies that place modules. A sweep has neither timeline nor hints: they
 /// would be those of one arbitrary point.
 pub fn artefacts(record: &RunRecord, version: &str) -> Result<Vec<Artefact>, ChartError> {
     let mut files = Vec::new();
@@ -93,6 +97,17 @@ pub fn artefacts(record: &RunRecord, version: &str) -> Result<Vec<Artefact>, Cha
     if let Some(chart) = threshold_heat_map(record, version)? {
         add("threshold-heat-map.svg", chart.svg()?.into_bytes());
         add("threshold-heat-map.png", chart.png()?);
+    }
+    if let Some(table) = allocators_csv(record)? {
+        add("allocators.csv", table);
+    }
+    for (tier, (name, _)) in record.tiers.iter().enumerate() {
+        if let Some(chart) = fragmentation(record, tier, version)? {
+            // The first tier is what the run is about; others say their name.
+            let suffix = if tier == 0 { String::new() } else { format!("-{name}") };
+            add(&format!("fragmentation{suffix}.svg"), chart.svg()?.into_bytes());
+            add(&format!("fragmentation{suffix}.png"), chart.png()?);
+        }
     }
     if record.results.iter().all(|case| case.params.is_empty()) {
         add("timeline.json", timeline_json(record, version)?.into_bytes());

@@ -4,7 +4,7 @@
 //! review should never be shown a chart with a point silently missing.
 
 use crate::record::{CaseRecord, Figures, Outcome, RunRecord};
-use crate::scenario::{Expectation, Scenario};
+use crate::scenario::{Expectation, Over, Scenario};
 use std::fmt::Display;
 
 /// Every expectation that does not hold, in words; empty if all do.
@@ -16,14 +16,15 @@ pub fn failures(scenario: &Scenario, record: &RunRecord) -> Vec<String> {
             && !scenario.expect.contains(&Expectation::OutOfMemory(index))
         {
             failures.push(format!(
-                "{:?} ran out of memory in {} ({} needed for {}, {} free of {}, {}); give it more, \
-                 or expect out_of_memory({:?})",
+                "{:?} ran out of memory in {} ({} needed for {}, {} free of {}{}, {}); give it \
+                 more, or expect out_of_memory({:?})",
                 case.label,
                 full.tier,
                 full.need,
                 full.object,
                 full.free,
                 full.capacity,
+                full.pieces(),
                 full.at,
                 case.label
             ));
@@ -61,6 +62,20 @@ fn failure(expected: &Expectation, record: &RunRecord) -> Result<(), String> {
             let moved = figures.moved_per_step(lane.index());
             let what = format!("bytes moved per step over {}", record.lanes[lane.index()].ends);
             within(&case(index).label, &what, moved, at_least, at_most)
+        }
+        Expectation::Fragmentation { case: index, tier, over, at_least, at_most } => {
+            let name = &record.tiers[tier.index()].0;
+            let label = &case(index).label;
+            let memory = figures(case(index))?.memory_of(tier.index());
+            let memory = memory.ok_or_else(|| {
+                format!("{label:?}: the allocator of {name} is exact and fragments nothing")
+            })?;
+            let found = match over {
+                Over::Mean => memory.external.mean,
+                Over::Highest => memory.external.highest,
+                Over::End => memory.external.end,
+            };
+            within(label, &format!("fragmentation of {name}"), found, at_least, at_most)
         }
         Expectation::Peak { case: index, tier, at_least, at_most } => {
             let peak = figures(case(index))?.peak[tier.index()];

@@ -8,6 +8,7 @@ use crate::scenario::AxisValue;
 use statrs::statistics::{Data, OrderStatistics};
 use tiersim_models::hardware::TierKind;
 use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_policies::fragmentation::MemoryUse;
 
 /// All results of one scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,11 +109,21 @@ pub struct OutOfMemory {
     pub need: Bytes,
     /// What was free.
     pub free: Bytes,
+    /// The largest free piece, if the tier's allocator is not exact: it may be less than `need`
+    /// though more is free.
+    pub largest: Option<Bytes>,
     /// The object that did not fit.
     pub object: String,
     /// The op that needed it, with its step, such as `step 0, op 17 aten.mm`; or `before the
     /// first op`.
     pub at: String,
+}
+
+impl OutOfMemory {
+    /// What a sentence says behind the free bytes where these are in pieces; else nothing.
+    pub fn pieces(&self) -> String {
+        self.largest.map_or(String::new(), |largest| format!(" in pieces of at most {largest}"))
+    }
 }
 
 /// What a run measured. Sums and steps are over the measured replays, without the warm-up.
@@ -140,6 +151,8 @@ pub struct Figures {
     pub events: u64,
     /// The last measured step: what ran when, for timelines.
     pub timeline: Vec<Slice>,
+    /// How the memory of tiers was used whose allocator is not exact: by tier, over the whole run.
+    pub memory: Vec<(usize, MemoryUse)>,
 }
 
 /// Something that ran from one moment to another.
@@ -198,6 +211,11 @@ impl Figures {
         let steps = self.steps.len().max(1) as u128;
         let total = u128::from(self.moved[lane].get());
         Bytes::new(u64::try_from((total + steps / 2) / steps).expect("no mean exceeds the sum"))
+    }
+
+    /// How the memory of a tier was used, unless its allocator is exact.
+    pub fn memory_of(&self, tier: usize) -> Option<&MemoryUse> {
+        self.memory.iter().find(|(index, _)| *index == tier).map(|(_, memory)| memory)
     }
 
     /// Share of uses that found their object in HBM.

@@ -13,6 +13,7 @@ use crate::run::stopwatch::Stopwatch;
 use crate::scenario::{Budget, Case, OpTime, Scenario};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
+use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::hardware::{HBM, Hardware, Routes};
 use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::lifetime::Workload;
@@ -99,7 +100,7 @@ impl<'a> Bench<'a> {
         bench.bound = bench.compute_bound();
         let mut capacities = bench.capacities(Bytes::MAX);
         capacities.fill(Bytes::MAX);
-        match bench.simulate("baseline", &PolicyConfig::AllHbm, &capacities, options)? {
+        match bench.simulate("baseline", &PolicyConfig::AllHbm, (&capacities, &[]), options)? {
             Outcome::Done(figures) => bench.baseline = figures,
             Outcome::OutOfMemory(_) => unreachable!("an unlimited tier is never full"),
         }
@@ -120,12 +121,13 @@ impl<'a> Bench<'a> {
     pub fn run(&self, case: &Case, options: Options) -> Result<CaseRecord, RunError> {
         let budget = self.budget(case)?;
         let capacities = self.capacities(budget);
-        let outcome = self.simulate(&case.label, &case.policy, &capacities, options)?;
+        let memory = (capacities.as_slice(), case.allocators.as_slice());
+        let outcome = self.simulate(&case.label, &case.policy, memory, options)?;
         let placement = placement(&case.policy, &self.workload.trace, self.hardware)?;
         Ok(CaseRecord {
             label: case.label.clone(),
             policy: case.policy.name().to_owned(),
-            details: self.details(&case.policy, placement.as_deref()),
+            details: self.details(case, placement.as_deref()),
             emulated: case.policy.is_emulated(),
             params: case.params.clone(),
             hbm_budget: budget,
@@ -137,7 +139,8 @@ impl<'a> Bench<'a> {
     }
 
     /// The policy's parameters, and the tiers that its modules are spread over.
-    fn details(&self, policy: &PolicyConfig, placement: Option<&[(String, usize)]>) -> String {
+    fn details(&self, case: &Case, placement: Option<&[(String, usize)]>) -> String {
+        let policy = &case.policy;
         let homes: BTreeSet<usize> =
             placement.unwrap_or_default().iter().map(|&(_, t)| t).collect();
         let away: Vec<&str> = homes
@@ -145,10 +148,16 @@ impl<'a> Bench<'a> {
             .filter(|&&tier| tier != HBM.index())
             .map(|&tier| self.hardware.tiers[tier].name.as_str())
             .collect();
-        match away.as_slice() {
+        let mut details = match away.as_slice() {
             [] => policy.details(),
             away => format!("{}, {}", policy.details(), away.join(" and ")),
+        };
+        let allocators = case.allocators.iter().zip(&self.hardware.tiers);
+        for (spec, tier) in allocators.filter(|(spec, _)| !spec.is_exact()) {
+            let between = if details.is_empty() { "" } else { "; " };
+            details = format!("{details}{between}{} in {}", spec, tier.name);
         }
+        details
     }
 
     /// HBM that a case may use.
@@ -198,13 +207,15 @@ impl<'a> Bench<'a> {
         &self,
         label: &str,
         policy: &PolicyConfig,
-        capacities: &[Bytes],
+        (capacities, allocators): (&[Bytes], &[AllocatorSpec]),
         options: Options,
     ) -> Result<Outcome, RunError> {
         let internal =
             |what: String| RunError::Internal { case: label.to_owned(), seed: self.seed, what };
         let built = policy.build(&self.workload.trace, self.hardware).map_err(RunError::Input)?;
-        let mut planner = match Planner::new(self.workload, built, capacities, self.repeat) {
+        let planner =
+            Planner::with_allocators(self.workload, built, capacities, allocators, self.repeat);
+        let mut planner = match planner {
             Ok(planner) => planner,
             Err(error) => return self.out_of_memory(error).map_err(internal),
         };
@@ -233,7 +244,8 @@ impl<'a> Bench<'a> {
 
     /// A full tier is a result; anything else is a mistake, said in words.
     fn out_of_memory(&self, error: PlanError) -> Result<Outcome, String> {
-        let PlanError::OutOfMemory { tier, capacity, need, free, object, occurrence } = error
+        let PlanError::OutOfMemory { tier, capacity, need, free, largest, object, occurrence } =
+            error
         else {
             return Err(error.to_string());
         };
@@ -251,6 +263,7 @@ impl<'a> Bench<'a> {
             capacity,
             need,
             free,
+            largest,
             object: trace.objects[object.index()].name.clone(),
             at,
         }))

@@ -3,6 +3,7 @@
 //! `bytes -> size check -> RON -> raw (mirrors the file) -> resolve -> Scenario`. The reader is in
 //! the submodules; this file says what a scenario *means*.
 
+mod allocators;
 mod expectations;
 pub mod files;
 pub mod fingerprint;
@@ -17,6 +18,7 @@ mod workload;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::hardware::{Compute, Hardware, Lane};
 use tiersim_models::ids::TierId;
 use tiersim_models::layered::Layered;
@@ -102,6 +104,8 @@ pub struct Case {
     pub policy: PolicyConfig,
     /// How much HBM it may use.
     pub hbm: Budget,
+    /// The allocator of each tier; empty if all are exact.
+    pub allocators: Vec<AllocatorSpec>,
     /// Values of the sweep's axes at this point, for tables: (axis, value).
     pub params: Vec<(String, AxisValue)>,
 }
@@ -133,6 +137,17 @@ impl fmt::Display for AxisValue {
             AxisValue::Text(text) => f.write_str(text),
         }
     }
+}
+
+/// Which figure of a share that varies over a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// The mean over ops.
+    Mean,
+    /// The highest after any op.
+    Highest,
+    /// After the last op.
+    End,
 }
 
 /// What must hold after the run. Cases are named by index into [`Scenario::cases`].
@@ -177,6 +192,19 @@ pub enum Expectation {
         at_least: Option<Bytes>,
         /// Upper bound.
         at_most: Option<Bytes>,
+    },
+    /// External fragmentation of a tier over the run, 0 to 1.
+    Fragmentation {
+        /// Case.
+        case: usize,
+        /// Tier.
+        tier: TierId,
+        /// Of which moments.
+        over: Over,
+        /// Lower bound.
+        at_least: Option<f64>,
+        /// Upper bound.
+        at_most: Option<f64>,
     },
     /// Most bytes ever held in a tier.
     Peak {

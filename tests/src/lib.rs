@@ -3,3 +3,4 @@
 pub use tiersim_conformance::{build, chaos, real, scripted, world};
 
 pub mod tiny;
+pub mod varying;

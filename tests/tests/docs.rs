@@ -129,6 +129,8 @@ const STRUCTS: &[Place] = &[
     Place { heading: "Scenario", text: "Scenario(@)" },
     Place { heading: "Workload", text: "Scenario(workload: Trace(@))" },
     Place { heading: "Policies", text: "Scenario(policies: [(@)])" },
+    Place { heading: "Allocators", text: "Scenario(allocators: [(@)])" },
+    Place { heading: "Allocators", text: "Scenario(allocators: [(compaction: (@))])" },
     Place { heading: "Sweeps", text: "Scenario(sweep: (@))" },
     Place { heading: "Sweeps", text: "Scenario(sweep: (axes: [(@)]))" },
     Place { heading: "Sweeps", text: "Scenario(sweep: (axes: [(values: range(@))]))" },
@@ -155,8 +157,10 @@ const CHOICES: &[Place] = &[
         heading: "Access",
         text: "Scenario(policies: [(policy: AdamState(access: in_place(charge: @)))])",
     },
+    Place { heading: "Allocators", text: "Scenario(allocators: [(model: @)])" },
     Place { heading: "Sweeps", text: "Scenario(sweep: (axes: [(values: @)]))" },
     Place { heading: "Expectations", text: "Scenario(expect: [@])" },
+    Place { heading: "Expectations", text: "Scenario(expect: [fragmentation(over: @)])" },
     Place { heading: "Tiers", text: "Hardware(tiers: [(kind: @)])" },
     Place { heading: "Sources", text: "Hardware(tiers: [(setup: (us(1), @))])" },
 ];
@@ -321,7 +325,9 @@ fn shipped_header(table: &str) -> Vec<String> {
 /// A run with a case that fits and one that does not, and a sweep with a point that is skipped.
 fn records() -> [RunRecord; 2] {
     let path = root().join("scenarios/gpt2-out-of-memory.ron");
-    let scenario = read_scenario(&path, &[]).expect("the scenario reads");
+    let buckets = "[(tier: \"hbm\", model: buckets())]";
+    let allocators = [("allocators".to_owned(), buckets.to_owned())];
+    let scenario = read_scenario(&path, &allocators).expect("the scenario reads");
     let traces = Traces::read([&scenario]).expect("the trace reads");
     let workload = traces.of(&scenario);
     let print = String::from("sha256:0");
@@ -341,8 +347,15 @@ fn records() -> [RunRecord; 2] {
 }
 
 /// Keys of results that hold a map by tier, lane, link or axis: its keys are data.
-const BY_NAME: [&str; 6] =
-    ["params", "peak_bytes", "moved_bytes", "stall_ms", "busy_fraction", "in_place_ms"];
+const BY_NAME: [&str; 7] = [
+    "params",
+    "peak_bytes",
+    "moved_bytes",
+    "stall_ms",
+    "busy_fraction",
+    "in_place_ms",
+    "free_pieces",
+];
 
 /// Adds the keys of a value and of what is inside it, each with the heading that it belongs to.
 fn keys(heading: &str, value: &Value, found: &mut BTreeSet<(String, String)>) {
@@ -376,7 +389,9 @@ fn every_key_and_column_of_the_results_is_described() {
         look_for(&page, "Columns", &names.collect::<Vec<_>>(), &mut missing);
     }
     let headings: BTreeSet<&str> = found.iter().map(|(heading, _)| heading.as_str()).collect();
-    for heading in ["One of `results`", "One of `skipped`", "`step_ms`", "`oom_reason`"] {
+    for heading in
+        ["One of `buckets`", "One of `results`", "One of `skipped`", "`step_ms`", "`oom_reason`"]
+    {
         assert!(headings.contains(heading), "the runs no longer show {heading}");
     }
     for heading in headings {

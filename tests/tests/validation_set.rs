@@ -1,4 +1,4 @@
-//! The traces and scenarios of the validation set are what they are said to be.
+//! The generated traces are what they are said to be.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,10 @@ use tiersim_sim::record::{CaseRecord, RunRecord};
 use tiersim_sim::run::{Options, run};
 use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::scenario::{Budget, Case, Expectation, Scenario, TraceSource};
-use tiersim_sim::trace::{Packing, write_trace};
+use tiersim_sim::trace::{Packing, read_trace, write_trace};
 use tiersim_sim::traces::Traces;
 use tiersim_tests::tiny::tiny_train;
+use tiersim_tests::varying::varying_sequence;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
@@ -242,4 +243,13 @@ fn every_case_keeps_its_expectations_and_fits_where_it_is_meant_to_run() {
         let meant = is_host(&scenario) || scenario.name.contains("nvme");
         assert_eq!(on_nvme, meant, "{}", scenario.name);
     }
+}
+
+#[test]
+fn the_varying_trace_is_what_its_generator_makes() {
+    let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join("varying-sequence");
+    write_trace(&varying_sequence(), &made, Packing::Gzip).expect("the trace can be written");
+    let (made, shipped) = (read_trace(&made), read_trace(&root().join("traces/varying-sequence")));
+    let (made, shipped) = (made.expect("it reads"), shipped.expect("it ships"));
+    assert!(made == shipped, "run the example varying-sequence of tiersim-tests again");
 }

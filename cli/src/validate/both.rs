@@ -66,7 +66,8 @@ impl Both<'_> {
         let policy = case.policy.build(&self.workload.trace, hardware).map_err(Failure::Input)?;
         let capacities = self.bench.capacities_of(case)?;
         let repeat = self.scenario.workload.repeat;
-        match Planner::new(self.workload, policy, &capacities, repeat) {
+        let allocators = &case.allocators;
+        match Planner::with_allocators(self.workload, policy, &capacities, allocators, repeat) {
             Ok(planner) => Ok(Ok(planner)),
             Err(full @ PlanError::OutOfMemory { .. }) => Ok(Err(full.to_string())),
             Err(refused) => Err(Failure::Internal(refused.to_string())),

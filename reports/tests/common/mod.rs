@@ -37,6 +37,7 @@ pub(crate) fn figures(step_ms: f64, hbm_gib: f64) -> Figures {
             slice(Track::Lane(0), "layers.1.weight", 7, 999_999, 4096),
             slice(Track::Stream(0), "aten.add", 1_500_001, 3, 0),
         ],
+        memory: Vec::new(),
     }
 }
 
@@ -61,6 +62,7 @@ fn out_of_memory(need: u64) -> Outcome {
         capacity: Bytes::gib(40),
         need: Bytes::mib(need),
         free: Bytes::mib(117),
+        largest: None,
         object: "layers.31.mlp.down_proj.weight.exp_avg_sq".to_owned(),
         at: "step 0, op 417 aten._foreach_add".to_owned(),
     })

@@ -3,7 +3,7 @@
 use crate::machine::SimMachine;
 use crate::machine::meters::Meters;
 use crate::record::Figures;
-use tiersim_models::ids::OpId;
+use tiersim_models::ids::{OpId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Span, Time};
 use tiersim_policies::planner::Planner;
@@ -108,6 +108,9 @@ impl<'a> Stopwatch<'a> {
             misses: counts.misses,
             events: machine.events(),
             timeline,
+            memory: (0..end.used.len())
+                .filter_map(|tier| Some((tier, planner.ledger().memory_use(TierId::at(tier))?)))
+                .collect(),
         }
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! A bound that can never hold or always holds is a mistake of the file, not a result of the run.
 
-use crate::scenario::Expectation;
-use crate::scenario::raw::{RawExpectation, RawScenario};
+use crate::scenario::raw::{RawExpectation, RawOver, RawScenario};
 use crate::scenario::resolve::{MAX_ENTRIES, Resolver};
+use crate::scenario::{Expectation, Over};
 use crate::text::quantity::{BYTES, Quantity, Size, TIME};
 use std::collections::BTreeMap;
 use tiersim_models::hardware::{Hardware, Lane};
@@ -81,6 +81,20 @@ impl Resolver<'_, '_> {
                 let lane = self.lane(&field("lane"), lane, known.hardware);
                 let (at_least, at_most) = self.bytes(at, at_least, at_most)?;
                 Expectation::Moved { case: case?, lane: lane?, at_least, at_most }
+            }
+            RawExpectation::Fragmentation { case, tier, over, at_least, at_most } => {
+                let case = self.case(&field("case"), case, known);
+                let tier = self.tier(&field("tier"), tier, known.hardware);
+                let over = match over {
+                    None | Some(RawOver::Mean) => Over::Mean,
+                    Some(RawOver::Highest) => Over::Highest,
+                    Some(RawOver::End) => Over::End,
+                };
+                let [low, high] = [("at_least", at_least), ("at_most", at_most)].map(|(n, raw)| {
+                    raw.map(|raw| self.check.number(&field(n), "a share", raw, 0.0, 1.0))
+                });
+                let (at_least, at_most) = self.bounds(at, low, high)?;
+                Expectation::Fragmentation { case: case?, tier: tier?, over, at_least, at_most }
             }
             RawExpectation::Peak { case, tier, at_least, at_most } => {
                 let case = self.case(&field("case"), case, known);

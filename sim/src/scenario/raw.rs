@@ -17,6 +17,8 @@ pub struct RawScenario {
     #[serde(default)]
     pub(crate) capacity: BTreeMap<String, Quantity<Size>>,
     pub(crate) workload: RawWorkload,
+    #[serde(default)]
+    pub(crate) allocators: Vec<RawAllocator>,
     pub(crate) policies: Vec<RawCase>,
     pub(crate) sweep: Option<RawSweep>,
     pub(crate) seed: Option<u64>,
@@ -89,6 +91,42 @@ pub(crate) struct RawCase {
     pub(crate) name: String,
     pub(crate) policy: RawPolicy,
     pub(crate) hbm: Option<Quantity<Budget>>,
+    #[serde(default)]
+    pub(crate) allocators: Vec<RawAllocator>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Allocator", deny_unknown_fields)]
+pub(crate) struct RawAllocator {
+    pub(crate) tier: String,
+    pub(crate) model: RawModel,
+    pub(crate) compaction: Option<RawCompaction>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Model", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum RawModel {
+    Exact,
+    Pool,
+    Caching {
+        expandable_segments: Option<bool>,
+        max_split: Option<Quantity<Size>>,
+        roundup_power2_divisions: Option<u32>,
+        garbage_collection_threshold: Option<f64>,
+    },
+    Buckets {
+        adaptive: Option<bool>,
+    },
+    Buddy {
+        least: Option<Quantity<Size>>,
+    },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Compaction", deny_unknown_fields)]
+pub(crate) struct RawCompaction {
+    pub(crate) above: Option<f64>,
+    pub(crate) at_once: Option<Quantity<Size>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -202,10 +240,25 @@ pub(crate) enum RawExpectation {
         at_least: Option<Quantity<Size>>,
         at_most: Option<Quantity<Size>>,
     },
+    Fragmentation {
+        case: String,
+        tier: String,
+        over: Option<RawOver>,
+        at_least: Option<f64>,
+        at_most: Option<f64>,
+    },
     Peak {
         case: String,
         tier: String,
         at_least: Option<Quantity<Size>>,
         at_most: Option<Quantity<Size>>,
     },
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Over", rename_all = "snake_case")]
+pub(crate) enum RawOver {
+    Mean,
+    Highest,
+    End,
 }

@@ -8,12 +8,13 @@ use crate::diagnostic::Diagnostics;
 use crate::scenario::files::{Files, Found, PathFault};
 use crate::scenario::raw::{RawCase, RawScenario};
 use crate::scenario::{AxisValue, Budget, Case, Scenario};
-use crate::scenario::{expectations, policies};
+use crate::scenario::{allocators, expectations, policies};
 use crate::text::check::Check;
 use crate::text::quantity::{Budget as BudgetUnit, CAPACITY, Quantity, Size};
 use crate::text::ron_text::{Document, Parsed};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::hardware::{Fact, HBM, Hardware, Source};
 use tiersim_models::ids::TierId;
 
@@ -104,7 +105,9 @@ impl Resolver<'_, '_> {
             Arc::make_mut(&mut hardware).facts.extend(facts);
         }
         let hardware = self.files.shared(hardware);
-        let cases = self.cases(&raw.policies, &hardware, params);
+        let allocators = allocators::resolve(self, "allocators", &raw.allocators, &[], &hardware);
+        let allocators = allocators.as_deref();
+        let cases = self.cases(&raw.policies, allocators, &hardware, params);
         let expect = expectations::resolve(self, raw, &hardware);
         Some(Scenario {
             name: name.to_string(),
@@ -172,6 +175,7 @@ impl Resolver<'_, '_> {
     fn cases(
         &mut self,
         raw: &[RawCase],
+        allocators: Option<&[AllocatorSpec]>,
         hardware: &Hardware,
         params: &[(String, AxisValue)],
     ) -> Option<Vec<Case>> {
@@ -195,9 +199,14 @@ impl Resolver<'_, '_> {
             }
             let policy = policies::resolve(self, &format!("{here}.policy"), &case.policy, hardware);
             let hbm = self.budget(&format!("{here}.hbm"), case.hbm.as_ref(), hardware);
+            let (here, base) = (format!("{here}.allocators"), allocators.unwrap_or_default());
+            let own = allocators::resolve(self, &here, &case.allocators, base, hardware);
+            let own = own.filter(|_| allocators.is_some());
             let label = label(name, params);
             let params = params.to_vec();
-            cases.push((|| Some(Case { label, policy: policy?, hbm: hbm?, params }))());
+            cases.push((|| {
+                Some(Case { label, policy: policy?, hbm: hbm?, allocators: own?, params })
+            })());
         }
         cases.into_iter().collect()
     }

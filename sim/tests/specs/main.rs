@@ -1,5 +1,6 @@
 //! What may stand in hardware and scenario files, what it means, and how mistakes are reported.
 
+mod allocators;
 mod form;
 mod hardware;
 mod hostile;

@@ -1,0 +1,268 @@
+//! Allocators inside a tier: which addresses an object gets, and what that wastes.
+//!
+//! A tier has room for bytes, but a program needs them in one piece. Each model here takes requests
+//! in the order in which a program makes them and answers with a [`Block`]; it can be full though
+//! bytes are free. Models are pure: no memory is touched, addresses are numbers that start at 0.
+//! Invariant: live blocks never overlap, and `active + free == capacity` at any time.
+
+pub mod buckets;
+pub mod buddy;
+pub mod caching;
+pub mod exact;
+mod moves;
+pub mod pool;
+mod space;
+
+use crate::units::Bytes;
+use std::fmt;
+
+pub use crate::allocator::buckets::BucketsConfig;
+pub use crate::allocator::buddy::BuddyConfig;
+pub use crate::allocator::caching::CachingConfig;
+pub use crate::allocator::moves::Moves;
+
+/// Most bytes that a model looks after; of a larger or unlimited tier it uses so much. It leaves
+/// addresses for the reservations of 2^17 expandable segments in 64 bits.
+pub const LARGEST: Bytes = Bytes::gib(64 << 10);
+
+/// Memory that an allocator has handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Address of its first byte.
+    pub at: u64,
+    /// Its size: what was asked for, rounded up as the model does.
+    pub bytes: Bytes,
+}
+
+impl Block {
+    /// Address behind its last byte.
+    pub fn end(&self) -> u64 {
+        self.at + self.bytes.get()
+    }
+}
+
+/// A request that could not be met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full {
+    /// What was asked for.
+    pub need: Bytes,
+    /// Bytes in no live block.
+    pub free: Bytes,
+    /// The largest piece of them.
+    pub largest: Bytes,
+}
+
+/// Bytes of an allocator at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// What the model looks after.
+    pub capacity: Bytes,
+    /// What the program asked for, over live blocks.
+    pub requested: Bytes,
+    /// Live blocks, as rounded.
+    pub allocated: Bytes,
+    /// Live blocks, and blocks given back that a stream may still use.
+    pub active: Bytes,
+    /// What the allocator keeps from others: its segments, or all up to its last live block.
+    pub reserved: Bytes,
+    /// Free parts of segments that are in use in part, and so cannot be given to others.
+    pub inactive_split: Bytes,
+    /// In no active block: `capacity - active`.
+    pub free: Bytes,
+    /// The largest piece of `free`.
+    pub largest_free: Bytes,
+    /// How often memory was given back to the device. Who gets it next has to wait for all
+    /// that was under way then, as `cudaFree` does.
+    pub releases: u64,
+}
+
+impl Stats {
+    /// External fragmentation, 0 to 1: `1 - largest_free / free`; 0 when nothing is free.
+    pub fn external(&self) -> f64 {
+        wasted(self.largest_free, self.free)
+    }
+
+    /// Internal fragmentation, 0 to 1: `1 - requested / allocated`; 0 when nothing is allocated.
+    pub fn internal(&self) -> f64 {
+        wasted(self.requested, self.allocated)
+    }
+}
+
+fn wasted(used: Bytes, of: Bytes) -> f64 {
+    if of == Bytes::ZERO { 0.0 } else { 1.0 - used.get() as f64 / of.get() as f64 }
+}
+
+/// A model of an allocator.
+pub trait Allocator: fmt::Debug + Send {
+    /// Takes memory for `bytes` (above 0) that ops of `stream` will use.
+    fn alloc(&mut self, bytes: Bytes, stream: u16) -> Result<Block, Full>;
+
+    /// Gives a live block back. Panics on a block that is not live.
+    fn free(&mut self, block: Block);
+
+    /// Whether [`Allocator::alloc`] would succeed.
+    fn fits(&self, bytes: Bytes, stream: u16) -> bool;
+
+    /// Bytes by use. Cheap: asked after every op.
+    fn stats(&self) -> Stats;
+
+    /// Size of every piece of free memory, in no particular order. They sum up to `stats().free`.
+    fn free_sizes(&self) -> Vec<Bytes>;
+
+    /// What each bucket holds, of models that have buckets.
+    fn buckets(&self) -> Vec<buckets::BucketStats> {
+        Vec::new()
+    }
+
+    /// Moves live blocks together, until it has copied at least `budget` bytes or nothing is left
+    /// to gain. Models whose blocks cannot move do nothing.
+    fn compact(&mut self, _budget: Bytes) -> Moves {
+        Moves::default()
+    }
+}
+
+/// How many pieces have a size of at least 2^i and less than 2^(i+1) bytes, for i = 0 to 63.
+pub fn histogram(sizes: &[Bytes]) -> [u64; 64] {
+    let mut counts = [0; 64];
+    for bytes in sizes.iter().filter_map(|bytes| bytes.get().checked_ilog2()) {
+        counts[bytes as usize] += 1;
+    }
+    counts
+}
+
+/// Which allocator a tier has.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AllocatorSpec {
+    /// How it places blocks.
+    pub model: Model,
+    /// When it moves them.
+    pub compaction: Option<Compaction>,
+}
+
+/// How blocks are placed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Model {
+    /// Bytes are counted and nothing else: no rounding, no fragmentation.
+    #[default]
+    Exact,
+    /// One pool, best fit.
+    Pool,
+    /// PyTorch's caching allocator for CUDA.
+    Caching(CachingConfig),
+    /// Slabs of fixed sizes and a pool for what is larger.
+    Buckets(BucketsConfig),
+    /// Powers of two.
+    Buddy(BuddyConfig),
+}
+
+/// When blocks are moved together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Compaction {
+    /// Once external fragmentation is above this share.
+    pub above: f64,
+    /// Most bytes that are moved before one op; [`Bytes::MAX`] to stop the world and move all. A
+    /// block is moved whole, so the last one may go beyond.
+    pub at_once: Bytes,
+}
+
+/// External fragmentation above which blocks are moved unless a scenario says otherwise.
+pub const COMPACT_ABOVE: f64 = 0.3;
+
+impl AllocatorSpec {
+    /// Whether it does no more than count bytes.
+    pub fn is_exact(&self) -> bool {
+        self.model == Model::Exact
+    }
+
+    /// An empty allocator over `capacity`, at most [`LARGEST`].
+    pub fn build(&self, capacity: Bytes) -> Box<dyn Allocator> {
+        let capacity = capacity.min(LARGEST);
+        match &self.model {
+            Model::Exact => Box::new(exact::Exact::new(capacity)),
+            Model::Pool => Box::new(pool::Pool::new(capacity)),
+            Model::Caching(config) => Box::new(caching::Caching::new(capacity, *config)),
+            Model::Buckets(config) => Box::new(buckets::Buckets::new(capacity, *config)),
+            Model::Buddy(config) => Box::new(buddy::Buddy::new(capacity, *config)),
+        }
+    }
+}
+
+impl Model {
+    /// Its name in scenarios, tables and charts.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Model::Exact => "exact",
+            Model::Pool => "pool",
+            Model::Caching(_) => "caching",
+            Model::Buckets(_) => "buckets",
+            Model::Buddy(_) => "buddy",
+        }
+    }
+
+    /// Whether its blocks can be moved. Programs hold the addresses of PyTorch's blocks.
+    pub const fn moves(&self) -> bool {
+        !matches!(self, Model::Exact | Model::Caching(_))
+    }
+}
+
+impl fmt::Display for AllocatorSpec {
+    /// Such as `buckets, compacted above 30 %`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.model.name())?;
+        match &self.model {
+            Model::Caching(config) if config.expandable_segments => {
+                f.write_str(" with expandable segments")?;
+            }
+            Model::Buckets(config) if config.adaptive => f.write_str(" of adaptive sizes")?,
+            _ => {}
+        }
+        match self.compaction {
+            Some(Compaction { above, at_once }) => {
+                write!(f, ", compacted above {} %", above * 100.0)?;
+                let all = at_once == Bytes::MAX;
+                if all { Ok(()) } else { write!(f, ", {at_once} at once") }
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_defined_when_nothing_is_there() {
+        let stats = Stats::default();
+        assert_eq!((stats.external(), stats.internal()), (0.0, 0.0));
+    }
+
+    #[test]
+    fn fragmentation_is_what_one_piece_does_not_have() {
+        let mib = Bytes::mib;
+        let stats = Stats {
+            free: mib(8),
+            largest_free: mib(2),
+            requested: mib(3),
+            allocated: mib(4),
+            ..Stats::default()
+        };
+        assert_eq!((stats.external(), stats.internal()), (0.75, 0.25));
+    }
+
+    #[test]
+    fn the_histogram_counts_by_powers_of_two() {
+        let sizes = [1, 2, 3, 4, 512, 1023, u64::MAX].map(Bytes::new);
+        let counts = histogram(&sizes);
+        assert_eq!((counts[0], counts[1], counts[2], counts[9], counts[63]), (1, 2, 1, 2, 1));
+        assert_eq!(counts.iter().sum::<u64>(), 7);
+    }
+
+    #[test]
+    fn a_spec_says_what_it_is() {
+        let compaction = Some(Compaction { above: 0.3, at_once: Bytes::MAX });
+        let model = Model::Buckets(BucketsConfig::default());
+        let spec = AllocatorSpec { model, compaction };
+        assert_eq!(spec.to_string(), "buckets, compacted above 30 %");
+    }
+}

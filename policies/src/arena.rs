@@ -1,0 +1,280 @@
+//! The addresses of a tier whose allocator is not exact.
+//!
+//! The ledger asks it for every claim. It knows where each object lies, and which command gave
+//! each free address back last: whoever gets the address next waits for that command, so no two
+//! objects share an address under any timing. Memory that went back to the device may come again
+//! under other addresses, so new claims then wait for all that was under way, as `cudaFree` does.
+//! Invariant: a claim has an edge to every command under way that used one of its addresses.
+
+use crate::command::{Edge, Hazard, Ticket};
+use crate::fragmentation::Meter;
+use crate::ledger::add_edge;
+use crate::tickets::Tickets;
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+use tiersim_models::allocator::{Allocator, AllocatorSpec, Block, Full, Stats};
+use tiersim_models::ids::ObjectId;
+use tiersim_models::units::Bytes;
+
+/// How many given-back pieces are kept before those of ended commands are forgotten.
+const PRUNE: usize = 1024;
+
+/// The addresses of one tier.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    spec: AllocatorSpec,
+    model: Box<dyn Allocator>,
+    held: BTreeMap<ObjectId, Block>,
+    owners: BTreeMap<u64, ObjectId>,
+    /// Pieces that were given back: end, and the command that ends their use; by start.
+    pending: BTreeMap<u64, (u64, Ticket)>,
+    prune_at: usize,
+    /// What every claim waits for.
+    barrier: Vec<Ticket>,
+    releases: u64,
+    /// Compaction found nothing to gain, and nothing has changed since.
+    settled: bool,
+    pub(crate) meter: Meter,
+}
+
+/// What one compaction has done.
+#[derive(Debug)]
+pub(crate) struct Compacted {
+    /// Who lies elsewhere now.
+    pub(crate) moved: Vec<ObjectId>,
+    /// Bytes copied.
+    pub(crate) bytes: Bytes,
+    /// Commands that may still use free memory.
+    pub(crate) waits: Vec<Ticket>,
+}
+
+impl Arena {
+    /// Empty. The run plans `ops` ops.
+    pub(crate) fn new(spec: &AllocatorSpec, capacity: Bytes, ops: u64) -> Arena {
+        Arena {
+            spec: spec.clone(),
+            model: spec.build(capacity),
+            held: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            prune_at: PRUNE,
+            barrier: Vec::new(),
+            releases: 0,
+            settled: false,
+            meter: Meter::new(ops),
+        }
+    }
+
+    pub(crate) fn spec(&self) -> &AllocatorSpec {
+        &self.spec
+    }
+
+    pub(crate) fn model(&self) -> &dyn Allocator {
+        &*self.model
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        self.model.stats()
+    }
+
+    pub(crate) fn fits(&self, bytes: Bytes, stream: u16) -> bool {
+        bytes == Bytes::ZERO || self.model.fits(bytes, stream)
+    }
+
+    /// Where an object lies.
+    pub(crate) fn block(&self, object: ObjectId) -> Option<Block> {
+        self.held.get(&object).copied()
+    }
+
+    /// Takes memory for an object and adds edges to the commands that may still use it.
+    pub(crate) fn claim(
+        &mut self,
+        object: ObjectId,
+        bytes: Bytes,
+        stream: u16,
+        tickets: &Tickets,
+        after: &mut SmallVec<[Edge; 6]>,
+    ) -> Result<(), Full> {
+        if bytes == Bytes::ZERO {
+            return Ok(()); // no memory, no address
+        }
+        let block = self.model.alloc(bytes, stream);
+        let releases = self.model.stats().releases;
+        if releases != self.releases {
+            self.releases = releases;
+            self.barrier.extend(self.pending.values().map(|&(_, ticket)| ticket));
+            self.barrier.sort_unstable();
+            self.barrier.dedup();
+        }
+        let block = block?;
+        self.settled = false;
+        self.reuse(block, tickets, after);
+        self.barrier.retain(|&ticket| !tickets.ended(ticket));
+        self.barrier.iter().for_each(|&ticket| add_edge(after, ticket, Hazard::Room));
+        self.held.insert(object, block);
+        self.owners.insert(block.at, object);
+        Ok(())
+    }
+
+    fn reuse(&mut self, block: Block, tickets: &Tickets, after: &mut SmallVec<[Edge; 6]>) {
+        loop {
+            let last = self.pending.range(..block.end()).next_back();
+            let Some((&start, &(end, ticket))) = last.filter(|(_, (end, _))| *end > block.at)
+            else {
+                return;
+            };
+            self.pending.remove(&start);
+            if start < block.at {
+                self.pending.insert(start, (block.at, ticket));
+            }
+            if end > block.end() {
+                self.pending.insert(block.end(), (end, ticket));
+            }
+            if !tickets.ended(ticket) {
+                add_edge(after, ticket, Hazard::Room);
+            }
+        }
+    }
+
+    /// Gives an object's memory back once `ticket` has ended.
+    pub(crate) fn give_back(&mut self, object: ObjectId, ticket: Ticket, tickets: &Tickets) {
+        let Some(block) = self.held.remove(&object) else { return };
+        self.owners.remove(&block.at);
+        self.model.free(block);
+        self.settled = false;
+        self.pending.insert(block.at, (block.end(), ticket));
+        if self.pending.len() >= self.prune_at {
+            self.pending.retain(|_, (_, ticket)| !tickets.ended(*ticket));
+            self.prune_at = PRUNE.max(2 * self.pending.len());
+        }
+    }
+
+    /// Moves objects together if too much is in pieces, or at any rate if `forced`.
+    pub(crate) fn compact(&mut self, forced: bool) -> Option<Compacted> {
+        let compaction = self.spec.compaction?;
+        let due = forced || self.model.stats().external() > compaction.above;
+        if !due || self.settled {
+            return None;
+        }
+        let moves = self.model.compact(compaction.at_once);
+        if moves.is_empty() {
+            self.settled = true;
+            return None;
+        }
+        let owner = |was: Block| *self.owners.get(&was.at).expect("only live blocks move");
+        let moved: Vec<(ObjectId, Block, Block)> =
+            moves.iter().map(|(was, is)| (owner(was), was, is)).collect();
+        moved.iter().for_each(|(_, was, _)| {
+            self.owners.remove(&was.at);
+        });
+        for &(object, _, is) in &moved {
+            self.owners.insert(is.at, object);
+            self.held.insert(object, is);
+        }
+        self.meter.compacted(moves.bytes);
+        let pending = std::mem::take(&mut self.pending).into_values().map(|(_, ticket)| ticket);
+        let mut waits: Vec<Ticket> = self.barrier.drain(..).chain(pending).collect();
+        waits.sort_unstable();
+        waits.dedup();
+        let moved = moved.into_iter().map(|(object, ..)| object).collect();
+        Some(Compacted { moved, bytes: moves.bytes, waits })
+    }
+
+    /// From now on every claim waits for `ticket`, which moves what is compacted.
+    pub(crate) fn wait_for(&mut self, ticket: Ticket) {
+        self.barrier.push(ticket);
+    }
+
+    /// Notes how memory is used after op `occurrence` of the run.
+    pub(crate) fn sample(&mut self, occurrence: u64) {
+        let stats = self.model.stats();
+        self.meter.sample(occurrence, &stats);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tiersim_models::allocator::{CachingConfig, Compaction, Model};
+
+    const MIB: u64 = 1 << 20;
+
+    fn arena(model: Model, compaction: Option<Compaction>, mib: u64) -> Arena {
+        Arena::new(&AllocatorSpec { model, compaction }, Bytes::mib(mib), 10)
+    }
+
+    fn claim(arena: &mut Arena, object: u32, mib: u64, tickets: &Tickets) -> Vec<Ticket> {
+        let mut after = SmallVec::new();
+        let bytes = Bytes::mib(mib);
+        arena.claim(ObjectId(object), bytes, 0, tickets, &mut after).expect("it fits");
+        let mut on: Vec<Ticket> = after.iter().map(|edge| edge.ticket).collect();
+        on.sort_unstable();
+        on
+    }
+
+    #[test]
+    fn whoever_gets_an_address_waits_for_its_last_user_and_for_nobody_else() {
+        let mut tickets = Tickets::default();
+        let [first, second, third] = [(); 3].map(|()| tickets.issue(None));
+        let mut arena = arena(Model::Pool, None, 8);
+        for object in 0..4 {
+            claim(&mut arena, object, 2, &tickets);
+        }
+        arena.give_back(ObjectId(0), first, &tickets);
+        arena.give_back(ObjectId(1), second, &tickets);
+        arena.give_back(ObjectId(3), third, &tickets);
+        assert_eq!(claim(&mut arena, 4, 1, &tickets), [third], "the smallest hole is the last");
+        assert_eq!(claim(&mut arena, 5, 3, &tickets), [first, second], "over both of them");
+        assert_eq!(claim(&mut arena, 6, 1, &tickets), [second], "the rest of the second");
+        assert_eq!(claim(&mut arena, 7, 1, &tickets), [third], "the rest of the third");
+    }
+
+    #[test]
+    fn nobody_waits_for_commands_that_have_ended() {
+        let mut tickets = Tickets::default();
+        let ticket = tickets.issue(None);
+        let mut arena = arena(Model::Pool, None, 2);
+        claim(&mut arena, 0, 2, &tickets);
+        arena.give_back(ObjectId(0), ticket, &tickets);
+        tickets.end(ticket);
+        assert_eq!(claim(&mut arena, 1, 2, &tickets), []);
+    }
+
+    #[test]
+    fn memory_that_went_back_to_the_device_waits_for_all_that_is_under_way() {
+        let mut tickets = Tickets::default();
+        let [first, second] = [(); 2].map(|()| tickets.issue(None));
+        let mut arena = arena(Model::Caching(CachingConfig::default()), None, 64);
+        claim(&mut arena, 0, 20, &tickets);
+        claim(&mut arena, 1, 30, &tickets);
+        arena.give_back(ObjectId(0), first, &tickets);
+        arena.give_back(ObjectId(1), second, &tickets);
+        // 40 MiB fit after both segments have been released only.
+        assert_eq!(claim(&mut arena, 2, 40, &tickets), [first, second]);
+        assert_eq!(claim(&mut arena, 3, 1, &tickets), [first, second], "others wait too");
+    }
+
+    #[test]
+    fn compaction_moves_objects_and_hands_over_what_is_under_way() {
+        let mut tickets = Tickets::default();
+        let [first, mover] = [(); 2].map(|()| tickets.issue(None));
+        let compaction = Compaction { above: 0.3, at_once: Bytes::MAX };
+        let mut arena = arena(Model::Pool, Some(compaction), 8);
+        for object in 0..4 {
+            claim(&mut arena, object, 2, &tickets);
+        }
+        assert!(arena.compact(false).is_none(), "nothing is free");
+        arena.give_back(ObjectId(0), first, &tickets);
+        assert!(arena.compact(false).is_none(), "one hole is not fragmented");
+        arena.give_back(ObjectId(2), first, &tickets);
+        assert!(!arena.fits(Bytes::mib(4), 0));
+        let done = arena.compact(false).expect("half is in pieces");
+        assert_eq!((done.moved, done.waits), (vec![ObjectId(1), ObjectId(3)], vec![first]));
+        assert_eq!(done.bytes, Bytes::mib(4));
+        assert_eq!(arena.block(ObjectId(3)).map(|block| block.at), Some(2 * MIB));
+        arena.wait_for(mover);
+        assert_eq!(claim(&mut arena, 4, 4, &tickets), [mover]);
+        arena.give_back(ObjectId(3), mover, &tickets);
+        assert_eq!(arena.stats().largest_free, Bytes::mib(2));
+    }
+}

@@ -1,0 +1,254 @@
+//! Fragmentation over a run: how much of a tier's free memory is in pieces, and what is reserved.
+//!
+//! Above, external fragmentation by case; below, the memory that each allocator reserves (bold) and
+//! the memory in live blocks (fine). Cases differ by colour and by the markers along their lines, so
+//! the chart reads without colour. The axis is the order of the plan, not time: allocators act when
+//! the plan is made.
+//! Invariant: a chart belongs to one tier, and exact cases are not on it.
+
+use crate::ChartError;
+use crate::canvas::{Align, Canvas, Rect};
+use crate::frame::{self, Entry, FLOOR, MARGIN};
+use crate::render::{CHART_SIZE, Chart, text_width};
+use crate::scale::Scale;
+use crate::style::{self, SMALL};
+use tiersim_policies::fragmentation::{MemoryUse, Point};
+use tiersim_sim::record::RunRecord;
+
+/// More cases would hide each other.
+const MOST_CASES: usize = 8;
+/// Points of a line: more would be noise at the width of the chart.
+const POINTS: usize = 160;
+/// Markers along a line.
+const MARKERS: usize = 14;
+const GIB: f64 = (1u64 << 30) as f64;
+const MIB: f64 = (1u64 << 20) as f64;
+
+/// One case on the chart.
+struct Series<'a> {
+    label: &'a str,
+    memory: &'a MemoryUse,
+    points: Vec<Point>,
+}
+
+/// Neighbours put together until a line can be told from noise.
+fn thinned(series: &[Point]) -> Vec<Point> {
+    let together = |points: &[Point]| Point {
+        occurrence: points.last().map_or(0, |point| point.occurrence),
+        allocated: points.iter().map(|point| point.allocated).max().unwrap_or_default(),
+        reserved: points.iter().map(|point| point.reserved).max().unwrap_or_default(),
+        mean: points.iter().map(|point| point.mean).sum::<f64>() / points.len() as f64,
+        highest: points.iter().map(|point| point.highest).fold(0.0, f64::max),
+    };
+    series.chunks(series.len().div_ceil(POINTS).max(1)).map(together).collect()
+}
+
+/// A line over the ops of the run: how to read it off a point.
+type Read<'a> = &'a dyn Fn(&Point) -> f64;
+
+/// The chart of a tier, or `None` if no case has an allocator there; `version` is tiersim's own.
+pub fn fragmentation(
+    record: &RunRecord,
+    tier: usize,
+    version: &str,
+) -> Result<Option<Chart>, ChartError> {
+    let with_figures = record.results.iter().filter_map(|c| Some((c, c.outcome.figures()?)));
+    let all: Vec<Series<'_>> = with_figures
+        .filter_map(|(c, figures)| {
+            let memory = figures.memory_of(tier)?;
+            Some(Series { label: &c.label, memory, points: thinned(&memory.series) })
+        })
+        .filter(|series| !series.points.is_empty())
+        .collect();
+    if all.is_empty() {
+        return Ok(None);
+    }
+    let shown = &all[..all.len().min(MOST_CASES)];
+    let name = &record.tiers[tier].0;
+    let mut about = record.about.clone();
+    if shown.len() < all.len() {
+        about = format!("{about} ({MOST_CASES} of {} cases; all are in allocators.csv)", all.len());
+    }
+    let mut canvas = Canvas::default();
+    let title = format!("{}: fragmentation of {name}", record.scenario);
+    let top = frame::header(&mut canvas, &title, &about);
+    let top = legend(&mut canvas, top, shown) + 14.0;
+    let (left, right) = (MARGIN + 78.0, f64::from(CHART_SIZE.0) - MARGIN);
+    let middle = top + (FLOOR - 40.0 - top) * 0.52;
+    let upper = Rect::new(left, top, right, middle - 12.0);
+    let lower = Rect::new(left, middle + 12.0, right, FLOOR - 44.0);
+    let last = |s: &Series<'_>| s.points.last().map_or(0, |point| point.occurrence);
+    let ops = shown.iter().map(last).max().unwrap_or(0).max(1) as f64;
+    let x = Scale::linear(&[0.0, ops], 0.0, left, right);
+    share_panel(&mut canvas, upper, &x, shown);
+    bytes_panel(&mut canvas, lower, &x, shown);
+    for (value, label) in x.ticks(8) {
+        canvas.text(&label, (x.at(value), lower.bottom + 18.0), SMALL, style::INK, Align::Centre);
+    }
+    let centre = (left + right) / 2.0;
+    frame::x_title(&mut canvas, "op of the run, in the order of the plan", centre, FLOOR - 6.0);
+    frame::footer(&mut canvas, record, version);
+    Ok(Some(Chart::new(title, canvas)))
+}
+
+fn legend(canvas: &mut Canvas, top: f64, shown: &[Series<'_>]) -> f64 {
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let entry = |(index, series): (usize, &Series<'_>)| Entry {
+        key: Box::new(move |canvas: &mut Canvas, at: (f64, f64)| {
+            let color = style::series_color(index);
+            canvas.line((at.0 - 14.0, at.1), (at.0 + 14.0, at.1), color, 2.5);
+            style::marker(canvas, index, at, 5.0, 1.0);
+        }),
+        text: format!(
+            "{}: mean {}, highest {}",
+            series.label,
+            percent(series.memory.external.mean),
+            percent(series.memory.external.highest)
+        ),
+    };
+    let fine = Entry {
+        key: Box::new(|canvas: &mut Canvas, at: (f64, f64)| {
+            canvas.line((at.0 - 14.0, at.1), (at.0 + 14.0, at.1), style::INK, 0.8);
+        }),
+        text: "fine: in live blocks".to_owned(),
+    };
+    frame::legend(canvas, top, shown.iter().enumerate().map(entry).collect(), vec![fine], "")
+}
+
+fn share_panel(canvas: &mut Canvas, area: Rect, x: &Scale, shown: &[Series<'_>]) {
+    let read: Read<'_> = &|point| point.mean * 100.0;
+    let highest = shown.iter().flat_map(|s| &s.points).map(read).fold(1.0, f64::max);
+    let y = Scale::linear(&[0.0, highest], 0.06, area.bottom, area.top);
+    grid(canvas, area, &y, "external fragmentation, %");
+    for (index, series) in shown.iter().enumerate() {
+        line(canvas, (x, &y), series, index, read, 2.0);
+        markers(canvas, (x, &y), series, index, read);
+    }
+    canvas.frame(area, style::FRAME, 1.0);
+}
+
+fn bytes_panel(canvas: &mut Canvas, area: Rect, x: &Scale, shown: &[Series<'_>]) {
+    let most = shown.iter().map(|s| s.memory.peak_reserved.get()).max().unwrap_or(0) as f64;
+    let (unit, size) = if most >= 2.0 * GIB { ("GiB", GIB) } else { ("MiB", MIB) };
+    let y = Scale::linear(&[0.0, most / size], 0.06, area.bottom, area.top);
+    grid(canvas, area, &y, &format!("reserved (bold), {unit}"));
+    for (index, series) in shown.iter().enumerate() {
+        let allocated: Read<'_> = &|point| point.allocated.get() as f64 / size;
+        line(canvas, (x, &y), series, index, allocated, 0.8);
+    }
+    for (index, series) in shown.iter().enumerate() {
+        let reserved: Read<'_> = &|point| point.reserved.get() as f64 / size;
+        line(canvas, (x, &y), series, index, reserved, 2.2);
+        markers(canvas, (x, &y), series, index, reserved);
+    }
+    canvas.frame(area, style::FRAME, 1.0);
+}
+
+fn grid(canvas: &mut Canvas, area: Rect, y: &Scale, title: &str) {
+    let ticks = y.ticks(5);
+    let widest = ticks.iter().map(|(_, l)| text_width(l, SMALL)).fold(0.0, f64::max);
+    for (value, label) in ticks {
+        let at = y.at(value);
+        canvas.line((area.left, at), (area.right, at), style::GRID, 1.0);
+        canvas.text(&label, (area.left - 8.0, at + 4.5), SMALL, style::INK, Align::Right);
+    }
+    let (x, middle) = (area.left - widest - 20.0, (area.top + area.bottom) / 2.0);
+    frame::y_title(canvas, title, x, middle, area.height());
+}
+
+fn line(
+    canvas: &mut Canvas,
+    (x, y): (&Scale, &Scale),
+    series: &Series<'_>,
+    index: usize,
+    read: Read<'_>,
+    width: f64,
+) {
+    let at = |point: &Point| (x.at(point.occurrence as f64), y.at(read(point)));
+    let points: Vec<(f64, f64)> = series.points.iter().map(at).collect();
+    if points.len() > 1 {
+        canvas.path(points, style::series_color(index), width);
+    }
+}
+
+/// Few markers along a line, each series at places of its own.
+fn markers(
+    canvas: &mut Canvas,
+    (x, y): (&Scale, &Scale),
+    series: &Series<'_>,
+    index: usize,
+    read: Read<'_>,
+) {
+    let points = &series.points;
+    let every = points.len().div_ceil(MARKERS).max(1);
+    let first = (index * every / MOST_CASES).min(points.len() - 1);
+    for point in points.iter().skip(first).step_by(every) {
+        let at = (x.at(point.occurrence as f64), y.at(read(point)));
+        style::marker(canvas, index, at, 4.5, 1.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{allocators_csv, artefacts, common, summary_json};
+    use tiersim_models::units::Bytes;
+    use tiersim_policies::fragmentation::Share;
+    use tiersim_sim::record::Outcome;
+
+    fn with_memory() -> RunRecord {
+        let mut record = common::training();
+        let point = |op: u64| Point {
+            occurrence: op,
+            allocated: Bytes::mib(op),
+            reserved: Bytes::mib(2 * op),
+            mean: op as f64 / 2000.0,
+            highest: 0.9,
+        };
+        let external = Share { mean: 0.25, highest: 0.9, end: 0.5 };
+        let memory = MemoryUse {
+            allocator: "pool".to_owned(),
+            peak_reserved: Bytes::mib(1998),
+            external,
+            series: (0..1000).map(point).collect(),
+            ..MemoryUse::default()
+        };
+        if let Outcome::Done(figures) = &mut record.results[1].outcome {
+            figures.memory = vec![(0, memory.clone()), (1, memory)];
+        }
+        record
+    }
+
+    #[test]
+    fn tiers_that_are_exact_have_no_chart_no_table_and_no_key() {
+        let record = common::training();
+        assert!(fragmentation(&record, 0, "0").expect("it draws").is_none());
+        assert!(allocators_csv(&record).expect("a table").is_none());
+        let json = summary_json(&record, "0").expect("a summary");
+        assert!(!json.contains("\"allocators\"") && !json.contains("largest_free_bytes"));
+    }
+
+    #[test]
+    fn each_tier_with_an_allocator_has_a_chart_of_its_own() {
+        let files = artefacts(&with_memory(), "0").expect("they are made");
+        let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
+        for name in ["fragmentation.svg", "fragmentation.png", "fragmentation-dram.svg"] {
+            assert!(names.contains(&name), "{name} in {names:?}");
+        }
+        let chart = fragmentation(&with_memory(), 0, "0").expect("it draws").expect("a chart");
+        let svg = chart.svg().expect("it is text");
+        assert!(svg.contains("LRU 64 GiB: mean 25.0 %, highest 90.0 %"));
+        let csv = allocators_csv(&with_memory()).expect("a table").expect("rows");
+        assert_eq!(csv.split(|byte| *byte == b'\n').count(), 2 + 2 * 1000);
+    }
+
+    #[test]
+    fn a_line_keeps_its_extremes_when_it_is_thinned() {
+        let record = with_memory();
+        let memory = record.results[1].outcome.figures().and_then(|f| f.memory_of(0));
+        let points = thinned(&memory.expect("it is there").series);
+        assert!(points.len() <= POINTS);
+        let last = points.last().expect("points");
+        assert_eq!((last.occurrence, last.reserved), (999, Bytes::mib(1998)));
+    }
+}

@@ -1,0 +1,334 @@
+//! Plans over tiers whose allocators are not exact: safe under any timing, independent of how far
+//! they run ahead, and short of room where bytes are free but in pieces.
+
+use rand::rngs::ChaCha12Rng;
+use rand::{RngExt, SeedableRng};
+use std::collections::BTreeMap;
+use tiersim_models::allocator::{
+    AllocatorSpec, Block, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Model,
+};
+use tiersim_models::hardware::{HBM, TierKind};
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::workload::{Mode, ObjectKind};
+use tiersim_policies::access::Access;
+use tiersim_policies::command::{Command, Hazard, Ticket, Work};
+use tiersim_policies::drive::{DriveError, drive};
+use tiersim_policies::lru::{Lru, LruConfig};
+use tiersim_policies::placed::Placed;
+use tiersim_policies::planner::{PlanError, Planner};
+use tiersim_policies::policy::Policy;
+use tiersim_sim::audit::Audit;
+use tiersim_sim::machine::SimMachine;
+use tiersim_tests::build::{Traced, law, two_tiers};
+use tiersim_tests::world::{Careless, World};
+
+const WORLDS: u64 = 600;
+
+fn spec(rng: &mut ChaCha12Rng) -> AllocatorSpec {
+    let at_once = [Bytes::MAX, Bytes::mib(1)][rng.random_range(0..2)];
+    let compaction = rng.random_bool(0.6).then_some(Compaction { above: 0.2, at_once });
+    match rng.random_range(0..6) {
+        0 | 1 => AllocatorSpec { model: Model::Pool, compaction },
+        2 => {
+            let config = BucketsConfig { adaptive: rng.random_bool(0.5) };
+            AllocatorSpec { model: Model::Buckets(config), compaction }
+        }
+        3 => AllocatorSpec { model: Model::Buddy(BuddyConfig::default()), compaction },
+        _ => {
+            let expandable_segments = rng.random_bool(0.5);
+            let config = CachingConfig { expandable_segments, ..CachingConfig::default() };
+            AllocatorSpec { model: Model::Caching(config), compaction: None }
+        }
+    }
+}
+
+/// A world with objects of up to 8 MB, an allocator for its HBM and perhaps for the tier below.
+fn world(seed: u64) -> (World, Vec<AllocatorSpec>) {
+    let mut rng = ChaCha12Rng::seed_from_u64(seed);
+    let mut world = World::scaled(seed, 8000, 1);
+    let specs = vec![spec(&mut rng), AllocatorSpec::default()];
+    // What is rounded up needs more room than its bytes.
+    let hbm = &mut world.hardware.tiers[HBM.index()].capacity;
+    *hbm = Bytes::new(hbm.get() + (16 << 20));
+    (world, specs)
+}
+
+fn policy(world: &World, seed: u64) -> Box<dyn Policy> {
+    let mut rng = ChaCha12Rng::seed_from_u64(seed ^ 77);
+    let tiers = world.hardware.tiers.len();
+    if rng.random_bool(0.5) {
+        let spill: Vec<TierId> = (1..tiers).map(TierId::at).collect();
+        return Box::new(Lru::new(&LruConfig { spill }, world.workload.trace.objects.len()));
+    }
+    let mut trace = world.workload.trace.clone();
+    trace.modules = vec!["a".to_owned(), "b".to_owned()];
+    for object in &mut trace.objects {
+        object.module = Some(tiersim_models::ids::ModuleId::at(rng.random_range(0..2)));
+    }
+    let homes = vec![HBM, TierId::at(rng.random_range(1..tiers))];
+    let kinds = [ObjectKind::Weight, ObjectKind::Activation];
+    let access = Access::Migrate { prefetch_ops: rng.random_range(0..6) };
+    Box::new(Placed::new("placed", &trace, homes, &kinds, access))
+}
+
+struct Ran {
+    ends: Vec<Time>,
+    compactions: u64,
+    forced: u64,
+    given_up: u64,
+}
+
+/// Runs a world under audit; `None` if it does not fit.
+fn run(seed: u64, window: u64, without: Option<Hazard>) -> Result<Option<Ran>, String> {
+    let (world, specs) = world(seed);
+    let capacities: Vec<Bytes> = world.hardware.tiers.iter().map(|t| t.capacity).collect();
+    let policy = policy(&world, seed);
+    let planner =
+        Planner::with_allocators(&world.workload, policy, &capacities, &specs, world.repeat);
+    let Ok(mut planner) = planner else { return Ok(None) };
+    let start = planner.start();
+    let routes = world.hardware.routes().expect("every tier is joined");
+    let mut machine =
+        SimMachine::new(&world.hardware, routes, &world.workload, &world.durations, &start);
+    let objects = world.workload.trace.objects.len();
+    let audit = Audit::new(&world.hardware, &capacities, objects, &start);
+    machine.audit(audit.map_err(|breach| breach.to_string())?);
+    let mut machine = Careless { machine, without };
+    let mut ends = vec![Time::ZERO; world.workload.trace.ops.len() * world.repeat as usize];
+    match drive(&mut planner, &mut machine, window, |op, at, _| ends[op as usize] = at) {
+        Ok(()) => {
+            let memory = planner.ledger().memory_use(HBM).expect("it is not exact");
+            let (compactions, forced) = (memory.compactions, memory.forced);
+            Ok(Some(Ran { ends, compactions, forced, given_up: memory.given_up }))
+        }
+        Err(DriveError::Plan(PlanError::OutOfMemory { .. })) => Ok(None),
+        Err(other) => Err(other.to_string()),
+    }
+}
+
+#[test]
+fn plans_over_fragmented_tiers_break_no_rule() {
+    let (mut ran, mut compacted, mut forced, mut given_up) = (0, 0, 0, 0);
+    for seed in 0..WORLDS {
+        match run(seed, 64, None) {
+            Ok(Some(done)) => {
+                ran += 1;
+                compacted += u64::from(done.compactions > 0);
+                forced += u64::from(done.forced > 0);
+                given_up += u64::from(done.given_up > 0);
+            }
+            Ok(None) => {}
+            Err(fault) => panic!("seed {seed}: {fault}"),
+        }
+    }
+    let counts = (ran, compacted, forced, given_up);
+    assert!(ran > WORLDS / 3 && compacted > 20 && forced > 5 && given_up > 5, "{counts:?}");
+}
+
+#[test]
+fn a_missing_room_edge_is_caught_in_arenas_too() {
+    let caught = (0..WORLDS).filter(|&seed| run(seed, 64, Some(Hazard::Room)).is_err());
+    assert!(caught.count() > 2);
+}
+
+#[test]
+fn how_far_the_plan_runs_ahead_changes_nothing_on_one_stream() {
+    let mut compared = 0;
+    for seed in (0..WORLDS / 2).filter(|&seed| world(seed).0.streams() == 1) {
+        let near = run(seed, 4, None).expect("no rule is broken").map(|ran| ran.ends);
+        let far = run(seed, 1000, None).expect("no rule is broken").map(|ran| ran.ends);
+        assert_eq!(near, far, "seed {seed}");
+        compared += u64::from(near.is_some());
+    }
+    assert!(compared > 10, "only {compared}");
+}
+
+/// Three objects of 4 MiB fill the tier; the middle one is given back, then the others in turn.
+fn pieces(last: u64) -> Traced {
+    let mut traced = Traced::new();
+    let objects: Vec<ObjectId> = (0..3).map(|_| traced.object(4 << 20, false)).collect();
+    let large = traced.object(last, false);
+    let ns = Span::from_ns;
+    for &object in &objects {
+        traced.op(0, 0, ns(1), &[(object, Mode::Write)]);
+    }
+    // The first and the last live on, the second ends here.
+    traced.op(0, 0, ns(1), &[(objects[1], Mode::Read)]);
+    traced.op(0, 0, ns(1), &[(large, Mode::Write)]);
+    traced.op(0, 0, ns(1), &[(objects[0], Mode::Read), (objects[2], Mode::Read)]);
+    traced
+}
+
+fn plan(traced: Traced, spec: AllocatorSpec) -> (Result<Vec<Command>, PlanError>, World) {
+    let machine = two_tiers(Bytes::mib(14), law(0, 1_000_000_000));
+    assert_eq!(machine.tiers[0].kind, TierKind::Hbm);
+    let spans = vec![Span::from_ns(1); traced.0.ops.len()];
+    let world = World::of(machine, traced.0, spans);
+    let policy = Box::new(Placed::all_in_hbm(&world.workload.trace));
+    let capacities = [Bytes::mib(14), Bytes::MAX];
+    let planner = Planner::with_allocators(&world.workload, policy, &capacities, &[spec], 1);
+    let mut planner = planner.expect("nothing is there at the start");
+    let mut commands = Vec::new();
+    let planned = loop {
+        match planner.plan_next(&mut commands) {
+            Ok(true) => {}
+            Ok(false) => break Ok(commands),
+            Err(error) => break Err(error),
+        }
+    };
+    (planned, world)
+}
+
+#[test]
+fn free_bytes_in_pieces_are_out_of_memory_and_the_message_says_so() {
+    let pool = AllocatorSpec { model: Model::Pool, compaction: None };
+    let (planned, _) = plan(pieces(5 << 20), pool);
+    let error = planned.expect_err("6 MiB are free, 4 of them in one piece");
+    let words = "5.0 MiB needed, 6.0 MiB free of 14.0 MiB in pieces of at most 4.0 MiB";
+    assert!(error.to_string().contains(words), "{error}");
+    let (planned, _) = plan(pieces(5 << 20), AllocatorSpec::default());
+    assert!(planned.is_ok(), "exact counts bytes only");
+    let (planned, _) =
+        plan(pieces(4 << 20), AllocatorSpec { model: Model::Pool, compaction: None });
+    assert!(planned.is_ok(), "4 MiB fit into the piece");
+}
+
+#[test]
+fn compaction_delays_its_op_by_reading_and_writing_what_it_moves() {
+    let compaction = Some(Compaction { above: 1.0, at_once: Bytes::MAX });
+    let (planned, _) = plan(pieces(5 << 20), AllocatorSpec { model: Model::Pool, compaction });
+    let commands = planned.expect("moved together it fits");
+    let charged: Vec<_> = commands
+        .iter()
+        .filter_map(|command| match &command.work {
+            Work::Compute { occurrence, charges, .. } if !charges.is_empty() => {
+                Some((*occurrence, charges.to_vec(), command.after.len()))
+            }
+            _ => None,
+        })
+        .collect();
+    // Op 4 creates the large object: the third of 4 MiB moves down before it.
+    assert_eq!(charged, [(4, vec![(HBM, Bytes::mib(8))], charged[0].2)]);
+    assert!(charged[0].2 > 0, "it waits for those that use what moves");
+}
+
+/// Which commands have certainly ended when another starts: those that it waits for, and those
+/// before it on its stream, and theirs.
+#[derive(Default)]
+struct Before {
+    ancestors: Vec<Vec<bool>>,
+    last: BTreeMap<u16, Ticket>,
+}
+
+impl Before {
+    fn add(&mut self, command: &Command) {
+        let mut own = vec![false; command.ticket.0 as usize];
+        let mut earlier: Vec<Ticket> = command.after.iter().map(|edge| edge.ticket).collect();
+        if let Work::Compute { stream, .. } = command.work {
+            earlier.extend(self.last.insert(stream, command.ticket));
+        }
+        for Ticket(ticket) in earlier {
+            own[ticket as usize] = true;
+            let theirs = self.ancestors[ticket as usize].iter().enumerate();
+            theirs.filter(|(_, is)| **is).for_each(|(index, _)| own[index] = true);
+        }
+        self.ancestors.push(own);
+    }
+
+    fn holds(&self, first: Ticket, second: Ticket) -> bool {
+        first == second || self.ancestors[second.0 as usize].get(first.0 as usize) == Some(&true)
+    }
+}
+
+/// Who lies where in a plan, and who lay there before and left with which command.
+#[derive(Default)]
+struct Addresses {
+    now: BTreeMap<ObjectId, Block>,
+    left: Vec<(Block, Ticket)>,
+    handed_over: u64,
+}
+
+impl Addresses {
+    /// `by` one of two commands.
+    fn enter(
+        &mut self,
+        object: ObjectId,
+        block: Block,
+        by: [Ticket; 2],
+        before: &Before,
+        seed: u64,
+    ) {
+        for &(old, leaver) in &self.left {
+            if old.at < block.end() && block.at < old.end() {
+                self.handed_over += 1;
+                let safe = by.iter().any(|&by| before.holds(leaver, by));
+                assert!(safe, "seed {seed}: {object:?} enters with {by:?} before {leaver:?} left");
+            }
+        }
+        self.now.insert(object, block);
+    }
+
+    fn leave(&mut self, object: ObjectId, by: Ticket) {
+        let block = self.now.remove(&object);
+        self.left.extend(block.map(|block| (block, by)));
+    }
+}
+
+/// Plans a whole world without running it, so that no edge is left out because a command ended.
+fn addresses(seed: u64) -> (u64, u64) {
+    let (world, specs) = world(seed);
+    let capacities: Vec<Bytes> = world.hardware.tiers.iter().map(|t| t.capacity).collect();
+    let policy = policy(&world, seed);
+    let planner =
+        Planner::with_allocators(&world.workload, policy, &capacities, &specs, world.repeat);
+    let Ok(mut planner) = planner else { return (0, 0) };
+    let block = |planner: &Planner<'_>, object| planner.ledger().block(object, HBM);
+    let mut at = Addresses::default();
+    let objects = (0..world.workload.trace.objects.len()).map(ObjectId::at);
+    at.now = objects.filter_map(|o| Some((o, block(&planner, o)?))).collect();
+    let (mut before, mut moves, mut compactions) = (Before::default(), 0, 0);
+    let mut commands = Vec::new();
+    while let Ok(true) = planner.plan_next(&mut commands) {
+        commands.iter().for_each(|command| before.add(command));
+        let op = commands.iter().find(|c| matches!(c.work, Work::Compute { .. }));
+        let op = op.expect("every op has a command").ticket;
+        for command in &commands {
+            let freed = command.frees.iter().filter(|room| room.tier == HBM);
+            freed.for_each(|room| at.leave(room.object, command.ticket));
+        }
+        let mut entered = Vec::new();
+        for command in &commands {
+            for room in command.claims.iter().filter(|room| room.tier == HBM) {
+                entered
+                    .extend(block(&planner, room.object).map(|b| (room.object, b, command.ticket)));
+            }
+        }
+        // Whoever lies elsewhere now was moved by the op; all leave before anybody enters.
+        let stay = at.now.iter().map(|(&object, &was)| (object, was, block(&planner, object)));
+        let moved: Vec<_> = stay.filter(|(_, was, is)| Some(*was) != *is).collect();
+        moved.iter().for_each(|(object, ..)| at.leave(*object, op));
+        moves += moved.len() as u64;
+        entered.extend(moved.into_iter().filter_map(|(object, _, is)| Some((object, is?, op))));
+        // An object that entered may have been moved by the op at once; which, cannot be seen here.
+        let compacted = planner.ledger().memory_use(HBM).expect("not exact").compactions;
+        let by_op = std::mem::replace(&mut compactions, compacted) < compacted;
+        for (object, block, by) in entered {
+            let by = if by_op { [by, op] } else { [by, by] };
+            at.enter(object, block, by, &before, seed);
+        }
+        commands.clear();
+    }
+    (at.handed_over, moves)
+}
+
+#[test]
+fn an_address_is_used_again_only_after_its_last_user_has_certainly_left() {
+    let (mut handed_over, mut moves) = (0, 0);
+    for seed in 0..WORLDS {
+        let found = addresses(seed);
+        handed_over += found.0;
+        moves += found.1;
+    }
+    assert!(handed_over > 10_000 && moves > 200, "{handed_over} handed over, {moves} moved");
+}
