@@ -7,6 +7,7 @@
 //! it, and every number knows its source.
 
 use crate::ids::{LinkId, TierId};
+use crate::service::Service;
 use crate::units::{Bytes, Rate, Span};
 use petgraph::algo::astar;
 use petgraph::graph::{NodeIndex, UnGraph};
@@ -105,7 +106,7 @@ pub struct Tier {
     pub access: Law,
 }
 
-/// A path between two tiers, with one copy engine per direction.
+/// A path between two tiers, with a copy engine per direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Name in charts, such as `pcie`.
@@ -118,6 +119,8 @@ pub struct Link {
     pub fetch: Law,
     /// Copies from `near` to `far`.
     pub evict: Law,
+    /// How several copies share it; `None` for one at a time in each direction.
+    pub service: Option<Service>,
 }
 
 /// One direction of a link: a copy engine.

@@ -246,7 +246,8 @@ impl Resolver<'_> {
         let (near, far, setup) = (near?, far?, setup?);
         let law = |rate| Law { setup, rate };
         let name = raw.name.clone();
-        (near != far).then_some(Link { name, near, far, fetch: law(fetch?), evict: law(evict?) })
+        let (fetch, evict) = (law(fetch?), law(evict?));
+        (near != far).then_some(Link { name, near, far, fetch, evict, service: None })
     }
 
     fn end(&mut self, path: &str, name: &str, tiers: &[RawTier]) -> Option<TierId> {
@@ -301,7 +302,7 @@ impl Resolver<'_> {
                 self.check.fault(&format!("tiers.{}.name", id.index()), rule, remedy);
             }
             let (near, law) = (TierId(0), tier.access);
-            hardware.links.push(Link { name, near, far: id, fetch: law, evict: law });
+            hardware.links.push(Link { name, near, far: id, fetch: law, evict: law, service: None });
         }
         if let Err((from, to)) = hardware.routes() {
             let unreached = if from == TierId(0) { to } else { from };

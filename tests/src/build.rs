@@ -26,6 +26,7 @@ pub fn hardware(tiers: &[(TierKind, Bytes, Law)], links: &[(usize, usize, Law)])
         far: TierId::at(far),
         fetch: law,
         evict: law,
+        service: None,
     };
     Hardware {
         name: "test".to_owned(),

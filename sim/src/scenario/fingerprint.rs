@@ -70,12 +70,15 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
         let (setup, rate) = (access.setup.ps(), access.rate.get());
         let _ = writeln!(out, "tier {name:?} {kind:?} {} {setup} {rate}", capacity.get());
     }
-    for Link { name, near, far, fetch, evict } in links {
+    for Link { name, near, far, fetch, evict, service } in links {
         let _ = write!(out, "link {name:?} {} {}", near.index(), far.index());
         for law in [fetch, evict] {
             let _ = write!(out, " {} {}", law.setup.ps(), law.rate.get());
         }
         out.push('\n');
+        if let Some(service) = service {
+            let _ = writeln!(out, "service {service:?}");
+        }
     }
     if let Some(compute) = compute {
         write_compute(out, compute);
