@@ -212,6 +212,12 @@ impl Hardware {
         if lane.evicting { link.evict } else { link.fetch }
     }
 
+    /// Whether a lane serves one copy after the other, in the order in which they came.
+    pub fn is_in_order(&self, lane: Lane) -> bool {
+        let service = self.links[lane.link.index()].service.as_ref();
+        service.is_none_or(|service| service.at_once() == 1)
+    }
+
     /// Every lane, two per link, by [`Lane::index`].
     pub fn lanes(&self) -> impl Iterator<Item = Lane> + use<> {
         (0..self.links.len()).flat_map(|link| {

@@ -1,26 +1,30 @@
 //! The simulated machine: compute streams, copy engines and tiers in virtual time.
 //!
-//! A compute stream runs its ops in order. Each direction of a link is a copy engine ([`Fifo`]
-//! law): copies enter in the order in which they were submitted, once their edges are satisfied,
-//! and are served one after the other. A copy over several links travels in chunks, at most
-//! [`BOUNCE`] of its own between two links at any moment ([`tiersim_policies::transit`]).
+//! A compute stream runs its ops in order. Each direction of a link is a copy engine (`lanes`):
+//! copies enter in the order in which they were submitted, once their edges are satisfied, and are
+//! served one after the other, or as the link's service says. A copy over several links travels in
+//! chunks, at most [`BOUNCE`] of its own between two links at any moment
+//! ([`tiersim_policies::transit`]), or as one flow where all of them are shared (`sharing`).
 //! Invariant: the machine never validates and never decides. An edge is an indegree; whether the
 //! plan was right is the auditor's business ([`crate::audit`]).
 //!
-//! [`Fifo`]: tiersim_models::hardware::Law
 //! [`BOUNCE`]: tiersim_policies::transit::BOUNCE
 
 mod blame;
 mod entry;
+mod lanes;
 pub mod meters;
+mod sharing;
 mod timeline;
 
 use crate::audit::{Audit, Breach};
 use crate::durations::Durations;
 use crate::engine::Engine;
 use crate::machine::blame::{Blame, Ended};
-use crate::machine::entry::{Entries, Piece, Progress};
+use crate::machine::entry::{Entries, Piece};
+use crate::machine::lanes::Lane;
 use crate::machine::meters::Meters;
+use crate::machine::sharing::{Flight, Sharing};
 use crate::record::Slice;
 use std::collections::VecDeque;
 use tiersim_models::hardware::{Hardware, Law, Routes};
@@ -28,7 +32,6 @@ use tiersim_models::ids::TierId;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Time};
 use tiersim_policies::command::{Command, Machine, Room, Ticket, Work};
-use tiersim_policies::transit::Transit;
 
 /// What goes wrong only through a mistake in this program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,6 +60,10 @@ enum Event {
     Op(Ticket),
     /// A lane has copied a piece.
     Copied { lane: u8, piece: Piece },
+    /// The set-up of a flow is over: its bytes go from now on.
+    Flows(Flight),
+    /// A flow has ended.
+    Landed,
 }
 
 /// Ends come first at equal times: room is freed before it is asked for.
@@ -70,18 +77,6 @@ struct Stream {
     idle_since: Time,
 }
 
-#[derive(Debug)]
-struct Lane {
-    law: Law,
-    /// Copies in the order of submission that have not begun.
-    gate: VecDeque<Ticket>,
-    /// Pieces to copy, in the order in which they became ready.
-    ready: VecDeque<Piece>,
-    busy: bool,
-    /// The copy that the lane served last.
-    served: Option<Ticket>,
-}
-
 /// The simulated machine.
 pub struct SimMachine<'a> {
     workload: &'a Workload,
@@ -93,6 +88,7 @@ pub struct SimMachine<'a> {
     entries: Entries,
     streams: Vec<Stream>,
     lanes: Vec<Lane>,
+    sharing: Option<Box<Sharing>>,
     ended: VecDeque<(Time, Ticket)>,
     meters: Meters,
     blame: Blame,
@@ -109,13 +105,6 @@ impl<'a> SimMachine<'a> {
         durations: &'a Durations,
         start: &[Room],
     ) -> SimMachine<'a> {
-        let lane = |lane| Lane {
-            law: hardware.lane_law(lane),
-            gate: VecDeque::new(),
-            ready: VecDeque::new(),
-            busy: false,
-            served: None,
-        };
         let mut meters = Meters::new(hardware.tiers.len(), hardware.links.len() * 2);
         start.iter().for_each(|room| meters.claim(room));
         SimMachine {
@@ -127,7 +116,8 @@ impl<'a> SimMachine<'a> {
             engine: Engine::new(),
             entries: Entries::default(),
             streams: Vec::new(),
-            lanes: hardware.lanes().map(lane).collect(),
+            lanes: hardware.lanes().map(|lane| Lane::new(hardware, lane)).collect(),
+            sharing: Sharing::new(hardware).map(Box::new),
             ended: VecDeque::new(),
             meters,
             blame: Blame::default(),
@@ -182,64 +172,6 @@ impl<'a> SimMachine<'a> {
         let total = entry.compute + charges.iter().map(delay).sum();
         self.engine.schedule_in(total, ENDS, Event::Op(ticket));
         Ok(())
-    }
-
-    /// Lets copies whose turn it is into a lane, in the order of submission.
-    fn try_gate(&mut self, lane: usize, cause: Option<Ticket>) -> Result<(), Fault> {
-        while let Some(&ticket) = self.lanes[lane].gate.front() {
-            if self.entries.get(ticket).indegree > 0 {
-                break;
-            }
-            self.lanes[lane].gate.pop_front();
-            let now = self.engine.now();
-            let entry = self.entries.get_mut(ticket);
-            entry.ready_at = now;
-            entry.blocker = cause;
-            self.offer(ticket, 0)?;
-        }
-        Ok(())
-    }
-
-    /// Puts the next piece of a copy into the queue of one of its lanes, if it may go there.
-    fn offer(&mut self, ticket: Ticket, hop: usize) -> Result<(), Fault> {
-        let transit = &mut self.entries.progress(ticket).transit;
-        let Some(part) = transit.next(hop) else { return Ok(()) };
-        let lane = transit.lane(hop);
-        self.lanes[lane].ready.push_back(Piece { ticket, part });
-        self.check(|audit, now| audit.piece_arrives(lane, part.bytes, now))?;
-        self.serve(lane)
-    }
-
-    /// Starts the next piece of a lane, if it is idle.
-    fn serve(&mut self, lane: usize) -> Result<(), Fault> {
-        if self.lanes[lane].busy {
-            return Ok(());
-        }
-        let Some(piece) = self.lanes[lane].ready.pop_front() else { return Ok(()) };
-        let now = self.engine.now();
-        let served = self.lanes[lane].served.replace(piece.ticket);
-        self.lanes[lane].busy = true;
-        if (piece.part.hop, piece.part.number) == (0, 0) {
-            let entry = self.entries.get(piece.ticket);
-            // It waited for the lane if it could have begun earlier.
-            let cause = if entry.ready_at < now { served } else { entry.blocker };
-            self.begin(piece.ticket, cause)?;
-        }
-        let span = self.lanes[lane].law.span_of(piece.part.bytes);
-        self.engine.schedule_in(span, ENDS, Event::Copied { lane: lane as u8, piece });
-        Ok(())
-    }
-
-    fn copied(&mut self, lane: usize, piece: Piece) -> Result<(), Fault> {
-        self.lanes[lane].busy = false;
-        self.meters.moved[lane] += piece.part.bytes;
-        self.meters.busy[lane] += self.lanes[lane].law.span_of(piece.part.bytes);
-        self.check(|audit, now| audit.piece_leaves(lane, piece.part.bytes, now))?;
-        match self.entries.progress(piece.ticket).transit.copied(piece.part.hop) {
-            None => self.finish(piece.ticket)?,
-            Some(hops) => hops.into_iter().try_for_each(|hop| self.offer(piece.ticket, hop))?,
-        }
-        self.serve(lane)
     }
 
     /// A command starts: it takes its room.
@@ -306,7 +238,10 @@ impl<'a> SimMachine<'a> {
             (Some(stream), _) => self.try_stream(stream, cause),
             (None, Some(progress)) => {
                 let lane = progress.transit.lane(0);
-                self.try_gate(lane, cause)
+                match self.lanes[lane].is_in_order() {
+                    true => self.try_gate(lane, cause),
+                    false => self.enter(ticket, cause),
+                }
             }
             (None, None) => {
                 self.begin(ticket, cause)?;
@@ -343,11 +278,11 @@ impl Machine for SimMachine<'_> {
                 stream = Some(index);
             }
             Work::Copy { bytes, from, to, .. } => {
-                let route = self.routes.between(from, to);
-                let laws = |lane: usize| self.lanes[lane].law;
-                let lanes = route.iter().map(|lane| lane.index());
-                let made = Progress::new(Transit::new(lanes, bytes, self.chunk), laws);
-                self.lanes[made.transit.lane(0)].gate.push_back(ticket);
+                let made = self.way(from, to, bytes);
+                let first = &mut self.lanes[made.transit.lane(0)];
+                if first.is_in_order() {
+                    first.gate.push_back(ticket);
+                }
                 progress = Some(made);
             }
             Work::Release => {}
@@ -364,11 +299,14 @@ impl Machine for SimMachine<'_> {
             if let Some(ended) = self.ended.pop_front() {
                 return Ok(Some(ended));
             }
+            self.retime()?;
             match self.engine.next() {
                 Some((_, Event::Op(ticket))) => self.finish(ticket)?,
                 Some((_, Event::Copied { lane, piece })) => {
                     self.copied(usize::from(lane), piece)?
                 }
+                Some((_, Event::Flows(flight))) => self.flow(flight)?,
+                Some((_, Event::Landed)) => self.landed()?,
                 None if self.entries.is_empty() => {
                     self.check(|audit, now| audit.idle(now))?;
                     return Ok(None);
