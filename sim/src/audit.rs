@@ -78,7 +78,6 @@ pub struct Audit {
     flows: Flows,
 }
 
-
 impl Audit {
     /// An auditor that knows where everything is before the first command. `capacities` by tier.
     pub fn new(
@@ -291,12 +290,7 @@ impl Audit {
     }
 
     /// The bytes of a piece have gone over shared lanes, the first of which is `lane`.
-    pub(crate) fn flow_ends(
-        &mut self,
-        copy: Ticket,
-        lane: usize,
-        now: Time,
-    ) -> Result<(), Breach> {
+    pub(crate) fn flow_ends(&mut self, copy: Ticket, lane: usize, now: Time) -> Result<(), Breach> {
         self.tick(now)?;
         self.flows.ends(copy, lane)
     }

@@ -75,12 +75,16 @@ fn longest(scenario: &Scenario, trace: &Trace) -> f64 {
         pieces * law.setup.ps() as f64 / 1e12 + bytes / law.rate.get() as f64
     };
     let lanes: Vec<Law> = hardware.lanes().map(|lane| hardware.lane_law(lane)).collect();
+    // Where both directions share a total, some resource is always full while anything is sent.
+    let totals = hardware.links.iter().filter_map(|link| link.service.as_ref()?.total);
+    let totals: Vec<f64> = totals.map(|total| total.get() as f64).collect();
     let touch = |object: &Object| {
         let bytes = object.bytes.get() as f64;
         let pieces = (bytes / hardware.chunk.get() as f64).ceil();
         let copies: f64 = lanes.iter().map(|law| seconds(law, pieces, bytes)).sum();
+        let shared: f64 = totals.iter().map(|total| 2.0 * bytes / total).sum();
         let in_place = hardware.tiers.iter().map(|tier| seconds(&tier.access, 1.0, bytes));
-        2.0 * copies + in_place.sum::<f64>()
+        2.0 * (copies + shared) + in_place.sum::<f64>()
     };
     let touches: Vec<f64> = trace.objects.iter().map(touch).collect();
     let touched: f64 = trace.uses.iter().map(|used| touches[used.object.index()]).sum();

@@ -6,10 +6,13 @@
 //! Invariant: a returned machine obeys every rule of this file, all of which are checked before
 //! any problem is reported.
 
+mod service;
+
 use crate::diagnostic::Diagnostics;
+use crate::hardware_file::service::RawDiscipline;
 use crate::text::check::Check;
-use crate::text::quantity::{Bandwidth, CAPACITY, CHUNK, Dimension, Duration, Flops, SETUP, Size};
-use crate::text::quantity::{Quantity, Sourced};
+use crate::text::quantity::{Bandwidth, CAPACITY, CHUNK, Count, Dimension, Duration, Flops};
+use crate::text::quantity::{Quantity, SETUP, Size, Sourced};
 use crate::text::ron_text::Document;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -87,6 +90,9 @@ struct RawLink {
     setup: Sourced<Duration>,
     fetch: Sourced<Bandwidth>,
     evict: Sourced<Bandwidth>,
+    service: Option<RawDiscipline>,
+    lanes: Option<Sourced<Count>>,
+    total: Option<Sourced<Bandwidth>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -247,7 +253,8 @@ impl Resolver<'_> {
         let law = |rate| Law { setup, rate };
         let name = raw.name.clone();
         let (fetch, evict) = (law(fetch?), law(evict?));
-        (near != far).then_some(Link { name, near, far, fetch, evict, service: None })
+        let service = self.service(raw, &here, &fact, fetch, evict);
+        (near != far).then_some(Link { name, near, far, fetch, evict, service })
     }
 
     fn end(&mut self, path: &str, name: &str, tiers: &[RawTier]) -> Option<TierId> {
@@ -302,7 +309,14 @@ impl Resolver<'_> {
                 self.check.fault(&format!("tiers.{}.name", id.index()), rule, remedy);
             }
             let (near, law) = (TierId(0), tier.access);
-            hardware.links.push(Link { name, near, far: id, fetch: law, evict: law, service: None });
+            hardware.links.push(Link {
+                name,
+                near,
+                far: id,
+                fetch: law,
+                evict: law,
+                service: None,
+            });
         }
         if let Err((from, to)) = hardware.routes() {
             let unreached = if from == TierId(0) { to } else { from };

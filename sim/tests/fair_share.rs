@@ -48,8 +48,7 @@ impl Network {
         let resources = rng.random_range(1..=6);
         let rates = (0..resources).map(|_| rng.random_range(1..=60)).collect();
         let route = |rng: &mut ChaCha12Rng| {
-            let mut route: Vec<usize> =
-                (0..resources).filter(|_| rng.random_bool(0.4)).collect();
+            let mut route: Vec<usize> = (0..resources).filter(|_| rng.random_bool(0.4)).collect();
             if route.is_empty() {
                 route.push(rng.random_range(0..resources));
             }

@@ -151,6 +151,7 @@ const CHOICES: &[Place] = &[
     Place { heading: "Sweeps", text: "Scenario(sweep: (axes: [(values: @)]))" },
     Place { heading: "Expectations", text: "Scenario(expect: [@])" },
     Place { heading: "Tiers", text: "Hardware(tiers: [(kind: @)])" },
+    Place { heading: "Service", text: "Hardware(links: [(service: @)])" },
     Place { heading: "Sources", text: "Hardware(tiers: [(setup: (us(1), @))])" },
 ];
 
@@ -198,7 +199,7 @@ fn every_field_and_word_of_scenarios_and_hardware_is_described() {
         }
     }
     assert!(policies_with_fields >= 3, "fields of variants are no longer found");
-    for unit in ["Size", "Duration", "Bandwidth", "Flops", "Budget"] {
+    for unit in ["Size", "Duration", "Bandwidth", "Flops", "Count", "Budget"] {
         let words = quantity::by_name(unit).expect("a unit").words;
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
         look_for(&page, "Quantities", &words, &mut missing);

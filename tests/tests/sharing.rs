@@ -23,11 +23,7 @@ const ONE: u64 = PS_PER_S;
 
 fn fair(lanes: Option<u32>, total: Option<u64>) -> Option<Service> {
     let lanes = lanes.and_then(NonZeroU32::new);
-    Some(Service {
-        discipline: Discipline::FairShare,
-        lanes,
-        total: total.and_then(Rate::new),
-    })
+    Some(Service { discipline: Discipline::FairShare, lanes, total: total.and_then(Rate::new) })
 }
 
 fn fifo(lanes: u32) -> Option<Service> {

@@ -75,7 +75,10 @@ impl Flows {
         let most = |resource: usize| self.most[resource].unwrap_or(0);
         for (resource, &used) in used.iter().enumerate() {
             let most = most(resource);
-            rule!(used <= most || used == 0, "resource {resource} carries {used} of {most} grains/s");
+            rule!(
+                used <= most || used == 0,
+                "resource {resource} carries {used} of {most} grains/s"
+            );
         }
         for (name, flow) in &self.flows {
             let holds_back = |&resource: &usize| {

@@ -3,6 +3,7 @@
 use crate::project::{assert_says, shipped};
 use std::path::Path;
 use tiersim_models::hardware::{Hardware, Law, Source, TierKind};
+use tiersim_models::service::Discipline;
 use tiersim_models::units::{Bytes, Rate, Span};
 use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::hardware_file::{read_hardware, resolve_hardware};
@@ -103,6 +104,35 @@ fn rules_on_tiers() {
     let end = TWO.find("    links").unwrap();
     let none = format!("{}tiers: [],\n{}", &TWO[..start], &TWO[end..]);
     assert_says(&read(&none).unwrap_err(), &["a machine has at least one tier"]);
+}
+
+#[test]
+fn a_link_may_say_how_it_serves() {
+    assert_eq!(read(TWO).unwrap().links[0].service, None);
+    let with = |fields: &str| {
+        let evict = "evict: (mb_per_s(25900), measured(\"m\"))";
+        read(&TWO.replacen(evict, &format!("{evict}, {fields}"), 1))
+    };
+    // What is the default anyway is no service.
+    assert_eq!(with("service: fifo").unwrap().links[0].service, None);
+    let machine = with(
+        "service: fair_share, lanes: (copies(2), datasheet(\"d\")), total: (gb_per_s(37), measured(\"m\"))",
+    );
+    let machine = machine.unwrap();
+    let service = machine.links[0].service.as_ref().expect("it has one");
+    assert_eq!((service.discipline, service.at_once()), (Discipline::FairShare, 2));
+    assert_eq!(service.total, Rate::new(37_000_000_000));
+    let facts: Vec<&str> = machine.facts.iter().map(|fact| fact.path.as_str()).collect();
+    assert!(facts.contains(&"links.pcie.lanes") && facts.contains(&"links.pcie.total"));
+    let says = |fields: &str, expected: &[&str]| assert_says(&with(fields).unwrap_err(), expected);
+    says("service: fair", &["`fair`", "did you mean `fair_share`?"]);
+    says("total: (gb_per_s(37), measured(\"m\"))", &["shares nothing", "service: fair_share"]);
+    let total = |rate: &str| format!("service: fair_share, total: ({rate}, measured(\"m\"))");
+    says(&total("gb_per_s(20)"), &["at least what one does alone", "raise `total`"]);
+    says("lanes: copies(2)", &["a number of copies of a hardware file needs its source"]);
+    says("lanes: (2, assumed(\"a\"))", &["a number of copies needs its unit", "copies(4)"]);
+    says("lanes: (copies(1.5), assumed(\"a\"))", &["copies come in whole numbers"]);
+    says("lanes: (copies(0), assumed(\"a\"))", &["must lie between 1 and 65536"]);
 }
 
 #[test]
