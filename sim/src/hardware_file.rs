@@ -11,7 +11,7 @@ mod service;
 use crate::diagnostic::Diagnostics;
 use crate::hardware_file::service::RawDiscipline;
 use crate::text::check::Check;
-use crate::text::quantity::{Bandwidth, CAPACITY, CHUNK, Count, Dimension, Duration, Flops};
+use crate::text::quantity::{Bandwidth, CAPACITY, CHUNK, Copies, Dimension, Duration, Flops};
 use crate::text::quantity::{Quantity, SETUP, Size, Sourced};
 use crate::text::ron_text::Document;
 use serde::Deserialize;
@@ -91,7 +91,7 @@ struct RawLink {
     fetch: Sourced<Bandwidth>,
     evict: Sourced<Bandwidth>,
     service: Option<RawDiscipline>,
-    lanes: Option<Sourced<Count>>,
+    lanes: Option<Sourced<Copies>>,
     total: Option<Sourced<Bandwidth>>,
 }
 

@@ -4,7 +4,7 @@
 //! as if these fields did not exist.
 
 use super::{RawLink, Resolver};
-use crate::text::quantity::{Count, Sourced};
+use crate::text::quantity::{Copies, Sourced};
 use serde::Deserialize;
 use std::num::NonZeroU32;
 use tiersim_models::hardware::Law;
@@ -53,7 +53,7 @@ impl Resolver<'_> {
 
     fn count(
         &mut self,
-        raw: &Sourced<Count>,
+        raw: &Sourced<Copies>,
         here: &str,
         field: &str,
         fact: &str,

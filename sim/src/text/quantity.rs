@@ -86,7 +86,7 @@ dimension!(
 );
 dimension!(
     /// Copies at once.
-    Count, "a number of copies", "write copies(4)", "copies(1)", ["copies" = 1.0]
+    Copies, "a number of copies", "write copies(4)", "copies(1)", ["copies" = 1.0]
 );
 dimension!(
     /// Bytes, or a share of what the workload needs; the share's factor is never used.
@@ -97,7 +97,7 @@ dimension!(
 
 /// The units that the parser calls `name`.
 pub fn by_name(name: &str) -> Option<&'static Unit> {
-    [Size::UNIT, Duration::UNIT, Bandwidth::UNIT, Flops::UNIT, Count::UNIT, Budget::UNIT]
+    [Size::UNIT, Duration::UNIT, Bandwidth::UNIT, Flops::UNIT, Copies::UNIT, Budget::UNIT]
         .into_iter()
         .find(|unit| unit.name == name)
 }
@@ -209,11 +209,11 @@ impl Quantity<Flops> {
     }
 }
 
-impl Quantity<Count> {
+impl Quantity<Copies> {
     /// The number, which must be whole.
     pub fn count(&self, check: &mut Check<'_>, path: &str) -> Option<NonZeroU32> {
         if self.number.is_finite() && self.number.fract() != 0.0 {
-            check.fault(path, "copies come in whole numbers", Count::UNIT.remedy);
+            check.fault(path, "copies come in whole numbers", Copies::UNIT.remedy);
             return None;
         }
         let count = self.resolve(check, path, COPIES)?;
