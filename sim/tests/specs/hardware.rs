@@ -203,7 +203,14 @@ fn every_shipped_machine_reads_and_says_where_its_numbers_come_from() {
     }
     names.sort();
     let shipped =
-        ["a100-80g-pcie4", "h100-sxm-pcie5", "h200-sxm-pcie5", "host-smoke", "seed-tiers"];
+        [
+        "a100-80g-pcie4",
+        "h100-sxm-pcie5",
+        "h100-sxm-pcie5-shared",
+        "h200-sxm-pcie5",
+        "host-smoke",
+        "seed-tiers",
+    ];
     assert_eq!(names, shipped);
 }
 
