@@ -18,6 +18,7 @@
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use tiersim_models::service::Detail;
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
 
 /// Rates are counted in this many parts of a byte per second.
@@ -32,6 +33,8 @@ pub struct ClassId(pub u16);
 #[derive(Debug)]
 pub struct FairShare<T> {
     capacities: Vec<Rate>,
+    /// By resource: what is reached with how many flows, where that is not the same for all.
+    ramps: Vec<Option<Box<Detail>>>,
     classes: Vec<Class<T>>,
     /// Classes with flows, in the order of their numbers.
     active: Vec<u16>,
@@ -83,6 +86,7 @@ impl<T> FairShare<T> {
         assert!(resources <= usize::from(u16::MAX), "fewer than 2^16 resources");
         FairShare {
             capacities,
+            ramps: vec![None; resources],
             classes: Vec::new(),
             active: Vec::new(),
             now: Time::ZERO,
@@ -91,6 +95,13 @@ impl<T> FairShare<T> {
             left: vec![0; resources],
             open: vec![0; resources],
         }
+    }
+
+    /// Has the rate of a resource depend on how many flows cross it.
+    pub fn ramp(&mut self, resource: usize, detail: &Detail) {
+        let ramp = (!detail.depths.is_empty()).then(|| Box::new(detail.clone()));
+        self.ramps[resource] = ramp;
+        self.stale = true;
     }
 
     /// The class of flows over these resources, which are different ones and at least one.
@@ -224,9 +235,12 @@ impl<T> FairShare<T> {
                 self.open[usize::from(resource)] += class.flows.len() as u64;
             }
         }
-        for (resource, capacity) in self.capacities.iter().enumerate() {
-            assert!(self.open[resource] < u64::from(GRAINS), "every flow gets at least one grain");
-            self.left[resource] = u128::from(capacity.get()) << GRAIN_BITS;
+        for (resource, &capacity) in self.capacities.iter().enumerate() {
+            let flows = self.open[resource];
+            assert!(flows < u64::from(GRAINS), "every flow gets at least one grain");
+            let ramp = self.ramps[resource].as_ref().filter(|_| flows > 0);
+            let rate = ramp.map_or(capacity, |ramp| ramp.rate_at(flows, capacity));
+            self.left[resource] = u128::from(rate.get()) << GRAIN_BITS;
         }
     }
 

@@ -11,7 +11,7 @@ use crate::durations::Durations;
 use crate::run::placement;
 use crate::scenario::{OpTime, Scenario, WorkloadSpec};
 use std::path::Path;
-use tiersim_models::hardware::{HBM, Hardware, Law};
+use tiersim_models::hardware::{HBM, Hardware, Lane, Law};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Object, Op, Trace};
 
@@ -74,7 +74,12 @@ fn longest(scenario: &Scenario, trace: &Trace) -> f64 {
     let seconds = |law: &Law, pieces: f64, bytes: f64| {
         pieces * law.setup.ps() as f64 / 1e12 + bytes / law.rate.get() as f64
     };
-    let lanes: Vec<Law> = hardware.lanes().map(|lane| hardware.lane_law(lane)).collect();
+    let slowest = |lane: Lane| {
+        let service = hardware.links[lane.link.index()].service.as_ref();
+        let law = hardware.lane_law(lane);
+        service.map_or(law, |service| service.detail(lane.evicting).slowest(law))
+    };
+    let lanes: Vec<Law> = hardware.lanes().map(slowest).collect();
     // Where both directions share a total, some resource is always full while anything is sent.
     let totals = hardware.links.iter().filter_map(|link| link.service.as_ref()?.total);
     let totals: Vec<f64> = totals.map(|total| total.get() as f64).collect();

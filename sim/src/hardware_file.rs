@@ -9,10 +9,10 @@
 mod service;
 
 use crate::diagnostic::Diagnostics;
-use crate::hardware_file::service::RawDiscipline;
+use crate::hardware_file::service::{RawCache, RawDepths, RawDiscipline, RawSizes, RawTail};
 use crate::text::check::Check;
 use crate::text::quantity::{Bandwidth, CAPACITY, CHUNK, Copies, Dimension, Duration, Flops};
-use crate::text::quantity::{Quantity, SETUP, Size, Sourced};
+use crate::text::quantity::{HALF, Quantity, SETUP, Size, Sourced};
 use crate::text::ron_text::Document;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -93,6 +93,14 @@ struct RawLink {
     service: Option<RawDiscipline>,
     lanes: Option<Sourced<Copies>>,
     total: Option<Sourced<Bandwidth>>,
+    half: Option<Sourced<Size>>,
+    fetch_sizes: Option<RawSizes>,
+    evict_sizes: Option<RawSizes>,
+    fetch_depths: Option<RawDepths>,
+    evict_depths: Option<RawDepths>,
+    fetch_tail: Option<RawTail>,
+    evict_tail: Option<RawTail>,
+    write_cache: Option<RawCache>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -250,10 +258,16 @@ impl Resolver<'_> {
         let fetch = self.rate(&raw.fetch, &format!("{here}.fetch"), format!("{fact}.fetch"));
         let evict = self.rate(&raw.evict, &format!("{here}.evict"), format!("{fact}.evict"));
         let (near, far, setup) = (near?, far?, setup?);
-        let law = |rate| Law { setup, rate };
+        let half = raw.half.as_ref().and_then(|half| {
+            self.fact(half, &format!("{here}.half"), format!("{fact}.half"));
+            half.quantity.bytes(&mut self.check, &format!("{here}.half.0"), HALF)
+        });
+        // b / (rate * b / (b + half)) = half / rate + b / rate: a set-up by another name.
+        let half = half.unwrap_or(Bytes::ZERO);
+        let law = |rate: Rate| Law { setup: setup + rate.span_of(half.get()), rate };
         let name = raw.name.clone();
         let (fetch, evict) = (law(fetch?), law(evict?));
-        let service = self.service(raw, &here, &fact, fetch, evict);
+        let service = self.service(raw, &here, &fact, [fetch, evict]);
         (near != far).then_some(Link { name, near, far, fetch, evict, service })
     }
 

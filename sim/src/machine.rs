@@ -11,6 +11,7 @@
 //! [`BOUNCE`]: tiersim_policies::transit::BOUNCE
 
 mod blame;
+mod detail;
 mod entry;
 mod lanes;
 pub mod meters;
@@ -89,6 +90,7 @@ pub struct SimMachine<'a> {
     streams: Vec<Stream>,
     lanes: Vec<Lane>,
     sharing: Option<Box<Sharing>>,
+    seed: u64,
     ended: VecDeque<(Time, Ticket)>,
     meters: Meters,
     blame: Blame,
@@ -118,6 +120,7 @@ impl<'a> SimMachine<'a> {
             streams: Vec::new(),
             lanes: hardware.lanes().map(|lane| Lane::new(hardware, lane)).collect(),
             sharing: Sharing::new(hardware).map(Box::new),
+            seed: 0,
             ended: VecDeque::new(),
             meters,
             blame: Blame::default(),
@@ -129,6 +132,11 @@ impl<'a> SimMachine<'a> {
     /// Switches on the auditor, before the first command.
     pub fn audit(&mut self, audit: Audit) {
         self.audit = Some(Box::new(audit));
+    }
+
+    /// The seed of random delays, before the first command; 0 otherwise.
+    pub fn draw_from(&mut self, seed: u64) {
+        self.seed = seed;
     }
 
     /// What was measured so far.

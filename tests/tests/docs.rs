@@ -131,6 +131,10 @@ const STRUCTS: &[Place] = &[
     Place { heading: "Hardware", text: "Hardware(@)" },
     Place { heading: "Tiers", text: "Hardware(tiers: [(@)])" },
     Place { heading: "Links", text: "Hardware(links: [(@)])" },
+    Place { heading: "Service", text: "Hardware(links: [(fetch_sizes: (@))])" },
+    Place { heading: "Service", text: "Hardware(links: [(fetch_depths: (@))])" },
+    Place { heading: "Service", text: "Hardware(links: [(fetch_tail: (@))])" },
+    Place { heading: "Service", text: "Hardware(links: [(write_cache: (@))])" },
     Place { heading: "Compute", text: "Hardware(compute: (@))" },
     Place { heading: "Compute", text: "Hardware(compute: (flops: [(@)]))" },
 ];

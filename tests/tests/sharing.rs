@@ -4,7 +4,7 @@
 use std::num::NonZeroU32;
 use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::service::{Discipline, Service};
+use tiersim_models::service::{Cache, Detail, Discipline, Service, Tail};
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
 use tiersim_models::workload::Mode;
 use tiersim_policies::command::{Command, Machine, Ticket};
@@ -23,7 +23,8 @@ const ONE: u64 = PS_PER_S;
 
 fn fair(lanes: Option<u32>, total: Option<u64>) -> Option<Service> {
     let lanes = lanes.and_then(NonZeroU32::new);
-    Some(Service { discipline: Discipline::FairShare, lanes, total: total.and_then(Rate::new) })
+    let total = total.and_then(Rate::new);
+    Some(Service { discipline: Discipline::FairShare, lanes, total, ..Service::default() })
 }
 
 fn fifo(lanes: u32) -> Option<Service> {
@@ -143,6 +144,72 @@ fn a_route_shared_from_end_to_end_is_one_flow_and_any_other_goes_in_chunks() {
     }
 }
 
+/// What a lane has beyond its law, in the whole machine.
+fn with_fetch(discipline: Discipline, fetch: Detail) -> Option<Service> {
+    Some(Service { discipline, fetch, ..Service::default() })
+}
+
+#[test]
+fn a_size_table_sets_the_time_of_a_copy_alone_and_is_a_set_up_to_one_that_shares() {
+    // 60 bytes at 1 byte per ps take 60 ps, where the law would take 10.
+    let rate = |per_ps: u64| Rate::new(per_ps * ONE).expect("above zero");
+    let sizes = vec![(Bytes::new(60), rate(1)), (Bytes::new(600), rate(5))];
+    let detail = Detail { sizes, ..Detail::default() };
+    for discipline in [Discipline::Fifo, Discipline::FairShare] {
+        let machine = || two_tiers(Bytes::MAX, law(10, 6 * ONE));
+        let service = || with_fetch(discipline, detail.clone());
+        assert_eq!(fetched_together(machine(), service(), &[60]), [10 + 60]);
+        assert_eq!(fetched_together(machine(), service(), &[330]), [10 + 90]);
+        assert_eq!(fetched_together(machine(), service(), &[1200]), [10 + 240]);
+    }
+    // Two that share pay the 50 ps beyond the law side by side, and then 60 bytes each at 3.
+    let machine = two_tiers(Bytes::MAX, law(10, 6 * ONE));
+    let shared = with_fetch(Discipline::FairShare, detail);
+    assert_eq!(fetched_together(machine, shared, &[60, 60]), [80, 80]);
+}
+
+#[test]
+fn a_ramp_gives_more_to_more_copies() {
+    let rate = |per_ps: u64| Rate::new(per_ps * ONE).expect("above zero");
+    let depths = vec![(1, rate(2)), (3, rate(6)), (4, rate(7))];
+    let detail = Detail { depths, ..Detail::default() };
+    for (copies, each) in [(1, 2), (2, 2), (3, 2)] {
+        let machine = two_tiers(Bytes::MAX, law(0, 8 * ONE));
+        let service = with_fetch(Discipline::FairShare, detail.clone());
+        let ends = fetched_together(machine, service, &vec![840; copies]);
+        assert_eq!(ends, vec![840 / each; copies], "{copies} copies");
+    }
+    // Eight copies reach no more than four do.
+    let machine = two_tiers(Bytes::MAX, law(0, 8 * ONE));
+    let service = with_fetch(Discipline::FairShare, detail);
+    assert_eq!(fetched_together(machine, service, &[7; 8]), [8; 8]);
+}
+
+#[test]
+fn a_delay_depends_on_the_place_in_the_plan_and_not_on_when_it_is_drawn() {
+    let tail = Some(Tail { p50: Span::from_ps(1000), p99: Span::from_ps(9000) });
+    let detail = Detail { tail, ..Detail::default() };
+    let alone = |discipline| {
+        let machine = two_tiers(Bytes::MAX, law(0, ONE));
+        fetched_together(machine, with_fetch(discipline, detail.clone()), &[5])[0]
+    };
+    let many = |discipline, sizes: &[u64]| {
+        let machine = two_tiers(Bytes::MAX, law(0, ONE));
+        fetched_together(machine, with_fetch(discipline, detail.clone()), sizes)
+    };
+    assert!(alone(Discipline::Fifo) > 5, "a delay was drawn");
+    assert_eq!(alone(Discipline::Fifo), alone(Discipline::FairShare));
+    // First come first served: the gaps between ends are the delays; shared: the ends are.
+    let fifo = many(Discipline::Fifo, &[5, 5, 5]);
+    let shared = many(Discipline::FairShare, &[5, 5, 5]);
+    assert_eq!(fifo[0], alone(Discipline::Fifo));
+    let gaps = [fifo[0], fifo[1] - fifo[0], fifo[2] - fifo[1]];
+    for (gap, end) in gaps.into_iter().zip(shared) {
+        // Sharing may cost the bytes of the others on top, 10 ps at most.
+        assert!((gap..=gap + 10).contains(&end), "{gap} and {end}");
+    }
+}
+
 /// What a machine was told, beside its own work.
 struct Told<'a> {
     machine: SimMachine<'a>,
@@ -183,9 +250,36 @@ fn told(world: &World) -> Option<(Vec<Command>, Vec<Bytes>, Vec<Span>)> {
     Some((told.commands, meters.moved.clone(), meters.busy.clone()))
 }
 
+/// Everything that can be peculiar to a direction at once; `rate` is its law's.
+fn peculiar(rate: u64, fair: bool) -> Detail {
+    let per = |part: u64| Rate::new(rate / part).expect("above zero");
+    Detail {
+        sizes: vec![(Bytes::new(100), per(3)), (Bytes::new(800), per(2))],
+        depths: if fair { vec![(1, per(4)), (3, per(1))] } else { Vec::new() },
+        tail: Some(Tail { p50: Span::from_ps(20), p99: Span::from_ps(90) }),
+        cache: None,
+    }
+}
+
 /// A service by number: from none to shared with a total.
 fn service(number: u64, rate: u64) -> Option<Service> {
-    match number % 7 {
+    let with = |service: Option<Service>| {
+        service.map(|service| {
+            let fetch = peculiar(rate, service.discipline == Discipline::FairShare);
+            Service { evict: fetch.clone(), fetch, ..service }
+        })
+    };
+    match number % 12 {
+        7 => with(fifo(1)),
+        8 => with(fifo(2)),
+        9 => with(fair(None, Some(rate + rate / 3))),
+        10 => with(fair(Some(1), None)),
+        11 => {
+            let drain = Rate::new(rate / 5).expect("above zero");
+            let cache = Some(Cache { size: Bytes::new(700), drain });
+            let evict = Detail { cache, ..Detail::default() };
+            Some(Service { evict, ..Service::default() })
+        }
         0 => None,
         1 => fifo(1),
         2 => fifo(3),

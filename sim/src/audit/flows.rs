@@ -11,14 +11,15 @@ use crate::fair_share::{ClassId, GRAINS};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::Hardware;
-use tiersim_models::units::{Bytes, PS_PER_S, Time};
+use tiersim_models::service::Detail;
+use tiersim_models::units::{Bytes, PS_PER_S, Rate, Time};
 use tiersim_policies::command::Ticket;
 
 /// The flows under way, by copy and first lane.
 #[derive(Debug)]
 pub(super) struct Flows {
-    /// Grains per second, by lane and then by link for both directions together.
-    most: Vec<Option<u128>>,
+    /// The most that is sent, by lane and then by link for both directions together.
+    most: Vec<Option<(Rate, Detail)>>,
     flows: BTreeMap<(Ticket, usize), Flow>,
     now: Time,
 }
@@ -36,13 +37,24 @@ struct Flow {
 
 impl Flows {
     pub(super) fn new(hardware: &Hardware) -> Flows {
-        let grains = |rate: u64| u128::from(rate) * u128::from(GRAINS);
-        let lanes = hardware.lanes().map(|lane| Some(grains(hardware.lane_law(lane).rate.get())));
+        let lanes = hardware.lanes().map(|lane| {
+            let service = hardware.links[lane.link.index()].service.as_ref();
+            let detail = service.map(|service| service.detail(lane.evicting).clone());
+            Some((hardware.lane_law(lane).rate, detail.unwrap_or_default()))
+        });
         let totals = hardware.links.iter().map(|link| {
             let total = link.service.as_ref().and_then(|service| service.total);
-            total.map(|rate| grains(rate.get()))
+            total.map(|rate| (rate, Detail::default()))
         });
         Flows { most: lanes.chain(totals).collect(), flows: BTreeMap::new(), now: Time::ZERO }
+    }
+
+    /// Grains per second that so many flows may send over a resource.
+    fn most(&self, resource: usize, flows: u64) -> u128 {
+        let rate = self.most[resource]
+            .as_ref()
+            .map_or(0, |(rate, detail)| detail.rate_at(flows, *rate).get());
+        u128::from(rate) * u128::from(GRAINS)
     }
 
     pub(super) fn begins(&mut self, ticket: Ticket, class: ClassId, lanes: &[usize], bytes: Bytes) {
@@ -62,7 +74,7 @@ impl Flows {
         let rates: BTreeMap<ClassId, u128> = rates.collect();
         let mut used = vec![0u128; self.most.len()];
         let mut fastest = vec![0u128; self.most.len()];
-        let mut count = vec![0u128; self.most.len()];
+        let mut count = vec![0u64; self.most.len()];
         for (name, flow) in &mut self.flows {
             let rate = rates.get(&flow.class).copied();
             flow.rate = rate.ok_or_else(|| Breach(format!("flow {name:?} has no rate")))?;
@@ -72,9 +84,10 @@ impl Flows {
                 count[resource] += 1;
             }
         }
-        let most = |resource: usize| self.most[resource].unwrap_or(0);
+        let most: Vec<u128> =
+            count.iter().enumerate().map(|(resource, &flows)| self.most(resource, flows)).collect();
         for (resource, &used) in used.iter().enumerate() {
-            let most = most(resource);
+            let most = most[resource];
             rule!(
                 used <= most || used == 0,
                 "resource {resource} carries {used} of {most} grains/s"
@@ -82,7 +95,7 @@ impl Flows {
         }
         for (name, flow) in &self.flows {
             let holds_back = |&resource: &usize| {
-                let full = used[resource] + count[resource] > most(resource);
+                let full = used[resource] + u128::from(count[resource]) > most[resource];
                 full && flow.rate == fastest[resource]
             };
             let held_back = flow.resources.iter().any(holds_back);

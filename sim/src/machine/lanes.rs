@@ -5,6 +5,7 @@
 //! Invariant: a lane with one place is an in-order copy engine, so copies enter it as they were
 //! submitted; one with several takes whoever is ready.
 
+use super::detail::Peculiar;
 use super::entry::{Piece, Progress};
 use super::{ENDS, Event, Fault, SimMachine};
 use std::collections::VecDeque;
@@ -19,6 +20,8 @@ use tiersim_policies::transit::Transit;
 #[derive(Debug)]
 pub(super) struct Lane {
     pub(super) law: Law,
+    /// What it has beyond the law, if anything.
+    pub(super) peculiar: Option<Box<Peculiar>>,
     /// Whether those under way share the rate.
     pub(super) shared: bool,
     /// Pieces that may be under way at once.
@@ -40,6 +43,7 @@ impl Lane {
         let service = hardware.links[lane.link.index()].service.as_ref();
         Lane {
             law: hardware.lane_law(lane),
+            peculiar: service.and_then(|s| Peculiar::new(lane.index(), s.detail(lane.evicting))),
             shared: service.is_some_and(|s| s.discipline == Discipline::FairShare),
             at_once: service.map_or(1, |service| service.at_once()),
             gate: VecDeque::new(),
@@ -119,7 +123,12 @@ impl SimMachine<'_> {
         let Some(piece) = self.lanes[lane].ready.pop_front() else { return Ok(()) };
         self.lanes[lane].start(self.engine.now());
         self.begin_first(piece, lane)?;
-        let span = self.lanes[lane].law.span_of(piece.part.bytes);
+        let (now, seed) = (self.engine.now(), self.seed);
+        let Lane { law, peculiar, .. } = &mut self.lanes[lane];
+        let span = match peculiar {
+            None => law.span_of(piece.part.bytes),
+            Some(peculiar) => peculiar.span(&piece, *law, seed, now),
+        };
         self.engine.schedule_in(span, ENDS, Event::Copied { lane: lane as u8, piece });
         Ok(())
     }

@@ -56,7 +56,12 @@ impl Sharing {
             rates.len() - 1
         };
         let totals = services().map(|service| service?.total.map(&mut add)).collect();
-        let fair = FairShare::new(rates);
+        let mut fair = FairShare::new(rates);
+        for lane in hardware.lanes() {
+            if let Some(service) = &hardware.links[lane.link.index()].service {
+                fair.ramp(lane.index(), service.detail(lane.evicting));
+            }
+        }
         Some(Sharing { fair, totals, lanes: Vec::new(), next_end: None, ended: Vec::new() })
     }
 
@@ -125,6 +130,9 @@ impl SimMachine<'_> {
             lane.ready.pop_front();
             lane.start(now);
             setup += lane.law.setup;
+            if let Some(peculiar) = &lane.peculiar {
+                setup += peculiar.fixed(&piece, lane.law.rate, self.seed);
+            }
         }
         self.begin_first(piece, lane)?;
         let flight = Flight { piece, class: self.sharing().class(lanes) };

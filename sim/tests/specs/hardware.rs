@@ -127,6 +127,57 @@ fn a_link_may_say_how_it_serves() {
     let says = |fields: &str, expected: &[&str]| assert_says(&with(fields).unwrap_err(), expected);
     says("service: fair", &["`fair`", "did you mean `fair_share`?"]);
     says("total: (gb_per_s(37), measured(\"m\"))", &["shares nothing", "service: fair_share"]);
+    let source = "source: measured(\"m\")";
+    let sizes = |points: &str| with(&format!("fetch_sizes: (points: [{points}], {source})"));
+    let machine = sizes("(kib(4), gb_per_s(1)), (mib(1), gb_per_s(20))").unwrap();
+    let fetch = &machine.links[0].service.as_ref().expect("it has one").fetch;
+    let law = machine.links[0].fetch;
+    let time = |bytes: u64| law.setup + fetch.sized(Bytes::new(bytes)).expect("a table");
+    assert_eq!((time(4096).ps(), time(1)), (3_400_000 + 4_096_000, time(4096)));
+    let fact = machine.facts.iter().find(|fact| fact.path == "links.pcie.fetch_sizes");
+    assert_eq!(fact.unwrap().value, "[(kib(4), gb_per_s(1)), (mib(1), gb_per_s(20))]");
+    assert_says(&sizes("").unwrap_err(), &["at least one point"]);
+    assert_says(
+        &sizes("(kib(4), gb_per_s(27))").unwrap_err(),
+        &["no point of a curve is faster than `fetch`"],
+    );
+    let falling = "(mib(1), gb_per_s(1)), (kib(4), gb_per_s(1))";
+    assert_says(
+        &sizes(falling).unwrap_err(),
+        &["sizes rise, and a larger copy takes no less time"],
+    );
+    let depths = |points: &str| {
+        with(&format!("service: fair_share, evict_depths: (points: [{points}], {source})"))
+    };
+    let machine = depths("(copies(1), gb_per_s(2)), (copies(8), gb_per_s(9))").unwrap();
+    assert_eq!(machine.links[0].service.as_ref().unwrap().evict.depths.len(), 2);
+    assert_says(&depths("(copies(2), gb_per_s(2))").unwrap_err(), &["begins with one copy"]);
+    let falling = "(copies(1), gb_per_s(2)), (copies(8), gb_per_s(1))";
+    assert_says(&depths(falling).unwrap_err(), &["more of them reach no less together"]);
+    says(&format!("fetch_depths: (points: [], {source})"), &["at least one point"]);
+    let tail = |p50: &str, p99: &str| {
+        with(&format!("fetch_tail: (p50: ({p50}, measured(\"m\")), p99: ({p99}, measured(\"m\")))"))
+    };
+    let machine = tail("us(68)", "us(82)").unwrap();
+    let drawn = machine.links[0].service.as_ref().unwrap().fetch.tail.unwrap();
+    assert_eq!((drawn.p50, drawn.p99), (Span::from_us(68), Span::from_us(82)));
+    assert_says(&tail("us(82)", "us(68)").unwrap_err(), &["0 < p50 <= p99 <= 1000 x p50"]);
+    let cache = |more: &str, drain: &str| {
+        let size = "size: (gb(20), measured(\"m\"))";
+        with(&format!("{more}write_cache: ({size}, drain: ({drain}, measured(\"m\")))"))
+    };
+    assert!(cache("", "gb_per_s(1)").unwrap().links[0].service.is_some());
+    assert_says(
+        &cache("", "gb_per_s(26)").unwrap_err(),
+        &["emptied more slowly than it is written"],
+    );
+    let shared = cache("service: fair_share, ", "gb_per_s(1)").unwrap_err();
+    assert_says(&shared, &["a write cache needs a link that serves one copy after the other"]);
+    // b / (r b / (b + n)) is n / r + b / r: a set-up, and so no service.
+    let machine = with("half: (kb(170), measured(\"m\"))").unwrap();
+    assert_eq!(machine.links[0].service, None);
+    let half = machine.links[0].fetch.rate.span_of(170_000);
+    assert_eq!(machine.links[0].fetch.setup, Span::from_ps(3_400_000) + half);
     let total = |rate: &str| format!("service: fair_share, total: ({rate}, measured(\"m\"))");
     says(&total("gb_per_s(20)"), &["at least what one does alone", "raise `total`"]);
     says("lanes: copies(2)", &["a number of copies of a hardware file needs its source"]);
@@ -202,11 +253,10 @@ fn every_shipped_machine_reads_and_says_where_its_numbers_come_from() {
         names.push(machine.name);
     }
     names.sort();
-    let shipped =
-        [
+    let shipped = [
         "a100-80g-pcie4",
+        "h100-pcie5-shared",
         "h100-sxm-pcie5",
-        "h100-sxm-pcie5-shared",
         "h200-sxm-pcie5",
         "host-smoke",
         "seed-tiers",
