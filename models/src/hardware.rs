@@ -7,6 +7,7 @@
 //! it, and every number knows its source.
 
 use crate::ids::{LinkId, TierId};
+use crate::loaded::Loaded;
 use crate::service::Service;
 use crate::units::{Bytes, Rate, Span};
 use petgraph::algo::astar;
@@ -104,6 +105,8 @@ pub struct Tier {
     pub capacity: Bytes,
     /// What the device pays to use an object where it lies.
     pub access: Law,
+    /// How the set-up of that grows with the bandwidth in use; `None` if it does not.
+    pub loaded: Option<Loaded>,
 }
 
 /// A path between two tiers, with a copy engine per direction.

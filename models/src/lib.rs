@@ -6,6 +6,7 @@
 pub mod hardware;
 pub mod ids;
 pub mod lifetime;
+pub mod loaded;
 pub mod service;
 pub mod trace_rules;
 pub mod units;

@@ -42,6 +42,8 @@ pub struct FairShare<T> {
     begun: u64,
     /// Flows came or went at `now`, and the rates do not know it yet.
     stale: bool,
+    /// The same, and nobody has asked since when the next flow ends.
+    changed: bool,
     /// By resource, while filling: grains that are left, and flows whose rate is not final.
     left: Vec<u128>,
     open: Vec<u64>,
@@ -92,6 +94,7 @@ impl<T> FairShare<T> {
             now: Time::ZERO,
             begun: 0,
             stale: false,
+            changed: false,
             left: vec![0; resources],
             open: vec![0; resources],
         }
@@ -132,7 +135,7 @@ impl<T> FairShare<T> {
         let end = flow.reached + work(bytes);
         flow.flows.push(Flow { end, begun: self.begun, item });
         self.begun += 1;
-        self.stale = true;
+        (self.stale, self.changed) = (true, true);
     }
 
     /// Takes the flows whose bytes have all gone by `now`, in the order in which they began.
@@ -149,7 +152,7 @@ impl<T> FairShare<T> {
             }
         }
         if !gone.is_empty() {
-            self.stale = true;
+            (self.stale, self.changed) = (true, true);
             let classes = &self.classes;
             self.active.retain(|&index| !classes[usize::from(index)].flows.is_empty());
             gone.sort_unstable_by_key(|&(begun, _)| begun);
@@ -160,6 +163,7 @@ impl<T> FairShare<T> {
     /// When the next flow ends if none begins before; `None` without flows.
     pub fn next_end(&mut self) -> Option<Time> {
         self.settle();
+        self.changed = false;
         let left = |&index: &u16| {
             let class = &self.classes[usize::from(index)];
             let first = class.flows.peek().expect("an active class has flows");
@@ -170,15 +174,25 @@ impl<T> FairShare<T> {
         Some(self.now + Span::from_ps(span))
     }
 
-    /// Whether flows came or went since the rates were last worked out.
-    pub fn is_stale(&self) -> bool {
-        self.stale
+    /// Whether flows came or went since [`FairShare::next_end`] was last asked.
+    pub fn has_changed(&self) -> bool {
+        self.changed
     }
 
     /// The classes that have flows, and the rate of each of their flows, in grains per second.
     pub fn rates(&mut self) -> impl Iterator<Item = (ClassId, u128)> + '_ {
         self.settle();
         self.active.iter().map(|&index| (ClassId(index), self.classes[usize::from(index)].rate))
+    }
+
+    /// The classes that have flows, and what all their flows send together, in bytes per second.
+    pub fn sent_by_class(&mut self) -> impl Iterator<Item = (ClassId, u64)> + '_ {
+        self.settle();
+        self.active.iter().map(|&index| {
+            let class = &self.classes[usize::from(index)];
+            let grains = class.rate * class.flows.len() as u128;
+            (ClassId(index), (grains >> GRAIN_BITS) as u64)
+        })
     }
 
     /// How many flows are under way.

@@ -88,7 +88,10 @@ fn longest(scenario: &Scenario, trace: &Trace) -> f64 {
         let pieces = (bytes / hardware.chunk.get() as f64).ceil();
         let copies: f64 = lanes.iter().map(|law| seconds(law, pieces, bytes)).sum();
         let shared: f64 = totals.iter().map(|total| 2.0 * bytes / total).sum();
-        let in_place = hardware.tiers.iter().map(|tier| seconds(&tier.access, 1.0, bytes));
+        let in_place = hardware.tiers.iter().map(|tier| {
+            let rise = tier.loaded.as_ref().map_or(0.0, |loaded| loaded.most().ps() as f64 / 1e12);
+            rise + seconds(&tier.access, 1.0, bytes)
+        });
         2.0 * (copies + shared) + in_place.sum::<f64>()
     };
     let touches: Vec<f64> = trace.objects.iter().map(touch).collect();
@@ -156,6 +159,7 @@ mod tests {
             kind: TierKind::Hbm,
             capacity,
             access,
+            loaded: None,
         };
         Hardware {
             name: "machine".into(),

@@ -6,9 +6,11 @@
 //! Invariant: a returned machine obeys every rule of this file, all of which are checked before
 //! any problem is reported.
 
+mod loaded;
 mod service;
 
 use crate::diagnostic::Diagnostics;
+use crate::hardware_file::loaded::RawLoaded;
 use crate::hardware_file::service::{RawCache, RawDepths, RawDiscipline, RawSizes, RawTail};
 use crate::text::check::Check;
 use crate::text::quantity::{Bandwidth, CAPACITY, CHUNK, Copies, Dimension, Duration, Flops};
@@ -69,6 +71,7 @@ struct RawTier {
     capacity: Option<Sourced<Size>>,
     setup: Sourced<Duration>,
     bandwidth: Sourced<Bandwidth>,
+    loaded: Option<Vec<RawLoaded>>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -218,7 +221,8 @@ impl Resolver<'_> {
             RawKind::Remote => TierKind::Remote,
         };
         let access = Law { setup: setup?, rate: rate? };
-        Some(Tier { name: raw.name.clone(), kind, capacity: capacity?, access })
+        let loaded = raw.loaded.as_ref().and_then(|raw| self.loaded(raw, &here, &fact));
+        Some(Tier { name: raw.name.clone(), kind, capacity: capacity?, access, loaded })
     }
 
     fn links(&mut self, raw: &RawHardware) -> Option<Vec<Link>> {

@@ -14,6 +14,7 @@ mod blame;
 mod detail;
 mod entry;
 mod lanes;
+mod loads;
 pub mod meters;
 mod sharing;
 mod timeline;
@@ -24,6 +25,7 @@ use crate::engine::Engine;
 use crate::machine::blame::{Blame, Ended};
 use crate::machine::entry::{Entries, Piece};
 use crate::machine::lanes::Lane;
+use crate::machine::loads::Loads;
 use crate::machine::meters::Meters;
 use crate::machine::sharing::{Flight, Sharing};
 use crate::record::Slice;
@@ -83,6 +85,7 @@ pub struct SimMachine<'a> {
     workload: &'a Workload,
     durations: &'a Durations,
     accesses: Vec<Law>,
+    loads: Option<Box<Loads>>,
     chunk: Bytes,
     routes: Routes,
     engine: Engine<Event>,
@@ -113,6 +116,7 @@ impl<'a> SimMachine<'a> {
             workload,
             durations,
             accesses: hardware.tiers.iter().map(|tier| tier.access).collect(),
+            loads: Loads::new(hardware),
             chunk: hardware.chunk,
             routes,
             engine: Engine::new(),
@@ -172,12 +176,16 @@ impl<'a> SimMachine<'a> {
         self.blame.charge(queue.idle_since, now, cause, &mut self.meters.stall);
         self.begin(ticket, cause)?;
         let entry = self.entries.get_mut(ticket);
-        let Work::Compute { occurrence, ref charges, .. } = entry.command.work else {
+        let Work::Compute { occurrence, ref charges, ref touches, .. } = entry.command.work else {
             unreachable!("streams run ops only")
         };
         entry.compute = self.durations.of(occurrence);
         let delay = |&(tier, bytes): &(TierId, Bytes)| self.accesses[tier.index()].span_of(bytes);
-        let total = entry.compute + charges.iter().map(delay).sum();
+        let mut total = entry.compute + charges.iter().map(delay).sum();
+        if self.loads.is_some() && !charges.is_empty() {
+            let (touches, charges) = (touches.clone(), charges.clone());
+            total += self.load(ticket, &touches, &charges, total);
+        }
         self.engine.schedule_in(total, ENDS, Event::Op(ticket));
         Ok(())
     }
@@ -213,6 +221,9 @@ impl<'a> SimMachine<'a> {
             self.meters.compute += entry.compute;
             for &(tier, bytes) in charges {
                 self.meters.in_place[tier.index()] += self.accesses[tier.index()].span_of(bytes);
+            }
+            for (tier, rise) in self.loads.iter_mut().flat_map(|loads| loads.ends(ticket)) {
+                self.meters.in_place[tier] += rise;
             }
         }
         entry.command.frees.iter().for_each(|room| self.meters.free(room));

@@ -69,7 +69,7 @@ fn processor_sharing(mut gap: impl FnMut() -> u64, mut size: impl FnMut() -> u64
                 sojourns += gone.drain(..).map(sojourn).sum::<u128>();
             }
         }
-        if fair.is_stale() {
+        if fair.has_changed() {
             end.and_then(|end| engine.cancel(end));
             end = fair.next_end().map(|at| engine.schedule_at(at, DEPARTURE, Shared::End));
         }

@@ -130,6 +130,7 @@ const STRUCTS: &[Place] = &[
     Place { heading: "Sweeps", text: "Scenario(sweep: (axes: [(values: range(@))]))" },
     Place { heading: "Hardware", text: "Hardware(@)" },
     Place { heading: "Tiers", text: "Hardware(tiers: [(@)])" },
+    Place { heading: "Latency under load", text: "Hardware(tiers: [(loaded: [(@)])])" },
     Place { heading: "Links", text: "Hardware(links: [(@)])" },
     Place { heading: "Service", text: "Hardware(links: [(fetch_sizes: (@))])" },
     Place { heading: "Service", text: "Hardware(links: [(fetch_depths: (@))])" },

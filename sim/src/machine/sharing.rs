@@ -121,6 +121,14 @@ impl SimMachine<'_> {
         Ok(())
     }
 
+    /// Bytes per second of all flows over a lane.
+    pub(super) fn shared_rate(&mut self, lane: usize) -> u64 {
+        let Sharing { fair, lanes, .. } = &mut **self.sharing.as_mut().expect("it is shared");
+        let over =
+            fair.sent_by_class().filter(|(class, _)| lanes[usize::from(class.0)].contains(&lane));
+        over.map(|(_, rate)| rate).sum()
+    }
+
     /// A piece leaves its lines and starts.
     fn take_off(&mut self, piece: Piece, lane: usize, lanes: &Lanes) -> Result<(), Fault> {
         let now = self.engine.now();
@@ -159,7 +167,7 @@ impl SimMachine<'_> {
     /// Sets the event of the next end, if flows came or went since it was set.
     pub(super) fn retime(&mut self) -> Result<(), Fault> {
         let Some(sharing) = &mut self.sharing else { return Ok(()) };
-        if !sharing.fair.is_stale() {
+        if !sharing.fair.has_changed() {
             return Ok(());
         }
         if let Some(pending) = sharing.next_end.take() {
