@@ -23,7 +23,7 @@ pub struct Loaded {
 }
 
 /// The value at `at` on the straight line from `from` to `to`, rounded down.
-fn between(at: u128, from: (u128, u64), to: (u128, u64)) -> u64 {
+pub(crate) fn between(at: u128, from: (u128, u64), to: (u128, u64)) -> u64 {
     let (part, whole) = (at - from.0, to.0 - from.0);
     let step = |high: u64, low: u64| (u128::from(high - low) * part / whole) as u64;
     if to.1 >= from.1 { from.1 + step(to.1, from.1) } else { from.1 - step(from.1, to.1) }

@@ -6,6 +6,7 @@
 //! time in each direction; and no part of a service makes a lane faster than its law.
 
 use crate::hardware::Law;
+use crate::loaded::between;
 use crate::units::{Bytes, Rate, Span};
 use std::num::NonZeroU32;
 
@@ -31,6 +32,9 @@ pub struct Service {
     pub lanes: Option<NonZeroU32>,
     /// Bytes per second of both directions together; only under [`Discipline::FairShare`].
     pub total: Option<Rate>,
+    /// Bytes per second of both directions together by the share of fetches, in per cent, among the
+    /// copies under way; by rising share, none above `total`; empty for `total` at every share.
+    pub mix: Vec<(u8, Rate)>,
     /// What is peculiar to copies towards the device.
     pub fetch: Detail,
     /// What is peculiar to copies away from the device.
@@ -78,6 +82,29 @@ impl Service {
             (None, Discipline::Fifo) => 1,
             (None, Discipline::FairShare) => u32::MAX,
         }
+    }
+
+    /// What so many fetches and evictions at once reach together, if there is a limit: along
+    /// straight lines between the shares, rounded down, and that of the nearest outside them.
+    pub fn total_of(&self, fetches: u64, evictions: u64) -> Option<Rate> {
+        let all = u128::from(fetches + evictions).max(1);
+        let share = 100 * u128::from(fetches);
+        let next = self.mix.partition_point(|&(point, _)| u128::from(point) * all < share);
+        let end = |index: usize| {
+            let (point, rate) = self.mix[index];
+            (u128::from(point) * all, rate.get())
+        };
+        match next {
+            _ if self.mix.is_empty() => self.total,
+            0 => Some(self.mix[0].1),
+            next if next == self.mix.len() => Some(self.mix[next - 1].1),
+            next => Rate::new(between(share, end(next - 1), end(next))),
+        }
+    }
+
+    /// The least that both directions together reach, if there is a limit.
+    pub fn least_total(&self) -> Option<Rate> {
+        self.mix.iter().map(|point| point.1).chain(self.total).min()
     }
 
     /// What is peculiar to one direction.
@@ -191,6 +218,17 @@ mod tests {
         let rates = [1, 2, 5, 7, 9, 1000].map(|depth| detail.rate_at(depth, rate(12)));
         assert_eq!(rates.map(|rate| rate.get() / 100_000_000), [20, 40, 100, 105, 110, 110]);
         assert_eq!(Detail::default().rate_at(3, rate(12)), rate(12));
+    }
+
+    #[test]
+    fn a_mix_has_its_own_total_at_every_share_of_fetches() {
+        let mix = vec![(0, rate(22)), (60, rate(42)), (100, rate(26))];
+        let service = Service { total: Some(rate(42)), mix, ..Service::default() };
+        let total = |fetches, evictions| service.total_of(fetches, evictions);
+        assert_eq!([total(0, 3), total(3, 2), total(5, 0)], [22, 42, 26].map(|r| Some(rate(r))));
+        assert_eq!([total(3, 7), total(4, 1)], [32, 34].map(|r| Some(rate(r))));
+        assert_eq!(service.least_total(), Some(rate(22)));
+        assert_eq!(Service::default().total_of(3, 2), None);
     }
 
     #[test]

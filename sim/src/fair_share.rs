@@ -18,7 +18,7 @@
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-use tiersim_models::service::Detail;
+use tiersim_models::service::{Detail, Service};
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
 
 /// Rates are counted in this many parts of a byte per second.
@@ -34,7 +34,7 @@ pub struct ClassId(pub u16);
 pub struct FairShare<T> {
     capacities: Vec<Rate>,
     /// By resource: what is reached with how many flows, where that is not the same for all.
-    ramps: Vec<Option<Box<Detail>>>,
+    varying: Vec<Option<Varying>>,
     classes: Vec<Class<T>>,
     /// Classes with flows, in the order of their numbers.
     active: Vec<u16>,
@@ -47,6 +47,15 @@ pub struct FairShare<T> {
     /// By resource, while filling: grains that are left, and flows whose rate is not final.
     left: Vec<u128>,
     open: Vec<u64>,
+}
+
+/// What a rate depends on besides the hardware: who is there.
+#[derive(Clone, Debug)]
+enum Varying {
+    /// How many.
+    Depth(Box<Detail>),
+    /// How many of them cross the one and the other resource.
+    Mix { fetches: usize, evictions: usize, service: Box<Service> },
 }
 
 #[derive(Debug)]
@@ -88,7 +97,7 @@ impl<T> FairShare<T> {
         assert!(resources <= usize::from(u16::MAX), "fewer than 2^16 resources");
         FairShare {
             capacities,
-            ramps: vec![None; resources],
+            varying: vec![None; resources],
             classes: Vec::new(),
             active: Vec::new(),
             now: Time::ZERO,
@@ -102,8 +111,19 @@ impl<T> FairShare<T> {
 
     /// Has the rate of a resource depend on how many flows cross it.
     pub fn ramp(&mut self, resource: usize, detail: &Detail) {
-        let ramp = (!detail.depths.is_empty()).then(|| Box::new(detail.clone()));
-        self.ramps[resource] = ramp;
+        let ramp = (!detail.depths.is_empty()).then(|| Varying::Depth(Box::new(detail.clone())));
+        self.varying[resource] = ramp;
+        self.stale = true;
+    }
+
+    /// Has the rate of a resource depend on how many flows cross the one and the other of two.
+    pub fn mix(&mut self, resource: usize, [fetches, evictions]: [usize; 2], service: &Service) {
+        if service.mix.is_empty() {
+            return;
+        }
+        let service = Box::new(service.clone());
+        let mix = Varying::Mix { fetches, evictions, service };
+        self.varying[resource] = Some(mix);
         self.stale = true;
     }
 
@@ -252,8 +272,14 @@ impl<T> FairShare<T> {
         for (resource, &capacity) in self.capacities.iter().enumerate() {
             let flows = self.open[resource];
             assert!(flows < u64::from(GRAINS), "every flow gets at least one grain");
-            let ramp = self.ramps[resource].as_ref().filter(|_| flows > 0);
-            let rate = ramp.map_or(capacity, |ramp| ramp.rate_at(flows, capacity));
+            let rate = match &self.varying[resource] {
+                Some(Varying::Depth(ramp)) if flows > 0 => ramp.rate_at(flows, capacity),
+                Some(Varying::Mix { fetches, evictions, service }) if flows > 0 => {
+                    let total = service.total_of(self.open[*fetches], self.open[*evictions]);
+                    total.unwrap_or(capacity)
+                }
+                _ => capacity,
+            };
             self.left[resource] = u128::from(rate.get()) << GRAIN_BITS;
         }
     }

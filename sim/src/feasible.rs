@@ -81,7 +81,7 @@ fn longest(scenario: &Scenario, trace: &Trace) -> f64 {
     };
     let lanes: Vec<Law> = hardware.lanes().map(slowest).collect();
     // Where both directions share a total, some resource is always full while anything is sent.
-    let totals = hardware.links.iter().filter_map(|link| link.service.as_ref()?.total);
+    let totals = hardware.links.iter().filter_map(|link| link.service.as_ref()?.least_total());
     let totals: Vec<f64> = totals.map(|total| total.get() as f64).collect();
     let touch = |object: &Object| {
         let bytes = object.bytes.get() as f64;

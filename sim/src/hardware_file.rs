@@ -11,7 +11,9 @@ mod service;
 
 use crate::diagnostic::Diagnostics;
 use crate::hardware_file::loaded::RawLoaded;
-use crate::hardware_file::service::{RawCache, RawDepths, RawDiscipline, RawSizes, RawTail};
+use crate::hardware_file::service::{
+    RawBuffers, RawCache, RawDepths, RawDiscipline, RawMix, RawPageable, RawSizes, RawTail,
+};
 use crate::text::check::Check;
 use crate::text::quantity::{Bandwidth, CAPACITY, CHUNK, Copies, Dimension, Duration, Flops};
 use crate::text::quantity::{HALF, Quantity, SETUP, Size, Sourced};
@@ -96,6 +98,7 @@ struct RawLink {
     service: Option<RawDiscipline>,
     lanes: Option<Sourced<Copies>>,
     total: Option<Sourced<Bandwidth>>,
+    mix: Option<RawMix>,
     half: Option<Sourced<Size>>,
     fetch_sizes: Option<RawSizes>,
     evict_sizes: Option<RawSizes>,
@@ -104,6 +107,8 @@ struct RawLink {
     fetch_tail: Option<RawTail>,
     evict_tail: Option<RawTail>,
     write_cache: Option<RawCache>,
+    buffers: Option<RawBuffers>,
+    pageable: Option<RawPageable>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -261,6 +266,7 @@ impl Resolver<'_> {
         let setup = self.span(&raw.setup, &format!("{here}.setup"), format!("{fact}.setup"));
         let fetch = self.rate(&raw.fetch, &format!("{here}.fetch"), format!("{fact}.fetch"));
         let evict = self.rate(&raw.evict, &format!("{here}.evict"), format!("{fact}.evict"));
+        let [fetch, evict] = self.buffers(raw, &here, &fact, [fetch, evict]);
         let (near, far, setup) = (near?, far?, setup?);
         let half = raw.half.as_ref().and_then(|half| {
             self.fact(half, &format!("{here}.half"), format!("{fact}.half"));

@@ -132,6 +132,8 @@ const STRUCTS: &[Place] = &[
     Place { heading: "Tiers", text: "Hardware(tiers: [(@)])" },
     Place { heading: "Latency under load", text: "Hardware(tiers: [(loaded: [(@)])])" },
     Place { heading: "Links", text: "Hardware(links: [(@)])" },
+    Place { heading: "Links", text: "Hardware(links: [(pageable: (@))])" },
+    Place { heading: "Service", text: "Hardware(links: [(mix: (@))])" },
     Place { heading: "Service", text: "Hardware(links: [(fetch_sizes: (@))])" },
     Place { heading: "Service", text: "Hardware(links: [(fetch_depths: (@))])" },
     Place { heading: "Service", text: "Hardware(links: [(fetch_tail: (@))])" },
@@ -157,6 +159,7 @@ const CHOICES: &[Place] = &[
     Place { heading: "Expectations", text: "Scenario(expect: [@])" },
     Place { heading: "Tiers", text: "Hardware(tiers: [(kind: @)])" },
     Place { heading: "Service", text: "Hardware(links: [(service: @)])" },
+    Place { heading: "Links", text: "Hardware(links: [(buffers: @)])" },
     Place { heading: "Sources", text: "Hardware(tiers: [(setup: (us(1), @))])" },
 ];
 

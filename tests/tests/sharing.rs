@@ -4,6 +4,7 @@
 use std::num::NonZeroU32;
 use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::loaded::{Curve, Loaded};
 use tiersim_models::service::{Cache, Detail, Discipline, Service, Tail};
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
 use tiersim_models::workload::Mode;
@@ -111,6 +112,17 @@ fn two_directions_share_what_both_together_reach() {
     // 83 for both: 41.5 each.
     assert_eq!(both_ways(fair(None, Some(83 * ONE))), 200);
     assert_eq!(both_ways(fair(Some(1), Some(83 * ONE))), 200);
+}
+
+#[test]
+fn a_mix_of_directions_has_its_own_total() {
+    let rate = |per_ps: u64| Rate::new(per_ps * ONE).expect("above zero");
+    let mix = vec![(0, rate(20)), (50, rate(83)), (100, rate(40))];
+    let service = fair(None, Some(83 * ONE)).map(|service| Service { mix, ..service });
+    assert_eq!(both_ways(service.clone()), 200);
+    // Fetches alone stay below what the direction could do.
+    let machine = || two_tiers(Bytes::MAX, law(0, 55 * ONE));
+    assert_eq!(fetched_together(machine(), service, &[4000, 4000]), [200, 200]);
 }
 
 /// A fetch over two links; `services` near and far.
@@ -261,6 +273,14 @@ fn peculiar(rate: u64, fair: bool) -> Detail {
     }
 }
 
+/// A memory that slows down under load.
+fn curves(rate: Rate) -> Loaded {
+    let per = |part: u64| Rate::new(rate.get() / part).expect("above zero");
+    let points = |rise: u64| vec![(per(9), Span::from_ps(5)), (per(1), Span::from_ps(5 + rise))];
+    let curves = [(40, 60), (100, 20)];
+    Loaded { curves: curves.map(|(reads, rise)| Curve { reads, points: points(rise) }).to_vec() }
+}
+
 /// A service by number: from none to shared with a total.
 fn service(number: u64, rate: u64) -> Option<Service> {
     let with = |service: Option<Service>| {
@@ -269,7 +289,12 @@ fn service(number: u64, rate: u64) -> Option<Service> {
             Service { evict: fetch.clone(), fetch, ..service }
         })
     };
-    match number % 12 {
+    match number % 13 {
+        12 => {
+            let per = |part: u64| Rate::new(rate / part).expect("above zero");
+            let mix = vec![(0, per(3)), (60, per(1)), (100, per(2))];
+            fair(None, Some(rate)).map(|service| Service { mix, ..service })
+        }
         7 => with(fifo(1)),
         8 => with(fifo(2)),
         9 => with(fair(None, Some(rate + rate / 3))),
@@ -300,6 +325,9 @@ fn decisions_and_bytes_do_not_depend_on_who_is_served_how() {
             for (index, link) in world.hardware.links.iter_mut().enumerate() {
                 let number = seed / 3 + variant * 3 + index as u64 * (seed % 5);
                 link.service = service(number, link.fetch.rate.get());
+            }
+            for tier in &mut world.hardware.tiers {
+                tier.loaded = (variant > 0).then(|| curves(tier.access.rate));
             }
             let (told, carried, busy) = told(&world).expect("it fits as before");
             assert_eq!(told, commands, "seed {seed}");

@@ -11,15 +11,17 @@ use crate::fair_share::{ClassId, GRAINS};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::Hardware;
-use tiersim_models::service::Detail;
+use tiersim_models::service::{Detail, Service};
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Time};
 use tiersim_policies::command::Ticket;
 
 /// The flows under way, by copy and first lane.
 #[derive(Debug)]
 pub(super) struct Flows {
-    /// The most that is sent, by lane and then by link for both directions together.
-    most: Vec<Option<(Rate, Detail)>>,
+    /// By lane: its rate, and what is peculiar to it.
+    lanes: Vec<(Rate, Detail)>,
+    /// By link.
+    services: Vec<Service>,
     flows: BTreeMap<(Ticket, usize), Flow>,
     now: Time,
 }
@@ -40,27 +42,28 @@ impl Flows {
         let lanes = hardware.lanes().map(|lane| {
             let service = hardware.links[lane.link.index()].service.as_ref();
             let detail = service.map(|service| service.detail(lane.evicting).clone());
-            Some((hardware.lane_law(lane).rate, detail.unwrap_or_default()))
+            (hardware.lane_law(lane).rate, detail.unwrap_or_default())
         });
-        let totals = hardware.links.iter().map(|link| {
-            let total = link.service.as_ref().and_then(|service| service.total);
-            total.map(|rate| (rate, Detail::default()))
-        });
-        Flows { most: lanes.chain(totals).collect(), flows: BTreeMap::new(), now: Time::ZERO }
+        let links = hardware.links.iter();
+        let services = links.map(|link| link.service.clone().unwrap_or_default()).collect();
+        Flows { lanes: lanes.collect(), services, flows: BTreeMap::new(), now: Time::ZERO }
     }
 
-    /// Grains per second that so many flows may send over a resource.
-    fn most(&self, resource: usize, flows: u64) -> u128 {
-        let rate = self.most[resource]
-            .as_ref()
-            .map_or(0, |(rate, detail)| detail.rate_at(flows, *rate).get());
-        u128::from(rate) * u128::from(GRAINS)
+    /// Grains per second that may be sent over each lane, and then over each link in both
+    /// directions together, by so many flows over each.
+    fn most(&self, count: &[u64]) -> Vec<u128> {
+        let lanes = self.lanes.iter().zip(count);
+        let lanes = lanes.map(|((rate, detail), &flows)| detail.rate_at(flows, *rate).get());
+        let totals = self.services.iter().enumerate().map(|(link, service)| {
+            service.total_of(count[2 * link], count[2 * link + 1]).map_or(0, Rate::get)
+        });
+        lanes.chain(totals).map(|rate| u128::from(rate) * u128::from(GRAINS)).collect()
     }
 
     pub(super) fn begins(&mut self, ticket: Ticket, class: ClassId, lanes: &[usize], bytes: Bytes) {
-        let links = self.most.len() / 3;
-        let totals = lanes.iter().map(|lane| 2 * links + lane / 2);
-        let totals = totals.filter(|&total| self.most[total].is_some());
+        let links = lanes.iter().map(|lane| lane / 2);
+        let limited = links.filter(|&link| self.services[link].total.is_some());
+        let totals = limited.map(|link| self.lanes.len() + link);
         let resources = lanes.iter().copied().chain(totals).collect();
         let flow = Flow { class, resources, rate: 0, last: 0, sent: 0, bytes };
         self.flows.insert((ticket, lanes[0]), flow);
@@ -72,9 +75,10 @@ impl Flows {
         rates: impl Iterator<Item = (ClassId, u128)>,
     ) -> Result<(), Breach> {
         let rates: BTreeMap<ClassId, u128> = rates.collect();
-        let mut used = vec![0u128; self.most.len()];
-        let mut fastest = vec![0u128; self.most.len()];
-        let mut count = vec![0u64; self.most.len()];
+        let resources = self.lanes.len() + self.services.len();
+        let mut used = vec![0u128; resources];
+        let mut fastest = vec![0u128; resources];
+        let mut count = vec![0u64; resources];
         for (name, flow) in &mut self.flows {
             let rate = rates.get(&flow.class).copied();
             flow.rate = rate.ok_or_else(|| Breach(format!("flow {name:?} has no rate")))?;
@@ -84,8 +88,7 @@ impl Flows {
                 count[resource] += 1;
             }
         }
-        let most: Vec<u128> =
-            count.iter().enumerate().map(|(resource, &flows)| self.most(resource, flows)).collect();
+        let most = self.most(&count);
         for (resource, &used) in used.iter().enumerate() {
             let most = most[resource];
             rule!(

@@ -41,6 +41,14 @@ pub(super) struct RawDepths {
     source: RawSource,
 }
 
+/// Totals by share of fetches, with one source for all points.
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Mix", deny_unknown_fields)]
+pub(super) struct RawMix {
+    points: Vec<(f64, Quantity<Bandwidth>)>,
+    source: RawSource,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Tail", deny_unknown_fields)]
 pub(super) struct RawTail {
@@ -53,6 +61,22 @@ pub(super) struct RawTail {
 pub(super) struct RawCache {
     size: Sourced<Size>,
     drain: Sourced<Bandwidth>,
+}
+
+/// The host's memory that copies start from or end in.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename = "Buffers", rename_all = "snake_case")]
+pub(super) enum RawBuffers {
+    Pinned,
+    Pageable,
+}
+
+/// What copies reach from and to memory that is not pinned.
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Pageable", deny_unknown_fields)]
+pub(super) struct RawPageable {
+    fetch: Sourced<Bandwidth>,
+    evict: Sourced<Bandwidth>,
 }
 
 /// One direction of a link, as written.
@@ -103,9 +127,39 @@ impl Resolver<'_> {
         let (fetch, mut evict) = (self.detail(&fetch), self.detail(&evict));
         evict.cache =
             raw.write_cache.as_ref().and_then(|cache| self.cache(cache, here, fact, rate));
-        let service = Service { discipline, lanes, total, fetch, evict };
+        let mix = raw.mix.as_ref().and_then(|mix| self.mix(mix, here, fact, total));
+        let mix = mix.unwrap_or_default();
+        let service = Service { discipline, lanes, total, mix, fetch, evict };
         self.fits_together(&service, here);
         (service != Service::default()).then_some(service)
+    }
+
+    /// The rates of both directions: those given, or those of pageable memory if the link says that
+    /// its copies use such.
+    pub(super) fn buffers(
+        &mut self,
+        raw: &RawLink,
+        here: &str,
+        fact: &str,
+        pinned: [Option<Rate>; 2],
+    ) -> [Option<Rate>; 2] {
+        let (path, fact) = (format!("{here}.pageable"), format!("{fact}.pageable"));
+        let pageable = raw.pageable.as_ref().map(|raw| {
+            [
+                self.rate(&raw.fetch, &format!("{path}.fetch"), format!("{fact}.fetch")),
+                self.rate(&raw.evict, &format!("{path}.evict"), format!("{fact}.evict")),
+            ]
+        });
+        match (raw.buffers, pageable) {
+            (None | Some(RawBuffers::Pinned), _) => pinned,
+            (Some(RawBuffers::Pageable), Some(pageable)) => pageable,
+            (Some(RawBuffers::Pageable), None) => {
+                let rule = "nothing says what pageable memory reaches";
+                let remedy = "write pageable: (fetch: ..., evict: ...) with their sources";
+                self.check.fault(&format!("{here}.buffers"), rule, remedy);
+                pinned
+            }
+        }
     }
 
     /// What needs the one or the other discipline.
@@ -190,14 +244,52 @@ impl Resolver<'_> {
         Some(depths)
     }
 
+    fn mix(
+        &mut self,
+        raw: &RawMix,
+        here: &str,
+        fact: &str,
+        total: Option<Rate>,
+    ) -> Option<Vec<(u8, Rate)>> {
+        let (here, fact) = (format!("{here}.mix"), format!("{fact}.mix"));
+        let path = self.points(&here, fact, &raw.source);
+        let points = self.check.at_most(&path, "points", &raw.points, MAX_POINTS);
+        let mut mix = Vec::new();
+        for (index, (share, rate)) in points.iter().enumerate() {
+            let here = format!("{path}.{index}");
+            let share = self.check.number(&format!("{here}.0"), "a share", *share, 0.0, 1.0);
+            // Shares are kept to the per cent: mixes are not measured more finely.
+            let share = share.map(|share| (share * 100.0).round() as u8);
+            let rate = rate.rate(&mut self.check, &format!("{here}.1"));
+            if rate.is_some_and(|rate| total.is_none_or(|total| rate > total)) {
+                let rule = "a mix says how far below `total` both directions together stay";
+                self.check.fault(&format!("{here}.1"), rule, "write the best mix as `total`");
+            }
+            mix.push(share.zip(rate));
+        }
+        let mix: Vec<_> = mix.into_iter().collect::<Option<_>>()?;
+        self.not_empty(mix.is_empty(), &path);
+        for (index, pair) in mix.windows(2).enumerate() {
+            if pair[0].0 >= pair[1].0 {
+                let rule = "points come by rising share of fetches, each share once";
+                self.check.fault(&format!("{path}.{}", index + 1), rule, "put them in order");
+            }
+        }
+        Some(mix)
+    }
+
     /// Notes the source of a curve; gives the place of its points.
     fn curve(&mut self, what: &str, direction: &Direction<'_>, source: &RawSource) -> String {
         let field = format!("{}_{what}", direction.word);
         let path = format!("{}.{field}", direction.here);
+        self.points(&path, format!("{}.{field}", direction.fact), source)
+    }
+
+    fn points(&mut self, path: &str, fact: String, source: &RawSource) -> String {
         let source = source.resolve(&mut self.check, &format!("{path}.source"));
         let points = format!("{path}.points");
         let value = self.check.document.value(&points).unwrap_or_default().to_string();
-        self.facts.push(Fact { path: format!("{}.{field}", direction.fact), value, source });
+        self.facts.push(Fact { path: fact, value, source });
         points
     }
 

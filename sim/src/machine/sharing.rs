@@ -55,11 +55,17 @@ impl Sharing {
             rates.push(total);
             rates.len() - 1
         };
-        let totals = services().map(|service| service?.total.map(&mut add)).collect();
+        let totals: Vec<Option<usize>> =
+            services().map(|service| service?.total.map(&mut add)).collect();
         let mut fair = FairShare::new(rates);
         for lane in hardware.lanes() {
             if let Some(service) = &hardware.links[lane.link.index()].service {
                 fair.ramp(lane.index(), service.detail(lane.evicting));
+            }
+        }
+        for (link, (service, &total)) in services().zip(&totals).enumerate() {
+            if let (Some(service), Some(total)) = (service, total) {
+                fair.mix(total, [2 * link, 2 * link + 1], service);
             }
         }
         Some(Sharing { fair, totals, lanes: Vec::new(), next_end: None, ended: Vec::new() })

@@ -173,6 +173,14 @@ fn a_link_may_say_how_it_serves() {
     );
     let shared = cache("service: fair_share, ", "gb_per_s(1)").unwrap_err();
     assert_says(&shared, &["a write cache needs a link that serves one copy after the other"]);
+    let pageable =
+        "pageable: (fetch: (gb_per_s(10), measured(\"m\")), evict: (gb_per_s(9), measured(\"m\")))";
+    let rates = |machine: &Hardware| [machine.links[0].fetch.rate, machine.links[0].evict.rate];
+    let pinned = rates(&with(pageable).unwrap());
+    assert_eq!(pinned, [26_000_000_000, 25_900_000_000].map(|rate| Rate::new(rate).unwrap()));
+    let machine = with(&format!("buffers: pageable, {pageable}")).unwrap();
+    assert_eq!(rates(&machine), [10, 9].map(Rate::gb_per_s));
+    says("buffers: pageable", &["nothing says what pageable memory reaches"]);
     // b / (r b / (b + n)) is n / r + b / r: a set-up, and so no service.
     let machine = with("half: (kb(170), measured(\"m\"))").unwrap();
     assert_eq!(machine.links[0].service, None);
@@ -184,6 +192,32 @@ fn a_link_may_say_how_it_serves() {
     says("lanes: (2, assumed(\"a\"))", &["a number of copies needs its unit", "copies(4)"]);
     says("lanes: (copies(1.5), assumed(\"a\"))", &["copies come in whole numbers"]);
     says("lanes: (copies(0), assumed(\"a\"))", &["must lie between 1 and 65536"]);
+}
+
+#[test]
+fn a_tier_may_have_curves_of_latency_under_load() {
+    let with = |curves: &str| {
+        let rate = "bandwidth: (gib_per_s(25), announced(\"n\"))";
+        assert!(TWO.contains(rate));
+        read(&TWO.replacen(rate, &format!("{rate}, loaded: [{curves}]"), 1))
+    };
+    let curve = |reads: &str, points: &str| {
+        format!("(reads: {reads}, points: [{points}], source: measured(\"m\")), ")
+    };
+    let rising = "(gb_per_s(1), ns(100)), (gb_per_s(20), ns(300))";
+    let machine = with(&(curve("0.5", rising) + &curve("1", rising))).unwrap();
+    let loaded = machine.tiers[1].loaded.as_ref().expect("it has curves");
+    assert_eq!((loaded.curves[0].reads, loaded.curves[1].reads), (50, 100));
+    assert_eq!(loaded.rise(20_000_000_000, 0), Span::from_ns(200));
+    assert!(machine.facts.iter().any(|fact| fact.path == "tiers.dram.loaded.1"));
+    assert_eq!(machine.tiers[0].loaded, None);
+    assert_says(&with("").unwrap_err(), &["at least one curve"]);
+    assert_says(&with(&curve("1", "")).unwrap_err(), &["at least one point"]);
+    assert_says(&with(&curve("1.5", rising)).unwrap_err(), &["a share must lie between 0 and 1"]);
+    let twice = curve("1", rising) + &curve("1", rising);
+    assert_says(&with(&twice).unwrap_err(), &["rising share of reads, each share once"]);
+    let falling = "(gb_per_s(1), ns(300)), (gb_per_s(20), ns(100))";
+    assert_says(&with(&curve("1", falling)).unwrap_err(), &["latency never falls"]);
 }
 
 #[test]
