@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::service::{Discipline, Service};
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::Mode;
 use tiersim_policies::command::Hazard;
@@ -61,6 +62,21 @@ fn random_worlds_are_the_same_everywhere() {
         ran += u64::from(everywhere(&world, &|| world.chaos(), |_| {}));
     }
     assert!(ran > WORLDS / 3, "only {ran} of {WORLDS} worlds fit: the test means little");
+}
+
+#[test]
+fn how_links_serve_is_nothing_to_decisions_bytes_and_contents() {
+    let mut ran = 0;
+    for seed in 0..WORLDS / 4 {
+        let mut world = World::scaled(seed, BYTES, TIME);
+        for link in &mut world.hardware.links {
+            let total = Some(link.fetch.rate.max(link.evict.rate));
+            let discipline = Discipline::FairShare;
+            link.service = Some(Service { discipline, total, ..Service::default() });
+        }
+        ran += u64::from(everywhere(&world, &|| world.chaos(), |_| {}));
+    }
+    assert!(ran > WORLDS / 12, "only {ran} of {} worlds fit", WORLDS / 4);
 }
 
 /// HBM, DRAM and NVMe in a chain, chunks of 16 KiB.

@@ -144,6 +144,35 @@ fn a_shared_link_of_the_machine_is_a_processor_sharing_queue() {
     assert_within("shared link at 0.5", measured, 2.0, 1.5);
 }
 
+/// When the last of nine copies over a link of three lanes ends: copy 9 comes after copy 1, copies
+/// 5 to 8 after copy 4.
+fn nine_copies(sizes: [u64; 9]) -> u64 {
+    let mut traced = Traced::new();
+    traced.op(0, 0, Span::ZERO, &[]);
+    let workload = Workload::new(traced.0);
+    let three = Service { lanes: NonZeroU32::new(3), ..Service::default() };
+    let machine = chain(1, Some(three));
+    let durations = Durations::fixed(vec![Span::ZERO]);
+    let routes = machine.routes().expect("two tiers");
+    let mut sim = SimMachine::new(&machine, routes, &workload, &durations, &[]);
+    let after = [None, None, None, None, Some(3), Some(3), Some(3), Some(3), Some(0)];
+    for (ticket, (bytes, after)) in sizes.into_iter().zip(after).enumerate() {
+        let (object, bytes) = (ObjectId(0), Bytes::new(bytes));
+        let copy = Work::Copy { object, bytes, from: TierId(1), to: TierId(0) };
+        sim.submit(command(ticket, copy, after)).expect("it takes a copy");
+    }
+    let ends = std::iter::from_fn(|| sim.next().expect("no fault"));
+    ends.last().expect("nine copies end").0.ps()
+}
+
+/// Source: Graham, "Bounds on multiprocessing timing anomalies", SIAM J. Appl. Math. 17(2), 1969;
+/// his nine tasks, each made shorter here.
+#[test]
+fn anomaly_shorter_copies_on_several_lanes_can_end_later() {
+    assert_eq!(nine_copies([30, 20, 20, 20, 40, 40, 40, 40, 90]), 120);
+    assert_eq!(nine_copies([21, 10, 10, 10, 30, 30, 30, 30, 80]), 130);
+}
+
 /// Jackson: stations in a row are as if independent, 1 / (mu - lambda) each.
 ///
 /// Source: Jackson, "Networks of waiting lines", Operations Research 5(4), 1957.
