@@ -2,6 +2,7 @@
 
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use tiersim_validation::real::Kind;
 
 /// Replay AI training and inference over memory tiers, and chart latency against memory.
 #[derive(Debug, Parser)]
@@ -19,8 +20,13 @@ pub(crate) enum Command {
     Sweep(SweepArgs),
     /// Write tier_hints.json: the tier of every module, for a training framework to load.
     Hints(HintsArgs),
-    /// Run a scenario's plans on a real machine as well; compare decisions, bytes and time.
+    /// Run scenarios' plans on a real machine as well; compare decisions, bytes and time.
     Validate(ValidateArgs),
+    /// Check that a real machine does what the simulator does, on plans drawn at random and written
+    /// by hand.
+    Conform(ConformArgs),
+    /// Measure this machine and write its hardware spec.
+    Calibrate(CalibrateArgs),
     /// Only read and resolve scenarios, hardware specs and traces; list every problem.
     Check(CheckArgs),
     /// Look at traces and make them.
@@ -97,13 +103,13 @@ pub(crate) struct HintsArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ValidateArgs {
-    /// A scenario file.
-    #[arg(value_name = "SCENARIO")]
-    pub(crate) scenario: PathBuf,
+    /// Scenario files.
+    #[arg(required = true, value_name = "SCENARIO")]
+    pub(crate) scenarios: Vec<PathBuf>,
     /// The real machine.
     #[arg(long, value_enum)]
     pub(crate) machine: RealMachine,
-    /// Only the case of this name.
+    /// Only cases of this name.
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
     /// How often each case is run on the real machine.
@@ -112,12 +118,65 @@ pub(crate) struct ValidateArgs {
     /// Override any value of the scenario.
     #[arg(long = "set", value_name = "PATH=VALUE", value_parser = assignment)]
     pub(crate) set: Vec<(String, String)>,
-    /// Folder to write to [default: out/validate-SCENARIO].
+    /// Override the scenarios' seeds.
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Folder to write to, with a folder per scenario if there are several [default:
+    /// out/validate-SCENARIO, or out/validate].
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Folder for the files that stand for NVMe and remote tiers [default: the folder to write to].
     #[arg(long, value_name = "DIR")]
     pub(crate) scratch: Option<PathBuf>,
+    /// Print nothing but problems.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ConformArgs {
+    /// The real machine.
+    #[arg(long, value_enum)]
+    pub(crate) machine: RealMachine,
+    /// How many random worlds.
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) worlds: u32,
+    /// Goes on with new random worlds for so many seconds.
+    #[arg(long = "for", value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=604_800))]
+    pub(crate) time: Option<u32>,
+    /// Seed of the first random world; the others follow.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Folder for the files that stand for NVMe and remote tiers [default: OUT, or the system's for
+    /// temporary files].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) scratch: Option<PathBuf>,
+    /// Folder to write conform.json to.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print nothing but problems.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CalibrateArgs {
+    /// The real machine.
+    #[arg(long, value_enum)]
+    pub(crate) machine: RealMachine,
+    /// Name of the spec [default: host, or the device's name].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Folder to write everything to [default: the spec to hardware-specs/measured of the project
+    /// around the current folder, the rest to out/calibrate-NAME].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Folder for the files that are measured [default: the folder to write to].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) scratch: Option<PathBuf>,
+    /// Fewer and smaller sizes: seconds instead of minutes, for a try.
+    #[arg(long)]
+    pub(crate) quick: bool,
     /// Print nothing but problems.
     #[arg(short, long, action = ArgAction::SetTrue)]
     pub(crate) quiet: bool,
@@ -172,6 +231,15 @@ pub(crate) enum TraceCommand {
 pub(crate) enum Source {
     /// Reads and writes of a PyTorch run by storage, op by op.
     Recording,
+}
+
+impl RealMachine {
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            RealMachine::Host => Kind::Host,
+            RealMachine::Cuda => Kind::Cuda,
+        }
+    }
 }
 
 fn assignment(text: &str) -> Result<(String, String), String> {

@@ -4,12 +4,15 @@
 //! input (message on stderr, nothing written), 3 an internal fault (seed and event printed).
 
 mod args;
+mod calibrate;
+mod calibrate_charts;
+mod calibrate_report;
+mod conform;
 mod output;
 mod progress;
 mod runs;
 mod traces;
 mod validate;
-mod validate_report;
 
 use args::{Args, Command};
 use clap::Parser;
@@ -39,6 +42,8 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Sweep(args) => runs::sweep(&args),
         Command::Hints(args) => runs::hints(&args),
         Command::Validate(args) => validate::validate(&args),
+        Command::Conform(args) => conform::conform(&args),
+        Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Check(args) => traces::check(&args),
         Command::Trace(args) => traces::trace(&args.command),
     }

@@ -73,11 +73,28 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// JSON for people's eyes and programs', with a line break at its end.
+pub(crate) fn pretty(value: &serde_json::Value) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(value);
+    text.map(|text| text + "\n").map_err(|error| Failure::Internal(error.to_string()))
+}
+
 /// Writes files into a folder; they appear under their names only when all are complete.
 pub(crate) fn write_all(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|error| cannot(folder.display(), &error))?;
     let files: Vec<(PathBuf, &[u8])> =
         files.iter().map(|(name, bytes)| (folder.join(name), bytes.as_slice())).collect();
+    write_together(&files)
+}
+
+/// Writes files, each into a folder of its own; they appear under their names only when all are
+/// complete.
+pub(crate) fn write_each(files: &[(PathBuf, Vec<u8>)]) -> Result<(), Failure> {
+    for folder in files.iter().filter_map(|(path, _)| path.parent()) {
+        fs::create_dir_all(folder).map_err(|error| cannot(folder.display(), &error))?;
+    }
+    let files: Vec<(PathBuf, &[u8])> =
+        files.iter().map(|(path, bytes)| (path.clone(), bytes.as_slice())).collect();
     write_together(&files)
 }
 

@@ -2,13 +2,14 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A bar that counts to `total`.
+/// A bar that counts cases to `total`; its message says what else it counts.
 pub(crate) fn bar(total: usize, quiet: bool) -> ProgressBar {
     let target =
         if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(8) };
     let bar = ProgressBar::with_draw_target(Some(total as u64), target);
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} cases, {eta} left")
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}, {eta} left")
         .expect("the template is well formed");
     bar.set_style(style);
+    bar.set_message("cases");
     bar
 }

@@ -123,7 +123,7 @@ pub(crate) fn feasible<'a>(
 }
 
 /// Output goes to a folder of the scenario's name, so the second of two would replace the first.
-fn different_names(scenarios: &[Scenario], paths: &[PathBuf]) -> Result<(), Failure> {
+pub(crate) fn different_names(scenarios: &[Scenario], paths: &[PathBuf]) -> Result<(), Failure> {
     let mut seen = BTreeMap::new();
     for (scenario, path) in scenarios.iter().zip(paths) {
         if let Some(first) = seen.insert(&scenario.name, path) {
@@ -173,8 +173,13 @@ fn written(out: &Path, files: &[(String, Vec<u8>)]) -> String {
 }
 
 fn overrides(common: &Common) -> Vec<(String, String)> {
-    let seed = common.seed.map(|seed| ("seed".to_owned(), seed.to_string()));
-    common.set.iter().cloned().chain(seed).collect()
+    seeded(&common.set, common.seed)
+}
+
+/// Overrides with the seed as the last of them.
+pub(crate) fn seeded(set: &[(String, String)], seed: Option<u64>) -> Vec<(String, String)> {
+    let seed = seed.map(|seed| ("seed".to_owned(), seed.to_string()));
+    set.iter().cloned().chain(seed).collect()
 }
 
 fn use_threads(common: &Common) -> Result<(), Failure> {

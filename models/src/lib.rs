@@ -5,6 +5,7 @@
 
 pub mod hardware;
 pub mod ids;
+pub mod layered;
 pub mod lifetime;
 pub mod loaded;
 pub mod service;

@@ -6,10 +6,10 @@
 
 use crate::canvas::{Align, Canvas, Rect, fit};
 use crate::labels::{self, Obstacles, Request};
-use crate::latency_memory::{MOST_LABELS, Plot};
+use crate::latency_memory::Plot;
 use crate::points::Points;
 use crate::render::text_width;
-use crate::style::{self, LABEL};
+use crate::style::{self, LABEL, MOST_LABELS};
 use crate::words::{clean, count, number};
 use tiersim_sim::record::RunRecord;
 

@@ -111,6 +111,25 @@ impl Rect {
     }
 }
 
+#[cfg(test)]
+impl Item {
+    /// What a text covers, from the top of capitals to the baseline, and the text.
+    pub(crate) fn text_place(&self) -> Option<(Rect, &str)> {
+        let Item::Text { text, at, size, align, upward, .. } = self else { return None };
+        let (width, height) = (render::text_width(text, *size), 0.73 * size);
+        let before = match align {
+            Align::Left => 0.0,
+            Align::Centre => width / 2.0,
+            Align::Right => width,
+        };
+        let place = match upward {
+            false => Rect::new(at.0 - before, at.1 - height, at.0 - before + width, at.1),
+            true => Rect::new(at.0 - height, at.1 - before, at.0, at.1 - before + width),
+        };
+        Some((place, text))
+    }
+}
+
 impl Canvas {
     /// A filled rectangle.
     pub(crate) fn rect(&mut self, rect: Rect, color: Color) {
@@ -143,22 +162,32 @@ impl Canvas {
         self.items.push(Item::Disc { centre, radius, color });
     }
 
-    /// A straight line in dashes of `dash` pixels with gaps of `gap`.
+    /// An open line in dashes of `dash` pixels with gaps of `gap`, counted around its corners.
     pub(crate) fn dashed(
         &mut self,
-        (from, to): ((f64, f64), (f64, f64)),
+        points: &[(f64, f64)],
         color: Color,
         width: f64,
         (dash, gap): (f64, f64),
     ) {
-        let (dx, dy) = (to.0 - from.0, to.1 - from.1);
-        let length = dx.hypot(dy);
-        let mut start = 0.0;
-        while start < length {
-            let end = (start + dash).min(length);
+        // Where the next dash starts, or the one that is under way did, from the corner on.
+        let mut start = 0.0f64;
+        for ends in points.windows(2) {
+            let (from, to) = (ends[0], ends[1]);
+            let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+            let length = dx.hypot(dy);
             let at = |d: f64| (from.0 + dx * d / length, from.1 + dy * d / length);
-            self.line(at(start), at(end), color, width);
-            start += dash + gap;
+            while start < length {
+                let end = (start + dash).min(length);
+                if end > start.max(0.0) {
+                    self.line(at(start.max(0.0)), at(end), color, width);
+                }
+                if start + dash > length {
+                    break;
+                }
+                start += dash + gap;
+            }
+            start -= length;
         }
     }
 

@@ -14,6 +14,8 @@ use tiersim_sim::record::RunRecord;
 pub(crate) const MARGIN: f64 = 28.0;
 /// Everything that is plotted ends above this; the footer is below.
 pub(crate) const FLOOR: f64 = CHART_SIZE.1 as f64 - 62.0;
+/// Where the series are that a legend has no room for.
+pub(crate) const RESULTS: &str = " (see results.csv)";
 const ROW: f64 = 24.0;
 const MOST_ROWS: usize = 3;
 
@@ -40,14 +42,20 @@ pub(crate) fn header(canvas: &mut Canvas, title: &str, about: &str) -> f64 {
 
 /// Entries in rows from `top` on; gives the height where they end.
 ///
-/// `first` are left out from their end if there are too many for three rows, and `more` says so;
-/// `last` are always there.
-pub(crate) fn legend(canvas: &mut Canvas, top: f64, first: Vec<Entry>, last: Vec<Entry>) -> f64 {
+/// `first` are left out from their end if there are too many for three rows, and an entry says how
+/// many and, by `see`, where they are; `last` are always there.
+pub(crate) fn legend(
+    canvas: &mut Canvas,
+    top: f64,
+    first: Vec<Entry>,
+    last: Vec<Entry>,
+    see: &str,
+) -> f64 {
     let all = first.len();
     let name = |entry: &Entry| fit(&entry.text, LABEL, 460.0);
     let more = |kept: usize| match all - kept {
         0 => None,
-        n => Some(format!("+ {n} more series (see results.csv)")),
+        n => Some(format!("+ {n} more series{see}")),
     };
     let texts = |kept: usize| -> Vec<String> {
         let names = first[..kept].iter().map(name).chain(more(kept));
@@ -90,8 +98,6 @@ fn flow(texts: &[String]) -> (Vec<(f64, usize)>, usize) {
 
 /// Where the numbers come from, in two small lines at the bottom.
 pub(crate) fn footer(canvas: &mut Canvas, record: &RunRecord, version: &str) {
-    let width = f64::from(CHART_SIZE.0) - 2.0 * MARGIN;
-    let bottom = f64::from(CHART_SIZE.1);
     let what = format!(
         "hardware {} · workload {} · op time: {}",
         record.hardware, record.workload, record.op_time
@@ -102,8 +108,15 @@ pub(crate) fn footer(canvas: &mut Canvas, record: &RunRecord, version: &str) {
         record.seed,
         count(record.assumed_numbers, "assumed number", "assumed numbers")
     );
-    for (line, y) in [(what, bottom - 30.0), (whence, bottom - 12.0)] {
-        canvas.text(&fit(&line, SMALL, width), (MARGIN, y), SMALL, SOFT_INK, Align::Left);
+    foot(canvas, &[what, whence]);
+}
+
+/// Up to two small lines at the bottom.
+pub(crate) fn foot(canvas: &mut Canvas, lines: &[String]) {
+    let width = f64::from(CHART_SIZE.0) - 2.0 * MARGIN;
+    let bottom = f64::from(CHART_SIZE.1);
+    for (line, y) in lines.iter().zip([bottom - 30.0, bottom - 12.0]) {
+        canvas.text(&fit(line, SMALL, width), (MARGIN, y), SMALL, SOFT_INK, Align::Left);
     }
 }
 

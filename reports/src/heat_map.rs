@@ -8,7 +8,7 @@
 use crate::ChartError;
 use crate::canvas::{Align, Canvas, Rect, fit};
 use crate::cells::{Cell, Cells, Map};
-use crate::frame::{self, Entry, FLOOR, Key, MARGIN};
+use crate::frame::{self, Entry, FLOOR, Key, MARGIN, RESULTS};
 use crate::render::{CHART_SIZE, Chart, text_width};
 use crate::scale::Scale;
 use crate::style::{self, Color, LABEL, SMALL};
@@ -101,7 +101,7 @@ fn legend(canvas: &mut Canvas, top: f64, map: &Map, numbered: bool) -> f64 {
         let cells = count(skipped, "cell", "cells");
         add(format!("not feasible: the point does not resolve ({cells})"), Box::new(key));
     }
-    frame::legend(canvas, top, Vec::new(), entries)
+    frame::legend(canvas, top, Vec::new(), entries, RESULTS)
 }
 
 fn draw_panel(

@@ -8,20 +8,16 @@
 use crate::ChartError;
 use crate::annotations::{crosses, line_labels, point_labels};
 use crate::canvas::{Align, Canvas, Rect};
-use crate::frame::{self, Entry, FLOOR, MARGIN};
+use crate::frame::{self, Entry, FLOOR, MARGIN, RESULTS};
 use crate::labels::Obstacles;
 use crate::points::{Point, Points};
 use crate::render::{CHART_SIZE, Chart};
 use crate::scale::{Scale, extent};
-use crate::style::{self, LABEL, SMALL};
+use crate::style::{self, LABEL, MOST_JOINED, MOST_LABELS, SMALL};
 use tiersim_sim::record::RunRecord;
 
-/// Up to so many cases have their label on the chart.
-pub(crate) const MOST_LABELS: usize = 12;
 /// Pixels of memory between neighbours on a curve, at the least.
 const LEAST_STEP: f64 = 8.0;
-/// Up to so many cases are joined by series; beyond, lines would hide the points.
-const MOST_JOINED: usize = 60;
 const BAND: f64 = 34.0;
 
 /// A unit with its size in the record's unit.
@@ -164,7 +160,7 @@ fn legend(canvas: &mut Canvas, top: f64, points: &Points) -> f64 {
         let text = "out of memory, at its HBM budget".to_owned();
         last.push(Entry { key: Box::new(key), text });
     }
-    frame::legend(canvas, top, first, last)
+    frame::legend(canvas, top, first, last, RESULTS)
 }
 
 fn axes(canvas: &mut Canvas, plot: &Plot, record: &RunRecord) {
@@ -228,7 +224,7 @@ fn lines(canvas: &mut Canvas, plot: &Plot, points: &Points) -> Obstacles {
     for (y, dashes) in [(plot.baseline, (9.0, 6.0)), (plot.bound, (2.5, 4.0))] {
         let Some(y) = y else { continue };
         let ends = ((area.left, y), (area.right, y));
-        canvas.dashed(ends, style::SOFT_INK, 1.8, dashes);
+        canvas.dashed(&[ends.0, ends.1], style::SOFT_INK, 1.8, dashes);
         obstacles.lines.push(ends);
     }
     if points.done.len() <= MOST_JOINED {
@@ -260,7 +256,7 @@ fn front_line(canvas: &mut Canvas, stairs: Vec<(f64, f64)>, emulated: bool) {
         return;
     }
     for ends in stairs.windows(2) {
-        canvas.dashed((ends[0], ends[1]), style::FRONT, 3.0, (4.0, 4.0));
+        canvas.dashed(ends, style::FRONT, 3.0, (4.0, 4.0));
     }
 }
 
@@ -281,12 +277,7 @@ fn staircase(plot: &Plot, front: &[Point]) -> Vec<(f64, f64)> {
 
 fn markers(canvas: &mut Canvas, plot: &Plot, points: &Points) {
     let crowd = points.done.len() > MOST_JOINED;
-    let (radius, opacity) = match points.done.len() {
-        n if n > 1500 => (3.0, 0.3),
-        n if n > MOST_JOINED => (4.0, 0.5),
-        n if n > MOST_LABELS => (5.5, 1.0),
-        _ => (6.5, 1.0),
-    };
+    let (radius, opacity) = style::marker_size(points.done.len());
     for point in points.done.iter().filter(|p| !(crowd && p.front)) {
         style::marker(canvas, point.series, plot.at(point), radius, opacity);
     }
@@ -354,22 +345,12 @@ mod tests {
             let chart = latency_vs_memory(&record, "0.1.0").unwrap();
             let mut places: Vec<(Rect, String)> = Vec::new();
             for item in chart.items() {
-                let Item::Text { text, at, size, align, upward: false, .. } = item else {
-                    continue;
-                };
-                let width = text_width(text, *size);
-                let left = match align {
-                    Align::Left => at.0,
-                    Align::Centre => at.0 - width / 2.0,
-                    Align::Right => at.0 - width,
-                };
-                // From the top of capitals to the baseline.
-                let place = Rect::new(left, at.1 - 0.73 * size, left + width, at.1);
+                let Some((place, text)) = item.text_place() else { continue };
                 for (other, known) in &places {
                     let clear = place.overlap(other) == 0.0;
                     assert!(clear, "{}: {text:?} covers {known:?}", record.scenario);
                 }
-                places.push((place, text.clone()));
+                places.push((place, text.to_owned()));
             }
         }
     }

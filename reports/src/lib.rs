@@ -13,6 +13,7 @@ mod csv;
 mod frame;
 mod heat_map;
 mod hints;
+pub mod html;
 mod json;
 mod labels;
 mod latency_memory;
@@ -23,6 +24,7 @@ mod style;
 mod table;
 mod timeline;
 pub mod words;
+mod xy;
 
 pub use csv::results_csv;
 pub use heat_map::threshold_heat_map;
@@ -36,6 +38,7 @@ pub use points::pareto_front;
 pub use render::{CHART_SIZE, Chart};
 pub use table::text;
 pub use timeline::timeline_json;
+pub use xy::{Axis, Band, Marks, Series, XyChart};
 
 use tiersim_sim::record::RunRecord;
 

@@ -99,9 +99,10 @@ impl Scale {
                 .filter(|power| steps.len() > 1 || (power - first) % every == 0)
                 .flat_map(|power| steps.iter().map(move |step| step * 10f64.powi(power)))
                 .filter(|v| (self.lo..=self.hi).contains(v))
-                .map(|v| (v, crate::words::number(v)))
+                .map(|v| (v, tick(v)))
                 .collect();
-            if ticks.len() >= 2 {
+            // Fewer leave the reader guessing: round values say more on a short stretch.
+            if ticks.len() >= 4 {
                 return ticks;
             }
         }
@@ -123,6 +124,23 @@ impl Scale {
         let last = (self.hi / step + 1e-9).floor() as i64;
         (first..=last).map(|i| i as f64 * step).map(|v| (v, format!("{v:.decimals$}"))).collect()
     }
+}
+
+/// A tick's label: the value, without the zeros of a power of ten.
+fn tick(value: f64) -> String {
+    let text = crate::words::number(value);
+    match text.split_once('e') {
+        Some((head, power)) if head.contains('.') => {
+            format!("{}e{power}", head.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
+}
+
+/// Is it a power of ten, to within a rounding?
+pub(crate) fn decade(value: f64) -> bool {
+    let power = value.log10();
+    (power - power.round()).abs() < 1e-9
 }
 
 /// Least and greatest of the finite values.

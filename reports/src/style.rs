@@ -51,6 +51,11 @@ pub(crate) const OOM_BAND: Color = Color(250, 236, 234, 1.0);
 /// Cells without a result.
 pub(crate) const ABSENT: Color = Color(238, 238, 238, 1.0);
 
+/// Up to so many cases have their label on the chart.
+pub(crate) const MOST_LABELS: usize = 12;
+/// Up to so many cases are joined by series; beyond, lines would hide the points.
+pub(crate) const MOST_JOINED: usize = 60;
+
 /// Font sizes in pixels. None is below 13, so that a slide stays readable.
 pub(crate) const TITLE: f64 = 22.0;
 pub(crate) const SUBTITLE: f64 = 15.0;
@@ -83,6 +88,16 @@ pub(crate) fn marker(canvas: &mut Canvas, index: usize, at: (f64, f64), r: f64, 
         shape(canvas, index, at, r + 1.2, rim);
     }
     shape(canvas, index, at, r, color.alpha(opacity));
+}
+
+/// Radius and opacity of markers when there are `count` of them.
+pub(crate) fn marker_size(count: usize) -> (f64, f64) {
+    match count {
+        n if n > 1500 => (3.0, 0.3),
+        n if n > MOST_JOINED => (4.0, 0.5),
+        n if n > MOST_LABELS => (5.5, 1.0),
+        _ => (6.5, 1.0),
+    }
 }
 
 /// The outline of series `index`'s marker in any colour, for halos.

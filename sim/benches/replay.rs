@@ -7,13 +7,13 @@
 use std::hint::black_box;
 use std::path::Path;
 use std::time::Instant;
-use tiersim_models::lifetime::Workload;
+use tiersim_models::layered::{Family, Layered, Mode, Precision};
 use tiersim_models::units::{Span, Time};
 use tiersim_sim::queue::EventQueue;
 use tiersim_sim::run::{Bench, Options};
 use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::text::ron_text::Document;
-use tiersim_sim::trace::read_trace;
+use tiersim_sim::traces::Traces;
 
 const ROUNDS: usize = 9;
 
@@ -64,10 +64,10 @@ fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace's folder");
     let scenario = read_scenario(&root.join("scenarios/gpt2-adam-tiering.ron"), &[])
         .expect("the shipped scenario reads");
-    let trace = read_trace(&scenario.workload.trace).expect("the shipped trace reads");
-    let workload = Workload::new(trace);
+    let traces = Traces::read([&scenario]).expect("the shipped trace reads");
+    let workload = traces.of(&scenario);
     let options = Options::default();
-    let bench = Bench::new(&scenario, &workload, options).expect("the baseline runs");
+    let bench = Bench::new(&scenario, workload, options).expect("the baseline runs");
     let ops = workload.trace.ops.len() as f64 * f64::from(scenario.workload.repeat);
     println!(
         "{:<28} {:>12} {:>10} {:>12} {:>14}",
@@ -106,4 +106,31 @@ fn main() {
         once * 1e3,
         twice / once
     );
+    let shape = llama_8b();
+    let made = median((0..ROUNDS).map(|_| seconds(|| drop(black_box(shape.trace())))).collect());
+    let trace = shape.trace();
+    println!(
+        "making a step of Llama-3-8B ({} ops, {} objects, {} uses) {:.2} ms",
+        trace.ops.len(),
+        trace.objects.len(),
+        trace.uses.len(),
+        made * 1e3
+    );
+}
+
+fn llama_8b() -> Layered {
+    Layered {
+        family: Family::Llama,
+        layers: 32,
+        hidden: 4096,
+        ffn: 14336,
+        heads: 32,
+        kv_heads: 8,
+        vocab: 128_256,
+        positions: 0,
+        tied: false,
+        precision: Precision::Bf16,
+        batch: 1,
+        mode: Mode::Train { sequence: 2048 },
+    }
 }

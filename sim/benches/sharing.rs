@@ -8,13 +8,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 use tiersim_models::hardware::Link;
-use tiersim_models::lifetime::Workload;
 use tiersim_models::service::{Detail, Discipline, Service, Tail};
 use tiersim_models::units::{Bytes, Rate, Span};
 use tiersim_sim::run::{Bench, Options};
 use tiersim_sim::scenario::Scenario;
 use tiersim_sim::scenario::read::read_scenario;
-use tiersim_sim::trace::read_trace;
+use tiersim_sim::traces::Traces;
 
 const ROUNDS: usize = 15;
 
@@ -78,13 +77,13 @@ fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace's folder");
     let scenario = read_scenario(&root.join("scenarios/gpt2-shared-pcie.ron"), &[])
         .expect("the shipped scenario reads");
-    let trace = read_trace(&scenario.workload.trace).expect("the shipped trace reads");
-    let workload = Workload::new(trace);
+    let traces = Traces::read([&scenario]).expect("the shipped trace reads");
+    let workload = traces.of(&scenario);
     let options = Options::default();
     let scenarios: Vec<Scenario> = (0..NAMES.len()).map(|n| with_service(&scenario, n)).collect();
     let benches: Vec<Bench<'_>> = scenarios
         .iter()
-        .map(|scenario| Bench::new(scenario, &workload, options).expect("the baseline runs"))
+        .map(|scenario| Bench::new(scenario, workload, options).expect("the baseline runs"))
         .collect();
     let ops = workload.trace.ops.len() as f64 * f64::from(scenario.workload.repeat);
     println!("{:<16} {:<28} {:>12} {:>10} {:>8}", "case", "links", "ops/s", "events/op", "ratio");

@@ -9,8 +9,7 @@
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::durations::Durations;
 use crate::run::placement;
-use crate::scenario::{OpTime, Scenario, WorkloadSpec};
-use std::path::Path;
+use crate::scenario::{OpTime, Scenario, TraceSource, WorkloadSpec};
 use tiersim_models::hardware::{HBM, Hardware, Lane, Law};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Object, Op, Trace};
@@ -28,8 +27,10 @@ const MAX_LISTED: usize = 20;
 /// point runs out of memory is the answer to what the sweep asks.
 pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
     let mut problems = Diagnostics::default();
-    let folder = scenario.workload.trace.as_path();
-    oversized(folder, trace, &scenario.hardware, &mut problems);
+    let source = &scenario.workload.trace;
+    let place = source.place();
+    let folder = place.as_path();
+    oversized(source, trace, &scenario.hardware, &mut problems);
     if let Some(endless) = too_long(scenario, trace) {
         problems.0.push(endless);
         return problems;
@@ -52,7 +53,7 @@ pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
 pub fn too_long(scenario: &Scenario, trace: &Trace) -> Option<Diagnostic> {
     let longest = longest(scenario, trace);
     (longest > LONGEST_RUN).then(|| Diagnostic {
-        file: scenario.workload.trace.clone(),
+        file: scenario.workload.trace.place(),
         place: None,
         rule: format!(
             "the run may take {:.0} days of simulated time and the clock counts to {:.0}",
@@ -115,18 +116,23 @@ fn longest(scenario: &Scenario, trace: &Trace) -> f64 {
     f64::from(spec.repeat) * (computed * (1.0 + 200.0 * spec.jitter) + touched)
 }
 
-fn oversized(folder: &Path, trace: &Trace, hardware: &Hardware, problems: &mut Diagnostics) {
+fn oversized(source: &TraceSource, trace: &Trace, hardware: &Hardware, problems: &mut Diagnostics) {
+    let place = source.place();
+    let folder = place.as_path();
     let tiers = hardware.tiers.iter();
     let largest = tiers.max_by_key(|tier| tier.capacity).unwrap_or(&hardware.tiers[HBM.index()]);
     let fits_nowhere = |bytes: Bytes| bytes > largest.capacity;
     let rows = trace.objects.iter().enumerate();
     let found: Vec<_> = rows.filter(|(_, object)| fits_nowhere(object.bytes)).collect();
     for &(row, object) in found.iter().take(MAX_LISTED) {
+        let line = match source {
+            TraceSource::Folder(_) => format!(" (line {} of objects.csv)", row + 2),
+            TraceSource::Layered(_) => String::new(),
+        };
         let rule = format!(
-            "object {:?} (line {} of objects.csv) fits in no tier of {}: it needs {} ({} bytes) and \
+            "object {:?}{line} fits in no tier of {}: it needs {} ({} bytes) and \
              the largest tier, {}, has {} ({} bytes)",
             object.name,
-            row + 2,
             hardware.name,
             object.bytes,
             object.bytes.get(),
@@ -147,7 +153,8 @@ fn oversized(folder: &Path, trace: &Trace, hardware: &Hardware, problems: &mut D
 mod tests {
     use super::oversized;
     use crate::diagnostic::Diagnostics;
-    use std::path::Path;
+    use crate::scenario::TraceSource;
+    use std::path::PathBuf;
     use tiersim_models::hardware::{Hardware, Law, Tier, TierKind};
     use tiersim_models::units::{Bytes, Rate, Span};
     use tiersim_models::workload::{Object, ObjectKind, Statistics, Trace, TraceMeta};
@@ -194,7 +201,8 @@ mod tests {
 
     fn found(capacities: &[Bytes], sizes: &[u64]) -> Diagnostics {
         let mut problems = Diagnostics::default();
-        oversized(Path::new("folder"), &trace(sizes), &machine(capacities), &mut problems);
+        let source = TraceSource::Folder(PathBuf::from("folder"));
+        oversized(&source, &trace(sizes), &machine(capacities), &mut problems);
         problems
     }
 

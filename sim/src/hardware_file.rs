@@ -8,6 +8,7 @@
 
 mod loaded;
 mod service;
+pub mod write;
 
 use crate::diagnostic::Diagnostics;
 use crate::hardware_file::loaded::RawLoaded;
@@ -94,6 +95,7 @@ struct RawLink {
     far: String,
     setup: Sourced<Duration>,
     fetch: Sourced<Bandwidth>,
+    evict_setup: Option<Sourced<Duration>>,
     evict: Sourced<Bandwidth>,
     service: Option<RawDiscipline>,
     lanes: Option<Sourced<Copies>>,
@@ -265,18 +267,24 @@ impl Resolver<'_> {
         }
         let setup = self.span(&raw.setup, &format!("{here}.setup"), format!("{fact}.setup"));
         let fetch = self.rate(&raw.fetch, &format!("{here}.fetch"), format!("{fact}.fetch"));
+        let evict_setup = match &raw.evict_setup {
+            Some(own) => {
+                let path = format!("{here}.evict_setup");
+                self.span(own, &path, format!("{fact}.evict_setup"))
+            }
+            None => setup,
+        };
         let evict = self.rate(&raw.evict, &format!("{here}.evict"), format!("{fact}.evict"));
         let [fetch, evict] = self.buffers(raw, &here, &fact, [fetch, evict]);
-        let (near, far, setup) = (near?, far?, setup?);
         let half = raw.half.as_ref().and_then(|half| {
             self.fact(half, &format!("{here}.half"), format!("{fact}.half"));
             half.quantity.bytes(&mut self.check, &format!("{here}.half.0"), HALF)
         });
         // b / (rate * b / (b + half)) = half / rate + b / rate: a set-up by another name.
-        let half = half.unwrap_or(Bytes::ZERO);
-        let law = |rate: Rate| Law { setup: setup + rate.span_of(half.get()), rate };
-        let name = raw.name.clone();
-        let (fetch, evict) = (law(fetch?), law(evict?));
+        let half = half.unwrap_or(Bytes::ZERO).get();
+        let (near, far, name) = (near?, far?, raw.name.clone());
+        let law = |setup: Span, rate: Rate| Law { setup: setup + rate.span_of(half), rate };
+        let (fetch, evict) = (law(setup?, fetch?), law(evict_setup?, evict?));
         let service = self.service(raw, &here, &fact, [fetch, evict]);
         (near != far).then_some(Link { name, near, far, fetch, evict, service })
     }

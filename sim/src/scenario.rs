@@ -12,12 +12,14 @@ pub mod raw;
 pub mod read;
 pub mod resolve;
 pub mod sweep;
+mod workload;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tiersim_models::hardware::{Compute, Hardware, Lane};
 use tiersim_models::ids::TierId;
+use tiersim_models::layered::Layered;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::config::PolicyConfig;
 
@@ -43,8 +45,8 @@ pub struct Scenario {
 /// Which trace, how often, and how long its ops take.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkloadSpec {
-    /// The trace's folder.
-    pub trace: PathBuf,
+    /// Where the trace comes from.
+    pub trace: TraceSource,
     /// How many times the recorded steps are replayed.
     pub repeat: u32,
     /// How many replays at the start are left out of the figures.
@@ -53,6 +55,25 @@ pub struct WorkloadSpec {
     pub time: OpTime,
     /// Relative standard deviation of op durations (log-normal, mean 1); 0 for none.
     pub jitter: f64,
+}
+
+/// Where a trace comes from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TraceSource {
+    /// A folder.
+    Folder(PathBuf),
+    /// Made from the shape of a model, which has no problems.
+    Layered(Layered),
+}
+
+impl TraceSource {
+    /// What messages about the trace name in the place of a file.
+    pub fn place(&self) -> PathBuf {
+        match self {
+            TraceSource::Folder(folder) => folder.clone(),
+            TraceSource::Layered(_) => PathBuf::from("workload Layered(...)"),
+        }
+    }
 }
 
 /// Where op durations come from.

@@ -1,31 +1,50 @@
-//! The traces that scenarios name, each read once.
+//! The traces that scenarios name, each read or made once.
 
 use crate::diagnostic::Diagnostics;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, TraceSource};
 use crate::trace::{read_trace, trace_hash};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use tiersim_models::lifetime::Workload;
 
-/// Workloads by the folder of their trace.
+/// Most ops of all generated traces together: a sweep over a shape keeps one trace per shape.
+const MAX_GENERATED_OPS: u64 = 500_000;
+
+/// Workloads by where their trace comes from.
 #[derive(Debug, Default)]
 pub struct Traces {
-    read: BTreeMap<PathBuf, (Workload, String)>,
+    read: BTreeMap<TraceSource, (Workload, String)>,
 }
 
 impl Traces {
-    /// Reads the traces of all scenarios.
+    /// Reads or makes the traces of all scenarios.
+    ///
+    /// Errors if one cannot be read, or if more would be made than fits in memory.
     pub fn read<'a>(
         scenarios: impl IntoIterator<Item = &'a Scenario>,
     ) -> Result<Traces, Diagnostics> {
         let mut traces = Traces::default();
+        let mut generated = 0;
         for scenario in scenarios {
-            let folder = &scenario.workload.trace;
-            if !traces.read.contains_key(folder) {
-                let trace = read_trace(folder)?;
-                let hash = trace_hash(&trace);
-                traces.read.insert(folder.clone(), (Workload::new(trace), hash));
+            let source = &scenario.workload.trace;
+            if traces.read.contains_key(source) {
+                continue;
             }
+            let trace = match source {
+                TraceSource::Folder(folder) => read_trace(folder)?,
+                TraceSource::Layered(shape) => {
+                    generated += shape.ops();
+                    if generated > MAX_GENERATED_OPS {
+                        let rule = format!(
+                            "all generated traces together have at most {MAX_GENERATED_OPS} ops"
+                        );
+                        let remedy = "take fewer shapes, or smaller ones";
+                        return Err(Diagnostics::one(&source.place(), None, rule, "", remedy));
+                    }
+                    shape.trace()
+                }
+            };
+            let hash = trace_hash(&trace);
+            traces.read.insert(source.clone(), (Workload::new(trace), hash));
         }
         Ok(traces)
     }
@@ -35,7 +54,7 @@ impl Traces {
         &self.entry(scenario).0
     }
 
-    /// The hash of that trace's files.
+    /// The hash of what that trace holds.
     pub fn hash(&self, scenario: &Scenario) -> &str {
         &self.entry(scenario).1
     }

@@ -4,10 +4,14 @@
 //! can promise: nothing half-written, nothing printed where it does not belong, the same bytes
 //! again. One target for all of it, so that it is linked once.
 
+mod calibrate;
 mod common;
+mod conform;
 mod contract;
 mod determinism;
+mod gpu_script;
 mod hostile;
+mod hostile_layered;
 mod hostile_traces;
 mod round_trips;
 mod validate;

@@ -1,8 +1,5 @@
 //! Shared helpers of the suites in `tests/tests`: small machines, small traces, random worlds.
 
-pub mod build;
-pub mod chaos;
-pub mod real;
-pub mod scripted;
+pub use tiersim_conformance::{build, chaos, real, scripted, world};
+
 pub mod tiny;
-pub mod world;

@@ -2,7 +2,18 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use tiersim_models::hardware::{HBM, TierKind};
+use tiersim_models::layered::{Layered, Mode};
+use tiersim_models::units::Bytes;
+use tiersim_policies::access::{Access, Charge};
+use tiersim_policies::config::PolicyConfig;
+use tiersim_sim::expect::failures;
+use tiersim_sim::record::{CaseRecord, RunRecord};
+use tiersim_sim::run::{Options, run};
+use tiersim_sim::scenario::read::read_scenario;
+use tiersim_sim::scenario::{Budget, Case, Expectation, Scenario, TraceSource};
 use tiersim_sim::trace::{Packing, write_trace};
+use tiersim_sim::traces::Traces;
 use tiersim_tests::tiny::tiny_train;
 
 fn root() -> PathBuf {
@@ -17,5 +28,218 @@ fn the_tiny_trace_is_what_its_generator_makes() {
         let shipped = fs::read(root().join("traces/tiny-train").join(file)).expect("it ships");
         let made = fs::read(made.join(file)).expect("it was written");
         assert!(shipped == made, "{file}: run the example tiny-train of tiersim-tests again");
+    }
+}
+
+/// Every file of the set with a generated trace, with its shape, by name.
+fn set() -> Vec<(Scenario, Layered)> {
+    let folder = root().join("scenarios/validation");
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder)
+        .expect("the set is there")
+        .map(|entry| entry.expect("a readable entry").path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "ron"))
+        .collect();
+    paths.sort();
+    let read = |path: &PathBuf| {
+        let scenario = read_scenario(path, &[]).unwrap_or_else(|problems| panic!("{problems}"));
+        match scenario.workload.trace {
+            TraceSource::Layered(shape) => Some((scenario, shape)),
+            TraceSource::Folder(_) => None,
+        }
+    };
+    let set: Vec<_> = paths.iter().filter_map(read).collect();
+    assert_eq!(set.len(), 9, "docs/validation.md lists the files of the set");
+    set
+}
+
+fn is_host(scenario: &Scenario) -> bool {
+    scenario.name.starts_with("host-")
+}
+
+/// The files that show a policy at work; the one for NVMe leaves some out.
+fn complete(host: bool) -> Vec<Scenario> {
+    let set = set().into_iter().map(|(scenario, _)| scenario);
+    set.filter(|one| is_host(one) == host && !one.name.contains("nvme")).collect()
+}
+
+/// The words for policies, as the reader of scenarios knows them.
+fn policy_words() -> Vec<String> {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("validation-set-probe.ron");
+    fs::write(&file, "Scenario(policies: [(policy: Qqqqqqqq)])").expect("it can be written");
+    let problems = read_scenario(&file, &[]).expect_err("there is no such policy");
+    let known = problems.0.iter().find_map(|problem| problem.remedy.split("known: ").nth(1));
+    known.expect("the reader lists what it knows").split(", ").map(str::to_owned).collect()
+}
+
+#[test]
+fn every_policy_is_in_every_file_of_the_set() {
+    let words = policy_words();
+    assert!(words.len() >= 4, "{words:?}");
+    for scenario in complete(false).iter().chain(&complete(true)) {
+        let file = root().join(format!("scenarios/validation/{}.ron", scenario.name));
+        let text = fs::read_to_string(file).expect("a scenario is text");
+        for word in &words {
+            let there = ["(", ","].iter().any(|end| text.contains(&format!("policy: {word}{end}")));
+            assert!(there, "{} lacks {word}: see docs/validation.md, \"The set\"", scenario.name);
+        }
+    }
+}
+
+#[test]
+fn the_page_lists_every_file_with_its_cases_and_bytes() {
+    let page = fs::read_to_string(root().join("docs/validation.md")).expect("the page is there");
+    for (scenario, _) in set() {
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", scenario.name)));
+        let row = row.unwrap_or_else(|| panic!("docs/validation.md lacks {}", scenario.name));
+        let cases = format!("| {} |", scenario.cases.len());
+        assert!(row.ends_with(&cases), "{row}: not {cases}");
+        let held: Vec<u64> = simulated(&scenario).results.iter().map(held_by).collect();
+        let most = held.iter().max().expect("a file has cases");
+        for bytes in [held[0], *most] {
+            let [mb, gb] = [1e6, 1e9].map(|unit| bytes as f64 / unit);
+            let shown = if mb < 100.0 { format!("{mb:.0} MB") } else { format!("{gb:.2} GB") };
+            assert!(row.contains(&format!("| {shown} |")), "{row}: not {shown}");
+        }
+    }
+}
+
+fn access(case: &Case) -> Option<Access> {
+    match &case.policy {
+        PolicyConfig::AdamState(config) => Some(config.access),
+        PolicyConfig::Hints(config) => Some(config.access),
+        PolicyConfig::AllHbm | PolicyConfig::Lru(_) => None,
+    }
+}
+
+#[test]
+fn every_budget_and_access_mode_is_in_every_file_of_the_set() {
+    for scenario in complete(false).iter().chain(&complete(true)) {
+        let cases = &scenario.cases;
+        for share in [0.25, 0.5, 0.75, 1.0] {
+            let moves = |case: &&Case| !matches!(access(case), Some(Access::InPlace(_)));
+            let at = cases.iter().filter(|case| case.hbm == Budget::ShareOfPeak(share));
+            assert!(at.filter(moves).count() >= 1, "{} lacks {share}", scenario.name);
+        }
+        let any = |wanted: &dyn Fn(Access) -> bool| cases.iter().filter_map(access).any(wanted);
+        for (what, found) in [
+            ("on demand", any(&|mode| mode == Access::Migrate { prefetch_ops: 0 })),
+            ("prefetch", any(&|mode| matches!(mode, Access::Migrate { prefetch_ops: 1.. }))),
+            ("in place", any(&|mode| mode == Access::InPlace(Charge::EveryUse))),
+        ] {
+            assert!(found, "{} lacks {what}", scenario.name);
+        }
+    }
+    // The emulations need not be in every file, but each is in one for any computer.
+    for charge in [Charge::ModuleOutput, Charge::ModuleWeights] {
+        for host in [false, true] {
+            let set = complete(host);
+            let mut modes = set.iter().flat_map(|one| &one.cases).filter_map(access);
+            assert!(modes.any(|mode| mode == Access::InPlace(charge)), "{charge:?}, host: {host}");
+        }
+    }
+}
+
+#[test]
+fn shapes_are_those_of_the_models_that_files_are_named_after() {
+    let mut known = 0;
+    for (scenario, shape) in set() {
+        let (whole, published) = match scenario.name.as_str() {
+            name if name.contains("124m") => (shape, 124_439_808),
+            name if name.contains("355m") => (shape, 354_823_168),
+            name if name.contains("1.5b") => (Layered { layers: 48, ..shape }, 1_557_611_200),
+            name if name.contains("8b-shaped") => {
+                (Layered { layers: 32, vocab: 128_256, ..shape }, 8_030_261_248)
+            }
+            _ => continue,
+        };
+        assert_eq!(whole.parameters(), published, "{}", scenario.name);
+        known += 1;
+    }
+    assert_eq!(known, 7);
+}
+
+/// Bytes of everything that persists, and what is held at least at once.
+fn held(shape: &Layered) -> (u64, u64) {
+    let (n, width) = (shape.parameters(), shape.precision.bytes());
+    assert_eq!(width, 2, "the set is in mixed precision");
+    match shape.mode {
+        Mode::Train { .. } => (14 * n, 16 * n),
+        Mode::Decode { context, .. } => {
+            let [layers, kv_heads, head, batch] =
+                [shape.layers, shape.kv_heads, shape.hidden / shape.heads, shape.batch];
+            let [layers, kv_heads, head, batch] = [layers, kv_heads, head, batch].map(u64::from);
+            let all = width * n + 2 * layers * kv_heads * head * width * batch * u64::from(context);
+            (all, all)
+        }
+    }
+}
+
+/// What the files expect of LRU and of everything in HBM follows from formulas: a step reads all
+/// that persists, and finds no more of it in HBM than the budget.
+#[test]
+fn expectations_are_what_the_formulas_say() {
+    let mut met = 0;
+    for (scenario, shape) in set() {
+        let (persistent, at_once) = held(&shape);
+        let peak = scenario.expect.iter().find_map(|expectation| match expectation {
+            Expectation::Peak { case: 0, tier: HBM, at_least, at_most } => {
+                Some((at_least, at_most))
+            }
+            _ => None,
+        });
+        let (least, most) = peak.expect("the peak of the baseline is expected");
+        assert_eq!(*least, Some(Bytes::new(at_once)), "{}", scenario.name);
+        let peak = most.expect("from above too").get();
+        for expectation in &scenario.expect {
+            let Expectation::Moved { case, lane, at_least: Some(least), .. } = expectation else {
+                continue;
+            };
+            let case = &scenario.cases[*case];
+            let lane = scenario.hardware.lane_name(*lane);
+            let (PolicyConfig::Lru(_), Budget::ShareOfPeak(share), "dram->hbm") =
+                (&case.policy, case.hbm, lane.as_str())
+            else {
+                continue;
+            };
+            let budget = (peak as f64 * share).round() as u64;
+            let bound = persistent.saturating_sub(budget);
+            assert_eq!(least.get(), bound, "{}: {}", scenario.name, case.label);
+            met += 1;
+        }
+    }
+    assert!(met >= 27, "{met}");
+}
+
+fn simulated(scenario: &Scenario) -> RunRecord {
+    let traces = Traces::read([scenario]).expect("it is made");
+    let print = "sha256:0".to_owned();
+    run(scenario, traces.of(scenario), print, Options::default(), || ()).expect("it runs")
+}
+
+/// The most that a case ever held in each tier, all tiers together.
+fn held_by(case: &CaseRecord) -> u64 {
+    let figures = case.outcome.figures().expect("every case fits");
+    figures.peak.iter().map(|bytes| bytes.get()).sum()
+}
+
+/// Bytes of all tiers together that one case may take.
+const GPU_MOST: u64 = 24_000_000_000;
+const HOST_MOST: u64 = 200_000_000;
+
+#[test]
+fn every_case_keeps_its_expectations_and_fits_where_it_is_meant_to_run() {
+    for (scenario, _) in set() {
+        let record = simulated(&scenario);
+        assert_eq!(failures(&scenario, &record), Vec::<String>::new(), "{}", scenario.name);
+        let most = if is_host(&scenario) { HOST_MOST } else { GPU_MOST };
+        let mut on_nvme = false;
+        for case in &record.results {
+            let (figures, held) = (case.outcome.figures().expect("every case fits"), held_by(case));
+            assert!(held <= most, "{}: {} takes {held} bytes", scenario.name, case.label);
+            let nvme = scenario.hardware.tiers.iter().position(|tier| tier.kind == TierKind::Nvme);
+            on_nvme |= figures.peak[nvme.expect("the machine has NVMe")] > Bytes::ZERO;
+        }
+        let meant = is_host(&scenario) || scenario.name.contains("nvme");
+        assert_eq!(on_nvme, meant, "{}", scenario.name);
     }
 }

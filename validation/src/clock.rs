@@ -1,72 +1,41 @@
-//! The only place of the project's libraries that reads a clock, and the kernel that fills time.
+//! The only place of the project's libraries that reads a clock, and exact delays.
 //!
-//! The compute-bound kernel runs a number of iterations that was calibrated once per process, in
-//! slices between which the clock is read, so that an op lasts its planned time however fast the
-//! processor happens to run.
+//! A delay keeps its thread busy until a moment has come, like a delay kernel on a device: that is
+//! how the delays of emulated tiers are kept. Nothing else waits for the clock; ops take as long
+//! as their work takes.
 
-use std::hint::black_box;
-use std::sync::OnceLock;
+use std::hint::spin_loop;
 use std::time::Instant;
 use tiersim_models::units::{Span, Time};
 
-/// Between two looks at the clock.
-const SLICE: u64 = 2_000_000;
-
 /// Time since the start of a run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock(Instant);
+pub struct Clock(Instant);
 
 impl Clock {
+    /// Starts at zero.
     #[expect(clippy::disallowed_methods, reason = "a machine of real memory measures real time")]
-    pub(crate) fn start() -> Clock {
+    pub fn start() -> Clock {
         Clock(Instant::now())
     }
 
-    pub(crate) fn now(self) -> Time {
+    /// How long ago it was started.
+    pub fn now(self) -> Time {
         let ns = u64::try_from(self.0.elapsed().as_nanos()).expect("a run of less than 213 days");
         Time::from_ps(ns * 1000)
     }
 
-    /// Computes until a moment.
-    pub(crate) fn compute_until(self, end: Time) {
-        loop {
-            let now = self.now();
-            if now >= end {
-                return;
-            }
-            let left = end.since(now).ps().min(SLICE);
-            spin((left / picoseconds_per_thousand()).max(1));
+    /// Keeps the thread busy for a time: at least that long, and longer only by one look at the
+    /// clock, or by what else the system gives the processor to.
+    pub(crate) fn delay(self, span: Span) {
+        if span == Span::ZERO {
+            return;
+        }
+        let end = Time::from_ps(self.now().ps() + span.ps());
+        while self.now() < end {
+            spin_loop();
         }
     }
-
-    /// Computes for a time.
-    pub(crate) fn compute_for(self, span: Span) {
-        self.compute_until(Time::from_ps(self.now().ps() + span.ps()));
-    }
-}
-
-/// A thousand iterations of the kernel, so many times.
-fn spin(thousands: u64) {
-    let mut state = 0x9E37_79B9_7F4A_7C15u64;
-    for _ in 0..thousands * 1000 {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state = black_box(state);
-    }
-}
-
-/// Calibration: the quickest of five goes, since what disturbs one only makes it longer.
-fn picoseconds_per_thousand() -> u64 {
-    static PACE: OnceLock<u64> = OnceLock::new();
-    *PACE.get_or_init(|| {
-        let go = |_| {
-            let clock = Clock::start();
-            spin(20);
-            clock.now().ps() / 20
-        };
-        (0..5).map(go).min().unwrap_or(1).max(1)
-    })
 }
 
 #[cfg(test)]
@@ -74,9 +43,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn computing_for_a_time_takes_at_least_that_time() {
+    fn a_delay_takes_at_least_its_time() {
         let clock = Clock::start();
-        clock.compute_for(Span::from_us(200));
+        clock.delay(Span::from_us(200));
         assert!(clock.now() >= Time::from_ps(200_000_000));
     }
 }

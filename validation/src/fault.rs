@@ -33,9 +33,28 @@ pub enum Fault {
         /// The driver's name for the error, and its text.
         found: String,
     },
+    /// What was measured did not do what it was told, so its time says nothing.
+    #[error("while measuring: {0}")]
+    Contents(String),
     /// A test asked for it.
     #[error("failed as told: {0:?}")]
     Injected(Failure),
+    /// Nothing goes on: a mistake in this program or in the plan.
+    #[error(
+        "the machine is stuck: nothing has ended for {waited_ms} ms, {under_way} commands are under \
+         way, no worker is at work, and the first of them is command {first} ({work}); run again, \
+         and report it with the scenario if it comes back"
+    )]
+    Stuck {
+        /// How long nothing has ended, in milliseconds.
+        waited_ms: u64,
+        /// Commands that have not ended.
+        under_way: usize,
+        /// Ticket of the earliest of them.
+        first: u32,
+        /// What kind of work that is.
+        work: &'static str,
+    },
     /// A mistake in this program.
     #[error("a worker of the machine died: {0}")]
     Died(String),

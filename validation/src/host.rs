@@ -6,25 +6,32 @@
 //! Invariant: it never validates and never decides. An edge is an indegree, the start of a command
 //! claims its rooms and its end frees them; capacity is the ledger's business.
 
-mod room;
+pub(crate) mod kernels;
+mod pace;
+pub(crate) mod room;
 mod state;
 mod store;
+#[cfg(test)]
+mod tests;
 mod work;
 
 use crate::clock::Clock;
 use crate::fault::Fault;
+use crate::host::kernels::BLOCK;
+use crate::host::pace::{OpPlan, OpPlans};
 use crate::host::room::Buffer;
 use crate::host::state::{Bells, State};
 use crate::host::store::Store;
-use crate::host::work::{BLOCK, Floor};
+use crate::host::work::Floor;
 use crate::options::{Live, Options};
 use crate::pattern::PAGE;
-use crate::real::{OpRun, RealMachine, Report, Setup, Spans};
+use crate::real::{OpRun, RealMachine, Report, Setup};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use tiersim_models::hardware::{Law, Routes};
+use std::time::Duration;
+use tiersim_models::hardware::Routes;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Command, Machine, Ticket, Work};
@@ -34,9 +41,8 @@ pub struct HostMachine<'a> {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     live: Live,
-    emulate: bool,
-    spans: Spans<'a>,
-    accesses: Vec<Law>,
+    plans: OpPlans<'a>,
+    patience: Span,
     chunk: Bytes,
     routes: Routes,
     /// Writes submitted so far, by object: what the order of the plan makes the truth.
@@ -71,8 +77,9 @@ impl<'a> HostMachine<'a> {
             floor.store.claim(room)?;
             floor.write(room.object, room.tier, 0, &mut buffer)?;
         }
-        // Calibrates the kernel that fills time, once per process.
-        floor.clock.compute_for(Span::from_us(10));
+        let tiers = hardware.tiers.iter().map(|tier| (tier.kind, tier.access)).collect();
+        let plans = OpPlans { workload, spans, tiers, emulate: options.emulate };
+        plans.calibrate();
         floor.clock = Clock::start();
         let streams = workload.trace.ops.iter().map(|op| usize::from(op.stream) + 1).max();
         let (streams, lanes) = (streams.unwrap_or(0), hardware.lanes().count());
@@ -87,9 +94,8 @@ impl<'a> HostMachine<'a> {
             shared: Arc::new(Shared { state, bells, floor }),
             threads: Vec::new(),
             live: options.live.clone(),
-            emulate: options.emulate,
-            spans,
-            accesses: hardware.tiers.iter().map(|tier| tier.access).collect(),
+            plans,
+            patience: options.patience,
             chunk: hardware.chunk,
             routes,
             written: vec![0; objects.len()],
@@ -126,8 +132,8 @@ impl<'a> HostMachine<'a> {
         Ok(())
     }
 
-    /// What the order of submission says a command must meet, and how long an op is to last.
-    fn expectations(&mut self, command: &Command) -> (Vec<u64>, Span) {
+    /// What the order of submission says a command must meet, and what an op is to do.
+    fn expectations(&mut self, command: &Command) -> (Vec<u64>, OpPlan) {
         match &command.work {
             Work::Compute { occurrence, touches, charges, .. } => {
                 let mut versions = Vec::with_capacity(touches.len());
@@ -136,14 +142,10 @@ impl<'a> HostMachine<'a> {
                     versions.push(*version);
                     *version += u64::from(touch.mode.writes());
                 }
-                let delay =
-                    |&(tier, bytes): &(TierId, Bytes)| self.accesses[tier.index()].span_of(bytes);
-                let delays: Span = charges.iter().map(delay).sum();
-                let delays = if self.emulate { delays } else { Span::ZERO };
-                (versions, (self.spans)(*occurrence) + delays)
+                (versions, self.plans.of(*occurrence, touches, charges))
             }
-            Work::Copy { object, .. } => (vec![self.written[object.index()]], Span::ZERO),
-            Work::Release => (Vec::new(), Span::ZERO),
+            Work::Copy { object, .. } => (vec![self.written[object.index()]], OpPlan::NONE),
+            Work::Release => (Vec::new(), OpPlan::NONE),
         }
     }
 }
@@ -190,12 +192,12 @@ impl Shared {
                 continue;
             };
             let entry = state.entries.get_mut(&ticket).expect("the op is under way");
-            let (command, planned) = (entry.command.clone(), entry.planned);
+            let (command, plan) = (entry.command.clone(), entry.plan);
             let versions = std::mem::take(&mut entry.versions);
             let rings = std::mem::take(&mut state.rings);
             drop(state);
-            let wake = || self.bells.ring(rings);
-            let done = self.floor.op(&command, &versions, planned, &mut buffer, wake);
+            self.bells.ring(rings);
+            let done = self.floor.op(&command, &versions, &plan, &mut buffer);
             if done.is_ok() {
                 command.frees.iter().for_each(|room| self.floor.store.free(room));
             }
@@ -205,6 +207,7 @@ impl Shared {
                 Ok((start, checks)) => {
                     state.note(checks);
                     let Work::Compute { occurrence, .. } = command.work else { unreachable!() };
+                    let planned = plan.span + plan.delay;
                     let run = OpRun { occurrence, planned, ready, start, end };
                     let due = state.op_ended(ticket, run);
                     self.release(&mut state, due);
@@ -221,7 +224,7 @@ impl Shared {
             if state.stop {
                 return;
             }
-            let Some(piece) = state.lanes[lane].ready.pop_front() else {
+            let Some(piece) = state.take_piece(lane) else {
                 state = self.wait(state, &self.bells.lanes[lane]);
                 continue;
             };
@@ -234,11 +237,12 @@ impl Shared {
             if done.is_ok() && piece.last_hop && piece.last {
                 command.frees.iter().for_each(|room| self.floor.store.free(room));
             }
+            let end = self.floor.clock.now();
             state = self.lock();
             match done {
-                Ok(checks) => {
+                Ok((start, checks)) => {
                     state.note(checks);
-                    let due = state.copied(&piece, self.floor.clock.now());
+                    let due = state.copied(&piece, start, end);
                     self.release(&mut state, due);
                 }
                 Err(fault) => state.fail(fault, &self.bells),
@@ -252,7 +256,7 @@ impl Machine for HostMachine<'_> {
 
     fn submit(&mut self, command: Command) -> Result<(), Fault> {
         let began = self.shared.floor.clock.now();
-        let (versions, planned) = self.expectations(&command);
+        let (versions, plan) = self.expectations(&command);
         let route: Vec<usize> = match command.work {
             Work::Copy { from, to, .. } => {
                 self.routes.between(from, to).iter().map(|lane| lane.index()).collect()
@@ -263,7 +267,7 @@ impl Machine for HostMachine<'_> {
         if let Some(fault) = &state.fault {
             return Err(fault.clone());
         }
-        let ticket = state.add(command, versions, planned, &route, self.chunk);
+        let ticket = state.add(command, versions, plan, &route, self.chunk);
         let now = self.shared.floor.clock.now();
         state.try_start(ticket, now);
         let due = state.take_releases();
@@ -277,6 +281,10 @@ impl Machine for HostMachine<'_> {
     }
 
     fn next(&mut self) -> Result<Option<(Time, Ticket)>, Fault> {
+        // Looks twice: a process that was stopped and goes on may find its time up before its
+        // workers have had a chance to run.
+        let half = Duration::from_nanos(self.patience.ps() / 2000);
+        let mut looked = None;
         let mut state = self.shared.lock();
         loop {
             if let Some(fault) = &state.fault {
@@ -288,7 +296,17 @@ impl Machine for HostMachine<'_> {
             if state.entries.is_empty() {
                 return Ok(None);
             }
-            state = self.shared.bells.main.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let main = &self.shared.bells.main;
+            let waited = main.wait_timeout(state, half);
+            let (after, time) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = after;
+            if !time.timed_out() {
+                continue;
+            }
+            match state.stuck(self.patience) {
+                Some(fault) if looked == Some(state.taken) => state.fail(fault, &self.shared.bells),
+                stuck => looked = stuck.map(|_| state.taken),
+            }
         }
     }
 }
@@ -300,7 +318,9 @@ impl RealMachine for HostMachine<'_> {
             truth: state.truth.clone(),
             moved: state.lanes.iter().map(|lane| lane.moved).collect(),
             ops: state.ops.clone(),
-            copies: state.copies,
+            copies: state.copies.len() as u64,
+            copies_run: state.copies.clone(),
+            peak: self.shared.floor.store.peak(),
             submitted: (self.submitted, self.submitting),
             slots: self.shared.floor.store.made(),
             device: None,

@@ -12,12 +12,18 @@ pub struct Options {
     /// Folder in which the machine makes a folder of its own for tiers that are files; removed
     /// when the machine is dropped.
     pub scratch: PathBuf,
+    /// Which device, where a machine has several to choose from; counted from 0.
+    pub device: usize,
     /// Every how many pages an arrival is checked, besides the first and the last; 1 checks all.
     /// What an op reads is always checked whole: the check is the reading.
     pub arrival_stride: usize,
     /// Whether the delay of use in place is added to an op's time, as an emulation of its tier;
     /// without it the op takes as long as using the object where it lies really takes.
     pub emulate: bool,
+    /// Nothing has ended for this long, commands are under way and no worker is at work on one: then
+    /// a wake-up or an end was lost, and the run ends with a fault instead of waiting for ever. A
+    /// worker that is busy, however long, is none of that.
+    pub patience: Span,
     /// Tests only: every piece of work starts late by up to `most`, drawn from `seed`.
     pub delay: Option<Delay>,
     /// Tests only: fails once, on the thread that does the work. Rooms that are taken before the
@@ -51,8 +57,10 @@ impl Options {
     pub fn new(scratch: impl Into<PathBuf>) -> Options {
         Options {
             scratch: scratch.into(),
+            device: 0,
             arrival_stride: 16,
             emulate: true,
+            patience: Span::from_us(60_000_000),
             delay: None,
             fail: None,
             live: Live::default(),

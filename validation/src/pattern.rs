@@ -21,7 +21,8 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    fn word(self) -> u64 {
+    /// What its first word is.
+    pub(crate) fn word(self) -> u64 {
         u64::from(self.object.0) << 32 | self.version & 0xFFFF_FFFF
     }
 }
@@ -73,6 +74,15 @@ mod tests {
     use super::*;
 
     const KEY: Key = Key { object: ObjectId(7), version: 3 };
+
+    #[test]
+    fn words_are_what_the_kernels_of_a_device_write_and_compare() {
+        let mut bytes = vec![0; 24];
+        fill(&mut bytes, PAGE, KEY);
+        let words: Vec<u64> = bytes.chunks_exact(8).map(read).collect();
+        let word = |index: u64| (7 << 32 | 3) ^ index.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        assert_eq!(words, [word(512), word(513), word(514)]);
+    }
 
     #[test]
     fn a_pattern_is_recognised_at_its_place_only() {

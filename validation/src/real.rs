@@ -3,6 +3,7 @@
 //! Whoever drives one need not know which it is; `tests/` and the command run the same bodies on all
 //! of them.
 
+use crate::cuda::CudaMachine;
 use crate::fault::Fault;
 use crate::host::HostMachine;
 use crate::options::Options;
@@ -11,7 +12,7 @@ use tiersim_models::hardware::{Hardware, Routes};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_policies::command::{Machine, Room};
+use tiersim_policies::command::{Machine, Room, Ticket};
 
 /// How long op `occurrence` of a run is to last, without the delays of use in place.
 pub type Spans<'a> = Box<dyn Fn(u64) -> Span + 'a>;
@@ -56,11 +57,7 @@ impl Kind {
     ) -> Result<Box<dyn RealMachine + 'a>, Fault> {
         match self {
             Kind::Host => Ok(Box::new(HostMachine::new(setup, options)?)),
-            Kind::Cuda => Err(Fault::NoDevice {
-                machine: "cuda",
-                found: "this build of tiersim drives no CUDA device".to_owned(),
-                remedy: "use --machine host",
-            }),
+            Kind::Cuda => Ok(Box::new(CudaMachine::new(setup, options)?)),
         }
     }
 }
@@ -89,6 +86,11 @@ pub struct Report {
     pub ops: Vec<OpRun>,
     /// Copies that have ended.
     pub copies: u64,
+    /// Every copy, in the order of their ends; empty on a machine that does not time them.
+    pub copies_run: Vec<CopyRun>,
+    /// The most bytes of rooms held at once, by tier, from the start of the run on; empty on a
+    /// machine that does not meter them.
+    pub peak: Vec<Bytes>,
     /// Commands submitted, and the time that took on the thread that plans.
     pub submitted: (u64, Span),
     /// Slots made, by tier, and how many of them are locked memory or unbuffered files.
@@ -118,5 +120,27 @@ pub struct OpRun {
     /// When it started.
     pub start: Time,
     /// When it ended.
+    pub end: Time,
+}
+
+/// A copy that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyRun {
+    /// Its command.
+    pub ticket: Ticket,
+    /// What was copied.
+    pub object: ObjectId,
+    /// How much of it.
+    pub bytes: Bytes,
+    /// From where; its lanes are those of the hardware's route between the two tiers.
+    pub from: TierId,
+    /// To where.
+    pub to: TierId,
+    /// When it could start: its edges and those of all copies before it on its first lane were
+    /// satisfied.
+    pub ready: Time,
+    /// When the first lane began with it.
+    pub start: Time,
+    /// When all of it had arrived.
     pub end: Time,
 }

@@ -70,7 +70,8 @@ impl Files {
         found
     }
 
-    /// The machine called `name`: a shipped spec, or a file if the name ends in `.ron`.
+    /// The machine called `name`: a spec of the project, such as `host-smoke` or `measured/host`, or
+    /// a file if the name ends in `.ron`.
     pub fn hardware(&mut self, name: &str) -> Found<Hardware> {
         if let Some(known) = self.hardware.get(name) {
             return known.clone();
@@ -108,7 +109,9 @@ impl Files {
 
     fn spec(&mut self, name: &str) -> Result<PathBuf, PathFault> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if !name.is_empty() && name.chars().all(plain) {
+        let part =
+            |part: &str| !part.starts_with('.') && !part.is_empty() && part.chars().all(plain);
+        if name.split('/').all(part) {
             let path = self.root.join(SPECS).join(format!("{name}.ron"));
             if path.exists() {
                 return self.inside(&path);
@@ -125,14 +128,13 @@ impl Files {
         Err((rule, remedy))
     }
 
+    /// Names of all machines; those of a folder in [`SPECS`] with the folder's.
     fn specs(&self) -> Vec<String> {
-        let Ok(entries) = std::fs::read_dir(self.root.join(SPECS)) else { return Vec::new() };
-        let mut names: Vec<String> = entries
-            .flatten()
-            .take(1000)
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .filter_map(|name| name.strip_suffix(".ron").map(String::from))
-            .collect();
+        let specs = self.root.join(SPECS);
+        let mut names = machines(&specs, "");
+        for folder in entries(&specs).into_iter().filter(|name| specs.join(name).is_dir()) {
+            names.extend(machines(&specs.join(&folder), &format!("{folder}/")));
+        }
         names.sort();
         names
     }
@@ -174,6 +176,17 @@ impl Files {
             Err(error) => Err((format!("the path cannot be read: {error}"), "check it".into())),
         }
     }
+}
+
+/// Names of what is in a folder; enough of them to choose from.
+fn entries(folder: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    entries.flatten().take(1000).filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+fn machines(folder: &Path, prefix: &str) -> Vec<String> {
+    let of = |name: String| name.strip_suffix(".ron").map(|name| format!("{prefix}{name}"));
+    entries(folder).into_iter().filter_map(of).collect()
 }
 
 fn read<T>(

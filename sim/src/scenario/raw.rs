@@ -34,6 +34,46 @@ pub(crate) enum RawWorkload {
         warmup: Option<u32>,
         jitter: Option<f64>,
     },
+    Layered {
+        family: RawFamily,
+        layers: u32,
+        hidden: u32,
+        ffn: u32,
+        heads: u32,
+        kv_heads: Option<u32>,
+        vocab: u32,
+        positions: Option<u32>,
+        tied: Option<bool>,
+        precision: RawPrecision,
+        batch: u32,
+        mode: RawMode,
+        time: RawTime,
+        repeat: Option<u32>,
+        warmup: Option<u32>,
+        jitter: Option<f64>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Family", rename_all = "snake_case")]
+pub(crate) enum RawFamily {
+    Gpt2,
+    Llama,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Precision", rename_all = "snake_case")]
+pub(crate) enum RawPrecision {
+    Fp32,
+    Bf16,
+    Fp16,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Mode", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum RawMode {
+    Train { sequence: u32 },
+    Decode { context: u32, tokens: u32 },
 }
 
 #[derive(Debug, Deserialize)]

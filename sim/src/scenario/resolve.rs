@@ -1,28 +1,26 @@
 //! From what a scenario file says to what it means: names become ids, defaults become values.
 //!
-//! Every rule of the format is here, in `policies.rs` or in `expectations.rs`; all that can
-//! be checked is checked before anything is reported.
+//! Every rule of the format is here, in `workload.rs`, `policies.rs` or `expectations.rs`; all that
+//! can be checked is checked before anything is reported.
 //! Invariant: a returned scenario names only tiers, lanes and cases that exist.
 
 use crate::diagnostic::Diagnostics;
 use crate::scenario::files::{Files, Found, PathFault};
-use crate::scenario::raw::{RawCase, RawScenario, RawTime, RawWorkload};
-use crate::scenario::{AxisValue, Budget, Case, OpTime, Scenario, WorkloadSpec};
+use crate::scenario::raw::{RawCase, RawScenario};
+use crate::scenario::{AxisValue, Budget, Case, Scenario};
 use crate::scenario::{expectations, policies};
 use crate::text::check::Check;
 use crate::text::quantity::{Budget as BudgetUnit, CAPACITY, Quantity, Size};
 use crate::text::ron_text::{Document, Parsed};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tiersim_models::hardware::{Compute, Fact, HBM, Hardware, Source};
+use tiersim_models::hardware::{Fact, HBM, Hardware, Source};
 use tiersim_models::ids::TierId;
 
 /// Version of the file format.
 pub const SCHEMA: u32 = 1;
 /// Most policies or expectations of one file.
 pub(crate) const MAX_ENTRIES: usize = 1000;
-/// Most replays of a trace.
-const MAX_REPEAT: u32 = 10_000;
 
 /// Why a document is not a scenario.
 #[derive(Debug)]
@@ -120,7 +118,7 @@ impl Resolver<'_, '_> {
     }
 
     /// The machine called `name` at `path` of the document.
-    fn hardware(&mut self, path: &str, name: &str) -> Option<Arc<Hardware>> {
+    pub(crate) fn hardware(&mut self, path: &str, name: &str) -> Option<Arc<Hardware>> {
         let found = self.files.hardware(name);
         self.good(path, found)
     }
@@ -141,7 +139,7 @@ impl Resolver<'_, '_> {
         None
     }
 
-    fn path_fault(&mut self, path: &str, (rule, remedy): PathFault) {
+    pub(crate) fn path_fault(&mut self, path: &str, (rule, remedy): PathFault) {
         self.outside.0.push(self.check.document.problem(path, rule, remedy));
     }
 
@@ -169,82 +167,6 @@ impl Resolver<'_, '_> {
             let source = Source::Assumed("the scenario's `capacity`".to_string());
             machine.facts.push(Fact { path: fact, value, source });
         }
-    }
-
-    /// The workload, and the machine whose device computes if that is another one.
-    fn workload(
-        &mut self,
-        raw: &RawWorkload,
-        hardware: Option<&Arc<Hardware>>,
-    ) -> Option<(WorkloadSpec, Option<Arc<Hardware>>)> {
-        let RawWorkload::Trace { path, time, repeat, warmup, jitter } = raw;
-        let trace = match self.files.path(path) {
-            Ok(folder) if folder.is_dir() => Some(folder),
-            Ok(_) => {
-                let fault = ("a trace is a folder".into(), "name the folder".into());
-                self.path_fault("workload.path", fault);
-                None
-            }
-            Err(fault) => {
-                self.path_fault("workload.path", fault);
-                None
-            }
-        };
-        let repeat = repeat.unwrap_or(3);
-        if !(1..=MAX_REPEAT).contains(&repeat) {
-            let rule = format!("`repeat` must lie between 1 and {MAX_REPEAT}");
-            self.check.fault("workload.repeat", rule, "write how often the steps are replayed");
-        }
-        let warmup = warmup.unwrap_or(1.min(repeat.saturating_sub(1)));
-        if warmup >= repeat {
-            let rule = format!("`warmup` must be below `repeat`, which is {repeat}");
-            self.check.fault("workload.warmup", rule, "leave at least one replay to measure");
-        }
-        let jitter = jitter.unwrap_or(0.0);
-        let jitter = self.check.number("workload.jitter", "`jitter`", jitter, 0.0, 1.0);
-        let time = self.op_time(time, hardware);
-        let ((time, device), trace, jitter) = (time?, trace?, jitter?);
-        Some((WorkloadSpec { trace, repeat, warmup, time, jitter }, device))
-    }
-
-    fn op_time(
-        &mut self,
-        raw: &RawTime,
-        hardware: Option<&Arc<Hardware>>,
-    ) -> Option<(OpTime, Option<Arc<Hardware>>)> {
-        let (device, precision) = match raw {
-            RawTime::Recorded { scale } => {
-                let scale = scale.unwrap_or(1.0);
-                let path = "workload.time.scale";
-                let scale = self.check.number(path, "`scale`", scale, 1e-6, 1e6)?;
-                return Some((OpTime::Recorded { scale }, None));
-            }
-            RawTime::Roofline { device, precision } => (device, precision),
-        };
-        let other = match device {
-            Some(name) => Some(self.hardware("workload.time.device", name)?),
-            None => None,
-        };
-        let machine = other.as_ref().or(hardware)?;
-        let Some(compute) = machine.compute.clone() else {
-            let rule = format!("`{}` has no `compute` to take op times from", machine.name);
-            let remedy = "name another `device`, or use recorded(scale: 1.0)";
-            self.check.fault("workload.time", rule, remedy);
-            return None;
-        };
-        self.precision(&compute, precision)?;
-        let other = other.filter(|other| hardware.is_none_or(|own| own.name != other.name));
-        Some((OpTime::Roofline { compute, precision: precision.clone() }, other))
-    }
-
-    fn precision(&mut self, compute: &Compute, precision: &str) -> Option<()> {
-        let known: Vec<&str> = compute.flops.iter().map(|(name, _)| name.as_str()).collect();
-        if known.contains(&precision) {
-            return Some(());
-        }
-        let rule = format!("`{}` has no peak for this precision", compute.name);
-        self.check.unknown("workload.time.precision", &rule, precision, &known);
-        None
     }
 
     fn cases(

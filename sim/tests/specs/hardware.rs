@@ -1,12 +1,13 @@
 //! Machines: the shipped ones, and one case per rule.
 
-use crate::project::{assert_says, shipped};
+use crate::project::{Project, assert_says, edited, shipped};
 use std::path::Path;
 use tiersim_models::hardware::{Hardware, Law, Source, TierKind};
 use tiersim_models::service::Discipline;
 use tiersim_models::units::{Bytes, Rate, Span};
 use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::hardware_file::{read_hardware, resolve_hardware};
+use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::text::ron_text::Document;
 
 const TWO: &str = r#"Hardware(
@@ -281,7 +282,12 @@ fn all_problems_of_a_machine_are_reported_at_once() {
 fn every_shipped_machine_reads_and_says_where_its_numbers_come_from() {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(shipped()).unwrap() {
-        let machine = read_hardware(&entry.unwrap().path()).unwrap_or_else(|e| panic!("{e}"));
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            // Measured specs of whoever runs this.
+            continue;
+        }
+        let machine = read_hardware(&path).unwrap_or_else(|e| panic!("{e}"));
         assert!(machine.facts.len() >= 8, "{}", machine.name);
         assert_eq!(machine.tiers[0].kind, TierKind::Hbm);
         names.push(machine.name);
@@ -292,6 +298,7 @@ fn every_shipped_machine_reads_and_says_where_its_numbers_come_from() {
         "h100-pcie5-shared",
         "h100-sxm-pcie5",
         "h200-sxm-pcie5",
+        "host-layered",
         "host-smoke",
         "seed-tiers",
     ];
@@ -323,4 +330,33 @@ fn the_seed_tiers_are_exact_to_the_picosecond() {
     }
     let cpu = &machine.tiers[machine.tier("cpu").unwrap().index()];
     assert_eq!(cpu.access.span_of(Bytes::new(bytes)), Span::from_ps(452_392_427));
+}
+
+#[test]
+fn a_machine_in_a_folder_of_the_specs_is_named_with_it() {
+    let project = Project::new();
+    std::fs::create_dir_all(project.root.join("hardware-specs/measured")).unwrap();
+    let shipped = project.root.join("hardware-specs/h100-sxm-pcie5.ron");
+    std::fs::copy(shipped, project.root.join("hardware-specs/measured/mine.ron")).unwrap();
+    let named =
+        |name: &str| edited("hardware: \"h100-sxm-pcie5\"", &format!("hardware: \"{name}\""));
+    let written = project.read(&named("measured/mine")).unwrap();
+    assert_eq!(written.hardware.name, "mine");
+    let set = [("hardware".to_owned(), "\"measured/mine\"".to_owned())];
+    let set = read_scenario(&project.scenario(&named("h100-sxm-pcie5")), &set).unwrap();
+    assert_eq!(set.hardware, written.hardware);
+    for wrong in ["measured/none", "measured/", "/measured/mine", "measured/../measured/mine", ""] {
+        let problems = project.read(&named(wrong)).unwrap_err();
+        assert_says(&problems, &["no machine of this name is in `hardware-specs`"]);
+    }
+    assert_says(&project.read(&named("measured/mind")).unwrap_err(), &["measured/mine"]);
+}
+
+#[test]
+fn a_link_may_have_a_setup_of_its_own_for_each_direction() {
+    let own = TWO.replace("evict:", "evict_setup: (us(9), measured(\"m\")), evict:");
+    let machine = read(&own).unwrap();
+    assert_eq!(machine.links[0].fetch, law(3_400_000, 26_000_000_000));
+    assert_eq!(machine.links[0].evict, law(9_000_000, 25_900_000_000));
+    assert!(machine.facts.iter().any(|fact| fact.path == "links.pcie.evict_setup"));
 }

@@ -6,3 +6,4 @@ mod hostile;
 mod project;
 mod rules;
 mod sweep;
+mod written;

@@ -77,6 +77,10 @@ impl Project {
         }
         for entry in fs::read_dir(shipped()).unwrap() {
             let path = entry.unwrap().path();
+            if path.is_dir() {
+                // Measured specs of whoever runs this.
+                continue;
+            }
             let copy = root.join("hardware-specs").join(path.file_name().unwrap());
             fs::copy(path, copy).unwrap();
         }

@@ -5,36 +5,19 @@
 //! show as a wrong pattern and not be undefined behaviour.
 //! Invariant: whatever is made here counts in [`Live`] until it is dropped.
 
+pub(crate) use crate::files::Buffer;
+use crate::files::{DirectFile, Queue};
 use crate::options::Live;
 use crate::pattern::PAGE;
-use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const WORDS: usize = PAGE / 8;
 
-/// Bytes that start on a page, as O_DIRECT wants them.
-pub(crate) struct Buffer {
-    bytes: Vec<u8>,
-    start: usize,
-}
-
-impl Buffer {
-    pub(crate) fn new(len: usize) -> Buffer {
-        let bytes = vec![0; len + PAGE];
-        let start = bytes.as_ptr().align_offset(PAGE);
-        Buffer { bytes, start }
-    }
-
-    /// The first `len` bytes; what was in a buffer that was smaller is lost.
-    pub(crate) fn first(&mut self, len: usize) -> &mut [u8] {
-        if self.bytes.len() < len + PAGE {
-            *self = Buffer::new(len);
-        }
-        &mut self.bytes[self.start..self.start + len]
-    }
-}
+/// How ranges of files are read and written. A quarter of a MiB is one request, which was quicker than
+/// several small ones; longer ranges, as between two lanes, have several in flight.
+const QUEUE: Queue = Queue { block: 1 << 18, depth: 8 };
 
 /// Room for one object, in whole pages.
 pub(crate) struct Slot {
@@ -45,7 +28,7 @@ pub(crate) struct Slot {
 
 enum Media {
     Memory { pages: Box<[Page]>, locked: bool },
-    File { file: File, path: PathBuf, direct: bool },
+    File { file: DirectFile, path: PathBuf },
 }
 
 #[repr(C, align(4096))]
@@ -63,24 +46,27 @@ impl Slot {
 
     /// A file, around the page cache where the file system allows it.
     pub(crate) fn file(path: PathBuf, pages: usize, live: Live) -> io::Result<Slot> {
-        let (file, direct) = match open(&path, true) {
-            Ok(file) => (file, true),
-            Err(_) => (open(&path, false)?, false),
-        };
+        let file = DirectFile::create(&path, (pages * PAGE) as u64).inspect_err(|_| {
+            // It may have been made and then not given its size.
+            let _ = std::fs::remove_file(&path);
+        })?;
         live.rooms.fetch_add(1, Relaxed);
-        // From here on, dropping the slot removes the file.
-        let slot = Slot { media: Media::File { file, path, direct }, pages, live };
-        if let Media::File { file, .. } = &slot.media {
-            file.set_len((pages * PAGE) as u64)?;
-        }
-        Ok(slot)
+        Ok(Slot { media: Media::File { file, path }, pages, live })
     }
 
     /// Whether memory is locked, or a file goes around the page cache.
     pub(crate) fn as_wished(&self) -> bool {
-        match self.media {
-            Media::Memory { locked, .. } => locked,
-            Media::File { direct, .. } => direct,
+        match &self.media {
+            Media::Memory { locked, .. } => *locked,
+            Media::File { file, .. } => file.is_direct(),
+        }
+    }
+
+    /// The file, if it is one.
+    pub(crate) fn as_file(&self) -> Option<&std::fs::File> {
+        match &self.media {
+            Media::File { file, .. } => Some(file.as_file()),
+            Media::Memory { .. } => None,
         }
     }
 
@@ -95,7 +81,7 @@ impl Slot {
                 }
                 Ok(())
             }
-            Media::File { file, .. } => read_at(file, into, (from * PAGE) as u64),
+            Media::File { file, .. } => file.read((from * PAGE) as u64, into, QUEUE),
         }
     }
 
@@ -110,7 +96,7 @@ impl Slot {
                 }
                 Ok(())
             }
-            Media::File { file, .. } => write_at(file, bytes, (from * PAGE) as u64),
+            Media::File { file, .. } => file.write((from * PAGE) as u64, bytes, QUEUE),
         }
     }
 }
@@ -125,41 +111,6 @@ impl Drop for Slot {
         }
         self.live.rooms.fetch_sub(1, Relaxed);
     }
-}
-
-fn open(path: &PathBuf, direct: bool) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(true);
-    #[cfg(target_os = "linux")]
-    if direct {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.custom_flags(libc::O_DIRECT);
-    }
-    #[cfg(not(target_os = "linux"))]
-    if direct {
-        return Err(io::ErrorKind::Unsupported.into());
-    }
-    options.open(path)
-}
-
-#[cfg(unix)]
-fn read_at(file: &File, into: &mut [u8], at: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, into, at)
-}
-
-#[cfg(unix)]
-fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
-}
-
-#[cfg(not(unix))]
-fn read_at(_: &File, _: &mut [u8], _: u64) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
-#[cfg(not(unix))]
-fn write_at(_: &File, _: &[u8], _: u64) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
 }
 
 #[cfg(target_os = "linux")]

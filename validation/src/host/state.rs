@@ -7,8 +7,9 @@
 //! it can start, so ends are heard in an order that could have been.
 
 use crate::fault::Fault;
+use crate::host::pace::OpPlan;
 use crate::host::room::Buffer;
-use crate::real::OpRun;
+use crate::real::{CopyRun, OpRun};
 use crate::truth::{Mismatch, Truth};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex};
@@ -21,8 +22,8 @@ pub(crate) struct Entry {
     pub(crate) command: Arc<Command>,
     /// Version of each touched object, or of a copy's object, that it must meet.
     pub(crate) versions: Vec<u64>,
-    /// How long an op is to last.
-    pub(crate) planned: Span,
+    /// What an op is to do.
+    pub(crate) plan: OpPlan,
     indegree: u32,
     waiters: Vec<Ticket>,
     progress: Option<Progress>,
@@ -49,6 +50,9 @@ pub(crate) type Bounce = Arc<[Mutex<Buffer>]>;
 struct Progress {
     transit: Transit,
     bounces: Vec<Bounce>,
+    /// When it could start, and when it did.
+    ready: Time,
+    start: Option<Time>,
 }
 
 #[derive(Default)]
@@ -76,9 +80,13 @@ pub(crate) struct State {
     pub(crate) stop: bool,
     pub(crate) truth: Truth,
     pub(crate) ops: Vec<OpRun>,
-    pub(crate) copies: u64,
+    pub(crate) copies: Vec<CopyRun>,
+    /// Workers that are at work on an op or a piece.
+    pub(crate) at_work: usize,
+    /// Ops and pieces that workers have taken so far.
+    pub(crate) taken: u64,
     /// Threads to wake. Waking takes longer than anything else between two ops, so whoever adds to
-    /// this wakes them after it has let go of the lock, and within its next op's time if it can.
+    /// this wakes them after it has let go of the lock; it is part of what a launch costs.
     pub(crate) rings: Vec<Ring>,
     /// Releases that may go; whoever holds the lock carries them out.
     releases: Vec<Ticket>,
@@ -125,7 +133,9 @@ impl State {
             stop: false,
             truth: Truth::default(),
             ops: Vec::new(),
-            copies: 0,
+            copies: Vec::new(),
+            at_work: 0,
+            taken: 0,
             rings: Vec::new(),
             releases: Vec::new(),
         }
@@ -136,7 +146,7 @@ impl State {
         &mut self,
         command: Command,
         versions: Vec<u64>,
-        planned: Span,
+        plan: OpPlan,
         route: &[usize],
         chunk: Bytes,
     ) -> Ticket {
@@ -161,7 +171,7 @@ impl State {
         }
         let command = Arc::new(command);
         let waiters = Vec::new();
-        let entry = Entry { command, versions, planned, indegree, waiters, progress };
+        let entry = Entry { command, versions, plan, indegree, waiters, progress };
         self.entries.insert(ticket, entry);
         ticket
     }
@@ -174,7 +184,7 @@ impl State {
         }
         match (&entry.command.work, &entry.progress) {
             (&Work::Compute { stream, .. }, _) => self.try_stream(usize::from(stream), now),
-            (_, Some(progress)) => self.try_gate(progress.transit.lane(0)),
+            (_, Some(progress)) => self.try_gate(progress.transit.lane(0), now),
             (_, None) => self.releases.push(ticket),
         }
     }
@@ -188,11 +198,13 @@ impl State {
         }
     }
 
-    fn try_gate(&mut self, lane: usize) {
+    fn try_gate(&mut self, lane: usize, now: Time) {
         while let Some(&ticket) = self.lanes[lane].gate.front() {
-            if self.entries[&ticket].indegree > 0 {
+            let entry = self.entries.get_mut(&ticket).expect("the copy is under way");
+            if entry.indegree > 0 {
                 break;
             }
+            entry.progress.as_mut().expect("a copy has a route").ready = now;
             self.lanes[lane].gate.pop_front();
             self.offer(ticket, 0);
         }
@@ -213,7 +225,17 @@ impl State {
         let queue = &mut self.streams[stream];
         let ready = queue.ready.take()?;
         queue.running = true;
+        self.at_work += 1;
+        self.taken += 1;
         Some((queue.waiting.pop_front().expect("the head is ready"), ready))
+    }
+
+    /// Takes the next piece that a lane may copy.
+    pub(crate) fn take_piece(&mut self, lane: usize) -> Option<Piece> {
+        let piece = self.lanes[lane].ready.pop_front()?;
+        self.at_work += 1;
+        self.taken += 1;
+        Some(piece)
     }
 
     /// An op has ended on its stream.
@@ -221,6 +243,7 @@ impl State {
         let Work::Compute { stream, .. } = self.entries[&ticket].command.work else {
             unreachable!("streams run ops only")
         };
+        self.at_work -= 1;
         self.ops.push(run);
         self.streams[usize::from(stream)].running = false;
         let releases = self.finish(ticket, run.end);
@@ -229,14 +252,20 @@ impl State {
     }
 
     /// A lane has copied a piece. Returns releases that may go.
-    pub(crate) fn copied(&mut self, piece: &Piece, now: Time) -> Vec<Ticket> {
+    pub(crate) fn copied(&mut self, piece: &Piece, start: Time, now: Time) -> Vec<Ticket> {
+        self.at_work -= 1;
         let entry = self.entries.get_mut(&piece.ticket).expect("the copy is under way");
         let progress = entry.progress.as_mut().expect("a copy has a route");
+        let start = *progress.start.get_or_insert(start);
         let offers = progress.transit.copied(piece.hop);
         self.lanes[progress.transit.lane(piece.hop)].moved += piece.bytes;
         let Some(hops) = offers else {
-            self.copies += 1;
-            return self.finish(piece.ticket, now);
+            let (ticket, ready) = (piece.ticket, progress.ready);
+            let Work::Copy { object, bytes, from, to } = entry.command.work else {
+                unreachable!("lanes run copies only")
+            };
+            self.copies.push(CopyRun { ticket, object, bytes, from, to, ready, start, end: now });
+            return self.finish(ticket, now);
         };
         hops.into_iter().for_each(|hop| self.offer(piece.ticket, hop));
         Vec::new()
@@ -265,6 +294,22 @@ impl State {
         self.stop(bells);
     }
 
+    /// What to say if nothing has gone on for `waited`: nothing while a worker is at work or an end
+    /// is yet to be heard.
+    pub(crate) fn stuck(&self, waited: Span) -> Option<Fault> {
+        let (first, entry) = self.entries.first_key_value()?;
+        if self.at_work > 0 || !self.ended.is_empty() || self.fault.is_some() {
+            return None;
+        }
+        let work = match entry.command.work {
+            Work::Compute { .. } => "an op",
+            Work::Copy { .. } => "a copy",
+            Work::Release => "a release",
+        };
+        let waited_ms = waited.ps() / 1_000_000_000;
+        Some(Fault::Stuck { waited_ms, under_way: self.entries.len(), first: first.0, work })
+    }
+
     pub(crate) fn stop(&mut self, bells: &Bells) {
         self.stop = true;
         bells.streams.iter().chain(&bells.lanes).chain([&bells.main]).for_each(Condvar::notify_all);
@@ -282,6 +327,8 @@ impl Progress {
         Progress {
             transit: Transit::new(route.iter().copied(), bytes, chunk),
             bounces: route.iter().skip(1).map(|_| buffers()).collect(),
+            ready: Time::ZERO,
+            start: None,
         }
     }
 

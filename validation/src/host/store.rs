@@ -10,7 +10,8 @@ use crate::host::room::Slot;
 use crate::options::{Live, Options};
 use crate::pattern::PAGE;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tiersim_models::hardware::{Hardware, TierKind};
@@ -30,7 +31,11 @@ pub(crate) struct Store {
 }
 
 struct Table {
-    held: BTreeMap<(ObjectId, TierId), Arc<Slot>>,
+    /// Slots in use, and the bytes of the room that each is for.
+    held: BTreeMap<(ObjectId, TierId), (Arc<Slot>, u64)>,
+    /// Bytes of rooms in use, by tier, and the most there ever were.
+    in_use: Vec<u64>,
+    peak: Vec<u64>,
     /// Slots to spare, by tier and pages.
     spare: BTreeMap<(TierId, usize), Vec<Arc<Slot>>>,
     spare_bytes: Vec<u64>,
@@ -40,15 +45,14 @@ struct Table {
 
 impl Store {
     pub(crate) fn new(hardware: &Hardware, options: &Options) -> Result<Store, Fault> {
-        static MACHINES: AtomicU64 = AtomicU64::new(0);
-        let number = MACHINES.fetch_add(1, Relaxed);
-        let name = format!("tiersim-{}-{number}", std::process::id());
-        let folder = options.scratch.join(name);
-        let made = std::fs::create_dir_all(&folder);
-        made.map_err(|error| Fault::io("makes folder", &folder.display().to_string(), &error))?;
+        let folder = own_folder(&options.scratch);
+        let place = options.scratch.display().to_string();
+        let folder = folder.map_err(|error| Fault::io("makes a folder in", &place, &error))?;
         let tiers: Vec<_> = hardware.tiers.iter().map(|t| (t.kind, t.capacity)).collect();
         let table = Table {
             held: BTreeMap::new(),
+            in_use: vec![0; tiers.len()],
+            peak: vec![0; tiers.len()],
             spare: BTreeMap::new(),
             spare_bytes: vec![0; tiers.len()],
             made: vec![(0, 0); tiers.len()],
@@ -77,7 +81,9 @@ impl Store {
             // Without the lock: it takes long.
             None => self.make(room.tier, pages)?,
         };
-        self.table().held.insert((room.object, room.tier), slot);
+        let replaced = self.table().hold(room, slot);
+        // Without the lock: it may take a file's removal.
+        drop(replaced);
         Ok(())
     }
 
@@ -102,19 +108,24 @@ impl Store {
     /// Gives room back. Room that is not there is a missing edge's doing, and shows as a mismatch.
     pub(crate) fn free(&self, room: &Room) {
         let mut table = self.table();
-        let Some(slot) = table.held.remove(&(room.object, room.tier)) else { return };
+        let tier = room.tier.index();
+        let Some((slot, held)) = table.held.remove(&(room.object, room.tier)) else { return };
+        table.in_use[tier] -= held;
         let bytes = (slot.pages * PAGE) as u64;
-        let spare = &mut table.spare_bytes[room.tier.index()];
-        let limit = self.tiers[room.tier.index()].1.get();
-        if *spare + bytes <= limit {
+        let spare = &mut table.spare_bytes[tier];
+        if *spare + bytes <= self.tiers[tier].1.get() {
             *spare += bytes;
             table.spare.entry((room.tier, slot.pages)).or_default().push(slot);
+            return;
         }
+        // Without the lock: it may take a file's removal.
+        drop(table);
+        drop(slot);
     }
 
     /// The slot of an object in a tier.
     pub(crate) fn get(&self, object: ObjectId, tier: TierId) -> Option<Arc<Slot>> {
-        self.table().held.get(&(object, tier)).cloned()
+        self.table().held.get(&(object, tier)).map(|(slot, _)| slot.clone())
     }
 
     /// Everything that is held.
@@ -127,13 +138,45 @@ impl Store {
         self.table().made.clone()
     }
 
+    /// The most bytes of rooms held at once, by tier.
+    pub(crate) fn peak(&self) -> Vec<Bytes> {
+        self.table().peak.iter().map(|&bytes| Bytes::new(bytes)).collect()
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
         // The table is whole between any two statements, so a panic elsewhere does not harm it.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// Makes a folder that was not there: another machine's is never shared, whoever's process has this
+/// process's number too.
+fn own_folder(scratch: &Path) -> io::Result<PathBuf> {
+    static MACHINES: AtomicU64 = AtomicU64::new(0);
+    std::fs::create_dir_all(scratch)?;
+    loop {
+        let number = MACHINES.fetch_add(1, Relaxed);
+        let folder = scratch.join(format!("tiersim-{}-{number}", std::process::id()));
+        match std::fs::create_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| folder),
+        }
+    }
+}
+
 impl Table {
+    /// Puts a slot into use. Returns the one that was there, which is a missing edge's doing.
+    fn hold(&mut self, room: &Room, slot: Arc<Slot>) -> Option<Arc<Slot>> {
+        let (tier, bytes) = (room.tier.index(), room.bytes.get());
+        let replaced = self.held.insert((room.object, room.tier), (slot, bytes));
+        self.in_use[tier] += bytes;
+        if let Some((_, bytes)) = &replaced {
+            self.in_use[tier] -= bytes;
+        }
+        self.peak[tier] = self.peak[tier].max(self.in_use[tier]);
+        replaced.map(|(slot, _)| slot)
+    }
+
     fn take_spare(&mut self, tier: TierId, pages: usize) -> Option<Arc<Slot>> {
         let slot = self.spare.get_mut(&(tier, pages))?.pop()?;
         self.spare_bytes[tier.index()] -= (pages * PAGE) as u64;

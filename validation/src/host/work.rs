@@ -1,14 +1,16 @@
 //! What a worker really does: kernels over an op's objects, and copies of bytes.
 //!
-//! An op reads (and so checks) what it reads, computes, writes what it writes, and computes on until
-//! its planned time is over; the delay of use in place is part of that time, as in an emulation of
-//! tiers, on top of nothing: where the tier is slower than its law, the op takes longer. A copy
+//! An op reads (and so checks) what it reads, runs half of its kernel, writes what it writes, and
+//! runs the other half: a fixed amount of work, whatever time that takes. Only an emulated delay of
+//! use in place is kept by the clock; it comes first, as the far data would come late. A copy
 //! carries pages from slot to slot, or through the bounce buffers between two lanes.
 //! Invariant: what is not there when it should be is a mismatch, never a panic.
 
 use crate::clock::Clock;
 use crate::fault::Fault;
 use crate::faulty::Failure;
+use crate::host::kernels::{self, BLOCK, blocks};
+use crate::host::pace::OpPlan;
 use crate::host::room::{Buffer, Slot};
 use crate::host::state::Piece;
 use crate::host::store::Store;
@@ -21,9 +23,6 @@ use std::sync::{MutexGuard, PoisonError};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::{Span, Time};
 use tiersim_policies::command::{Command, Ticket, Touch, Work};
-
-/// Pages that a worker handles at a time: a quarter of a MiB, which a core's own cache holds.
-pub(crate) const BLOCK: usize = 64;
 
 /// What the workers need besides the shared state.
 pub(crate) struct Floor {
@@ -45,23 +44,21 @@ impl Floor {
     pub(crate) fn dawdle(&self, ticket: Ticket, hop: usize) {
         if let Some(Delay { seed, most }) = self.delay {
             let index = u64::from(ticket.0) * 8 + hop as u64;
-            self.clock.compute_for(Span::from_ps(draw(seed, index) % (most.ps() + 1)));
+            self.clock.delay(Span::from_ps(draw(seed, index) % (most.ps() + 1)));
         }
     }
 
-    /// Runs an op; returns when it started and what it met. `started` is called in its time.
+    /// Runs an op; returns when it started and what it met.
     pub(crate) fn op(
         &self,
         command: &Command,
         versions: &[u64],
-        planned: Span,
+        plan: &OpPlan,
         buffer: &mut Buffer,
-        started: impl FnOnce(),
     ) -> Result<(Time, Checks), Fault> {
         self.dawdle(command.ticket, 0);
         let start = self.clock.now();
-        started();
-        let end = Time::from_ps(start.ps() + planned.ps());
+        self.clock.delay(plan.delay);
         command.claims.iter().try_for_each(|room| self.store.claim(room))?;
         let Work::Compute { touches, .. } = &command.work else { unreachable!("streams run ops") };
         let touches = || touches.iter().zip(versions);
@@ -73,7 +70,7 @@ impl Floor {
             checks.push(self.check(place, version, range, 1, buffer)?);
         }
         // Half before the writes and half after, so that a neighbour without its edge meets either.
-        self.clock.compute_until(middle(self.clock.now(), end));
+        plan.run_half(false);
         for (touch, &version) in touches().filter(|(touch, _)| touch.mode.writes()) {
             let &Touch { object, tier, .. } = touch;
             let written = self.write(object, tier, version + 1, buffer)?;
@@ -82,7 +79,7 @@ impl Floor {
                 checks.push(Some(mismatch(place, version, Found::NoRoom)));
             }
         }
-        self.clock.compute_until(end);
+        plan.run_half(true);
         Ok((start, checks))
     }
 
@@ -95,23 +92,22 @@ impl Floor {
         buffer: &mut Buffer,
     ) -> Result<bool, Fault> {
         let Some(slot) = self.store.get(object, tier) else { return Ok(false) };
-        for block in blocks(0..slot.pages) {
-            let bytes = buffer.first(block.len() * PAGE);
-            pattern::fill(bytes, block.start * PAGE, Key { object, version });
-            slot.store(block.start, bytes).map_err(|error| io("writes", tier, &error))?;
-        }
+        let filled = kernels::fill(&slot, Key { object, version }, buffer);
+        filled.map_err(|error| io("writes", tier, &error))?;
         Ok(true)
     }
 
-    /// Copies a piece over one lane; the last one on the last lane is checked.
+    /// Copies a piece over one lane; the last one on the last lane is checked. Returns when it
+    /// started.
     pub(crate) fn piece(
         &self,
         piece: &Piece,
         command: &Command,
         version: u64,
         buffer: &mut Buffer,
-    ) -> Result<Checks, Fault> {
+    ) -> Result<(Time, Checks), Fault> {
         self.dawdle(command.ticket, piece.hop);
+        let start = self.clock.now();
         let Work::Copy { object, from, to, .. } = command.work else {
             unreachable!("lanes run copies")
         };
@@ -136,7 +132,7 @@ impl Floor {
             let (place, all) = ((command.ticket, object, to), 0..self.pages[object.index()]);
             checks.push(self.check(place, version, all, self.arrival_stride, buffer)?);
         }
-        Ok(checks)
+        Ok((start, checks))
     }
 
     fn carry(
@@ -186,22 +182,8 @@ impl Floor {
         let Some(slot) = self.store.get(object, tier) else {
             return Ok(Some(mismatch(place, version, Found::NoRoom)));
         };
-        let mut look = |block: Range<usize>| {
-            let bytes = buffer.first(block.len() * PAGE);
-            slot.load(block.start, bytes).map_err(|error| io("reads", tier, &error))?;
-            Ok(pattern::check(bytes, block.start * PAGE, Key { object, version }))
-        };
-        let last = pages.end - 1;
-        let mut found = None;
-        if stride <= 1 {
-            for block in blocks(pages) {
-                found = found.or(look(block)?);
-            }
-        } else {
-            for page in pages.step_by(stride).chain([last]) {
-                found = found.or(look(page..page + 1)?);
-            }
-        }
+        let found = kernels::check(&slot, pages, stride, Key { object, version }, buffer);
+        let found = found.map_err(|error| io("reads", tier, &error))?;
         Ok(found.map(|found| mismatch(place, version, found)))
     }
 
@@ -224,15 +206,6 @@ fn mismatch(
     found: Found,
 ) -> Mismatch {
     Mismatch { ticket, object, tier, expected, found }
-}
-
-fn blocks(pages: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-    let end = pages.end;
-    pages.step_by(BLOCK).map(move |start| start..(start + BLOCK).min(end))
-}
-
-fn middle(now: Time, end: Time) -> Time {
-    Time::from_ps(now.ps() + end.ps().saturating_sub(now.ps()) / 2)
 }
 
 /// A buffer is bytes; half-written ones show in the pattern.

@@ -1,0 +1,197 @@
+//! `calibrate`: measures this machine and writes its hardware spec.
+//!
+//! What is measured and how laws are fitted is the validation crate's business; this says where files
+//! go and asks the system which day it is.
+
+use crate::args::{CalibrateArgs, RealMachine};
+use crate::calibrate_charts::charts;
+use crate::calibrate_report::{Report, csv, json, table};
+use crate::output::{Failure, print, write_each};
+use crate::progress;
+use std::path::{Path, PathBuf};
+use tiersim_models::units::Bytes;
+use tiersim_sim::hardware_file::write::hardware_text;
+use tiersim_sim::scenario::files::SPECS;
+use tiersim_validation::calibrate::figures::figures;
+use tiersim_validation::calibrate::measure::measure;
+use tiersim_validation::calibrate::spec::calibration;
+use tiersim_validation::calibrate::{Device, bench};
+use tiersim_validation::real::Kind;
+
+/// Folder of measured specs, within the one of all specs.
+const MEASURED: &str = "measured";
+
+/// Measures, fits, writes.
+pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
+    let kind = match args.machine {
+        RealMachine::Host => Kind::Host,
+        RealMachine::Cuda => Kind::Cuda,
+    };
+    if let Some(name) = &args.name {
+        check_name(name)?;
+    }
+    let given = args.out.clone().or_else(|| args.name.as_deref().map(default_out));
+    let scratch = args.scratch.clone().or(given).unwrap_or_else(|| default_out(kind.word()));
+    let fault = |fault: tiersim_validation::fault::Fault| Failure::Input(fault.to_string());
+    let mut bench = bench(kind, &scratch).map_err(fault)?;
+    let device = bench.describe();
+    let name = args.name.clone().unwrap_or_else(|| default_name(kind, &device));
+    let bar = progress::bar(0, args.quiet);
+    bar.set_message("measurements");
+    let points = measure(&mut *bench, args.quick, &mut |done, all| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+    });
+    bar.finish_and_clear();
+    let points = points.map_err(fault)?;
+    let most = Bytes::mib(if args.quick { 1 } else { 64 });
+    let figures = figures(&mut *bench, kind, &scratch, most).map_err(fault)?;
+    drop(bench);
+    let date = today();
+    let made = calibration(&device, &points, &name, &date);
+    let made = made.map_err(|refused| Failure::Input(refused.to_string()))?;
+    let machine = kind.word();
+    let report =
+        Report { machine, device: &device, points: &points, figures: &figures, made: &made, date };
+    let text = hardware_text(&made.hardware, &comment(&report, args.quick));
+    let text = text.map_err(|refused| Failure::Internal(refused.to_string()))?;
+    let out = args.out.clone().unwrap_or_else(|| default_out(&name));
+    let folder = match (&args.out, project()) {
+        (None, Some(project)) => project.join(SPECS).join(MEASURED),
+        _ => out.clone(),
+    };
+    let spec = folder.join(format!("{name}.ron"));
+    let mut files = vec![
+        (spec.clone(), text.into_bytes()),
+        (out.join("calibration.csv"), csv(&report).into_bytes()),
+        (out.join("calibration.json"), json(&report)?.into_bytes()),
+    ];
+    for (name, chart) in charts(&report) {
+        let fail = |error: tiersim_reports::ChartError| Failure::Internal(error.to_string());
+        files.push((out.join(format!("{name}.svg")), chart.svg().map_err(fail)?.into_bytes()));
+        files.push((out.join(format!("{name}.png")), chart.png().map_err(fail)?));
+    }
+    write_each(&files)?;
+    if !args.quiet {
+        let written = format!(
+            "\nwritten: {}, and {} files in {}\n",
+            spec.display(),
+            files.len() - 1,
+            out.display()
+        );
+        print(&(table(&report) + &written))?;
+    }
+    Ok(())
+}
+
+fn check_name(name: &str) -> Result<(), Failure> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if (1..=60).contains(&name.len()) && !name.starts_with('.') && name.chars().all(plain) {
+        return Ok(());
+    }
+    Err(Failure::Input(format!(
+        "--name {name:?}: a spec is called by 1 to 60 letters, digits, `-`, `_` and `.`, not `.` \
+         first; choose another name"
+    )))
+}
+
+fn default_out(name: &str) -> PathBuf {
+    Path::new("out").join(format!("calibrate-{name}"))
+}
+
+/// `host`, or the device's name in small letters with everything else as `-`.
+fn default_name(kind: Kind, device: &Device) -> String {
+    if kind == Kind::Host {
+        return kind.word().to_owned();
+    }
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let slug: String = device.name.chars().map(plain).take(60).collect();
+    let parts: Vec<&str> = slug.split('-').filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() { kind.word().to_owned() } else { parts.join("-") }
+}
+
+/// The nearest folder, from the current one upwards, that has specs.
+fn project() -> Option<PathBuf> {
+    let here = std::env::current_dir().ok()?;
+    here.ancestors().find(|folder| folder.join(SPECS).is_dir()).map(Path::to_path_buf)
+}
+
+/// What stands at the head of the spec.
+fn comment(report: &Report<'_>, quick: bool) -> String {
+    let Device { name, driver, clocks, notes, .. } = report.device;
+    let version = env!("CARGO_PKG_VERSION");
+    let quick = if quick { " --quick" } else { "" };
+    let mut lines = vec![
+        format!("Measured by `tiersim {version} calibrate --machine {}{quick}`", report.machine),
+        format!("on {}: {name}, {driver}.", report.date),
+    ];
+    lines.extend(clocks.iter().map(|(what, value)| format!("{what}: {value}")));
+    lines.extend(notes.iter().cloned());
+    // Names come from the system and may hold anything.
+    lines.iter().map(|line| tiersim_reports::words::clean(line) + "\n").collect()
+}
+
+/// The day by Greenwich time, such as 2026-01-31: a spec says when it was measured.
+#[expect(
+    clippy::disallowed_types,
+    reason = "what was measured has a date; nothing else depends on it"
+)]
+fn today() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    // A clock that stands before 1970 is as good as none.
+    day(since.map_or(0, |since| since.as_secs() / 86_400))
+}
+
+/// The date of a day counted from 1970-01-01.
+fn day(mut days: u64) -> String {
+    let leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
+    let mut year = 1970;
+    while days >= 365 + u64::from(leap(year)) {
+        days -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    format!("{year:04}-{month:02}-{:02}", days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_have_their_dates() {
+        let known =
+            [(0, "1970-01-01"), (58, "1970-02-28"), (59, "1970-03-01"), (364, "1970-12-31")];
+        let known = known.into_iter().chain([
+            (789, "1972-02-29"),
+            (11_016, "2000-02-29"),
+            (19_723, "2024-01-01"),
+            (20_454, "2026-01-01"),
+            (47_540, "2100-02-28"),
+            (47_541, "2100-03-01"),
+        ]);
+        for (days, date) in known {
+            assert_eq!(day(days), date);
+        }
+    }
+
+    #[test]
+    fn names_that_could_leave_the_folder_are_refused() {
+        for name in ["host", "my-gpu_1.2", "A"] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+        for name in ["", "..", ".x", "a/b", "a b", "ü", &"x".repeat(61)] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+    }
+}

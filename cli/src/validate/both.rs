@@ -1,0 +1,220 @@
+//! One case on both machines: the same policy, planner and ledger, once against time that is
+//! computed and then against memory that is real.
+
+use crate::output::Failure;
+use crate::validate::grade::{CaseResult, CopyTime, Measured, Ran, Verdict};
+use std::path::Path;
+use tiersim_models::hardware::TierKind;
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_policies::command::Machine;
+use tiersim_policies::drive::{DriveError, WINDOW, drive};
+use tiersim_policies::planner::{PlanError, Planner};
+use tiersim_sim::machine::SimMachine;
+use tiersim_sim::run::Bench;
+use tiersim_sim::scenario::{Case, Scenario};
+use tiersim_validation::fault::Fault;
+use tiersim_validation::log::Logged;
+use tiersim_validation::options::Options;
+use tiersim_validation::real::{CopyRun, Kind, OpRun, Report, Setup};
+
+/// What all cases of a scenario share.
+pub(crate) struct Both<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) workload: &'a Workload,
+    pub(crate) bench: &'a Bench<'a>,
+    pub(crate) scratch: &'a Path,
+    /// How often on the real machine.
+    pub(crate) runs: u16,
+}
+
+/// Where a plan ended, when each op did.
+enum Ended {
+    Done(Vec<Time>),
+    OutOfMemory(String),
+}
+
+/// What the simulator says of a case.
+struct Simulated {
+    predicted: Measured,
+    /// Delay of use in place.
+    charged: Span,
+}
+
+impl Both<'_> {
+    /// Predicts a case, then runs it for real; where objects are used in place both with the
+    /// delays of the laws and with real use.
+    pub(crate) fn case(&self, case: &Case) -> Result<CaseResult, Failure> {
+        let (label, policy) = (case.label.clone(), case.policy.name().to_owned());
+        let Simulated { predicted, charged } = match self.simulate(case)? {
+            Ok(simulated) => simulated,
+            Err(why) => return Ok(CaseResult { label, policy, verdict: Verdict::DoesNotFit(why) }),
+        };
+        self.check_memory(case, &predicted.peak)?;
+        let emulating = |emulate: bool| -> Result<Vec<Measured>, Failure> {
+            (0..self.runs).map(|_| self.measure(case, emulate)).collect()
+        };
+        let measured = emulating(true)?;
+        let real = if charged > Span::ZERO { emulating(false)? } else { Vec::new() };
+        let verdict = Verdict::Ran(Box::new(Ran { predicted, measured, real, charged }));
+        Ok(CaseResult { label, policy, verdict })
+    }
+
+    fn planner(&self, case: &Case) -> Result<Result<Planner<'_>, String>, Failure> {
+        let hardware = &self.scenario.hardware;
+        let policy = case.policy.build(&self.workload.trace, hardware).map_err(Failure::Input)?;
+        let capacities = self.bench.capacities_of(case)?;
+        let repeat = self.scenario.workload.repeat;
+        match Planner::new(self.workload, policy, &capacities, repeat) {
+            Ok(planner) => Ok(Ok(planner)),
+            Err(full @ PlanError::OutOfMemory { .. }) => Ok(Err(full.to_string())),
+            Err(refused) => Err(Failure::Internal(refused.to_string())),
+        }
+    }
+
+    /// Drives a machine; a fault of the machine is worded by `fault`.
+    fn drive<M: Machine>(
+        &self,
+        planner: &mut Planner<'_>,
+        machine: &mut M,
+        fault: impl Fn(M::Fault) -> Failure,
+    ) -> Result<Ended, Failure> {
+        let ops = self.workload.trace.ops.len() * self.scenario.workload.repeat as usize;
+        let mut ends = vec![Time::ZERO; ops];
+        match drive(planner, machine, WINDOW, |op, at, _| ends[op as usize] = at) {
+            Ok(()) => Ok(Ended::Done(ends)),
+            Err(DriveError::Plan(full @ PlanError::OutOfMemory { .. })) => {
+                Ok(Ended::OutOfMemory(full.to_string()))
+            }
+            Err(DriveError::Plan(refused)) => Err(Failure::Internal(refused.to_string())),
+            Err(DriveError::Machine(found)) => Err(fault(found)),
+        }
+    }
+
+    /// On the simulated machine.
+    fn simulate(&self, case: &Case) -> Result<Result<Simulated, String>, Failure> {
+        let mut planner = match self.planner(case)? {
+            Ok(planner) => planner,
+            Err(why) => return Ok(Err(why)),
+        };
+        let (start, routes) = (planner.start(), self.bench.routes().clone());
+        let (hardware, durations) = (&self.scenario.hardware, self.bench.durations());
+        let mut machine = SimMachine::new(hardware, routes, self.workload, durations, &start);
+        machine.draw_from(self.scenario.seed);
+        let mut machine = Logged::new(machine);
+        let fault = |fault: tiersim_sim::machine::Fault| Failure::Internal(fault.to_string());
+        let ends = match self.drive(&mut planner, &mut machine, fault)? {
+            Ended::Done(ends) => ends,
+            Ended::OutOfMemory(why) => return Ok(Err(why)),
+        };
+        let (decisions, steps) = (machine.decisions(), self.steps(&ends));
+        let meters = machine.machine.meters();
+        let (moved, peak) = (meters.moved.clone(), meters.peak.clone());
+        let charged = meters.in_place.iter().copied().sum();
+        let predicted = Measured { decisions, moved, steps, peak, ..Measured::default() };
+        Ok(Ok(Simulated { predicted, charged }))
+    }
+
+    /// On real memory, once.
+    fn measure(&self, case: &Case, emulate: bool) -> Result<Measured, Failure> {
+        let fault = |fault: Fault| Failure::Input(fault.to_string());
+        let mut planner = self.planner(case)?.map_err(Failure::Internal)?;
+        let setup = Setup {
+            hardware: &self.scenario.hardware,
+            routes: self.bench.routes().clone(),
+            workload: self.workload,
+            spans: Box::new(|occurrence| self.bench.durations().of(occurrence)),
+            start: planner.start(),
+        };
+        let options = Options { emulate, ..Options::new(self.scratch) };
+        let machine = self.kind.open(setup, &options).map_err(fault)?;
+        let mut machine = Logged::new(machine);
+        let ends = match self.drive(&mut planner, &mut machine, fault)? {
+            Ended::Done(ends) => ends,
+            Ended::OutOfMemory(why) => return Err(Failure::Internal(why)),
+        };
+        let (decisions, report) = (machine.decisions(), machine.machine.report());
+        Ok(Measured { decisions, steps: self.steps(&ends), ..self.reported(report) })
+    }
+
+    /// What a machine says of its run, without the warm-up where that says more.
+    fn reported(&self, report: Report) -> Measured {
+        let trace = &self.workload.trace;
+        let first = trace.ops.len() as u64 * u64::from(self.scenario.workload.warmup);
+        let mut ops: Vec<_> = report.ops.iter().filter(|op| op.occurrence >= first).collect();
+        ops.sort_unstable_by_key(|op| op.occurrence);
+        let phase = |occurrence: u64| trace.ops[occurrence as usize % trace.ops.len()].phase;
+        let run = |op: &&_| {
+            let &&OpRun { occurrence, planned, start, end, .. } = op;
+            (phase(occurrence), planned, end.since(start))
+        };
+        let waits = ops.iter().map(|op| op.start.since(op.ready));
+        Measured {
+            launch: waits.collect(),
+            ops: ops.iter().map(run).collect(),
+            copies: self.copies(&report),
+            moved: report.moved,
+            submitted: report.submitted,
+            truth: report.truth,
+            slots: report.slots,
+            peak: report.peak,
+            device: report.device,
+            ..Measured::default()
+        }
+    }
+
+    /// Copies over one lane: the law of that lane is all that is predicted of them.
+    fn copies(&self, report: &Report) -> Vec<CopyTime> {
+        let (routes, hardware) = (self.bench.routes(), &self.scenario.hardware);
+        let time = |copy: &CopyRun| {
+            let &[lane] = routes.between(copy.from, copy.to) else { return None };
+            let predicted = hardware.lane_law(lane).span_of(copy.bytes);
+            Some(CopyTime { lane: lane.index(), predicted, measured: copy.end.since(copy.start) })
+        };
+        report.copies_run.iter().filter_map(time).collect()
+    }
+
+    /// Lengths of the measured steps: each from the end of the one before.
+    fn steps(&self, ends: &[Time]) -> Vec<Span> {
+        let trace_ops = self.workload.trace.ops.len();
+        let mut steps = Vec::new();
+        let mut before = Time::ZERO;
+        for replay in ends.chunks(trace_ops) {
+            let mut first = 0;
+            for last in self.workload.step_ends() {
+                let ops = &replay[first..=last.index()];
+                // With several streams a later step may end its last op before this one does.
+                let end = ops.iter().copied().max().unwrap_or(before).max(before);
+                steps.push(end.since(before));
+                (first, before) = (last.index() + 1, end);
+            }
+        }
+        let warmup = self.workload.step_ends().len() * self.scenario.workload.warmup as usize;
+        steps.split_off(warmup)
+    }
+
+    /// Real memory is not to be had beyond what there is, and asking for it would end other
+    /// programs. Twice the peak: slots are kept for the next object of their size.
+    fn check_memory(&self, case: &Case, peak: &[Bytes]) -> Result<(), Failure> {
+        let tiers = self.scenario.hardware.tiers.iter().zip(peak);
+        let memory = tiers.filter(|(t, _)| !matches!(t.kind, TierKind::Nvme | TierKind::Remote));
+        let need = Bytes::new(memory.map(|(_, peak)| peak.get()).sum::<u64>().saturating_mul(2));
+        match available() {
+            Some(available) if need > available => Err(Failure::Input(format!(
+                "case {:?} needs {need} of memory and this machine has {available} left; lower \
+                 the scenario's sizes, or leave the case out with --policy",
+                case.label
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Memory that can be had without pushing other programs out, where the system says so.
+fn available() -> Option<Bytes> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(Bytes::new(kib << 10))
+}

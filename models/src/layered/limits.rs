@@ -1,0 +1,205 @@
+//! Which shapes are refused, and why.
+//!
+//! A dozen numbers stand for tables of any length, so each has a limit, and so have the ops, the
+//! bytes and the FLOPs that they amount to together. Sums are made in 128 bits: no shape overflows
+//! the arithmetic that refuses it.
+
+use super::{Family, Layered, Mode, Precision};
+
+/// Most ops of a generated trace; it has less than three times as many objects, and less than five
+/// times as many uses.
+pub const MAX_OPS: u64 = 100_000;
+
+/// Most uses of one object in one step of training, see the tests.
+const MAX_USES: u128 = 5;
+
+/// A rule that a shape breaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShapeProblem {
+    /// The field, as a path below the shape: `heads`, `mode.tokens`.
+    pub field: &'static str,
+    /// The rule, with the value found where it is not the field's own.
+    pub rule: String,
+    /// What to do about it.
+    pub remedy: &'static str,
+}
+
+/// The largest value of every field.
+const MOST: [(&str, u64); 11] = [
+    ("layers", 10_000),
+    ("hidden", 1 << 20),
+    ("ffn", 1 << 22),
+    ("heads", 1 << 14),
+    ("kv_heads", 1 << 14),
+    ("vocab", 1 << 26),
+    ("positions", 1 << 26),
+    ("batch", 1 << 20),
+    ("mode.sequence", 1 << 26),
+    ("mode.context", 1 << 26),
+    ("mode.tokens", 1 << 26),
+];
+
+impl Layered {
+    /// Every rule that this shape breaks; empty for one that makes a trace.
+    pub fn problems(&self) -> Vec<ShapeProblem> {
+        let mut found = Vec::new();
+        self.ranges(&mut found);
+        if !found.is_empty() {
+            return found;
+        }
+        self.fits_together(&mut found);
+        if found.is_empty() {
+            self.amounts(&mut found);
+        }
+        found
+    }
+
+    /// Ops of the whole trace.
+    pub fn ops(&self) -> u64 {
+        let wide = if self.family == Family::Llama { 2 } else { 1 };
+        let positions = u64::from(self.positions > 0);
+        let layers = u64::from(self.layers);
+        let forward = layers * (7 + wide) + 3 + positions;
+        match self.mode {
+            Mode::Train { .. } => {
+                let adam = layers * (5 + wide) + 2 + positions + u64::from(!self.tied);
+                // The loss belongs to the forward pass.
+                2 * forward + 1 + adam
+            }
+            Mode::Decode { tokens, .. } => forward * u64::from(tokens),
+        }
+    }
+
+    fn values(&self) -> Vec<(&'static str, u32)> {
+        let mut values = vec![
+            ("layers", self.layers),
+            ("hidden", self.hidden),
+            ("ffn", self.ffn),
+            ("heads", self.heads),
+            ("kv_heads", self.kv_heads),
+            ("vocab", self.vocab),
+            ("batch", self.batch),
+        ];
+        if self.family == Family::Gpt2 {
+            values.push(("positions", self.positions));
+        }
+        match self.mode {
+            Mode::Train { sequence } => values.push(("mode.sequence", sequence)),
+            Mode::Decode { context, tokens } => {
+                values.extend([("mode.context", context), ("mode.tokens", tokens)]);
+            }
+        }
+        values
+    }
+
+    fn ranges(&self, found: &mut Vec<ShapeProblem>) {
+        for (field, value) in self.values() {
+            let most = MOST.iter().find(|(name, _)| *name == field).map_or(0, |&(_, most)| most);
+            if value == 0 || u64::from(value) > most {
+                let name = field.rsplit('.').next().unwrap_or(field);
+                let rule = format!("`{name}` must lie between 1 and {most}");
+                found.push(ShapeProblem { field, rule, remedy: "write a number in that range" });
+            }
+        }
+        if self.family == Family::Llama && self.positions > 0 {
+            let rule = "llama turns queries and keys and has no table of `positions`".to_owned();
+            found.push(ShapeProblem { field: "positions", rule, remedy: "leave it out" });
+        }
+    }
+
+    fn fits_together(&self, found: &mut Vec<ShapeProblem>) {
+        let mut add = |field, rule, remedy| found.push(ShapeProblem { field, rule, remedy });
+        let (hidden, heads, kv_heads) = (self.hidden, self.heads, self.kv_heads);
+        if hidden % heads != 0 {
+            let rule = format!("`heads` must divide `hidden`, which is {hidden}");
+            add("heads", rule, "every head is as wide as the others");
+        } else if self.family == Family::Llama && (hidden / heads) % 2 != 0 {
+            let rule = format!("a head is {} wide, and llama turns pairs of it", hidden / heads);
+            add("heads", rule, "choose `heads` so that `hidden` / `heads` is even");
+        }
+        if heads % kv_heads != 0 {
+            let rule = format!("`kv_heads` must divide `heads`, which is {heads}");
+            add("kv_heads", rule, "as many query heads share every key and value head");
+        }
+        let (field, longest) = match self.mode {
+            Mode::Train { sequence } => ("mode.sequence", sequence),
+            Mode::Decode { context, .. } => ("mode.context", context),
+        };
+        if self.family == Family::Gpt2 && longest > self.positions {
+            let rule = format!("longer than the table of `positions`, which is {}", self.positions);
+            add(field, rule, "lower it, or raise `positions`");
+        }
+        if let Mode::Decode { context, tokens } = self.mode
+            && tokens > context
+        {
+            let rule = format!("`tokens` must fit into `context`, which is {context}");
+            add("mode.tokens", rule, "raise `context`, or generate fewer");
+        }
+    }
+
+    fn amounts(&self, found: &mut Vec<ShapeProblem>) {
+        let mut add = |field, rule, remedy| found.push(ShapeProblem { field, rule, remedy });
+        let ops = self.ops();
+        if ops > MAX_OPS {
+            let rule = format!("a generated trace has at most {MAX_OPS} ops, this one {ops}");
+            match self.mode {
+                Mode::Decode { .. } => add("mode.tokens", rule, "generate fewer `tokens`"),
+                Mode::Train { .. } => add("layers", rule, "take fewer `layers`"),
+            }
+            return;
+        }
+        let steps = match self.mode {
+            Mode::Train { .. } => MAX_USES,
+            Mode::Decode { tokens, .. } => MAX_USES * u128::from(tokens),
+        };
+        // Every use reads and writes its object at most once.
+        if self.most_bytes() * steps * 2 > u128::from(u64::MAX) {
+            let rule = "the bytes that all ops touch must stay below 2^64".to_owned();
+            add("batch", rule, "choose a smaller shape, or a smaller `batch`");
+        }
+        if self.flops() > u128::from(u64::MAX) {
+            let rule = "the FLOPs of all ops must stay below 2^64".to_owned();
+            add("batch", rule, "choose a smaller shape, or a smaller `batch`");
+        }
+    }
+
+    /// FLOPs of the whole trace: 2 per token and parameter of a matrix forward and 4 backward, and
+    /// 4 forward and 10 backward per attended pair of tokens and channel (see `passes`).
+    pub fn flops(&self) -> u128 {
+        let [layers, hidden, batch] = [self.layers, self.hidden, self.batch].map(u128::from);
+        let matrices = u128::from(self.matrix_parameters());
+        let channels = layers * hidden * batch;
+        match self.mode {
+            Mode::Train { sequence } => {
+                let sequence = u128::from(sequence);
+                let pairs = sequence * (sequence + 1) / 2;
+                6 * matrices * batch * sequence + 14 * channels * pairs
+            }
+            Mode::Decode { context, tokens } => {
+                let (context, tokens) = (u128::from(context), u128::from(tokens));
+                // The last `tokens` positions; each attends to itself and to all before it.
+                let pairs = tokens * (2 * context - tokens + 1) / 2;
+                2 * matrices * batch * tokens + 4 * channels * pairs
+            }
+        }
+    }
+
+    /// No less than the bytes of all objects of one step together.
+    fn most_bytes(&self) -> u128 {
+        let [layers, hidden, ffn, heads] =
+            [self.layers, self.hidden, self.ffn, self.heads].map(u128::from);
+        let (batch, vocab) = (u128::from(self.batch), u128::from(self.vocab));
+        let (positions, kept) = match self.mode {
+            Mode::Train { sequence } => (sequence, 0),
+            Mode::Decode { context, .. } => (1, u128::from(context)),
+        };
+        let tokens = batch * u128::from(positions);
+        let kv = 2 * u128::from(self.kv_width());
+        let width = u128::from(Precision::Fp32.bytes());
+        let block = 6 * hidden + kv + 3 * ffn + heads;
+        // Outputs and their gradients; keys and values; 16 bytes of state per parameter.
+        2 * tokens * width * (layers * block + 2 * hidden + vocab)
+            + layers * batch * kept * kv * width
+            + 16 * u128::from(self.parameters())
+    }
+}

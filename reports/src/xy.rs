@@ -1,0 +1,341 @@
+//! Any figure against any other: points, lines, and how far a point is from `y = x`.
+//!
+//! Measured against predicted, a fitted law against what it was fitted to: charts of two numbers
+//! that have no memory and no policy in them. Series differ by colour and by shape, lines by their
+//! dashes; series of one label share both and one entry of the legend, so that a fit is seen to
+//! belong to its points. The legend stands above the plot, never over it.
+//! Invariant: every finite point is drawn inside the frame, where the axes say; what cannot be is
+//! counted in a note.
+
+use crate::canvas::{Align, Canvas, Rect};
+use crate::frame::{self, Entry, FLOOR, MARGIN};
+use crate::render::{CHART_SIZE, Chart, text_width};
+use crate::scale::{Scale, decade};
+use crate::style::{self, LABEL};
+use crate::words::count;
+
+/// A chart of pairs of numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct XyChart {
+    /// What it shows.
+    pub title: String,
+    /// The first stands under the title, on up to two lines; the next two at the foot, on one line
+    /// each: where the numbers come from.
+    pub notes: Vec<String>,
+    /// From left to right.
+    pub x: Axis,
+    /// From bottom to top.
+    pub y: Axis,
+    /// What is drawn, later ones in front.
+    pub series: Vec<Series>,
+    /// Strips around `y = x`, drawn widest first. With one, both axes have the same range.
+    pub bands: Vec<Band>,
+    /// Is the line `y = x` drawn? If so, both axes have the same range.
+    pub diagonal: bool,
+}
+
+/// One axis.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Axis {
+    /// What is counted, such as `measured step`.
+    pub label: String,
+    /// The unit, such as `ms`; empty for a pure number.
+    pub unit: String,
+    /// Logarithmic? Values of 0 and below then stand at its lower end.
+    pub log: bool,
+}
+
+/// How a series is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marks {
+    /// A marker at each point.
+    Points,
+    /// A line through the points in their order.
+    Line,
+    /// Both.
+    LineAndPoints,
+}
+
+/// Points that belong together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Its name in the legend; series of the same label look the same.
+    pub label: String,
+    /// How it is drawn.
+    pub marks: Marks,
+    /// The points, in the axes' units. Those that are not finite are left out.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// The strip in which `y` differs from `x` by at most `share` of `x`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Band {
+    /// Its name in the legend, such as `within 5 %`.
+    pub label: String,
+    /// Half its width, as a share of `x`: 0.05 is 5 %.
+    pub share: f64,
+}
+
+/// Greys of the bands, the widest first.
+const BANDS: [style::Color; 3] = [
+    style::Color(240, 240, 240, 1.0),
+    style::Color(222, 222, 222, 1.0),
+    style::Color(205, 205, 205, 1.0),
+];
+/// Dashes and gaps of lines in pixels; the first is unbroken.
+const DASHES: [Option<(f64, f64)>; 4] =
+    [None, Some((9.0, 5.0)), Some((3.0, 4.0)), Some((16.0, 5.0))];
+/// Points of a curve that is not straight on its axes.
+const SAMPLES: usize = 256;
+
+impl XyChart {
+    /// The chart, laid out.
+    pub fn chart(&self) -> Chart {
+        let mut canvas = Canvas::default();
+        let about = self.notes.first().map_or("", String::as_str);
+        let top = frame::header(&mut canvas, &self.title, about);
+        let top = self.legend(&mut canvas, top);
+        let plot = Plot::new(self, top + 10.0);
+        for (band, color) in self.bands() {
+            plot.strip(&mut canvas, band.share, color);
+        }
+        plot.axes(&mut canvas, self);
+        if self.diagonal {
+            canvas.path(plot.along_diagonal(|v| v), style::SOFT_INK, 1.5);
+        }
+        self.marks(&mut canvas, &plot);
+        frame::foot(&mut canvas, &self.foot());
+        Chart::new(self.title.clone(), canvas)
+    }
+
+    /// What stands at the foot: the later notes, and what is not where it should be.
+    fn foot(&self) -> Vec<String> {
+        let all = || self.series.iter().flat_map(|series| &series.points);
+        let missing = all().filter(|point| !finite(point)).count();
+        let below = |&&(x, y): &&(f64, f64)| {
+            finite(&(x, y)) && ((self.x.log && x <= 0.0) || (self.y.log && y <= 0.0))
+        };
+        let at_edge = all().filter(below).count();
+        let mut lines: Vec<String> = self.notes.iter().skip(1).take(2).cloned().collect();
+        for (n, what) in [
+            (missing, "left out: not finite"),
+            (at_edge, "at the edge: not above 0 on a logarithmic axis"),
+        ] {
+            if n > 0 {
+                let said = format!("{} {what}", count(n, "point", "points"));
+                match lines.first_mut() {
+                    Some(first) => *first = format!("{said} · {first}"),
+                    None => lines.push(said),
+                }
+            }
+        }
+        lines
+    }
+
+    /// Bands with their colours, the widest first: a narrow one lies on top.
+    fn bands(&self) -> Vec<(&Band, style::Color)> {
+        let mut bands: Vec<&Band> = self.bands.iter().filter(|b| b.share.is_finite()).collect();
+        bands.sort_by(|a, b| b.share.total_cmp(&a.share));
+        let color = |(index, band)| (band, BANDS[usize::min(index, BANDS.len() - 1)]);
+        bands.into_iter().enumerate().map(color).collect()
+    }
+
+    /// The look of a series: the place of its label among the labels.
+    fn look(&self, label: &str) -> usize {
+        let mut labels: Vec<&str> = Vec::new();
+        for series in &self.series {
+            if series.label == label {
+                break;
+            }
+            if !labels.contains(&series.label.as_str()) {
+                labels.push(&series.label);
+            }
+        }
+        labels.len()
+    }
+
+    fn legend(&self, canvas: &mut Canvas, top: f64) -> f64 {
+        let mut first = Vec::new();
+        for (index, series) in self.series.iter().enumerate() {
+            if self.series[..index].iter().any(|before| before.label == series.label) {
+                continue;
+            }
+            let own = self.series.iter().filter(|other| other.label == series.label);
+            let marks: Vec<Marks> = own.map(|series| series.marks).collect();
+            let look = self.look(&series.label);
+            let key = move |canvas: &mut Canvas, (x, y): (f64, f64)| {
+                if marks.iter().any(|marks| marks.has_line()) {
+                    line(canvas, look, &[(x - 15.0, y), (x + 15.0, y)]);
+                }
+                if marks.iter().any(|marks| marks.has_points()) {
+                    style::marker(canvas, look, (x, y), 5.5, 1.0);
+                }
+            };
+            first.push(Entry { key: Box::new(key), text: series.label.clone() });
+        }
+        let mut last = Vec::new();
+        if self.diagonal {
+            let key = |canvas: &mut Canvas, (x, y): (f64, f64)| {
+                canvas.line((x - 15.0, y + 7.0), (x + 15.0, y - 7.0), style::SOFT_INK, 1.5);
+            };
+            last.push(Entry { key: Box::new(key), text: "equal".to_owned() });
+        }
+        for (band, color) in self.bands().into_iter().rev() {
+            let key = move |canvas: &mut Canvas, (x, y): (f64, f64)| {
+                let strip = Rect::new(x - 15.0, y - 8.0, x + 15.0, y + 8.0);
+                canvas.rect(strip, color);
+                canvas.frame(strip, style::FRAME, 1.0);
+            };
+            last.push(Entry { key: Box::new(key), text: band.label.clone() });
+        }
+        frame::legend(canvas, top, first, last, "")
+    }
+
+    fn marks(&self, canvas: &mut Canvas, plot: &Plot) {
+        let places = |series: &Series| -> Vec<(f64, f64)> {
+            series.points.iter().filter(|p| finite(p)).map(|&point| plot.at(point)).collect()
+        };
+        for series in self.series.iter().filter(|series| series.marks.has_line()) {
+            line(canvas, self.look(&series.label), &places(series));
+        }
+        let marked = || self.series.iter().filter(|series| series.marks.has_points());
+        let (radius, opacity) =
+            style::marker_size(marked().map(|series| series.points.len()).sum());
+        for series in marked() {
+            let look = self.look(&series.label);
+            for place in places(series) {
+                style::marker(canvas, look, place, radius, opacity);
+            }
+        }
+    }
+}
+
+impl Marks {
+    fn has_line(self) -> bool {
+        self != Marks::Points
+    }
+
+    fn has_points(self) -> bool {
+        self != Marks::Line
+    }
+}
+
+impl Axis {
+    fn title(&self) -> String {
+        let log = if self.log { "logarithmic" } else { "" };
+        let parts: Vec<&str> = [&self.unit, log].into_iter().filter(|p| !p.is_empty()).collect();
+        if parts.is_empty() {
+            return self.label.clone();
+        }
+        format!("{} ({})", self.label, parts.join(", "))
+    }
+
+    fn scale(&self, values: &[f64], from: f64, to: f64) -> Scale {
+        if self.log {
+            Scale::logarithmic(values, 0.06, from, to)
+        } else {
+            Scale::linear(values, 0.06, from, to)
+        }
+    }
+}
+
+fn finite((x, y): &(f64, f64)) -> bool {
+    x.is_finite() && y.is_finite()
+}
+
+/// A line in the colour and the dashes of a look.
+fn line(canvas: &mut Canvas, look: usize, path: &[(f64, f64)]) {
+    let color = style::series_color(look);
+    match DASHES[look % DASHES.len()] {
+        _ if path.len() < 2 => {}
+        None => canvas.path(path.to_vec(), color, 2.0),
+        Some(dashes) => canvas.dashed(path, color, 2.0, dashes),
+    }
+}
+
+/// Where data goes.
+struct Plot {
+    area: Rect,
+    x: Scale,
+    y: Scale,
+}
+
+impl Plot {
+    fn new(chart: &XyChart, top: f64) -> Plot {
+        let points = chart.series.iter().flat_map(|s| &s.points).filter(|point| finite(point));
+        let (mut xs, mut ys): (Vec<f64>, Vec<f64>) = points.copied().unzip();
+        if chart.diagonal || !chart.bands.is_empty() {
+            xs.extend(ys);
+            ys = xs.clone();
+        }
+        let (floor, right) = (FLOOR - 42.0, f64::from(CHART_SIZE.0) - 44.0);
+        let y = chart.y.scale(&ys, floor, top);
+        let labels = y.ticks(8).into_iter().map(|(_, label)| text_width(&label, LABEL));
+        let area = Rect::new(MARGIN + 32.0 + labels.fold(0.0, f64::max), top, right, floor);
+        Plot { area, x: chart.x.scale(&xs, area.left, area.right), y }
+    }
+
+    fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        (self.x.at(x), self.y.at(y))
+    }
+
+    /// The curve `y = f(x)` where both axes have `x`.
+    fn along_diagonal(&self, f: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
+        let (lo, hi) = (self.x.lo.max(self.y.lo), self.x.hi.min(self.y.hi));
+        let value = |i: usize| {
+            let share = i as f64 / SAMPLES as f64;
+            if self.x.log { lo * (hi / lo).powf(share) } else { lo + (hi - lo) * share }
+        };
+        let all = (0..=SAMPLES).map(value);
+        all.map(|v| self.at((v, f(v)))).collect()
+    }
+
+    fn strip(&self, canvas: &mut Canvas, share: f64, color: style::Color) {
+        let mut outline = self.along_diagonal(|v| v * (1.0 + share));
+        outline.extend(self.along_diagonal(|v| v * (1.0 - share)).into_iter().rev());
+        canvas.polygon(outline, color);
+    }
+
+    fn axes(&self, canvas: &mut Canvas, chart: &XyChart) {
+        let area = self.area;
+        let mut taken: Vec<Rect> = Vec::new();
+        for (value, label) in by_weight(&self.x) {
+            let x = self.x.at(value);
+            canvas.line((x, area.top), (x, area.bottom), style::GRID, 1.0);
+            canvas.line((x, area.bottom), (x, area.bottom + 5.0), style::FRAME, 1.0);
+            let (half, y) = (text_width(&label, LABEL) / 2.0, area.bottom + 20.0);
+            let place = Rect::new(x - half - 5.0, y - LABEL, x + half + 5.0, y);
+            if taken.iter().all(|other| place.overlap(other) == 0.0) {
+                canvas.text(&label, (x, y), LABEL, style::INK, Align::Centre);
+                taken.push(place);
+            }
+        }
+        taken.clear();
+        for (value, label) in by_weight(&self.y) {
+            let y = self.y.at(value);
+            canvas.line((area.left, y), (area.right, y), style::GRID, 1.0);
+            canvas.line((area.left - 5.0, y), (area.left, y), style::FRAME, 1.0);
+            let place = Rect::new(0.0, y - LABEL / 2.0 - 2.0, area.left, y + LABEL / 2.0 + 2.0);
+            if taken.iter().all(|other| place.overlap(other) == 0.0) {
+                canvas.text(&label, (area.left - 10.0, y + 5.0), LABEL, style::INK, Align::Right);
+                taken.push(place);
+            }
+        }
+        canvas.frame(area, style::FRAME, 1.0);
+        let (centre, middle) = ((area.left + area.right) / 2.0, (area.top + area.bottom) / 2.0);
+        let title = crate::canvas::fit(&chart.x.title(), style::AXIS, area.width());
+        frame::x_title(canvas, &title, centre, area.bottom + 42.0);
+        frame::y_title(canvas, &chart.y.title(), MARGIN + 10.0, middle, area.height());
+    }
+}
+
+/// Ticks in the order in which their labels get room: whole decades first.
+fn by_weight(scale: &Scale) -> Vec<(f64, String)> {
+    let mut ticks = scale.ticks(8);
+    ticks.sort_by_key(|(value, _)| !(scale.log && decade(*value)));
+    ticks
+}
+
+#[cfg(test)]
+#[path = "xy/tests.rs"]
+mod tests;

@@ -1,0 +1,228 @@
+//! Writes a machine: [`Hardware`] -> the text of a `hardware-specs/*.ron` file.
+//!
+//! The way back from [`super::resolve_hardware`]. A fact that knows how its number was written keeps
+//! that; one without a value gets the unit that says the number exactly and in few digits.
+//! The format's numbers are 64-bit floats, so one of more than 53 bits may be refused.
+//! Invariant: what is returned reads back as a machine that is equal in everything: the text is read
+//! before it is returned.
+
+use crate::hardware_file::{SCHEMA, resolve_hardware};
+use crate::text::quantity::{Bandwidth, Dimension, Duration, Flops, Size, Unit};
+use crate::text::ron_text::Document;
+use std::fmt::Write;
+use std::path::Path;
+use tiersim_models::hardware::{Compute, Fact, Hardware, Link, Source, Tier, TierKind};
+use tiersim_models::units::Bytes;
+
+/// Why a machine cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unwritable {
+    /// Every number of a file has its source.
+    #[error("{0} has no source: a spec's number needs one")]
+    NoSource(String),
+    /// A source of a number that no file has, or the sources of one number twice.
+    #[error("{0} is not a number of this machine, or it has two sources")]
+    Stray(String),
+    /// The machine breaks a rule of the format; the problems of the text that was refused.
+    #[error("the machine would not be read back: {0}")]
+    Refused(String),
+    /// The text would mean another machine.
+    #[error("a value of the machine and what its source says was written differ: {0}")]
+    Differs(String),
+}
+
+/// The text of the file that means `hardware`, with `comment` lines above it.
+///
+/// Links that the reader adds by itself (a tier's own, without sources) are left out.
+pub fn hardware_text(hardware: &Hardware, comment: &str) -> Result<String, Unwritable> {
+    let mut writer = Writer { hardware, text: String::new(), facts: Vec::new() };
+    for line in comment.lines() {
+        writer.line(0, format!("// {line}").trim_end());
+    }
+    writer.whole()?;
+    let Writer { text, facts, .. } = writer;
+    if facts.len() != hardware.facts.len() {
+        let once =
+            |of: &[Fact], path: &str| of.iter().filter(|fact| fact.path == path).count() == 1;
+        let good = |fact: &&Fact| once(&facts, &fact.path) && once(&hardware.facts, &fact.path);
+        let stray = hardware.facts.iter().find(|fact| !good(fact));
+        return Err(Unwritable::Stray(stray.map_or_else(String::new, |fact| fact.path.clone())));
+    }
+    let path = Path::new("the written text");
+    let document = Document::from_text(path, text.clone());
+    let read = document.and_then(|document| resolve_hardware(&document, hardware.name.clone()));
+    let read = read.map_err(|problems| Unwritable::Refused(problems.to_string()))?;
+    let meant = Hardware { facts, ..hardware.clone() };
+    if read == meant { Ok(text) } else { Err(Unwritable::Differs(difference(&read, &meant))) }
+}
+
+struct Writer<'h> {
+    hardware: &'h Hardware,
+    text: String,
+    /// What was written, in the order of the file.
+    facts: Vec<Fact>,
+}
+
+impl Writer<'_> {
+    fn line(&mut self, depth: usize, line: &str) {
+        let _ = writeln!(self.text, "{:1$}{line}", "", depth * 4);
+    }
+
+    fn whole(&mut self) -> Result<(), Unwritable> {
+        let hardware = self.hardware;
+        self.line(0, "Hardware(");
+        self.line(1, &format!("schema: {SCHEMA},"));
+        self.line(1, &format!("about: {},", quoted(&hardware.about)));
+        self.line(1, "tiers: [");
+        hardware.tiers.iter().try_for_each(|tier| self.tier(tier))?;
+        self.line(1, "],");
+        self.line(1, "links: [");
+        let own = |link: &&Link| self.source(&format!("links.{}.setup", link.name)).is_some();
+        let written: Vec<&Link> = hardware.links.iter().filter(own).collect();
+        written.into_iter().try_for_each(|link| self.link(link))?;
+        self.line(1, "],");
+        if let Some(compute) = &hardware.compute {
+            self.compute(compute)?;
+        }
+        self.line(1, &format!("chunk: {},", quantity(hardware.chunk.get(), Size::UNIT)));
+        self.line(0, ")");
+        Ok(())
+    }
+
+    fn tier(&mut self, tier: &Tier) -> Result<(), Unwritable> {
+        let kind = match tier.kind {
+            TierKind::Hbm => "hbm",
+            TierKind::Cxl => "cxl",
+            TierKind::Dram => "dram",
+            TierKind::Nvme => "nvme",
+            TierKind::Remote => "remote",
+        };
+        let place = format!("tiers.{}", tier.name);
+        self.line(2, "(");
+        self.line(3, &format!("name: {},", quoted(&tier.name)));
+        self.line(3, &format!("kind: {kind},"));
+        if tier.capacity != Bytes::MAX {
+            self.number(&place, "capacity", tier.capacity.get(), Size::UNIT)?;
+        }
+        self.number(&place, "setup", tier.access.setup.ps(), Duration::UNIT)?;
+        self.number(&place, "bandwidth", tier.access.rate.get(), Bandwidth::UNIT)?;
+        self.line(2, "),");
+        Ok(())
+    }
+
+    fn link(&mut self, link: &Link) -> Result<(), Unwritable> {
+        let tier = |id: tiersim_models::ids::TierId| quoted(&self.hardware.tiers[id.index()].name);
+        let (near, far) = (tier(link.near), tier(link.far));
+        let place = format!("links.{}", link.name);
+        self.line(2, "(");
+        self.line(3, &format!("name: {},", quoted(&link.name)));
+        self.line(3, &format!("near: {near},"));
+        self.line(3, &format!("far: {far},"));
+        self.number(&place, "setup", link.fetch.setup.ps(), Duration::UNIT)?;
+        self.number(&place, "fetch", link.fetch.rate.get(), Bandwidth::UNIT)?;
+        let own = self.source(&format!("{place}.evict_setup")).is_some();
+        if own || link.evict.setup != link.fetch.setup {
+            self.number(&place, "evict_setup", link.evict.setup.ps(), Duration::UNIT)?;
+        }
+        self.number(&place, "evict", link.evict.rate.get(), Bandwidth::UNIT)?;
+        self.line(2, "),");
+        Ok(())
+    }
+
+    fn compute(&mut self, compute: &Compute) -> Result<(), Unwritable> {
+        self.line(1, "compute: (");
+        self.line(2, &format!("name: {},", quoted(&compute.name)));
+        self.line(2, "flops: [");
+        for (precision, rate) in &compute.flops {
+            let path = format!("compute.flops.{precision}");
+            let rate = self.sourced(path, rate.get(), Flops::UNIT)?;
+            self.line(3, &format!("(precision: {}, rate: {rate}),", quoted(precision)));
+        }
+        self.line(2, "],");
+        let memory =
+            self.sourced("compute.memory".into(), compute.memory.get(), Bandwidth::UNIT)?;
+        self.line(2, &format!("memory: {memory},"));
+        let launch = self.sourced("compute.launch".into(), compute.launch.ps(), Duration::UNIT)?;
+        self.line(2, &format!("launch: {launch},"));
+        self.line(1, "),");
+        Ok(())
+    }
+
+    fn number(
+        &mut self,
+        place: &str,
+        field: &str,
+        value: u64,
+        unit: &Unit,
+    ) -> Result<(), Unwritable> {
+        let sourced = self.sourced(format!("{place}.{field}"), value, unit)?;
+        self.line(3, &format!("{field}: {sourced},"));
+        Ok(())
+    }
+
+    /// `(us(5), measured("..."))`
+    fn sourced(&mut self, path: String, value: u64, unit: &Unit) -> Result<String, Unwritable> {
+        let Some(fact) = self.source(&path) else { return Err(Unwritable::NoSource(path)) };
+        let mut fact = fact.clone();
+        if fact.value.is_empty() {
+            fact.value = quantity(value, unit);
+        }
+        let (word, text) = match &fact.source {
+            Source::Datasheet(text) => ("datasheet", text),
+            Source::Measured(text) => ("measured", text),
+            Source::Announced(text) => ("announced", text),
+            Source::Assumed(text) => ("assumed", text),
+        };
+        let sourced = format!("({}, {word}({}))", fact.value, quoted(text));
+        self.facts.push(fact);
+        Ok(sourced)
+    }
+
+    fn source(&self, path: &str) -> Option<&Fact> {
+        self.hardware.facts.iter().find(|fact| fact.path == path)
+    }
+}
+
+/// A whole number of base units in the largest unit that says it without loss, and shortest there.
+fn quantity(value: u64, unit: &Unit) -> String {
+    let say = |(word, factor): (&&str, &f64)| {
+        let number = value as f64 / factor;
+        let exact = (number * factor).round() as u64 == value;
+        // A power of two only where it is a whole number: mib(1), never gib(0.0009765625).
+        let binary = word.contains("ib") && !word.starts_with('b');
+        let fits = number >= 1.0 && (!binary || number.fract() == 0.0);
+        (exact && fits).then(|| format!("{word}({number})"))
+    };
+    let all: Vec<String> = unit.words.iter().zip(unit.factors).filter_map(say).collect();
+    let shortest = all.iter().map(String::len).min().unwrap_or(0);
+    // The largest unit that costs no more than a decimal point: us(3.45), not ns(3450).
+    let best = all.into_iter().rev().find(|said| said.len() <= shortest + 1);
+    best.unwrap_or_else(|| format!("{}({})", unit.words[0], value as f64 / unit.factors[0]))
+}
+
+/// A string of the format; only what must be escaped is.
+fn quoted(text: &str) -> String {
+    let mut quoted = "\"".to_owned();
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => quoted.extend(c.escape_unicode()),
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
+}
+
+/// The first thing in which two machines differ, for the message.
+fn difference(read: &Hardware, meant: &Hardware) -> String {
+    let facts = read.facts.iter().zip(&meant.facts).find(|(one, other)| one != other);
+    if let Some((one, other)) = facts {
+        return format!("{one:?}, not {other:?}");
+    }
+    let tiers = read.tiers.iter().zip(&meant.tiers).find(|(one, other)| one != other);
+    if let Some((one, other)) = tiers {
+        return format!("{one:?}, not {other:?}");
+    }
+    let links = read.links.iter().zip(&meant.links).find(|(one, other)| one != other);
+    links.map_or_else(String::new, |(one, other)| format!("{one:?}, not {other:?}"))
+}

@@ -1,0 +1,164 @@
+//! From what a scenario says about its workload to a [`WorkloadSpec`].
+//!
+//! A trace is named by its folder or generated from a shape; how often it runs and how long its
+//! ops take is said alike for both.
+
+use crate::scenario::raw::{RawFamily, RawMode, RawPrecision, RawTime, RawWorkload};
+use crate::scenario::resolve::Resolver;
+use crate::scenario::{OpTime, TraceSource, WorkloadSpec};
+use std::sync::Arc;
+use tiersim_models::hardware::{Compute, Hardware};
+use tiersim_models::layered::{Family, Layered, Mode, Precision};
+
+/// Most replays of a trace.
+const MAX_REPEAT: u32 = 10_000;
+/// Rows of GPT-2's own table of positions.
+const GPT2_POSITIONS: u32 = 1024;
+
+impl Resolver<'_, '_> {
+    /// The workload, and the machine whose device computes if that is another one.
+    pub(crate) fn workload(
+        &mut self,
+        raw: &RawWorkload,
+        hardware: Option<&Arc<Hardware>>,
+    ) -> Option<(WorkloadSpec, Option<Arc<Hardware>>)> {
+        let (RawWorkload::Trace { time, repeat, warmup, jitter, .. }
+        | RawWorkload::Layered { time, repeat, warmup, jitter, .. }) = raw;
+        let trace = match raw {
+            RawWorkload::Trace { path, .. } => self.folder(path),
+            RawWorkload::Layered { .. } => self.layered(raw),
+        };
+        let repeat = repeat.unwrap_or(3);
+        if !(1..=MAX_REPEAT).contains(&repeat) {
+            let rule = format!("`repeat` must lie between 1 and {MAX_REPEAT}");
+            self.check.fault("workload.repeat", rule, "write how often the steps are replayed");
+        }
+        let warmup = warmup.unwrap_or(1.min(repeat.saturating_sub(1)));
+        if warmup >= repeat {
+            let rule = format!("`warmup` must be below `repeat`, which is {repeat}");
+            self.check.fault("workload.warmup", rule, "leave at least one replay to measure");
+        }
+        let jitter = jitter.unwrap_or(0.0);
+        let jitter = self.check.number("workload.jitter", "`jitter`", jitter, 0.0, 1.0);
+        let generated = matches!(raw, RawWorkload::Layered { .. });
+        let time = self.op_time(time, generated, hardware);
+        let ((time, device), trace, jitter) = (time?, trace?, jitter?);
+        Some((WorkloadSpec { trace, repeat, warmup, time, jitter }, device))
+    }
+
+    fn folder(&mut self, path: &str) -> Option<TraceSource> {
+        match self.files.path(path) {
+            Ok(folder) if folder.is_dir() => return Some(TraceSource::Folder(folder)),
+            Ok(_) => {
+                let fault = ("a trace is a folder".into(), "name the folder".into());
+                self.path_fault("workload.path", fault);
+            }
+            Err(fault) => self.path_fault("workload.path", fault),
+        }
+        None
+    }
+
+    fn layered(&mut self, raw: &RawWorkload) -> Option<TraceSource> {
+        let shape = shape(raw)?;
+        let problems = shape.problems();
+        for problem in &problems {
+            let path = format!("workload.{}", problem.field);
+            self.check.fault(&path, problem.rule.as_str(), problem.remedy);
+        }
+        problems.is_empty().then_some(TraceSource::Layered(shape))
+    }
+
+    fn op_time(
+        &mut self,
+        raw: &RawTime,
+        generated: bool,
+        hardware: Option<&Arc<Hardware>>,
+    ) -> Option<(OpTime, Option<Arc<Hardware>>)> {
+        let (device, precision) = match raw {
+            RawTime::Recorded { .. } if generated => {
+                let rule = "a generated trace has no recorded durations";
+                let remedy = "write roofline(precision: \"bf16\")";
+                self.check.fault("workload.time", rule, remedy);
+                return None;
+            }
+            RawTime::Recorded { scale } => {
+                let scale = scale.unwrap_or(1.0);
+                let path = "workload.time.scale";
+                let scale = self.check.number(path, "`scale`", scale, 1e-6, 1e6)?;
+                return Some((OpTime::Recorded { scale }, None));
+            }
+            RawTime::Roofline { device, precision } => (device, precision),
+        };
+        let other = match device {
+            Some(name) => Some(self.hardware("workload.time.device", name)?),
+            None => None,
+        };
+        let machine = other.as_ref().or(hardware)?;
+        let Some(compute) = machine.compute.clone() else {
+            let rule = format!("`{}` has no `compute` to take op times from", machine.name);
+            let remedy = "name another `device`, or use recorded(scale: 1.0)";
+            self.check.fault("workload.time", rule, remedy);
+            return None;
+        };
+        self.precision(&compute, precision)?;
+        let other = other.filter(|other| hardware.is_none_or(|own| own.name != other.name));
+        Some((OpTime::Roofline { compute, precision: precision.clone() }, other))
+    }
+
+    fn precision(&mut self, compute: &Compute, precision: &str) -> Option<()> {
+        let known: Vec<&str> = compute.flops.iter().map(|(name, _)| name.as_str()).collect();
+        if known.contains(&precision) {
+            return Some(());
+        }
+        let rule = format!("`{}` has no peak for this precision", compute.name);
+        self.check.unknown("workload.time.precision", &rule, precision, &known);
+        None
+    }
+}
+
+/// The shape that `raw` writes down, with its defaults; `None` for a trace in a folder.
+fn shape(raw: &RawWorkload) -> Option<Layered> {
+    let RawWorkload::Layered {
+        family,
+        layers,
+        hidden,
+        ffn,
+        heads,
+        kv_heads,
+        vocab,
+        positions,
+        tied,
+        precision,
+        batch,
+        mode,
+        ..
+    } = raw
+    else {
+        return None;
+    };
+    let (family, default_positions) = match family {
+        RawFamily::Gpt2 => (Family::Gpt2, GPT2_POSITIONS),
+        RawFamily::Llama => (Family::Llama, 0),
+    };
+    Some(Layered {
+        family,
+        layers: *layers,
+        hidden: *hidden,
+        ffn: *ffn,
+        heads: *heads,
+        kv_heads: kv_heads.unwrap_or(*heads),
+        vocab: *vocab,
+        positions: positions.unwrap_or(default_positions),
+        tied: tied.unwrap_or(family == Family::Gpt2),
+        precision: match precision {
+            RawPrecision::Fp32 => Precision::Fp32,
+            RawPrecision::Bf16 => Precision::Bf16,
+            RawPrecision::Fp16 => Precision::Fp16,
+        },
+        batch: *batch,
+        mode: match *mode {
+            RawMode::Train { sequence } => Mode::Train { sequence },
+            RawMode::Decode { context, tokens } => Mode::Decode { context, tokens },
+        },
+    })
+}

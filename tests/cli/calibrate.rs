@@ -1,0 +1,120 @@
+//! `calibrate`: what it writes is complete and can be used, and what it cannot do is said.
+
+use crate::common::Project;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+const SMOKE: &str = "scenarios/validation/host-smoke.ron";
+
+#[test]
+fn a_measured_spec_is_accepted_wherever_a_machine_is_named() {
+    let project = Project::shipped();
+    let ran = project.run(&["calibrate", "--machine", "host", "--quick"]).ends_with(0);
+    for lane in ["dram->hbm", "hbm->dram", "nvme->dram", "dram->nvme"] {
+        assert!(ran.stdout.contains(&format!("{lane} alone")), "{lane}: {}", ran.stdout);
+    }
+    let spec = "hardware-specs/measured/host.ron";
+    project.run(&["check", spec]).ends_with(0);
+    let text = std::fs::read_to_string(project.path(spec)).expect("the spec is there");
+    // Two capacities are a choice, everything else is measured.
+    assert_eq!(text.matches("assumed(").count(), 2, "{text}");
+    assert_eq!(text.matches("measured(").count(), 18, "{text}");
+
+    let measured = r#"hardware="measured/host""#;
+    let args = ["validate", SMOKE, "--machine", "host", "--repeat-runs", "1", "--set", measured];
+    let ran = project.run(&[&args[..], &["--out", "v"]].concat()).ends_with(0);
+    assert!(ran.stdout.contains("predicted for host (2 numbers assumed)"), "{}", ran.stdout);
+
+    // What the scenario expects of times may fail on a machine that nobody knows.
+    let text = std::fs::read_to_string(project.path(SMOKE)).expect("the scenario is there");
+    let (head, _) = text.split_once("expect: [").expect("it expects something");
+    let scenario = head.replace("\"host-smoke\"", "\"measured/host\"");
+    assert!(scenario.contains("measured/host"), "{scenario}");
+    project.write("scenarios/on-measured.ron", scenario + "expect: [fits(\"all in HBM\")],\n)\n");
+    project.run(&["run", "scenarios/on-measured.ron"]).ends_with(0);
+}
+
+#[test]
+fn the_folder_has_every_point_every_law_and_the_charts() {
+    let project = Project::shipped();
+    let args = ["calibrate", "--machine", "host", "--quick", "--name", "mine", "--out", "c", "-q"];
+    let ran = project.run(&args).ends_with(0);
+    assert!(ran.stdout.is_empty(), "{}", ran.stdout);
+    let files = project.files("c");
+    let charts = ["", "-alone", "-files-read", "-files-write"];
+    let charts = charts
+        .iter()
+        .flat_map(|chart| ["png", "svg"].map(|kind| format!("calibration{chart}.{kind}")));
+    let mut names: BTreeSet<String> = charts.collect();
+    names.extend(["calibration.csv", "calibration.json", "mine.ron"].map(str::to_owned));
+    let found: BTreeSet<String> = files.keys().cloned().collect();
+    assert_eq!(found, names, "and no file that was measured is left");
+    assert!(!project.path("hardware-specs/measured").exists(), "it was told to write elsewhere");
+
+    let json: Value = serde_json::from_slice(&files["calibration.json"]).expect("valid JSON");
+    assert_eq!((&json["name"], &json["machine"]), (&Value::from("mine"), &Value::from("host")));
+    let laws = json["laws"].as_array().expect("a list");
+    let named: BTreeSet<&str> = laws.iter().filter_map(|law| law["probe"].as_str()).collect();
+    assert_eq!(named.len(), laws.len(), "every law has a name of its own");
+    let fitted = laws.iter().filter(|law| law["rate"].as_f64() > Some(0.0)).count();
+    assert!(fitted >= 15, "{fitted} of {}", laws.len());
+
+    let mut keys = BTreeSet::new();
+    keys_of(&json, &mut keys);
+
+    let csv = String::from_utf8(files["calibration.csv"].clone()).expect("text");
+    let mut rows = csv.lines().map(|row| row.split(',').collect::<Vec<_>>());
+    let head = rows.next().expect("a head");
+    keys.extend(head.iter().map(|&column| column.to_owned()));
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/calibration.md");
+    let page = std::fs::read_to_string(page).expect("the page is there");
+    let missing: Vec<&String> =
+        keys.iter().filter(|key| !page.contains(&format!("`{key}`"))).collect();
+    assert!(missing.is_empty(), "docs/calibration.md lacks {missing:?}");
+    let (mut fitted, mut held_out) = (0, 0);
+    for row in rows {
+        assert_eq!(row.len(), head.len(), "{row:?}");
+        let n: u32 = row[4].parse().expect("a count");
+        assert!(n >= 9, "{row:?}");
+        fitted += usize::from(row[11] == "fitted");
+        held_out += usize::from(row[11] == "held out");
+    }
+    assert!(fitted > 80 && held_out > 40, "{fitted} {held_out}");
+}
+
+/// Every key of a value and of what is inside it; names of clocks are the system's.
+fn keys_of(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, inner) in map {
+                found.insert(key.clone());
+                if key != "clocks" {
+                    keys_of(inner, found);
+                }
+            }
+        }
+        Value::Array(list) => list.iter().for_each(|inner| keys_of(inner, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn a_machine_that_is_not_there_is_said_and_nothing_is_written() {
+    let project = Project::shipped();
+    let args = ["calibrate", "--machine", "cuda", "--out", "c"];
+    project.run(&args).ends_with(2).says(&["--machine cuda", "--machine host"]);
+    assert!(!project.path("c").exists());
+}
+
+#[test]
+fn bad_names_and_folders_are_bad_input() {
+    let project = Project::shipped();
+    let named = ["calibrate", "--machine", "host", "--quick", "--name", "../up"];
+    project.run(&named).ends_with(2).says(&["--name", "../up"]);
+    assert!(!project.path("out").exists());
+    project.write("file", "not a folder");
+    let args = ["calibrate", "--machine", "host", "--quick", "--scratch", "file/in", "--out", "c"];
+    project.run(&args).ends_with(2).says(&["file/in", "--scratch"]);
+    assert!(!project.path("c").exists());
+}

@@ -1,0 +1,45 @@
+//! `conform`: every body holds on the host, and what is written names each of them.
+
+use crate::common::{Project, shipped};
+use serde_json::Value;
+
+#[test]
+fn the_host_conforms_and_a_soak_follows() {
+    let project = Project::empty();
+    let args = ["conform", "--machine", "host", "--worlds", "9", "--for", "1", "--out", "c"];
+    let ran = project.run(&args).ends_with(0);
+    assert!(ran.stdout.contains("16 of 16 hold on host"), "{}", ran.stdout);
+    let files = project.files("c");
+    let names: Vec<&str> = files.keys().map(String::as_str).collect();
+    assert_eq!(names, ["conform.json"], "and nothing else is left");
+    let json: Value = serde_json::from_slice(&files["conform.json"]).expect("valid JSON");
+    assert_eq!((&json["holds"], &json["machine"]), (&Value::from(true), &Value::from("host")));
+    let bodies = json["bodies"].as_array().expect("a list");
+    assert_eq!(bodies.len(), 16);
+    assert_eq!(bodies[0]["counts"]["worlds"], 9);
+    assert_eq!(bodies[15]["name"], "soak");
+    let page = std::fs::read_to_string(shipped("docs/validation.md")).expect("the page is there");
+    let keys = json.as_object().expect("an object").keys();
+    for key in keys.chain(bodies[0].as_object().expect("an object").keys()) {
+        assert!(
+            page.contains(&format!("`{key}`")) || page.contains(&format!("`{key}[]`")),
+            "{key}"
+        );
+    }
+}
+
+#[test]
+fn a_machine_that_is_not_there_is_said_and_nothing_is_written() {
+    let project = Project::empty();
+    let args = ["conform", "--machine", "cuda", "--out", "c"];
+    project.run(&args).ends_with(2).says(&["--machine cuda", "--machine host"]);
+    assert!(project.files("c").is_empty());
+}
+
+#[test]
+fn a_scratch_folder_that_cannot_be_is_bad_input() {
+    let project = Project::empty();
+    project.write("file", "not a folder");
+    let args = ["conform", "--machine", "host", "--scratch", "file/in"];
+    project.run(&args).ends_with(2).says(&["file/in", "--scratch"]);
+}

@@ -1,0 +1,134 @@
+//! `docs/accuracy.md` holds the figures of the runs below `validation/results`, all of them and no
+//! others.
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const NONE_YET: &str = "No number for any GPU has been measured yet.";
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
+}
+
+/// Folders in a folder, sorted by name.
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let paths = entries.map(|entry| entry.expect("a readable entry").path());
+    let mut paths: Vec<PathBuf> = paths.filter(|path| path.is_dir()).collect();
+    paths.sort();
+    paths
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().expect("it has a name").to_string_lossy().into_owned()
+}
+
+/// Every comparison of every run: the run's name and the document. Where there is one of all
+/// scenarios together, the ones below it are parts of it.
+fn comparisons(results: &Path) -> Vec<(String, Value)> {
+    let mut found = Vec::new();
+    for run in folders(results) {
+        for folder in folders(&run).iter().filter(|folder| name(folder).starts_with("validate")) {
+            let Ok(text) = fs::read_to_string(folder.join("validation.json")) else { continue };
+            let json = serde_json::from_str(&text);
+            let json = json.unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+            found.push((name(&run), json));
+        }
+    }
+    found
+}
+
+fn percent(share: &Value) -> String {
+    let share = share.as_f64().expect("a share");
+    format!("{:.1} %", share * 100.0)
+}
+
+/// The rows that a comparison has in the table.
+fn rows(run: &str, json: &Value) -> Vec<String> {
+    let list = |value: &Value| value.as_array().expect("a list").clone();
+    let word = |value: &Value| value.as_str().expect("a word").to_owned();
+    let mut specs: Vec<String> = Vec::new();
+    for scenario in list(&json["scenarios"]) {
+        let numbers = scenario["numbers"].as_object().expect("counts");
+        let known = numbers.iter().filter(|(_, count)| **count != 0);
+        let known: Vec<String> = known.map(|(word, count)| format!("{count} {word}")).collect();
+        let spec = format!("{} ({})", word(&scenario["hardware"]), known.join(", "));
+        if !specs.contains(&spec) {
+            specs.push(spec);
+        }
+    }
+    let errors = list(&json["overall"]);
+    let row = |errors: &Value| {
+        let steps = errors["of"] == "steps";
+        let spread = match &json["step_spread"]["median"] {
+            share if steps && share.is_number() => percent(share),
+            _ => "-".to_owned(),
+        };
+        format!(
+            "| [{run}](../validation/results/{run}/README.md) | {} | {} | {} | {} | {} | {} | {} | {spread} |",
+            word(&json["machine"]),
+            specs.join(", "),
+            word(&errors["of"]),
+            errors["count"],
+            percent(&errors["median"]),
+            percent(&errors["p95"]),
+            percent(&errors["max"]),
+        )
+    };
+    errors.iter().map(row).collect()
+}
+
+/// The rows of the page's table.
+fn written(page: &str) -> Vec<String> {
+    page.lines()
+        .filter(|line| line.contains("](../validation/results/"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn the_table_holds_the_figures_of_every_run_and_no_others() {
+    let page = fs::read_to_string(root().join("docs/accuracy.md")).expect("the page is there");
+    let comparisons = comparisons(&root().join("validation/results"));
+    let expected: Vec<String> =
+        comparisons.iter().flat_map(|(run, json)| rows(run, json)).collect();
+    let (expected, found) = (expected.join("\n"), written(&page).join("\n"));
+    assert_eq!(found, expected, "the rows of docs/accuracy.md must be:\n{expected}\n");
+    let measured_a_gpu = comparisons.iter().any(|(_, json)| json["machine"] == "cuda");
+    assert_eq!(page.contains(NONE_YET), !measured_a_gpu, "{NONE_YET:?}");
+}
+
+#[test]
+fn every_result_is_a_run_of_which_all_is_kept() {
+    for run in folders(&root().join("validation/results")) {
+        for file in ["README.md", "environment.txt", "steps.txt"] {
+            assert!(run.join(file).is_file(), "{}: no {file}", run.display());
+        }
+        let readme = fs::read_to_string(run.join("README.md")).expect("it is text");
+        assert!(readme.contains("| commit |"), "{}: of which commit?", run.display());
+    }
+}
+
+#[test]
+fn rows_are_made_of_what_validate_writes() {
+    let json = serde_json::json!({
+        "machine": "host",
+        "step_spread": { "median": 0.012, "max": 0.5 },
+        "overall": [
+            { "of": "steps", "count": 42, "median": 0.0314, "p95": 0.09, "max": 1.5 },
+            { "of": "ops", "count": 7, "median": 0.5, "p95": 0.5, "max": 0.5 },
+        ],
+        "scenarios": [
+            { "hardware": "a", "numbers": { "measured": 3, "datasheet": 0, "assumed": 2 } },
+            { "hardware": "a", "numbers": { "measured": 3, "datasheet": 0, "assumed": 2 } },
+        ],
+    });
+    let run = "| [r](../validation/results/r/README.md) | host | a (3 measured, 2 assumed)";
+    let expected = [
+        format!("{run} | steps | 42 | 3.1 % | 9.0 % | 150.0 % | 1.2 % |"),
+        format!("{run} | ops | 7 | 50.0 % | 50.0 % | 50.0 % | - |"),
+    ];
+    assert_eq!(rows("r", &json), expected);
+    assert_eq!(written(&expected.join("\n")), expected);
+}

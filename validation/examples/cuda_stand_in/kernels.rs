@@ -1,0 +1,226 @@
+//! The kernels of `validation/kernels/kernels.cu`, written again for a thread of the host.
+//!
+//! They do what those do to memory, whole in one go: grid and block are checked when a launch is
+//! queued and matter no further. An address that no allocation holds is an illegal one.
+//! Invariant: a kernel reaches memory through [`Words`] only, which were checked.
+
+use crate::codes::{Code, ILLEGAL_ADDRESS, LAUNCH_FAILED, MISALIGNED_ADDRESS};
+use crate::driver::Driver;
+use crate::memory::Place;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
+const PAGE_WORDS: u64 = 512;
+
+/// The moment.
+#[expect(clippy::disallowed_methods, reason = "events note real times, as a driver's do")]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+/// A kernel: takes its arguments, as numbers.
+pub(crate) type Kernel = fn(&[u64]) -> Result<(), Code>;
+
+/// A kernel with the arguments that it was launched with.
+pub(crate) struct Launch {
+    pub(crate) kernel: Kernel,
+    pub(crate) arguments: Vec<u64>,
+}
+
+impl Launch {
+    pub(crate) fn run(&self) -> Result<(), Code> {
+        (self.kernel)(&self.arguments)
+    }
+}
+
+/// A kernel by its name, with the widths of its parameters in bytes.
+pub(crate) fn find(name: &str) -> Option<(Kernel, &'static [usize])> {
+    Some(match name {
+        "fill" => (fill as Kernel, &[8, 8, 8, 8][..]),
+        "check" => (check, &[8, 8, 8, 8, 8, 8]),
+        "stream_read" => (stream_read, &[8, 8, 4, 8]),
+        "stream_write" => (stream_write, &[8, 8, 4]),
+        "stream_copy" => (stream_copy, &[8, 8, 8, 4]),
+        "fma_f32" => (fma_f32, &[4, 8]),
+        "delay" => (delay, &[8]),
+        "gemm_f32" => (gemm_f32, &[8, 8, 8, 4]),
+        _ => return None,
+    })
+}
+
+/// Numbers of one size in memory that a kernel may reach.
+pub(crate) struct Words<T> {
+    place: Place,
+    count: usize,
+    of: std::marker::PhantomData<T>,
+}
+
+impl<T: Copy> Words<T> {
+    pub(crate) fn at(address: u64, count: u64) -> Result<Words<T>, Code> {
+        let size = size_of::<T>() as u64;
+        if !address.is_multiple_of(size) {
+            return Err(MISALIGNED_ADDRESS);
+        }
+        let bytes = count.checked_mul(size).ok_or(ILLEGAL_ADDRESS)?;
+        let place = Driver::get().lock().memory.known(address, bytes);
+        let place = place.map_err(|_| ILLEGAL_ADDRESS)?;
+        let count = usize::try_from(count).map_err(|_| ILLEGAL_ADDRESS)?;
+        Ok(Words { place, count, of: std::marker::PhantomData })
+    }
+
+    pub(crate) fn get(&self, index: usize) -> T {
+        assert!(index < self.count, "a kernel stays within what it asked for");
+        // SAFETY: within the allocation that `place` keeps alive, aligned, and any bits are a
+        // number. Others may write there at the same time, as on a device: a volatile read takes
+        // what is there.
+        unsafe { self.place.pointer().cast::<T>().add(index).read_volatile() }
+    }
+
+    pub(crate) fn set(&self, index: usize, value: T) {
+        assert!(index < self.count, "a kernel stays within what it asked for");
+        // SAFETY: as in `get`.
+        unsafe { self.place.pointer().cast::<T>().add(index).write_volatile(value) }
+    }
+}
+
+fn pattern(key: u64, index: u64) -> u64 {
+    key ^ index.wrapping_mul(ODD)
+}
+
+fn fill(arguments: &[u64]) -> Result<(), Code> {
+    let &[words, count, key, first] = arguments else { return Err(LAUNCH_FAILED) };
+    if count == 0 {
+        return Ok(());
+    }
+    let words = Words::<u64>::at(words, count)?;
+    for i in 0..words.count {
+        words.set(i, pattern(key, first.wrapping_add(i as u64)));
+    }
+    Ok(())
+}
+
+fn check(arguments: &[u64]) -> Result<(), Code> {
+    let &[words, count, key, first, stride, out] = arguments else { return Err(LAUNCH_FAILED) };
+    if count == 0 {
+        return Ok(());
+    }
+    let (words, out) = (Words::<u64>::at(words, count)?, Words::<u64>::at(out, 3)?);
+    let last = (count - 1) / PAGE_WORDS;
+    for page in 0..=last {
+        if !page.is_multiple_of(stride.max(1)) && page != last {
+            continue;
+        }
+        for at in page * PAGE_WORDS..((page + 1) * PAGE_WORDS).min(count) {
+            let found = words.get(at as usize);
+            if found != pattern(key, first.wrapping_add(at)) {
+                out.set(0, out.get(0).wrapping_add(1));
+                if at < out.get(1) {
+                    out.set(1, at);
+                    out.set(2, found);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn stream_read(arguments: &[u64]) -> Result<(), Code> {
+    let &[from, count, passes, _sink] = arguments else { return Err(LAUNCH_FAILED) };
+    if count == 0 {
+        return Ok(());
+    }
+    let from = Words::<u128>::at(from, count)?;
+    let mut all = 0;
+    for _ in 0..passes {
+        for i in 0..from.count {
+            all ^= from.get(i);
+        }
+    }
+    black_box(all);
+    Ok(())
+}
+
+fn stream_write(arguments: &[u64]) -> Result<(), Code> {
+    let &[to, count, passes] = arguments else { return Err(LAUNCH_FAILED) };
+    if count == 0 {
+        return Ok(());
+    }
+    let to = Words::<u128>::at(to, count)?;
+    for pass in 0..passes as u32 {
+        let parts = [0, 1, 2, 3].map(|part| u128::from(pass.wrapping_add(part)));
+        let value = parts[0] | parts[1] << 32 | parts[2] << 64 | parts[3] << 96;
+        for i in 0..to.count {
+            to.set(i, value);
+        }
+    }
+    Ok(())
+}
+
+fn stream_copy(arguments: &[u64]) -> Result<(), Code> {
+    let &[to, from, count, passes] = arguments else { return Err(LAUNCH_FAILED) };
+    if count == 0 {
+        return Ok(());
+    }
+    let (to, from) = (Words::<u128>::at(to, count)?, Words::<u128>::at(from, count)?);
+    for _ in 0..passes {
+        for i in 0..to.count {
+            to.set(i, from.get(i));
+        }
+    }
+    Ok(())
+}
+
+/// One thread's chains; a device would run as many as there are threads.
+fn fma_f32(arguments: &[u64]) -> Result<(), Code> {
+    let &[iterations, _sink] = arguments else { return Err(LAUNCH_FAILED) };
+    let mut x = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
+    for _ in 0..iterations {
+        for _ in 0..16 {
+            x = x.map(|x| x * 0.5 + 0.5);
+        }
+        x = black_box(x);
+    }
+    Ok(())
+}
+
+fn delay(arguments: &[u64]) -> Result<(), Code> {
+    let &[ns] = arguments else { return Err(LAUNCH_FAILED) };
+    let (start, wanted) = (now(), Duration::from_nanos(ns.min(10_000_000_000)));
+    // The system wakes a thread late; the rest is spent looking at the clock.
+    let late = Duration::from_micros(100);
+    loop {
+        let left = wanted.saturating_sub(start.elapsed());
+        if left.is_zero() {
+            return Ok(());
+        }
+        if left > late {
+            std::thread::park_timeout(left - late);
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+fn gemm_f32(arguments: &[u64]) -> Result<(), Code> {
+    let &[a, b, c, n] = arguments else { return Err(LAUNCH_FAILED) };
+    if n == 0 {
+        return Ok(());
+    }
+    let square = |address| Words::<f32>::at(address, n * n);
+    let (a, b, c, n) = (square(a)?, square(b)?, square(c)?, n as usize);
+    let mut row = vec![0.0; n];
+    for i in 0..n {
+        row.fill(0.0);
+        for k in 0..n {
+            let left = a.get(i * n + k);
+            for (j, sum) in row.iter_mut().enumerate() {
+                *sum += left * b.get(k * n + j);
+            }
+        }
+        for (j, sum) in row.iter().enumerate() {
+            c.set(i * n + j, *sum);
+        }
+    }
+    Ok(())
+}

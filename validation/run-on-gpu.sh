@@ -1,0 +1,312 @@
+#!/usr/bin/env bash
+# Everything that one computer can say about tiersim's predictions, in one call and one folder.
+#
+# Needs a tiersim binary and the folders scenarios/, hardware-specs/ and traces/ of a checkout; for
+# --machine cuda an NVIDIA driver, and nothing else. It checks that the machine may be believed
+# (conform), measures it (calibrate), compares predicted with measured times (validate), and spends
+# what is left of the budget on random plans (soak). A step that fails is recorded and the next one
+# runs. No setting of the GPU is changed: clocks are as they were found.
+#
+# Exit: 0 every step passed, 1 one did not, 2 bad arguments or the machine is not there.
+set -euo pipefail
+
+usage() {
+    cat <<'USAGE'
+usage: run-on-gpu.sh [--machine cuda|host] [--tiersim BINARY] [--project DIR] [--out DIR]
+                     [--scratch DIR] [--budget SECONDS] [--soak SECONDS] [--worlds N]
+                     [--scenarios GLOB] [--quick] [--skip STEP]...
+
+--machine    what to measure [default: cuda]
+--tiersim    the binary [default: target/release/tiersim of the project, else the one on PATH]
+--project    folder with scenarios/, hardware-specs/ and traces/ [default: the one of this script]
+--out        folder to write to, which must be new [default: out/validation-DATE-DEVICE]
+--scratch    folder for files that stand for NVMe; on a drive, not in memory [default: OUT/scratch]
+--budget     seconds for everything [default: 600]
+--soak       seconds for the soak at most [default: what is left]
+--worlds     random worlds of the conformance check [default: 120]
+--scenarios  which ones, below scenarios/validation [default: host-*.ron for host, else *.ron]
+--quick      calibrates with fewer sizes and compares one run of each case: a try
+--skip       conform, calibrate, validate, sanitizer or soak; may be given several times
+USAGE
+}
+
+refuse() {
+    printf 'error: %s\n' "$1" >&2
+    exit 2
+}
+
+machine=cuda tiersim='' project='' out='' scratch='' budget=600 soak='' worlds=120
+scenarios='' quick=no skipped=' '
+while [ $# -gt 0 ]; do
+    case $1 in
+        --quick) quick=yes ;;
+        -h | --help) usage; exit 0 ;;
+        --machine | --tiersim | --project | --out | --scratch | --budget | --soak | --worlds | \
+            --scenarios | --skip)
+            [ $# -ge 2 ] || refuse "$1 needs a value; see --help"
+            case $1 in
+                --machine) machine=$2 ;;
+                --tiersim) tiersim=$2 ;;
+                --project) project=$2 ;;
+                --out) out=$2 ;;
+                --scratch) scratch=$2 ;;
+                --budget) budget=$2 ;;
+                --soak) soak=$2 ;;
+                --worlds) worlds=$2 ;;
+                --scenarios) scenarios=$2 ;;
+                --skip) skipped+="$2 " ;;
+            esac
+            shift
+            ;;
+        *) refuse "unknown argument $1; see --help" ;;
+    esac
+    shift
+done
+
+case $machine in cuda | host) ;; *) refuse "--machine $machine: use cuda or host" ;; esac
+for number in "$budget" "$worlds" "${soak:-1}"; do
+    [[ $number =~ ^[1-9][0-9]{0,5}$ ]] || refuse "$number: give a whole number above 0"
+done
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+project=$(cd "${project:-$here}" && pwd) || refuse "--project: no such folder"
+for folder in scenarios/validation hardware-specs traces; do
+    [ -d "$project/$folder" ] || refuse "$project has no $folder; give the checkout as --project"
+done
+if [ -z "$tiersim" ]; then
+    tiersim=$project/target/release/tiersim
+    [ -x "$tiersim" ] || tiersim=$(command -v tiersim || true)
+fi
+[ -n "$tiersim" ] && [ -x "$tiersim" ] || refuse "no binary; build one, or give it as --tiersim"
+tiersim=$(cd "$(dirname "$tiersim")" && pwd)/$(basename "$tiersim")
+[ -n "$scenarios" ] || { [ "$machine" = host ] && scenarios='host-*.ron' || scenarios='*.ron'; }
+
+# Finishing up takes a moment too.
+SECONDS=0
+finish=$((budget - 5))
+left() { printf '%s' $((finish - SECONDS > 0 ? finish - SECONDS : 0)); }
+skips() { [[ $skipped == *" $1 "* ]]; }
+slug() { tr '[:upper:]' '[:lower:]' | tr -cs 'a-z0-9' '-' | sed 's/^-*//; s/-*$//' | cut -c1-60; }
+smi() {
+    if ! command -v nvidia-smi >/dev/null; then
+        echo 'there is no nvidia-smi here'
+        return 1
+    fi
+    timeout 20 nvidia-smi "$@" 2>&1
+}
+
+date=$(date -u +%Y-%m-%d)
+device=host
+if [ "$machine" = cuda ]; then
+    device=cuda
+    if named=$(smi --query-gpu=name --format=csv,noheader); then
+        device=$(head -n 1 <<<"$named" | slug)
+    fi
+fi
+out=${out:-out/validation-$date-$device}
+[ ! -e "$out" ] || refuse "$out is there already; give another --out"
+mkdir -p "$out/log" || refuse "$out: cannot be made"
+out=$(cd "$out" && pwd)
+own_scratch=${scratch:+no}
+scratch=${scratch:-$out/scratch}
+mkdir -p "$scratch" || refuse "$scratch: cannot be made"
+stage=$out/project
+# shellcheck disable=SC2329 # called by the trap
+cleanup() {
+    rm -rf "$stage"
+    if [ -z "$own_scratch" ]; then rm -rf "$scratch"; fi
+}
+trap cleanup EXIT
+
+# --- what runs where ---------------------------------------------------------------------------
+
+version=$("$tiersim" --version) || refuse "$tiersim does not run"
+commit=$(git -C "$project" rev-parse HEAD 2>/dev/null || echo 'not known: no git checkout')
+if [ -n "$(git -C "$project" status --porcelain 2>/dev/null | head -n 1)" ]; then
+    commit="$commit, with changes"
+fi
+cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2>/dev/null | head -n 1)
+cores=$(nproc 2>/dev/null || echo '?')
+memory=$(sed -n 's/^MemTotal: *//p' /proc/meminfo 2>/dev/null)
+kernel=$(uname -srm)
+gpu='' driver=''
+if [ "$machine" = cuda ]; then
+    gpu=$(smi --query-gpu=name --format=csv,noheader | head -n 1) || gpu=''
+    driver=$(smi --query-gpu=driver_version --format=csv,noheader | head -n 1) || driver=''
+fi
+clocks_now() {
+    smi --query-gpu=clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem,temperature.gpu,power.draw \
+        --format=csv | head -n 2
+}
+environment() {
+    printf 'date          %s\nmachine       %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$machine"
+    printf 'tiersim       %s\ncommit        %s\n' "$version" "$commit"
+    printf 'processor     %s, %s cores\n' "${cpu:-not known}" "$cores"
+    printf 'memory        %s\nkernel        %s\n' "${memory:-not known}" "$kernel"
+    printf 'locked memory %s KiB allowed\n' "$(ulimit -l)"
+    printf 'scratch       %s\n' "$(df -T "$scratch" 2>/dev/null | awk 'NR == 2 { print $2, "on", $1 }')"
+    if [ "$machine" = cuda ]; then
+        printf 'device        %s\ndriver        %s\n' "${gpu:-not known}" "${driver:-not known}"
+        printf '\nclocks as found\n%s\n' "$(clocks_now || true)"
+    fi
+}
+environment >"$out/environment.txt"
+if [ "$machine" = cuda ]; then
+    # What tells one board from another is nobody's business.
+    { smi -q || true; } | grep -viE 'uuid|serial|board id|pdi|process id' >"$out/nvidia-smi.txt" || true
+fi
+
+# --- steps -------------------------------------------------------------------------------------
+
+failed=0
+steps=$out/steps.txt
+: >"$steps"
+note() {
+    printf '%-10s %-24s %5s s\n' "$1" "$2" "$3" | tee -a "$steps"
+    case $2 in passed | skipped*) ;; *) failed=1 ;; esac
+}
+
+# step NAME LIMIT COMMAND...: runs it within its limit and what is left; gives its exit code.
+step() {
+    local name=$1 limit=$2 start=$SECONDS code=0 said
+    shift 2
+    [ "$limit" -le "$(left)" ] || limit=$(left)
+    if [ "$limit" -lt 1 ]; then
+        note "$name" 'FAILED: no time left' 0
+        return 124
+    fi
+    timeout --kill-after=3 "$limit" "$@" >"$out/log/$name.txt" 2>&1 || code=$?
+    case $code in
+        0) said=passed ;;
+        124 | 137) said="FAILED: over $limit s" ;;
+        *) said="FAILED: exit $code" ;;
+    esac
+    note "$name" "$said" $((SECONDS - start))
+    [ "$code" -eq 0 ] || tail -n 5 "$out/log/$name.txt" | sed 's/^/    /'
+    return "$code"
+}
+share() { printf '%s' $((budget * $1 / 100 + 1)); }
+
+printf '%s on %s, %s s at most, into %s\n\n' "$version" "$device" "$budget" "$out"
+
+# First, because nothing else means anything without it, and because it says whether the machine is
+# there at all, in tiersim's own words.
+there=0
+if skips conform; then
+    note conform skipped 0
+    timeout "$(left)" "$tiersim" conform --machine "$machine" --worlds 12 --scratch "$scratch" \
+        >"$out/log/conform.txt" 2>&1 || there=$?
+else
+    step conform "$(share 20)" "$tiersim" conform --machine "$machine" --worlds "$worlds" \
+        --scratch "$scratch" --out "$out/conform" || there=$?
+fi
+if [ "$there" -eq 2 ]; then
+    cat "$out/log/conform.txt" >&2
+    printf 'nothing was measured; see %s\n' "$out/environment.txt" >&2
+    exit 2
+fi
+
+# A copy of the project, so that the measured spec can be named in it and the checkout stays as it is.
+mkdir -p "$stage"
+cp -R "$project/scenarios" "$project/hardware-specs" "$project/traces" "$stage/"
+spec=()
+if skips calibrate; then note calibrate skipped 0; else
+    name=$date-$device
+    args=(calibrate --machine "$machine" --name "$name" --scratch "$scratch" --out "$out/calibration")
+    [ "$quick" = no ] || args+=(--quick)
+    if step calibrate "$(share 30)" "$tiersim" "${args[@]}" && [ -f "$out/calibration/$name.ron" ]; then
+        mkdir -p "$stage/hardware-specs/measured"
+        cp "$out/calibration/$name.ron" "$stage/hardware-specs/measured/"
+        spec=(--set "hardware=\"hardware-specs/measured/$name.ron\"")
+        # How long ops are to last is given, not predicted: it stays that of the scenario's own device,
+        # which may do what the measured one was not measured at.
+        for scenario in "$stage"/scenarios/validation/*.ron; do
+            own=$(sed -n 's/^ *hardware: *"\([^"]*\)".*/\1/p' "$scenario" | head -n 1)
+            sed -i "s/roofline(precision: \"\([a-z0-9]*\)\")/roofline(precision: \"\1\", device: \"$own\")/" \
+                "$scenario"
+        done
+    fi
+fi
+
+runs=3
+[ "$quick" = no ] || runs=1
+compare() {
+    local name=$1 limit=$2
+    shift 2
+    step "$name" "$limit" env -C "$stage" "$tiersim" validate "$@" --machine "$machine" \
+        --repeat-runs "$runs" "${spec[@]}" --scratch "$scratch" --out "$out/$name"
+}
+if skips validate; then note validate skipped 0; else
+    # shellcheck disable=SC2206 # a pattern is what was asked for
+    found=("$stage"/scenarios/validation/$scenarios)
+    [ -e "${found[0]}" ] || refuse "--scenarios $scenarios: there is none below scenarios/validation"
+    code=0
+    compare validate "$(share 45)" "${found[@]}" || code=$?
+    # 1 is a verdict: all were compared, and some do not agree.
+    if [ "$code" -gt 1 ] && [ ${#found[@]} -gt 1 ]; then
+        # One that this machine has no room for must not hide the others.
+        for scenario in "${found[@]}"; do
+            compare "validate-$(basename "$scenario" .ron)" "$(share 10)" "$scenario" || true
+        done
+    fi
+fi
+
+if [ "$machine" != cuda ] || skips sanitizer; then note sanitizer skipped 0
+elif ! command -v compute-sanitizer >/dev/null; then note sanitizer 'skipped: not on PATH' 0
+else
+    step sanitizer "$(share 15)" compute-sanitizer --error-exitcode 9 "$tiersim" conform \
+        --machine cuda --worlds 3 --scratch "$scratch" || true
+fi
+
+# The bodies run once more before the soak; five seconds are for them.
+time=$(($(left) - 10))
+[ -z "$soak" ] || [ "$time" -le "$soak" ] || time=$soak
+if skips soak; then note soak skipped 0
+elif [ "$time" -lt 1 ]; then note soak 'FAILED: no time left' 0
+else
+    # Other worlds than those of the check above.
+    step soak "$(left)" "$tiersim" conform --machine "$machine" --worlds 12 --seed 1000000 \
+        --for "$time" --scratch "$scratch" --out "$out/soak" || true
+fi
+
+# --- what came of it ---------------------------------------------------------------------------
+
+if [ "$machine" = cuda ]; then
+    printf '\nclocks at the end\n%s\n' "$(clocks_now || true)" >>"$out/environment.txt"
+fi
+# The lines about all cases together, as validate prints them at its end; none of a comparison that
+# did not come to its end.
+errors() {
+    [ -f "$out/$(basename "$1" .txt)/validation.json" ] || return 0
+    awk '/^all [0-9]+ cases that fit$/ { text = ""; on = 1; next } /^written to/ { on = 0 }
+         on && /error of|spread/ { sub(/^ +/, ""); text = text $0 "\n" } END { printf "%s", text }' "$1"
+}
+# shellcheck disable=SC2016 # backticks are Markdown
+readme() {
+    printf '# %s, %s\n\n' "$date" "${gpu:-$device}"
+    printf 'Written by `validation/run-on-gpu.sh`; every figure is from this run.\n\n'
+    printf '| | |\n|---|---|\n| tiersim | %s |\n| commit | %s |\n' "$version" "$commit"
+    if [ "$machine" = cuda ]; then printf '| device | %s |\n| driver | %s |\n' "$gpu" "$driver"; fi
+    printf '| processor | %s, %s cores |\n' "${cpu:-not known}" "$cores"
+    printf '| memory | %s |\n| kernel | %s |\n' "${memory:-not known}" "$kernel"
+    if [ ${#spec[@]} -gt 0 ]; then
+        printf '| predicted by | the spec that calibrate measured in this run; lengths of ops by the scenarios |\n'
+    else
+        printf '| predicted by | the specs that the scenarios name; nothing was calibrated |\n'
+    fi
+    printf '\n## Steps\n\n```text\n%s\n```\n' "$(cat "$steps")"
+    for log in "$out"/log/validate*.txt; do
+        [ -s "$log" ] && [ -n "$(errors "$log")" ] || continue
+        printf '\n## How far predicted times were off: %s\n\n' "$(basename "$log" .txt)"
+        printf '```text\n%s\n```\n' "$(errors "$log")"
+    done
+    printf '\nAn error is (predicted - measured) / measured, measured being the median of %s runs;\n' "$runs"
+    printf 'p95 is not exceeded by 95 %% of them. See docs/accuracy.md.\n'
+}
+readme >"$out/README.md"
+printf '\n'
+for log in "$out"/log/validate*.txt; do
+    [ ! -s "$log" ] || errors "$log"
+done
+printf '\n%s steps: %s\n' "$(wc -l <"$steps")" "$([ "$failed" -eq 0 ] && echo 'none failed' || echo 'NOT all passed')"
+printf 'everything is in %s; to keep it, commit it as validation/results/%s-%s\n' "$out" "$date" "$device"
+exit "$failed"

@@ -1,0 +1,140 @@
+//! Figures beside the laws: what the machine makes of the bare hardware, and what a bench adds.
+//!
+//! Two of them have a share that they should reach: copies through the machine against the bare copy
+//! of pinned memory, measured in turns in the same run, and copies beside ops against ideal double
+//! buffering.
+//! Invariant: every value of a figure is given, in the order in which it was measured.
+
+use crate::calibrate::through::Through;
+use crate::calibrate::{Bench, Kind, Memory, Probe, Start, Way};
+use crate::fault::Fault;
+use crate::grade::median;
+use crate::real;
+use std::path::Path;
+use tiersim_models::hardware::Lane;
+use tiersim_models::units::{Bytes, Span};
+
+/// Sizes at which the machine is held against the bare hardware.
+const SIZES: [u64; 3] = [1 << 20, 16 << 20, 64 << 20];
+/// Repeats of each, and in how many turns.
+const REPEATS: usize = 5;
+const TURNS: usize = 3;
+/// Objects of a double-buffered run.
+const OBJECTS: usize = 16;
+/// Share of the bare hardware that a machine should reach.
+const WANTED: f64 = 0.95;
+
+/// A figure with all its values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// What it is.
+    pub name: String,
+    /// Unit of its values: `us`, or `share` of what is ideal.
+    pub unit: &'static str,
+    /// One per repeat or turn.
+    pub values: Vec<f64>,
+    /// What the median should reach, where there is such a mark.
+    pub wanted: Option<f64>,
+}
+
+impl Figure {
+    /// The lower of the two middle values of an even number; 0 without values.
+    pub fn median(&self) -> f64 {
+        let mut sorted = self.values.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or(0.0)
+    }
+
+    /// Whether the median reaches what it should; `None` where nothing is asked of it.
+    pub fn reached(&self) -> Option<bool> {
+        self.wanted.map(|wanted| self.median() >= wanted)
+    }
+}
+
+/// All figures of a machine and its bench. Sizes above `most` are left out.
+pub fn figures(
+    bench: &mut dyn Bench,
+    machine: real::Kind,
+    scratch: &Path,
+    most: Bytes,
+) -> Result<Vec<Figure>, Fault> {
+    let mut figures = bench.figures()?;
+    let skeleton = bench.describe().skeleton;
+    let through = Through { machine, skeleton: &skeleton, scratch };
+    let kinds = bench.kinds();
+    let lanes: Vec<Lane> = skeleton.lanes().filter(|lane| lane.link.index() == 0).collect();
+    for lane in lanes {
+        let start = Start::Busy;
+        for size in SIZES.map(Bytes::new).into_iter().filter(|size| *size <= most) {
+            let way = if lane.evicting { Way::FromDevice } else { Way::ToDevice };
+            let bare = Kind::Bare { way, memory: Memory::Pinned, both: false };
+            let lane_kind = Kind::Lane { lane, start };
+            let possible = |kind| {
+                let limits = kinds.iter().find(|(other, _)| *other == kind);
+                limits.is_some_and(|(_, limits)| size <= limits.most)
+            };
+            if possible(bare) && possible(lane_kind) {
+                figures.push(against_bare(bench, [bare, lane_kind], (way, size))?);
+            }
+            if !lane.evicting && possible(lane_kind) {
+                figures.push(overlap(&through, lane, size)?);
+            }
+        }
+    }
+    Ok(figures)
+}
+
+/// Bare time over the machine's, in turns, so that both meet the same disturbances.
+fn against_bare(
+    bench: &mut dyn Bench,
+    kinds: [Kind; 2],
+    (way, size): (Way, Bytes),
+) -> Result<Figure, Fault> {
+    let mut values = Vec::with_capacity(TURNS);
+    for _ in 0..TURNS {
+        let mut time = |kind| -> Result<f64, Fault> {
+            let sample = bench.run(&Probe { kind, size, repeats: REPEATS })?;
+            Ok(median(&sample.spans).ps() as f64)
+        };
+        let (bare, ours) = (time(kinds[0])?, time(kinds[1])?);
+        values.push(bare / ours.max(1.0));
+    }
+    let way = match way {
+        Way::ToDevice => "to the device",
+        Way::FromDevice => "from the device",
+    };
+    let name =
+        format!("rate of copies of {size} {way} through the machine, of the bare pinned copy");
+    Ok(Figure { name, unit: "share", values, wanted: Some(WANTED) })
+}
+
+/// Ideal time over the measured one, where every op lasts as long as a copy: the first copy, and
+/// then the ops.
+fn overlap(through: &Through<'_>, lane: Lane, size: Bytes) -> Result<Figure, Fault> {
+    let mut values = Vec::with_capacity(TURNS);
+    for _ in 0..TURNS {
+        let copy = median(&through.lane(lane, Start::Busy, size, REPEATS)?);
+        let time = through.double_buffered(lane, size, copy, OBJECTS)?;
+        let ideal = Span::from_ps(copy.ps() * (OBJECTS as u64 + 1));
+        values.push(ideal.ps() as f64 / time.ps().max(1) as f64);
+    }
+    let name = format!("overlap of copies of {size} with ops as long, of ideal double buffering");
+    Ok(Figure { name, unit: "share", values, wanted: Some(WANTED) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_reaches_its_mark_by_its_median() {
+        let figure = |values: &[f64], wanted| {
+            let (name, values) = (String::new(), values.to_vec());
+            Figure { name, unit: "share", values, wanted }
+        };
+        assert_eq!(figure(&[0.9, 0.96, 0.97], Some(0.95)).reached(), Some(true));
+        assert_eq!(figure(&[0.99, 0.9, 0.91], Some(0.95)).reached(), Some(false));
+        assert_eq!(figure(&[0.1], None).reached(), None);
+        assert_eq!(figure(&[], None).median(), 0.0);
+    }
+}

@@ -1,0 +1,255 @@
+//! From measured points to laws, and from laws to a spec of the machine.
+//!
+//! Which points make which number of a spec is decided here and nowhere else; each number carries in
+//! words what it was made of, how far the points lie from it, how far those do that it never saw,
+//! and how much they scatter.
+//! Invariant: pure. Same points and date, same spec. No number of it is assumed but the capacities of
+//! tiers that share one memory.
+
+use crate::calibrate::fit::{self, Fit, Refusal, rounded};
+use crate::calibrate::measure::{Point, Quantiles};
+use crate::calibrate::{Access, Device, Kind, Start};
+use tiersim_models::hardware::{Compute, Fact, Hardware, Law, Source};
+use tiersim_models::units::{Bytes, Rate, Span};
+
+/// Significant digits of what a spec says: more than any of it is known to.
+const DIGITS: i32 = 4;
+
+/// A law with what it was made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fitted {
+    /// The kinds of measurement whose points it was fitted to.
+    pub kinds: Vec<Kind>,
+    /// The law; seconds, and bytes or FLOP per second.
+    pub fit: Fit,
+    /// Median, 95th percentile and largest of the relative errors of the points that it was fitted
+    /// to.
+    pub error: (f64, f64, f64),
+    /// The same of those that were held out.
+    pub held_out: (f64, f64, f64),
+    /// Median over all points of (p95 - p5) / median of their repeats.
+    pub spread: f64,
+    /// How many points it was fitted to, and how many were held out.
+    pub points: (usize, usize),
+    /// Repeats of all these points together.
+    pub repeats: usize,
+    /// Smallest and largest size that it was fitted to.
+    pub sizes: (Bytes, Bytes),
+}
+
+/// What a machine's calibration came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    /// The machine, with its laws; every number with its source, but none written out.
+    pub hardware: Hardware,
+    /// Every law that could be fitted, in the order of the bench's kinds, and why others could not.
+    pub laws: Vec<(Kind, Result<Fitted, Refusal>)>,
+    /// Cost of an op: median and quantiles over all repeats, where it was measured.
+    pub launch: Option<Quantiles>,
+}
+
+/// Why measured points make no spec.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoSpec {
+    /// A number that a spec must have could not be fitted.
+    #[error("{what}: {refusal}; measure again on a quieter machine, or without --quick")]
+    Refused {
+        /// Which number.
+        what: String,
+        /// Why.
+        refusal: Refusal,
+    },
+}
+
+/// Fits every kind of measurement and fills in the machine's spec. `date` is a day, such as
+/// `2026-01-31`.
+pub fn calibration(
+    device: &Device,
+    points: &[Point],
+    name: &str,
+    date: &str,
+) -> Result<Calibration, NoSpec> {
+    let mut kinds: Vec<Kind> = Vec::new();
+    for point in points {
+        let one_size = matches!(point.kind, Kind::File { .. } | Kind::Launch);
+        if !one_size && !kinds.contains(&point.kind) {
+            kinds.push(point.kind);
+        }
+    }
+    let laws = kinds.into_iter().map(|kind| (kind, fitted(points, &[kind]))).collect();
+    let launches = points.iter().filter(|point| point.kind == Kind::Launch);
+    let launches: Vec<Span> = launches.flat_map(|point| point.spans.iter().copied()).collect();
+    let launch = (!launches.is_empty()).then(|| Quantiles::of(&launches));
+    let mut spec = Spec { points, date, facts: Vec::new() };
+    let hardware = spec.hardware(device, name, launch)?;
+    Ok(Calibration { hardware, laws, launch })
+}
+
+/// The law of all points of some kinds.
+fn fitted(points: &[Point], kinds: &[Kind]) -> Result<Fitted, Refusal> {
+    let of: Vec<&Point> =
+        points.iter().filter(|p| kinds.contains(&p.kind) && !p.shown_only).collect();
+    let pairs = |held_out: bool| -> Vec<(f64, f64)> {
+        let half = of.iter().filter(|point| point.held_out == held_out);
+        half.map(|point| (point.work(), point.quantiles().median)).collect()
+    };
+    let (seen, unseen) = (pairs(false), pairs(true));
+    let trust = |point: &&&Point| {
+        let of = point.quantiles();
+        fit::weight(of.median, of.p5)
+    };
+    let weights: Vec<f64> = of.iter().filter(|point| !point.held_out).map(|p| trust(&p)).collect();
+    // Where nearly all points were disturbed, the few that were not may not span the sizes.
+    let fit = fit::fit_weighted(&seen, &weights).or_else(|_| fit::fit(&seen))?;
+    let mut spreads: Vec<f64> = of.iter().map(|point| point.quantiles().spread()).collect();
+    spreads.sort_by(f64::total_cmp);
+    let sizes = || of.iter().filter(|point| !point.held_out).map(|point| point.size);
+    Ok(Fitted {
+        kinds: kinds.to_vec(),
+        fit,
+        error: fit::errors(&fit, &seen),
+        held_out: fit::errors(&fit, &unseen),
+        spread: fit::quantile(&spreads, 0.5),
+        points: (seen.len(), unseen.len()),
+        repeats: of.iter().map(|point| point.spans.len()).sum(),
+        sizes: (sizes().min().unwrap_or_default(), sizes().max().unwrap_or_default()),
+    })
+}
+
+struct Spec<'a> {
+    points: &'a [Point],
+    date: &'a str,
+    facts: Vec<Fact>,
+}
+
+impl Spec<'_> {
+    fn hardware(
+        &mut self,
+        device: &Device,
+        name: &str,
+        launch: Option<Quantiles>,
+    ) -> Result<Hardware, NoSpec> {
+        let mut hardware = Hardware { name: name.to_owned(), ..device.skeleton.clone() };
+        for tier in device.skeleton.tier_ids() {
+            let index = tier.index();
+            let place = format!("tiers.{}", hardware.tiers[index].name);
+            self.facts.push(Fact {
+                path: format!("{place}.capacity"),
+                value: String::new(),
+                source: device.capacities[index].clone(),
+            });
+            let kinds = [false, true].map(|writes| Kind::InPlace { tier, writes });
+            let what = "an op that reads or writes an object where it lies";
+            let law = self.law(&kinds, &place)?;
+            hardware.tiers[index].access = self.access(&law, &place, what);
+        }
+        for lane in device.skeleton.lanes() {
+            let place = format!("links.{}", device.skeleton.links[lane.link.index()].name);
+            let of = |start| [Kind::Lane { lane, start }];
+            let (busy, idle) =
+                (self.law(&of(Start::Busy), &place)?, self.law(&of(Start::Idle), &place)?);
+            let law = self.lane(&busy, &idle, &place, lane.evicting);
+            let link = &mut hardware.links[lane.link.index()];
+            *(if lane.evicting { &mut link.evict } else { &mut link.fetch }) = law;
+        }
+        hardware.compute = self.compute(device, launch)?;
+        hardware.facts = std::mem::take(&mut self.facts);
+        Ok(hardware)
+    }
+
+    fn law(&self, kinds: &[Kind], what: &str) -> Result<Fitted, NoSpec> {
+        let refused = |refusal| NoSpec::Refused { what: what.to_owned(), refusal };
+        fitted(self.points, kinds).map_err(refused)
+    }
+
+    fn access(&mut self, law: &Fitted, place: &str, what: &str) -> Law {
+        let source = self.source(what, law);
+        self.fact(format!("{place}.setup"), source.clone());
+        self.fact(format!("{place}.bandwidth"), source);
+        Law { setup: span(law.fit.setup), rate: rate(law.fit.rate) }
+    }
+
+    /// A copy waits for whoever does it to wake and is waited for, so its set-up is that of a lone
+    /// one; its rate is that of copies back to back, where nothing else happens.
+    fn lane(&mut self, busy: &Fitted, idle: &Fitted, place: &str, evicting: bool) -> Law {
+        let (setup, rate_name) =
+            if evicting { ("evict_setup", "evict") } else { ("setup", "fetch") };
+        let lone = "a lone copy, from the end of the op before it to the start of the op after it";
+        let setup_source = self.source(lone, idle);
+        let rate_source = self.source("copies back to back", busy);
+        self.fact(format!("{place}.{setup}"), setup_source);
+        self.fact(format!("{place}.{rate_name}"), rate_source);
+        Law { setup: span(idle.fit.setup), rate: rate(busy.fit.rate) }
+    }
+
+    fn compute(
+        &mut self,
+        device: &Device,
+        launch: Option<Quantiles>,
+    ) -> Result<Option<Compute>, NoSpec> {
+        let has = |kind| self.points.iter().any(|point| point.kind == kind);
+        let stream = Kind::Stream(Access::Copy);
+        let Some(launch) = launch.filter(|_| has(Kind::Gemm) && has(stream)) else {
+            return Ok(None);
+        };
+        let flops = self.law(&[Kind::Gemm], "compute.flops.fp32")?;
+        let memory = self.law(&[stream], "compute.memory")?;
+        let source = self.source("products of square matrices of 32-bit floats", &flops);
+        self.fact("compute.flops.fp32".to_owned(), source);
+        let source =
+            self.source("copies within the device's memory, read and written bytes", &memory);
+        self.fact("compute.memory".to_owned(), source);
+        let words = format!(
+            "ops without objects in a chain, from end to end: median of {} repeats, p5 {:.2} us, \
+             p95 {:.2} us; {}",
+            launch.count,
+            launch.p5 * 1e6,
+            launch.p95 * 1e6,
+            self.date
+        );
+        self.fact("compute.launch".to_owned(), Source::Measured(words));
+        Ok(Some(Compute {
+            name: device.name.clone(),
+            flops: vec![("fp32".to_owned(), rate(flops.fit.rate))],
+            memory: rate(memory.fit.rate),
+            launch: span(launch.median),
+        }))
+    }
+
+    fn fact(&mut self, path: String, source: Source) {
+        self.facts.push(Fact { path, value: String::new(), source });
+    }
+
+    /// What was measured, and how well it is known.
+    fn source(&self, what: &str, law: &Fitted) -> Source {
+        let (least, most) = law.sizes;
+        let (fitted, unseen) = law.points;
+        let Fitted { error, held_out, spread, repeats, .. } = law;
+        Source::Measured(format!(
+            "{what}: fit of {fitted} sizes from {least} to {most}, error median {:.1} % p95 {:.1} % \
+             max {:.1} %; {unseen} sizes held out, error median {:.1} % max {:.1} %; spread {:.1} %; \
+             {repeats} repeats; {}",
+            error.0 * 100.0,
+            error.1 * 100.0,
+            error.2 * 100.0,
+            held_out.0 * 100.0,
+            held_out.2 * 100.0,
+            spread * 100.0,
+            self.date
+        ))
+    }
+}
+
+/// A fitted time, to the digits that a spec gives.
+fn span(seconds: f64) -> Span {
+    Span::from_ps(rounded(seconds * 1e12, DIGITS).round().clamp(0.0, 1e13) as u64)
+}
+
+/// A fitted rate, to the digits that a spec gives, and within what a spec may say.
+fn rate(per_second: f64) -> Rate {
+    let rounded = rounded(per_second, DIGITS).round().clamp(1e6, 1e18) as u64;
+    Rate::new(rounded).expect("a rate of at least a million")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! Made-up points with laws that are known: every number of a spec must come from its own.
+
+use super::*;
+use tiersim_models::hardware::{Lane, Link, Tier, TierKind};
+use tiersim_models::ids::{LinkId, TierId};
+
+const NONE: Law = Law { setup: Span::ZERO, rate: Rate::gb_per_s(1) };
+
+fn device() -> Device {
+    let tier = |name: &str, kind| Tier {
+        name: name.to_owned(),
+        kind,
+        capacity: Bytes::gib(1),
+        access: NONE,
+        loaded: None,
+    };
+    let (near, far) = (TierId(0), TierId(1));
+    let link = Link { name: "bus".to_owned(), near, far, fetch: NONE, evict: NONE, service: None };
+    Device {
+        name: "made up".to_owned(),
+        driver: String::new(),
+        clocks: Vec::new(),
+        notes: Vec::new(),
+        skeleton: Hardware {
+            name: String::new(),
+            about: "for a test".to_owned(),
+            tiers: vec![tier("hbm", TierKind::Hbm), tier("dram", TierKind::Dram)],
+            links: vec![link],
+            compute: None,
+            chunk: Bytes::mib(1),
+            facts: Vec::new(),
+        },
+        capacities: vec![Source::Measured("asked".to_owned()); 2],
+    }
+}
+
+/// Points of a law, exact to the picosecond: powers of two, and three of them held out.
+fn points(kind: Kind, setup_us: u64, gb_per_s: u64) -> Vec<Point> {
+    let law = Law { setup: Span::from_us(setup_us), rate: Rate::gb_per_s(gb_per_s) };
+    let sizes = (12..20).map(|power| (1u64 << power, false));
+    let sizes = sizes.chain([(3 << 12, true), (3 << 14, true), (3 << 16, true)]);
+    let point = |(size, held_out)| Point {
+        kind,
+        size: Bytes::new(size),
+        held_out,
+        shown_only: false,
+        spans: vec![law.span_of(Bytes::new(size)); 9],
+        latencies: Vec::new(),
+        flops: 0,
+    };
+    sizes.map(point).collect()
+}
+
+fn lane(evicting: bool, start: Start) -> Kind {
+    Kind::Lane { lane: Lane { link: LinkId(0), evicting }, start }
+}
+
+/// Everything that a spec of [`device`] needs, each with a law of its own.
+fn all() -> Vec<Point> {
+    let mut all = Vec::new();
+    for (tier, gb_per_s) in [(0, 7), (1, 8)] {
+        for writes in [false, true] {
+            let kind = Kind::InPlace { tier: TierId(tier), writes };
+            all.extend(points(kind, 1 + u64::from(tier), gb_per_s));
+        }
+    }
+    all.extend(points(lane(false, Start::Busy), 1, 20));
+    all.extend(points(lane(false, Start::Idle), 10, 19));
+    all.extend(points(lane(true, Start::Busy), 2, 30));
+    all.extend(points(lane(true, Start::Idle), 12, 29));
+    all
+}
+
+fn law(setup_us: u64, gb_per_s: u64) -> Law {
+    Law { setup: Span::from_us(setup_us), rate: Rate::gb_per_s(gb_per_s) }
+}
+
+#[test]
+fn every_number_comes_from_its_own_measurement() {
+    let made = calibration(&device(), &all(), "made", "2026-01-31").expect("a spec");
+    let Hardware { tiers, links, compute, facts, name, .. } = made.hardware;
+    assert_eq!((name.as_str(), compute, made.launch), ("made", None, None));
+    assert_eq!([tiers[0].access, tiers[1].access], [law(1, 7), law(2, 8)]);
+    // Set-ups of lone copies, rates of copies back to back.
+    assert_eq!((links[0].fetch, links[0].evict), (law(10, 20), law(12, 30)));
+    assert_eq!(facts.len(), 2 * 3 + 4);
+    for fact in facts.iter().filter(|fact| !fact.path.ends_with("capacity")) {
+        let Source::Measured(words) = &fact.source else { panic!("{fact:?} is measured") };
+        for part in ["8", "error median 0.0 %", "held out", "spread 0.0 %", "2026-01-31"] {
+            assert!(words.contains(part), "{part}: {words}");
+        }
+    }
+    assert_eq!(made.laws.len(), 8);
+}
+
+#[test]
+fn a_device_that_computes_has_its_peak_its_memory_and_its_launch() {
+    let mut points = all();
+    points.extend(self::points(Kind::Stream(Access::Copy), 3, 100));
+    for mut point in self::points(Kind::Gemm, 5, 50) {
+        // Twice the FLOP of bytes: the rate counts FLOP.
+        point.flops = point.size.get() * 2;
+        points.push(point);
+    }
+    let launch =
+        Point { kind: Kind::Launch, spans: vec![Span::from_us(4); 9], ..points[0].clone() };
+    points.push(launch);
+    let made = calibration(&device(), &points, "made", "2026-01-31").expect("a spec");
+    let compute = made.hardware.compute.expect("a device");
+    assert_eq!(compute.flops, [("fp32".to_owned(), Rate::gb_per_s(100))]);
+    assert_eq!((compute.memory, compute.launch), (Rate::gb_per_s(100), Span::from_us(4)));
+    assert_eq!(compute.name, "made up");
+}
+
+#[test]
+fn points_that_are_only_shown_or_held_out_have_no_say() {
+    let mut points = all();
+    for point in &mut points {
+        if point.held_out || point.size < Bytes::new(1 << 14) {
+            point.shown_only = !point.held_out;
+            point.spans = vec![Span::from_us(100_000); 9];
+        }
+    }
+    let made = calibration(&device(), &points, "made", "2026-01-31").expect("a spec");
+    assert_eq!(made.hardware.links[0].fetch, law(10, 20));
+    let (_, fitted) = &made.laws[0];
+    let fitted = fitted.as_ref().expect("a law");
+    assert_eq!(fitted.points, (6, 3));
+    assert!(fitted.error.2 < 1e-6 && fitted.held_out.0 > 0.9, "{fitted:?}");
+}
+
+#[test]
+fn what_was_not_measured_makes_no_spec() {
+    let mut points = all();
+    points.retain(|point| point.kind != lane(true, Start::Idle));
+    let refused = calibration(&device(), &points, "made", "2026-01-31").expect_err("no spec");
+    let what = "links.bus".to_owned();
+    assert_eq!(refused, NoSpec::Refused { what, refusal: Refusal::OneSize });
+}

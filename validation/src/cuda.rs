@@ -1,0 +1,322 @@
+//! The CUDA machine: the same commands as the simulator's, on a CUDA device, pinned memory and files.
+//!
+//! The hbm tier is the device's memory, dram and cxl are pinned memory of the host (cxl stands in for
+//! an expander that is not there), nvme and remote are files that go around the page cache. Each
+//! compute stream and each lane is a stream of the device, a lane with a file a thread. Commands are
+//! enqueued when they are submitted: an edge between two streams is one event that one stream waits
+//! for, and the host is asked only where files or pieces of copies are in the way.
+//! Invariant: it never validates and never decides; capacity is the ledger's business. Where two
+//! commands use the same bytes one after the other, the later one waits, edge or not.
+
+mod arena;
+mod book;
+mod copies;
+mod driver;
+mod findings;
+mod floor;
+mod kernels;
+mod mark;
+mod ops;
+mod pace;
+pub(crate) mod probes;
+mod pump;
+mod rooms;
+mod worker;
+
+use crate::cuda::book::Book;
+use crate::cuda::driver::Device;
+use crate::cuda::findings::Watch;
+use crate::cuda::floor::Floor;
+use crate::cuda::mark::Mark;
+use crate::cuda::rooms::{Place, Rooms, is_file};
+use crate::cuda::worker::Workers;
+use crate::fault::Fault;
+use crate::faulty::Failure;
+use crate::host::kernels::fill;
+use crate::host::room::Buffer;
+use crate::options::Options;
+use crate::pattern::Key;
+use crate::real::{RealMachine, Report, Setup, Spans};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use tiersim_models::hardware::{Hardware, Routes, TierKind};
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_policies::command::{Command, Machine, Room, Ticket};
+use tiersim_policies::transit::Part;
+
+/// A CUDA device under a plan.
+pub struct CudaMachine<'a> {
+    /// `None` only while it is dropped.
+    parts: Option<Box<Parts<'a>>>,
+}
+
+/// All of a machine. In the order in which it goes: threads, what is under way, rooms, the device.
+struct Parts<'a> {
+    workers: Workers,
+    book: Book,
+    streams: Vec<Queue>,
+    lanes: Vec<Lane>,
+    /// Releases, and copies that have arrived, until they end.
+    loose: Vec<Ticket>,
+    rooms: Rooms,
+    floor: Floor,
+    hardware: &'a Hardware,
+    workload: &'a Workload,
+    routes: Routes,
+    spans: Spans<'a>,
+    chunk: Bytes,
+    emulate: bool,
+    arrival_stride: usize,
+    fail: Option<Failure>,
+    patience: Span,
+    /// The thread that uses files in place.
+    in_place: Option<usize>,
+    copies_begun: u64,
+    /// Writes submitted so far, by object: what the order of the plan makes the truth.
+    written: Vec<u64>,
+    submitted: u64,
+    submitting: Span,
+    fault: Option<Fault>,
+    /// The device does not answer: waiting for it again would be for ever.
+    is_stuck: bool,
+}
+
+/// A compute stream.
+#[derive(Default)]
+struct Queue {
+    /// Ops that are not enqueued.
+    waiting: VecDeque<Ticket>,
+    /// Ops that are.
+    running: VecDeque<Ticket>,
+    /// When the last one ended.
+    last: Time,
+}
+
+/// One direction of a link.
+struct Lane {
+    /// Copies that start here and have not.
+    gate: VecDeque<Ticket>,
+    /// The thread that does it, if it is not a stream.
+    thread: Option<usize>,
+    /// Number of its stream, if it is one, and of the stream for checks of what it brings.
+    stream: usize,
+    checking: usize,
+    /// Whether it ends in the device's memory.
+    to_device: bool,
+    /// Pieces in its stream, or with its thread.
+    flights: VecDeque<Flight>,
+    sent: VecDeque<Part>,
+    /// Checks of what has arrived.
+    checks: VecDeque<(Rc<Mark>, Watch)>,
+    moved: Bytes,
+}
+
+/// A piece in a stream.
+struct Flight {
+    ticket: Ticket,
+    part: Part,
+    /// Whether the copy ends with it.
+    last: bool,
+    start: Rc<Mark>,
+    end: Rc<Mark>,
+}
+
+/// Kinds of the tiers that a lane joins.
+struct Ends {
+    from: TierKind,
+    to: TierKind,
+}
+
+impl Ends {
+    fn of(hardware: &Hardware, lane: tiersim_models::hardware::Lane) -> Ends {
+        let link = &hardware.links[lane.link.index()];
+        let [near, far] = [link.near, link.far].map(|tier| hardware.tiers[tier.index()].kind);
+        if lane.evicting { Ends { from: near, to: far } } else { Ends { from: far, to: near } }
+    }
+
+    /// The device reaches pinned memory but copies within it only at the cost of the bus, and does
+    /// not reach files.
+    fn by_thread(&self) -> bool {
+        let ends = [self.from, self.to];
+        ends.into_iter().any(is_file) || !ends.contains(&TierKind::Hbm)
+    }
+}
+
+impl<'a> CudaMachine<'a> {
+    /// A machine with its objects in place, filled. Without a driver or a device: a fault that says
+    /// what was looked for.
+    pub fn new(setup: Setup<'a>, options: &Options) -> Result<CudaMachine<'a>, Fault> {
+        let device = Device::open(options.device, options.live.clone())?;
+        let Setup { hardware, routes, workload, spans, start } = setup;
+        let count = workload.trace.ops.iter().map(|op| usize::from(op.stream) + 1).max();
+        let streams = count.unwrap_or(0);
+        let ends: Vec<Ends> = hardware.lanes().map(|lane| Ends::of(hardware, lane)).collect();
+        let copying = ends.iter().filter(|ends| !ends.by_thread()).count();
+        let floor = Floor::new(&device, streams + copying, copying.max(1), options)?;
+        let mut parts = Parts {
+            workers: Workers::new(&device, floor.clock, &options.live),
+            book: Book::default(),
+            streams: (0..streams).map(|_| Queue::default()).collect(),
+            lanes: Vec::with_capacity(ends.len()),
+            loose: Vec::new(),
+            rooms: Rooms::new(&device, hardware, workload, options)?,
+            floor,
+            hardware,
+            workload,
+            routes,
+            spans,
+            chunk: hardware.chunk,
+            emulate: options.emulate,
+            arrival_stride: options.arrival_stride,
+            fail: options.fail,
+            patience: options.patience,
+            in_place: None,
+            copies_begun: 0,
+            written: vec![0; workload.trace.objects.len()],
+            submitted: 0,
+            submitting: Span::ZERO,
+            fault: None,
+            is_stuck: false,
+        };
+        start.iter().try_for_each(|room| parts.place(room))?;
+        device.synchronize()?;
+        parts.floor.restart()?;
+        parts.workers = Workers::new(&device, parts.floor.clock, &options.live);
+        parts.hire(&ends, (streams, copying))?;
+        Ok(CudaMachine { parts: Some(Box::new(parts)) })
+    }
+
+    /// What the driver calls the device.
+    pub fn device_name(&self) -> &str {
+        &self.parts().floor.device.name
+    }
+
+    fn parts(&self) -> &Parts<'a> {
+        self.parts.as_ref().expect("a machine in use has its parts")
+    }
+
+    fn carry_out<T>(
+        &mut self,
+        work: impl FnOnce(&mut Parts<'a>) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let parts = self.parts.as_mut().expect("a machine in use has its parts");
+        if let Some(fault) = &parts.fault {
+            return Err(fault.clone());
+        }
+        let done = parts.floor.device.enter().and_then(|()| work(parts));
+        done.inspect_err(|fault| parts.fault = Some(fault.clone()))
+    }
+}
+
+impl Parts<'_> {
+    /// Puts an object where it lies before the first op.
+    fn place(&mut self, room: &Room) -> Result<(), Fault> {
+        self.rooms.claim(room, |_| false)?;
+        let held = self.rooms.get(room.object, room.tier).expect("it was just claimed");
+        let key = Key { object: room.object, version: 0 };
+        match &held.place {
+            Place::File(slot) => {
+                let filled = fill(slot, key, &mut Buffer::new(0));
+                filled.map_err(|error| Fault::io("writes", "a tier of files", &error))
+            }
+            place => {
+                let address = place.address().expect("memory has an address");
+                self.floor.kernels.fill(&self.floor.streams[0], address, held.bytes, key)
+            }
+        }
+    }
+
+    /// Makes the lanes: with streams, or with threads where the device alone cannot copy.
+    fn hire(&mut self, ends: &[Ends], (mut next, copying): (usize, usize)) -> Result<(), Fault> {
+        for (number, ends) in ends.iter().enumerate() {
+            let spawn = || self.workers.spawn(format!("lane {number}"));
+            let thread = ends.by_thread().then(spawn).transpose()?;
+            let stream = next;
+            next += usize::from(thread.is_none());
+            self.lanes.push(Lane {
+                gate: VecDeque::new(),
+                thread,
+                stream,
+                // What threads bring is there already: any stream for checks will do.
+                checking: if thread.is_some() {
+                    self.streams.len() + copying
+                } else {
+                    stream + copying
+                },
+                to_device: ends.to == TierKind::Hbm,
+                flights: VecDeque::new(),
+                sent: VecDeque::new(),
+                checks: VecDeque::new(),
+                moved: Bytes::ZERO,
+            });
+        }
+        if self.hardware.tiers.iter().any(|tier| is_file(tier.kind)) {
+            self.in_place = Some(self.workers.spawn("files in place".to_owned())?);
+        }
+        Ok(())
+    }
+}
+
+impl Machine for CudaMachine<'_> {
+    type Fault = Fault;
+
+    fn submit(&mut self, command: Command) -> Result<(), Fault> {
+        self.carry_out(|parts| parts.submit(command))
+    }
+
+    fn next(&mut self) -> Result<Option<(Time, Ticket)>, Fault> {
+        self.carry_out(Parts::next)
+    }
+}
+
+impl RealMachine for CudaMachine<'_> {
+    fn report(&self) -> Report {
+        let parts = self.parts();
+        Report {
+            truth: parts.book.truth.clone(),
+            moved: parts.lanes.iter().map(|lane| lane.moved).collect(),
+            ops: parts.book.ops.clone(),
+            copies: parts.book.copies.len() as u64,
+            copies_run: parts.book.copies.clone(),
+            peak: parts.rooms.peak(),
+            submitted: (parts.submitted, parts.submitting),
+            slots: parts.rooms.made(),
+            device: Some(parts.rooms.used()),
+        }
+    }
+
+    fn holdings(&self) -> Result<Vec<(ObjectId, TierId, Option<u64>)>, Fault> {
+        let parts = self.parts();
+        let device: &Arc<Device> = &parts.floor.device;
+        device.enter()?;
+        let version = |(object, tier, held): (ObjectId, TierId, &Rc<rooms::Held>)| {
+            let version = worker::version(device, object, &held.place, held.bytes)?;
+            Ok((object, tier, version))
+        };
+        parts.rooms.held().map(version).collect()
+    }
+
+    fn written(&self) -> &[u64] {
+        &self.parts().written
+    }
+}
+
+impl Drop for CudaMachine<'_> {
+    fn drop(&mut self) {
+        let Some(parts) = self.parts.take() else { return };
+        if parts.is_stuck {
+            // Giving memory back waits for the device, which does not answer. The process's end
+            // gives back what stays; files are another matter.
+            parts.rooms.abandon();
+            std::mem::forget(parts);
+            return;
+        }
+        let device = parts.floor.device.clone();
+        // After a fault the device may refuse; its memory goes all the same.
+        let _ = device.enter().and_then(|()| device.synchronize());
+        drop(parts);
+    }
+}

@@ -1,0 +1,278 @@
+//! Copies: pieces over lanes, by the rules of [`Transit`], and checks of what has arrived.
+//!
+//! A lane whose two ends the device reaches is a stream of its own; every other lane is a thread.
+//! Over one lane a copy is enqueued as soon as what it waits for is. Over several, a piece goes on
+//! when the host has heard of its arrival.
+//! A check of an arrival runs on a stream of its lane's own that goes after all others, so that it
+//! takes neither the copy's time nor the lane's. What overwrites the room or is given it later waits
+//! for that check.
+//! Invariant: the checks of a machine never make a copy or an op wait, but for those two.
+
+use crate::cuda::book::{Entry, Progress};
+use crate::cuda::ops::no_room;
+use crate::cuda::rooms::Place;
+use crate::cuda::worker::{Done, End, Job, Look, Task, pages};
+use crate::cuda::{Flight, Parts};
+use crate::fault::Fault;
+use crate::faulty::Failure;
+use crate::pattern::Key;
+use crate::real::CopyRun;
+use smallvec::SmallVec;
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::{Bytes, Time};
+use tiersim_policies::command::{Command, Ticket, Work};
+use tiersim_policies::transit::{BOUNCE, Part, Transit};
+
+impl Progress {
+    pub(crate) fn new(route: &[usize], bytes: Bytes, chunk: Bytes) -> Progress {
+        let transit = Transit::new(route.iter().copied(), bytes, chunk);
+        let none = || (0..BOUNCE).map(|_| None).collect();
+        Progress { transit, bounces: route.iter().skip(1).map(|_| none()).collect() }
+    }
+
+    /// Bytes of its buffers.
+    fn buffer(&self) -> u64 {
+        pages(Bytes::ZERO, self.transit.chunk()).1
+    }
+}
+
+/// What is copied, from where and to where.
+fn ends(command: &Command) -> (ObjectId, Bytes, TierId, TierId) {
+    let Work::Copy { object, bytes, from, to } = command.work else {
+        unreachable!("lanes run copies only")
+    };
+    (object, bytes, from, to)
+}
+
+fn progress(entry: &mut Entry) -> &mut Progress {
+    entry.progress.as_mut().expect("a copy has a route")
+}
+
+impl Parts<'_> {
+    /// Starts copies at the head of a lane that nothing holds back.
+    pub(super) fn try_gate(&mut self, lane: usize) -> Result<(), Fault> {
+        while let Some(&ticket) = self.lanes[lane].gate.front() {
+            let entry = self.book.entry(ticket);
+            let held_back =
+                if self.lanes[lane].thread.is_some() { entry.unended } else { entry.unqueued };
+            if held_back > 0 {
+                return Ok(());
+            }
+            // A thread cannot wait for a check on the device, so the copy waits here.
+            let transit = &entry.progress.as_ref().expect("a copy has a route").transit;
+            let by_thread = transit.lanes().any(|lane| self.lanes[lane].thread.is_some());
+            let target = entry.places[1].as_ref();
+            let guard = target.and_then(|held| held.guard.borrow().clone());
+            if let Some(guard) = guard.filter(|_| by_thread)
+                && !guard.passed()?
+            {
+                return Ok(());
+            }
+            self.lanes[lane].gate.pop_front();
+            self.copies_begun += 1;
+            if self.fail == Some(Failure::Copy(self.copies_begun)) {
+                return Err(Fault::Injected(Failure::Copy(self.copies_begun)));
+            }
+            let (object, _, from, _) = ends(&entry.command);
+            if entry.places[0].is_none() {
+                self.book.note(vec![no_room((ticket, object, from), entry.versions[0])]);
+            }
+            self.offer(ticket, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the next piece of a copy on one of its lanes, if it may go there.
+    fn offer(&mut self, ticket: Ticket, hop: usize) -> Result<(), Fault> {
+        let Some(part) = progress(self.book.entry_mut(ticket)).transit.next(hop) else {
+            return Ok(());
+        };
+        let from = self.end_of(ticket, &part, false)?;
+        let to = self.end_of(ticket, &part, true)?;
+        let transit = &progress(self.book.entry_mut(ticket)).transit;
+        let (lane, last_hop) = (transit.lane(hop), transit.is_last_hop(hop));
+        let last = last_hop && transit.is_last_piece(&part);
+        let bytes = pages(part.from, part.bytes).1;
+        let Some(thread) = self.lanes[lane].thread else {
+            return self.enqueue_piece(ticket, (part, lane, last), from, to, bytes);
+        };
+        let checks = if last { self.looks(ticket) } else { Vec::new() };
+        let task = Task::Carry { from, to, bytes };
+        let late = self.floor.lateness(ticket, hop);
+        self.lanes[lane].sent.push_back(part);
+        self.workers.send(thread, Job { ticket, queue: lane, late, task, checks })
+    }
+
+    /// Where a piece comes from or goes to on one of its lanes: the copy's own end, or a buffer.
+    fn end_of(&mut self, ticket: Ticket, part: &Part, far: bool) -> Result<Option<End>, Fault> {
+        let Parts { book, floor, lanes, rooms, .. } = self;
+        let entry = book.entry_mut(ticket);
+        let start = pages(part.from, part.bytes).0;
+        let progress = progress(entry);
+        let between = if far { part.hop } else { part.hop.wrapping_sub(1) };
+        if between >= progress.bounces.len() {
+            let held = entry.places[usize::from(far)].as_ref();
+            return Ok(held.map(|held| (held.place.clone(), start)));
+        }
+        let (bytes, number) = (progress.buffer(), (part.number % BOUNCE) as usize);
+        let on_device = lanes[progress.transit.lane(between)].to_device;
+        let buffer = &mut progress.bounces[between][number];
+        if buffer.is_none() {
+            let (place, taken) = floor.bounces.take(on_device, bytes)?;
+            *buffer = Some(place);
+            if taken {
+                rooms.meter()?;
+            }
+        }
+        Ok(buffer.clone().map(|place| (place, 0)))
+    }
+
+    /// Enqueues a piece on a lane that is a stream.
+    fn enqueue_piece(
+        &mut self,
+        ticket: Ticket,
+        (part, lane, last): (Part, usize, bool),
+        from: Option<End>,
+        to: Option<End>,
+        bytes: u64,
+    ) -> Result<(), Fault> {
+        let number = self.lanes[lane].stream;
+        if part.hop == 0 && part.number == 0 {
+            let waits = self.book.waits(ticket);
+            self.floor.hold_up(number, &waits)?;
+        }
+        let target = self.book.entry(ticket).places[1].clone();
+        let guard = target.as_ref().and_then(|held| held.guard.borrow().clone());
+        self.floor.hold_up(number, &guard)?;
+        self.floor.dawdle(number, ticket, part.hop)?;
+        let start = self.floor.record(number)?;
+        let address = |end: Option<End>| end.and_then(|(place, at)| Some(place.address()? + at));
+        if let (Some(from), Some(to)) = (address(from), address(to))
+            && bytes > 0
+        {
+            self.floor.streams[number].copy(to, from, bytes)?;
+        }
+        let end = self.floor.record(number)?;
+        if last {
+            let guards = self.book.entry(ticket).guards();
+            self.check_arrival(ticket, lane, Some(&end))?;
+            self.book.queued(ticket, [end.clone()].into_iter().chain(guards).collect());
+        }
+        self.lanes[lane].flights.push_back(Flight { ticket, part, last, start, end });
+        Ok(())
+    }
+
+    /// Enqueues the check of what a copy brings to memory that the device reaches.
+    fn check_arrival(
+        &mut self,
+        ticket: Ticket,
+        lane: usize,
+        after: Option<&std::rc::Rc<crate::cuda::mark::Mark>>,
+    ) -> Result<(), Fault> {
+        let entry = self.book.entry(ticket);
+        let ((object, _, _, to), version) = (ends(&entry.command), entry.versions[0]);
+        let place = (ticket, object, to);
+        let Some(held) = entry.places[1].clone() else {
+            self.book.note(vec![no_room(place, version)]);
+            return Ok(());
+        };
+        let Some(address) = held.place.address() else { return Ok(()) };
+        let number = self.lanes[lane].checking;
+        let before = held.guard.borrow().clone();
+        self.floor.hold_up(number, after.into_iter().chain(&before))?;
+        let (watch, finding) = self.floor.findings.watch(place, version)?;
+        let (key, stride) = (Key { object, version }, self.arrival_stride as u64);
+        let stream = &self.floor.streams[number];
+        self.floor.kernels.check(stream, (address, held.bytes), key, stride, finding)?;
+        let mark = self.floor.record(number)?;
+        *held.guard.borrow_mut() = Some(mark.clone());
+        self.lanes[lane].checks.push_back((mark, watch));
+        Ok(())
+    }
+
+    /// The check of what a copy brings to a file.
+    fn looks(&self, ticket: Ticket) -> Vec<Look> {
+        let entry = self.book.entry(ticket);
+        let ((object, _, _, tier), version) = (ends(&entry.command), entry.versions[0]);
+        let place = entry.places[1].as_ref().map(|held| &held.place);
+        let Some(Place::File(slot)) = place else { return Vec::new() };
+        let (slot, stride) = (slot.clone(), self.arrival_stride);
+        vec![Look { slot, object, tier, version, stride }]
+    }
+
+    /// Hears of a piece on a lane that is a stream, if the device has copied it.
+    pub(super) fn piece_passed(&mut self, lane: usize) -> Result<bool, Fault> {
+        let Some(flight) = self.lanes[lane].flights.front() else { return Ok(false) };
+        if !flight.end.passed()? {
+            return Ok(false);
+        }
+        let entry = self.book.entry(flight.ticket);
+        if flight.last && entry.unended > 0 {
+            return Ok(false);
+        }
+        let flight = self.lanes[lane].flights.pop_front().expect("there is one");
+        let start = self.floor.timeline.time(&flight.start)?;
+        let end = self.floor.timeline.time(&flight.end)?.max(start);
+        self.copied(flight.ticket, lane, &flight.part, (start, end))?;
+        Ok(true)
+    }
+
+    /// Hears of a piece on a lane that is a thread.
+    pub(super) fn piece_done(&mut self, done: &Done) -> Result<(), Fault> {
+        let part = self.lanes[done.queue].sent.pop_front().expect("a thread works in order");
+        let transit = &progress(self.book.entry_mut(done.ticket)).transit;
+        if transit.is_last_hop(part.hop) && transit.is_last_piece(&part) {
+            self.check_arrival(done.ticket, done.queue, None)?;
+        }
+        self.copied(done.ticket, done.queue, &part, (done.start, done.end))
+    }
+
+    /// A lane has copied a piece.
+    fn copied(
+        &mut self,
+        ticket: Ticket,
+        lane: usize,
+        part: &Part,
+        (start, end): (Time, Time),
+    ) -> Result<(), Fault> {
+        self.lanes[lane].moved += part.bytes;
+        let entry = self.book.entry_mut(ticket);
+        entry.began.get_or_insert(start);
+        let offers = progress(entry).transit.copied(part.hop);
+        let Some(hops) = offers else { return self.arrived(ticket, end) };
+        hops.into_iter().try_for_each(|hop| self.offer(ticket, hop))
+    }
+
+    /// All of a copy has arrived; it ends when nothing that it gives back is being checked.
+    fn arrived(&mut self, ticket: Ticket, end: Time) -> Result<(), Fault> {
+        let entry = self.book.entry_mut(ticket);
+        let buffer = progress(entry).buffer();
+        let bounces: SmallVec<[Place; 8]> =
+            progress(entry).bounces.drain(..).flatten().flatten().collect();
+        bounces.into_iter().for_each(|place| self.floor.bounces.give_back(place, buffer));
+        let entry = self.book.entry_mut(ticket);
+        entry.over = Some(end);
+        if !entry.queued {
+            // On the host only: its end is what others wait for, and the marks that it must see.
+            entry.marks = entry.guards();
+        }
+        let (object, bytes, from, to) = ends(&entry.command);
+        let start = entry.began.unwrap_or(end);
+        let ready = entry.ready.min(start);
+        self.book.copies.push(CopyRun { ticket, object, bytes, from, to, ready, start, end });
+        self.loose.push(ticket);
+        Ok(())
+    }
+
+    /// Reads the finding of a check of an arrival, if it has ended.
+    pub(super) fn check_passed(&mut self, lane: usize) -> Result<bool, Fault> {
+        let Some((mark, _)) = self.lanes[lane].checks.front() else { return Ok(false) };
+        if !mark.passed()? {
+            return Ok(false);
+        }
+        let (_, watch) = self.lanes[lane].checks.pop_front().expect("there is one");
+        let found = self.floor.findings.read(watch);
+        self.book.truth.note(found);
+        Ok(true)
+    }
+}

@@ -1,0 +1,167 @@
+//! Memory of the device and pinned memory of the host, both owned.
+//!
+//! Pinned memory is read and written by the host through atomics and system calls only: the device
+//! and other threads reach it too, and a plan with a missing edge makes them meet.
+//! Invariant: whatever is made here counts in `Live` until it is dropped.
+
+use super::*;
+use crate::pattern;
+
+/// Memory of the device.
+pub(crate) struct DeviceMemory {
+    device: Arc<Device>,
+    /// Its address, for kernels and copies.
+    pub(crate) address: u64,
+}
+
+impl DeviceMemory {
+    /// Memory of so many bytes.
+    pub(crate) fn new(device: &Arc<Device>, bytes: u64) -> Result<DeviceMemory, Fault> {
+        let mut address = 0;
+        call!(device.calls, cuMemAlloc_v2(&mut address, bytes as usize))?;
+        device.live.rooms.fetch_add(1, Relaxed);
+        Ok(DeviceMemory { device: device.clone(), address })
+    }
+}
+
+impl Drop for DeviceMemory {
+    fn drop(&mut self) {
+        let _ = call!(self.device.calls, cuMemFree_v2(self.address));
+        self.device.live.rooms.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Memory of the host that is locked in place and that the device reaches too.
+pub(crate) struct PinnedMemory {
+    pub(super) device: Arc<Device>,
+    pub(super) host: *mut c_void,
+    pub(super) bytes: u64,
+    /// Its address for kernels and copies.
+    pub(crate) address: u64,
+}
+
+#[expect(unsafe_code, reason = "it holds a pointer")]
+// SAFETY: the memory belongs to no thread; the host reaches it through atomics and system calls.
+unsafe impl Send for PinnedMemory {}
+#[expect(unsafe_code, reason = "it holds a pointer")]
+// SAFETY: as above.
+unsafe impl Sync for PinnedMemory {}
+
+impl PinnedMemory {
+    /// Memory of so many bytes, which any context may use.
+    pub(crate) fn new(device: &Arc<Device>, bytes: u64) -> Result<PinnedMemory, Fault> {
+        let (mut host, mut address) = (null_mut(), 0);
+        call!(device.calls, cuMemHostAlloc(&mut host, bytes as usize, PORTABLE_MAPPED))?;
+        device.live.rooms.fetch_add(1, Relaxed);
+        let mut memory = PinnedMemory { device: device.clone(), host, bytes, address };
+        call!(device.calls, cuMemHostGetDevicePointer_v2(&mut address, host, 0))?;
+        memory.address = address;
+        Ok(memory)
+    }
+
+    /// The word at byte `at`, which the device may write at the same time.
+    fn word(&self, at: u64) -> &AtomicU64 {
+        assert!(at.is_multiple_of(8) && at + 8 <= self.bytes, "a word of this memory");
+        #[expect(unsafe_code, reason = "the driver hands memory out as an address")]
+        // SAFETY: the address lies within the allocation, which is aligned to pages and lives as
+        // long as `self`; the host reaches it through atomics only.
+        unsafe {
+            AtomicU64::from_ptr(self.host.cast::<u8>().add(at as usize).cast())
+        }
+    }
+
+    /// Reads a word.
+    pub(crate) fn get(&self, at: u64) -> u64 {
+        self.word(at).load(Relaxed)
+    }
+
+    /// Writes a word.
+    pub(crate) fn set(&self, at: u64, value: u64) {
+        self.word(at).store(value, Relaxed);
+    }
+
+    /// Reads whole words from byte `from` on.
+    pub(crate) fn load(&self, from: u64, into: &mut [u8]) {
+        for (index, into) in into.chunks_exact_mut(8).enumerate() {
+            into.copy_from_slice(&self.get(from + index as u64 * 8).to_le_bytes());
+        }
+    }
+
+    /// Writes whole words from byte `from` on.
+    pub(crate) fn store(&self, from: u64, bytes: &[u8]) {
+        for (index, word) in bytes.chunks_exact(8).enumerate() {
+            self.set(from + index as u64 * 8, pattern::read(word));
+        }
+    }
+
+    /// Reads a file into it, without a copy between where the system allows it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn read_file(&self, from: u64, len: u64, file: &File, at: u64) -> io::Result<()> {
+        use std::os::fd::AsRawFd;
+        self.whole(from, len, |memory, left, done| {
+            #[expect(unsafe_code, reason = "no Rust value may lie in this memory")]
+            // SAFETY: `whole` names a range of this allocation, which the system fills.
+            unsafe {
+                libc::pread(file.as_raw_fd(), memory, left, (at + done) as libc::off_t)
+            }
+        })
+    }
+
+    /// Writes it to a file, without a copy between where the system allows it.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn write_file(&self, from: u64, len: u64, file: &File, at: u64) -> io::Result<()> {
+        use std::os::fd::AsRawFd;
+        self.whole(from, len, |memory, left, done| {
+            #[expect(unsafe_code, reason = "no Rust value may lie in this memory")]
+            // SAFETY: `whole` names a range of this allocation, which the system reads.
+            unsafe {
+                libc::pwrite(file.as_raw_fd(), memory, left, (at + done) as libc::off_t)
+            }
+        })
+    }
+
+    /// Repeats a system call until a range is done: address, bytes left, bytes done.
+    #[cfg(target_os = "linux")]
+    fn whole(
+        &self,
+        from: u64,
+        len: u64,
+        mut call: impl FnMut(*mut c_void, usize, u64) -> isize,
+    ) -> io::Result<()> {
+        assert!(from + len <= self.bytes, "a range of this memory");
+        let mut done = 0;
+        while done < len {
+            let start = self.host.cast::<u8>().wrapping_add((from + done) as usize);
+            match call(start.cast(), (len - done) as usize, done) {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                moved if moved > 0 => done += moved as u64,
+                _ => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Files go through this memory on Linux only.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn read_file(&self, _: u64, _: u64, _: &File, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Files go through this memory on Linux only.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn write_file(&self, _: u64, _: u64, _: &File, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+impl Drop for PinnedMemory {
+    fn drop(&mut self) {
+        let _ = call!(self.device.calls, cuMemFreeHost(self.host));
+        self.device.live.rooms.fetch_sub(1, Relaxed);
+    }
+}

@@ -1,0 +1,132 @@
+//! What runs on the device: its streams, kernels, events and memory that is no object's.
+//!
+//! Streams by number: compute streams first, then one per lane that the device copies over, then as
+//! many for checks of what has arrived, which go after everything else. No more than these: a device
+//! has few queues, and streams that share one wait for each other.
+//! Invariant: whatever is enqueued here finds its memory alive until the machine has been waited for.
+
+use crate::clock::Clock;
+use crate::cuda::driver::{Device, DeviceMemory, PinnedMemory, Stream};
+use crate::cuda::findings::Findings;
+use crate::cuda::kernels::Kernels;
+use crate::cuda::mark::{Mark, Marks, Timeline};
+use crate::cuda::pace::{Bench, Paces, Scratch};
+use crate::cuda::rooms::Place;
+use crate::fault::Fault;
+use crate::options::{Delay, Options, draw};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use tiersim_models::units::Span;
+use tiersim_policies::command::Ticket;
+
+/// The device at work.
+pub(crate) struct Floor {
+    pub(crate) streams: Vec<Stream>,
+    pub(crate) marks: Rc<Marks>,
+    pub(crate) timeline: Timeline,
+    pub(crate) clock: Clock,
+    pub(crate) kernels: Kernels,
+    pub(crate) scratch: Scratch,
+    pub(crate) paces: Paces,
+    pub(crate) findings: Findings,
+    pub(crate) bounces: Bounces,
+    pub(crate) late: Option<Delay>,
+    pub(crate) device: Arc<Device>,
+}
+
+impl Floor {
+    /// So many streams for work and for checks, with kernels measured.
+    pub(crate) fn new(
+        device: &Arc<Device>,
+        working: usize,
+        checking: usize,
+        options: &Options,
+    ) -> Result<Floor, Fault> {
+        let stream = |number| Stream::new(device, number < working);
+        let streams: Vec<Stream> = (0..working + checking).map(stream).collect::<Result<_, _>>()?;
+        let (kernels, scratch) = (Kernels::load(device)?, Scratch::new(device)?);
+        let (marks, clock) = (Marks::new(device), Clock::start());
+        let (first, scratch_ref) = (&streams[0], &scratch);
+        let bench =
+            Bench { device, kernels: &kernels, scratch: scratch_ref, stream: first, marks: &marks };
+        let paces = Paces::of(options.device, &bench)?;
+        let timeline = Timeline::new(&marks, first, 0, clock)?;
+        Ok(Floor {
+            streams,
+            marks,
+            timeline,
+            clock,
+            kernels,
+            scratch,
+            paces,
+            findings: Findings::new(device),
+            bounces: Bounces { device: device.clone(), memory: Vec::new(), spare: BTreeMap::new() },
+            late: options.delay,
+            device: device.clone(),
+        })
+    }
+
+    /// Starts the run's clock anew.
+    pub(crate) fn restart(&mut self) -> Result<(), Fault> {
+        self.clock = Clock::start();
+        self.timeline = Timeline::new(&self.marks, &self.streams[0], 0, self.clock)?;
+        Ok(())
+    }
+
+    /// Marks the end of what is in a stream now.
+    pub(crate) fn record(&self, number: usize) -> Result<Rc<Mark>, Fault> {
+        self.marks.record(&self.streams[number], number)
+    }
+
+    /// Makes a stream wait for marks.
+    pub(crate) fn hold_up<'m>(
+        &self,
+        number: usize,
+        marks: impl IntoIterator<Item = &'m Rc<Mark>>,
+    ) -> Result<(), Fault> {
+        marks.into_iter().try_for_each(|mark| mark.hold_up(&self.streams[number], number))
+    }
+
+    /// How late a piece of work starts, if a test asks for it.
+    pub(crate) fn lateness(&self, ticket: Ticket, hop: usize) -> Span {
+        let Some(Delay { seed, most }) = self.late else { return Span::ZERO };
+        Span::from_ps(draw(seed, u64::from(ticket.0) * 8 + hop as u64) % (most.ps() + 1))
+    }
+
+    /// Makes a stream start late, if a test asks for it.
+    pub(crate) fn dawdle(&self, number: usize, ticket: Ticket, hop: usize) -> Result<(), Fault> {
+        let ns = self.lateness(ticket, hop).ps() / 1000;
+        self.kernels.delay(&self.streams[number], ns)
+    }
+}
+
+/// Buffers between the lanes of copies, in the memory of the tier between.
+pub(crate) struct Bounces {
+    device: Arc<Device>,
+    memory: Vec<DeviceMemory>,
+    spare: BTreeMap<(bool, u64), Vec<Place>>,
+}
+
+impl Bounces {
+    /// A buffer; whether a new one had to be made on the device.
+    pub(crate) fn take(&mut self, on_device: bool, bytes: u64) -> Result<(Place, bool), Fault> {
+        let spare = self.spare.get_mut(&(on_device, bytes)).and_then(Vec::pop);
+        if let Some(place) = spare {
+            return Ok((place, false));
+        }
+        if on_device {
+            let memory = DeviceMemory::new(&self.device, bytes)?;
+            let place = Place::Device(memory.address);
+            self.memory.push(memory);
+            return Ok((place, true));
+        }
+        Ok((Place::Pinned(Arc::new(PinnedMemory::new(&self.device, bytes)?), 0), false))
+    }
+
+    /// Takes a buffer back that nothing uses any more.
+    pub(crate) fn give_back(&mut self, place: Place, bytes: u64) {
+        let on_device = matches!(place, Place::Device(_));
+        self.spare.entry((on_device, bytes)).or_default().push(place);
+    }
+}

@@ -1,0 +1,244 @@
+//! Ops: what they touch, and kernels of calibrated length for the rest of their time.
+//!
+//! An op compares everything it reads with its pattern, works for half of what is left of its time,
+//! fills what it writes, and works for the other half, so that a neighbour without its edge meets
+//! either. All of it is enqueued at once, unless the op uses files in place: then a thread uses them
+//! first, and the op is enqueued when that is done.
+//!
+//! Use in place of pinned memory really crosses the bus. Without emulation that is what it costs, on
+//! top of the op's time. With emulation the tier's law is what counts: what is read in place is only
+//! sampled, as an arrival is, what is written is filled whole because contents have to stay true,
+//! and the delay kernel waits for what the law leaves after that. Backing such tiers with the
+//! device's memory would be nearer to a law that is faster than the bus, but a machine cannot know
+//! whether the plan will copy from them, and a copy has to cross the bus.
+//! Invariant: nothing here waits; what cannot be enqueued yet stays at the head of its stream.
+
+use crate::cuda::Parts;
+use crate::cuda::book::{Files, Planned};
+use crate::cuda::pace::Filler;
+use crate::cuda::rooms::Place;
+use crate::cuda::worker::{Job, Look, Task};
+use crate::fault::Fault;
+use crate::pattern::Key;
+use crate::real::OpRun;
+use crate::truth::{Found, Mismatch};
+use std::rc::Rc;
+use tiersim_models::units::{Span, Time};
+use tiersim_policies::command::{Command, Ticket, Touch, Work};
+
+impl Parts<'_> {
+    /// Enqueues ops at the head of a stream that nothing holds back.
+    pub(super) fn try_stream(&mut self, stream: usize) -> Result<(), Fault> {
+        while let Some(&ticket) = self.streams[stream].waiting.front() {
+            let entry = self.book.entry(ticket);
+            match entry.files {
+                Files::None | Files::Done(_) if entry.unqueued > 0 => return Ok(()),
+                Files::None | Files::Done(_) => self.enqueue_op(ticket, stream)?,
+                Files::Asked => return Ok(()),
+                Files::ToDo => {
+                    // A thread cannot wait for the device: everything before must have ended.
+                    if entry.unended == 0 && self.streams[stream].running.is_empty() {
+                        self.ask_for_files(ticket, stream)?;
+                    }
+                    return Ok(());
+                }
+            }
+            self.streams[stream].waiting.pop_front();
+            self.streams[stream].running.push_back(ticket);
+        }
+        Ok(())
+    }
+
+    /// Has an op's files used in place.
+    fn ask_for_files(&mut self, ticket: Ticket, stream: usize) -> Result<(), Fault> {
+        let entry = self.book.entry_mut(ticket);
+        entry.files = Files::Asked;
+        let (mut reads, mut writes) = (Vec::new(), Vec::new());
+        let places = entry.places.iter().zip(&entry.versions);
+        for (&Touch { object, tier, mode }, (held, &version)) in touches(&entry.command).zip(places)
+        {
+            let Some(Place::File(slot)) = held.as_ref().map(|held| &held.place) else { continue };
+            let slot = slot.clone();
+            if mode.writes() {
+                writes.push((slot.clone(), Key { object, version: version + 1 }));
+            }
+            if mode.reads() {
+                reads.push(Look { slot, object, tier, version, stride: 1 });
+            }
+        }
+        let task = Task::Use { reads, writes };
+        let late = self.floor.lateness(ticket, 0);
+        let job = Job { ticket, queue: stream, late, task, checks: Vec::new() };
+        let thread = self.in_place.expect("there is a thread where there are files");
+        self.workers.send(thread, job)
+    }
+
+    /// Enqueues an op that nothing holds back on the host.
+    fn enqueue_op(&mut self, ticket: Ticket, number: usize) -> Result<(), Fault> {
+        let waits = self.book.waits(ticket);
+        let entry = self.book.entry(ticket);
+        let (command, planned, files) = (entry.command.clone(), entry.planned, entry.files);
+        let places: Vec<_> = entry.places.iter().cloned().zip(entry.versions.clone()).collect();
+        let guards = entry.guards();
+        self.floor.hold_up(number, &waits)?;
+        for (touch, (held, _)) in touches(&command).zip(&places) {
+            let guard = held.as_ref().and_then(|held| held.guard.borrow().clone());
+            self.floor.hold_up(number, guard.iter().filter(|_| touch.mode.writes()))?;
+        }
+        if files == Files::None {
+            self.floor.dawdle(number, ticket, 0)?;
+        }
+        let start = self.floor.record(number)?;
+        let files = if let Files::Done(span) = files { span } else { Span::ZERO };
+        let [before, after] = self.filling(&command, planned, files, &places);
+        let mut missing = Vec::new();
+        for (touch, (held, version)) in touches(&command).zip(&places) {
+            let place = (ticket, touch.object, touch.tier);
+            let Some(held) = held else {
+                missing.push(no_room(place, *version));
+                continue;
+            };
+            let Some(address) = held.place.address().filter(|_| touch.mode.reads()) else {
+                continue;
+            };
+            let (watch, finding) = self.floor.findings.watch(place, *version)?;
+            let key = Key { object: touch.object, version: *version };
+            let stride = self.stride(&held.place);
+            let (stream, range) = (&self.floor.streams[number], (address, held.bytes));
+            self.floor.kernels.check(stream, range, key, stride, finding)?;
+            self.book.entry_mut(ticket).watches.push(watch);
+        }
+        self.book.note(missing);
+        self.fill_time(number, before)?;
+        for (touch, (held, version)) in touches(&command).zip(&places) {
+            let address = held.as_ref().and_then(|held| held.place.address());
+            let (Some(address), Some(held), true) = (address, held, touch.mode.writes()) else {
+                continue;
+            };
+            let key = Key { object: touch.object, version: version + 1 };
+            let stream = &self.floor.streams[number];
+            self.floor.kernels.fill(stream, address, held.bytes, key)?;
+        }
+        self.fill_time(number, after)?;
+        let end = self.floor.record(number)?;
+        self.book.entry_mut(ticket).start = Some(start);
+        self.book.queued(ticket, [end].into_iter().chain(guards).collect());
+        Ok(())
+    }
+
+    /// Every how many pages a place is compared by an op.
+    fn stride(&self, place: &Place) -> u64 {
+        let sampled = self.emulate && matches!(place, Place::Pinned(..));
+        if sampled { self.arrival_stride as u64 } else { 1 }
+    }
+
+    /// What fills an op's time besides its touches: a kernel and a delay before its writes, and
+    /// after them.
+    fn filling(
+        &self,
+        command: &Command,
+        planned: Planned,
+        files: Span,
+        places: &[(Option<Rc<crate::cuda::rooms::Held>>, u64)],
+    ) -> [(Option<Filler>, u64); 2] {
+        let (mut near, mut far) = (0.0, files.ps() as f64 / 1000.0);
+        let mut writes = false;
+        for (touch, (held, _)) in touches(command).zip(places) {
+            let Some(held) = held else { continue };
+            writes |= touch.mode.writes();
+            let read = touch.mode.reads().then(|| held.bytes / self.stride(&held.place).max(1));
+            let written = touch.mode.writes().then_some(held.bytes);
+            match held.place {
+                Place::Device(_) => near += self.floor.paces.touch(false, read, written),
+                Place::Pinned(..) => far += self.floor.paces.touch(true, read, written),
+                // What the thread took is known already.
+                Place::File(_) => {}
+            }
+        }
+        let Work::Compute { occurrence, .. } = command.work else { unreachable!("an op") };
+        let trace = &self.workload.trace;
+        let op = &trace.ops[(occurrence % trace.ops.len() as u64) as usize];
+        let (compute, precision) = (self.hardware.compute.as_ref(), &trace.meta.precision);
+        let ns = planned.span.ps() as f64 / 1000.0 - near;
+        let delay = (planned.delay.ps() as f64 / 1000.0 - far).max(0.0) as u64;
+        let filler = self.floor.paces.filler(ns, op, precision, compute);
+        match filler {
+            Some(filler) if writes => {
+                let [first, second] = filler.halves();
+                [(Some(first), delay / 2), (Some(second), delay - delay / 2)]
+            }
+            _ => [(filler, delay), (None, 0)],
+        }
+    }
+
+    fn fill_time(
+        &self,
+        number: usize,
+        (filler, delay): (Option<Filler>, u64),
+    ) -> Result<(), Fault> {
+        let stream = &self.floor.streams[number];
+        if let Some(filler) = filler {
+            filler.launch(&self.floor.kernels, &self.floor.scratch, stream)?;
+        }
+        self.floor.kernels.delay(stream, delay)
+    }
+
+    /// Ends the op at the head of a stream, if the device has passed its end.
+    pub(super) fn op_passed(&mut self, stream: usize) -> Result<bool, Fault> {
+        let Some(&ticket) = self.streams[stream].running.front() else { return Ok(false) };
+        let entry = self.book.entry(ticket);
+        if entry.unended > 0 {
+            return Ok(false);
+        }
+        for mark in &entry.marks {
+            if !mark.passed()? {
+                return Ok(false);
+            }
+        }
+        self.streams[stream].running.pop_front();
+        let entry = self.book.entry_mut(ticket);
+        let (start, end) = (entry.start.take().expect("it is queued"), entry.marks[0].clone());
+        let watches = std::mem::take(&mut entry.watches);
+        let (began, ready, planned) = (entry.began, entry.ready, entry.planned);
+        let Work::Compute { occurrence, .. } = entry.command.work else { unreachable!("an op") };
+        let start = self.floor.timeline.time(&start)?;
+        let end = self.floor.timeline.time(&end)?.max(start);
+        let start = began.unwrap_or(start).min(start);
+        for watch in watches {
+            let found = self.floor.findings.read(watch);
+            self.book.truth.note(found);
+        }
+        // The two clocks agree to some microseconds only, and nothing starts before it may.
+        let ready = ready.max(self.streams[stream].last).min(start);
+        let planned = planned.span + planned.delay;
+        self.book.ops.push(OpRun { occurrence, planned, ready, start, end });
+        self.streams[stream].last = end;
+        self.book.finish(ticket, end);
+        Ok(true)
+    }
+
+    /// An op's files have been used.
+    pub(super) fn files_used(
+        &mut self,
+        ticket: Ticket,
+        start: Time,
+        end: Time,
+    ) -> Result<(), Fault> {
+        let entry = self.book.entry_mut(ticket);
+        (entry.files, entry.began) = (Files::Done(end.since(start)), Some(start));
+        let Work::Compute { stream, .. } = entry.command.work else { unreachable!("an op") };
+        self.try_stream(usize::from(stream))
+    }
+}
+
+fn touches(command: &Command) -> impl Iterator<Item = &Touch> {
+    let Work::Compute { touches, .. } = &command.work else { unreachable!("streams run ops only") };
+    touches.iter()
+}
+
+pub(super) fn no_room(
+    (ticket, object, tier): (Ticket, tiersim_models::ids::ObjectId, tiersim_models::ids::TierId),
+    expected: u64,
+) -> Option<Mismatch> {
+    Some(Mismatch { ticket, object, tier, expected, found: Found::NoRoom })
+}

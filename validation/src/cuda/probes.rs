@@ -1,0 +1,270 @@
+//! The CUDA bench: what calibration asks of a device, and how it is answered.
+//!
+//! Copies over lanes, ops in place and the cost of an op go through the machine; beside them the
+//! bare loops that show what the driver gives without it: copies of pinned and pageable memory,
+//! kernels that stream, products of matrices, blocks of files into pinned memory.
+//! Invariant: nothing runs on the device between two probes, and nothing is left behind.
+
+mod blas;
+mod figures;
+mod kernels;
+mod rows;
+mod system;
+
+use crate::calibrate::blocks::{self, Blocks};
+use crate::calibrate::figures::Figure;
+use crate::calibrate::through::Through;
+use crate::calibrate::{Access, Bench, Device as Described, Kind, Limits, Memory, Probe, Sample};
+use crate::calibrate::{Start, Way};
+use crate::cuda::driver::{Device, DeviceMemory, Pageable, PinnedMemory, attribute};
+use crate::fault::Fault;
+use crate::files::Queue;
+use crate::options::Live;
+use crate::real;
+use kernels::Kernels;
+use rows::{Ends, Rows};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tiersim_models::units::{Bytes, Span};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+/// Sizes of copies and of objects, where the device has the room.
+const OBJECTS: Limits = Limits::new(Bytes::new(4 * KIB), Bytes::new(256 * MIB));
+/// Three matrices of a side of 73 to 6689.
+const MATRICES: Limits = Limits::new(Bytes::new(64 * KIB), Bytes::new(512 * MIB));
+/// The largest range that kernels stream through, and the smallest cache that is assumed.
+const STREAMS: u64 = 2 << 30;
+/// Distance between matrices, which tensor cores and copies like.
+const ALIGN: u64 = 256;
+
+/// A CUDA device with this computer's memory and files. What holds memory comes before the device.
+pub(crate) struct CudaBench {
+    rows: Rows,
+    kernels: Kernels,
+    /// Device memory, as large as was asked for last.
+    arena: Option<(u64, DeviceMemory)>,
+    pinned: Option<(u64, PinnedMemory)>,
+    pageable: [Pageable; 2],
+    blocks: Blocks,
+    /// Side of the matrices that lie in the arena.
+    matrices: Option<u64>,
+    described: Described,
+    scratch: PathBuf,
+    /// The largest share of the device's memory that one probe takes.
+    most: u64,
+    /// Bytes of the device's last cache.
+    cache: u64,
+    device: Arc<Device>,
+}
+
+impl CudaBench {
+    /// The device of number 0. Without a driver or a device: a fault that says what was looked for.
+    pub(crate) fn new(scratch: &Path) -> Result<CudaBench, Fault> {
+        let device = Device::open(0, Live::default())?;
+        std::fs::create_dir_all(scratch)
+            .map_err(|error| Fault::io("makes folder", &scratch.display().to_string(), &error))?;
+        let kernels = Kernels::load(&device)?;
+        let blocks = Blocks::create(scratch)?;
+        let direct = if blocks.file().is_direct() { "around" } else { "through" };
+        let backend = blocks.file().backend().word();
+        let notes = vec![
+            format!("files {direct} the page cache by {backend}, into pinned memory"),
+            kernels.multiplier(),
+        ];
+        let described = system::describe(&device, scratch, notes)?;
+        let (free, _) = device.memory()?;
+        Ok(CudaBench {
+            rows: Rows::new(&device)?,
+            kernels,
+            arena: None,
+            pinned: None,
+            pageable: [Pageable::new(8), Pageable::new(8)],
+            blocks,
+            matrices: None,
+            described,
+            scratch: scratch.to_path_buf(),
+            most: (free.get() / 4).max(MIB),
+            cache: device.attribute(attribute::CACHE_BYTES)?,
+            device,
+        })
+    }
+
+    /// Sizes up to what one probe may take, a power of two.
+    fn limits(&self, limits: Limits, share: u64) -> Limits {
+        let most = 1u64 << (self.most / share).max(limits.least.get()).ilog2();
+        Limits { most: limits.most.min(Bytes::new(most)), ..limits }
+    }
+
+    /// Beyond twice the cache it is memory's doing.
+    fn streams(&self) -> Limits {
+        let fit_from = Bytes::new(2 * self.cache.max(MIB).next_power_of_two());
+        let limits = Limits { least: Bytes::new(64 * KIB), most: Bytes::new(STREAMS), fit_from };
+        self.limits(limits, 1)
+    }
+
+    /// Address of device memory of at least a size.
+    fn arena(&mut self, bytes: u64) -> Result<u64, Fault> {
+        if self.arena.as_ref().is_none_or(|(size, _)| *size < bytes) {
+            // The smaller one goes first: both together may not fit.
+            (self.arena, self.matrices) = (None, None);
+            self.arena = Some((bytes, DeviceMemory::new(&self.device, bytes)?));
+        }
+        Ok(self.arena.as_ref().map_or(0, |(_, memory)| memory.address))
+    }
+
+    /// Pinned memory of at least a size.
+    fn pinned(&mut self, bytes: u64) -> Result<&mut PinnedMemory, Fault> {
+        if self.pinned.as_ref().is_none_or(|(size, _)| *size < bytes) {
+            self.pinned = None;
+            self.pinned = Some((bytes, PinnedMemory::new(&self.device, bytes)?));
+        }
+        Ok(self.pinned.as_mut().map(|(_, memory)| memory).expect("made above"))
+    }
+
+    fn bare(
+        &mut self,
+        bytes: u64,
+        (way, memory, both): (Way, Memory, bool),
+        repeats: usize,
+    ) -> Result<Vec<Span>, Fault> {
+        self.matrices = None;
+        let device = self.arena(2 * bytes)?;
+        let back = match way {
+            Way::ToDevice => Way::FromDevice,
+            Way::FromDevice => Way::ToDevice,
+        };
+        let ends = |hosts: [u64; 2]| {
+            let theirs = both.then(|| Ends::of(back, device + bytes, hosts[1], bytes));
+            (Ends::of(way, device, hosts[0], bytes), theirs)
+        };
+        match memory {
+            Memory::Pinned => {
+                let host = self.pinned(2 * bytes)?.address;
+                let (ours, theirs) = ends([host, host + bytes]);
+                self.rows.copies(&self.kernels, ours, theirs, repeats)
+            }
+            Memory::Pageable => {
+                let hosts = self.pageable.each_mut().map(|memory| rows::at_least(memory, bytes));
+                let (ours, theirs) = ends(hosts);
+                self.rows.pageable(ours, theirs, repeats)
+            }
+        }
+    }
+
+    fn product(&mut self, side: u64, repeats: usize) -> Result<Vec<Span>, Fault> {
+        let matrix = (side * side * 4).next_multiple_of(ALIGN);
+        let start = self.arena(3 * matrix)?;
+        let places = [0, 1, 2].map(|index| start + index * matrix);
+        if self.matrices != Some(side) {
+            // Ordinary numbers: what a product takes depends on them, through the power it draws.
+            let host = self.pinned(matrix)?;
+            for (index, value) in host.bytes()?.chunks_exact_mut(4).enumerate() {
+                value.copy_from_slice(&((index % 7) as f32 * 0.5).to_le_bytes());
+            }
+            let host = host.address;
+            for place in &places[..2] {
+                self.rows.main().copy(*place, host, matrix)?;
+            }
+            self.rows.main().synchronize()?;
+            self.matrices = Some(side);
+        }
+        let kernels = &self.kernels;
+        self.rows.single(kernels, repeats, |stream| kernels.product(stream, places, side))
+    }
+
+    fn stream(&mut self, access: Access, bytes: u64, repeats: usize) -> Result<Vec<Span>, Fault> {
+        self.matrices = None;
+        let (address, kernels) = (self.arena(bytes)?, &self.kernels);
+        self.rows.single(kernels, repeats, |to| kernels.stream(to, access, address, bytes))
+    }
+}
+
+impl Bench for CudaBench {
+    fn describe(&self) -> Described {
+        self.described.clone()
+    }
+
+    fn kinds(&self) -> Vec<(Kind, Limits)> {
+        let skeleton = &self.described.skeleton;
+        let mut kinds = Vec::new();
+        for lane in skeleton.lanes() {
+            for start in [Start::Busy, Start::Idle, Start::Both] {
+                kinds.push((Kind::Lane { lane, start }, self.limits(OBJECTS, 2)));
+            }
+        }
+        for way in [Way::ToDevice, Way::FromDevice] {
+            for memory in [Memory::Pinned, Memory::Pageable] {
+                for both in [false, true] {
+                    let kind = Kind::Bare { way, memory, both };
+                    kinds.push((kind, self.limits(OBJECTS, 2)));
+                }
+            }
+        }
+        for access in [Access::Read, Access::Write, Access::Copy] {
+            kinds.push((Kind::Stream(access), self.streams()));
+        }
+        kinds.push((Kind::Launch, Limits::new(Bytes::ZERO, Bytes::ZERO)));
+        kinds.push((Kind::Gemm, self.limits(MATRICES, 1)));
+        for tier in skeleton.tier_ids() {
+            for writes in [false, true] {
+                kinds.push((Kind::InPlace { tier, writes }, self.limits(OBJECTS, 2)));
+            }
+        }
+        kinds.extend(blocks::kinds());
+        kinds
+    }
+
+    fn run(&mut self, probe: &Probe) -> Result<Sample, Fault> {
+        // A machine may have been dropped on this thread since.
+        self.device.enter()?;
+        let done = self.probe(probe);
+        if done.is_err() {
+            // What was queued before the fault still uses the bench's memory.
+            let _ = self.device.synchronize();
+        }
+        done
+    }
+
+    fn figures(&mut self) -> Result<Vec<Figure>, Fault> {
+        self.device.enter()?;
+        let done = figures::figures(&mut self.rows, &self.kernels);
+        if done.is_err() {
+            let _ = self.device.synchronize();
+        }
+        done
+    }
+}
+
+impl CudaBench {
+    fn probe(&mut self, probe: &Probe) -> Result<Sample, Fault> {
+        let &Probe { kind, size, repeats } = probe;
+        let bytes = size.get();
+        let (mut latencies, mut flops) = (Vec::new(), 0);
+        let machine = real::Kind::Cuda;
+        let (skeleton, scratch) = (&self.described.skeleton, self.scratch.as_path());
+        let through = Through { machine, skeleton, scratch };
+        let spans = match kind {
+            Kind::Lane { lane, start } => through.lane(lane, start, size, repeats)?,
+            Kind::Launch => through.launch(repeats)?,
+            Kind::InPlace { tier, writes } => through.in_place(tier, writes, size, repeats)?,
+            Kind::Bare { way, memory, both } => self.bare(bytes, (way, memory, both), repeats)?,
+            Kind::Stream(access) => self.stream(access, bytes, repeats)?,
+            Kind::Gemm => {
+                let side = (bytes / 12).isqrt().max(1);
+                flops = 2 * side.pow(3);
+                self.product(side, repeats)?
+            }
+            Kind::File { access, block, depth } => {
+                let queue = Queue { block: block as usize, depth: usize::from(depth) };
+                self.pinned(bytes)?;
+                let (_, pinned) = self.pinned.as_mut().expect("made above");
+                let buffer = &mut pinned.bytes()?[..bytes as usize];
+                let (spans, each) = self.blocks.run(access, buffer, queue, repeats)?;
+                latencies = each;
+                spans
+            }
+        };
+        Ok(Sample { probe: *probe, spans, latencies, flops })
+    }
+}

@@ -1,0 +1,106 @@
+//! cuBLAS, where it can be loaded: one product of matrices, found by name at run time.
+//!
+//! As with the driver, `cudarc` finds the library and the calls are looked up here, because its own
+//! functions panic where a library lacks one.
+//! Invariant: without the library, or where it does not take the device, there is no [`Blas`], and
+//! the bench says that it multiplies with its own kernel.
+
+use crate::cuda::driver::Stream;
+use crate::fault::Fault;
+use cudarc::cublas::sys;
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+
+type Handle = *mut c_void;
+type Create = unsafe extern "C" fn(*mut Handle) -> c_int;
+type Destroy = unsafe extern "C" fn(Handle) -> c_int;
+type Version = unsafe extern "C" fn(Handle, *mut c_int) -> c_int;
+type SetStream = unsafe extern "C" fn(Handle, *mut c_void) -> c_int;
+#[rustfmt::skip]
+type Sgemm = unsafe extern "C" fn(
+    Handle, c_int, c_int, c_int, c_int, c_int, *const f32, u64, c_int, u64, c_int, *const f32, u64,
+    c_int,
+) -> c_int;
+
+/// `CUBLAS_OP_N`: as it is, not transposed.
+const PLAIN: c_int = 0;
+
+/// A handle of the library, for the context that was current when it was made.
+pub(super) struct Blas {
+    handle: Handle,
+    destroy: Destroy,
+    set_stream: SetStream,
+    sgemm: Sgemm,
+    /// As the library writes it: 120103 is 12.1.3.
+    pub(super) version: c_int,
+}
+
+impl Blas {
+    /// `None` where there is no such library, or it does not take the device.
+    #[expect(unsafe_code, reason = "a library found at run time has types by promise only")]
+    pub(super) fn open() -> Option<Blas> {
+        // SAFETY: it opens the system's cuBLAS, if it has one, as programs that use it do.
+        if !unsafe { sys::is_culib_present() } {
+            return None;
+        }
+        // SAFETY: it has just been opened, so this does not panic; it stays open.
+        let library = unsafe { sys::culib() };
+        // SAFETY: the types are those of cublas_v2.h, with statuses as the numbers that they are.
+        let (create, destroy, get_version, set_stream, sgemm) = unsafe {
+            (
+                *library.get::<Create>(b"cublasCreate_v2\0").ok()?,
+                *library.get::<Destroy>(b"cublasDestroy_v2\0").ok()?,
+                *library.get::<Version>(b"cublasGetVersion_v2\0").ok()?,
+                *library.get::<SetStream>(b"cublasSetStream_v2\0").ok()?,
+                *library.get::<Sgemm>(b"cublasSgemm_v2\0").ok()?,
+            )
+        };
+        let (mut handle, mut version) = (null_mut(), 0);
+        // SAFETY: a context is current; the call writes one handle.
+        if unsafe { create(&mut handle) } != 0 {
+            return None;
+        }
+        // SAFETY: the handle was made above; the call writes one number, or leaves 0.
+        unsafe { get_version(handle, &mut version) };
+        Some(Blas { handle, destroy, set_stream, sgemm, version })
+    }
+
+    /// c = a b, row by row.
+    ///
+    /// The library counts column by column, and so takes them for their transposes: what it must
+    /// compute is c' = b' a'.
+    #[expect(unsafe_code, reason = "a library's calls")]
+    pub(super) fn product(
+        &self,
+        stream: &Stream,
+        [a, b, c]: [u64; 3],
+        side: u64,
+    ) -> Result<(), Fault> {
+        let n = c_int::try_from(side).expect("three matrices fit the device's memory");
+        let (one, zero) = (1.0f32, 0.0f32);
+        // SAFETY: handle and stream are alive.
+        let status = unsafe { (self.set_stream)(self.handle, stream.handle().cast()) };
+        check("cublasSetStream", status)?;
+        // SAFETY: handle and stream are alive; the two factors are read before the call returns,
+        // as the default mode of pointers has it; the three matrices are the bench's.
+        let status = unsafe {
+            (self.sgemm)(self.handle, PLAIN, PLAIN, n, n, n, &one, b, n, a, n, &zero, c, n)
+        };
+        check("cublasSgemm", status)
+    }
+}
+
+impl Drop for Blas {
+    fn drop(&mut self) {
+        #[expect(unsafe_code, reason = "a library's call")]
+        // SAFETY: made in `open`, and used by nobody else.
+        let _ = unsafe { (self.destroy)(self.handle) };
+    }
+}
+
+fn check(call: &'static str, status: c_int) -> Result<(), Fault> {
+    match status {
+        0 => Ok(()),
+        _ => Err(Fault::Device { call, found: format!("cublasStatus_t {status}") }),
+    }
+}

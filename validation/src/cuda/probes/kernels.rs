@@ -1,0 +1,103 @@
+//! The kernels that only calibration runs, and the product of matrices by whoever does it best.
+//!
+//! Products are cuBLAS's where its library can be loaded and takes the device, else `gemm_f32`'s.
+//! Invariant: addresses are those of memory that the bench keeps until nothing is under way.
+
+use crate::calibrate::Access;
+use crate::cuda::driver::{Device, DeviceMemory, Function, Module, Stream};
+use crate::cuda::kernels::PTX;
+use crate::cuda::probes::blas::Blas;
+use crate::fault::Fault;
+use std::sync::Arc;
+
+const THREADS: u32 = 256;
+/// Blocks of 256 threads that a multiprocessor runs at once.
+const BLOCKS: u32 = 8;
+/// Side of the tiles of `gemm_f32`.
+const TILE: u64 = 64;
+
+/// The kernels, compiled.
+pub(super) struct Kernels {
+    read: Function,
+    write: Function,
+    copy: Function,
+    delay: Function,
+    gemm: Function,
+    blas: Option<Blas>,
+    most_blocks: u32,
+    sink: DeviceMemory,
+    _module: Module,
+}
+
+impl Kernels {
+    pub(super) fn load(device: &Arc<Device>) -> Result<Kernels, Fault> {
+        let module = Module::load(device, PTX)?;
+        Ok(Kernels {
+            read: module.function(c"stream_read")?,
+            write: module.function(c"stream_write")?,
+            copy: module.function(c"stream_copy")?,
+            delay: module.function(c"delay")?,
+            gemm: module.function(c"gemm_f32")?,
+            blas: Blas::open(),
+            most_blocks: device.multiprocessors * BLOCKS,
+            sink: DeviceMemory::new(device, 256)?,
+            _module: module,
+        })
+    }
+
+    /// Who multiplies matrices.
+    pub(super) fn multiplier(&self) -> String {
+        match &self.blas {
+            Some(blas) => format!("products by cuBLAS {}", blas.version),
+            None => "products by the kernel gemm_f32: cuBLAS could not be loaded".to_owned(),
+        }
+    }
+
+    fn grid(&self, threads: u64) -> (u32, u32) {
+        let blocks = threads.div_ceil(u64::from(THREADS)).clamp(1, u64::from(self.most_blocks));
+        (u32::try_from(blocks).expect("bounded above"), THREADS)
+    }
+
+    /// Goes once through the first `bytes` of some memory: a copy, from one half to the other.
+    pub(super) fn stream(
+        &self,
+        stream: &Stream,
+        access: Access,
+        address: u64,
+        bytes: u64,
+    ) -> Result<(), Fault> {
+        let count = bytes / 16;
+        match access {
+            Access::Read => {
+                let arguments = [address, count, 1, self.sink.address];
+                stream.launch(self.read, self.grid(count), &arguments)
+            }
+            Access::Write => stream.launch(self.write, self.grid(count), &[address, count, 1]),
+            Access::Copy => {
+                let half = count / 2;
+                let arguments = [address + half * 16, address, half, 1];
+                stream.launch(self.copy, self.grid(half), &arguments)
+            }
+        }
+    }
+
+    /// c = a b, of square matrices of 32-bit floats at these addresses.
+    pub(super) fn product(
+        &self,
+        stream: &Stream,
+        [a, b, c]: [u64; 3],
+        side: u64,
+    ) -> Result<(), Fault> {
+        if let Some(blas) = &self.blas {
+            return blas.product(stream, [a, b, c], side);
+        }
+        let tiles = side.div_ceil(TILE).pow(2).clamp(1, i32::MAX as u64);
+        let blocks = u32::try_from(tiles).expect("bounded above");
+        stream.launch(self.gemm, (blocks, THREADS), &[a, b, c, side])
+    }
+
+    /// Keeps a stream busy for a time, in nanoseconds; nothing but a launch for 0.
+    pub(super) fn delay(&self, stream: &Stream, ns: u64) -> Result<(), Fault> {
+        stream.launch(self.delay, (1, 1), &[ns])
+    }
+}

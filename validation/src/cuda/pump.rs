@@ -1,0 +1,233 @@
+//! What keeps a machine going: commands in, what has ended out.
+//!
+//! There is no thread of its own: whoever plans also enqueues, asks the device what it has passed and
+//! hears the threads. What only waits for the device was enqueued when it was submitted, so the
+//! device works on while nobody asks.
+//! Invariant: a command's end is told after the ends of everything that it waited for.
+
+use crate::cuda::Parts;
+use crate::cuda::arena::Tickets;
+use crate::cuda::book::{Entry, Files, MarkList, Planned, Progress};
+use crate::cuda::rooms::Place;
+use crate::fault::Fault;
+use std::rc::Rc;
+use tiersim_models::ids::TierId;
+use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_policies::command::{Command, Ticket, Work};
+
+impl Parts<'_> {
+    /// Takes a command, and enqueues what can be.
+    pub(super) fn submit(&mut self, command: Command) -> Result<(), Fault> {
+        let began = self.floor.clock.now();
+        let ticket = command.ticket;
+        let (versions, planned) = self.expectations(&command);
+        let mut entry = Entry::new(Rc::new(command), versions, planned);
+        entry.ready = began;
+        let command = entry.command.clone();
+        let edges: Tickets = command.after.iter().map(|edge| edge.ticket).collect();
+        self.wait_for(&mut entry, edges);
+        for room in &command.claims {
+            let book = &self.book;
+            let after = self.rooms.claim(room, |ticket| book.is_under_way(ticket))?;
+            self.wait_for(&mut entry, after);
+        }
+        match &command.work {
+            Work::Compute { stream, touches, .. } => {
+                let places = touches.iter().map(|touch| self.rooms.get(touch.object, touch.tier));
+                entry.places = places.collect();
+                let mut held = entry.places.iter().flatten();
+                if held.any(|held| matches!(held.place, Place::File(_))) {
+                    entry.files = Files::ToDo;
+                }
+                self.streams[usize::from(*stream)].waiting.push_back(ticket);
+            }
+            &Work::Copy { object, bytes, from, to } => {
+                entry.places.extend([from, to].map(|tier| self.rooms.get(object, tier)));
+                let route = self.routes.between(from, to).iter().map(|lane| lane.index());
+                let route: Vec<usize> = route.collect();
+                entry.progress = Some(Progress::new(&route, bytes, self.chunk));
+                self.lanes[route[0]].gate.push_back(ticket);
+            }
+            Work::Release => self.loose.push(ticket),
+        }
+        // Whoever is given this room from here on waits for this command.
+        let freed = command.frees.iter().filter_map(|room| self.rooms.free(room, ticket));
+        entry.freed = freed.collect();
+        self.book.add(ticket, entry);
+        self.start_due()?;
+        if self.is_waiting_for_the_host() {
+            self.poll()?;
+        }
+        self.submitted += 1;
+        self.submitting += self.floor.clock.now().since(began);
+        Ok(())
+    }
+
+    fn wait_for(&self, entry: &mut Entry, tickets: Tickets) {
+        for ticket in tickets {
+            if self.book.is_under_way(ticket) && !entry.before.contains(&ticket) {
+                entry.before.push(ticket);
+            }
+        }
+    }
+
+    /// What the order of submission says a command must meet, and how long an op is to last.
+    fn expectations(&mut self, command: &Command) -> (Vec<u64>, Planned) {
+        let none = Planned { span: Span::ZERO, delay: Span::ZERO };
+        match &command.work {
+            Work::Compute { occurrence, touches, charges, .. } => {
+                let mut versions = Vec::with_capacity(touches.len());
+                for touch in touches {
+                    let version = &mut self.written[touch.object.index()];
+                    versions.push(*version);
+                    *version += u64::from(touch.mode.writes());
+                }
+                let law = |&(tier, bytes): &(TierId, Bytes)| {
+                    self.hardware.tiers[tier.index()].access.span_of(bytes)
+                };
+                let delay = charges.iter().map(law).sum();
+                let delay = if self.emulate { delay } else { Span::ZERO };
+                (versions, Planned { span: (self.spans)(*occurrence), delay })
+            }
+            Work::Copy { object, .. } => (vec![self.written[object.index()]], none),
+            Work::Release => (Vec::new(), none),
+        }
+    }
+
+    /// Whether something can only go on if the host looks after it.
+    fn is_waiting_for_the_host(&self) -> bool {
+        self.lanes.iter().any(|lane| !lane.gate.is_empty() || !lane.sent.is_empty())
+            || self.lanes.iter().any(|lane| lane.flights.iter().any(|flight| !flight.last))
+            || self.streams.iter().any(|stream| !stream.waiting.is_empty())
+    }
+
+    /// Starts commands that nothing holds back any more.
+    fn start_due(&mut self) -> Result<(), Fault> {
+        while let Some(ticket) = self.book.due.pop() {
+            let Some(entry) = self.book.entries.get(&ticket) else { continue };
+            match entry.command.work {
+                Work::Compute { stream, .. } => self.try_stream(usize::from(stream))?,
+                Work::Copy { .. } => {
+                    let transit = &entry.progress.as_ref().expect("a copy has a route").transit;
+                    self.try_gate(transit.lane(0))?;
+                }
+                Work::Release if !entry.queued && entry.unqueued == 0 => {
+                    let mut marks: MarkList = self.book.waits(ticket).into_iter().collect();
+                    marks.extend(self.book.entry(ticket).guards());
+                    self.book.queued(ticket, marks);
+                }
+                Work::Release => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Hears what has ended and starts what that allows. Whether there was anything.
+    pub(super) fn poll(&mut self) -> Result<bool, Fault> {
+        let mut any = false;
+        while let Some(mut done) = self.workers.done() {
+            any = true;
+            let checks = std::mem::replace(&mut done.checks, Ok(Vec::new()))?;
+            self.book.note(checks);
+            match self.book.entry(done.ticket).command.work {
+                Work::Copy { .. } => self.piece_done(&done)?,
+                _ => self.files_used(done.ticket, done.start, done.end)?,
+            }
+        }
+        for stream in 0..self.streams.len() {
+            while self.op_passed(stream)? {
+                any = true;
+            }
+        }
+        for lane in 0..self.lanes.len() {
+            while self.piece_passed(lane)? || self.check_passed(lane)? {
+                any = true;
+            }
+        }
+        any |= self.end_loose()?;
+        self.start_due()?;
+        // What waits for more than a command: a thread, a check of an arrival.
+        for stream in 0..self.streams.len() {
+            self.try_stream(stream)?;
+        }
+        for lane in 0..self.lanes.len() {
+            self.try_gate(lane)?;
+        }
+        Ok(any)
+    }
+
+    /// Ends what is in no queue any more: releases, and copies that have arrived.
+    fn end_loose(&mut self) -> Result<bool, Fault> {
+        let mut any = false;
+        for ticket in std::mem::take(&mut self.loose) {
+            let entry = self.book.entry(ticket);
+            let over = entry.over.or_else(|| self.over_with_its_edges(ticket));
+            let mut may = entry.unended == 0 && over.is_some();
+            for mark in &entry.marks {
+                may = may && mark.passed()?;
+            }
+            match over {
+                Some(end) if may => {
+                    any = true;
+                    self.book.finish(ticket, end);
+                }
+                _ => self.loose.push(ticket),
+            }
+        }
+        Ok(any)
+    }
+
+    /// A release ends with the last of what it waits for.
+    fn over_with_its_edges(&self, ticket: Ticket) -> Option<Time> {
+        let entry = self.book.entry(ticket);
+        (matches!(entry.command.work, Work::Release) && entry.queued).then_some(entry.ready)
+    }
+
+    /// Waits for the next command to end.
+    pub(super) fn next(&mut self) -> Result<Option<(Time, Ticket)>, Fault> {
+        let mut since = self.floor.clock.now();
+        loop {
+            if let Some(ended) = self.book.ended.pop_front() {
+                return Ok(Some(ended));
+            }
+            let idle = self.book.entries.is_empty()
+                && self.lanes.iter().all(|lane| lane.checks.is_empty());
+            if idle {
+                return Ok(None);
+            }
+            let now = self.floor.clock.now();
+            if self.poll()? {
+                since = now;
+                continue;
+            }
+            // An op may last longer than patience does.
+            let head = |ticket: &Ticket| {
+                let planned = self.book.entry(*ticket).planned;
+                planned.span + planned.delay
+            };
+            let heads = self.streams.iter().filter_map(|stream| stream.running.front());
+            let longest = heads.map(head).max().unwrap_or(Span::ZERO);
+            if now.since(since) > self.patience + longest {
+                return Err(self.stuck(now.since(since)));
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn stuck(&mut self, waited: Span) -> Fault {
+        self.is_stuck = true;
+        let first = self.book.entries.iter().next();
+        let first = first.map_or_else(String::new, |(ticket, entry)| {
+            let work = match entry.command.work {
+                Work::Compute { .. } => "an op",
+                Work::Copy { .. } => "a copy",
+                Work::Release => "a release",
+            };
+            let state = if entry.queued { "enqueued" } else { "held back" };
+            format!(", the first of them {} ({work}, {state})", ticket.0)
+        });
+        let (ms, count) = (waited.ps() / 1_000_000_000, self.book.entries.len());
+        let found = format!("nothing has ended for {ms} ms; {count} commands are under way{first}");
+        Fault::Device { call: "cuEventQuery", found }
+    }
+}

@@ -1,0 +1,308 @@
+//! Threads for what the device cannot do by itself: files, and copies within the host's memory.
+//!
+//! One thread per lane that has such an end, and one for files used in place. Between a file and
+//! pinned memory nothing else is copied: the system reads and writes pinned memory itself. A lane
+//! that joins files to the device's memory goes through pinned memory of its thread.
+//! Invariant: a thread starts what it is sent in that order and says so when it is done; whether it
+//! may start is for whoever sends it to know.
+
+use crate::clock::Clock;
+use crate::cuda::driver::{Device, PinnedMemory, Stream};
+use crate::cuda::rooms::Place;
+use crate::fault::Fault;
+use crate::host::kernels::{self, BLOCK};
+use crate::host::room::{Buffer, Slot};
+use crate::options::Live;
+use crate::pattern::{Key, PAGE};
+use crate::truth::{Found, Mismatch};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_policies::command::Ticket;
+
+/// Bytes that go through a thread's own memory at a time.
+const STEP: u64 = (BLOCK * PAGE) as u64;
+
+/// One end of a piece: where, and from which byte of it on.
+pub(crate) type End = (Place, u64);
+
+/// What a thread is to do.
+pub(crate) struct Job {
+    pub(crate) ticket: Ticket,
+    /// Number of the queue that waits for it, of the sender's own counting.
+    pub(crate) queue: usize,
+    /// Late start, for tests.
+    pub(crate) late: Span,
+    pub(crate) task: Task,
+    /// Files that are compared with a version in the end, every so many pages.
+    pub(crate) checks: Vec<Look>,
+}
+
+/// The part that takes the time of the command.
+pub(crate) enum Task {
+    /// Copies bytes; without both ends there is nothing to copy.
+    Carry { from: Option<End>, to: Option<End>, bytes: u64 },
+    /// Uses files in place: compares what is read, then writes what is written.
+    Use { reads: Vec<Look>, writes: Vec<(Arc<Slot>, Key)> },
+}
+
+/// A comparison of a file with a version.
+pub(crate) struct Look {
+    pub(crate) slot: Arc<Slot>,
+    pub(crate) object: ObjectId,
+    pub(crate) tier: TierId,
+    pub(crate) version: u64,
+    pub(crate) stride: usize,
+}
+
+/// What a thread has done.
+pub(crate) struct Done {
+    pub(crate) ticket: Ticket,
+    pub(crate) queue: usize,
+    pub(crate) start: Time,
+    pub(crate) end: Time,
+    pub(crate) checks: Result<Vec<Option<Mismatch>>, Fault>,
+}
+
+/// All threads of a machine.
+pub(crate) struct Workers {
+    device: Arc<Device>,
+    clock: Clock,
+    live: Live,
+    threads: Vec<(Sender<Job>, JoinHandle<()>)>,
+    tell: Sender<Done>,
+    told: Receiver<Done>,
+}
+
+impl Workers {
+    pub(crate) fn new(device: &Arc<Device>, clock: Clock, live: &Live) -> Workers {
+        let (tell, told) = channel();
+        let (device, live) = (device.clone(), live.clone());
+        Workers { device, clock, live, threads: Vec::new(), tell, told }
+    }
+
+    /// Starts a thread; returns its number.
+    pub(crate) fn spawn(&mut self, name: String) -> Result<usize, Fault> {
+        let (sender, jobs) = channel();
+        let (tell, threads) = (self.tell.clone(), self.live.threads.clone());
+        let (device, clock) = (self.device.clone(), self.clock);
+        let run = move || {
+            let mut bench = Bench { device, clock, buffer: Buffer::new(STEP as usize), via: None };
+            for job in jobs {
+                let done = bench.work(job);
+                if tell.send(done).is_err() {
+                    break;
+                }
+            }
+            // The memory that it made goes before the count that says so.
+            drop(bench);
+            threads.fetch_sub(1, Relaxed);
+        };
+        self.live.threads.fetch_add(1, Relaxed);
+        match std::thread::Builder::new().name(name.clone()).spawn(run) {
+            Ok(thread) => self.threads.push((sender, thread)),
+            Err(error) => {
+                self.live.threads.fetch_sub(1, Relaxed);
+                return Err(Fault::io("starts thread", &name, &error));
+            }
+        }
+        Ok(self.threads.len() - 1)
+    }
+
+    /// Gives a thread something to do.
+    pub(crate) fn send(&self, thread: usize, job: Job) -> Result<(), Fault> {
+        let sent = self.threads[thread].0.send(job);
+        sent.map_err(|_| Fault::Died("it takes no more work".to_owned()))
+    }
+
+    /// What has been done since the last call.
+    pub(crate) fn done(&self) -> Option<Done> {
+        self.told.try_recv().ok()
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        for (sender, thread) in self.threads.drain(..) {
+            drop(sender);
+            // A thread that panicked has said so through its job.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What a thread works with.
+struct Bench {
+    device: Arc<Device>,
+    clock: Clock,
+    buffer: Buffer,
+    /// A stream and pinned memory for ends on the device, made when first needed.
+    via: Option<(Stream, PinnedMemory)>,
+}
+
+impl Bench {
+    fn work(&mut self, job: Job) -> Done {
+        let (ticket, queue) = (job.ticket, job.queue);
+        let mut times = (Time::ZERO, Time::ZERO);
+        let worked = catch_unwind(AssertUnwindSafe(|| self.carry_out(job, &mut times)));
+        let checks = worked.unwrap_or_else(|panic| {
+            let words = panic.downcast_ref::<&str>().map(|words| (*words).to_owned());
+            let words = words.or_else(|| panic.downcast_ref::<String>().cloned());
+            Err(Fault::Died(words.unwrap_or_default()))
+        });
+        Done { ticket, queue, start: times.0, end: times.1, checks }
+    }
+
+    fn carry_out(
+        &mut self,
+        job: Job,
+        (start, end): &mut (Time, Time),
+    ) -> Result<Vec<Option<Mismatch>>, Fault> {
+        let ticket = job.ticket;
+        self.device.enter()?;
+        self.clock.delay(job.late);
+        *start = self.clock.now();
+        let mut checks = Vec::new();
+        match job.task {
+            Task::Carry { from: Some(from), to: Some(to), bytes } => {
+                self.carry(&from, &to, bytes)?;
+            }
+            Task::Carry { .. } => {}
+            Task::Use { reads, writes } => {
+                for look in reads {
+                    checks.push(self.look(ticket, &look)?);
+                }
+                for (slot, key) in writes {
+                    let filled = kernels::fill(&slot, key, &mut self.buffer);
+                    filled.map_err(|error| io("writes", &error))?;
+                }
+            }
+        }
+        *end = self.clock.now();
+        for look in job.checks {
+            checks.push(self.look(ticket, &look)?);
+        }
+        Ok(checks)
+    }
+
+    fn look(&mut self, ticket: Ticket, look: &Look) -> Result<Option<Mismatch>, Fault> {
+        let &Look { ref slot, object, tier, version, stride } = look;
+        let key = Key { object, version };
+        let found = kernels::check(slot, 0..slot.pages, stride, key, &mut self.buffer);
+        let found = found.map_err(|error| io("reads", &error))?;
+        Ok(found.map(|found: Found| Mismatch { ticket, object, tier, expected: version, found }))
+    }
+
+    fn carry(&mut self, from: &End, to: &End, bytes: u64) -> Result<(), Fault> {
+        match (from, to) {
+            ((Place::File(slot), at), (Place::Pinned(memory, start), offset)) => {
+                let file = slot.as_file().expect("a slot of a tier of files");
+                let read = memory.read_file(start + offset, bytes, file, *at);
+                return read.map_err(|error| io("reads", &error));
+            }
+            ((Place::Pinned(memory, start), offset), (Place::File(slot), at)) => {
+                let file = slot.as_file().expect("a slot of a tier of files");
+                let written = memory.write_file(start + offset, bytes, file, *at);
+                return written.map_err(|error| io("writes", &error));
+            }
+            _ => {}
+        }
+        let mut done = 0;
+        while done < bytes {
+            let now = STEP.min(bytes - done);
+            let mut buffer = std::mem::replace(&mut self.buffer, Buffer::new(0));
+            let carried = self.load((&from.0, from.1 + done), buffer.first(now as usize));
+            let carried =
+                carried.and_then(|()| self.store((&to.0, to.1 + done), buffer.first(now as usize)));
+            self.buffer = buffer;
+            carried?;
+            done += now;
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, (place, at): (&Place, u64), into: &mut [u8]) -> Result<(), Fault> {
+        match place {
+            Place::Device(address) => {
+                let (stream, memory) = self.via()?;
+                stream.copy(memory.address, address + at, into.len() as u64)?;
+                stream.synchronize()?;
+                memory.load(0, into);
+                Ok(())
+            }
+            Place::Pinned(memory, start) => {
+                memory.load(start + at, into);
+                Ok(())
+            }
+            Place::File(slot) => {
+                slot.load(at as usize / PAGE, into).map_err(|error| io("reads", &error))
+            }
+        }
+    }
+
+    fn store(&mut self, (place, at): (&Place, u64), bytes: &[u8]) -> Result<(), Fault> {
+        match place {
+            Place::Device(address) => {
+                let (stream, memory) = self.via()?;
+                memory.store(0, bytes);
+                stream.copy(address + at, memory.address, bytes.len() as u64)?;
+                stream.synchronize()
+            }
+            Place::Pinned(memory, start) => {
+                memory.store(start + at, bytes);
+                Ok(())
+            }
+            Place::File(slot) => {
+                slot.store(at as usize / PAGE, bytes).map_err(|error| io("writes", &error))
+            }
+        }
+    }
+
+    fn via(&mut self) -> Result<&(Stream, PinnedMemory), Fault> {
+        if self.via.is_none() {
+            let memory = PinnedMemory::new(&self.device, STEP)?;
+            self.via = Some((Stream::new(&self.device, true)?, memory));
+        }
+        Ok(self.via.as_ref().expect("it was just made"))
+    }
+}
+
+/// The version that a place holds throughout; `None` if it is not whole.
+pub(crate) fn version(
+    device: &Arc<Device>,
+    object: ObjectId,
+    place: &Place,
+    bytes: u64,
+) -> Result<Option<u64>, Fault> {
+    let (buffer, clock) = (Buffer::new(STEP as usize), Clock::start());
+    let mut bench = Bench { device: device.clone(), clock, buffer: Buffer::new(0), via: None };
+    let (mut buffer, mut version) = (buffer, None);
+    let mut at = 0;
+    while at < bytes {
+        let block = buffer.first(STEP.min(bytes - at) as usize);
+        bench.load((place, at), block)?;
+        let found = crate::pattern::decode(crate::pattern::read(&block[..8]), at as usize).1;
+        let key = Key { object, version: *version.get_or_insert(found) };
+        if crate::pattern::check(block, at as usize, key).is_some() {
+            return Ok(None);
+        }
+        at += STEP;
+    }
+    Ok(version)
+}
+
+fn io(what: &'static str, error: &io::Error) -> Fault {
+    Fault::io(what, "a tier of files", error)
+}
+
+/// Bytes of the whole pages that a piece of an object covers, and where they start.
+pub(crate) fn pages(from: Bytes, bytes: Bytes) -> (u64, u64) {
+    let page = |byte: u64| byte.next_multiple_of(PAGE as u64);
+    let start = page(from.get());
+    (start, page(from.get() + bytes.get()) - start)
+}

@@ -1,0 +1,223 @@
+//! Whatever call of the driver fails, the machine and the bench say so and give everything back.
+//!
+//! On the stand-in each call of a short run is told to fail in turn: every function that the machine
+//! calls, the first, second and so on time that it calls it.
+//! Invariant: no failure ends in a panic, in waiting for ever, or in something left on the device.
+
+#![cfg(target_os = "linux")]
+#![expect(unsafe_code, reason = "a library's functions have types by promise only")]
+
+#[path = "stand_in/child.rs"]
+mod child;
+
+use libloading::Library;
+use std::ffi::{CString, c_char};
+use std::path::{Path, PathBuf};
+use tiersim_models::hardware::{Hardware, Lane};
+use tiersim_models::ids::{LinkId, TierId};
+use tiersim_models::units::Bytes;
+use tiersim_validation::calibrate::through::Through;
+use tiersim_validation::calibrate::{self, Kind as Probed, Probe, Start};
+use tiersim_validation::fault::Fault;
+use tiersim_validation::real::Kind;
+
+/// What gives back. When one of these fails, there is nothing that the caller could do about it but
+/// go on, and what it was to give back stays.
+const GIVE_BACK: [&str; 6] = [
+    "cuMemFree_v2",
+    "cuMemFreeHost",
+    "cuStreamDestroy_v2",
+    "cuEventDestroy_v2",
+    "cuModuleUnload",
+    "cuDevicePrimaryCtxRelease_v2",
+];
+/// What can fail besides.
+const CALLS: [&str; 26] = [
+    "cuInit",
+    "cuDriverGetVersion",
+    "cuDeviceGetCount",
+    "cuDeviceGet",
+    "cuDeviceGetName",
+    "cuDeviceGetAttribute",
+    "cuDevicePrimaryCtxRetain",
+    "cuCtxSetCurrent",
+    "cuCtxSynchronize",
+    "cuCtxGetStreamPriorityRange",
+    "cuStreamCreateWithPriority",
+    "cuStreamWaitEvent",
+    "cuStreamSynchronize",
+    "cuEventCreate",
+    "cuEventRecord",
+    "cuEventQuery",
+    "cuEventSynchronize",
+    "cuEventElapsedTime",
+    "cuMemAlloc_v2",
+    "cuMemGetInfo_v2",
+    "cuMemHostAlloc",
+    "cuMemHostGetDevicePointer_v2",
+    "cuMemcpyAsync",
+    "cuModuleLoadData",
+    "cuModuleGetFunction",
+    "cuLaunchKernel",
+];
+/// Of calls that are made more often than this, the first ones and some later ones fail.
+const EACH: u64 = 6;
+
+/// What only the stand-in has.
+struct StandIn(Library);
+
+impl StandIn {
+    fn open() -> StandIn {
+        // SAFETY: this program finds the stand-in under this name, and loading it runs nothing.
+        StandIn(unsafe { Library::new("libcuda.so") }.expect("the stand-in"))
+    }
+
+    fn fail(&self, what: &str) {
+        let what = CString::new(what).expect("text");
+        type Fail = unsafe extern "C" fn(*const c_char);
+        // SAFETY: the function has this type, and the text ends with 0.
+        unsafe {
+            self.0.get::<Fail>(b"tiersim_stand_in_fail\0").expect("it is there")(what.as_ptr())
+        }
+    }
+
+    fn calls(&self, name: &str) -> u64 {
+        let name = CString::new(name).expect("text");
+        type Calls = unsafe extern "C" fn(*const c_char) -> u64;
+        // SAFETY: the function has this type, and the text ends with 0.
+        unsafe {
+            self.0.get::<Calls>(b"tiersim_stand_in_calls\0").expect("it is there")(name.as_ptr())
+        }
+    }
+
+    /// Device allocations and their bytes, host allocations, streams, events, modules.
+    fn live(&self) -> [u64; 6] {
+        let mut live = [0u64; 7];
+        type Live = unsafe extern "C" fn(*mut [u64; 7]) -> u32;
+        // SAFETY: the function has this type and writes seven numbers.
+        unsafe { self.0.get::<Live>(b"tiersim_stand_in_live\0").expect("it is there")(&mut live) };
+        std::array::from_fn(|index| live[index])
+    }
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    folder.join(format!("cuda-errors-{name}-{}", std::process::id()))
+}
+
+/// Copies over both links, in both directions, and ops that use objects in each tier.
+fn short_run(skeleton: &Hardware, scratch: &Path) -> Result<(), Fault> {
+    let through = Through { machine: Kind::Cuda, skeleton, scratch };
+    let size = Bytes::new(20_000);
+    for link in [0, 1] {
+        for evicting in [false, true] {
+            through.lane(Lane { link: LinkId(link), evicting }, Start::Busy, size, 1)?;
+        }
+    }
+    for tier in [0, 1, 2] {
+        through.in_place(TierId(tier), true, size, 1)?;
+    }
+    Ok(())
+}
+
+/// Which calls of `count` are told to fail.
+fn chosen(count: u64) -> Vec<u64> {
+    (1..=count).filter(|n| *n <= EACH || *n == count || n.is_multiple_of(count / 3 + 1)).collect()
+}
+
+fn every_call_fails_once(name: &str, run: impl Fn() -> Result<(), Fault>) {
+    let stand_in = StandIn::open();
+    stand_in.fail("");
+    run().expect("nothing fails");
+    assert_eq!(stand_in.live(), [0; 6]);
+    let counts = |names: &'static [&'static str]| {
+        let count = |name: &&'static str| (*name, stand_in.calls(name));
+        names.iter().map(count).filter(|(_, count)| *count > 0).collect::<Vec<_>>()
+    };
+    let (calls, give_back) = (counts(&CALLS), counts(&GIVE_BACK));
+    assert!(calls.len() > 17 && give_back.len() == GIVE_BACK.len(), "{calls:?} {give_back:?}");
+    let (mut refused, mut failures) = (0, 0);
+    for (call, count) in calls {
+        for number in chosen(count) {
+            stand_in.fail(&format!("{call}:{number}"));
+            let done = run();
+            failures += 1;
+            // How often a queue is asked is a matter of timing: the call may not have been reached.
+            let reached = stand_in.calls(call) >= number;
+            refused += u64::from(done.is_err());
+            if done.is_ok() && reached {
+                println!("{name}: {call} {number} of {count} failed and the run went on");
+            }
+            if let Err(fault) = &done {
+                let words = fault.to_string();
+                assert!(!words.contains("died"), "{call} {number}: {words}");
+                assert!(reached, "{call} {number} was not made, and yet: {words}");
+            }
+            assert_eq!(stand_in.live(), [0; 6], "{call} {number}: {done:?}");
+        }
+    }
+    println!("{name}: {failures} failures, {refused} of them ended the run");
+    assert!(refused * 10 > failures * 7, "most of {failures} are noticed: {refused}");
+}
+
+#[test]
+fn a_machine_gives_everything_back_whatever_call_fails() {
+    let name = "a_machine_gives_everything_back_whatever_call_fails";
+    if !child::is_child() {
+        println!("{}", child::run(name, &["cuda"], &[]));
+        return;
+    }
+    let folder = scratch("machine");
+    let bench = calibrate::bench(Kind::Cuda, &folder).expect("the stand-in is there");
+    let skeleton = bench.describe().skeleton;
+    drop(bench);
+    every_call_fails_once("machine", || short_run(&skeleton, &folder));
+    std::fs::remove_dir_all(&folder).expect("it is there");
+}
+
+/// What the bench does around the machine.
+fn bare_run(scratch: &Path) -> Result<(), Fault> {
+    let mut bench = calibrate::bench(Kind::Cuda, scratch)?;
+    for (kind, limits) in bench.kinds() {
+        if matches!(kind, Probed::Bare { .. } | Probed::Stream(_) | Probed::Gemm) {
+            bench.run(&Probe { kind, size: limits.least, repeats: 1 })?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_bench_gives_everything_back_whatever_call_fails() {
+    let name = "a_bench_gives_everything_back_whatever_call_fails";
+    if !child::is_child() {
+        println!("{}", child::run(name, &["cuda"], &[]));
+        return;
+    }
+    let folder = scratch("bench");
+    every_call_fails_once("bench", || bare_run(&folder));
+    std::fs::remove_dir(&folder).expect("it is there, and nothing in it");
+}
+
+#[test]
+fn what_cannot_be_given_back_does_not_end_in_a_panic() {
+    let name = "what_cannot_be_given_back_does_not_end_in_a_panic";
+    for call in GIVE_BACK {
+        // Each in a program of its own: what was not given back stays.
+        if !child::is_child() {
+            child::run_leaking(name, &["cuda"], &[("TIERSIM_TEST_CALL", call)]);
+        }
+    }
+    if child::is_child() {
+        let call = std::env::var("TIERSIM_TEST_CALL").expect("the parent sets it");
+        let folder = scratch(&call);
+        let bench = calibrate::bench(Kind::Cuda, &folder).expect("the stand-in is there");
+        let skeleton = bench.describe().skeleton;
+        drop(bench);
+        let stand_in = StandIn::open();
+        stand_in.fail(&format!("{call}:1"));
+        // Whether the run notices is its own business.
+        let _ = short_run(&skeleton, &folder);
+        assert!(stand_in.calls(&call) > 1, "the run went on");
+        std::fs::remove_dir_all(&folder).expect("it is there");
+    }
+}
