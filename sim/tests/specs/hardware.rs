@@ -6,6 +6,7 @@ use tiersim_models::hardware::{Hardware, Law, Source, TierKind};
 use tiersim_models::service::Discipline;
 use tiersim_models::units::{Bytes, Rate, Span};
 use tiersim_sim::diagnostic::Diagnostics;
+use tiersim_sim::hardware_file::write::hardware_text;
 use tiersim_sim::hardware_file::{read_hardware, resolve_hardware};
 use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::text::ron_text::Document;
@@ -193,6 +194,34 @@ fn a_link_may_say_how_it_serves() {
     says("lanes: (2, assumed(\"a\"))", &["a number of copies needs its unit", "copies(4)"]);
     says("lanes: (copies(1.5), assumed(\"a\"))", &["copies come in whole numbers"]);
     says("lanes: (copies(0), assumed(\"a\"))", &["must lie between 1 and 65536"]);
+}
+
+#[test]
+fn all_that_is_optional_reads_back_equal_from_its_own_text() {
+    let source = "source: measured(\"m\")";
+    let time = |us: u32| format!("(us({us}), measured(\"m\"))");
+    let common = format!(
+        "half: (kb(9), measured(\"m\")), pageable: (fetch: (gb_per_s(10), measured(\"m\")), evict: (gb_per_s(9), measured(\"m\"))), \
+         fetch_sizes: (points: [(kib(4), gb_per_s(1)), (mib(1), gb_per_s(20))], {source}), \
+         fetch_tail: (p50: {}, p99: {}), ",
+        time(68),
+        time(82)
+    );
+    let shared = format!(
+        "service: fair_share, lanes: (copies(2), datasheet(\"d\")), total: (gb_per_s(42), measured(\"m\")), \
+         mix: (points: [(0.5, gb_per_s(40))], {source}), evict_depths: (points: [(copies(1), gb_per_s(2))], {source})"
+    );
+    let cached =
+        "write_cache: (size: (gb(20), assumed(\"a\")), drain: (gb_per_s(1), measured(\"m\")))";
+    let loaded = format!("loaded: [(reads: 0.58, points: [(gb_per_s(1), ns(100))], {source})]");
+    for more in [shared.as_str(), cached] {
+        let evict = "evict: (mb_per_s(25900), measured(\"m\"))";
+        let text = TWO.replacen(evict, &format!("{evict}, {common}{more}"), 1);
+        let rate = "bandwidth: (gib_per_s(25), announced(\"n\"))";
+        let machine = read(&text.replacen(rate, &format!("{rate}, {loaded}"), 1)).unwrap();
+        let written = hardware_text(&machine, "").unwrap();
+        assert_eq!(read(&written).unwrap(), machine, "{written}");
+    }
 }
 
 #[test]
