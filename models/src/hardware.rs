@@ -7,6 +7,8 @@
 //! it, and every number knows its source.
 
 use crate::ids::{LinkId, TierId};
+use crate::loaded::Loaded;
+use crate::service::Service;
 use crate::units::{Bytes, Rate, Span};
 use petgraph::algo::astar;
 use petgraph::graph::{NodeIndex, UnGraph};
@@ -103,9 +105,11 @@ pub struct Tier {
     pub capacity: Bytes,
     /// What the device pays to use an object where it lies.
     pub access: Law,
+    /// How the set-up of that grows with the bandwidth in use; `None` if it does not.
+    pub loaded: Option<Loaded>,
 }
 
-/// A path between two tiers, with one copy engine per direction.
+/// A path between two tiers, with a copy engine per direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Name in charts, such as `pcie`.
@@ -118,6 +122,8 @@ pub struct Link {
     pub fetch: Law,
     /// Copies from `near` to `far`.
     pub evict: Law,
+    /// How several copies share it; `None` for one at a time in each direction.
+    pub service: Option<Service>,
 }
 
 /// One direction of a link: a copy engine.
@@ -207,6 +213,12 @@ impl Hardware {
     pub fn lane_law(&self, lane: Lane) -> Law {
         let link = &self.links[lane.link.index()];
         if lane.evicting { link.evict } else { link.fetch }
+    }
+
+    /// Whether a lane serves one copy after the other, in the order in which they came.
+    pub fn is_in_order(&self, lane: Lane) -> bool {
+        let service = self.links[lane.link.index()].service.as_ref();
+        service.is_none_or(|service| service.at_once() == 1)
     }
 
     /// Every lane, two per link, by [`Lane::index`].

@@ -8,6 +8,8 @@ pub mod hardware;
 pub mod ids;
 pub mod layered;
 pub mod lifetime;
+pub mod loaded;
+pub mod service;
 pub mod trace_rules;
 pub mod units;
 pub mod workload;

@@ -112,7 +112,13 @@ fn legend(canvas: &mut Canvas, top: f64, shown: &[Series<'_>]) -> f64 {
         }),
         text: "fine: in live blocks".to_owned(),
     };
-    frame::legend(canvas, top, shown.iter().enumerate().map(entry).collect(), vec![fine], "")
+    frame::legend(
+        canvas,
+        top,
+        shown.iter().enumerate().map(entry).collect(),
+        vec![fine],
+        " (see allocators.csv)",
+    )
 }
 
 fn share_panel(canvas: &mut Canvas, area: Rect, x: &Scale, shown: &[Series<'_>]) {

@@ -109,7 +109,7 @@ impl Scale {
         let every =
             if steps.len() == 1 { ((last - first) as usize).div_ceil(wanted + 2) } else { 1 };
         (first..=last)
-            .filter(|power| (power - first) as usize % every == 0)
+            .filter(|power| ((power - first) as usize).is_multiple_of(every))
             .flat_map(|power| steps.iter().map(move |step| step * 10f64.powi(power)))
             .filter(|v| (self.lo..=self.hi).contains(v))
             .map(|v| (v, tick(v)))

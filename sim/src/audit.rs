@@ -3,8 +3,21 @@
 //! It believes neither planner nor machine. From the order of submission alone it knows which
 //! version of an object every command must meet; it follows every byte of room and every piece on
 //! every lane, and it checks after every event: capacity, hazards, bytes conserved per lane, time
-//! never backwards, and Little's law as an equality of integers.
+//! never backwards, and Little's law as an equality of integers. Flows over shared links have an
+//! account of their own (`flows`).
 
+macro_rules! rule {
+    ($holds:expr, $($words:tt)*) => {
+        if !$holds {
+            return Err(Breach(format!($($words)*)));
+        }
+    };
+}
+
+mod flows;
+
+use crate::audit::flows::Flows;
+use crate::fair_share::ClassId;
 use crate::station::Station;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -60,14 +73,9 @@ pub struct Audit {
     /// Copies submitted since the last op: their turn is that of the op that comes next.
     undated: Vec<Ticket>,
     lanes: Vec<Station>,
-}
-
-macro_rules! rule {
-    ($holds:expr, $($words:tt)*) => {
-        if !$holds {
-            return Err(Breach(format!($($words)*)));
-        }
-    };
+    /// Whether a lane serves one after the other.
+    in_order: Vec<bool>,
+    flows: Flows,
 }
 
 impl Audit {
@@ -88,6 +96,8 @@ impl Audit {
             last_op: Vec::new(),
             undated: Vec::new(),
             lanes: hardware.lanes().map(|_| Station::new()).collect(),
+            in_order: hardware.lanes().map(|lane| hardware.is_in_order(lane)).collect(),
+            flows: Flows::new(hardware),
         };
         start.iter().try_for_each(|room| audit.claim(room))?;
         Ok(audit)
@@ -226,29 +236,63 @@ impl Audit {
         command.frees.iter().try_for_each(|room| self.free(room, ticket))
     }
 
-    /// A piece enters a lane's queue.
+    /// A piece of a copy enters a lane's queue.
     pub(crate) fn piece_arrives(
         &mut self,
         lane: usize,
+        copy: Ticket,
         bytes: Bytes,
         now: Time,
     ) -> Result<(), Breach> {
         self.tick(now)?;
-        self.lanes[lane].arrive(bytes, now);
+        self.lanes[lane].arrive_as(copy.0, bytes, now);
         Ok(())
     }
 
-    /// A piece has been copied over a lane, first come first served.
+    /// A piece of a copy has crossed a lane: first come first served, where one is served at a time.
     pub(crate) fn piece_leaves(
         &mut self,
         lane: usize,
+        copy: Ticket,
         bytes: Bytes,
         now: Time,
     ) -> Result<(), Breach> {
         self.tick(now)?;
-        let brought = self.lanes[lane].depart(now);
+        let station = &mut self.lanes[lane];
+        let in_order = self.in_order[lane];
+        let brought = if in_order { station.depart(now) } else { station.leave(copy.0, now) };
         rule!(brought == Some(bytes), "lane {lane} let out {bytes}, not the {brought:?} in turn");
         Ok(())
+    }
+
+    /// The bytes of a piece begin to go over shared lanes.
+    pub(crate) fn flow_begins(
+        &mut self,
+        copy: Ticket,
+        class: ClassId,
+        lanes: &[usize],
+        bytes: Bytes,
+        now: Time,
+    ) -> Result<(), Breach> {
+        self.tick(now)?;
+        self.flows.begins(copy, class, lanes, bytes);
+        Ok(())
+    }
+
+    /// Flows came or went, and these are the rates of each flow of a class from now on.
+    pub(crate) fn flows_retimed(
+        &mut self,
+        rates: impl Iterator<Item = (ClassId, u128)>,
+        now: Time,
+    ) -> Result<(), Breach> {
+        self.tick(now)?;
+        self.flows.retimed(rates)
+    }
+
+    /// The bytes of a piece have gone over shared lanes, the first of which is `lane`.
+    pub(crate) fn flow_ends(&mut self, copy: Ticket, lane: usize, now: Time) -> Result<(), Breach> {
+        self.tick(now)?;
+        self.flows.ends(copy, lane)
     }
 
     /// Nothing is under way any more.
@@ -258,6 +302,7 @@ impl Audit {
         for (lane, station) in self.lanes.iter().enumerate() {
             rule!(station.in_system() == 0, "bytes are left on lane {lane}");
         }
+        rule!(self.flows.is_empty(), "a flow never ended");
         let busy = self.objects.iter().flatten().any(|h| h.readers + h.writers + h.filling > 0);
         rule!(!busy, "an object is still in use");
         Ok(())
@@ -267,6 +312,7 @@ impl Audit {
     fn tick(&mut self, now: Time) -> Result<(), Breach> {
         rule!(now >= self.now, "time ran backwards from {} to {now}", self.now);
         self.now = now;
+        self.flows.tick(now);
         for (tier, (used, capacity)) in self.used.iter().zip(&self.capacities).enumerate() {
             rule!(used <= capacity, "tier {tier} holds {used} of {capacity}");
         }

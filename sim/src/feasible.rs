@@ -10,7 +10,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::durations::Durations;
 use crate::run::placement;
 use crate::scenario::{OpTime, Scenario, TraceSource, WorkloadSpec};
-use tiersim_models::hardware::{HBM, Hardware, Law};
+use tiersim_models::hardware::{HBM, Hardware, Lane, Law};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Object, Op, Trace};
 
@@ -75,13 +75,25 @@ fn longest(scenario: &Scenario, trace: &Trace) -> f64 {
     let seconds = |law: &Law, pieces: f64, bytes: f64| {
         pieces * law.setup.ps() as f64 / 1e12 + bytes / law.rate.get() as f64
     };
-    let lanes: Vec<Law> = hardware.lanes().map(|lane| hardware.lane_law(lane)).collect();
+    let slowest = |lane: Lane| {
+        let service = hardware.links[lane.link.index()].service.as_ref();
+        let law = hardware.lane_law(lane);
+        service.map_or(law, |service| service.detail(lane.evicting).slowest(law))
+    };
+    let lanes: Vec<Law> = hardware.lanes().map(slowest).collect();
+    // Where both directions share a total, some resource is always full while anything is sent.
+    let totals = hardware.links.iter().filter_map(|link| link.service.as_ref()?.least_total());
+    let totals: Vec<f64> = totals.map(|total| total.get() as f64).collect();
     let touch = |object: &Object| {
         let bytes = object.bytes.get() as f64;
         let pieces = (bytes / hardware.chunk.get() as f64).ceil();
         let copies: f64 = lanes.iter().map(|law| seconds(law, pieces, bytes)).sum();
-        let in_place = hardware.tiers.iter().map(|tier| seconds(&tier.access, 1.0, bytes));
-        2.0 * copies + in_place.sum::<f64>()
+        let shared: f64 = totals.iter().map(|total| 2.0 * bytes / total).sum();
+        let in_place = hardware.tiers.iter().map(|tier| {
+            let rise = tier.loaded.as_ref().map_or(0.0, |loaded| loaded.most().ps() as f64 / 1e12);
+            rise + seconds(&tier.access, 1.0, bytes)
+        });
+        2.0 * (copies + shared) + in_place.sum::<f64>()
     };
     let touches: Vec<f64> = trace.objects.iter().map(touch).collect();
     let touched: f64 = trace.uses.iter().map(|used| touches[used.object.index()]).sum();
@@ -154,6 +166,7 @@ mod tests {
             kind: TierKind::Hbm,
             capacity,
             access,
+            loaded: None,
         };
         Hardware {
             name: "machine".into(),

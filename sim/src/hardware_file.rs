@@ -6,12 +6,18 @@
 //! Invariant: a returned machine obeys every rule of this file, all of which are checked before
 //! any problem is reported.
 
+mod loaded;
+mod service;
 pub mod write;
 
 use crate::diagnostic::Diagnostics;
+use crate::hardware_file::loaded::RawLoaded;
+use crate::hardware_file::service::{
+    RawBuffers, RawCache, RawDepths, RawDiscipline, RawMix, RawPageable, RawSizes, RawTail,
+};
 use crate::text::check::Check;
-use crate::text::quantity::{Bandwidth, CAPACITY, CHUNK, Dimension, Duration, Flops, SETUP, Size};
-use crate::text::quantity::{Quantity, Sourced};
+use crate::text::quantity::{Bandwidth, CAPACITY, CHUNK, Copies, Dimension, Duration, Flops};
+use crate::text::quantity::{HALF, Quantity, SETUP, Size, Sourced};
 use crate::text::ron_text::Document;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -68,6 +74,7 @@ struct RawTier {
     capacity: Option<Sourced<Size>>,
     setup: Sourced<Duration>,
     bandwidth: Sourced<Bandwidth>,
+    loaded: Option<Vec<RawLoaded>>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -90,6 +97,20 @@ struct RawLink {
     fetch: Sourced<Bandwidth>,
     evict_setup: Option<Sourced<Duration>>,
     evict: Sourced<Bandwidth>,
+    service: Option<RawDiscipline>,
+    lanes: Option<Sourced<Copies>>,
+    total: Option<Sourced<Bandwidth>>,
+    mix: Option<RawMix>,
+    half: Option<Sourced<Size>>,
+    fetch_sizes: Option<RawSizes>,
+    evict_sizes: Option<RawSizes>,
+    fetch_depths: Option<RawDepths>,
+    evict_depths: Option<RawDepths>,
+    fetch_tail: Option<RawTail>,
+    evict_tail: Option<RawTail>,
+    write_cache: Option<RawCache>,
+    buffers: Option<RawBuffers>,
+    pageable: Option<RawPageable>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -207,7 +228,8 @@ impl Resolver<'_> {
             RawKind::Remote => TierKind::Remote,
         };
         let access = Law { setup: setup?, rate: rate? };
-        Some(Tier { name: raw.name.clone(), kind, capacity: capacity?, access })
+        let loaded = raw.loaded.as_ref().and_then(|raw| self.loaded(raw, &here, &fact));
+        Some(Tier { name: raw.name.clone(), kind, capacity: capacity?, access, loaded })
     }
 
     fn links(&mut self, raw: &RawHardware) -> Option<Vec<Link>> {
@@ -253,10 +275,18 @@ impl Resolver<'_> {
             None => setup,
         };
         let evict = self.rate(&raw.evict, &format!("{here}.evict"), format!("{fact}.evict"));
+        let [fetch, evict] = self.buffers(raw, &here, &fact, [fetch, evict]);
+        let half = raw.half.as_ref().and_then(|half| {
+            self.fact(half, &format!("{here}.half"), format!("{fact}.half"));
+            half.quantity.bytes(&mut self.check, &format!("{here}.half.0"), HALF)
+        });
+        // b / (rate * b / (b + half)) = half / rate + b / rate: a set-up by another name.
+        let half = half.unwrap_or(Bytes::ZERO).get();
         let (near, far, name) = (near?, far?, raw.name.clone());
-        let fetch = Law { setup: setup?, rate: fetch? };
-        let evict = Law { setup: evict_setup?, rate: evict? };
-        (near != far).then_some(Link { name, near, far, fetch, evict })
+        let law = |setup: Span, rate: Rate| Law { setup: setup + rate.span_of(half), rate };
+        let (fetch, evict) = (law(setup?, fetch?), law(evict_setup?, evict?));
+        let service = self.service(raw, &here, &fact, [fetch, evict]);
+        (near != far).then_some(Link { name, near, far, fetch, evict, service })
     }
 
     fn end(&mut self, path: &str, name: &str, tiers: &[RawTier]) -> Option<TierId> {
@@ -311,7 +341,14 @@ impl Resolver<'_> {
                 self.check.fault(&format!("tiers.{}.name", id.index()), rule, remedy);
             }
             let (near, law) = (TierId(0), tier.access);
-            hardware.links.push(Link { name, near, far: id, fetch: law, evict: law });
+            hardware.links.push(Link {
+                name,
+                near,
+                far: id,
+                fetch: law,
+                evict: law,
+                service: None,
+            });
         }
         if let Err((from, to)) = hardware.routes() {
             let unreached = if from == TierId(0) { to } else { from };

@@ -8,6 +8,7 @@ pub mod diagnostic;
 pub mod durations;
 pub mod engine;
 pub mod expect;
+pub mod fair_share;
 pub mod feasible;
 pub mod hardware_file;
 pub mod import;

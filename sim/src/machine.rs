@@ -1,26 +1,33 @@
 //! The simulated machine: compute streams, copy engines and tiers in virtual time.
 //!
-//! A compute stream runs its ops in order. Each direction of a link is a copy engine ([`Fifo`]
-//! law): copies enter in the order in which they were submitted, once their edges are satisfied,
-//! and are served one after the other. A copy over several links travels in chunks, at most
-//! [`BOUNCE`] of its own between two links at any moment ([`tiersim_policies::transit`]).
+//! A compute stream runs its ops in order. Each direction of a link is a copy engine (`lanes`):
+//! copies enter in the order in which they were submitted, once their edges are satisfied, and are
+//! served one after the other, or as the link's service says. A copy over several links travels in
+//! chunks, at most [`BOUNCE`] of its own between two links at any moment
+//! ([`tiersim_policies::transit`]), or as one flow where all of them are shared (`sharing`).
 //! Invariant: the machine never validates and never decides. An edge is an indegree; whether the
 //! plan was right is the auditor's business ([`crate::audit`]).
 //!
-//! [`Fifo`]: tiersim_models::hardware::Law
 //! [`BOUNCE`]: tiersim_policies::transit::BOUNCE
 
 mod blame;
+mod detail;
 mod entry;
+mod lanes;
+mod loads;
 pub mod meters;
+mod sharing;
 mod timeline;
 
 use crate::audit::{Audit, Breach};
 use crate::durations::Durations;
 use crate::engine::Engine;
 use crate::machine::blame::{Blame, Ended};
-use crate::machine::entry::{Entries, Piece, Progress};
+use crate::machine::entry::{Entries, Piece};
+use crate::machine::lanes::Lane;
+use crate::machine::loads::Loads;
 use crate::machine::meters::Meters;
+use crate::machine::sharing::{Flight, Sharing};
 use crate::record::Slice;
 use std::collections::VecDeque;
 use tiersim_models::hardware::{Hardware, Law, Routes};
@@ -28,7 +35,6 @@ use tiersim_models::ids::TierId;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Time};
 use tiersim_policies::command::{Command, Machine, Room, Ticket, Work};
-use tiersim_policies::transit::Transit;
 
 /// What goes wrong only through a mistake in this program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,6 +63,10 @@ enum Event {
     Op(Ticket),
     /// A lane has copied a piece.
     Copied { lane: u8, piece: Piece },
+    /// The set-up of a flow is over: its bytes go from now on.
+    Flows(Flight),
+    /// A flow has ended.
+    Landed,
 }
 
 /// Ends come first at equal times: room is freed before it is asked for.
@@ -70,29 +80,20 @@ struct Stream {
     idle_since: Time,
 }
 
-#[derive(Debug)]
-struct Lane {
-    law: Law,
-    /// Copies in the order of submission that have not begun.
-    gate: VecDeque<Ticket>,
-    /// Pieces to copy, in the order in which they became ready.
-    ready: VecDeque<Piece>,
-    busy: bool,
-    /// The copy that the lane served last.
-    served: Option<Ticket>,
-}
-
 /// The simulated machine.
 pub struct SimMachine<'a> {
     workload: &'a Workload,
     durations: &'a Durations,
     accesses: Vec<Law>,
+    loads: Option<Box<Loads>>,
     chunk: Bytes,
     routes: Routes,
     engine: Engine<Event>,
     entries: Entries,
     streams: Vec<Stream>,
     lanes: Vec<Lane>,
+    sharing: Option<Box<Sharing>>,
+    seed: u64,
     ended: VecDeque<(Time, Ticket)>,
     meters: Meters,
     blame: Blame,
@@ -109,25 +110,21 @@ impl<'a> SimMachine<'a> {
         durations: &'a Durations,
         start: &[Room],
     ) -> SimMachine<'a> {
-        let lane = |lane| Lane {
-            law: hardware.lane_law(lane),
-            gate: VecDeque::new(),
-            ready: VecDeque::new(),
-            busy: false,
-            served: None,
-        };
         let mut meters = Meters::new(hardware.tiers.len(), hardware.links.len() * 2);
         start.iter().for_each(|room| meters.claim(room));
         SimMachine {
             workload,
             durations,
             accesses: hardware.tiers.iter().map(|tier| tier.access).collect(),
+            loads: Loads::new(hardware),
             chunk: hardware.chunk,
             routes,
             engine: Engine::new(),
             entries: Entries::default(),
             streams: Vec::new(),
-            lanes: hardware.lanes().map(lane).collect(),
+            lanes: hardware.lanes().map(|lane| Lane::new(hardware, lane)).collect(),
+            sharing: Sharing::new(hardware).map(Box::new),
+            seed: 0,
             ended: VecDeque::new(),
             meters,
             blame: Blame::default(),
@@ -139,6 +136,11 @@ impl<'a> SimMachine<'a> {
     /// Switches on the auditor, before the first command.
     pub fn audit(&mut self, audit: Audit) {
         self.audit = Some(Box::new(audit));
+    }
+
+    /// The seed of random delays, before the first command; 0 otherwise.
+    pub fn draw_from(&mut self, seed: u64) {
+        self.seed = seed;
     }
 
     /// What was measured so far.
@@ -174,72 +176,18 @@ impl<'a> SimMachine<'a> {
         self.blame.charge(queue.idle_since, now, cause, &mut self.meters.stall);
         self.begin(ticket, cause)?;
         let entry = self.entries.get_mut(ticket);
-        let Work::Compute { occurrence, ref charges, .. } = entry.command.work else {
+        let Work::Compute { occurrence, ref charges, ref touches, .. } = entry.command.work else {
             unreachable!("streams run ops only")
         };
         entry.compute = self.durations.of(occurrence);
         let delay = |&(tier, bytes): &(TierId, Bytes)| self.accesses[tier.index()].span_of(bytes);
-        let total = entry.compute + charges.iter().map(delay).sum();
+        let mut total = entry.compute + charges.iter().map(delay).sum();
+        if self.loads.is_some() && !charges.is_empty() {
+            let (touches, charges) = (touches.clone(), charges.clone());
+            total += self.load(ticket, &touches, &charges, total);
+        }
         self.engine.schedule_in(total, ENDS, Event::Op(ticket));
         Ok(())
-    }
-
-    /// Lets copies whose turn it is into a lane, in the order of submission.
-    fn try_gate(&mut self, lane: usize, cause: Option<Ticket>) -> Result<(), Fault> {
-        while let Some(&ticket) = self.lanes[lane].gate.front() {
-            if self.entries.get(ticket).indegree > 0 {
-                break;
-            }
-            self.lanes[lane].gate.pop_front();
-            let now = self.engine.now();
-            let entry = self.entries.get_mut(ticket);
-            entry.ready_at = now;
-            entry.blocker = cause;
-            self.offer(ticket, 0)?;
-        }
-        Ok(())
-    }
-
-    /// Puts the next piece of a copy into the queue of one of its lanes, if it may go there.
-    fn offer(&mut self, ticket: Ticket, hop: usize) -> Result<(), Fault> {
-        let transit = &mut self.entries.progress(ticket).transit;
-        let Some(part) = transit.next(hop) else { return Ok(()) };
-        let lane = transit.lane(hop);
-        self.lanes[lane].ready.push_back(Piece { ticket, part });
-        self.check(|audit, now| audit.piece_arrives(lane, part.bytes, now))?;
-        self.serve(lane)
-    }
-
-    /// Starts the next piece of a lane, if it is idle.
-    fn serve(&mut self, lane: usize) -> Result<(), Fault> {
-        if self.lanes[lane].busy {
-            return Ok(());
-        }
-        let Some(piece) = self.lanes[lane].ready.pop_front() else { return Ok(()) };
-        let now = self.engine.now();
-        let served = self.lanes[lane].served.replace(piece.ticket);
-        self.lanes[lane].busy = true;
-        if (piece.part.hop, piece.part.number) == (0, 0) {
-            let entry = self.entries.get(piece.ticket);
-            // It waited for the lane if it could have begun earlier.
-            let cause = if entry.ready_at < now { served } else { entry.blocker };
-            self.begin(piece.ticket, cause)?;
-        }
-        let span = self.lanes[lane].law.span_of(piece.part.bytes);
-        self.engine.schedule_in(span, ENDS, Event::Copied { lane: lane as u8, piece });
-        Ok(())
-    }
-
-    fn copied(&mut self, lane: usize, piece: Piece) -> Result<(), Fault> {
-        self.lanes[lane].busy = false;
-        self.meters.moved[lane] += piece.part.bytes;
-        self.meters.busy[lane] += self.lanes[lane].law.span_of(piece.part.bytes);
-        self.check(|audit, now| audit.piece_leaves(lane, piece.part.bytes, now))?;
-        match self.entries.progress(piece.ticket).transit.copied(piece.part.hop) {
-            None => self.finish(piece.ticket)?,
-            Some(hops) => hops.into_iter().try_for_each(|hop| self.offer(piece.ticket, hop))?,
-        }
-        self.serve(lane)
     }
 
     /// A command starts: it takes its room.
@@ -274,6 +222,9 @@ impl<'a> SimMachine<'a> {
             for &(tier, bytes) in charges {
                 self.meters.in_place[tier.index()] += self.accesses[tier.index()].span_of(bytes);
             }
+            for (tier, rise) in self.loads.iter_mut().flat_map(|loads| loads.ends(ticket)) {
+                self.meters.in_place[tier] += rise;
+            }
         }
         entry.command.frees.iter().for_each(|room| self.meters.free(room));
         let lane = entry.progress.as_ref().map(|progress| progress.slowest);
@@ -306,7 +257,10 @@ impl<'a> SimMachine<'a> {
             (Some(stream), _) => self.try_stream(stream, cause),
             (None, Some(progress)) => {
                 let lane = progress.transit.lane(0);
-                self.try_gate(lane, cause)
+                match self.lanes[lane].is_in_order() {
+                    true => self.try_gate(lane, cause),
+                    false => self.enter(ticket, cause),
+                }
             }
             (None, None) => {
                 self.begin(ticket, cause)?;
@@ -343,11 +297,11 @@ impl Machine for SimMachine<'_> {
                 stream = Some(index);
             }
             Work::Copy { bytes, from, to, .. } => {
-                let route = self.routes.between(from, to);
-                let laws = |lane: usize| self.lanes[lane].law;
-                let lanes = route.iter().map(|lane| lane.index());
-                let made = Progress::new(Transit::new(lanes, bytes, self.chunk), laws);
-                self.lanes[made.transit.lane(0)].gate.push_back(ticket);
+                let made = self.way(from, to, bytes);
+                let first = &mut self.lanes[made.transit.lane(0)];
+                if first.is_in_order() {
+                    first.gate.push_back(ticket);
+                }
                 progress = Some(made);
             }
             Work::Release => {}
@@ -364,11 +318,14 @@ impl Machine for SimMachine<'_> {
             if let Some(ended) = self.ended.pop_front() {
                 return Ok(Some(ended));
             }
+            self.retime()?;
             match self.engine.next() {
                 Some((_, Event::Op(ticket))) => self.finish(ticket)?,
                 Some((_, Event::Copied { lane, piece })) => {
                     self.copied(usize::from(lane), piece)?
                 }
+                Some((_, Event::Flows(flight))) => self.flow(flight)?,
+                Some((_, Event::Landed)) => self.landed()?,
                 None if self.entries.is_empty() => {
                     self.check(|audit, now| audit.idle(now))?;
                     return Ok(None);

@@ -223,6 +223,7 @@ impl<'a> Bench<'a> {
         let routes = self.routes.clone();
         let mut machine =
             SimMachine::new(self.hardware, routes, self.workload, &self.durations, &start);
+        machine.draw_from(self.seed);
         if options.audit {
             let objects = self.workload.trace.objects.len();
             let audit = Audit::new(self.hardware, capacities, objects, &start);

@@ -1,4 +1,4 @@
-//! A server with a queue before it, and exact accounts of who waited how long.
+//! A server, or several, with a queue before it, and exact accounts of who waited how long.
 //!
 //! It keeps no events of its own: the caller schedules the departures, and the station says when
 //! a service has to start. Time in system is counted twice, as the area under the number in system
@@ -11,11 +11,12 @@
 use std::collections::VecDeque;
 use tiersim_models::units::{Bytes, Time};
 
-/// One server that takes its customers in order of arrival.
+/// One server that takes its customers in order of arrival, or any other if they leave by name.
 #[derive(Debug, Default)]
 pub struct Station {
-    /// When each customer in the system arrived and what they carry; the first is in service.
-    present: VecDeque<(Time, Bytes)>,
+    /// When each customer in the system arrived, what they carry and their name; with one server
+    /// the first is in service.
+    present: VecDeque<(Time, Bytes, u32)>,
     changed: Time,
     area: u128,
     sojourns: u128,
@@ -35,8 +36,13 @@ impl Station {
 
     /// A customer arrives with `bytes`. `true` if their service starts at once.
     pub fn arrive(&mut self, bytes: Bytes, now: Time) -> bool {
+        self.arrive_as(0, bytes, now)
+    }
+
+    /// As [`Station::arrive`], under a name.
+    pub fn arrive_as(&mut self, name: u32, bytes: Bytes, now: Time) -> bool {
         self.account(now);
-        self.present.push_back((now, bytes));
+        self.present.push_back((now, bytes, name));
         self.arrivals += u128::from(now.ps());
         self.bytes_in += u128::from(bytes.get());
         self.bytes_present += u128::from(bytes.get());
@@ -46,13 +52,25 @@ impl Station {
     /// The customer in service leaves; gives what they had brought, `None` if nobody is there.
     pub fn depart(&mut self, now: Time) -> Option<Bytes> {
         self.account(now);
-        let (arrived, bytes) = self.present.pop_front()?;
+        let (arrived, bytes, _) = self.present.pop_front()?;
+        Some(self.count_out(arrived, bytes, now))
+    }
+
+    /// The customer of that name leaves, wherever they stood; `None` if they are not there.
+    pub fn leave(&mut self, name: u32, now: Time) -> Option<Bytes> {
+        self.account(now);
+        let position = self.present.iter().position(|present| present.2 == name)?;
+        let (arrived, bytes, _) = self.present.remove(position)?;
+        Some(self.count_out(arrived, bytes, now))
+    }
+
+    fn count_out(&mut self, arrived: Time, bytes: Bytes, now: Time) -> Bytes {
         self.arrivals -= u128::from(arrived.ps());
         self.sojourns += u128::from(now.since(arrived).ps());
         self.bytes_out += u128::from(bytes.get());
         self.bytes_present -= u128::from(bytes.get());
         self.served += 1;
-        Some(bytes)
+        bytes
     }
 
     /// How many have left.
@@ -111,6 +129,20 @@ mod tests {
         assert_eq!(station.depart(at(30)), Some(Bytes::new(6)));
         assert_eq!((station.area(), station.sojourns()), (27, 27));
         assert_eq!((station.served(), station.in_system()), (2, 0));
+    }
+
+    #[test]
+    fn whoever_leaves_by_name_takes_their_own_bytes_and_time() {
+        let mut station = Station::new();
+        let at = Time::from_ps;
+        station.arrive_as(7, Bytes::new(5), at(0));
+        station.arrive_as(8, Bytes::new(6), at(10));
+        assert_eq!(station.leave(9, at(11)), None);
+        assert_eq!(station.leave(8, at(12)), Some(Bytes::new(6)));
+        assert_eq!((station.sojourns(), station.in_system()), (2, 1));
+        assert!(station.obeys_little(at(20)) && station.conserves_bytes());
+        assert_eq!(station.leave(7, at(30)), Some(Bytes::new(5)));
+        assert_eq!((station.area(), station.sojourns()), (32, 32));
     }
 
     #[test]

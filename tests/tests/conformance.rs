@@ -5,7 +5,9 @@
 
 use std::path::Path;
 use tiersim_conformance::soak::soak;
-use tiersim_conformance::{BODIES, Check, Counts, Site, cases, edges, failures, same};
+use tiersim_conformance::world::World;
+use tiersim_conformance::{BODIES, BYTES, Check, Counts, Site, TIME, cases, edges, failures, same};
+use tiersim_models::service::{Discipline, Service};
 use tiersim_models::units::Span;
 use tiersim_validation::fault::Fault;
 use tiersim_validation::real::Kind;
@@ -52,6 +54,24 @@ tests![
     failures::a_failed_allocation_is_a_clean_error_and_everything_is_given_back,
     failures::a_failed_copy_is_a_clean_error_and_everything_is_given_back,
 ];
+
+#[test]
+fn how_links_serve_is_nothing_to_decisions_bytes_and_contents() {
+    const WORLDS: u64 = 30;
+    let site = Site::new(Kind::Host, scratch());
+    let mut fit = 0;
+    for seed in 0..WORLDS {
+        let mut world = World::scaled(seed, BYTES, TIME);
+        for link in &mut world.hardware.links {
+            let total = Some(link.fetch.rate.max(link.evict.rate));
+            let discipline = Discipline::FairShare;
+            link.service = Some(Service { discipline, total, ..Service::default() });
+        }
+        let ran = same::everywhere(&site, &world, &|| world.chaos(), |_| Ok(()));
+        fit += u64::from(ran.expect("the same everywhere").is_some());
+    }
+    assert!(fit > WORLDS / 5, "only {fit} of {WORLDS} worlds fit");
+}
 
 #[test]
 fn a_soak_runs_worlds_with_and_without_delays() {

@@ -5,6 +5,10 @@
 //! do not know, and the writers show it in what they write, so a new field that nobody described
 //! fails this suite. Each name must stand in the section that is about its struct or table.
 
+#[path = "docs/places.rs"]
+mod places;
+
+use places::{CHOICES, Place, STRUCTS};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -118,53 +122,6 @@ fn known(problems: &Diagnostics) -> Vec<String> {
     list.split(", ").map(str::to_owned).collect()
 }
 
-/// What can stand in a place of a file: `@` in `text` marks it.
-struct Place {
-    heading: &'static str,
-    text: &'static str,
-}
-
-/// Structs: `@` is where a field can stand. Fields before it must be right.
-const STRUCTS: &[Place] = &[
-    Place { heading: "Scenario", text: "Scenario(@)" },
-    Place { heading: "Workload", text: "Scenario(workload: Trace(@))" },
-    Place { heading: "Policies", text: "Scenario(policies: [(@)])" },
-    Place { heading: "Allocators", text: "Scenario(allocators: [(@)])" },
-    Place { heading: "Allocators", text: "Scenario(allocators: [(compaction: (@))])" },
-    Place { heading: "Sweeps", text: "Scenario(sweep: (@))" },
-    Place { heading: "Sweeps", text: "Scenario(sweep: (axes: [(@)]))" },
-    Place { heading: "Sweeps", text: "Scenario(sweep: (axes: [(values: range(@))]))" },
-    Place { heading: "Hardware", text: "Hardware(@)" },
-    Place { heading: "Tiers", text: "Hardware(tiers: [(@)])" },
-    Place { heading: "Links", text: "Hardware(links: [(@)])" },
-    Place { heading: "Compute", text: "Hardware(compute: (@))" },
-    Place { heading: "Compute", text: "Hardware(compute: (flops: [(@)]))" },
-];
-
-/// Choices: `@` is where a variant can stand; fields of every variant are looked for too.
-const CHOICES: &[Place] = &[
-    Place { heading: "Workload", text: "Scenario(workload: @)" },
-    Place { heading: "Op times", text: "Scenario(workload: Trace(time: @))" },
-    Place { heading: "Layered", text: "Scenario(workload: Layered(family: @))" },
-    Place { heading: "Layered", text: "Scenario(workload: Layered(precision: @))" },
-    Place { heading: "Layered", text: "Scenario(workload: Layered(mode: @))" },
-    Place { heading: "Policies", text: "Scenario(policies: [(policy: @)])" },
-    Place { heading: "AdamState", text: "Scenario(policies: [(policy: AdamState(cut: @))])" },
-    Place { heading: "AdamState", text: "Scenario(policies: [(policy: AdamState(by: @))])" },
-    Place { heading: "AdamState", text: "Scenario(policies: [(policy: AdamState(kinds: [@]))])" },
-    Place { heading: "Access", text: "Scenario(policies: [(policy: AdamState(access: @))])" },
-    Place {
-        heading: "Access",
-        text: "Scenario(policies: [(policy: AdamState(access: in_place(charge: @)))])",
-    },
-    Place { heading: "Allocators", text: "Scenario(allocators: [(model: @)])" },
-    Place { heading: "Sweeps", text: "Scenario(sweep: (axes: [(values: @)]))" },
-    Place { heading: "Expectations", text: "Scenario(expect: [@])" },
-    Place { heading: "Expectations", text: "Scenario(expect: [fragmentation(over: @)])" },
-    Place { heading: "Tiers", text: "Hardware(tiers: [(kind: @)])" },
-    Place { heading: "Sources", text: "Hardware(tiers: [(setup: (us(1), @))])" },
-];
-
 /// What every workload says alike, in the section of all workloads.
 const RUN: [&str; 4] = ["time", "repeat", "warmup", "jitter"];
 
@@ -218,7 +175,7 @@ fn every_field_and_word_of_scenarios_and_hardware_is_described() {
         }
     }
     assert!(policies_with_fields >= 3, "fields of variants are no longer found");
-    for unit in ["Size", "Duration", "Bandwidth", "Flops", "Budget"] {
+    for unit in ["Size", "Duration", "Bandwidth", "Flops", "Copies", "Budget"] {
         let words = quantity::by_name(unit).expect("a unit").words;
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
         look_for(&page, "Quantities", &words, &mut missing);

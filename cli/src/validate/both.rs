@@ -101,7 +101,8 @@ impl Both<'_> {
         };
         let (start, routes) = (planner.start(), self.bench.routes().clone());
         let (hardware, durations) = (&self.scenario.hardware, self.bench.durations());
-        let machine = SimMachine::new(hardware, routes, self.workload, durations, &start);
+        let mut machine = SimMachine::new(hardware, routes, self.workload, durations, &start);
+        machine.draw_from(self.scenario.seed);
         let mut machine = Logged::new(machine);
         let fault = |fault: tiersim_sim::machine::Fault| Failure::Internal(fault.to_string());
         let ends = match self.drive(&mut planner, &mut machine, fault)? {

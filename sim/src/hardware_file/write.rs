@@ -7,11 +7,12 @@
 //! before it is returned.
 
 use crate::hardware_file::{SCHEMA, resolve_hardware};
-use crate::text::quantity::{Bandwidth, Dimension, Duration, Flops, Size, Unit};
+use crate::text::quantity::{Bandwidth, Copies, Dimension, Duration, Flops, Size, Unit};
 use crate::text::ron_text::Document;
 use std::fmt::Write;
 use std::path::Path;
 use tiersim_models::hardware::{Compute, Fact, Hardware, Link, Source, Tier, TierKind};
+use tiersim_models::service::Discipline;
 use tiersim_models::units::Bytes;
 
 /// Why a machine cannot be written.
@@ -106,6 +107,15 @@ impl Writer<'_> {
         }
         self.number(&place, "setup", tier.access.setup.ps(), Duration::UNIT)?;
         self.number(&place, "bandwidth", tier.access.rate.get(), Bandwidth::UNIT)?;
+        if let Some(loaded) = &tier.loaded {
+            self.line(3, "loaded: [");
+            for (index, curve) in loaded.curves.iter().enumerate() {
+                let curve_of = self.curve(format!("{place}.loaded.{index}"))?;
+                let reads = f64::from(curve.reads) / 100.0;
+                self.line(4, &format!("(reads: {reads}, {curve_of}),"));
+            }
+            self.line(3, "],");
+        }
         self.line(2, "),");
         Ok(())
     }
@@ -121,12 +131,85 @@ impl Writer<'_> {
         self.number(&place, "setup", link.fetch.setup.ps(), Duration::UNIT)?;
         self.number(&place, "fetch", link.fetch.rate.get(), Bandwidth::UNIT)?;
         let own = self.source(&format!("{place}.evict_setup")).is_some();
-        if own || link.evict.setup != link.fetch.setup {
+        // With `half` they differ where the rates do.
+        let half = self.source(&format!("{place}.half")).is_some();
+        if own || (!half && link.evict.setup != link.fetch.setup) {
             self.number(&place, "evict_setup", link.evict.setup.ps(), Duration::UNIT)?;
         }
         self.number(&place, "evict", link.evict.rate.get(), Bandwidth::UNIT)?;
+        self.service(link, &place)?;
         self.line(2, "),");
         Ok(())
+    }
+
+    /// The optional fields of a link, in the order in which they are read. That its copies use
+    /// pageable memory cannot be told from its laws, so such a machine is refused and not changed.
+    fn service(&mut self, link: &Link, place: &str) -> Result<(), Unwritable> {
+        let service = link.service.clone().unwrap_or_default();
+        if service.discipline == Discipline::FairShare {
+            self.line(3, "service: fair_share,");
+        }
+        self.group(place, "pageable", ["fetch", "evict"], [0, 0], [Bandwidth::UNIT; 2])?;
+        if self.source(&format!("{place}.half")).is_some() {
+            self.number(place, "half", 0, Size::UNIT)?;
+        }
+        if let Some(lanes) = service.lanes {
+            self.number(place, "lanes", lanes.get().into(), Copies::UNIT)?;
+        }
+        if let Some(total) = service.total {
+            self.number(place, "total", total.get(), Bandwidth::UNIT)?;
+        }
+        for (word, detail) in [("fetch", &service.fetch), ("evict", &service.evict)] {
+            self.points(place, &format!("{word}_sizes"), detail.sizes.is_empty())?;
+            self.points(place, &format!("{word}_depths"), detail.depths.is_empty())?;
+            let tail = detail.tail.map_or([0, 0], |tail| [tail.p50.ps(), tail.p99.ps()]);
+            let field = format!("{word}_tail");
+            self.group(place, &field, ["p50", "p99"], tail, [Duration::UNIT; 2])?;
+        }
+        let cache = service.evict.cache;
+        let cache = cache.map_or([0, 0], |cache| [cache.size.get(), cache.drain.get()]);
+        let units = [Size::UNIT, Bandwidth::UNIT];
+        self.group(place, "write_cache", ["size", "drain"], cache, units)?;
+        self.points(place, "mix", service.mix.is_empty())
+    }
+
+    /// A field of two numbers, if it is there.
+    fn group(
+        &mut self,
+        place: &str,
+        field: &str,
+        names: [&str; 2],
+        values: [u64; 2],
+        units: [&Unit; 2],
+    ) -> Result<(), Unwritable> {
+        let place = format!("{place}.{field}");
+        let known = self.source(&format!("{place}.{}", names[0])).is_some();
+        if !known && values == [0, 0] {
+            return Ok(());
+        }
+        let one = self.sourced(format!("{place}.{}", names[0]), values[0], units[0])?;
+        let other = self.sourced(format!("{place}.{}", names[1]), values[1], units[1])?;
+        self.line(3, &format!("{field}: ({}: {one}, {}: {other}),", names[0], names[1]));
+        Ok(())
+    }
+
+    /// A field that is a curve, if it is there.
+    fn points(&mut self, place: &str, field: &str, empty: bool) -> Result<(), Unwritable> {
+        if !empty {
+            let curve = self.curve(format!("{place}.{field}"))?;
+            self.line(3, &format!("{field}: ({curve}),"));
+        }
+        Ok(())
+    }
+
+    /// `points: [...], source: measured("...")`, the points as they were written.
+    fn curve(&mut self, path: String) -> Result<String, Unwritable> {
+        let Some(fact) = self.source(&path).cloned() else {
+            return Err(Unwritable::NoSource(path));
+        };
+        let curve = format!("points: {}, source: {}", fact.value, source(&fact.source));
+        self.facts.push(fact);
+        Ok(curve)
     }
 
     fn compute(&mut self, compute: &Compute) -> Result<(), Unwritable> {
@@ -167,13 +250,7 @@ impl Writer<'_> {
         if fact.value.is_empty() {
             fact.value = quantity(value, unit);
         }
-        let (word, text) = match &fact.source {
-            Source::Datasheet(text) => ("datasheet", text),
-            Source::Measured(text) => ("measured", text),
-            Source::Announced(text) => ("announced", text),
-            Source::Assumed(text) => ("assumed", text),
-        };
-        let sourced = format!("({}, {word}({}))", fact.value, quoted(text));
+        let sourced = format!("({}, {})", fact.value, source(&fact.source));
         self.facts.push(fact);
         Ok(sourced)
     }
@@ -181,6 +258,17 @@ impl Writer<'_> {
     fn source(&self, path: &str) -> Option<&Fact> {
         self.hardware.facts.iter().find(|fact| fact.path == path)
     }
+}
+
+/// `measured("...")`
+fn source(source: &Source) -> String {
+    let (word, text) = match source {
+        Source::Datasheet(text) => ("datasheet", text),
+        Source::Measured(text) => ("measured", text),
+        Source::Announced(text) => ("announced", text),
+        Source::Assumed(text) => ("assumed", text),
+    };
+    format!("{word}({})", quoted(text))
 }
 
 /// A whole number of base units in the largest unit that says it without loss, and shortest there.

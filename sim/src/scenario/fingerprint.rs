@@ -70,16 +70,22 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
 fn write_hardware(out: &mut String, hardware: &Hardware) {
     let Hardware { name: _, about: _, tiers, links, compute, chunk, facts: _ } = hardware;
     let _ = writeln!(out, "chunk {}", chunk.get());
-    for Tier { name, kind, capacity, access } in tiers {
+    for Tier { name, kind, capacity, access, loaded } in tiers {
         let (setup, rate) = (access.setup.ps(), access.rate.get());
         let _ = writeln!(out, "tier {name:?} {kind:?} {} {setup} {rate}", capacity.get());
+        if let Some(loaded) = loaded {
+            let _ = writeln!(out, "loaded {loaded:?}");
+        }
     }
-    for Link { name, near, far, fetch, evict } in links {
+    for Link { name, near, far, fetch, evict, service } in links {
         let _ = write!(out, "link {name:?} {} {}", near.index(), far.index());
         for law in [fetch, evict] {
             let _ = write!(out, " {} {}", law.setup.ps(), law.rate.get());
         }
         out.push('\n');
+        if let Some(service) = service {
+            let _ = writeln!(out, "service {service:?}");
+        }
     }
     if let Some(compute) = compute {
         write_compute(out, compute);

@@ -11,6 +11,7 @@ use crate::text::check::Check;
 use serde::de::{Deserialize, Deserializer, EnumAccess, Error, VariantAccess, Visitor};
 use std::fmt;
 use std::marker::PhantomData;
+use std::num::NonZeroU32;
 use tiersim_models::hardware::Source;
 use tiersim_models::units::{Bytes, Rate, Span};
 
@@ -84,6 +85,10 @@ dimension!(
     ["gflops" = 1e9, "tflops" = 1e12, "pflops" = 1e15]
 );
 dimension!(
+    /// Copies at once.
+    Copies, "a number of copies", "write copies(4)", "copies(1)", ["copies" = 1.0]
+);
+dimension!(
     /// Bytes, or a share of what the workload needs; the share's factor is never used.
     Budget, "an HBM budget", "write gib(2) or share_of_peak(0.25)", "share_of_peak(0.5)",
     ["b" = 1.0, "kb" = 1e3, "mb" = 1e6, "gb" = 1e9, "tb" = 1e12, "kib" = 1024.0,
@@ -92,7 +97,7 @@ dimension!(
 
 /// The units that the parser calls `name`.
 pub fn by_name(name: &str) -> Option<&'static Unit> {
-    [Size::UNIT, Duration::UNIT, Bandwidth::UNIT, Flops::UNIT, Budget::UNIT]
+    [Size::UNIT, Duration::UNIT, Bandwidth::UNIT, Flops::UNIT, Copies::UNIT, Budget::UNIT]
         .into_iter()
         .find(|unit| unit.name == name)
 }
@@ -127,8 +132,13 @@ pub const BYTES: Limits = Limits { least: 0.0, most: EIB, words: "between 0 and 
 /// A piece of a copy; smaller ones would drown the simulation in events.
 pub const CHUNK: Limits =
     Limits { least: 4096.0, most: (1u64 << 34) as f64, words: "between 4 KiB and 16 GiB" };
+/// The size at which half a rate is reached.
+pub const HALF: Limits =
+    Limits { least: 0.0, most: (1u64 << 30) as f64, words: "between 0 and 1 GiB" };
 /// A fixed cost.
 pub const SETUP: Limits = Limits { least: 0.0, most: 10e12, words: "between 0 and 10 s" };
+/// Copies that are under way at once.
+pub const COPIES: Limits = Limits { least: 1.0, most: 65536.0, words: "between 1 and 65536" };
 /// A time to compare with.
 pub const TIME: Limits = Limits { least: 0.0, most: 1e18, words: "between 0 and 10^6 s" };
 /// Bytes or FLOP per second; slower, and one op could outlast the simulated clock.
@@ -199,6 +209,18 @@ impl Quantity<Flops> {
     /// The FLOP per second.
     pub fn rate(&self, check: &mut Check<'_>, path: &str) -> Option<Rate> {
         self.resolve(check, path, RATE).and_then(Rate::new)
+    }
+}
+
+impl Quantity<Copies> {
+    /// The number, which must be whole.
+    pub fn count(&self, check: &mut Check<'_>, path: &str) -> Option<NonZeroU32> {
+        if self.number.is_finite() && self.number.fract() != 0.0 {
+            check.fault(path, "copies come in whole numbers", Copies::UNIT.remedy);
+            return None;
+        }
+        let count = self.resolve(check, path, COPIES)?;
+        NonZeroU32::new(u32::try_from(count).ok()?)
     }
 }
 

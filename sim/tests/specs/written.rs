@@ -78,7 +78,7 @@ prop_compose! {
             fact(format!("tiers.t{index}.setup"));
             fact(format!("tiers.t{index}.bandwidth"));
             let capacity = capacity.map_or(Bytes::MAX, Bytes::new);
-            made.push(Tier { name: format!("t{index}"), kind, capacity, access });
+            made.push(Tier { name: format!("t{index}"), kind, capacity, access, loaded: None });
         }
         let mut links = Vec::new();
         for (index, (fetch, evict)) in laws.into_iter().enumerate().take(made.len() - 1) {
@@ -86,7 +86,7 @@ prop_compose! {
                 fact(format!("links.l{index}.{field}"));
             }
             let (near, far) = (TierId::at(index), TierId::at(index + 1));
-            links.push(Link { name: format!("l{index}"), near, far, fetch, evict });
+            links.push(Link { name: format!("l{index}"), near, far, fetch, evict, service: None });
         }
         let compute = compute.map(|(one, other)| {
             for field in ["flops.fp32", "memory", "launch"] {

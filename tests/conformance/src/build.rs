@@ -19,6 +19,7 @@ pub fn hardware(tiers: &[(TierKind, Bytes, Law)], links: &[(usize, usize, Law)])
         kind,
         capacity,
         access,
+        loaded: None,
     };
     let link = |(index, &(near, far, law)): (usize, &(usize, usize, Law))| Link {
         name: format!("l{index}"),
@@ -26,6 +27,7 @@ pub fn hardware(tiers: &[(TierKind, Bytes, Law)], links: &[(usize, usize, Law)])
         far: TierId::at(far),
         fetch: law,
         evict: law,
+        service: None,
     };
     Hardware {
         name: "test".to_owned(),

@@ -24,7 +24,7 @@ fn world() -> (Hardware, Workload) {
     let hardware = Hardware {
         name: "test".to_owned(),
         about: String::new(),
-        tiers: vec![Tier { name: "hbm".to_owned(), kind, capacity, access }],
+        tiers: vec![Tier { name: "hbm".to_owned(), kind, capacity, access, loaded: None }],
         links: Vec::new(),
         compute: None,
         chunk: Bytes::mib(1),

@@ -49,10 +49,11 @@ fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<Source>), Fault
         kind,
         capacity,
         access: UNKNOWN,
+        loaded: None,
     };
     let link = |name: &str, near, far| {
         let (near, far) = (TierId(near), TierId(far));
-        Link { name: name.to_owned(), near, far, fetch: UNKNOWN, evict: UNKNOWN }
+        Link { name: name.to_owned(), near, far, fetch: UNKNOWN, evict: UNKNOWN, service: None }
     };
     // Whole MiB: that the last few bytes are lost matters less than that the number can be read.
     let whole = |bytes: u64| Bytes::new((bytes >> 20 << 20).max(1 << 20));

@@ -12,9 +12,10 @@ fn device() -> Device {
         kind,
         capacity: Bytes::gib(1),
         access: NONE,
+        loaded: None,
     };
     let (near, far) = (TierId(0), TierId(1));
-    let link = Link { name: "bus".to_owned(), near, far, fetch: NONE, evict: NONE };
+    let link = Link { name: "bus".to_owned(), near, far, fetch: NONE, evict: NONE, service: None };
     Device {
         name: "made up".to_owned(),
         driver: String::new(),

@@ -71,10 +71,11 @@ fn skeleton(device: &Device, scratch: &Path) -> Result<(Hardware, Vec<Source>), 
         kind,
         capacity,
         access: UNKNOWN,
+        loaded: None,
     };
     let link = |name: &str, near, far| {
         let (near, far) = (TierId(near), TierId(far));
-        Link { name: name.to_owned(), near, far, fetch: UNKNOWN, evict: UNKNOWN }
+        Link { name: name.to_owned(), near, far, fetch: UNKNOWN, evict: UNKNOWN, service: None }
     };
     let dram = whole(memory().map_or(1 << 30, Bytes::get));
     let hardware = Hardware {

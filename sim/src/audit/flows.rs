@@ -1,0 +1,136 @@
+//! The auditor's own account of flows over shared links.
+//!
+//! It is told who begins, who ends, and which rates the machine works with; what may be sent where
+//! it takes from the hardware. It follows every flow by itself, where the machine keeps one counter
+//! for all flows of a class, and checks after every change: no resource above its rate, every flow
+//! held back by a full resource on which none is faster (that is max-min fairness), and at the end
+//! of a flow all its bytes sent, and not yet so a picosecond before.
+
+use super::Breach;
+use crate::fair_share::{ClassId, GRAINS};
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+use tiersim_models::hardware::Hardware;
+use tiersim_models::service::{Detail, Service};
+use tiersim_models::units::{Bytes, PS_PER_S, Rate, Time};
+use tiersim_policies::command::Ticket;
+
+/// The flows under way, by copy and first lane.
+#[derive(Debug)]
+pub(super) struct Flows {
+    /// By lane: its rate, and what is peculiar to it.
+    lanes: Vec<(Rate, Detail)>,
+    /// By link.
+    services: Vec<Service>,
+    flows: BTreeMap<(Ticket, usize), Flow>,
+    now: Time,
+}
+
+#[derive(Debug)]
+struct Flow {
+    class: ClassId,
+    resources: SmallVec<[usize; 4]>,
+    rate: u128,
+    /// Its rate in the last picosecond that passed.
+    last: u128,
+    sent: u128,
+    bytes: Bytes,
+}
+
+impl Flows {
+    pub(super) fn new(hardware: &Hardware) -> Flows {
+        let lanes = hardware.lanes().map(|lane| {
+            let service = hardware.links[lane.link.index()].service.as_ref();
+            let detail = service.map(|service| service.detail(lane.evicting).clone());
+            (hardware.lane_law(lane).rate, detail.unwrap_or_default())
+        });
+        let links = hardware.links.iter();
+        let services = links.map(|link| link.service.clone().unwrap_or_default()).collect();
+        Flows { lanes: lanes.collect(), services, flows: BTreeMap::new(), now: Time::ZERO }
+    }
+
+    /// Grains per second that may be sent over each lane, and then over each link in both
+    /// directions together, by so many flows over each.
+    fn most(&self, count: &[u64]) -> Vec<u128> {
+        let lanes = self.lanes.iter().zip(count);
+        let lanes = lanes.map(|((rate, detail), &flows)| detail.rate_at(flows, *rate).get());
+        let totals = self.services.iter().enumerate().map(|(link, service)| {
+            service.total_of(count[2 * link], count[2 * link + 1]).map_or(0, Rate::get)
+        });
+        lanes.chain(totals).map(|rate| u128::from(rate) * u128::from(GRAINS)).collect()
+    }
+
+    pub(super) fn begins(&mut self, ticket: Ticket, class: ClassId, lanes: &[usize], bytes: Bytes) {
+        let links = lanes.iter().map(|lane| lane / 2);
+        let limited = links.filter(|&link| self.services[link].total.is_some());
+        let totals = limited.map(|link| self.lanes.len() + link);
+        let resources = lanes.iter().copied().chain(totals).collect();
+        let flow = Flow { class, resources, rate: 0, last: 0, sent: 0, bytes };
+        self.flows.insert((ticket, lanes[0]), flow);
+    }
+
+    /// The rates that hold from now on.
+    pub(super) fn retimed(
+        &mut self,
+        rates: impl Iterator<Item = (ClassId, u128)>,
+    ) -> Result<(), Breach> {
+        let rates: BTreeMap<ClassId, u128> = rates.collect();
+        let resources = self.lanes.len() + self.services.len();
+        let mut used = vec![0u128; resources];
+        let mut fastest = vec![0u128; resources];
+        let mut count = vec![0u64; resources];
+        for (name, flow) in &mut self.flows {
+            let rate = rates.get(&flow.class).copied();
+            flow.rate = rate.ok_or_else(|| Breach(format!("flow {name:?} has no rate")))?;
+            for &resource in &flow.resources {
+                used[resource] += flow.rate;
+                fastest[resource] = fastest[resource].max(flow.rate);
+                count[resource] += 1;
+            }
+        }
+        let most = self.most(&count);
+        for (resource, &used) in used.iter().enumerate() {
+            let most = most[resource];
+            rule!(
+                used <= most || used == 0,
+                "resource {resource} carries {used} of {most} grains/s"
+            );
+        }
+        for (name, flow) in &self.flows {
+            let holds_back = |&resource: &usize| {
+                let full = used[resource] + u128::from(count[resource]) > most[resource];
+                full && flow.rate == fastest[resource]
+            };
+            let held_back = flow.resources.iter().any(holds_back);
+            rule!(held_back, "flow {name:?} could be faster without slowing a slower one");
+        }
+        Ok(())
+    }
+
+    /// A flow has ended: exactly its bytes have gone.
+    pub(super) fn ends(&mut self, ticket: Ticket, lane: usize) -> Result<(), Breach> {
+        let flow = self.flows.remove(&(ticket, lane));
+        let flow = flow.ok_or_else(|| Breach(format!("flow {ticket:?} ends and never began")))?;
+        let Flow { sent, last, bytes, .. } = flow;
+        let work = u128::from(bytes.get()) * u128::from(PS_PER_S) * u128::from(GRAINS);
+        rule!(sent >= work, "flow {ticket:?} ends before its {bytes} have gone");
+        rule!(sent - last < work, "flow {ticket:?} ends after its {bytes} have gone");
+        Ok(())
+    }
+
+    /// Lets time pass at the rates told last.
+    pub(super) fn tick(&mut self, now: Time) {
+        let passed = u128::from(now.since(self.now).ps());
+        self.now = now;
+        if passed > 0 {
+            for flow in self.flows.values_mut() {
+                flow.sent += flow.rate * passed;
+                flow.last = flow.rate;
+            }
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.flows.is_empty()
+    }
+}

@@ -1,0 +1,316 @@
+//! Max-min fair sharing of resources by flows that cross one or several of them.
+//!
+//! Progressive filling: every flow's rate grows with the others until a resource that it crosses is
+//! full; its rate is then final. Flows over the same resources form a class and have the same rate,
+//! so one counter says what each of them has sent since the class was last empty, and a flow ends
+//! when the counter has grown by its size. A change of membership therefore costs the number of
+//! classes and the logarithm of the flows, and rates change only then.
+//!
+//! Rounding: a rate is a whole number of [`GRAINS`]ths of a byte per second, rounded down, so no
+//! resource is ever filled above its rate, and what is lost is below one grain per flow and
+//! resource. Bytes sent are exact integers of grain picoseconds; nothing is rounded between two
+//! changes. A flow ends at the first whole picosecond at which all its bytes have gone: alone on a
+//! resource it takes `ceil(bytes * 10^12 / rate)` ps.
+//!
+//! Invariant: at every moment each flow crosses a full resource on which none is faster.
+//! Memory: one heap entry per flow and one counter per class.
+
+use smallvec::SmallVec;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use tiersim_models::service::{Detail, Service};
+use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
+
+/// Rates are counted in this many parts of a byte per second.
+pub const GRAINS: u32 = 1 << GRAIN_BITS;
+const GRAIN_BITS: u32 = 20;
+
+/// Names a set of resources that flows cross.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ClassId(pub u16);
+
+/// Resources, and the flows of type `T` that cross them.
+#[derive(Debug)]
+pub struct FairShare<T> {
+    capacities: Vec<Rate>,
+    /// By resource: what is reached with how many flows, where that is not the same for all.
+    varying: Vec<Option<Varying>>,
+    classes: Vec<Class<T>>,
+    /// Classes with flows, in the order of their numbers.
+    active: Vec<u16>,
+    now: Time,
+    begun: u64,
+    /// Flows came or went at `now`, and the rates do not know it yet.
+    stale: bool,
+    /// The same, and nobody has asked since when the next flow ends.
+    changed: bool,
+    /// By resource, while filling: grains that are left, and flows whose rate is not final.
+    left: Vec<u128>,
+    open: Vec<u64>,
+}
+
+/// What a rate depends on besides the hardware: who is there.
+#[derive(Clone, Debug)]
+enum Varying {
+    /// How many.
+    Depth(Box<Detail>),
+    /// How many of them cross the one and the other resource.
+    Mix { fetches: usize, evictions: usize, service: Box<Service> },
+}
+
+#[derive(Debug)]
+struct Class<T> {
+    resources: SmallVec<[u16; 4]>,
+    /// Grains per second of each of its flows.
+    rate: u128,
+    /// Grain picoseconds per second that each flow has got since the class was last empty.
+    reached: u128,
+    flows: BinaryHeap<Flow<T>>,
+    frozen: bool,
+}
+
+/// A flow ends when its class has reached `end`.
+#[derive(Debug)]
+struct Flow<T> {
+    end: u128,
+    begun: u64,
+    item: T,
+}
+
+/// Bytes in the unit of [`Class::reached`].
+fn work(bytes: Bytes) -> u128 {
+    (u128::from(bytes.get()) * u128::from(PS_PER_S)) << GRAIN_BITS
+}
+
+/// Division that stays in 64 bits where it can: by far the most frequent case, and the faster one.
+fn divided(left: u128, by: u64) -> u128 {
+    match u64::try_from(left) {
+        Ok(left) => u128::from(left / by),
+        Err(_) => left / u128::from(by),
+    }
+}
+
+impl<T> FairShare<T> {
+    /// Resources of the given rates, and no flows.
+    pub fn new(capacities: Vec<Rate>) -> FairShare<T> {
+        let resources = capacities.len();
+        assert!(resources <= usize::from(u16::MAX), "fewer than 2^16 resources");
+        FairShare {
+            capacities,
+            varying: vec![None; resources],
+            classes: Vec::new(),
+            active: Vec::new(),
+            now: Time::ZERO,
+            begun: 0,
+            stale: false,
+            changed: false,
+            left: vec![0; resources],
+            open: vec![0; resources],
+        }
+    }
+
+    /// Has the rate of a resource depend on how many flows cross it.
+    pub fn ramp(&mut self, resource: usize, detail: &Detail) {
+        let ramp = (!detail.depths.is_empty()).then(|| Varying::Depth(Box::new(detail.clone())));
+        self.varying[resource] = ramp;
+        self.stale = true;
+    }
+
+    /// Has the rate of a resource depend on how many flows cross the one and the other of two.
+    pub fn mix(&mut self, resource: usize, [fetches, evictions]: [usize; 2], service: &Service) {
+        if service.mix.is_empty() {
+            return;
+        }
+        let service = Box::new(service.clone());
+        let mix = Varying::Mix { fetches, evictions, service };
+        self.varying[resource] = Some(mix);
+        self.stale = true;
+    }
+
+    /// The class of flows over these resources, which are different ones and at least one.
+    pub fn class(&mut self, resources: &[usize]) -> ClassId {
+        let mut sorted: SmallVec<[u16; 4]> = resources.iter().map(|&r| r as u16).collect();
+        sorted.sort_unstable();
+        assert!(!sorted.is_empty(), "a flow crosses something");
+        assert!(sorted.windows(2).all(|pair| pair[0] < pair[1]), "each resource once");
+        assert!(usize::from(sorted[sorted.len() - 1]) < self.capacities.len(), "it exists");
+        let known = self.classes.iter().position(|class| class.resources == sorted);
+        let index = known.unwrap_or_else(|| {
+            let flows = BinaryHeap::new();
+            let class = Class { resources: sorted, rate: 0, reached: 0, flows, frozen: false };
+            self.classes.push(class);
+            self.classes.len() - 1
+        });
+        ClassId(u16::try_from(index).expect("fewer than 2^16 classes"))
+    }
+
+    /// A flow of `bytes` begins.
+    pub fn join(&mut self, class: ClassId, bytes: Bytes, item: T, now: Time) {
+        self.advance(now);
+        let flow = &mut self.classes[usize::from(class.0)];
+        if flow.flows.is_empty() {
+            let position = self.active.partition_point(|&active| active < class.0);
+            self.active.insert(position, class.0);
+        }
+        let end = flow.reached + work(bytes);
+        flow.flows.push(Flow { end, begun: self.begun, item });
+        self.begun += 1;
+        (self.stale, self.changed) = (true, true);
+    }
+
+    /// Takes the flows whose bytes have all gone by `now`, in the order in which they began.
+    pub fn ended(&mut self, now: Time, ended: &mut Vec<T>) {
+        self.advance(now);
+        let mut gone: SmallVec<[(u64, T); 4]> = SmallVec::new();
+        for &index in &self.active {
+            let class = &mut self.classes[usize::from(index)];
+            while class.flows.peek().is_some_and(|flow| flow.end <= class.reached) {
+                gone.extend(class.flows.pop().map(|flow| (flow.begun, flow.item)));
+            }
+            if class.flows.is_empty() {
+                class.reached = 0;
+            }
+        }
+        if !gone.is_empty() {
+            (self.stale, self.changed) = (true, true);
+            let classes = &self.classes;
+            self.active.retain(|&index| !classes[usize::from(index)].flows.is_empty());
+            gone.sort_unstable_by_key(|&(begun, _)| begun);
+            ended.extend(gone.into_iter().map(|(_, item)| item));
+        }
+    }
+
+    /// When the next flow ends if none begins before; `None` without flows.
+    pub fn next_end(&mut self) -> Option<Time> {
+        self.settle();
+        self.changed = false;
+        let left = |&index: &u16| {
+            let class = &self.classes[usize::from(index)];
+            let first = class.flows.peek().expect("an active class has flows");
+            first.end.saturating_sub(class.reached).div_ceil(class.rate)
+        };
+        let least = self.active.iter().map(left).min()?;
+        let span = u64::try_from(least).expect("a flow ends within 213 days");
+        Some(self.now + Span::from_ps(span))
+    }
+
+    /// Whether flows came or went since [`FairShare::next_end`] was last asked.
+    pub fn has_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// The classes that have flows, and the rate of each of their flows, in grains per second.
+    pub fn rates(&mut self) -> impl Iterator<Item = (ClassId, u128)> + '_ {
+        self.settle();
+        self.active.iter().map(|&index| (ClassId(index), self.classes[usize::from(index)].rate))
+    }
+
+    /// The classes that have flows, and what all their flows send together, in bytes per second.
+    pub fn sent_by_class(&mut self) -> impl Iterator<Item = (ClassId, u64)> + '_ {
+        self.settle();
+        self.active.iter().map(|&index| {
+            let class = &self.classes[usize::from(index)];
+            let grains = class.rate * class.flows.len() as u128;
+            (ClassId(index), (grains >> GRAIN_BITS) as u64)
+        })
+    }
+
+    /// How many flows are under way.
+    pub fn flows(&self) -> usize {
+        self.active.iter().map(|&index| self.classes[usize::from(index)].flows.len()).sum()
+    }
+
+    /// Lets time pass at the rates that hold until `now`.
+    fn advance(&mut self, now: Time) {
+        let passed = now.since(self.now).ps();
+        if passed > 0 {
+            self.settle();
+            for &index in &self.active {
+                let class = &mut self.classes[usize::from(index)];
+                class.reached += class.rate * u128::from(passed);
+            }
+            self.now = now;
+        }
+    }
+
+    /// Works the rates out afresh, if flows came or went.
+    fn settle(&mut self) {
+        if !std::mem::take(&mut self.stale) {
+            return;
+        }
+        self.gather();
+        let mut unfrozen = self.active.len();
+        while unfrozen > 0 {
+            let (full, share) = self.bottleneck();
+            for &index in &self.active {
+                let class = &mut self.classes[usize::from(index)];
+                if class.frozen || !class.resources.contains(&full) {
+                    continue;
+                }
+                class.frozen = true;
+                class.rate = share;
+                unfrozen -= 1;
+                let flows = class.flows.len() as u64;
+                for &resource in &class.resources {
+                    self.left[usize::from(resource)] -= share * u128::from(flows);
+                    self.open[usize::from(resource)] -= flows;
+                }
+            }
+        }
+    }
+
+    /// Empties every resource that is crossed and counts who crosses it.
+    fn gather(&mut self) {
+        self.open.fill(0);
+        for &index in &self.active {
+            let class = &mut self.classes[usize::from(index)];
+            class.frozen = false;
+            for &resource in &class.resources {
+                self.open[usize::from(resource)] += class.flows.len() as u64;
+            }
+        }
+        for (resource, &capacity) in self.capacities.iter().enumerate() {
+            let flows = self.open[resource];
+            assert!(flows < u64::from(GRAINS), "every flow gets at least one grain");
+            let rate = match &self.varying[resource] {
+                Some(Varying::Depth(ramp)) if flows > 0 => ramp.rate_at(flows, capacity),
+                Some(Varying::Mix { fetches, evictions, service }) if flows > 0 => {
+                    let total = service.total_of(self.open[*fetches], self.open[*evictions]);
+                    total.unwrap_or(capacity)
+                }
+                _ => capacity,
+            };
+            self.left[resource] = u128::from(rate.get()) << GRAIN_BITS;
+        }
+    }
+
+    /// The resource that fills first as all open flows grow alike, the lowest number of several,
+    /// and their rate by then.
+    fn bottleneck(&self) -> (u16, u128) {
+        let crossed = self.open.iter().enumerate().filter(|&(_, &open)| open > 0);
+        let share = |(resource, &open)| (divided(self.left[resource], open), resource as u16);
+        let (share, resource) = crossed.map(share).min().expect("an open flow crosses something");
+        (resource, share)
+    }
+}
+
+impl<T> Ord for Flow<T> {
+    /// The heap gives the largest first: the flow that ends first, and of several the oldest.
+    fn cmp(&self, other: &Flow<T>) -> Ordering {
+        (other.end, other.begun).cmp(&(self.end, self.begun))
+    }
+}
+
+impl<T> PartialOrd for Flow<T> {
+    fn partial_cmp(&self, other: &Flow<T>) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> PartialEq for Flow<T> {
+    fn eq(&self, other: &Flow<T>) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<T> Eq for Flow<T> {}

@@ -1,0 +1,174 @@
+//! Lanes: the directions of links, and how pieces of copies queue for them.
+//!
+//! A lane serves first come, first served, one piece after the other or, if its link has several
+//! lanes, so many at once; or it shares its rate among all who are there (`sharing`).
+//! Invariant: a lane with one place is an in-order copy engine, so copies enter it as they were
+//! submitted; one with several takes whoever is ready.
+
+use super::detail::Peculiar;
+use super::entry::{Piece, Progress};
+use super::{ENDS, Event, Fault, SimMachine};
+use std::collections::VecDeque;
+use tiersim_models::hardware::{self, Hardware, Law};
+use tiersim_models::ids::TierId;
+use tiersim_models::service::Discipline;
+use tiersim_models::units::{Bytes, Time};
+use tiersim_policies::command::Ticket;
+use tiersim_policies::transit::Transit;
+
+/// One direction of a link.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) law: Law,
+    /// What it has beyond the law, if anything.
+    pub(super) peculiar: Option<Box<Peculiar>>,
+    /// Whether those under way share the rate.
+    pub(super) shared: bool,
+    /// Pieces that may be under way at once.
+    pub(super) at_once: u32,
+    /// Copies in the order of submission that have not begun.
+    pub(super) gate: VecDeque<Ticket>,
+    /// Pieces to copy, in the order in which they became ready.
+    pub(super) ready: VecDeque<Piece>,
+    /// Pieces under way.
+    pub(super) busy: u32,
+    /// Up to when the time that it was busy is counted.
+    counted: Time,
+    /// The copy of which a piece ended last.
+    pub(super) served: Option<Ticket>,
+}
+
+impl Lane {
+    pub(super) fn new(hardware: &Hardware, lane: hardware::Lane) -> Lane {
+        let service = hardware.links[lane.link.index()].service.as_ref();
+        Lane {
+            law: hardware.lane_law(lane),
+            peculiar: service.and_then(|s| Peculiar::new(lane.index(), s.detail(lane.evicting))),
+            shared: service.is_some_and(|s| s.discipline == Discipline::FairShare),
+            at_once: service.map_or(1, |service| service.at_once()),
+            gate: VecDeque::new(),
+            ready: VecDeque::new(),
+            busy: 0,
+            counted: Time::ZERO,
+            served: None,
+        }
+    }
+
+    /// Whether copies enter as they were submitted, and not as they become ready.
+    pub(super) fn is_in_order(&self) -> bool {
+        self.at_once == 1
+    }
+
+    /// A piece starts.
+    pub(super) fn start(&mut self, now: Time) {
+        if self.busy == 0 {
+            self.counted = now;
+        }
+        self.busy += 1;
+    }
+}
+
+impl SimMachine<'_> {
+    /// The way of a copy: one flow if all lanes of its route are shared, pieces otherwise.
+    pub(super) fn way(&mut self, from: TierId, to: TierId, bytes: Bytes) -> Progress {
+        let route = self.routes.between(from, to).iter().map(|lane| lane.index());
+        let lanes = &self.lanes;
+        let laws = |lane: usize| lanes[lane].law;
+        if route.len() > 1 && route.clone().all(|lane| lanes[lane].shared) {
+            return Progress::across(route, bytes, laws);
+        }
+        Progress::new(Transit::new(route, bytes, self.chunk), laws)
+    }
+
+    /// Lets copies whose turn it is into a lane, in the order of submission.
+    pub(super) fn try_gate(&mut self, lane: usize, cause: Option<Ticket>) -> Result<(), Fault> {
+        while let Some(&ticket) = self.lanes[lane].gate.front() {
+            if self.entries.get(ticket).indegree > 0 {
+                break;
+            }
+            self.lanes[lane].gate.pop_front();
+            self.enter(ticket, cause)?;
+        }
+        Ok(())
+    }
+
+    /// Lets a copy into its first lane.
+    pub(super) fn enter(&mut self, ticket: Ticket, cause: Option<Ticket>) -> Result<(), Fault> {
+        let now = self.engine.now();
+        let entry = self.entries.get_mut(ticket);
+        entry.ready_at = now;
+        entry.blocker = cause;
+        self.offer(ticket, 0)
+    }
+
+    /// Puts the next piece of a copy into the queue of one of its lanes, if it may go there.
+    pub(super) fn offer(&mut self, ticket: Ticket, hop: usize) -> Result<(), Fault> {
+        let transit = &mut self.entries.progress(ticket).transit;
+        let Some(part) = transit.next(hop) else { return Ok(()) };
+        let lane = transit.lane(hop);
+        let piece = Piece { ticket, part };
+        if self.lanes[lane].shared {
+            return self.queue(piece, lane);
+        }
+        self.lanes[lane].ready.push_back(piece);
+        self.check(|audit, now| audit.piece_arrives(lane, ticket, part.bytes, now))?;
+        self.serve(lane)
+    }
+
+    /// Starts the next piece of a lane, if there is a place for it.
+    fn serve(&mut self, lane: usize) -> Result<(), Fault> {
+        if self.lanes[lane].busy == self.lanes[lane].at_once {
+            return Ok(());
+        }
+        let Some(piece) = self.lanes[lane].ready.pop_front() else { return Ok(()) };
+        self.lanes[lane].start(self.engine.now());
+        self.begin_first(piece, lane)?;
+        let (now, seed) = (self.engine.now(), self.seed);
+        let Lane { law, peculiar, .. } = &mut self.lanes[lane];
+        let span = match peculiar {
+            None => law.span_of(piece.part.bytes),
+            Some(peculiar) => peculiar.span(&piece, *law, seed, now),
+        };
+        self.engine.schedule_in(span, ENDS, Event::Copied { lane: lane as u8, piece });
+        Ok(())
+    }
+
+    /// The copy starts with its first piece.
+    pub(super) fn begin_first(&mut self, piece: Piece, lane: usize) -> Result<(), Fault> {
+        if (piece.part.hop, piece.part.number) != (0, 0) {
+            return Ok(());
+        }
+        let entry = self.entries.get(piece.ticket);
+        // It waited for the lane if it could have begun earlier.
+        let waited = entry.ready_at < self.engine.now();
+        let cause = if waited { self.lanes[lane].served } else { entry.blocker };
+        self.begin(piece.ticket, cause)
+    }
+
+    pub(super) fn copied(&mut self, lane: usize, piece: Piece) -> Result<(), Fault> {
+        self.leave(lane, piece)?;
+        self.arrived(piece)?;
+        self.serve(lane)
+    }
+
+    /// A piece leaves a lane.
+    pub(super) fn leave(&mut self, lane: usize, piece: Piece) -> Result<(), Fault> {
+        let now = self.engine.now();
+        let Piece { ticket, part } = piece;
+        let left = &mut self.lanes[lane];
+        left.busy -= 1;
+        left.served = Some(ticket);
+        self.meters.moved[lane] += part.bytes;
+        self.meters.busy[lane] += now.since(left.counted);
+        left.counted = now;
+        self.check(|audit, now| audit.piece_leaves(lane, ticket, part.bytes, now))
+    }
+
+    /// A piece has crossed its lanes: the copy goes on, or ends.
+    pub(super) fn arrived(&mut self, piece: Piece) -> Result<(), Fault> {
+        match self.entries.progress(piece.ticket).transit.copied(piece.part.hop) {
+            None => self.finish(piece.ticket),
+            Some(hops) => hops.into_iter().try_for_each(|hop| self.offer(piece.ticket, hop)),
+        }
+    }
+}

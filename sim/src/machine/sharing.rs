@@ -1,0 +1,210 @@
+//! Shared links: pieces become flows, which have max-min fair rates.
+//!
+//! A copy whose route is shared from end to end is one flow over all its lanes at once and pays the
+//! set-up of each; on a route with other links each chunk is a flow of its own over the shared one.
+//! A flow waits until it is first in line on each of its lanes and each has a place, then pays its
+//! set-up, which takes a place and no bandwidth, and then its bytes go. Lines are joined on all
+//! lanes at the same moment, so the oldest waiting flow is first everywhere: none waits for ever.
+//! Invariant: one event is pending for the flow that ends next, and it is set anew only when flows
+//! came or went.
+
+use super::entry::Piece;
+use super::lanes::Lane;
+use super::{ENDS, Event, Fault, SimMachine};
+use crate::engine::EventId;
+use crate::fair_share::{ClassId, FairShare};
+use smallvec::SmallVec;
+use tiersim_models::hardware::Hardware;
+use tiersim_models::service::Discipline;
+use tiersim_models::units::{Rate, Span};
+
+/// The lanes of a flow.
+pub(super) type Lanes = SmallVec<[usize; 4]>;
+
+/// A piece under way as a flow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flight {
+    piece: Piece,
+    class: ClassId,
+}
+
+/// The flows of a machine, and the lanes of each class of them.
+#[derive(Debug)]
+pub(super) struct Sharing {
+    fair: FairShare<Flight>,
+    /// By link: the resource of both directions together, if it has one.
+    totals: Vec<Option<usize>>,
+    /// By class.
+    lanes: Vec<Lanes>,
+    next_end: Option<EventId>,
+    ended: Vec<Flight>,
+}
+
+impl Sharing {
+    /// `None` if no link is shared.
+    pub(super) fn new(hardware: &Hardware) -> Option<Sharing> {
+        let services = || hardware.links.iter().map(|link| link.service.as_ref());
+        let is_fair = |discipline| discipline == Discipline::FairShare;
+        if !services().flatten().any(|service| is_fair(service.discipline)) {
+            return None;
+        }
+        // A resource per lane, then one for each total.
+        let mut rates: Vec<Rate> =
+            hardware.lanes().map(|lane| hardware.lane_law(lane).rate).collect();
+        let mut add = |total| {
+            rates.push(total);
+            rates.len() - 1
+        };
+        let totals: Vec<Option<usize>> =
+            services().map(|service| service?.total.map(&mut add)).collect();
+        let mut fair = FairShare::new(rates);
+        for lane in hardware.lanes() {
+            if let Some(service) = &hardware.links[lane.link.index()].service {
+                fair.ramp(lane.index(), service.detail(lane.evicting));
+            }
+        }
+        for (link, (service, &total)) in services().zip(&totals).enumerate() {
+            if let (Some(service), Some(total)) = (service, total) {
+                fair.mix(total, [2 * link, 2 * link + 1], service);
+            }
+        }
+        Some(Sharing { fair, totals, lanes: Vec::new(), next_end: None, ended: Vec::new() })
+    }
+
+    /// The class of flows over these lanes.
+    fn class(&mut self, lanes: &[usize]) -> ClassId {
+        if let Some(known) = self.lanes.iter().position(|known| known.as_slice() == lanes) {
+            return ClassId(known as u16);
+        }
+        let totals = lanes.iter().filter_map(|lane| self.totals[lane / 2]);
+        let resources: SmallVec<[usize; 8]> = lanes.iter().copied().chain(totals).collect();
+        let class = self.fair.class(&resources);
+        assert_eq!(usize::from(class.0), self.lanes.len(), "one class per set of lanes");
+        self.lanes.push(lanes.into());
+        class
+    }
+}
+
+impl SimMachine<'_> {
+    fn sharing(&mut self) -> &mut Sharing {
+        self.sharing.as_mut().expect("a machine with shared lanes shares")
+    }
+
+    /// The lanes of a piece that is offered to `lane`.
+    fn lanes_of(&mut self, piece: Piece, lane: usize) -> Lanes {
+        let across = &self.entries.progress(piece.ticket).across;
+        if across.is_empty() { SmallVec::from_slice(&[lane]) } else { across.clone() }
+    }
+
+    /// A piece takes its place in the lines of its lanes.
+    pub(super) fn queue(&mut self, piece: Piece, lane: usize) -> Result<(), Fault> {
+        for lane in self.lanes_of(piece, lane) {
+            self.lanes[lane].ready.push_back(piece);
+            let Piece { ticket, part } = piece;
+            self.check(|audit, now| audit.piece_arrives(lane, ticket, part.bytes, now))?;
+        }
+        self.admit(SmallVec::from_slice(&[lane]))
+    }
+
+    /// Starts every piece that is first in all its lines and finds a place on all its lanes.
+    ///
+    /// `freed` are the lanes on which something has changed.
+    fn admit(&mut self, mut freed: Lanes) -> Result<(), Fault> {
+        while let Some(lane) = freed.pop() {
+            while let Some(&piece) = self.lanes[lane].ready.front() {
+                let lanes = self.lanes_of(piece, lane);
+                let may_start = |&lane: &usize| {
+                    let Lane { ready, busy, at_once, .. } = &self.lanes[lane];
+                    busy < at_once && ready.front().is_some_and(|first| first.is(piece))
+                };
+                if !lanes.iter().all(may_start) {
+                    break;
+                }
+                self.take_off(piece, lane, &lanes)?;
+                freed.extend(lanes.into_iter().filter(|&other| other != lane));
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes per second of all flows over a lane.
+    pub(super) fn shared_rate(&mut self, lane: usize) -> u64 {
+        let Sharing { fair, lanes, .. } = &mut **self.sharing.as_mut().expect("it is shared");
+        let over =
+            fair.sent_by_class().filter(|(class, _)| lanes[usize::from(class.0)].contains(&lane));
+        over.map(|(_, rate)| rate).sum()
+    }
+
+    /// A piece leaves its lines and starts.
+    fn take_off(&mut self, piece: Piece, lane: usize, lanes: &Lanes) -> Result<(), Fault> {
+        let now = self.engine.now();
+        let mut setup = Span::ZERO;
+        for &lane in lanes {
+            let lane = &mut self.lanes[lane];
+            lane.ready.pop_front();
+            lane.start(now);
+            setup += lane.law.setup;
+            if let Some(peculiar) = &lane.peculiar {
+                setup += peculiar.fixed(&piece, lane.law.rate, self.seed);
+            }
+        }
+        self.begin_first(piece, lane)?;
+        let flight = Flight { piece, class: self.sharing().class(lanes) };
+        if setup > Span::ZERO {
+            self.engine.schedule_in(setup, ENDS, Event::Flows(flight));
+            return Ok(());
+        }
+        self.flow(flight)
+    }
+
+    /// The bytes of a piece begin to go.
+    pub(super) fn flow(&mut self, flight: Flight) -> Result<(), Fault> {
+        let now = self.engine.now();
+        let Flight { piece, class } = flight;
+        self.sharing().fair.join(class, piece.part.bytes, flight, now);
+        if self.audit.is_none() {
+            return Ok(());
+        }
+        let lanes = self.sharing().lanes[usize::from(class.0)].clone();
+        let Piece { ticket, part } = piece;
+        self.check(|audit, now| audit.flow_begins(ticket, class, &lanes, part.bytes, now))
+    }
+
+    /// Sets the event of the next end, if flows came or went since it was set.
+    pub(super) fn retime(&mut self) -> Result<(), Fault> {
+        let Some(sharing) = &mut self.sharing else { return Ok(()) };
+        if !sharing.fair.has_changed() {
+            return Ok(());
+        }
+        if let Some(pending) = sharing.next_end.take() {
+            self.engine.cancel(pending);
+        }
+        let next = sharing.fair.next_end();
+        sharing.next_end = next.map(|at| self.engine.schedule_at(at, ENDS, Event::Landed));
+        if let Some(audit) = &mut self.audit {
+            let checked = audit.flows_retimed(sharing.fair.rates(), self.engine.now());
+            checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;
+        }
+        Ok(())
+    }
+
+    /// One or several flows have ended.
+    pub(super) fn landed(&mut self) -> Result<(), Fault> {
+        let now = self.engine.now();
+        let sharing = self.sharing();
+        sharing.next_end = None;
+        let mut ended = std::mem::take(&mut sharing.ended);
+        sharing.fair.ended(now, &mut ended);
+        for Flight { piece, class } in ended.drain(..) {
+            let lanes = self.sharing().lanes[usize::from(class.0)].clone();
+            self.check(|audit, now| audit.flow_ends(piece.ticket, lanes[0], now))?;
+            for &lane in &lanes {
+                self.leave(lane, piece)?;
+            }
+            self.arrived(piece)?;
+            self.admit(lanes)?;
+        }
+        self.sharing().ended = ended;
+        Ok(())
+    }
+}

@@ -1,0 +1,135 @@
+//! Latency under load, replayed: injectors in a closed loop at each bandwidth of each measured curve
+//! must see the curve's own latency, within 2 %.
+//!
+//! An injector is a stream that uses the loaded tier in place, again and again, with a pause that
+//! would give the point's bandwidth at the point's latency. Nothing tells the machine which point
+//! is meant: bandwidth and latency have to find each other.
+
+use std::collections::BTreeMap;
+use tiersim_models::hardware::{Hardware, TierKind};
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::lifetime::Workload;
+use tiersim_models::loaded::{Curve, Loaded};
+use tiersim_models::units::{Bytes, Rate, Span, Time};
+use tiersim_models::workload::Mode;
+use tiersim_policies::command::{Command, Machine, Ticket, Touch, Work};
+use tiersim_sim::durations::Durations;
+use tiersim_sim::machine::SimMachine;
+use tiersim_tests::build::{Traced, hardware, law};
+
+const INJECTORS: usize = 400;
+const ROUNDS: usize = 6;
+const BYTES: u64 = 16 << 20;
+/// A memory whose own rate does not matter beside the pauses.
+const RATE: u64 = 1_000_000_000_000_000_000;
+
+type Points = Vec<(Rate, Span)>;
+
+/// Points by memory and share of reads, in the order of the file.
+fn measured() -> BTreeMap<String, BTreeMap<u8, Points>> {
+    let mut memories: BTreeMap<String, BTreeMap<u8, Points>> = BTreeMap::new();
+    for row in include_str!("../data/loaded_latency.csv").lines().skip(1) {
+        let cells: Vec<&str> = row.split(',').collect();
+        let number = |cell: usize| cells[cell].parse::<f64>().expect("a number");
+        let rate = Rate::new((number(2) * 1e9).round() as u64).expect("above zero");
+        // Cycles stand for nanoseconds: the shape is what is replayed.
+        let latency = Span::from_ps((number(3) * 1e3).round() as u64);
+        let curves = memories.entry(cells[0].to_owned()).or_default();
+        curves.entry(number(1) as u8).or_default().push((rate, latency));
+    }
+    memories
+}
+
+fn machine(loaded: Loaded, idle: Span) -> Hardware {
+    let near = (TierKind::Hbm, Bytes::MAX, law(0, RATE));
+    let far = (TierKind::Dram, Bytes::MAX, law(idle.ps(), RATE));
+    let mut machine = hardware(&[near, far], &[(0, 1, law(0, RATE))]);
+    machine.tiers[1].loaded = Some(loaded);
+    machine
+}
+
+/// One use of the tier in place by an injector.
+fn injection(ticket: usize, stream: usize, mode: Mode) -> Command {
+    let (object, tier) = (ObjectId(0), TierId(1));
+    let touches = [Touch { object, tier, mode }].into_iter().collect();
+    let charges = [(tier, Bytes::new(BYTES))].into_iter().collect();
+    let work = Work::Compute { occurrence: 0, stream: stream as u16, touches, charges };
+    let (after, claims, frees) = Default::default();
+    Command { ticket: Ticket(ticket as u32), work, after, claims, frees }
+}
+
+/// Bandwidth (bytes per second) and latency (picoseconds) that the injectors see.
+fn replay(machine: &Hardware, reads: u8, pause: Span) -> (f64, f64) {
+    let mut traced = Traced::new();
+    traced.op(0, 0, Span::ZERO, &[]);
+    let workload = Workload::new(traced.0);
+    let routes = machine.routes().expect("two tiers");
+    let durations = Durations::fixed(vec![pause]);
+    let mut sim = SimMachine::new(machine, routes, &workload, &durations, &[]);
+    for ticket in 0..INJECTORS * ROUNDS {
+        let stream = ticket % INJECTORS;
+        let reading = stream * 100 < usize::from(reads) * INJECTORS;
+        let mode = if reading { Mode::Read } else { Mode::Write };
+        sim.submit(injection(ticket, stream, mode)).expect("it takes an op");
+    }
+    let mut last = vec![Time::ZERO; INJECTORS];
+    let (mut taken, mut count) = (0u128, 0u64);
+    while let Some((now, ticket)) = sim.next().expect("no fault") {
+        let (round, stream) = (ticket.0 as usize / INJECTORS, ticket.0 as usize % INJECTORS);
+        if round >= 2 {
+            taken += u128::from(now.since(last[stream]).ps());
+            count += 1;
+        }
+        last[stream] = now;
+    }
+    let mean = taken as f64 / count as f64;
+    let transfer = Rate::new(RATE).expect("above zero").span_of(BYTES);
+    let bandwidth = INJECTORS as f64 * BYTES as f64 / (mean / 1e12);
+    (bandwidth, mean - pause.ps() as f64 - transfer.ps() as f64)
+}
+
+#[test]
+fn injection_at_each_bandwidth_finds_each_point_of_each_curve_within_2_per_cent() {
+    let mut points = 0;
+    let mut worst = 0.0f64;
+    for (memory, curves) in measured() {
+        let all = curves.iter().map(|(&reads, points)| Curve { reads, points: points.clone() });
+        let loaded = Loaded { curves: all.collect() };
+        for (&reads, curve) in &curves {
+            let machine = machine(loaded.clone(), curve[0].1);
+            for &(rate, latency) in curve {
+                let period = Span::from_ps(rate.span_of(INJECTORS as u64 * BYTES).ps());
+                let transfer = Rate::new(RATE).expect("above zero").span_of(BYTES);
+                let pause = period.ps() - latency.ps() - transfer.ps();
+                let (bandwidth, seen) = replay(&machine, reads, Span::from_ps(pause));
+                let off = |found: f64, stated: u64| (found / stated as f64 - 1.0).abs();
+                let (rate_off, latency_off) = (off(bandwidth, rate.get()), off(seen, latency.ps()));
+                worst = worst.max(rate_off).max(latency_off);
+                let what = format!("{memory}, {reads} % reads, {rate:?}");
+                assert!(rate_off <= 0.02, "{what}: {bandwidth} B/s");
+                assert!(latency_off <= 0.02, "{what}: {seen} ps against {latency}");
+                points += 1;
+            }
+        }
+    }
+    eprintln!("{points} points, the worst {:.3} % off", worst * 100.0);
+    assert!(points > 100, "only {points} points");
+}
+
+#[test]
+fn an_idle_memory_and_one_without_curves_take_the_same() {
+    let curve = Curve {
+        reads: 100,
+        points: [(1u64 << 30, 100_000u64), (1 << 40, 900_000)]
+            .map(|(rate, ps)| (Rate::new(rate).expect("above zero"), Span::from_ps(ps)))
+            .to_vec(),
+    };
+    let with = machine(Loaded { curves: vec![curve] }, Span::from_ps(100_000));
+    let mut without = with.clone();
+    without.tiers[1].loaded = None;
+    // 0.67 GB/s, below the first point.
+    let idle = Span::from_us(10_000_000);
+    assert_eq!(replay(&with, 100, idle), replay(&without, 100, idle));
+    let busy = Span::from_us(100);
+    assert!(replay(&with, 100, busy).1 > replay(&without, 100, busy).1 + 100_000.0);
+}

@@ -1,0 +1,347 @@
+//! Shared links and links of several lanes in the whole machine: oracles, random worlds under
+//! audit, and decisions that do not depend on who is served how.
+
+use std::num::NonZeroU32;
+use tiersim_models::hardware::{HBM, Hardware, TierKind};
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::loaded::{Curve, Loaded};
+use tiersim_models::service::{Cache, Detail, Discipline, Service, Tail};
+use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
+use tiersim_models::workload::Mode;
+use tiersim_policies::command::{Command, Machine, Ticket};
+use tiersim_policies::drive::{DriveError, drive};
+use tiersim_policies::planner::Planner;
+use tiersim_policies::policy::Action;
+use tiersim_sim::audit::Audit;
+use tiersim_sim::machine::{Fault, SimMachine};
+use tiersim_tests::build::{Traced, hardware, law, two_tiers};
+use tiersim_tests::scripted::Scripted;
+use tiersim_tests::world::World;
+
+const FAR: TierId = TierId(1);
+/// A byte per picosecond.
+const ONE: u64 = PS_PER_S;
+
+fn fair(lanes: Option<u32>, total: Option<u64>) -> Option<Service> {
+    let lanes = lanes.and_then(NonZeroU32::new);
+    let total = total.and_then(Rate::new);
+    Some(Service { discipline: Discipline::FairShare, lanes, total, ..Service::default() })
+}
+
+fn fifo(lanes: u32) -> Option<Service> {
+    Some(Service { lanes: NonZeroU32::new(lanes), ..Service::default() })
+}
+
+fn fetch(object: ObjectId) -> Action {
+    Action::Fetch { object, to: HBM }
+}
+
+/// When the ops end that read one object each, on a stream of its own each; all objects are
+/// prefetched before the first op.
+fn fetched_together(mut hardware: Hardware, service: Option<Service>, sizes: &[u64]) -> Vec<u64> {
+    hardware.links[0].service = service;
+    let mut traced = Traced::new();
+    let objects: Vec<ObjectId> = sizes.iter().map(|&bytes| traced.object(bytes, true)).collect();
+    for (stream, &object) in objects.iter().enumerate() {
+        traced.op(0, stream as u16, Span::ZERO, &[(object, Mode::Read)]);
+    }
+    let prefetch = |&object: &ObjectId| Action::Prefetch { object, to: HBM };
+    let mut first: Vec<Action> = vec![fetch(objects[0])];
+    first.extend(objects[1..].iter().map(prefetch));
+    let world = World::of(hardware, traced.0, vec![Span::ZERO; sizes.len()]);
+    let start = vec![FAR; sizes.len()];
+    let policy = Box::new(Scripted { start, script: vec![first] });
+    let ends = world.run(policy, None, 64).expect("no rule is broken").expect("it fits");
+    ends.into_iter().map(Time::ps).collect()
+}
+
+#[test]
+fn a_copy_alone_takes_the_same_under_every_discipline() {
+    for (setup, rate, bytes) in
+        [(5_000_000, 150_000_000_000, 67_108_864), (0, 3, 1), (1, 7_000_000_000_001, 999_999_937)]
+    {
+        let machine = || two_tiers(Bytes::MAX, law(setup, rate));
+        let alone = fetched_together(machine(), None, &[bytes]);
+        for service in [fair(None, None), fair(Some(1), None), fifo(1), fifo(8)] {
+            assert_eq!(fetched_together(machine(), service, &[bytes]), alone);
+        }
+        // A total that leaves room for one direction is not felt.
+        assert_eq!(fetched_together(machine(), fair(None, Some(rate)), &[bytes]), alone);
+    }
+}
+
+#[test]
+fn who_shares_ends_as_worked_out_by_hand() {
+    let machine = || two_tiers(Bytes::MAX, law(10, 6 * ONE));
+    // 6 bytes per ps. One after the other: 10 + 30, then 10 + 10, then 10 + 20.
+    assert_eq!(fetched_together(machine(), None, &[180, 60, 120]), [40, 60, 90]);
+    assert_eq!(fetched_together(machine(), fifo(1), &[180, 60, 120]), [40, 60, 90]);
+    // Two lanes at full rate each: the third takes the place of the second.
+    assert_eq!(fetched_together(machine(), fifo(2), &[180, 60, 120]), [40, 20, 50]);
+    // Set-ups at once; a third each until 30 ps have given 60 each, then halves, then all.
+    assert_eq!(fetched_together(machine(), fair(None, None), &[180, 60, 120]), [70, 40, 60]);
+    // One at a time is first come first served, whatever it is called.
+    assert_eq!(fetched_together(machine(), fair(Some(1), None), &[180, 60, 120]), [40, 60, 90]);
+    // Two at a time: 20 ps at a half each end the second; the third sets up until 40 while the
+    // first has all; then halves again.
+    assert_eq!(fetched_together(machine(), fair(Some(2), None), &[180, 60, 120]), [60, 30, 70]);
+}
+
+/// One fetch against one write-back of the same size, at the same time, over one link.
+fn both_ways(service: Option<Service>) -> u64 {
+    let mut hardware = two_tiers(Bytes::MAX, law(0, 55 * ONE));
+    hardware.links[0].service = service;
+    let mut traced = Traced::new();
+    let (out, back) = (traced.object(8300, true), traced.object(8300, true));
+    traced.op(0, 0, Span::ZERO, &[(out, Mode::ReadWrite)]);
+    traced.op(0, 0, Span::ZERO, &[(back, Mode::Read)]);
+    traced.op(0, 0, Span::ZERO, &[(out, Mode::Read)]);
+    let world = World::of(hardware, traced.0, vec![Span::ZERO; 3]);
+    let evict = Action::Evict { object: out, from: HBM, to: FAR };
+    let script = vec![Vec::new(), vec![evict, fetch(back)], vec![fetch(out)]];
+    let policy = Box::new(Scripted { start: vec![HBM, FAR], script });
+    let ends = world.run(policy, None, 64).expect("no rule is broken").expect("it fits");
+    ends[1].ps()
+}
+
+#[test]
+fn two_directions_share_what_both_together_reach() {
+    let alone = 8300u64.div_ceil(55);
+    assert_eq!(both_ways(None), alone);
+    assert_eq!(both_ways(fair(None, None)), alone);
+    // 83 for both: 41.5 each.
+    assert_eq!(both_ways(fair(None, Some(83 * ONE))), 200);
+    assert_eq!(both_ways(fair(Some(1), Some(83 * ONE))), 200);
+}
+
+#[test]
+fn a_mix_of_directions_has_its_own_total() {
+    let rate = |per_ps: u64| Rate::new(per_ps * ONE).expect("above zero");
+    let mix = vec![(0, rate(20)), (50, rate(83)), (100, rate(40))];
+    let service = fair(None, Some(83 * ONE)).map(|service| Service { mix, ..service });
+    assert_eq!(both_ways(service.clone()), 200);
+    // Fetches alone stay below what the direction could do.
+    let machine = || two_tiers(Bytes::MAX, law(0, 55 * ONE));
+    assert_eq!(fetched_together(machine(), service, &[4000, 4000]), [200, 200]);
+}
+
+/// A fetch over two links; `services` near and far.
+fn over_two_links(services: [Option<Service>; 2], rates: [u64; 2], chunks: u64) -> u64 {
+    let tier = |kind| (kind, Bytes::MAX, law(0, u64::MAX));
+    let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Nvme)];
+    let links = [(0, 1, law(13, rates[0])), (1, 2, law(13, rates[1]))];
+    let mut hardware = hardware(&tiers, &links);
+    hardware.chunk = Bytes::new(1000);
+    for (link, service) in hardware.links.iter_mut().zip(services) {
+        link.service = service;
+    }
+    let mut traced = Traced::new();
+    let object = traced.object(1000 * chunks, true);
+    traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
+    let world = World::of(hardware, traced.0, vec![Span::ZERO]);
+    let policy = Box::new(Scripted { start: vec![TierId(2)], script: vec![vec![fetch(object)]] });
+    let ends = world.run(policy, None, 64).expect("no rule is broken").expect("it fits");
+    ends[0].ps()
+}
+
+#[test]
+fn a_route_shared_from_end_to_end_is_one_flow_and_any_other_goes_in_chunks() {
+    let shared = || fair(None, None);
+    // Both set-ups, then all bytes at the slower link's rate.
+    assert_eq!(over_two_links([shared(), shared()], [ONE, 4 * ONE], 10), 26 + 10_000);
+    assert_eq!(over_two_links([shared(), shared()], [4 * ONE, ONE], 10), 26 + 10_000);
+    // In chunks each pays its set-up on each link, whether one of the links is shared or none.
+    for services in [[None, None], [shared(), None], [None, shared()], [fifo(4), shared()]] {
+        assert_eq!(over_two_links(services, [ONE, ONE], 10), 11 * (13 + 1000));
+    }
+}
+
+/// What a lane has beyond its law, in the whole machine.
+fn with_fetch(discipline: Discipline, fetch: Detail) -> Option<Service> {
+    Some(Service { discipline, fetch, ..Service::default() })
+}
+
+#[test]
+fn a_size_table_sets_the_time_of_a_copy_alone_and_is_a_set_up_to_one_that_shares() {
+    // 60 bytes at 1 byte per ps take 60 ps, where the law would take 10.
+    let rate = |per_ps: u64| Rate::new(per_ps * ONE).expect("above zero");
+    let sizes = vec![(Bytes::new(60), rate(1)), (Bytes::new(600), rate(5))];
+    let detail = Detail { sizes, ..Detail::default() };
+    for discipline in [Discipline::Fifo, Discipline::FairShare] {
+        let machine = || two_tiers(Bytes::MAX, law(10, 6 * ONE));
+        let service = || with_fetch(discipline, detail.clone());
+        assert_eq!(fetched_together(machine(), service(), &[60]), [10 + 60]);
+        assert_eq!(fetched_together(machine(), service(), &[330]), [10 + 90]);
+        assert_eq!(fetched_together(machine(), service(), &[1200]), [10 + 240]);
+    }
+    // Two that share pay the 50 ps beyond the law side by side, and then 60 bytes each at 3.
+    let machine = two_tiers(Bytes::MAX, law(10, 6 * ONE));
+    let shared = with_fetch(Discipline::FairShare, detail);
+    assert_eq!(fetched_together(machine, shared, &[60, 60]), [80, 80]);
+}
+
+#[test]
+fn a_ramp_gives_more_to_more_copies() {
+    let rate = |per_ps: u64| Rate::new(per_ps * ONE).expect("above zero");
+    let depths = vec![(1, rate(2)), (3, rate(6)), (4, rate(7))];
+    let detail = Detail { depths, ..Detail::default() };
+    for (copies, each) in [(1, 2), (2, 2), (3, 2)] {
+        let machine = two_tiers(Bytes::MAX, law(0, 8 * ONE));
+        let service = with_fetch(Discipline::FairShare, detail.clone());
+        let ends = fetched_together(machine, service, &vec![840; copies]);
+        assert_eq!(ends, vec![840 / each; copies], "{copies} copies");
+    }
+    // Eight copies reach no more than four do.
+    let machine = two_tiers(Bytes::MAX, law(0, 8 * ONE));
+    let service = with_fetch(Discipline::FairShare, detail);
+    assert_eq!(fetched_together(machine, service, &[7; 8]), [8; 8]);
+}
+
+#[test]
+fn a_delay_depends_on_the_place_in_the_plan_and_not_on_when_it_is_drawn() {
+    let tail = Some(Tail { p50: Span::from_ps(1000), p99: Span::from_ps(9000) });
+    let detail = Detail { tail, ..Detail::default() };
+    let alone = |discipline| {
+        let machine = two_tiers(Bytes::MAX, law(0, ONE));
+        fetched_together(machine, with_fetch(discipline, detail.clone()), &[5])[0]
+    };
+    let many = |discipline, sizes: &[u64]| {
+        let machine = two_tiers(Bytes::MAX, law(0, ONE));
+        fetched_together(machine, with_fetch(discipline, detail.clone()), sizes)
+    };
+    assert!(alone(Discipline::Fifo) > 5, "a delay was drawn");
+    assert_eq!(alone(Discipline::Fifo), alone(Discipline::FairShare));
+    // First come first served: the gaps between ends are the delays; shared: the ends are.
+    let fifo = many(Discipline::Fifo, &[5, 5, 5]);
+    let shared = many(Discipline::FairShare, &[5, 5, 5]);
+    assert_eq!(fifo[0], alone(Discipline::Fifo));
+    let gaps = [fifo[0], fifo[1] - fifo[0], fifo[2] - fifo[1]];
+    for (gap, end) in gaps.into_iter().zip(shared) {
+        // Sharing may cost the bytes of the others on top, 10 ps at most.
+        assert!((gap..=gap + 10).contains(&end), "{gap} and {end}");
+    }
+}
+
+/// What a machine was told, beside its own work.
+struct Told<'a> {
+    machine: SimMachine<'a>,
+    commands: Vec<Command>,
+}
+
+impl Machine for Told<'_> {
+    type Fault = Fault;
+
+    fn submit(&mut self, command: Command) -> Result<(), Fault> {
+        self.commands.push(command.clone());
+        self.machine.submit(command)
+    }
+
+    fn next(&mut self) -> Result<Option<(Time, Ticket)>, Fault> {
+        self.machine.next()
+    }
+}
+
+/// Commands, bytes by lane and busy time by lane of a world under audit; `None` if it does not fit.
+fn told(world: &World) -> Option<(Vec<Command>, Vec<Bytes>, Vec<Span>)> {
+    let capacities: Vec<Bytes> = world.hardware.tiers.iter().map(|t| t.capacity).collect();
+    let mut planner =
+        Planner::new(&world.workload, world.chaos(), &capacities, world.repeat).ok()?;
+    let start = planner.start();
+    let routes = world.hardware.routes().expect("every tier is joined");
+    let mut machine =
+        SimMachine::new(&world.hardware, routes, &world.workload, &world.durations, &start);
+    let objects = world.workload.trace.objects.len();
+    machine.audit(Audit::new(&world.hardware, &capacities, objects, &start).expect("it fits"));
+    let mut told = Told { machine, commands: Vec::new() };
+    match drive(&mut planner, &mut told, 1000, |_, _, _| ()) {
+        Ok(()) => {}
+        Err(DriveError::Plan(_)) => return None,
+        Err(DriveError::Machine(fault)) => panic!("{fault}"),
+    }
+    let meters = told.machine.meters();
+    Some((told.commands, meters.moved.clone(), meters.busy.clone()))
+}
+
+/// Everything that can be peculiar to a direction at once; `rate` is its law's.
+fn peculiar(rate: u64, fair: bool) -> Detail {
+    let per = |part: u64| Rate::new(rate / part).expect("above zero");
+    Detail {
+        sizes: vec![(Bytes::new(100), per(3)), (Bytes::new(800), per(2))],
+        depths: if fair { vec![(1, per(4)), (3, per(1))] } else { Vec::new() },
+        tail: Some(Tail { p50: Span::from_ps(20), p99: Span::from_ps(90) }),
+        cache: None,
+    }
+}
+
+/// A memory that slows down under load.
+fn curves(rate: Rate) -> Loaded {
+    let per = |part: u64| Rate::new(rate.get() / part).expect("above zero");
+    let points = |rise: u64| vec![(per(9), Span::from_ps(5)), (per(1), Span::from_ps(5 + rise))];
+    let curves = [(40, 60), (100, 20)];
+    Loaded { curves: curves.map(|(reads, rise)| Curve { reads, points: points(rise) }).to_vec() }
+}
+
+/// A service by number: from none to shared with a total.
+fn service(number: u64, rate: u64) -> Option<Service> {
+    let with = |service: Option<Service>| {
+        service.map(|service| {
+            let fetch = peculiar(rate, service.discipline == Discipline::FairShare);
+            Service { evict: fetch.clone(), fetch, ..service }
+        })
+    };
+    match number % 13 {
+        12 => {
+            let per = |part: u64| Rate::new(rate / part).expect("above zero");
+            let mix = vec![(0, per(3)), (60, per(1)), (100, per(2))];
+            fair(None, Some(rate)).map(|service| Service { mix, ..service })
+        }
+        7 => with(fifo(1)),
+        8 => with(fifo(2)),
+        9 => with(fair(None, Some(rate + rate / 3))),
+        10 => with(fair(Some(1), None)),
+        11 => {
+            let drain = Rate::new(rate / 5).expect("above zero");
+            let cache = Some(Cache { size: Bytes::new(700), drain });
+            let evict = Detail { cache, ..Detail::default() };
+            Some(Service { evict, ..Service::default() })
+        }
+        0 => None,
+        1 => fifo(1),
+        2 => fifo(3),
+        3 => fair(None, None),
+        4 => fair(Some(1), Some(rate + rate / 2)),
+        5 => fair(Some(2), None),
+        _ => fair(None, Some(rate + rate / 3)),
+    }
+}
+
+#[test]
+fn decisions_and_bytes_do_not_depend_on_who_is_served_how() {
+    let (mut compared, mut moved_any) = (0, 0);
+    for seed in 0..2500 {
+        let mut world = World::new(seed);
+        let Some((commands, moved, _)) = told(&world) else { continue };
+        for variant in 0..3 {
+            for (index, link) in world.hardware.links.iter_mut().enumerate() {
+                let number = seed / 3 + variant * 3 + index as u64 * (seed % 5);
+                link.service = service(number, link.fetch.rate.get());
+            }
+            for tier in &mut world.hardware.tiers {
+                tier.loaded = (variant > 0).then(|| curves(tier.access.rate));
+            }
+            let (told, carried, busy) = told(&world).expect("it fits as before");
+            assert_eq!(told, commands, "seed {seed}");
+            assert_eq!(carried, moved, "seed {seed}");
+            for (lane, (bytes, busy)) in world.hardware.lanes().zip(carried.iter().zip(busy)) {
+                let link = &world.hardware.links[lane.link.index()];
+                if link.service.as_ref().is_some_and(|s| s.discipline == Discipline::FairShare) {
+                    let least = world.hardware.lane_law(lane).rate.span_of(bytes.get());
+                    assert!(busy >= least, "seed {seed}: {busy} for {bytes}");
+                }
+            }
+            moved_any += usize::from(carried.iter().any(|bytes| *bytes > Bytes::ZERO));
+        }
+        compared += 1;
+    }
+    assert!(compared > 500 && moved_any > 500, "only {compared} worlds compared");
+}
