@@ -227,6 +227,10 @@ if skips calibrate; then note calibrate skipped 0; else
     fi
 fi
 
+# Where nvidia-smi is missing, calibration has asked the driver itself.
+asked() { sed -n "s/^    \"$1\": \"\(.*\)\",\{0,1\}\$/\1/p" "$out/calibration/calibration.json" 2>/dev/null | head -n 1; }
+gpu=${gpu:-$(asked name || true)} driver=${driver:-$(asked driver || true)}
+
 runs=3
 [ "$quick" = no ] || runs=1
 compare() {
