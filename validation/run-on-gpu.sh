@@ -218,7 +218,7 @@ if skips calibrate; then note calibrate skipped 0; else
         cp "$out/calibration/$name.ron" "$stage/hardware-specs/measured/"
         spec=(--set "hardware=\"hardware-specs/measured/$name.ron\"")
         # How long ops are to last is given, not predicted: it stays that of the scenario's own device,
-        # which may do what the measured one was not measured at.
+        # so that plans are the same on every machine, whatever precisions were measured on it.
         for scenario in "$stage"/scenarios/validation/*.ron; do
             own=$(sed -n 's/^ *hardware: *"\([^"]*\)".*/\1/p' "$scenario" | head -n 1)
             sed -i "s/roofline(precision: \"\([a-z0-9]*\)\")/roofline(precision: \"\1\", device: \"$own\")/" \

@@ -38,10 +38,15 @@ fn probe_all(name: &str) -> String {
             let probe = Probe { kind, size, repeats };
             let sample = bench.run(&probe).unwrap_or_else(|fault| panic!("{probe:?}: {fault}"));
             assert_eq!((sample.probe, sample.spans.len()), (probe, repeats));
-            assert_eq!(sample.flops > 0, kind == Kind::Gemm);
+            assert_eq!(sample.flops > 0, matches!(kind, Kind::Gemm(_)));
             assert_eq!(!sample.latencies.is_empty(), matches!(kind, Kind::File { .. }));
             assert!(sample.spans.iter().all(|span| *span < Span::from_us(60_000_000)));
             sizes.insert(size);
+        }
+    }
+    for kind in bench.kinds().into_iter().map(|(kind, _)| kind) {
+        if let Kind::Gemm(precision) = kind {
+            print!("[{}] ", precision.word());
         }
     }
     assert!(sizes.len() > 4, "{sizes:?}");
@@ -57,6 +62,7 @@ fn every_probe_is_answered_and_nothing_is_left() {
         println!("{}", probe_all("own"));
     } else {
         let said = child::run(name, &["cuda"], &[]);
+        assert!(said.contains("[fp32] files"), "{said}");
         assert!(said.contains("gemm_f32: cuBLAS could not be loaded"), "{said}");
     }
 }
@@ -68,7 +74,22 @@ fn products_are_cublas_where_it_can_be_loaded() {
         println!("{}", probe_all("blas"));
     } else {
         let said = child::run(name, &["cuda", "cublas"], &[]);
+        // Each was tried against a plain product when the bench was made.
+        assert!(said.contains("[fp32] [tf32] [bf16] files"), "{said}");
         assert!(said.contains("products by cuBLAS"), "{said}");
+    }
+}
+
+#[test]
+fn what_cublas_refuses_is_left_out_and_said() {
+    let name = "what_cublas_refuses_is_left_out_and_said";
+    if child::is_child() {
+        println!("{}", probe_all("refused"));
+    } else {
+        let fails = [("TIERSIM_STAND_IN_FAIL", "cublasGemmEx:1")];
+        let said = child::run(name, &["cuda", "cublas"], &fails);
+        assert!(said.contains("[fp32] [bf16] files"), "{said}");
+        assert!(said.contains("products in tf32 are left out: cublasGemmEx says"), "{said}");
     }
 }
 

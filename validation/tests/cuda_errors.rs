@@ -179,7 +179,7 @@ fn a_machine_gives_everything_back_whatever_call_fails() {
 fn bare_run(scratch: &Path) -> Result<(), Fault> {
     let mut bench = calibrate::bench(Kind::Cuda, scratch)?;
     for (kind, limits) in bench.kinds() {
-        if matches!(kind, Probed::Bare { .. } | Probed::Stream(_) | Probed::Gemm) {
+        if matches!(kind, Probed::Bare { .. } | Probed::Stream(_) | Probed::Gemm(_)) {
             bench.run(&Probe { kind, size: limits.least, repeats: 1 })?;
         }
     }

@@ -308,6 +308,27 @@ impl Device {
         good(name, self.synchronize(0));
     }
 
+    /// A product of matrices by cuBLAS, column by column, on the legacy stream: their sides m, n
+    /// and k, and what they are made of and multiplied in, by cuBLAS's numbers. The status.
+    pub(crate) fn gemm(
+        &self,
+        [m, n, k]: [i32; 3],
+        [a, b, c]: [u64; 3],
+        (kind, compute): (i32, i32),
+    ) -> i32 {
+        let mut handle = 0usize;
+        good("cublasCreate", cu!(cublasCreate_v2(&mut handle => *mut usize)));
+        let (one, zero) = (1.0f32, 0.0f32);
+        let status = cu!(cublasGemmEx(
+            handle => usize, 0 => i32, 0 => i32, m => i32, n => i32, k => i32, &one => *const f32,
+            a => u64, kind => i32, m => i32, b => u64, kind => i32, k => i32, &zero => *const f32,
+            c => u64, kind => i32, m => i32, compute => i32, -1 => i32
+        ));
+        good("synchronize", self.synchronize(0));
+        good("cublasDestroy", cu!(cublasDestroy_v2(handle => usize)));
+        status as i32
+    }
+
     pub(crate) fn fail(&self, what: &str) {
         let what = CString::new(what).expect("text");
         // SAFETY: the stand-in's own function, with a text that ends with 0.
