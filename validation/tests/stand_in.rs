@@ -8,6 +8,8 @@
 
 #[path = "stand_in/device.rs"]
 mod device;
+#[path = "stand_in/work.rs"]
+mod work;
 
 use device::{Device, KERNELS, Ptx};
 
@@ -71,39 +73,6 @@ fn a_product_of_matrices_is_that_of_the_definition() {
         assert_eq!(got[i * n + j], want, "{i} {j}");
     }
     device.free(&[a, b, c]);
-}
-
-#[test]
-fn a_product_by_cublas_is_that_of_the_definition_in_short_floats_too() {
-    let device = Device::open();
-    let (m, n, k) = (6usize, 10, 4);
-    // Small whole numbers: their upper halves are all of them, and so is that of a sum.
-    let value = |i: usize| (i * 7 % 5) as f32 - 2.0;
-    let [left, right] = [m * k, k * n].map(|count| (0..count).map(value).collect::<Vec<_>>());
-    let places = [m * k, k * n, m * n].map(|count| device.alloc(count as u64 * 4));
-    let sides = [m as i32, n as i32, k as i32];
-    let want =
-        |at: usize| -> f32 { (0..k).map(|l| left[at % m + l * m] * right[l + at / m * k]).sum() };
-    let pack = |values: &[f32]| -> Vec<u64> {
-        let half = |value: &f32| u64::from(value.to_bits() >> 16);
-        let four = |values: &[f32]| values.iter().rev().fold(0, |word, v| word << 16 | half(v));
-        values.chunks(4).map(four).collect()
-    };
-    device.write_f32(places[0], &left);
-    device.write_f32(places[1], &right);
-    for compute in [68, 77] {
-        assert_eq!(device.gemm(sides, places, (0, compute)), 0);
-        let got = device.read_f32(places[2], m * n);
-        assert!((0..m * n).all(|at| got[at] == want(at)), "{compute}: {got:?}");
-    }
-    device.write(places[0], &pack(&left));
-    device.write(places[1], &pack(&right));
-    assert_eq!(device.gemm(sides, places, (14, 68)), 0);
-    let got = device.read(places[2], m * n / 4);
-    let got = |at: usize| f32::from_bits(((got[at / 4] >> (at % 4 * 16)) as u32 & 0xFFFF) << 16);
-    assert!((0..m * n).all(|at| got(at) == want(at)));
-    assert_eq!(device.gemm(sides, places, (14, 77)), 15, "no such kind");
-    device.free(&places);
 }
 
 #[test]

@@ -289,8 +289,18 @@ impl Device {
         threads: u32,
         arguments: &[u64],
     ) -> u32 {
+        let list = arguments.iter().map(|word| word as *const u64).collect();
+        self.launch_list(stream, name, (blocks, threads), list)
+    }
+
+    fn launch_list(
+        &self,
+        stream: usize,
+        name: &str,
+        (blocks, threads): (u32, u32),
+        mut list: Vec<*const u64>,
+    ) -> u32 {
         let function = self.function(self.module, name).expect("a kernel");
-        let mut list: Vec<*const u64> = arguments.iter().map(|word| word as *const u64).collect();
         cu!(cuLaunchKernel(
             function => usize, blocks => u32, 1 => u32, 1 => u32, threads => u32, 1 => u32,
             1 => u32, 0 => u32, stream => usize, list.as_mut_ptr() => *mut *const u64,
@@ -327,6 +337,12 @@ impl Device {
         good("synchronize", self.synchronize(0));
         good("cublasDestroy", cu!(cublasDestroy_v2(handle => usize)));
         status as i32
+    }
+
+    /// Launches a kernel whose one argument is a structure, and waits.
+    pub(crate) fn run_whole(&self, name: &str, argument: &[u64]) {
+        good(name, self.launch_list(0, name, (2, 64), vec![argument.as_ptr()]));
+        good(name, self.synchronize(0));
     }
 
     pub(crate) fn fail(&self, what: &str) {
