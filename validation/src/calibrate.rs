@@ -262,12 +262,18 @@ pub enum FileAccess {
     Write,
 }
 
-/// The bench of a kind of machine; files of tiers that are files lie below `scratch`.
+/// The bench of a kind of machine and its device by number, which a host ignores; files of tiers that
+/// are files lie below `scratch`.
 ///
 /// Errors with [`Fault::NoDevice`] where there is no such machine.
-pub fn bench(machine: crate::real::Kind, scratch: &Path) -> Result<Box<dyn Bench>, Fault> {
+pub fn bench(
+    (machine, device): (crate::real::Kind, usize),
+    scratch: &Path,
+) -> Result<Box<dyn Bench>, Fault> {
     match machine {
         crate::real::Kind::Host => Ok(Box::new(host::HostBench::new(scratch)?)),
-        crate::real::Kind::Cuda => Ok(Box::new(crate::cuda::probes::CudaBench::new(scratch)?)),
+        crate::real::Kind::Cuda => {
+            Ok(Box::new(crate::cuda::probes::CudaBench::new(device, scratch)?))
+        }
     }
 }

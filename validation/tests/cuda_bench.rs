@@ -21,7 +21,8 @@ fn scratch(name: &str) -> std::path::PathBuf {
 
 fn probe_all(name: &str) -> String {
     let folder = scratch(name);
-    let mut bench = calibrate::bench(real::Kind::Cuda, &folder).expect("the stand-in is there");
+    let mut bench =
+        calibrate::bench((real::Kind::Cuda, 0), &folder).expect("the stand-in is there");
     let device = bench.describe();
     assert_eq!(device.name, "stand-in (no GPU)");
     assert_eq!(device, bench.describe(), "the same at every call");
@@ -81,6 +82,22 @@ fn products_are_cublas_where_it_can_be_loaded() {
 }
 
 #[test]
+fn a_device_that_is_not_there_is_named_with_a_remedy() {
+    let name = "a_device_that_is_not_there_is_named_with_a_remedy";
+    if !child::is_child() {
+        child::run_leaking(name, &["cuda"], &[]);
+        return;
+    }
+    let folder = scratch("second");
+    let fault = calibrate::bench((real::Kind::Cuda, 1), &folder).err().expect("it has one device");
+    let words = fault.to_string();
+    for part in ["there is no device 1: the driver sees 1", "--device", "counted from 0"] {
+        assert!(words.contains(part), "{words}");
+    }
+    assert!(!folder.exists(), "nothing was made");
+}
+
+#[test]
 fn what_cublas_refuses_is_left_out_and_said() {
     let name = "what_cublas_refuses_is_left_out_and_said";
     if child::is_child() {
@@ -101,8 +118,9 @@ fn figures_of_a_bench_and_of_its_machine_are_given() {
         return;
     }
     let folder = scratch("figures");
-    let mut bench = calibrate::bench(real::Kind::Cuda, &folder).expect("the stand-in is there");
-    let found = figures::figures(&mut *bench, real::Kind::Cuda, &folder, Bytes::mib(1));
+    let mut bench =
+        calibrate::bench((real::Kind::Cuda, 0), &folder).expect("the stand-in is there");
+    let found = figures::figures(&mut *bench, (real::Kind::Cuda, 0), &folder, Bytes::mib(1));
     let found = found.expect("no fault");
     for figure in &found {
         assert!(!figure.values.is_empty(), "{}", figure.name);

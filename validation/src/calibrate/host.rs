@@ -126,8 +126,12 @@ impl Bench for HostBench {
         let len = usize::try_from(size.get()).expect("it fits memory");
         let (mut latencies, mut flops) = (Vec::new(), 0);
         let machine = real::Kind::Host;
-        let through =
-            || Through { machine, skeleton: &self.device.skeleton, scratch: &self.scratch };
+        let through = || Through {
+            machine,
+            device: 0,
+            skeleton: &self.device.skeleton,
+            scratch: &self.scratch,
+        };
         let spans = match kind {
             Kind::Lane { lane, start } => through().lane(lane, start, size, repeats)?,
             Kind::Launch => through().launch(repeats)?,

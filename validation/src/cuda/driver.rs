@@ -90,6 +90,8 @@ const PORTABLE_MAPPED: c_uint = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTA
 const REMEDY: &str =
     "use --machine host, or a machine with an NVIDIA driver of version 525 or later";
 
+const COUNTED: &str = "give --device a smaller number; devices are counted from 0";
+
 impl Calls {
     /// A status as a fault that names the call.
     fn check(&self, call: &'static str, status: c_uint) -> Result<(), Fault> {
@@ -191,7 +193,8 @@ impl Device {
         let number = c_int::try_from(index).ok().filter(|number| *number < count);
         let Some(number) = number else {
             let found = format!("there is no device {index}: the driver sees {count}");
-            return Err(no_device(found));
+            let remedy = if count > 0 { COUNTED } else { REMEDY };
+            return Err(Fault::NoDevice { machine: "cuda", found, remedy });
         };
         if version < 12_000 {
             let found = format!("the driver's CUDA version is {version}; 12000 is needed");

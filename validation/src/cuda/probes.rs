@@ -60,13 +60,15 @@ pub(crate) struct CudaBench {
     most: u64,
     /// Bytes of the device's last cache.
     cache: u64,
+    /// The device's number, for machines on it.
+    number: usize,
     device: Arc<Device>,
 }
 
 impl CudaBench {
-    /// The device of number 0. Without a driver or a device: a fault that says what was looked for.
-    pub(crate) fn new(scratch: &Path) -> Result<CudaBench, Fault> {
-        let device = Device::open(0, Live::default())?;
+    /// The device of a number. Without a driver or a device: a fault that says what was looked for.
+    pub(crate) fn new(number: usize, scratch: &Path) -> Result<CudaBench, Fault> {
+        let device = Device::open(number, Live::default())?;
         std::fs::create_dir_all(scratch)
             .map_err(|error| Fault::io("makes folder", &scratch.display().to_string(), &error))?;
         let kernels = Kernels::load(&device)?;
@@ -99,6 +101,7 @@ impl CudaBench {
             scratch: scratch.to_path_buf(),
             most: (free.get() / 4).max(MIB),
             cache: device.attribute(attribute::CACHE_BYTES)?,
+            number,
             device,
         })
     }
@@ -261,7 +264,7 @@ impl CudaBench {
         let (mut latencies, mut flops) = (Vec::new(), 0);
         let machine = real::Kind::Cuda;
         let (skeleton, scratch) = (&self.described.skeleton, self.scratch.as_path());
-        let through = Through { machine, skeleton, scratch };
+        let through = Through { machine, device: self.number, skeleton, scratch };
         let spans = match kind {
             Kind::Lane { lane, start } => through.lane(lane, start, size, repeats)?,
             Kind::Launch => through.launch(repeats)?,
