@@ -12,11 +12,12 @@ set -euo pipefail
 
 usage() {
     cat <<'USAGE'
-usage: run-on-gpu.sh [--machine cuda|host] [--tiersim BINARY] [--project DIR] [--out DIR]
-                     [--scratch DIR] [--budget SECONDS] [--soak SECONDS] [--worlds N]
-                     [--scenarios GLOB] [--quick] [--skip STEP]...
+usage: run-on-gpu.sh [--machine cuda|host] [--device N] [--tiersim BINARY] [--project DIR]
+                     [--out DIR] [--scratch DIR] [--budget SECONDS] [--soak SECONDS]
+                     [--worlds N] [--scenarios GLOB] [--quick] [--skip STEP]...
 
 --machine    what to measure [default: cuda]
+--device     which GPU, as nvidia-smi counts them without CUDA_VISIBLE_DEVICES [default: 0]
 --tiersim    the binary [default: target/release/tiersim of the project, else the one on PATH]
 --project    folder with scenarios/, hardware-specs/ and traces/ [default: the one of this script]
 --out        folder to write to, which must be new [default: out/validation-DATE-DEVICE]
@@ -36,16 +37,17 @@ refuse() {
 }
 
 machine=cuda tiersim='' project='' out='' scratch='' budget=600 soak='' worlds=120
-scenarios='' quick=no skipped=' '
+scenarios='' quick=no skipped=' ' index=''
 while [ $# -gt 0 ]; do
     case $1 in
         --quick) quick=yes ;;
         -h | --help) usage; exit 0 ;;
-        --machine | --tiersim | --project | --out | --scratch | --budget | --soak | --worlds | \
+        --machine | --device | --tiersim | --project | --out | --scratch | --budget | --soak | --worlds | \
             --scenarios | --skip)
             [ $# -ge 2 ] || refuse "$1 needs a value; see --help"
             case $1 in
                 --machine) machine=$2 ;;
+                --device) index=$2 ;;
                 --tiersim) tiersim=$2 ;;
                 --project) project=$2 ;;
                 --out) out=$2 ;;
@@ -67,6 +69,14 @@ case $machine in cuda | host) ;; *) refuse "--machine $machine: use cuda or host
 for number in "$budget" "$worlds" "${soak:-1}"; do
     [[ $number =~ ^[1-9][0-9]{0,5}$ ]] || refuse "$number: give a whole number above 0"
 done
+choice=()
+if [ -n "$index" ]; then
+    [[ $index =~ ^[0-9]{1,3}$ ]] || refuse "--device $index: give a whole number, 0 for the first"
+    [ "$machine" = cuda ] || refuse "--device $index: only with --machine cuda"
+    choice=(--device "$index")
+fi
+# CUDA counts the fastest device first, unless told to count as nvidia-smi does.
+export CUDA_DEVICE_ORDER=PCI_BUS_ID
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 project=$(cd "${project:-$here}" && pwd) || refuse "--project: no such folder"
 for folder in scenarios/validation hardware-specs traces; do
@@ -91,7 +101,7 @@ smi() {
         echo 'there is no nvidia-smi here'
         return 1
     fi
-    timeout 20 nvidia-smi "$@" 2>&1
+    timeout 20 nvidia-smi -i "${index:-0}" "$@" 2>&1
 }
 
 date=$(date -u +%Y-%m-%d)
@@ -193,10 +203,11 @@ printf '%s on %s, %s s at most, into %s\n\n' "$version" "$device" "$budget" "$ou
 there=0
 if skips conform; then
     note conform skipped 0
-    timeout "$(left)" "$tiersim" conform --machine "$machine" --worlds 12 --scratch "$scratch" \
+    timeout "$(left)" "$tiersim" conform --machine "$machine" "${choice[@]}" --worlds 12 \
+        --scratch "$scratch" \
         >"$out/log/conform.txt" 2>&1 || there=$?
 else
-    step conform "$(share 20)" "$tiersim" conform --machine "$machine" --worlds "$worlds" \
+    step conform "$(share 20)" "$tiersim" conform --machine "$machine" "${choice[@]}" --worlds "$worlds" \
         --scratch "$scratch" --out "$out/conform" || there=$?
 fi
 if [ "$there" -eq 2 ]; then
@@ -211,14 +222,15 @@ cp -R "$project/scenarios" "$project/hardware-specs" "$project/traces" "$stage/"
 spec=()
 if skips calibrate; then note calibrate skipped 0; else
     name=$date-$device
-    args=(calibrate --machine "$machine" --name "$name" --scratch "$scratch" --out "$out/calibration")
+    args=(calibrate --machine "$machine" "${choice[@]}" --name "$name" --scratch "$scratch"
+        --out "$out/calibration")
     [ "$quick" = no ] || args+=(--quick)
     if step calibrate "$(share 30)" "$tiersim" "${args[@]}" && [ -f "$out/calibration/$name.ron" ]; then
         mkdir -p "$stage/hardware-specs/measured"
         cp "$out/calibration/$name.ron" "$stage/hardware-specs/measured/"
         spec=(--set "hardware=\"hardware-specs/measured/$name.ron\"")
         # How long ops are to last is given, not predicted: it stays that of the scenario's own device,
-        # which may do what the measured one was not measured at.
+        # so that plans are the same on every machine, whatever precisions were measured on it.
         for scenario in "$stage"/scenarios/validation/*.ron; do
             own=$(sed -n 's/^ *hardware: *"\([^"]*\)".*/\1/p' "$scenario" | head -n 1)
             sed -i "s/roofline(precision: \"\([a-z0-9]*\)\")/roofline(precision: \"\1\", device: \"$own\")/" \
@@ -236,7 +248,7 @@ runs=3
 compare() {
     local name=$1 limit=$2
     shift 2
-    step "$name" "$limit" env -C "$stage" "$tiersim" validate "$@" --machine "$machine" \
+    step "$name" "$limit" env -C "$stage" "$tiersim" validate "$@" --machine "$machine" "${choice[@]}" \
         --repeat-runs "$runs" "${spec[@]}" --scratch "$scratch" --out "$out/$name"
 }
 if skips validate; then note validate skipped 0; else
@@ -258,7 +270,7 @@ if [ "$machine" != cuda ] || skips sanitizer; then note sanitizer skipped 0
 elif ! command -v compute-sanitizer >/dev/null; then note sanitizer 'skipped: not on PATH' 0
 else
     step sanitizer "$(share 15)" compute-sanitizer --error-exitcode 9 "$tiersim" conform \
-        --machine cuda --worlds 3 --scratch "$scratch" || true
+        --machine cuda "${choice[@]}" --worlds 3 --scratch "$scratch" || true
 fi
 
 # The bodies run once more before the soak; five seconds are for them.
@@ -268,7 +280,7 @@ if skips soak; then note soak skipped 0
 elif [ "$time" -lt 1 ]; then note soak 'FAILED: no time left' 0
 else
     # Other worlds than those of the check above.
-    step soak "$(left)" "$tiersim" conform --machine "$machine" --worlds 12 --seed 1000000 \
+    step soak "$(left)" "$tiersim" conform --machine "$machine" "${choice[@]}" --worlds 12 --seed 1000000 \
         --for "$time" --scratch "$scratch" --out "$out/soak" || true
 fi
 

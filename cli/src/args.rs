@@ -109,6 +109,9 @@ pub(crate) struct ValidateArgs {
     /// The real machine.
     #[arg(long, value_enum)]
     pub(crate) machine: RealMachine,
+    /// Which CUDA device, counted from 0 [default: 0]; with --machine cuda only.
+    #[arg(long, value_name = "N")]
+    pub(crate) device: Option<u16>,
     /// Only cases of this name.
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
@@ -138,6 +141,9 @@ pub(crate) struct ConformArgs {
     /// The real machine.
     #[arg(long, value_enum)]
     pub(crate) machine: RealMachine,
+    /// Which CUDA device, counted from 0 [default: 0]; with --machine cuda only.
+    #[arg(long, value_name = "N")]
+    pub(crate) device: Option<u16>,
     /// How many random worlds.
     #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) worlds: u32,
@@ -164,6 +170,9 @@ pub(crate) struct CalibrateArgs {
     /// The real machine.
     #[arg(long, value_enum)]
     pub(crate) machine: RealMachine,
+    /// Which CUDA device, counted from 0 [default: 0]; with --machine cuda only.
+    #[arg(long, value_name = "N")]
+    pub(crate) device: Option<u16>,
     /// Name of the spec [default: host, or the device's name].
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,

@@ -3,9 +3,10 @@
 //! What is measured and how laws are fitted is the validation crate's business; this says where files
 //! go and asks the system which day it is.
 
-use crate::args::{CalibrateArgs, RealMachine};
+use crate::args::CalibrateArgs;
 use crate::calibrate_charts::charts;
 use crate::calibrate_report::{Report, csv, json, table};
+use crate::conform::device;
 use crate::output::{Failure, print, write_each};
 use crate::progress;
 use std::path::{Path, PathBuf};
@@ -23,17 +24,15 @@ const MEASURED: &str = "measured";
 
 /// Measures, fits, writes.
 pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
-    let kind = match args.machine {
-        RealMachine::Host => Kind::Host,
-        RealMachine::Cuda => Kind::Cuda,
-    };
+    let kind = args.machine.kind();
+    let which = (kind, device(args.machine, args.device)?);
     if let Some(name) = &args.name {
         check_name(name)?;
     }
     let given = args.out.clone().or_else(|| args.name.as_deref().map(default_out));
     let scratch = args.scratch.clone().or(given).unwrap_or_else(|| default_out(kind.word()));
     let fault = |fault: tiersim_validation::fault::Fault| Failure::Input(fault.to_string());
-    let mut bench = bench(kind, &scratch).map_err(fault)?;
+    let mut bench = bench(which, &scratch).map_err(fault)?;
     let device = bench.describe();
     let name = args.name.clone().unwrap_or_else(|| default_name(kind, &device));
     let bar = progress::bar(0, args.quiet);
@@ -45,7 +44,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
     bar.finish_and_clear();
     let points = points.map_err(fault)?;
     let most = Bytes::mib(if args.quick { 1 } else { 64 });
-    let figures = figures(&mut *bench, kind, &scratch, most).map_err(fault)?;
+    let figures = figures(&mut *bench, which, &scratch, most).map_err(fault)?;
     drop(bench);
     let date = today();
     let made = calibration(&device, &points, &name, &date);

@@ -40,7 +40,7 @@ fn percent(share: f64) -> String {
 
 /// The law's rate with its unit.
 fn rate(kind: Kind, fit: &Fit) -> String {
-    let unit = if kind == Kind::Gemm { "GFLOP/s" } else { "GB/s" };
+    let unit = if matches!(kind, Kind::Gemm(_)) { "GFLOP/s" } else { "GB/s" };
     format!("{:.3} {unit}", fit.rate / 1e9)
 }
 
@@ -173,7 +173,7 @@ fn law_json(report: &Report<'_>, kind: Kind, law: &Fitted) -> Value {
         "probe": report.name(kind),
         "setup_us": fit.setup * 1e6, "setup_error_us": fit.setup_error * 1e6,
         "rate": fit.rate, "rate_error": fit.rate_error,
-        "rate_unit": if kind == Kind::Gemm { "FLOP/s" } else { "B/s" },
+        "rate_unit": if matches!(kind, Kind::Gemm(_)) { "FLOP/s" } else { "B/s" },
         "error": errors(error),
         "held_out_error": if points.1 == 0 { Value::Null } else { errors(held_out) },
         "spread": spread,

@@ -3,7 +3,7 @@
 //! Needs no scenario and no trace: plans are drawn from seeds or written into the program, so a
 //! computer with the binary and nothing else can be checked. The bodies are those of the tests.
 
-use crate::args::ConformArgs;
+use crate::args::{ConformArgs, RealMachine};
 use crate::output::{Failure, pretty, print, write_all};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -15,8 +15,10 @@ use tiersim_reports::words::clean;
 
 /// Runs every body, then soaks if asked.
 pub(crate) fn conform(args: &ConformArgs) -> Result<(), Failure> {
+    let device = device(args.machine, args.device)?;
     let scratch = Scratch::new(args)?;
     let site = Site {
+        device,
         worlds: u64::from(args.worlds),
         seed: args.seed,
         ..Site::new(args.machine.kind(), &scratch.0)
@@ -51,6 +53,17 @@ pub(crate) fn conform(args: &ConformArgs) -> Result<(), Failure> {
         print(&what)?;
     }
     if failed.is_empty() { Ok(()) } else { Err(Failure::Expectation(failed)) }
+}
+
+/// The number of the device that was asked for. The host is one machine: a number for it is refused.
+pub(crate) fn device(machine: RealMachine, asked: Option<u16>) -> Result<usize, Failure> {
+    match (machine, asked) {
+        (RealMachine::Host, Some(number)) => Err(Failure::Input(format!(
+            "--device {number}: only a CUDA machine has devices to choose from; leave it out, or \
+             use --machine cuda"
+        ))),
+        (_, asked) => Ok(usize::from(asked.unwrap_or(0))),
+    }
 }
 
 /// A folder of this run's own, gone when it ends.

@@ -13,6 +13,7 @@ mod spec;
 mod text;
 
 use crate::args::ValidateArgs;
+use crate::conform::device;
 use crate::output::{Failure, pretty, print, write_all};
 use crate::runs::{different_names, feasible, seeded};
 use both::Both;
@@ -28,6 +29,7 @@ use tiersim_validation::real::Kind;
 
 /// Runs every case of every scenario on both machines; all are read before the first is run.
 pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
+    device(args.machine, args.device)?;
     let overrides = seeded(&args.set, args.seed);
     let mut found = Diagnostics::default();
     let mut scenarios = Vec::new();
@@ -102,7 +104,8 @@ fn compare(
     let workload = traces.of(&scenario);
     let bench = Bench::new(&scenario, workload, BenchOptions::default())?;
     let (kind, runs) = (args.machine.kind(), args.repeat_runs);
-    let both = Both { kind, scenario: &scenario, workload, bench: &bench, scratch, runs };
+    let device = device(args.machine, args.device)?;
+    let both = Both { kind, device, scenario: &scenario, workload, bench: &bench, scratch, runs };
     let cases = wanted(&scenario, args);
     let results = cases.map(|case| both.case(case)).collect::<Result<Vec<_>, _>>()?;
     drop(bench);

@@ -33,6 +33,12 @@ fn a_machine_that_is_not_there_is_said_and_nothing_is_written() {
     let project = Project::empty();
     let args = ["conform", "--machine", "cuda", "--out", "c"];
     project.run(&args).ends_with(2).says(&["--machine cuda", "--machine host"]);
+    // The host has no devices to choose from, whatever the command.
+    for command in [&["conform"][..], &["calibrate"], &["validate", "s.ron"]] {
+        let args = [command, &["--machine", "host", "--device", "1", "--out", "d"]].concat();
+        project.run(&args).ends_with(2).says(&["--device 1", "--machine cuda"]);
+        assert!(project.files("d").is_empty());
+    }
     assert!(project.files("c").is_empty());
 }
 

@@ -30,10 +30,41 @@ __device__ inline u64 first_index() { return block() * block_threads() + thread_
 
 __device__ inline u64 all_threads() { return blocks() * block_threads(); }
 
-// words[i] = key ^ ((first + i) * ODD)
+// One range of words: of `check` and `fill` below, which say what its members mean.
+struct Range {
+    u64 *words;
+    u64 count, key, first, stride;
+    u64 *out;
+};
+
+// Several ranges in one launch: parameters, which a launch copies, so nobody has to keep them. All
+// threads go through all ranges as if these were one, so that a large one and many small ones use
+// the whole device alike.
+constexpr u32 RANGES = 64;
+struct Ranges {
+    u64 count;
+    Range of[RANGES];
+};
+
+// words[i] = key ^ ((first + i) * ODD), from the thread's index `i` on; how far that went.
+__device__ inline u64 fill_from(u64 i, u64 *words, u64 count, u64 key, u64 first) {
+    for (; i < count; i += all_threads()) words[i] = key ^ ((first + i) * ODD);
+    return i;
+}
+
 KERNEL fill(u64 *words, u64 count, u64 key, u64 first) {
-    for (u64 i = first_index(); i < count; i += all_threads())
-        words[i] = key ^ ((first + i) * ODD);
+    fill_from(first_index(), words, count, key, first);
+}
+
+// `fill` of each range, whose `stride` and `out` have no meaning.
+KERNEL fill_many(const __grid_constant__ Ranges ranges) {
+    u64 i = first_index();
+    const u32 count = u32(ranges.count);
+#pragma unroll 1
+    for (u32 n = 0; n < count; n++) {
+        const Range &range = ranges.of[n];
+        i = fill_from(i, range.words, range.count, range.key, range.first) - range.count;
+    }
 }
 
 // Compares with the pattern: pages of 512 words whose number within this range is a multiple of
@@ -41,15 +72,17 @@ KERNEL fill(u64 *words, u64 count, u64 key, u64 first) {
 //   out[0] += words that differ
 //   out[1]  = min(out[1], index within this range of a word that differs)
 //   out[2]  = the word at out[1], if this call lowered out[1]
-// One launch at a time may use the same `out`.
-KERNEL check(const u64 *words, u64 count, u64 key, u64 first, u64 stride, u64 *out) {
-    if (count == 0) return;
+// One launch at a time may use the same `out`. From the thread's index `i` on; by how much that went
+// beyond the end.
+__device__ inline u64 check_from(u64 i, const u64 *words, u64 count, u64 key, u64 first,
+                                 u64 stride, u64 *out) {
+    if (count == 0) return i;
     if (stride == 0) stride = 1;
     const u64 last = (count - 1) / PAGE_WORDS;
     // Page 0 and every stride-th after it, and then the last one if it is none of these.
     const u64 chosen = last / stride + 1 + (last % stride != 0);
     u64 wrong = 0, lowest = ~0ull;
-    for (u64 i = first_index(); i < chosen * PAGE_WORDS; i += all_threads()) {
+    for (; i < chosen * PAGE_WORDS; i += all_threads()) {
         const u64 number = i / PAGE_WORDS;
         const u64 page = number > last / stride ? last : number * stride;
         const u64 at = page * PAGE_WORDS + i % PAGE_WORDS;
@@ -58,9 +91,10 @@ KERNEL check(const u64 *words, u64 count, u64 key, u64 first, u64 stride, u64 *o
             if (at < lowest) lowest = at;
         }
     }
-    if (wrong == 0) return;
+    i -= chosen * PAGE_WORDS;
+    if (wrong == 0) return i;
     atomicAdd(out, wrong);
-    if (atomicMin(out + 1, lowest) <= lowest) return;
+    if (atomicMin(out + 1, lowest) <= lowest) return i;
     // Whoever lowered the minimum writes its word, and writes again if the minimum moved meanwhile:
     // the last to write has seen the final minimum.
     volatile u64 *seen = out;
@@ -70,6 +104,23 @@ KERNEL check(const u64 *words, u64 count, u64 key, u64 first, u64 stride, u64 *o
         seen[2] = words[at];
         __threadfence();
     } while (seen[1] != at);
+    return i;
+}
+
+KERNEL check(const u64 *words, u64 count, u64 key, u64 first, u64 stride, u64 *out) {
+    check_from(first_index(), words, count, key, first, stride, out);
+}
+
+// `check` of each range, each with an `out` of its own.
+KERNEL check_many(const __grid_constant__ Ranges ranges) {
+    u64 i = first_index();
+    const u32 count = u32(ranges.count);
+#pragma unroll 1
+    for (u32 n = 0; n < count; n++) {
+        const Range &range = ranges.of[n];
+        i = check_from(i, range.words, range.count, range.key, range.first, range.stride,
+                       range.out);
+    }
 }
 
 // Independent loads of 16 bytes that a thread asks for before it uses the first.

@@ -140,9 +140,10 @@ pub enum Kind {
     /// An op without objects in a chain of its like through the machine: from the end of one to the
     /// end of the next. What an op costs besides its work.
     Launch,
-    /// A product of two square matrices of 32-bit floats, C = A B, whose three matrices have `size`
-    /// bytes or the nearest below that a side in whole numbers allows; `flops` is 2 n^3.
-    Gemm,
+    /// A product of two square matrices, C = A B, whose three matrices have `size` bytes or the
+    /// nearest below that a side allows: one in whole numbers for [`Precision::Fp32`], else a
+    /// multiple of [`Precision::STEP`], which suits tensor cores. `flops` is 2 n^3.
+    Gemm(Precision),
     /// Blocks of a file, around the page cache where the file system allows it: `size` bytes
     /// at offsets in order, with `depth` blocks in flight.
     File {
@@ -195,6 +196,52 @@ pub enum Memory {
     Pageable,
 }
 
+/// What matrices are made of, and how they are multiplied. Sums are always 32-bit floats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Precision {
+    /// 32-bit floats, multiplied as such.
+    Fp32,
+    /// 32-bit floats, cut to 10 bits of mantissa before they are multiplied.
+    Tf32,
+    /// Floats of 16 bits with 7 of mantissa, in and out.
+    Bf16,
+}
+
+impl Precision {
+    /// All, in the order of a spec.
+    pub const ALL: [Precision; 3] = [Precision::Fp32, Precision::Tf32, Precision::Bf16];
+    /// Sides of matrices for tensor cores are multiples of it.
+    pub const STEP: u64 = 64;
+
+    /// What specs call it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Precision::Fp32 => "fp32",
+            Precision::Tf32 => "tf32",
+            Precision::Bf16 => "bf16",
+        }
+    }
+
+    /// Bytes of one number in memory.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Precision::Fp32 | Precision::Tf32 => 4,
+            Precision::Bf16 => 2,
+        }
+    }
+
+    /// Side of square matrices, three of which have so many bytes at most; at least 1.
+    pub const fn side(self, bytes: u64) -> u64 {
+        let most = (bytes / (3 * self.bytes())).isqrt();
+        let whole = most / Precision::STEP * Precision::STEP;
+        match self {
+            Precision::Tf32 | Precision::Bf16 if whole > 0 => whole,
+            _ if most > 0 => most,
+            _ => 1,
+        }
+    }
+}
+
 /// A way of going through memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
@@ -215,12 +262,18 @@ pub enum FileAccess {
     Write,
 }
 
-/// The bench of a kind of machine; files of tiers that are files lie below `scratch`.
+/// The bench of a kind of machine and its device by number, which a host ignores; files of tiers that
+/// are files lie below `scratch`.
 ///
 /// Errors with [`Fault::NoDevice`] where there is no such machine.
-pub fn bench(machine: crate::real::Kind, scratch: &Path) -> Result<Box<dyn Bench>, Fault> {
+pub fn bench(
+    (machine, device): (crate::real::Kind, usize),
+    scratch: &Path,
+) -> Result<Box<dyn Bench>, Fault> {
     match machine {
         crate::real::Kind::Host => Ok(Box::new(host::HostBench::new(scratch)?)),
-        crate::real::Kind::Cuda => Ok(Box::new(crate::cuda::probes::CudaBench::new(scratch)?)),
+        crate::real::Kind::Cuda => {
+            Ok(Box::new(crate::cuda::probes::CudaBench::new(device, scratch)?))
+        }
     }
 }

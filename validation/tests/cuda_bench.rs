@@ -21,7 +21,8 @@ fn scratch(name: &str) -> std::path::PathBuf {
 
 fn probe_all(name: &str) -> String {
     let folder = scratch(name);
-    let mut bench = calibrate::bench(real::Kind::Cuda, &folder).expect("the stand-in is there");
+    let mut bench =
+        calibrate::bench((real::Kind::Cuda, 0), &folder).expect("the stand-in is there");
     let device = bench.describe();
     assert_eq!(device.name, "stand-in (no GPU)");
     assert_eq!(device, bench.describe(), "the same at every call");
@@ -38,10 +39,15 @@ fn probe_all(name: &str) -> String {
             let probe = Probe { kind, size, repeats };
             let sample = bench.run(&probe).unwrap_or_else(|fault| panic!("{probe:?}: {fault}"));
             assert_eq!((sample.probe, sample.spans.len()), (probe, repeats));
-            assert_eq!(sample.flops > 0, kind == Kind::Gemm);
+            assert_eq!(sample.flops > 0, matches!(kind, Kind::Gemm(_)));
             assert_eq!(!sample.latencies.is_empty(), matches!(kind, Kind::File { .. }));
             assert!(sample.spans.iter().all(|span| *span < Span::from_us(60_000_000)));
             sizes.insert(size);
+        }
+    }
+    for kind in bench.kinds().into_iter().map(|(kind, _)| kind) {
+        if let Kind::Gemm(precision) = kind {
+            print!("[{}] ", precision.word());
         }
     }
     assert!(sizes.len() > 4, "{sizes:?}");
@@ -57,6 +63,7 @@ fn every_probe_is_answered_and_nothing_is_left() {
         println!("{}", probe_all("own"));
     } else {
         let said = child::run(name, &["cuda"], &[]);
+        assert!(said.contains("[fp32] files"), "{said}");
         assert!(said.contains("gemm_f32: cuBLAS could not be loaded"), "{said}");
     }
 }
@@ -68,7 +75,38 @@ fn products_are_cublas_where_it_can_be_loaded() {
         println!("{}", probe_all("blas"));
     } else {
         let said = child::run(name, &["cuda", "cublas"], &[]);
+        // Each was tried against a plain product when the bench was made.
+        assert!(said.contains("[fp32] [tf32] [bf16] files"), "{said}");
         assert!(said.contains("products by cuBLAS"), "{said}");
+    }
+}
+
+#[test]
+fn a_device_that_is_not_there_is_named_with_a_remedy() {
+    let name = "a_device_that_is_not_there_is_named_with_a_remedy";
+    if !child::is_child() {
+        child::run_leaking(name, &["cuda"], &[]);
+        return;
+    }
+    let folder = scratch("second");
+    let fault = calibrate::bench((real::Kind::Cuda, 1), &folder).err().expect("it has one device");
+    let words = fault.to_string();
+    for part in ["there is no device 1: the driver sees 1", "--device", "counted from 0"] {
+        assert!(words.contains(part), "{words}");
+    }
+    assert!(!folder.exists(), "nothing was made");
+}
+
+#[test]
+fn what_cublas_refuses_is_left_out_and_said() {
+    let name = "what_cublas_refuses_is_left_out_and_said";
+    if child::is_child() {
+        println!("{}", probe_all("refused"));
+    } else {
+        let fails = [("TIERSIM_STAND_IN_FAIL", "cublasGemmEx:1")];
+        let said = child::run(name, &["cuda", "cublas"], &fails);
+        assert!(said.contains("[fp32] [bf16] files"), "{said}");
+        assert!(said.contains("products in tf32 are left out: cublasGemmEx says"), "{said}");
     }
 }
 
@@ -80,8 +118,9 @@ fn figures_of_a_bench_and_of_its_machine_are_given() {
         return;
     }
     let folder = scratch("figures");
-    let mut bench = calibrate::bench(real::Kind::Cuda, &folder).expect("the stand-in is there");
-    let found = figures::figures(&mut *bench, real::Kind::Cuda, &folder, Bytes::mib(1));
+    let mut bench =
+        calibrate::bench((real::Kind::Cuda, 0), &folder).expect("the stand-in is there");
+    let found = figures::figures(&mut *bench, (real::Kind::Cuda, 0), &folder, Bytes::mib(1));
     let found = found.expect("no fault");
     for figure in &found {
         assert!(!figure.values.is_empty(), "{}", figure.name);

@@ -107,7 +107,7 @@ fn scratch(name: &str) -> PathBuf {
 
 /// Copies over both links, in both directions, and ops that use objects in each tier.
 fn short_run(skeleton: &Hardware, scratch: &Path) -> Result<(), Fault> {
-    let through = Through { machine: Kind::Cuda, skeleton, scratch };
+    let through = Through { machine: Kind::Cuda, device: 0, skeleton, scratch };
     let size = Bytes::new(20_000);
     for link in [0, 1] {
         for evicting in [false, true] {
@@ -168,7 +168,7 @@ fn a_machine_gives_everything_back_whatever_call_fails() {
         return;
     }
     let folder = scratch("machine");
-    let bench = calibrate::bench(Kind::Cuda, &folder).expect("the stand-in is there");
+    let bench = calibrate::bench((Kind::Cuda, 0), &folder).expect("the stand-in is there");
     let skeleton = bench.describe().skeleton;
     drop(bench);
     every_call_fails_once("machine", || short_run(&skeleton, &folder));
@@ -177,9 +177,9 @@ fn a_machine_gives_everything_back_whatever_call_fails() {
 
 /// What the bench does around the machine.
 fn bare_run(scratch: &Path) -> Result<(), Fault> {
-    let mut bench = calibrate::bench(Kind::Cuda, scratch)?;
+    let mut bench = calibrate::bench((Kind::Cuda, 0), scratch)?;
     for (kind, limits) in bench.kinds() {
-        if matches!(kind, Probed::Bare { .. } | Probed::Stream(_) | Probed::Gemm) {
+        if matches!(kind, Probed::Bare { .. } | Probed::Stream(_) | Probed::Gemm(_)) {
             bench.run(&Probe { kind, size: limits.least, repeats: 1 })?;
         }
     }
@@ -210,7 +210,7 @@ fn what_cannot_be_given_back_does_not_end_in_a_panic() {
     if child::is_child() {
         let call = std::env::var("TIERSIM_TEST_CALL").expect("the parent sets it");
         let folder = scratch(&call);
-        let bench = calibrate::bench(Kind::Cuda, &folder).expect("the stand-in is there");
+        let bench = calibrate::bench((Kind::Cuda, 0), &folder).expect("the stand-in is there");
         let skeleton = bench.describe().skeleton;
         drop(bench);
         let stand_in = StandIn::open();

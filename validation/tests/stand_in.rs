@@ -8,6 +8,8 @@
 
 #[path = "stand_in/device.rs"]
 mod device;
+#[path = "stand_in/work.rs"]
+mod work;
 
 use device::{Device, KERNELS, Ptx};
 

@@ -24,6 +24,8 @@ pub(crate) struct Both<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) workload: &'a Workload,
     pub(crate) bench: &'a Bench<'a>,
+    /// Which device of a machine that has several.
+    pub(crate) device: usize,
     pub(crate) scratch: &'a Path,
     /// How often on the real machine.
     pub(crate) runs: u16,
@@ -128,7 +130,7 @@ impl Both<'_> {
             spans: Box::new(|occurrence| self.bench.durations().of(occurrence)),
             start: planner.start(),
         };
-        let options = Options { emulate, ..Options::new(self.scratch) };
+        let options = Options { emulate, device: self.device, ..Options::new(self.scratch) };
         let machine = self.kind.open(setup, &options).map_err(fault)?;
         let mut machine = Logged::new(machine);
         let ends = match self.drive(&mut planner, &mut machine, fault)? {

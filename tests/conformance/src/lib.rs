@@ -32,6 +32,8 @@ pub type Check<T = ()> = Result<T, String>;
 pub struct Site {
     /// The machine.
     pub kind: Kind,
+    /// Which device of it, counted from 0; a host has no choice.
+    pub device: usize,
     /// Folder for tiers that are files.
     pub scratch: PathBuf,
     /// How many random worlds.
@@ -90,7 +92,7 @@ pub const TIME: u64 = 100_000;
 impl Site {
     /// The usual amount on a machine.
     pub fn new(kind: Kind, scratch: &Path) -> Site {
-        Site { kind, scratch: scratch.to_owned(), worlds: WORLDS, seed: 0 }
+        Site { kind, device: 0, scratch: scratch.to_owned(), worlds: WORLDS, seed: 0 }
     }
 
     /// Is the machine there? Makes a small one and runs it.
@@ -102,7 +104,7 @@ impl Site {
 
     /// Everything is checked whole.
     pub fn options(&self) -> Options {
-        real::options(&self.scratch)
+        Options { device: self.device, ..real::options(&self.scratch) }
     }
 
     /// Runs something in an empty folder of its own, which must be empty again after it.

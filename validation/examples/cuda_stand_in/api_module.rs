@@ -18,7 +18,7 @@ fn text<'a>(from: *const c_char) -> Result<&'a str, crate::codes::Code> {
     unsafe { CStr::from_ptr(from) }.to_str().map_err(|_| INVALID_IMAGE)
 }
 
-/// The arguments that a launch points to, as numbers.
+/// The arguments that a launch points to, as numbers; a structure is as many as it has words.
 fn read(parameters: *const *const u8, widths: &[usize]) -> Result<Vec<u64>, crate::codes::Code> {
     if parameters.is_null() && !widths.is_empty() {
         return Err(INVALID_VALUE);
@@ -29,12 +29,14 @@ fn read(parameters: *const *const u8, widths: &[usize]) -> Result<Vec<u64>, crat
         if from.is_null() {
             return Err(INVALID_VALUE);
         }
-        let mut bytes = [0u8; 8];
-        // SAFETY: it points to a value of the parameter's width, which is at most 8.
-        unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), *width) };
-        Ok(u64::from_le_bytes(bytes))
+        let mut words = vec![0u64; width.div_ceil(8)];
+        let to = words.as_mut_ptr().cast::<u8>();
+        // SAFETY: it points to a value of the parameter's width, for which there are words enough.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, *width) };
+        Ok(words)
     };
-    widths.iter().enumerate().map(one).collect()
+    let words: Result<Vec<Vec<u64>>, _> = widths.iter().enumerate().map(one).collect();
+    words.map(|words| words.concat())
 }
 
 fn fits(grid: [c_uint; 3], block: [c_uint; 3], shared: c_uint) -> bool {

@@ -38,6 +38,8 @@ impl Launch {
 pub(crate) fn find(name: &str) -> Option<(Kernel, &'static [usize])> {
     Some(match name {
         "fill" => (fill as Kernel, &[8, 8, 8, 8][..]),
+        "fill_many" => (fill_many, &[RANGES_BYTES]),
+        "check_many" => (check_many, &[RANGES_BYTES]),
         "check" => (check, &[8, 8, 8, 8, 8, 8]),
         "stream_read" => (stream_read, &[8, 8, 4, 8]),
         "stream_write" => (stream_write, &[8, 8, 4]),
@@ -98,6 +100,23 @@ fn fill(arguments: &[u64]) -> Result<(), Code> {
         words.set(i, pattern(key, first.wrapping_add(i as u64)));
     }
     Ok(())
+}
+
+/// Bytes of `Ranges`: a count, and 64 ranges of 6 words.
+const RANGES_BYTES: usize = 8 * (1 + 64 * 6);
+
+fn fill_many(arguments: &[u64]) -> Result<(), Code> {
+    ranges(arguments)?.try_for_each(|range| fill(&range[..4]))
+}
+
+fn check_many(arguments: &[u64]) -> Result<(), Code> {
+    ranges(arguments)?.try_for_each(check)
+}
+
+fn ranges(arguments: &[u64]) -> Result<impl Iterator<Item = &[u64]>, Code> {
+    let (count, ranges) = arguments.split_first().ok_or(LAUNCH_FAILED)?;
+    let count = usize::try_from(*count).ok().filter(|count| *count <= ranges.len() / 6);
+    Ok(ranges.chunks_exact(6).take(count.ok_or(LAUNCH_FAILED)?))
 }
 
 fn check(arguments: &[u64]) -> Result<(), Code> {

@@ -45,7 +45,15 @@ pub(crate) fn entries(text: &str) -> Result<Entries, Code> {
 }
 
 fn width(parameter: &str) -> Option<usize> {
-    let kind = parameter.trim().strip_prefix(".param")?.split_whitespace().next()?;
+    let mut words = parameter.trim().strip_prefix(".param")?.split_whitespace();
+    let mut kind = words.next()?;
+    if kind == ".align" {
+        // A structure: bytes, as many as its name says in brackets.
+        words.next()?.parse::<usize>().ok()?;
+        kind = words.next()?;
+        let bytes = words.next()?.split_once('[')?.1.strip_suffix(']')?;
+        return bytes.parse().ok().filter(|bytes| kind == ".b8" && bytes % 8 == 0);
+    }
     match kind {
         ".u64" | ".s64" | ".b64" | ".f64" => Some(8),
         ".u32" | ".s32" | ".b32" | ".f32" => Some(4),

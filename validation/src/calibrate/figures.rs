@@ -55,13 +55,13 @@ impl Figure {
 /// All figures of a machine and its bench. Sizes above `most` are left out.
 pub fn figures(
     bench: &mut dyn Bench,
-    machine: real::Kind,
+    (machine, device): (real::Kind, usize),
     scratch: &Path,
     most: Bytes,
 ) -> Result<Vec<Figure>, Fault> {
     let mut figures = bench.figures()?;
     let skeleton = bench.describe().skeleton;
-    let through = Through { machine, skeleton: &skeleton, scratch };
+    let through = Through { machine, device, skeleton: &skeleton, scratch };
     let kinds = bench.kinds();
     let wanted = (machine == real::Kind::Cuda).then_some(WANTED);
     let lanes: Vec<Lane> = skeleton.lanes().filter(|lane| lane.link.index() == 0).collect();

@@ -10,8 +10,8 @@ pub(crate) mod system;
 
 use crate::calibrate::blocks::{self, Blocks};
 use crate::calibrate::through::Through;
-use crate::calibrate::{Access, Bench, Device, Kind, Limits, Memory, Probe, Sample};
-use crate::calibrate::{Start, Way};
+use crate::calibrate::{Access, Bench, Device, Kind, Limits, Memory, Precision, Probe};
+use crate::calibrate::{Sample, Start, Way};
 use crate::fault::Fault;
 use crate::files::{Buffer, Queue};
 use crate::real;
@@ -111,7 +111,7 @@ impl Bench for HostBench {
             kinds.push((Kind::Stream(access), self.streams()));
         }
         kinds.push((Kind::Launch, Limits::new(Bytes::ZERO, Bytes::ZERO)));
-        kinds.push((Kind::Gemm, MATRICES));
+        kinds.push((Kind::Gemm(Precision::Fp32), MATRICES));
         for tier in skeleton.tier_ids() {
             for writes in [false, true] {
                 kinds.push((Kind::InPlace { tier, writes }, OBJECTS));
@@ -126,18 +126,22 @@ impl Bench for HostBench {
         let len = usize::try_from(size.get()).expect("it fits memory");
         let (mut latencies, mut flops) = (Vec::new(), 0);
         let machine = real::Kind::Host;
-        let through =
-            || Through { machine, skeleton: &self.device.skeleton, scratch: &self.scratch };
+        let through = || Through {
+            machine,
+            device: 0,
+            skeleton: &self.device.skeleton,
+            scratch: &self.scratch,
+        };
         let spans = match kind {
             Kind::Lane { lane, start } => through().lane(lane, start, size, repeats)?,
             Kind::Launch => through().launch(repeats)?,
             Kind::InPlace { tier, writes } => through().in_place(tier, writes, size, repeats)?,
             Kind::Bare { memory, both, .. } => self.bare(len, memory, both, repeats),
             Kind::Stream(access) => self.stream(access, len, repeats),
-            Kind::Gemm => {
-                let side = (len / 12).isqrt();
-                flops = 2 * (side as u64).pow(3);
-                loops::products(side, repeats)
+            Kind::Gemm(precision) => {
+                let side = precision.side(size.get());
+                flops = 2 * side.pow(3);
+                loops::products(side as usize, repeats)
             }
             Kind::File { access, block, depth } => {
                 let queue = Queue { block: block as usize, depth: usize::from(depth) };

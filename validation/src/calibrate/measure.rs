@@ -178,7 +178,7 @@ fn order(count: usize, round: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibrate::{Access, Device, Sample};
+    use crate::calibrate::{Access, Device, Precision, Sample};
 
     const LIMITS: Limits = Limits::new(Bytes::new(4096), Bytes::mib(64));
 
@@ -192,11 +192,11 @@ mod tests {
 
     #[test]
     fn powers_of_two_are_fitted_and_threefold_ones_held_out() {
-        let (fitted, held_out) = split(&sizes(Kind::Gemm, LIMITS, false));
+        let (fitted, held_out) = split(&sizes(Kind::Gemm(Precision::Fp32), LIMITS, false));
         assert_eq!((fitted.len(), held_out.len()), (15, 13));
         assert!(fitted.iter().all(|size| size.is_power_of_two()));
         assert!(held_out.iter().all(|size| size % 3 == 0 && (size / 3).is_power_of_two()));
-        let (fitted, held_out) = split(&sizes(Kind::Gemm, LIMITS, true));
+        let (fitted, held_out) = split(&sizes(Kind::Gemm(Precision::Fp32), LIMITS, true));
         assert_eq!((fitted.len(), held_out.len()), (6, 3));
     }
 
@@ -221,7 +221,10 @@ mod tests {
         }
 
         fn kinds(&self) -> Vec<(Kind, Limits)> {
-            vec![(Kind::Gemm, LIMITS), (Kind::Launch, Limits::new(Bytes::ZERO, Bytes::ZERO))]
+            vec![
+                (Kind::Gemm(Precision::Fp32), LIMITS),
+                (Kind::Launch, Limits::new(Bytes::ZERO, Bytes::ZERO)),
+            ]
         }
 
         fn run(&mut self, probe: &Probe) -> Result<Sample, Fault> {

@@ -8,7 +8,7 @@
 
 use crate::calibrate::fit::{self, Fit, Refusal, rounded};
 use crate::calibrate::measure::{Point, Quantiles};
-use crate::calibrate::{Access, Device, Kind, Start};
+use crate::calibrate::{Access, Device, Kind, Precision, Start};
 use tiersim_models::hardware::{Compute, Fact, Hardware, Law, Source};
 use tiersim_models::units::{Bytes, Rate, Span};
 
@@ -189,13 +189,20 @@ impl Spec<'_> {
     ) -> Result<Option<Compute>, NoSpec> {
         let has = |kind| self.points.iter().any(|point| point.kind == kind);
         let stream = Kind::Stream(Access::Copy);
-        let Some(launch) = launch.filter(|_| has(Kind::Gemm) && has(stream)) else {
+        let fp32 = has(Kind::Gemm(Precision::Fp32));
+        let Some(launch) = launch.filter(|_| fp32 && has(stream)) else {
             return Ok(None);
         };
-        let flops = self.law(&[Kind::Gemm], "compute.flops.fp32")?;
+        let mut flops = Vec::new();
+        for precision in Precision::ALL.into_iter().filter(|of| has(Kind::Gemm(*of))) {
+            let path = format!("compute.flops.{}", precision.word());
+            let law = self.law(&[Kind::Gemm(precision)], &path)?;
+            let what = format!("products of square matrices in {}", precision.word());
+            let source = self.source(&what, &law);
+            self.fact(path, source);
+            flops.push((precision.word().to_owned(), rate(law.fit.rate)));
+        }
         let memory = self.law(&[stream], "compute.memory")?;
-        let source = self.source("products of square matrices of 32-bit floats", &flops);
-        self.fact("compute.flops.fp32".to_owned(), source);
         let source =
             self.source("copies within the device's memory, read and written bytes", &memory);
         self.fact("compute.memory".to_owned(), source);
@@ -210,7 +217,7 @@ impl Spec<'_> {
         self.fact("compute.launch".to_owned(), Source::Measured(words));
         Ok(Some(Compute {
             name: device.name.clone(),
-            flops: vec![("fp32".to_owned(), rate(flops.fit.rate))],
+            flops,
             memory: rate(memory.fit.rate),
             launch: span(launch.median),
         }))

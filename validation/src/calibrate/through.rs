@@ -35,6 +35,8 @@ const PAUSE: Span = Span::from_us(300);
 pub struct Through<'a> {
     /// Which.
     pub machine: Kind,
+    /// Which device of it, counted from 0; a host has no choice.
+    pub device: usize,
     /// Its tiers and links.
     pub skeleton: &'a Hardware,
     /// Where tiers that are files lie.
@@ -217,7 +219,8 @@ impl Through<'_> {
         let routes = self.skeleton.routes().expect("a skeleton's tiers are joined");
         let spans = Box::new(|occurrence: u64| spans[occurrence as usize]);
         let setup = Setup { hardware: self.skeleton, routes, workload: &workload, spans, start };
-        let options = Options { emulate: false, ..Options::new(self.scratch) };
+        let device = self.device;
+        let options = Options { emulate: false, device, ..Options::new(self.scratch) };
         let mut machine = self.machine.open(setup, &options)?;
         let mut ends = vec![Time::ZERO; commands.len()];
         for command in commands {

@@ -38,7 +38,7 @@ impl Kind {
                 format!("device memory {access}")
             }
             Kind::Launch => "op without objects".to_owned(),
-            Kind::Gemm => "matrix product fp32".to_owned(),
+            Kind::Gemm(precision) => format!("matrix product {}", precision.word()),
             Kind::File { access, .. } => match access {
                 FileAccess::Read => "file read".to_owned(),
                 FileAccess::Write => "file write".to_owned(),

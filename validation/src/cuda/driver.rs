@@ -90,6 +90,8 @@ const PORTABLE_MAPPED: c_uint = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTA
 const REMEDY: &str =
     "use --machine host, or a machine with an NVIDIA driver of version 525 or later";
 
+const COUNTED: &str = "give --device a smaller number; devices are counted from 0";
+
 impl Calls {
     /// A status as a fault that names the call.
     fn check(&self, call: &'static str, status: c_uint) -> Result<(), Fault> {
@@ -153,9 +155,11 @@ fn calls() -> Result<&'static Calls, Fault> {
 
 mod bare;
 mod memory;
+mod module;
 
 pub(crate) use bare::{Pageable, attribute};
 pub(crate) use memory::{DeviceMemory, PinnedMemory};
+pub(crate) use module::{Function, Module};
 
 /// A device and its context, shared by everything that was made on it.
 pub(crate) struct Device {
@@ -189,7 +193,8 @@ impl Device {
         let number = c_int::try_from(index).ok().filter(|number| *number < count);
         let Some(number) = number else {
             let found = format!("there is no device {index}: the driver sees {count}");
-            return Err(no_device(found));
+            let remedy = if count > 0 { COUNTED } else { REMEDY };
+            return Err(Fault::NoDevice { machine: "cuda", found, remedy });
         };
         if version < 12_000 {
             let found = format!("the driver's CUDA version is {version}; 12000 is needed");
@@ -284,7 +289,25 @@ impl Stream {
         arguments: &[u64],
     ) -> Result<(), Fault> {
         let address = |argument: &u64| (argument as *const u64).cast_mut().cast();
-        let mut list: Vec<*mut c_void> = arguments.iter().map(address).collect();
+        self.launch_list(function, (blocks, threads), arguments.iter().map(address).collect())
+    }
+
+    /// Runs a kernel that takes one argument of so many words.
+    pub(crate) fn launch_whole<const N: usize>(
+        &self,
+        function: Function,
+        grid: (u32, u32),
+        argument: &[u64; N],
+    ) -> Result<(), Fault> {
+        self.launch_list(function, grid, vec![argument.as_ptr().cast_mut().cast()])
+    }
+
+    fn launch_list(
+        &self,
+        function: Function,
+        (blocks, threads): (u32, u32),
+        mut list: Vec<*mut c_void>,
+    ) -> Result<(), Fault> {
         let (f, stream, list) = (function.0, self.stream, list.as_mut_ptr());
         let none = null_mut();
         call!(
@@ -349,38 +372,5 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         let _ = call!(self.device.calls, cuEventDestroy_v2(self.event));
-    }
-}
-
-/// Kernels, compiled by the driver for its device.
-pub(crate) struct Module {
-    device: Arc<Device>,
-    module: sys::CUmodule,
-}
-
-/// A kernel of a module; the module's owner keeps both.
-#[derive(Clone, Copy)]
-pub(crate) struct Function(sys::CUfunction);
-
-impl Module {
-    /// Compiles PTX.
-    pub(crate) fn load(device: &Arc<Device>, ptx: &str) -> Result<Module, Fault> {
-        let text = CString::new(ptx).map_err(|_| Fault::Died("PTX holds a zero".to_owned()))?;
-        let mut module = null_mut();
-        call!(device.calls, cuModuleLoadData(&mut module, text.as_ptr().cast()))?;
-        Ok(Module { device: device.clone(), module })
-    }
-
-    /// A kernel by its name.
-    pub(crate) fn function(&self, name: &CStr) -> Result<Function, Fault> {
-        let mut function = null_mut();
-        call!(self.device.calls, cuModuleGetFunction(&mut function, self.module, name.as_ptr()))?;
-        Ok(Function(function))
-    }
-}
-
-impl Drop for Module {
-    fn drop(&mut self) {
-        let _ = call!(self.device.calls, cuModuleUnload(self.module));
     }
 }

@@ -17,10 +17,39 @@ const BLOCKS: u32 = 8;
 /// The longest delay that one launch gives: the kernel bounds itself to 10 s.
 const LONGEST_NS: u64 = 9_000_000_000;
 
+/// Ranges that one launch of `fill_many` or `check_many` takes, and words of each.
+const RANGES: usize = 64;
+const RANGE: usize = 6;
+
+/// A range of memory that holds an object, or is to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range {
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
+    pub(crate) key: Key,
+    /// For a check: every how many pages one is compared, and where it says what it found.
+    pub(crate) stride: u64,
+    pub(crate) finding: u64,
+}
+
+impl Range {
+    /// As `Range` of kernels.cu has it.
+    fn words(&self) -> [u64; RANGE] {
+        [self.address, self.bytes / 8, self.key.word(), 0, self.stride, self.finding]
+    }
+
+    /// Words that a check of it compares, or a few more.
+    fn compared(&self) -> u64 {
+        self.bytes / 8 / self.stride.max(1) + 1
+    }
+}
+
 /// The kernels, compiled.
 pub(crate) struct Kernels {
     fill: Function,
+    fill_many: Function,
     check: Function,
+    check_many: Function,
     stream_copy: Function,
     fma: Function,
     delay: Function,
@@ -39,7 +68,9 @@ impl Kernels {
         let find = |name: &CStr| module.function(name);
         Ok(Kernels {
             fill: find(c"fill")?,
+            fill_many: find(c"fill_many")?,
             check: find(c"check")?,
+            check_many: find(c"check_many")?,
             stream_copy: find(c"stream_copy")?,
             fma: find(c"fma_f32")?,
             delay: find(c"delay")?,
@@ -86,6 +117,41 @@ impl Kernels {
         let grid = self.grid(words / stride.max(1) + 1);
         let arguments = [address, words, key.word(), 0, stride, finding];
         stream.launch(self.check, grid, &arguments)
+    }
+
+    /// Fills several ranges: by one launch, if there are no more than 64.
+    pub(crate) fn fill_many(&self, stream: &Stream, ranges: &[Range]) -> Result<(), Fault> {
+        if let [Range { address, bytes, key, .. }] = *ranges {
+            return self.fill(stream, address, bytes, key);
+        }
+        self.many(stream, self.fill_many, ranges, |range| range.bytes / 8)
+    }
+
+    /// Checks several ranges, likewise.
+    pub(crate) fn check_many(&self, stream: &Stream, ranges: &[Range]) -> Result<(), Fault> {
+        if let [Range { address, bytes, key, stride, finding }] = *ranges {
+            return self.check(stream, (address, bytes), key, stride, finding);
+        }
+        self.many(stream, self.check_many, ranges, Range::compared)
+    }
+
+    /// Hands ranges over as the kernel's own argument, which the driver copies when it is called:
+    /// so nobody keeps them, and the device does not look for them in the host's memory.
+    fn many(
+        &self,
+        stream: &Stream,
+        kernel: Function,
+        ranges: &[Range],
+        work: impl Fn(&Range) -> u64,
+    ) -> Result<(), Fault> {
+        ranges.chunks(RANGES).try_for_each(|ranges| {
+            let mut argument = [0; 1 + RANGES * RANGE];
+            argument[0] = ranges.len() as u64;
+            for (to, range) in argument[1..].chunks_exact_mut(RANGE).zip(ranges) {
+                to.copy_from_slice(&range.words());
+            }
+            stream.launch_whole(kernel, self.grid(ranges.iter().map(&work).sum()), &argument)
+        })
     }
 
     /// Copies `bytes`, so many times over: memory-bound.

@@ -15,6 +15,7 @@
 
 use crate::cuda::Parts;
 use crate::cuda::book::{Files, Planned};
+use crate::cuda::kernels::Range;
 use crate::cuda::pace::Filler;
 use crate::cuda::rooms::Place;
 use crate::cuda::worker::{Job, Look, Task};
@@ -91,7 +92,7 @@ impl Parts<'_> {
         let start = self.floor.record(number)?;
         let files = if let Files::Done(span) = files { span } else { Span::ZERO };
         let [before, after] = self.filling(&command, planned, files, &places);
-        let mut missing = Vec::new();
+        let (mut missing, mut checks) = (Vec::new(), Vec::new());
         for (touch, (held, version)) in touches(&command).zip(&places) {
             let place = (ticket, touch.object, touch.tier);
             let Some(held) = held else {
@@ -104,21 +105,20 @@ impl Parts<'_> {
             let (watch, finding) = self.floor.findings.watch(place, *version)?;
             let key = Key { object: touch.object, version: *version };
             let stride = self.stride(&held.place);
-            let (stream, range) = (&self.floor.streams[number], (address, held.bytes));
-            self.floor.kernels.check(stream, range, key, stride, finding)?;
+            checks.push(Range { address, bytes: held.bytes, key, stride, finding });
             self.book.entry_mut(ticket).watches.push(watch);
         }
         self.book.note(missing);
+        self.floor.kernels.check_many(&self.floor.streams[number], &checks)?;
         self.fill_time(number, before)?;
-        for (touch, (held, version)) in touches(&command).zip(&places) {
-            let address = held.as_ref().and_then(|held| held.place.address());
-            let (Some(address), Some(held), true) = (address, held, touch.mode.writes()) else {
-                continue;
-            };
+        let fills = touches(&command).zip(&places).filter_map(|(touch, (held, version))| {
+            let held = held.as_ref().filter(|_| touch.mode.writes())?;
             let key = Key { object: touch.object, version: version + 1 };
-            let stream = &self.floor.streams[number];
-            self.floor.kernels.fill(stream, address, held.bytes, key)?;
-        }
+            let (address, bytes) = (held.place.address()?, held.bytes);
+            Some(Range { address, bytes, key, stride: 1, finding: 0 })
+        });
+        let fills: Vec<Range> = fills.collect();
+        self.floor.kernels.fill_many(&self.floor.streams[number], &fills)?;
         self.fill_time(number, after)?;
         let end = self.floor.record(number)?;
         self.book.entry_mut(ticket).start = Some(start);
@@ -141,20 +141,28 @@ impl Parts<'_> {
         files: Span,
         places: &[(Option<Rc<crate::cuda::rooms::Held>>, u64)],
     ) -> [(Option<Filler>, u64); 2] {
-        let (mut near, mut far) = (0.0, files.ps() as f64 / 1000.0);
         let mut writes = false;
+        // Bytes read and written, near and far: each is one launch, of whatever lies where.
+        let (mut read, mut written) = ([None; 2], [None; 2]);
         for (touch, (held, _)) in touches(command).zip(places) {
             let Some(held) = held else { continue };
             writes |= touch.mode.writes();
-            let read = touch.mode.reads().then(|| held.bytes / self.stride(&held.place).max(1));
-            let written = touch.mode.writes().then_some(held.bytes);
-            match held.place {
-                Place::Device(_) => near += self.floor.paces.touch(false, read, written),
-                Place::Pinned(..) => far += self.floor.paces.touch(true, read, written),
+            let place = match held.place {
+                Place::Device(_) => 0,
+                Place::Pinned(..) => 1,
                 // What the thread took is known already.
-                Place::File(_) => {}
+                Place::File(_) => continue,
+            };
+            if touch.mode.reads() {
+                let bytes = held.bytes / self.stride(&held.place).max(1);
+                *read[place].get_or_insert(0) += bytes;
+            }
+            if touch.mode.writes() {
+                *written[place].get_or_insert(0) += held.bytes;
             }
         }
+        let [near, far] = self.floor.paces.touches(read, written);
+        let far = far + files.ps() as f64 / 1000.0;
         let Work::Compute { occurrence, .. } = command.work else { unreachable!("an op") };
         let trace = &self.workload.trace;
         let op = &trace.ops[(occurrence % trace.ops.len() as u64) as usize];

@@ -153,12 +153,17 @@ impl Paces {
         Ok(Paces { compute, flops, stream: streaming, read, write })
     }
 
-    /// What a touch takes, in nanoseconds.
-    pub(crate) fn touch(&self, pinned: bool, read: Option<u64>, written: Option<u64>) -> f64 {
-        let far = usize::from(pinned);
-        let (read, written) =
-            (read.map(|bytes| self.read[far].ns(bytes)), written.map(|b| self.write[far].ns(b)));
-        read.unwrap_or(0.0) + written.unwrap_or(0.0)
+    /// What an op's touches take, in nanoseconds: those of the device's memory, and those of pinned
+    /// memory, each given as bytes read and written in the device's and in pinned memory. All reads
+    /// are one launch, and so are all writes; what is in both memories costs the launch once.
+    pub(crate) fn touches(&self, read: [Option<u64>; 2], written: [Option<u64>; 2]) -> [f64; 2] {
+        let mut sums = [0.0; 2];
+        for (lines, [near, far]) in [(&self.read, read), (&self.write, written)] {
+            sums[0] += near.map_or(0.0, |bytes| lines[0].ns(bytes));
+            let setup = if near.is_some() { 0.0 } else { lines[1].setup };
+            sums[1] += far.map_or(0.0, |bytes| setup + lines[1].unit * bytes as f64);
+        }
+        sums
     }
 
     /// What fills a time of an op, if the time is worth a kernel. The roofline is that of the
@@ -273,6 +278,19 @@ mod tests {
         // Noise: more takes less.
         let line = Line::through((10, 2_000.0), (110, 1_000.0));
         assert_eq!(line, Line { setup: 2_000.0 - 1_000.0 / 88.0, unit: 1_000.0 / 880.0 });
+    }
+
+    #[test]
+    fn touches_cost_their_bytes_and_each_launch_once() {
+        let line = |setup: u32, unit: u32| Line { setup: setup.into(), unit: unit.into() };
+        let none = line(0, 1);
+        let (read, write) = ([line(10, 1), line(100, 3)], [line(20, 2), line(200, 5)]);
+        let paces = Paces { compute: none, flops: 1.0, stream: none, read, write };
+        assert_eq!(paces.touches([None; 2], [None; 2]), [0.0, 0.0]);
+        assert_eq!(paces.touches([Some(7), None], [Some(4), None]), [17.0 + 28.0, 0.0]);
+        assert_eq!(paces.touches([None, Some(7)], [None; 2]), [0.0, 121.0]);
+        let both = paces.touches([Some(7), Some(7)], [None, Some(4)]);
+        assert_eq!(both, [17.0, 21.0 + 220.0]);
     }
 
     #[test]

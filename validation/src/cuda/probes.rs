@@ -8,14 +8,17 @@
 mod blas;
 mod figures;
 mod kernels;
+mod products;
 mod rows;
 mod system;
 
 use crate::calibrate::blocks::{self, Blocks};
 use crate::calibrate::figures::Figure;
 use crate::calibrate::through::Through;
-use crate::calibrate::{Access, Bench, Device as Described, Kind, Limits, Memory, Probe, Sample};
-use crate::calibrate::{Start, Way};
+use crate::calibrate::{
+    Access, Bench, Device as Described, Kind, Limits, Memory, Precision, Probe,
+};
+use crate::calibrate::{Sample, Start, Way};
 use crate::cuda::driver::{Device, DeviceMemory, Pageable, PinnedMemory, attribute};
 use crate::fault::Fault;
 use crate::files::Queue;
@@ -31,7 +34,7 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 /// Sizes of copies and of objects, where the device has the room.
 const OBJECTS: Limits = Limits::new(Bytes::new(4 * KIB), Bytes::new(256 * MIB));
-/// Three matrices of a side of 73 to 6689.
+/// Three matrices, of a side of 73 to 6689 in 32-bit floats.
 const MATRICES: Limits = Limits::new(Bytes::new(64 * KIB), Bytes::new(512 * MIB));
 /// The largest range that kernels stream through, and the smallest cache that is assumed.
 const STREAMS: u64 = 2 << 30;
@@ -47,45 +50,58 @@ pub(crate) struct CudaBench {
     pinned: Option<(u64, PinnedMemory)>,
     pageable: [Pageable; 2],
     blocks: Blocks,
-    /// Side of the matrices that lie in the arena.
-    matrices: Option<u64>,
+    /// What the matrices that lie in the arena are made of, and their side.
+    matrices: Option<(Precision, u64)>,
+    /// What can be multiplied, and rightly.
+    precisions: Vec<Precision>,
     described: Described,
     scratch: PathBuf,
     /// The largest share of the device's memory that one probe takes.
     most: u64,
     /// Bytes of the device's last cache.
     cache: u64,
+    /// The device's number, for machines on it.
+    number: usize,
     device: Arc<Device>,
 }
 
 impl CudaBench {
-    /// The device of number 0. Without a driver or a device: a fault that says what was looked for.
-    pub(crate) fn new(scratch: &Path) -> Result<CudaBench, Fault> {
-        let device = Device::open(0, Live::default())?;
+    /// The device of a number. Without a driver or a device: a fault that says what was looked for.
+    pub(crate) fn new(number: usize, scratch: &Path) -> Result<CudaBench, Fault> {
+        let device = Device::open(number, Live::default())?;
         std::fs::create_dir_all(scratch)
             .map_err(|error| Fault::io("makes folder", &scratch.display().to_string(), &error))?;
         let kernels = Kernels::load(&device)?;
         let blocks = Blocks::create(scratch)?;
         let direct = if blocks.file().is_direct() { "around" } else { "through" };
         let backend = blocks.file().backend().word();
-        let notes = vec![
+        let mut notes = vec![
             format!("files {direct} the page cache by {backend}, into pinned memory"),
             kernels.multiplier(),
         ];
+        let (rows, mut precisions) = (Rows::new(&device)?, Vec::new());
+        for &precision in kernels.precisions() {
+            match products::trial(&device, &kernels, rows.main(), precision)? {
+                None => precisions.push(precision),
+                Some(refused) => notes.push(refused),
+            }
+        }
         let described = system::describe(&device, scratch, notes)?;
         let (free, _) = device.memory()?;
         Ok(CudaBench {
-            rows: Rows::new(&device)?,
+            rows,
             kernels,
             arena: None,
             pinned: None,
             pageable: [Pageable::new(8), Pageable::new(8)],
             blocks,
             matrices: None,
+            precisions,
             described,
             scratch: scratch.to_path_buf(),
             most: (free.get() / 4).max(MIB),
             cache: device.attribute(attribute::CACHE_BYTES)?,
+            number,
             device,
         })
     }
@@ -152,25 +168,28 @@ impl CudaBench {
         }
     }
 
-    fn product(&mut self, side: u64, repeats: usize) -> Result<Vec<Span>, Fault> {
-        let matrix = (side * side * 4).next_multiple_of(ALIGN);
+    fn product(
+        &mut self,
+        precision: Precision,
+        side: u64,
+        repeats: usize,
+    ) -> Result<Vec<Span>, Fault> {
+        let matrix = (side * side * precision.bytes()).next_multiple_of(ALIGN);
         let start = self.arena(3 * matrix)?;
         let places = [0, 1, 2].map(|index| start + index * matrix);
-        if self.matrices != Some(side) {
-            // Ordinary numbers: what a product takes depends on them, through the power it draws.
-            let host = self.pinned(matrix)?;
-            for (index, value) in host.bytes()?.chunks_exact_mut(4).enumerate() {
-                value.copy_from_slice(&((index % 7) as f32 * 0.5).to_le_bytes());
-            }
-            let host = host.address;
-            for place in &places[..2] {
+        if self.matrices != Some((precision, side)) {
+            for (seed, place) in (0..).zip(&places[..2]) {
+                let host = self.pinned(matrix)?;
+                products::fill(&mut host.bytes()?[..matrix as usize], precision, seed);
+                let host = host.address;
                 self.rows.main().copy(*place, host, matrix)?;
+                self.rows.main().synchronize()?;
             }
-            self.rows.main().synchronize()?;
-            self.matrices = Some(side);
+            self.matrices = Some((precision, side));
         }
         let kernels = &self.kernels;
-        self.rows.single(kernels, repeats, |stream| kernels.product(stream, places, side))
+        self.rows
+            .single(kernels, repeats, |stream| kernels.product(stream, places, precision, side))
     }
 
     fn stream(&mut self, access: Access, bytes: u64, repeats: usize) -> Result<Vec<Span>, Fault> {
@@ -205,7 +224,9 @@ impl Bench for CudaBench {
             kinds.push((Kind::Stream(access), self.streams()));
         }
         kinds.push((Kind::Launch, Limits::new(Bytes::ZERO, Bytes::ZERO)));
-        kinds.push((Kind::Gemm, self.limits(MATRICES, 1)));
+        for &precision in &self.precisions {
+            kinds.push((Kind::Gemm(precision), self.limits(MATRICES, 1)));
+        }
         for tier in skeleton.tier_ids() {
             for writes in [false, true] {
                 kinds.push((Kind::InPlace { tier, writes }, self.limits(OBJECTS, 2)));
@@ -243,17 +264,17 @@ impl CudaBench {
         let (mut latencies, mut flops) = (Vec::new(), 0);
         let machine = real::Kind::Cuda;
         let (skeleton, scratch) = (&self.described.skeleton, self.scratch.as_path());
-        let through = Through { machine, skeleton, scratch };
+        let through = Through { machine, device: self.number, skeleton, scratch };
         let spans = match kind {
             Kind::Lane { lane, start } => through.lane(lane, start, size, repeats)?,
             Kind::Launch => through.launch(repeats)?,
             Kind::InPlace { tier, writes } => through.in_place(tier, writes, size, repeats)?,
             Kind::Bare { way, memory, both } => self.bare(bytes, (way, memory, both), repeats)?,
             Kind::Stream(access) => self.stream(access, bytes, repeats)?,
-            Kind::Gemm => {
-                let side = (bytes / 12).isqrt().max(1);
+            Kind::Gemm(precision) => {
+                let side = precision.side(bytes);
                 flops = 2 * side.pow(3);
-                self.product(side, repeats)?
+                self.product(precision, side, repeats)?
             }
             Kind::File { access, block, depth } => {
                 let queue = Queue { block: block as usize, depth: usize::from(depth) };

@@ -289,8 +289,18 @@ impl Device {
         threads: u32,
         arguments: &[u64],
     ) -> u32 {
+        let list = arguments.iter().map(|word| word as *const u64).collect();
+        self.launch_list(stream, name, (blocks, threads), list)
+    }
+
+    fn launch_list(
+        &self,
+        stream: usize,
+        name: &str,
+        (blocks, threads): (u32, u32),
+        mut list: Vec<*const u64>,
+    ) -> u32 {
         let function = self.function(self.module, name).expect("a kernel");
-        let mut list: Vec<*const u64> = arguments.iter().map(|word| word as *const u64).collect();
         cu!(cuLaunchKernel(
             function => usize, blocks => u32, 1 => u32, 1 => u32, threads => u32, 1 => u32,
             1 => u32, 0 => u32, stream => usize, list.as_mut_ptr() => *mut *const u64,
@@ -305,6 +315,33 @@ impl Device {
     /// Launches and waits.
     pub(crate) fn run(&self, name: &str, arguments: &[u64]) {
         self.launch(0, name, arguments);
+        good(name, self.synchronize(0));
+    }
+
+    /// A product of matrices by cuBLAS, column by column, on the legacy stream: their sides m, n
+    /// and k, and what they are made of and multiplied in, by cuBLAS's numbers. The status.
+    pub(crate) fn gemm(
+        &self,
+        [m, n, k]: [i32; 3],
+        [a, b, c]: [u64; 3],
+        (kind, compute): (i32, i32),
+    ) -> i32 {
+        let mut handle = 0usize;
+        good("cublasCreate", cu!(cublasCreate_v2(&mut handle => *mut usize)));
+        let (one, zero) = (1.0f32, 0.0f32);
+        let status = cu!(cublasGemmEx(
+            handle => usize, 0 => i32, 0 => i32, m => i32, n => i32, k => i32, &one => *const f32,
+            a => u64, kind => i32, m => i32, b => u64, kind => i32, k => i32, &zero => *const f32,
+            c => u64, kind => i32, m => i32, compute => i32, -1 => i32
+        ));
+        good("synchronize", self.synchronize(0));
+        good("cublasDestroy", cu!(cublasDestroy_v2(handle => usize)));
+        status as i32
+    }
+
+    /// Launches a kernel whose one argument is a structure, and waits.
+    pub(crate) fn run_whole(&self, name: &str, argument: &[u64]) {
+        good(name, self.launch_list(0, name, (2, 64), vec![argument.as_ptr()]));
         good(name, self.synchronize(0));
     }
 

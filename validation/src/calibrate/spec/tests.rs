@@ -97,17 +97,28 @@ fn every_number_comes_from_its_own_measurement() {
 fn a_device_that_computes_has_its_peak_its_memory_and_its_launch() {
     let mut points = all();
     points.extend(self::points(Kind::Stream(Access::Copy), 3, 100));
-    for mut point in self::points(Kind::Gemm, 5, 50) {
-        // Twice the FLOP of bytes: the rate counts FLOP.
-        point.flops = point.size.get() * 2;
-        points.push(point);
+    for (precision, gb_per_s) in [(Precision::Bf16, 400), (Precision::Fp32, 50)] {
+        for mut point in self::points(Kind::Gemm(precision), 5, gb_per_s) {
+            // Twice the FLOP of bytes: the rate counts FLOP.
+            point.flops = point.size.get() * 2;
+            points.push(point);
+        }
     }
     let launch =
         Point { kind: Kind::Launch, spans: vec![Span::from_us(4); 9], ..points[0].clone() };
     points.push(launch);
     let made = calibration(&device(), &points, "made", "2026-01-31").expect("a spec");
     let compute = made.hardware.compute.expect("a device");
-    assert_eq!(compute.flops, [("fp32".to_owned(), Rate::gb_per_s(100))]);
+    // In the order of a spec, and only what was measured.
+    let flops = [("fp32", 100), ("bf16", 800)];
+    let flops = flops.map(|(name, rate)| (name.to_owned(), Rate::gb_per_s(rate)));
+    assert_eq!(compute.flops, flops);
+    for name in ["fp32", "bf16"] {
+        let path = format!("compute.flops.{name}");
+        let fact = made.hardware.facts.iter().find(|fact| fact.path == path).expect("it is said");
+        let Source::Measured(words) = &fact.source else { panic!("{fact:?} is measured") };
+        assert!(words.starts_with(&format!("products of square matrices in {name}: ")), "{words}");
+    }
     assert_eq!((compute.memory, compute.launch), (Rate::gb_per_s(100), Span::from_us(4)));
     assert_eq!(compute.name, "made up");
 }

@@ -3,7 +3,7 @@
 //! Products are cuBLAS's where its library can be loaded and takes the device, else `gemm_f32`'s.
 //! Invariant: addresses are those of memory that the bench keeps until nothing is under way.
 
-use crate::calibrate::Access;
+use crate::calibrate::{Access, Precision};
 use crate::cuda::driver::{Device, DeviceMemory, Function, Module, Stream};
 use crate::cuda::kernels::PTX;
 use crate::cuda::probes::blas::Blas;
@@ -53,6 +53,16 @@ impl Kernels {
         }
     }
 
+    /// The call or the kernel that multiplies.
+    pub(super) fn multiplies_by(&self) -> &'static str {
+        if self.blas.is_some() { "cuBLAS" } else { "gemm_f32" }
+    }
+
+    /// Precisions that whoever multiplies may know.
+    pub(super) fn precisions(&self) -> &'static [Precision] {
+        if self.blas.is_some() { &Precision::ALL } else { &[Precision::Fp32] }
+    }
+
     fn grid(&self, threads: u64) -> (u32, u32) {
         let blocks = threads.div_ceil(u64::from(THREADS)).clamp(1, u64::from(self.most_blocks));
         (u32::try_from(blocks).expect("bounded above"), THREADS)
@@ -81,15 +91,16 @@ impl Kernels {
         }
     }
 
-    /// c = a b, of square matrices of 32-bit floats at these addresses.
+    /// c = a b, of square matrices at these addresses; without cuBLAS of [`Precision::Fp32`] only.
     pub(super) fn product(
         &self,
         stream: &Stream,
         [a, b, c]: [u64; 3],
+        precision: Precision,
         side: u64,
     ) -> Result<(), Fault> {
         if let Some(blas) = &self.blas {
-            return blas.product(stream, [a, b, c], side);
+            return blas.product(stream, [a, b, c], precision, side);
         }
         let tiles = side.div_ceil(TILE).pow(2).clamp(1, i32::MAX as u64);
         let blocks = u32::try_from(tiles).expect("bounded above");
