@@ -56,6 +56,15 @@ pub(crate) struct Common {
     /// Print nothing but problems.
     #[arg(short, long, action = ArgAction::SetTrue)]
     pub(crate) quiet: bool,
+    /// What counts as a failure too: exit 2 before anything is written, or 1 where only the results show it.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) deny: Option<Deny>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Deny {
+    /// Every warning of the lint.
+    Warnings,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -204,6 +213,9 @@ pub(crate) struct CheckArgs {
     /// Scenarios or hardware specs (.ron), or folders of traces.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// What counts as a problem too.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) deny: Option<Deny>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -8,6 +8,7 @@ mod calibrate;
 mod calibrate_charts;
 mod calibrate_report;
 mod conform;
+mod lints;
 mod output;
 mod progress;
 mod runs;

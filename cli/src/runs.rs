@@ -1,6 +1,7 @@
 //! `run`, `sweep` and `hints`.
 
 use crate::args::{Common, Format, HintsArgs, RunArgs, SweepArgs};
+use crate::lints::{deny_machines, warned};
 use crate::output::{Failure, print, write, write_all};
 use crate::progress;
 use std::collections::BTreeMap;
@@ -36,11 +37,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     different_names(&scenarios, &args.scenarios)?;
     let traces = Traces::read(&scenarios)?;
     feasible(&scenarios, &traces)?;
+    deny_machines(&args.common, &scenarios)?;
     let mut failed = Vec::new();
     for scenario in &scenarios {
         let record = run_one(scenario, &traces, &args.common)?;
         emit(&record, &args.common, scenarios.len() > 1)?;
         failed.extend(named(scenario, failures(scenario, &record)));
+        failed.extend(warned(&record, &args.common));
     }
     expect_none(failed)
 }
@@ -58,6 +61,8 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     if let Some(problem) = endless.flatten().next() {
         return Err(Diagnostics(vec![problem]).into());
     }
+    let points = sweep.points.iter().map(|point| &point.scenario);
+    deny_machines(&args.common, points.chain([&sweep.base]))?;
     let stamp = sweep_fingerprint(&sweep, |scenario| traces.hash(scenario));
     let bar = progress::bar(count(&sweep), args.common.quiet);
     let options = Options { audit: args.common.audit, ..Options::default() };
@@ -65,7 +70,9 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     bar.finish_and_clear();
     let base = run_one(&sweep.base, &traces, &args.common)?;
     emit(&record, &args.common, false)?;
-    expect_none(named(&sweep.base, failures(&sweep.base, &base)))
+    let mut failed = named(&sweep.base, failures(&sweep.base, &base));
+    failed.extend(warned(&record, &args.common));
+    expect_none(failed)
 }
 
 /// Writes the placement that a policy would choose.

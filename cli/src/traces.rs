@@ -1,12 +1,16 @@
 //! `check` and `trace`.
 
 use crate::args::{CheckArgs, Format, TraceCommand};
+use crate::lints::{diagnostic, say_note, say_warnings};
 use crate::output::{Failure, print};
 use std::path::Path;
+use std::sync::Arc;
+use tiersim_models::hardware::Hardware;
 use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::feasible::problems;
 use tiersim_sim::hardware_file::read_hardware;
 use tiersim_sim::import::recording::import_recording;
+use tiersim_sim::lint::{assumed_note, lint_hardware};
 use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::text::ron_text::Document;
 use tiersim_sim::trace::{Packing, info, read_trace, write_trace};
@@ -17,24 +21,37 @@ pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
     let mut all = Diagnostics::default();
     for path in &args.files {
         match check_one(path) {
-            Ok(what) => print(&format!("{}: {what}, no problems\n", path.display()))?,
+            Ok((what, hardware)) => {
+                let warnings = hardware.as_deref().map(lint_hardware).unwrap_or_default();
+                if args.deny.is_some() && !warnings.is_empty() {
+                    all.0.extend(warnings.iter().map(|warning| diagnostic(path, warning)));
+                    continue;
+                }
+                say_warnings(&path.display().to_string(), &warnings);
+                if let Some(note) = hardware.as_deref().and_then(assumed_note) {
+                    say_note(&path.display().to_string(), &note);
+                }
+                print(&format!("{}: {what}, no problems\n", path.display()))?;
+            }
             Err(mut found) => all.0.append(&mut found.0),
         }
     }
     Ok(all.into_result(())?)
 }
 
-fn check_one(path: &Path) -> Result<&'static str, Diagnostics> {
+/// What a file is, and the machine that it describes or names.
+fn check_one(path: &Path) -> Result<(&'static str, Option<Arc<Hardware>>), Diagnostics> {
     if path.is_dir() {
-        return read_trace(path).map(|_| "trace");
+        return read_trace(path).map(|_| ("trace", None));
     }
     // Only hardware has tiers at the top.
     if Document::read(path)?.value("tiers").is_some() {
-        return read_hardware(path).map(|_| "hardware spec");
+        return read_hardware(path).map(|hardware| ("hardware spec", Some(Arc::new(hardware))));
     }
     let scenario = read_scenario(path, &[])?;
     let traces = Traces::read([&scenario])?;
-    problems(&scenario, &traces.of(&scenario).trace).into_result("scenario")
+    problems(&scenario, &traces.of(&scenario).trace)
+        .into_result(("scenario", Some(scenario.hardware)))
 }
 
 /// Looks at a trace, or makes one.

@@ -14,6 +14,7 @@ use crate::words::{finite, lane_names, links, oom_reason};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tiersim_models::units::{Bytes, Span};
+use tiersim_sim::lint::Warning;
 use tiersim_sim::record::{CaseRecord, Figures, OutOfMemory, Outcome, RunRecord};
 use tiersim_sim::scenario::AxisValue;
 
@@ -49,6 +50,23 @@ pub struct Summary {
     pub tokens_per_step: u64,
     /// Points of a sweep that do not resolve.
     pub skipped: Vec<SkippedSummary>,
+    /// What the lint says.
+    pub warnings: Vec<WarningSummary>,
+}
+
+/// Something that should be looked at.
+#[derive(Clone, Debug, Serialize)]
+pub struct WarningSummary {
+    /// Name of the rule.
+    pub rule: String,
+    /// Path of the number, or the case.
+    pub place: String,
+    /// The value found.
+    pub found: String,
+    /// Why hardware does not do this.
+    pub reason: String,
+    /// What to do instead.
+    pub remedy: String,
 }
 
 /// One case.
@@ -178,6 +196,7 @@ pub fn summary(record: &RunRecord, version: &str) -> Summary {
             .iter()
             .map(|(point, reason)| SkippedSummary { params: params(point), reason: reason.clone() })
             .collect(),
+        warnings: record.warnings.iter().map(warning_summary).collect(),
     }
 }
 
@@ -244,6 +263,16 @@ fn case_summary(record: &RunRecord, case: &CaseRecord) -> CaseSummary {
     }
 }
 
+fn warning_summary(warning: &Warning) -> WarningSummary {
+    WarningSummary {
+        rule: warning.rule.to_owned(),
+        place: warning.place.clone(),
+        found: warning.found.clone(),
+        reason: warning.reason.clone(),
+        remedy: warning.remedy.clone(),
+    }
+}
+
 fn oom_summary(oom: &OutOfMemory) -> OomSummary {
     OomSummary {
         text: oom_reason(oom),
@@ -296,6 +325,7 @@ pub(crate) mod tests {
             bound: Span::ZERO,
             results: Vec::new(),
             skipped: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 
@@ -312,6 +342,7 @@ pub(crate) mod tests {
             placement: None,
             emulated: false,
             baseline_step: Span::ZERO,
+            baseline_peak: Bytes::ZERO,
             bound_step: Span::ZERO,
         });
         let json: Value = serde_json::from_str(&summary_json(&record, "0").unwrap()).unwrap();

@@ -12,6 +12,7 @@ pub mod fair_share;
 pub mod feasible;
 pub mod hardware_file;
 pub mod import;
+pub mod lint;
 pub mod machine;
 pub mod queue;
 pub mod record;

@@ -4,6 +4,7 @@
 //! so that a table and a chart cannot disagree. Tables indexed by tier or lane follow the order of
 //! [`RunRecord::tiers`] and [`RunRecord::lanes`].
 
+use crate::lint::Warning;
 use crate::scenario::AxisValue;
 use statrs::statistics::{Data, OrderStatistics};
 use tiersim_models::hardware::TierKind;
@@ -43,6 +44,8 @@ pub struct RunRecord {
     pub results: Vec<CaseRecord>,
     /// Points of a sweep that do not resolve, with the reason.
     pub skipped: Vec<(Vec<(String, AxisValue)>, String)>,
+    /// What the lint says about the machine, and then about the results.
+    pub warnings: Vec<Warning>,
 }
 
 /// One direction of a link.
@@ -71,6 +74,8 @@ pub struct CaseRecord {
     pub hbm_budget: Bytes,
     /// Mean step of the same workload with unlimited HBM.
     pub baseline_step: Span,
+    /// Most bytes that the same workload ever holds with unlimited HBM.
+    pub baseline_peak: Bytes,
     /// No policy can have a shorter mean step on this hardware.
     pub bound_step: Span,
     /// What came of it.

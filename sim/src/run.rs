@@ -7,6 +7,7 @@ mod stopwatch;
 
 use crate::audit::Audit;
 use crate::durations::Durations;
+use crate::lint::{lint_hardware, lint_results};
 use crate::machine::SimMachine;
 use crate::record::{CaseRecord, Figures, LaneName, OutOfMemory, Outcome, RunRecord};
 use crate::run::stopwatch::Stopwatch;
@@ -132,6 +133,7 @@ impl<'a> Bench<'a> {
             params: case.params.clone(),
             hbm_budget: budget,
             baseline_step: self.baseline.mean_step(),
+            baseline_peak: self.baseline.peak[HBM.index()],
             bound_step: self.bound,
             outcome,
             placement,
@@ -320,7 +322,7 @@ pub(crate) fn record(
         }
         OpTime::Recorded { scale } => format!("recorded durations x {scale}"),
     };
-    RunRecord {
+    let mut record = RunRecord {
         scenario: scenario.name.clone(),
         about: scenario.about.clone(),
         fingerprint,
@@ -342,7 +344,11 @@ pub(crate) fn record(
         bound: bench.bound(),
         results,
         skipped: Vec::new(),
-    }
+        warnings: lint_hardware(hardware),
+    };
+    let mut of_results = lint_results(&record);
+    record.warnings.append(&mut of_results);
+    record
 }
 
 /// Tier of each module that owns weights, by name, for policies that place modules.

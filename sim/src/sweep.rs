@@ -3,6 +3,7 @@
 //! Points that share hardware, workload and seed share one bench: durations and the baseline are
 //! worked out once. Results come in the sweep's order whatever the number of threads.
 
+use crate::lint::lint_hardware;
 use crate::record::{CaseRecord, RunRecord};
 use crate::run::{Bench, Options, RunError, record};
 use crate::scenario::sweep::Sweep;
@@ -57,6 +58,13 @@ pub fn run_sweep(
         .collect();
     let mut record = record(&sweep.base, &benches[base], fingerprint, results?);
     record.skipped.clone_from(&sweep.skipped);
+    for scenario in &scenarios {
+        for warning in lint_hardware(&scenario.hardware) {
+            if !record.warnings.contains(&warning) {
+                record.warnings.push(warning);
+            }
+        }
+    }
     Ok(record)
 }
 

@@ -225,3 +225,23 @@ fn an_output_folder_that_cannot_be_written_is_left_as_it_is() {
     }
     refused(&project, &[import], &["taken"]);
 }
+
+#[test]
+fn a_denied_warning_is_bad_input() {
+    let project = Project::new();
+    let path = "hardware-specs/small.ron";
+    let machine = std::fs::read_to_string(project.root.join(path)).unwrap();
+    project.write(path, machine.replace("gb_per_s(50)", "gb_per_s(1001)"));
+    let commands: [&[&str]; 3] = [
+        &["run", CASE, "--deny", "warnings", "--out", "result"],
+        &["run", CASE, "--deny", "warnings", "-q", "--out", "result"],
+        &["check", CASE, path, "--deny", "warnings"],
+    ];
+    let pieces = ["tier-faster-than-nearer: tiers.dram.bandwidth: ", "1001 GB/s", "check both"];
+    refused(&project, &commands[..2], &pieces);
+    refused(&project, &commands[2..], &pieces);
+    let ran = project.run(&["check", path]).ends_with(0).says(&["warning: "]);
+    assert!(!ran.stdout.contains("warning"), "{}", ran.stdout);
+    let quiet = project.run(&["run", CASE, "-q", "--set", "expect=[]", "--out", "quiet"]);
+    assert_eq!(quiet.ends_with(0).stderr, "");
+}

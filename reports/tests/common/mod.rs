@@ -52,6 +52,7 @@ fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecor
         placement: None,
         emulated: false,
         baseline_step: figures(402.5, 71.0).mean_step(),
+        baseline_peak: Bytes::ZERO,
         bound_step: Span::ZERO,
     }
 }
@@ -99,6 +100,7 @@ pub(crate) fn bare(name: &str) -> RunRecord {
         bound: Span::from_ps(388_100_000_000),
         results: Vec::new(),
         skipped: Vec::new(),
+        warnings: Vec::new(),
     }
 }
 

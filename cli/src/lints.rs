@@ -1,0 +1,73 @@
+//! Warnings of the lint on their way to people: on stderr, and as failures where they are denied.
+//!
+//! Invariant: with `--deny warnings` nothing is written for a machine that warns.
+
+use crate::args::Common;
+use crate::output::Failure;
+use std::io::Write;
+use std::path::Path;
+use tiersim_reports::words::clean;
+use tiersim_sim::diagnostic::{Diagnostic, Diagnostics};
+use tiersim_sim::lint::{Warning, lint_hardware};
+use tiersim_sim::record::RunRecord;
+use tiersim_sim::scenario::Scenario;
+
+/// A denied warning is a problem of the file like any other.
+pub(crate) fn diagnostic(file: &Path, warning: &Warning) -> Diagnostic {
+    Diagnostic {
+        file: file.to_path_buf(),
+        place: None,
+        rule: format!("{}: {}: {}", warning.rule, warning.place, warning.reason),
+        found: warning.found.clone(),
+        remedy: warning.remedy.clone(),
+    }
+}
+
+/// Shows warnings about `what`.
+pub(crate) fn say_warnings(what: &str, warnings: &[Warning]) {
+    warnings.iter().for_each(|warning| line(&format!("warning: {what}: {warning}")));
+}
+
+/// Shows a remark that nothing denies.
+pub(crate) fn say_note(what: &str, note: &str) {
+    line(&format!("note: {what}: {note}"));
+}
+
+fn line(text: &str) {
+    // Where there is no stderr, nobody wants warnings.
+    let _ = writeln!(std::io::stderr(), "{}", clean(text));
+}
+
+/// Ends with every warning about the scenarios' machines, if warnings are denied.
+pub(crate) fn deny_machines<'a>(
+    common: &Common,
+    scenarios: impl IntoIterator<Item = &'a Scenario>,
+) -> Result<(), Failure> {
+    let mut all = Diagnostics::default();
+    if common.deny.is_none() {
+        return Ok(());
+    }
+    for scenario in scenarios {
+        let hardware = &scenario.hardware;
+        for warning in lint_hardware(hardware) {
+            let problem = diagnostic(Path::new(&hardware.name), &warning);
+            if !all.0.contains(&problem) {
+                all.0.push(problem);
+            }
+        }
+    }
+    Ok(all.into_result(())?)
+}
+
+/// Shows a record's warnings, or gives them back as failures if they are denied.
+pub(crate) fn warned(record: &RunRecord, common: &Common) -> Vec<String> {
+    let name = &record.scenario;
+    if common.deny.is_some() {
+        let denied = record.warnings.iter();
+        return denied.map(|warning| format!("{name}: no warnings: {warning}")).collect();
+    }
+    if !common.quiet {
+        say_warnings(name, &record.warnings);
+    }
+    Vec::new()
+}
