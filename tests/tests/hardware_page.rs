@@ -41,7 +41,8 @@ fn row(machine: &Hardware) -> String {
 
 #[test]
 fn the_table_shows_every_shipped_machine() {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned();
+    let root =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned();
     let mut files: Vec<PathBuf> = fs::read_dir(root.join("hardware-specs"))
         .expect("the specs are there")
         .map(|entry| entry.expect("an entry").path())
