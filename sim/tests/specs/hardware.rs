@@ -323,13 +323,34 @@ fn every_shipped_machine_reads_and_says_where_its_numbers_come_from() {
     }
     names.sort();
     let shipped = [
+        "a100-40g-pcie4",
         "a100-80g-pcie4",
+        "b200",
+        "cxl2-switched-220ns",
+        "cxl2-switched-750ns",
+        "cxl2-x16-direct",
+        "cxl2-x8-direct",
+        "gb200",
+        "gb300",
+        "gh200",
         "h100-pcie5-shared",
         "h100-sxm-pcie5",
         "h200-sxm-pcie5",
         "host-layered",
         "host-smoke",
+        "mi300x",
+        "mi325x",
+        "mi355x",
+        "nvme-gen3",
+        "nvme-gen4",
+        "nvme-gen5",
+        "rtx-3090",
+        "rtx-4090",
+        "rubin-hbm4",
         "seed-tiers",
+        "t4",
+        "v100-32g-pcie3",
+        "w7900",
     ];
     assert_eq!(names, shipped);
 }
