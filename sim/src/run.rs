@@ -297,15 +297,19 @@ pub fn run(
 ) -> Result<RunRecord, RunError> {
     let bench = Bench::new(scenario, workload, options)?;
     let cases: Vec<&Case> = scenario.cases.iter().collect();
-    let results: Result<Vec<CaseRecord>, RunError> = cases
-        .par_iter()
-        .map(|case| {
-            let record = bench.run(case, options);
-            done();
-            record
-        })
-        .collect();
-    Ok(record(scenario, &bench, fingerprint, results?))
+    let run = |case: &&Case| {
+        let record = bench.run(case, options);
+        done();
+        record
+    };
+    let results = in_order(cases.par_iter().map(run).collect())?;
+    Ok(record(scenario, &bench, fingerprint, results))
+}
+
+/// All results, or the error of the first that has one: which error is told must not depend on
+/// which thread was the quickest.
+pub(crate) fn in_order<T>(results: Vec<Result<T, RunError>>) -> Result<Vec<T>, RunError> {
+    results.into_iter().collect()
 }
 
 /// The record of a scenario's cases.

@@ -4,8 +4,8 @@
 //! worked out once. Results come in the sweep's order whatever the number of threads.
 
 use crate::lint::lint_hardware;
-use crate::record::{CaseRecord, RunRecord};
-use crate::run::{Bench, Options, RunError, record};
+use crate::record::RunRecord;
+use crate::run::{Bench, Options, RunError, in_order, record};
 use crate::scenario::sweep::Sweep;
 use crate::scenario::{Case, Scenario};
 use crate::traces::Traces;
@@ -43,20 +43,16 @@ pub fn run_sweep(
         let bench = bench_of(&point.scenario);
         jobs.extend(point.scenario.cases.iter().map(|case| (bench, case)));
     }
-    let benches: Result<Vec<Bench<'_>>, RunError> = scenarios
-        .par_iter()
-        .map(|scenario| Bench::new(scenario, traces.of(scenario), options))
-        .collect();
-    let benches = benches?;
-    let results: Result<Vec<CaseRecord>, RunError> = jobs
-        .par_iter()
-        .map(|&(bench, case)| {
-            let record = benches[bench].run(case, options);
-            done();
-            record
-        })
-        .collect();
-    let mut record = record(&sweep.base, &benches[base], fingerprint, results?);
+    let benches = scenarios.par_iter();
+    let benches = benches.map(|scenario| Bench::new(scenario, traces.of(scenario), options));
+    let benches = in_order(benches.collect())?;
+    let run = |&(bench, case): &(usize, &Case)| {
+        let record = benches[bench].run(case, options);
+        done();
+        record
+    };
+    let results = in_order(jobs.par_iter().map(run).collect())?;
+    let mut record = record(&sweep.base, &benches[base], fingerprint, results);
     record.skipped.clone_from(&sweep.skipped);
     for scenario in &scenarios {
         for warning in lint_hardware(&scenario.hardware) {
