@@ -207,7 +207,7 @@ impl Policy for Placed {
         }
     }
 
-    /// As [`Placed::room_for_op`]: the visitor that is needed last goes home.
+    /// As `room_for_op`: the visitor that is needed last goes home.
     fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
         let used = |object: ObjectId| view.uses().iter().any(|touched| touched.object == object);
         let here = |object: ObjectId| tier == HBM && view.has_room(object, HBM) && !used(object);

@@ -30,7 +30,7 @@ pub const LARGE_ROUND: u64 = 64 << 10;
 /// Parameters of [`Buckets`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BucketsConfig {
-    /// Whether buckets are added where requests fill their slots badly, see [`adapt`].
+    /// Whether buckets are added where requests fill their slots badly, see `adapt`.
     pub adaptive: bool,
 }
 
