@@ -319,6 +319,9 @@ readme() {
     printf 'p95 is not exceeded by 95 %% of them. See docs/accuracy.md.\n'
 }
 readme >"$out/README.md"
+# What is kept names files by where they are in the folder, wherever that was.
+here=$(printf '%s' "$out" | sed 's/[][\\.*^$|]/\\&/g')
+sed -i "s|$here/||g; s|$here|.|g" "$out"/log/*.txt
 printf '\n'
 for log in "$out"/log/validate*.txt; do
     [ ! -s "$log" ] || errors "$log"
