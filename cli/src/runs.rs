@@ -24,19 +24,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Runs scenarios one after the other; all are read before the first is run.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     use_threads(&args.common)?;
-    let overrides = overrides(&args.common);
-    let mut found = Diagnostics::default();
-    let mut scenarios = Vec::new();
-    for path in &args.scenarios {
-        match read_scenario(path, &overrides) {
-            Ok(scenario) => scenarios.push(scenario),
-            Err(mut problems) => found.0.append(&mut problems.0),
-        }
-    }
-    let scenarios = found.into_result(scenarios)?;
-    different_names(&scenarios, &args.scenarios)?;
-    let traces = Traces::read(&scenarios)?;
-    feasible(&scenarios, &traces)?;
+    let (scenarios, traces) = read_all(&args.scenarios, &overrides(&args.common))?;
     deny_machines(&args.common, &scenarios)?;
     let mut failed = Vec::new();
     for scenario in &scenarios {
@@ -46,6 +34,26 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         failed.extend(warned(&record, &args.common));
     }
     expect_none(failed)
+}
+
+/// Reads scenarios and their traces; every problem of every file is found before anything runs.
+pub(crate) fn read_all(
+    paths: &[PathBuf],
+    overrides: &[(String, String)],
+) -> Result<(Vec<Scenario>, Traces), Failure> {
+    let mut found = Diagnostics::default();
+    let mut scenarios = Vec::new();
+    for path in paths {
+        match read_scenario(path, overrides) {
+            Ok(scenario) => scenarios.push(scenario),
+            Err(mut problems) => found.0.append(&mut problems.0),
+        }
+    }
+    let scenarios = found.into_result(scenarios)?;
+    different_names(&scenarios, paths)?;
+    let traces = Traces::read(&scenarios)?;
+    feasible(&scenarios, &traces)?;
+    Ok((scenarios, traces))
 }
 
 /// Runs every point of a sweep, and the scenario itself for its expectations.
@@ -118,7 +126,7 @@ fn hints_path(out: Option<&Path>, scenario: &str) -> PathBuf {
 }
 
 /// Ends with everything that is wrong before the first scenario is run and written.
-pub(crate) fn feasible<'a>(
+fn feasible<'a>(
     scenarios: impl IntoIterator<Item = &'a Scenario>,
     traces: &Traces,
 ) -> Result<(), Failure> {
@@ -130,7 +138,7 @@ pub(crate) fn feasible<'a>(
 }
 
 /// Output goes to a folder of the scenario's name, so the second of two would replace the first.
-pub(crate) fn different_names(scenarios: &[Scenario], paths: &[PathBuf]) -> Result<(), Failure> {
+fn different_names(scenarios: &[Scenario], paths: &[PathBuf]) -> Result<(), Failure> {
     let mut seen = BTreeMap::new();
     for (scenario, path) in scenarios.iter().zip(paths) {
         if let Some(first) = seen.insert(&scenario.name, path) {

@@ -15,14 +15,12 @@ mod text;
 use crate::args::ValidateArgs;
 use crate::conform::device;
 use crate::output::{Failure, pretty, print, write_all};
-use crate::runs::{different_names, feasible, seeded};
+use crate::runs::{read_all, seeded};
 use both::Both;
 use grade::{CaseResult, Compared};
 use std::path::{Path, PathBuf};
-use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::run::{Bench, Options as BenchOptions};
 use tiersim_sim::scenario::fingerprint::fingerprint;
-use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::scenario::{Case, Scenario};
 use tiersim_sim::traces::Traces;
 use tiersim_validation::real::Kind;
@@ -30,19 +28,7 @@ use tiersim_validation::real::Kind;
 /// Runs every case of every scenario on both machines; all are read before the first is run.
 pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
     device(args.machine, args.device)?;
-    let overrides = seeded(&args.set, args.seed);
-    let mut found = Diagnostics::default();
-    let mut scenarios = Vec::new();
-    for path in &args.scenarios {
-        match read_scenario(path, &overrides) {
-            Ok(scenario) => scenarios.push(scenario),
-            Err(mut problems) => found.0.append(&mut problems.0),
-        }
-    }
-    let scenarios = found.into_result(scenarios)?;
-    different_names(&scenarios, &args.scenarios)?;
-    let traces = Traces::read(&scenarios)?;
-    feasible(&scenarios, &traces)?;
+    let (scenarios, traces) = read_all(&args.scenarios, &seeded(&args.set, args.seed))?;
     if let Some(name) = &args.policy {
         known(&scenarios, name)?;
     }

@@ -14,6 +14,7 @@ pub mod figures;
 pub mod fit;
 pub(crate) mod host;
 pub mod measure;
+pub(crate) mod skeleton;
 pub mod spec;
 pub mod through;
 mod words;

@@ -37,6 +37,7 @@ use crate::host::room::Buffer;
 use crate::options::Options;
 use crate::pattern::Key;
 use crate::real::{RealMachine, Report, Setup, Spans};
+use crate::truth::Written;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -76,7 +77,7 @@ struct Parts<'a> {
     in_place: Option<usize>,
     copies_begun: u64,
     /// Writes submitted so far, by object: what the order of the plan makes the truth.
-    written: Vec<u64>,
+    written: Written,
     submitted: u64,
     submitting: Span,
     fault: Option<Fault>,
@@ -175,7 +176,7 @@ impl<'a> CudaMachine<'a> {
             patience: options.patience,
             in_place: None,
             copies_begun: 0,
-            written: vec![0; workload.trace.objects.len()],
+            written: Written::new(workload.trace.objects.len()),
             submitted: 0,
             submitting: Span::ZERO,
             fault: None,
@@ -300,7 +301,7 @@ impl RealMachine for CudaMachine<'_> {
     }
 
     fn written(&self) -> &[u64] {
-        &self.parts().written
+        self.parts().written.all()
     }
 }
 

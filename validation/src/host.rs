@@ -26,6 +26,7 @@ use crate::host::work::Floor;
 use crate::options::{Live, Options};
 use crate::pattern::PAGE;
 use crate::real::{OpRun, RealMachine, Report, Setup};
+use crate::truth::Written;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -46,7 +47,7 @@ pub struct HostMachine<'a> {
     chunk: Bytes,
     routes: Routes,
     /// Writes submitted so far, by object: what the order of the plan makes the truth.
-    written: Vec<u64>,
+    written: Written,
     submitted: u64,
     submitting: Span,
 }
@@ -98,7 +99,7 @@ impl<'a> HostMachine<'a> {
             patience: options.patience,
             chunk: hardware.chunk,
             routes,
-            written: vec![0; objects.len()],
+            written: Written::new(objects.len()),
             submitted: 0,
             submitting: Span::ZERO,
         };
@@ -132,20 +133,13 @@ impl<'a> HostMachine<'a> {
         Ok(())
     }
 
-    /// What the order of submission says a command must meet, and what an op is to do.
-    fn expectations(&mut self, command: &Command) -> (Vec<u64>, OpPlan) {
+    /// What an op is to do.
+    fn plan(&self, command: &Command) -> OpPlan {
         match &command.work {
             Work::Compute { occurrence, touches, charges, .. } => {
-                let mut versions = Vec::with_capacity(touches.len());
-                for touch in touches {
-                    let version = &mut self.written[touch.object.index()];
-                    versions.push(*version);
-                    *version += u64::from(touch.mode.writes());
-                }
-                (versions, self.plans.of(*occurrence, touches, charges))
+                self.plans.of(*occurrence, touches, charges)
             }
-            Work::Copy { object, .. } => (vec![self.written[object.index()]], OpPlan::NONE),
-            Work::Release => (Vec::new(), OpPlan::NONE),
+            Work::Copy { .. } | Work::Release => OpPlan::NONE,
         }
     }
 }
@@ -256,7 +250,7 @@ impl Machine for HostMachine<'_> {
 
     fn submit(&mut self, command: Command) -> Result<(), Fault> {
         let began = self.shared.floor.clock.now();
-        let (versions, plan) = self.expectations(&command);
+        let (versions, plan) = (self.written.meets(&command), self.plan(&command));
         let route: Vec<usize> = match command.work {
             Work::Copy { from, to, .. } => {
                 self.routes.between(from, to).iter().map(|lane| lane.index()).collect()
@@ -334,7 +328,7 @@ impl RealMachine for HostMachine<'_> {
     }
 
     fn written(&self) -> &[u64] {
-        &self.written
+        self.written.all()
     }
 }
 

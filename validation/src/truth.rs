@@ -1,8 +1,9 @@
-//! What a check of contents found: mismatches, counted, and the first of them in full.
+//! What contents must be, and what a check of them found: mismatches, counted, and the first of
+//! them in full.
 
 use std::fmt;
 use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_policies::command::Ticket;
+use tiersim_policies::command::{Command, Ticket, Touch, Work};
 
 /// Mismatches that are kept in full; the rest are only counted.
 const KEPT: usize = 16;
@@ -46,6 +47,39 @@ pub struct Truth {
     pub mismatches: u64,
     /// The first of them.
     pub first: Vec<Mismatch>,
+}
+
+/// How often each object has been written, by the order of submission.
+#[derive(Debug)]
+pub(crate) struct Written(Vec<u64>);
+
+impl Written {
+    /// Nothing written yet.
+    pub(crate) fn new(objects: usize) -> Written {
+        Written(vec![0; objects])
+    }
+
+    /// The versions that a command must meet, one per touch or copied object; and counts its writes.
+    pub(crate) fn meets(&mut self, command: &Command) -> Vec<u64> {
+        match &command.work {
+            Work::Compute { touches, .. } => {
+                let meet = |touch: &Touch| {
+                    let version = &mut self.0[touch.object.index()];
+                    let met = *version;
+                    *version += u64::from(touch.mode.writes());
+                    met
+                };
+                touches.iter().map(meet).collect()
+            }
+            Work::Copy { object, .. } => vec![self.0[object.index()]],
+            Work::Release => Vec::new(),
+        }
+    }
+
+    /// By object.
+    pub(crate) fn all(&self) -> &[u64] {
+        &self.0
+    }
 }
 
 impl Truth {

@@ -20,7 +20,7 @@ impl Parts<'_> {
     pub(super) fn submit(&mut self, command: Command) -> Result<(), Fault> {
         let began = self.floor.clock.now();
         let ticket = command.ticket;
-        let (versions, planned) = self.expectations(&command);
+        let (versions, planned) = (self.written.meets(&command), self.planned(&command));
         let mut entry = Entry::new(Rc::new(command), versions, planned);
         entry.ready = began;
         let command = entry.command.clone();
@@ -71,27 +71,16 @@ impl Parts<'_> {
         }
     }
 
-    /// What the order of submission says a command must meet, and how long an op is to last.
-    fn expectations(&mut self, command: &Command) -> (Vec<u64>, Planned) {
-        let none = Planned { span: Span::ZERO, delay: Span::ZERO };
-        match &command.work {
-            Work::Compute { occurrence, touches, charges, .. } => {
-                let mut versions = Vec::with_capacity(touches.len());
-                for touch in touches {
-                    let version = &mut self.written[touch.object.index()];
-                    versions.push(*version);
-                    *version += u64::from(touch.mode.writes());
-                }
-                let law = |&(tier, bytes): &(TierId, Bytes)| {
-                    self.hardware.tiers[tier.index()].access.span_of(bytes)
-                };
-                let delay = charges.iter().map(law).sum();
-                let delay = if self.emulate { delay } else { Span::ZERO };
-                (versions, Planned { span: (self.spans)(*occurrence), delay })
-            }
-            Work::Copy { object, .. } => (vec![self.written[object.index()]], none),
-            Work::Release => (Vec::new(), none),
-        }
+    /// How long an op is to last.
+    fn planned(&self, command: &Command) -> Planned {
+        let Work::Compute { occurrence, charges, .. } = &command.work else {
+            return Planned { span: Span::ZERO, delay: Span::ZERO };
+        };
+        let law = |&(tier, bytes): &(TierId, Bytes)| {
+            self.hardware.tiers[tier.index()].access.span_of(bytes)
+        };
+        let delay = if self.emulate { charges.iter().map(law).sum() } else { Span::ZERO };
+        Planned { span: (self.spans)(*occurrence), delay }
     }
 
     /// Whether something can only go on if the host looks after it.

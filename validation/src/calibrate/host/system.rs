@@ -5,16 +5,12 @@
 //! Invariant: nothing is guessed.
 
 use super::KIB;
-use crate::calibrate::Device;
+use crate::calibrate::{Device, skeleton};
 use crate::fault::Fault;
 use crate::files::DirectFile;
 use std::path::Path;
-use tiersim_models::hardware::{Hardware, Law, Link, Source, Tier, TierKind};
-use tiersim_models::ids::TierId;
-use tiersim_models::units::{Bytes, Rate, Span};
-
-/// Stands in laws that calibration replaces.
-pub(crate) const UNKNOWN: Law = Law { setup: Span::ZERO, rate: Rate::gb_per_s(1) };
+use tiersim_models::hardware::{Hardware, Source};
+use tiersim_models::units::Bytes;
 
 pub(super) fn describe(
     scratch: &Path,
@@ -44,49 +40,24 @@ pub(super) fn describe(
 
 /// Memory twice, once for HBM and once for DRAM, and files.
 fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<Source>), Fault> {
-    let tier = |name: &str, kind, capacity| Tier {
-        name: name.to_owned(),
-        kind,
-        capacity,
-        access: UNKNOWN,
-        loaded: None,
-    };
-    let link = |name: &str, near, far| {
-        let (near, far) = (TierId(near), TierId(far));
-        Link { name: name.to_owned(), near, far, fetch: UNKNOWN, evict: UNKNOWN, service: None }
-    };
-    // Whole MiB: that the last few bytes are lost matters less than that the number can be read.
-    let whole = |bytes: u64| Bytes::new((bytes >> 20 << 20).max(1 << 20));
-    let half = whole(memory().map_or(1 << 30, |bytes| bytes.get() / 2));
+    let (all, room) = (memory(), room(scratch)?);
+    let half = all.map_or(1 << 30, |bytes| bytes.get() / 2);
+    let hardware = skeleton::of([half, half, room], ["memory", "drive"], Bytes::mib(1));
+    let about = format!("{name}: memory stands for HBM and DRAM, files for NVMe");
     // Both are the same memory, and somebody has to divide it.
-    let halved = Source::Assumed(match memory() {
+    let halved = Source::Assumed(match all {
         Some(all) => {
             format!("half of the {all} of memory of the system (MemTotal), which both share")
         }
         None => "the system does not say how much memory it has".to_owned(),
     });
-    let room = file_system(scratch).map_err(|error| {
-        Fault::io("asks for the size of", &scratch.display().to_string(), &error)
-    })?;
-    let hardware = Hardware {
-        name: String::new(),
-        about: format!("{name}: memory stands for HBM and DRAM, files for NVMe"),
-        tiers: vec![
-            tier("hbm", TierKind::Hbm, half),
-            tier("dram", TierKind::Dram, half),
-            tier("nvme", TierKind::Nvme, whole(room)),
-        ],
-        links: vec![link("memory", 0, 1), link("drive", 1, 2)],
-        compute: None,
-        chunk: Bytes::mib(1),
-        facts: Vec::new(),
-    };
-    let capacities = vec![
-        halved.clone(),
-        halved,
-        Source::Measured("free on the file system of the scratch folder (statvfs)".to_owned()),
-    ];
-    Ok((hardware, capacities))
+    Ok((Hardware { about, ..hardware }, vec![halved.clone(), halved, skeleton::files()]))
+}
+
+/// Free bytes where the scratch folder is.
+pub(crate) fn room(scratch: &Path) -> Result<u64, Fault> {
+    file_system(scratch)
+        .map_err(|error| Fault::io("asks for the size of", &scratch.display().to_string(), &error))
 }
 
 pub(crate) fn memory() -> Option<Bytes> {
@@ -121,7 +92,7 @@ fn field(path: &str, name: &str) -> Option<String> {
 
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "the size of a file system is a system call without a safe wrapper")]
-pub(crate) fn file_system(path: &Path) -> std::io::Result<u64> {
+fn file_system(path: &Path) -> std::io::Result<u64> {
     use std::os::unix::ffi::OsStrExt;
     let path = std::ffi::CString::new(path.as_os_str().as_bytes())?;
     let mut found = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
@@ -144,6 +115,6 @@ pub(crate) fn file_system(path: &Path) -> std::io::Result<u64> {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn file_system(_: &Path) -> std::io::Result<u64> {
+fn file_system(_: &Path) -> std::io::Result<u64> {
     Err(std::io::ErrorKind::Unsupported.into())
 }

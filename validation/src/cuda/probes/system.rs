@@ -4,13 +4,12 @@
 //! writes them; what cannot be read is left out.
 //! Invariant: nothing is guessed.
 
-use crate::calibrate::Device as Described;
-use crate::calibrate::host::system::{UNKNOWN, file_system, memory, read};
+use crate::calibrate::host::system::{memory, read, room};
+use crate::calibrate::{Device as Described, skeleton};
 use crate::cuda::driver::{Device, attribute};
 use crate::fault::Fault;
 use std::path::Path;
-use tiersim_models::hardware::{Hardware, Link, Source, Tier, TierKind};
-use tiersim_models::ids::TierId;
+use tiersim_models::hardware::{Hardware, Source};
 use tiersim_models::units::Bytes;
 
 /// Names and numbers of a device; `notes` are the caller's.
@@ -60,42 +59,15 @@ fn clocks(device: &Device) -> Result<Vec<(String, String)>, Fault> {
 
 /// The device's memory, the host's, and files.
 fn skeleton(device: &Device, scratch: &Path) -> Result<(Hardware, Vec<Source>), Fault> {
-    // Whole MiB: that the last few bytes are lost matters less than that the number can be read.
-    let whole = |bytes: u64| Bytes::new((bytes >> 20 << 20).max(1 << 20));
     let (free, total) = device.memory()?;
-    let room = file_system(scratch).map_err(|error| {
-        Fault::io("asks for the size of", &scratch.display().to_string(), &error)
-    })?;
-    let tier = |name: &str, kind, capacity| Tier {
-        name: name.to_owned(),
-        kind,
-        capacity,
-        access: UNKNOWN,
-        loaded: None,
-    };
-    let link = |name: &str, near, far| {
-        let (near, far) = (TierId(near), TierId(far));
-        Link { name: name.to_owned(), near, far, fetch: UNKNOWN, evict: UNKNOWN, service: None }
-    };
-    let dram = whole(memory().map_or(1 << 30, Bytes::get));
-    let hardware = Hardware {
-        name: String::new(),
-        about: format!("{}: its memory, the host's, and files", device.name),
-        tiers: vec![
-            tier("hbm", TierKind::Hbm, whole(free.get())),
-            tier("dram", TierKind::Dram, dram),
-            tier("nvme", TierKind::Nvme, whole(room)),
-        ],
-        links: vec![link("pcie", 0, 1), link("drive", 1, 2)],
-        compute: None,
-        chunk: Bytes::mib(4),
-        facts: Vec::new(),
-    };
-    let dram = match memory() {
+    let (host, room) = (memory(), room(scratch)?);
+    let sizes = [free.get(), host.map_or(1 << 30, Bytes::get), room];
+    let hardware = skeleton::of(sizes, ["pcie", "drive"], Bytes::mib(4));
+    let about = format!("{}: its memory, the host's, and files", device.name);
+    let dram = match host {
         Some(_) => Source::Measured("all of the system's memory (MemTotal)".to_owned()),
         None => Source::Assumed("the system does not say how much memory it has".to_owned()),
     };
     let hbm = format!("free on the device (cuMemGetInfo) of {total} in all");
-    let nvme = "free on the file system of the scratch folder (statvfs)";
-    Ok((hardware, vec![Source::Measured(hbm), dram, Source::Measured(nvme.to_owned())]))
+    Ok((Hardware { about, ..hardware }, vec![Source::Measured(hbm), dram, skeleton::files()]))
 }

@@ -1,0 +1,45 @@
+//! The machine that calibration fills in: HBM, DRAM and files in a chain, with laws yet unknown.
+//!
+//! Invariant: every law is [`UNKNOWN`] until it has been measured.
+
+use tiersim_models::hardware::{Hardware, Law, Link, Source, Tier, TierKind};
+use tiersim_models::ids::TierId;
+use tiersim_models::units::{Bytes, Rate, Span};
+
+/// Stands in laws that calibration replaces.
+pub(crate) const UNKNOWN: Law = Law { setup: Span::ZERO, rate: Rate::gb_per_s(1) };
+
+/// A machine of three tiers of so many bytes, joined by two links of these names.
+pub(crate) fn of(sizes: [u64; 3], links: [&str; 2], chunk: Bytes) -> Hardware {
+    let kinds = [("hbm", TierKind::Hbm), ("dram", TierKind::Dram), ("nvme", TierKind::Nvme)];
+    let tier = |((name, kind), bytes): ((&str, TierKind), u64)| Tier {
+        name: name.to_owned(),
+        kind,
+        // Whole MiB: that the last few bytes are lost matters less than that it can be read.
+        capacity: Bytes::new((bytes >> 20 << 20).max(1 << 20)),
+        access: UNKNOWN,
+        loaded: None,
+    };
+    let link = |(near, name): (u8, &str)| Link {
+        name: name.to_owned(),
+        near: TierId(near),
+        far: TierId(near + 1),
+        fetch: UNKNOWN,
+        evict: UNKNOWN,
+        service: None,
+    };
+    Hardware {
+        name: String::new(),
+        about: String::new(),
+        tiers: kinds.into_iter().zip(sizes).map(tier).collect(),
+        links: (0..).zip(links).map(link).collect(),
+        compute: None,
+        chunk,
+        facts: Vec::new(),
+    }
+}
+
+/// Where the capacity of files comes from.
+pub(crate) fn files() -> Source {
+    Source::Measured("free on the file system of the scratch folder (statvfs)".to_owned())
+}
