@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Look at traces and make them.
     Trace(TraceArgs),
+    /// List the machines of the project, or show and draw one with the source of each number.
+    Hardware(HardwareArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -216,6 +218,33 @@ pub(crate) struct CheckArgs {
     /// What counts as a problem too.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) deny: Option<Deny>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct HardwareArgs {
+    #[command(subcommand)]
+    pub(crate) command: HardwareCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum HardwareCommand {
+    /// One line per machine of the project around the current folder.
+    List,
+    /// Tiers, links, routes and numbers with their sources; writes machine.svg and machine.png.
+    Show(ShowArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ShowArgs {
+    /// A machine of the project by its name, or a file that ends in .ron.
+    #[arg(value_name = "NAME")]
+    pub(crate) machine: String,
+    /// Folder to write to [default: out/hardware-NAME].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// What to print on stdout.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
 }
 
 #[derive(Debug, ClapArgs)]

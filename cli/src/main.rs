@@ -8,6 +8,7 @@ mod calibrate;
 mod calibrate_charts;
 mod calibrate_report;
 mod conform;
+mod hardware;
 mod lints;
 mod output;
 mod progress;
@@ -47,6 +48,7 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Check(args) => traces::check(&args),
         Command::Trace(args) => traces::trace(&args.command),
+        Command::Hardware(args) => hardware::hardware(&args.command),
     }
 }
 

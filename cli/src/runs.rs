@@ -178,7 +178,7 @@ fn emit(record: &RunRecord, common: &Common, several: bool) -> Result<(), Failur
     }
 }
 
-fn chart(error: ChartError) -> Failure {
+pub(crate) fn chart(error: ChartError) -> Failure {
     Failure::Internal(error.to_string())
 }
 

@@ -12,6 +12,7 @@ mod cells;
 mod csv;
 mod fragmentation;
 mod frame;
+mod hardware;
 mod heat_map;
 mod hints;
 pub mod html;
@@ -30,6 +31,7 @@ mod xy;
 
 pub use csv::results_csv;
 pub use fragmentation::fragmentation;
+pub use hardware::{drawing, hardware_json, hardware_list, hardware_text};
 pub use heat_map::threshold_heat_map;
 pub use hints::{hints_json, tier_hints};
 pub use json::{

@@ -15,7 +15,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontDesc, FontFamily, FontStyle, FontTransform, TextStyle, register_font};
 use std::sync::OnceLock;
 
-/// Width and height of every chart in pixels.
+/// Width and height of a chart in pixels; only drawings of machines have other sizes.
 pub const CHART_SIZE: (u32, u32) = (1200, 750);
 
 /// The font's name, and what a viewer without it should take: Verdana has the same widths.
@@ -32,6 +32,7 @@ const PNG_SCALE: u32 = 3;
 pub struct Chart {
     title: String,
     canvas: Canvas,
+    size: (u32, u32),
 }
 
 /// What the two backends do differently.
@@ -48,7 +49,12 @@ struct Dialect {
 
 impl Chart {
     pub(crate) fn new(title: String, canvas: Canvas) -> Chart {
-        Chart { title, canvas }
+        Chart::sized(title, canvas, CHART_SIZE)
+    }
+
+    /// A drawing that needs another size.
+    pub(crate) fn sized(title: String, canvas: Canvas, size: (u32, u32)) -> Chart {
+        Chart { title, canvas, size }
     }
 
     #[cfg(test)]
@@ -59,7 +65,7 @@ impl Chart {
     /// The chart as a self-contained SVG document.
     pub fn svg(&self) -> Result<String, ChartError> {
         font()?;
-        let (width, height) = CHART_SIZE;
+        let (width, height) = self.size;
         let size = (width * SVG_SCALE, height * SVG_SCALE);
         let mut drawn = String::new();
         let dialect =
@@ -86,10 +92,10 @@ impl Chart {
         Ok(svg)
     }
 
-    /// The chart as an RGB PNG of [`CHART_SIZE`].
+    /// The chart as an RGB PNG.
     pub fn png(&self) -> Result<Vec<u8>, ChartError> {
         font()?;
-        let (width, height) = CHART_SIZE;
+        let (width, height) = self.size;
         let (wide, high) = (width * PNG_SCALE, height * PNG_SCALE);
         let mut large = vec![0u8; (wide * high * 3) as usize];
         let dialect = Dialect {

@@ -1,0 +1,246 @@
+//! The drawing of a machine: boxes for tiers and nodes, lines with rates for links.
+//!
+//! Lines leave a box in the middle of its right side and enter each box to the right at a place of
+//! their own, where their label stands, so no two labels can meet. A link within a column is a bracket
+//! to its right.
+//! Invariant: boxes stand apart and inside the canvas, whatever the machine.
+
+use super::layout::{Columns, column_of, columns};
+use super::{gb_per_s, link_word, node_word, source_counts, source_word, tier_word};
+use crate::canvas::{Align, Canvas, Rect, fit};
+use crate::frame::MARGIN;
+use crate::render::{CHART_SIZE, Chart, text_width};
+use crate::style::{FRAME, INK, LABEL, SMALL, SOFT_INK, SUBTITLE, TITLE, WHITE, series_color};
+use crate::words::{clean, number};
+use tiersim_models::hardware::{Hardware, Link, TierKind};
+use tiersim_models::ids::NodeId;
+use tiersim_models::units::Bytes;
+
+const BOX: f64 = 216.0;
+/// Between columns: the trunks of lines, then their labels.
+const TRUNKS: f64 = 44.0;
+const LABELS: f64 = 214.0;
+const PITCH: f64 = BOX + TRUNKS + LABELS;
+/// Room for one line's two labels.
+const PORT: f64 = 44.0;
+const ROW: f64 = 18.0;
+const GAP: f64 = 26.0;
+const HEAD: f64 = 92.0;
+const FOOT: f64 = 62.0;
+/// Pixels of a trunk beside the next.
+const STEP: f64 = 7.0;
+
+/// The machine, drawn; `version` is tiersim's own.
+pub fn drawing(hardware: &Hardware, version: &str) -> Chart {
+    let columns = columns(hardware);
+    let places = Places::new(hardware, &columns);
+    let (width, height) = places.size;
+    let mut canvas = Canvas::default();
+    let room = f64::from(width) - 2.0 * MARGIN;
+    canvas.text(&fit(&hardware.name, TITLE, room), (MARGIN, 36.0), TITLE, INK, Align::Left);
+    let about = fit(&hardware.about, SUBTITLE, room);
+    canvas.text(&about, (MARGIN, 60.0), SUBTITLE, SOFT_INK, Align::Left);
+    for link in 0..hardware.links.len() {
+        line(&mut canvas, hardware, &columns, &places, link);
+    }
+    for node in hardware.node_ids() {
+        place(&mut canvas, hardware, places.of(node), node);
+    }
+    let notes = [
+        "rates in GB/s towards the device / away from it (both: together); \
+         ? assumed, ! announced, otherwise datasheet or measured"
+            .to_owned(),
+        format!("{} of {} numbers · tiersim {version}", source_counts(hardware), hardware.facts.len()),
+    ];
+    for (note, up) in notes.iter().zip([30.0, 12.0]) {
+        let at = (MARGIN, f64::from(height) - up);
+        canvas.text(&fit(note, SMALL, room), at, SMALL, SOFT_INK, Align::Left);
+    }
+    Chart::sized(format!("{}: tiers and links", clean(&hardware.name)), canvas, places.size)
+}
+
+/// Where everything stands.
+struct Places {
+    size: (u32, u32),
+    /// By node.
+    boxes: Vec<Rect>,
+    /// By link: the height at which it enters its right box; `None` within a column.
+    ports: Vec<Option<f64>>,
+}
+
+impl Places {
+    fn new(hardware: &Hardware, columns: &Columns) -> Places {
+        let entering = |node| links_into(hardware, columns, node);
+        let high = |node: NodeId| {
+            let text = lines(hardware, node).len() as f64 * ROW + 18.0;
+            text.max(entering(node).len() as f64 * PORT)
+        };
+        let tall = |column: &Vec<NodeId>| {
+            column.iter().map(|&node| high(node) + GAP).sum::<f64>() - GAP
+        };
+        let tallest = columns.iter().map(tall).fold(0.0, f64::max);
+        let wide = 2.0 * MARGIN + PITCH * (columns.len() - 1) as f64 + BOX;
+        let brackets = within(hardware, columns).count();
+        let wide = if brackets > 0 { wide + TRUNKS + LABELS } else { wide };
+        let least = f64::from(CHART_SIZE.0) * 0.75;
+        let size = (wide.max(least).ceil() as u32, (HEAD + tallest + FOOT).ceil() as u32);
+        let mut boxes = vec![Rect::new(0.0, 0.0, 0.0, 0.0); hardware.node_ids().count()];
+        let mut ports = vec![None; hardware.links.len()];
+        for (index, column) in columns.iter().enumerate() {
+            let left = MARGIN + PITCH * index as f64;
+            let mut top = HEAD + (tallest - tall(column)) / 2.0;
+            for &node in column {
+                let rect = Rect::new(left, top, left + BOX, top + high(node));
+                let links = entering(node);
+                let first = (rect.top + rect.bottom - PORT * (links.len() as f64 - 1.0)) / 2.0;
+                for (nth, link) in links.into_iter().enumerate() {
+                    ports[link] = Some(first + PORT * nth as f64);
+                }
+                boxes[node.index()] = rect;
+                top = rect.bottom + GAP;
+            }
+        }
+        Places { size, boxes, ports }
+    }
+
+    fn of(&self, node: NodeId) -> Rect {
+        self.boxes[node.index()]
+    }
+}
+
+/// The links that enter a node from the column to its left, by the height of where they come from.
+fn links_into(hardware: &Hardware, columns: &Columns, node: NodeId) -> Vec<usize> {
+    let here = column_of(columns, node);
+    let source = |link: &Link| {
+        let other = match (link.near == node, link.far == node) {
+            (true, _) => link.far,
+            (_, true) => link.near,
+            _ => return None,
+        };
+        (column_of(columns, other) + 1 == here)
+            .then(|| columns[here - 1].iter().position(|&there| there == other))
+    };
+    let links = hardware.links.iter().enumerate();
+    let mut entering: Vec<_> =
+        links.filter_map(|(index, link)| Some((source(link)?, index))).collect();
+    entering.sort_unstable();
+    entering.into_iter().map(|(_, index)| index).collect()
+}
+
+/// The links between nodes of one column.
+fn within<'h>(
+    hardware: &'h Hardware,
+    columns: &'h Columns,
+) -> impl Iterator<Item = usize> + use<'h> {
+    let same = |link: &Link| column_of(columns, link.near) == column_of(columns, link.far);
+    let links = hardware.links.iter().enumerate();
+    links.filter(move |(_, link)| same(link)).map(|(index, _)| index)
+}
+
+fn line(canvas: &mut Canvas, hardware: &Hardware, columns: &Columns, places: &Places, index: usize) {
+    let link = &hardware.links[index];
+    let label = labels(hardware, link);
+    let [near, far] = [link.near, link.far].map(|node| (column_of(columns, node), node));
+    let Some(port) = places.ports[index] else {
+        let nth = within(hardware, columns).position(|other| other == index).unwrap_or(0);
+        return bracket(canvas, [near.1, far.1].map(|node| places.of(node)), nth, &label);
+    };
+    let (from, to) = if near.0 < far.0 { (near, far) } else { (far, near) };
+    let (start, end) = (places.of(from.1), places.of(to.1));
+    // Trunks of different boxes stand beside each other.
+    let row = columns[from.0].iter().position(|&node| node == from.1).unwrap_or(0);
+    let trunk = start.right + (10.0 + STEP * row as f64).min(TRUNKS - 4.0);
+    let middle = (start.top + start.bottom) / 2.0;
+    let points = vec![(start.right, middle), (trunk, middle), (trunk, port), (end.left, port)];
+    canvas.path(points, SOFT_INK, 2.0);
+    let at = start.right + TRUNKS + 4.0;
+    canvas.text(&fit(&label[0], SMALL, LABELS - 12.0), (at, port - 5.0), SMALL, INK, Align::Left);
+    canvas.text(&fit(&label[1], SMALL, LABELS - 12.0), (at, port + 15.0), SMALL, SOFT_INK, Align::Left);
+}
+
+/// A link within a column.
+fn bracket(canvas: &mut Canvas, ends: [Rect; 2], nth: usize, label: &[String; 2]) {
+    let x = ends[0].right + 6.0 + STEP * (nth % 5) as f64;
+    // Above the lines that leave in the middle of each side.
+    let [a, b] = ends.map(|rect| rect.bottom - 8.0);
+    let points = vec![(ends[0].right, a), (x, a), (x, b), (ends[1].right, b)];
+    canvas.path(points, SOFT_INK, 2.0);
+    let y = (a + b) / 2.0;
+    for (text, y) in label.iter().zip([y - 5.0, y + 12.0]) {
+        let text = fit(text, SMALL, LABELS - 12.0);
+        let place = Rect::new(x + 4.0, y - 12.0, x + 10.0 + text_width(&text, SMALL), y + 4.0);
+        canvas.rect(place, WHITE);
+        canvas.text(&text, (x + 7.0, y), SMALL, INK, Align::Left);
+    }
+}
+
+/// A link's name and kind, and its rates.
+fn labels(hardware: &Hardware, link: &Link) -> [String; 2] {
+    let kind = link.kind.map_or(String::new(), |kind| format!(" · {}", link_word(kind)));
+    let mark = |field: &str| mark(hardware, &format!("links.{}.{field}", link.name));
+    let rate = |rate, field| format!("{}{}", gb_per_s(rate), mark(field));
+    let both = link.service.as_ref().and_then(|service| service.total);
+    let both = both.map_or(String::new(), |both| format!(", both {}", rate(both, "total")));
+    let rates = [rate(link.fetch.rate, "fetch"), rate(link.evict.rate, "evict")].join(" / ");
+    [format!("{}{kind}", link.name), format!("{rates}{both}")]
+}
+
+/// What marks a number by the kind of its source.
+fn mark(hardware: &Hardware, path: &str) -> &'static str {
+    let fact = hardware.facts.iter().find(|fact| fact.path == path);
+    match fact.map(|fact| source_word(&fact.source)) {
+        Some("assumed") => "?",
+        Some("announced") => "!",
+        _ => "",
+    }
+}
+
+fn place(canvas: &mut Canvas, hardware: &Hardware, rect: Rect, node: NodeId) {
+    let color = match hardware.tier_of(node).map(|tier| hardware.tiers[tier.index()].kind) {
+        Some(TierKind::Hbm) => series_color(0).tint(0.22),
+        Some(TierKind::Dram) => series_color(2).tint(0.22),
+        Some(TierKind::Cxl) => series_color(3).tint(0.3),
+        Some(TierKind::Nvme) => series_color(4).tint(0.3),
+        Some(TierKind::Remote) => series_color(5).tint(0.3),
+        None => WHITE,
+    };
+    canvas.rect(rect, color);
+    canvas.frame(rect, FRAME, 1.5);
+    let lines = lines(hardware, node);
+    let mut y = (rect.top + rect.bottom - ROW * lines.len() as f64) / 2.0 + 13.0;
+    for (nth, line) in lines.iter().enumerate() {
+        let (size, ink) = if nth == 0 { (LABEL, INK) } else { (SMALL, SOFT_INK) };
+        let text = fit(line, size, BOX - 20.0);
+        canvas.text(&text, ((rect.left + rect.right) / 2.0, y), size, ink, Align::Centre);
+        y += ROW;
+    }
+}
+
+/// What stands in a node's box.
+fn lines(hardware: &Hardware, node: NodeId) -> Vec<String> {
+    let Some(tier) = hardware.tier_of(node) else {
+        let node = &hardware.nodes[node.index() - hardware.tiers.len()];
+        return vec![node.name.clone(), node_word(node.kind).to_owned()];
+    };
+    let tier = &hardware.tiers[tier.index()];
+    let mark = |field: &str| mark(hardware, &format!("tiers.{}.{field}", tier.name));
+    let mut lines = vec![
+        tier.name.clone(),
+        format!("{}, {}{}", tier_word(tier.kind), size(tier.capacity), mark("capacity")),
+        format!("in place {} GB/s{}", gb_per_s(tier.access.rate), mark("bandwidth")),
+    ];
+    if let (TierKind::Hbm, Some(compute)) = (tier.kind, &hardware.compute) {
+        lines.insert(1, compute.name.clone());
+    }
+    lines
+}
+
+/// A capacity as short as it can be.
+fn size(bytes: Bytes) -> String {
+    match bytes {
+        Bytes::MAX => "no limit".to_owned(),
+        bytes if bytes >= Bytes::gib(1024) => format!("{} TiB", number(bytes.as_gib() / 1024.0)),
+        bytes if bytes >= Bytes::gib(1) => format!("{} GiB", number(bytes.as_gib())),
+        bytes => format!("{} MiB", number(bytes.as_mib())),
+    }
+}

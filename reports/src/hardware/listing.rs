@@ -1,0 +1,291 @@
+//! A machine as text and as JSON: tiers, links, the routes that copies take, and every number with
+//! its source.
+
+use super::{gb_per_s, link_word, node_word, source_counts, source_text, source_word, tier_word};
+use crate::ChartError;
+use crate::words::{clean, elide};
+use serde::Serialize;
+use std::fmt::Write;
+use tiersim_models::hardware::{Fact, Hardware, Law, Lane, Link, Routes, TierKind};
+use tiersim_models::ids::TierId;
+use tiersim_models::service::{Discipline, Service};
+use tiersim_models::units::Bytes;
+
+/// Columns, each as wide as its widest cell; the last is not filled up.
+fn columns(out: &mut String, rows: &[Vec<String>]) {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..count).map(width).collect();
+    for row in rows {
+        let cell = |(cell, &width): (&String, &usize)| format!("{cell:<width$}");
+        let line: Vec<String> = row.iter().zip(&widths).map(cell).collect();
+        let _ = writeln!(out, "  {}", line.join("  ").trim_end());
+    }
+}
+
+/// One line per machine: its name, its first tier and how its numbers are sourced.
+pub fn hardware_list(machines: &[Hardware]) -> String {
+    let mut out = String::new();
+    let row = |machine: &Hardware| {
+        let kinds = |kind| machine.tiers.iter().any(|tier| tier.kind == kind);
+        let words = [
+            (TierKind::Hbm, "HBM"),
+            (TierKind::Dram, "DRAM"),
+            (TierKind::Cxl, "CXL"),
+            (TierKind::Nvme, "NVMe"),
+            (TierKind::Remote, "remote"),
+        ];
+        let tiers = words.into_iter().filter(|(kind, _)| kinds(*kind)).map(|(_, word)| word);
+        vec![
+            clean(&machine.name),
+            tiers.collect::<Vec<_>>().join(" "),
+            source_counts(machine),
+            elide(&machine.about, 90),
+        ]
+    };
+    columns(&mut out, &machines.iter().map(row).collect::<Vec<_>>());
+    out
+}
+
+/// The machine for people; `routes` are its own.
+pub fn hardware_text(machine: &Hardware, routes: &Routes) -> String {
+    let mut out = format!("{}: {}\n", clean(&machine.name), clean(&machine.about));
+    out.push_str("\ntiers: capacity, and what an op pays that uses an object in place\n");
+    let tiers = machine.tiers.iter().map(|tier| {
+        let Law { setup, rate } = tier.access;
+        let capacity = match tier.capacity {
+            Bytes::MAX => "no limit".to_owned(),
+            bytes => bytes.to_string(),
+        };
+        let cost = format!("{setup} + bytes at {} GB/s", gb_per_s(rate));
+        let loaded = if tier.loaded.is_some() { "latency rises with load" } else { "" };
+        vec![clean(&tier.name), tier_word(tier.kind).to_owned(), capacity, cost, loaded.to_owned()]
+    });
+    columns(&mut out, &tiers.collect::<Vec<_>>());
+    if !machine.nodes.is_empty() {
+        out.push_str("\nnodes without memory\n");
+        let nodes = machine.nodes.iter();
+        let rows = nodes.map(|node| vec![clean(&node.name), node_word(node.kind).to_owned()]);
+        columns(&mut out, &rows.collect::<Vec<_>>());
+    }
+    if !machine.links.is_empty() {
+        out.push_str("\nlinks: GB/s towards the device / away from it\n");
+        let links = machine.links.iter().map(|link| link_row(machine, link));
+        columns(&mut out, &links.collect::<Vec<_>>());
+        out.push_str("\nroutes of copies to the device; the way back is the same unless shown\n");
+        columns(&mut out, &route_rows(machine, routes));
+    }
+    if let Some(compute) = &machine.compute {
+        let _ = writeln!(out, "\ndevice: {}, {} per kernel", clean(&compute.name), compute.launch);
+        let rows = compute.flops.iter().map(|(name, rate)| {
+            vec![clean(name), format!("{} TFLOP/s", gb_per_s_of_tera(rate.get()))]
+        });
+        columns(&mut out, &rows.collect::<Vec<_>>());
+    }
+    let _ = writeln!(out, "\nnumbers and their sources: {}", source_counts(machine));
+    let facts = machine.facts.iter().map(|Fact { path, value, source }| {
+        let text = [path.as_str(), value, source_word(source), source_text(source)];
+        text.map(clean).to_vec()
+    });
+    columns(&mut out, &facts.collect::<Vec<_>>());
+    out
+}
+
+fn gb_per_s_of_tera(flops: u64) -> String {
+    crate::words::number(flops as f64 / 1e12)
+}
+
+fn link_row(machine: &Hardware, link: &Link) -> Vec<String> {
+    let ends = [link.near, link.far].map(|node| clean(machine.node_name(node)));
+    let kind = link.kind.map_or(String::new(), link_word);
+    let rates = [link.fetch, link.evict].map(|law| gb_per_s(law.rate)).join(" / ");
+    let setups = match (link.fetch.setup, link.evict.setup) {
+        (fetch, evict) if fetch == evict => format!("after {fetch}"),
+        (fetch, evict) => format!("after {fetch} / {evict}"),
+    };
+    let service = link.service.as_ref().map_or("one copy at a time".to_owned(), service);
+    vec![clean(&link.name), ends.join(" - "), kind, rates, setups, service]
+}
+
+/// How a link serves, in words.
+fn service(service: &Service) -> String {
+    let mut words = vec![match (service.discipline, service.lanes) {
+        (Discipline::Fifo, None) => "one copy at a time".to_owned(),
+        (Discipline::Fifo, Some(lanes)) => format!("{lanes} at a time"),
+        (Discipline::FairShare, None) => "shared".to_owned(),
+        (Discipline::FairShare, Some(lanes)) => format!("shared, {lanes} at a time"),
+    }];
+    let both = service.total.map(|total| format!("both {} GB/s", gb_per_s(total)));
+    words.extend(both);
+    let details = [&service.fetch, &service.evict];
+    let any = |is: fn(&&&tiersim_models::service::Detail) -> bool| details.iter().any(|d| is(&d));
+    for (there, word) in [
+        (!service.mix.is_empty(), "by mix"),
+        (any(|detail| !detail.sizes.is_empty()), "by size"),
+        (any(|detail| !detail.depths.is_empty()), "by depth"),
+        (any(|detail| detail.tail.is_some()), "with a tail"),
+        (any(|detail| detail.cache.is_some()), "with a write cache"),
+    ] {
+        words.extend(there.then(|| word.to_owned()));
+    }
+    words.join(", ")
+}
+
+/// For each tier: the links to the device with where a copy is stored on the way, and what is the
+/// narrowest of them; the way back only where it differs.
+fn route_rows(machine: &Hardware, routes: &Routes) -> Vec<Vec<String>> {
+    let device = TierId(0);
+    let mut rows = Vec::new();
+    for tier in machine.tier_ids().filter(|&tier| tier != device) {
+        let (there, back) = (routes.between(tier, device), routes.between(device, tier));
+        let mirrored = |lanes: &[Lane]| -> Vec<_> { lanes.iter().map(|lane| lane.link).collect() };
+        let mut reversed = mirrored(back);
+        reversed.reverse();
+        rows.push(route_row(machine, routes, tier, device));
+        if mirrored(there) != reversed {
+            rows.push(route_row(machine, routes, device, tier));
+        }
+    }
+    rows
+}
+
+fn route_row(machine: &Hardware, routes: &Routes, from: TierId, to: TierId) -> Vec<String> {
+    let ends = [from, to].map(|tier| clean(&machine.tiers[tier.index()].name));
+    let lanes = routes.between(from, to);
+    let narrowest = lanes.iter().map(|&lane| machine.lane_law(lane).rate).min();
+    let narrowest = narrowest.map_or(String::new(), |rate| format!("{} GB/s", gb_per_s(rate)));
+    vec![ends.join(" -> "), narrowest, way(machine, routes, from, to)]
+}
+
+/// `nvme-bus, stored in dram, pcie`.
+fn way(machine: &Hardware, routes: &Routes, from: TierId, to: TierId) -> String {
+    let mut words = Vec::new();
+    for hop in routes.hops(from, to) {
+        if let (false, Some(&first)) = (words.is_empty(), hop.first()) {
+            let node = machine.lane_ends(first).0;
+            words.push(match machine.tier_of(node) {
+                Some(_) => format!("stored in {}", clean(machine.node_name(node))),
+                None => format!("in pieces at {}", clean(machine.node_name(node))),
+            });
+        }
+        words.extend(hop.iter().map(|lane| clean(&machine.links[lane.link.index()].name)));
+    }
+    words.join(", ")
+}
+
+#[derive(Serialize)]
+struct MachineJson<'m> {
+    name: &'m str,
+    about: &'m str,
+    tiers: Vec<TierJson<'m>>,
+    nodes: Vec<NodeJson<'m>>,
+    links: Vec<LinkJson<'m>>,
+    routes: Vec<RouteJson<'m>>,
+    numbers: Vec<FactJson<'m>>,
+}
+
+#[derive(Serialize)]
+struct TierJson<'m> {
+    name: &'m str,
+    kind: &'static str,
+    /// Bytes; `null` for no limit.
+    capacity: Option<u64>,
+    access: LawJson,
+}
+
+#[derive(Serialize)]
+struct NodeJson<'m> {
+    name: &'m str,
+    kind: &'static str,
+}
+
+/// Picoseconds, and bytes per second.
+#[derive(Serialize)]
+struct LawJson {
+    setup_ps: u64,
+    bytes_per_s: u64,
+}
+
+#[derive(Serialize)]
+struct LinkJson<'m> {
+    name: &'m str,
+    near: &'m str,
+    far: &'m str,
+    kind: Option<String>,
+    fetch: LawJson,
+    evict: LawJson,
+    service: String,
+}
+
+#[derive(Serialize)]
+struct RouteJson<'m> {
+    from: &'m str,
+    to: &'m str,
+    /// Links by hop; a copy is stored between two hops.
+    hops: Vec<Vec<&'m str>>,
+}
+
+#[derive(Serialize)]
+struct FactJson<'m> {
+    path: &'m str,
+    value: &'m str,
+    confidence: &'static str,
+    source: &'m str,
+}
+
+fn law(law: Law) -> LawJson {
+    LawJson { setup_ps: law.setup.ps(), bytes_per_s: law.rate.get() }
+}
+
+/// The machine for programs; `routes` are its own.
+pub fn hardware_json(machine: &Hardware, routes: &Routes) -> Result<String, ChartError> {
+    let name = |tier: TierId| machine.tiers[tier.index()].name.as_str();
+    let route = |from, to| {
+        let link = |lane: &Lane| machine.links[lane.link.index()].name.as_str();
+        let hops = routes.hops(from, to).map(|hop| hop.iter().map(link).collect());
+        RouteJson { from: name(from), to: name(to), hops: hops.collect() }
+    };
+    let pairs = machine.tier_ids().flat_map(|from| {
+        machine.tier_ids().filter(move |&to| to != from).map(move |to| (from, to))
+    });
+    let tier = |tier: &'_ tiersim_models::hardware::Tier| {
+        (tier_word(tier.kind), (tier.capacity != Bytes::MAX).then(|| tier.capacity.get()))
+    };
+    let json = MachineJson {
+        name: &machine.name,
+        about: &machine.about,
+        tiers: (machine.tiers.iter())
+            .map(|t| {
+                let (kind, capacity) = tier(t);
+                TierJson { name: &t.name, kind, capacity, access: law(t.access) }
+            })
+            .collect(),
+        nodes: (machine.nodes.iter())
+            .map(|node| NodeJson { name: &node.name, kind: node_word(node.kind) })
+            .collect(),
+        links: (machine.links.iter())
+            .map(|link| LinkJson {
+                name: &link.name,
+                near: machine.node_name(link.near),
+                far: machine.node_name(link.far),
+                kind: link.kind.map(link_word),
+                fetch: law(link.fetch),
+                evict: law(link.evict),
+                service: link.service.as_ref().map_or("one copy at a time".to_owned(), service),
+            })
+            .collect(),
+        routes: pairs.map(|(from, to)| route(from, to)).collect(),
+        numbers: (machine.facts.iter())
+            .map(|fact| FactJson {
+                path: &fact.path,
+                value: &fact.value,
+                confidence: source_word(&fact.source),
+                source: source_text(&fact.source),
+            })
+            .collect(),
+    };
+    Ok(serde_json::to_string_pretty(&json)? + "\n")
+}
