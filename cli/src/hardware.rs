@@ -6,7 +6,6 @@ use crate::output::{Failure, print, write_all};
 use crate::runs::chart;
 use std::fs;
 use std::path::{Path, PathBuf};
-use tiersim_models::hardware::Hardware;
 use tiersim_reports::{drawing, hardware_json, hardware_list, hardware_text};
 use tiersim_sim::hardware_file::read_hardware;
 use tiersim_sim::lint::lint_hardware;
@@ -50,7 +49,9 @@ fn show(args: &ShowArgs) -> Result<(), Failure> {
     let files = [("machine.svg".to_owned(), svg), ("machine.png".to_owned(), png)];
     write_all(&out, &files)?;
     match args.format {
-        Format::Text => print(&format!("\nwritten to {}: machine.svg, machine.png\n", out.display())),
+        Format::Text => {
+            print(&format!("\nwritten to {}: machine.svg, machine.png\n", out.display()))
+        }
         Format::Json => Ok(()),
     }
 }

@@ -50,7 +50,11 @@ pub fn drawing(hardware: &Hardware, version: &str) -> Chart {
         "rates in GB/s towards the device / away from it (both: together); \
          ? assumed, ! announced, otherwise datasheet or measured"
             .to_owned(),
-        format!("{} of {} numbers · tiersim {version}", source_counts(hardware), hardware.facts.len()),
+        format!(
+            "{} of {} numbers · tiersim {version}",
+            source_counts(hardware),
+            hardware.facts.len()
+        ),
     ];
     for (note, up) in notes.iter().zip([30.0, 12.0]) {
         let at = (MARGIN, f64::from(height) - up);
@@ -75,9 +79,8 @@ impl Places {
             let text = lines(hardware, node).len() as f64 * ROW + 18.0;
             text.max(entering(node).len() as f64 * PORT)
         };
-        let tall = |column: &Vec<NodeId>| {
-            column.iter().map(|&node| high(node) + GAP).sum::<f64>() - GAP
-        };
+        let tall =
+            |column: &Vec<NodeId>| column.iter().map(|&node| high(node) + GAP).sum::<f64>() - GAP;
         let tallest = columns.iter().map(tall).fold(0.0, f64::max);
         let wide = 2.0 * MARGIN + PITCH * (columns.len() - 1) as f64 + BOX;
         let brackets = within(hardware, columns).count();
@@ -137,7 +140,13 @@ fn within<'h>(
     links.filter(move |(_, link)| same(link)).map(|(index, _)| index)
 }
 
-fn line(canvas: &mut Canvas, hardware: &Hardware, columns: &Columns, places: &Places, index: usize) {
+fn line(
+    canvas: &mut Canvas,
+    hardware: &Hardware,
+    columns: &Columns,
+    places: &Places,
+    index: usize,
+) {
     let link = &hardware.links[index];
     let label = labels(hardware, link);
     let [near, far] = [link.near, link.far].map(|node| (column_of(columns, node), node));
@@ -155,7 +164,13 @@ fn line(canvas: &mut Canvas, hardware: &Hardware, columns: &Columns, places: &Pl
     canvas.path(points, SOFT_INK, 2.0);
     let at = start.right + TRUNKS + 4.0;
     canvas.text(&fit(&label[0], SMALL, LABELS - 12.0), (at, port - 5.0), SMALL, INK, Align::Left);
-    canvas.text(&fit(&label[1], SMALL, LABELS - 12.0), (at, port + 15.0), SMALL, SOFT_INK, Align::Left);
+    canvas.text(
+        &fit(&label[1], SMALL, LABELS - 12.0),
+        (at, port + 15.0),
+        SMALL,
+        SOFT_INK,
+        Align::Left,
+    );
 }
 
 /// A link within a column.

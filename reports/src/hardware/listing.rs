@@ -6,7 +6,7 @@ use crate::ChartError;
 use crate::words::{clean, elide};
 use serde::Serialize;
 use std::fmt::Write;
-use tiersim_models::hardware::{Fact, Hardware, Law, Lane, Link, Routes, TierKind};
+use tiersim_models::hardware::{Fact, Hardware, Lane, Law, Link, Routes, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::service::{Discipline, Service};
 use tiersim_models::units::Bytes;

@@ -20,19 +20,15 @@ pub(crate) fn of(sizes: [u64; 3], links: [&str; 2], chunk: Bytes) -> Hardware {
         access: UNKNOWN,
         loaded: None,
     };
-    let link = |(near, name): (u8, &str)| Link {
-        name: name.to_owned(),
-        near: TierId(near),
-        far: TierId(near + 1),
-        fetch: UNKNOWN,
-        evict: UNKNOWN,
-        service: None,
-    };
+    let link =
+        |(near, name): (u8, &str)| Link::new(name, (TierId(near), TierId(near + 1)), [UNKNOWN; 2]);
     Hardware {
         name: String::new(),
         about: String::new(),
         tiers: kinds.into_iter().zip(sizes).map(tier).collect(),
+        nodes: Vec::new(),
         links: (0..).zip(links).map(link).collect(),
+        ways: Vec::new(),
         compute: None,
         chunk,
         facts: Vec::new(),
