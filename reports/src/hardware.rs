@@ -6,6 +6,8 @@
 mod drawing;
 mod layout;
 mod listing;
+#[cfg(test)]
+mod tests;
 
 pub use drawing::drawing;
 pub use listing::{hardware_json, hardware_list, hardware_text};

@@ -58,6 +58,11 @@ impl Chart {
     }
 
     #[cfg(test)]
+    pub(crate) fn size(&self) -> (u32, u32) {
+        self.size
+    }
+
+    #[cfg(test)]
     pub(crate) fn items(&self) -> &[Item] {
         &self.canvas.items
     }

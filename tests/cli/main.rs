@@ -10,6 +10,7 @@ mod conform;
 mod contract;
 mod determinism;
 mod gpu_script;
+mod hardware;
 mod hostile;
 mod hostile_layered;
 mod hostile_traces;

@@ -1,15 +1,15 @@
 //! The drawing of a machine: boxes for tiers and nodes, lines with rates for links.
 //!
 //! Lines leave a box in the middle of its right side and enter each box to the right at a place of
-//! their own, where their label stands, so no two labels can meet. A link within a column is a bracket
-//! to its right.
+//! their own, where their label stands, so no two labels can meet. A link within a column enters its
+//! lower box in the same way, from the left side of the upper one.
 //! Invariant: boxes stand apart and inside the canvas, whatever the machine.
 
 use super::layout::{Columns, column_of, columns};
 use super::{gb_per_s, link_word, node_word, source_counts, source_word, tier_word};
 use crate::canvas::{Align, Canvas, Rect, fit};
 use crate::frame::MARGIN;
-use crate::render::{CHART_SIZE, Chart, text_width};
+use crate::render::{CHART_SIZE, Chart};
 use crate::style::{FRAME, INK, LABEL, SMALL, SOFT_INK, SUBTITLE, TITLE, WHITE, series_color};
 use crate::words::{clean, number};
 use tiersim_models::hardware::{Hardware, Link, TierKind};
@@ -68,8 +68,8 @@ struct Places {
     size: (u32, u32),
     /// By node.
     boxes: Vec<Rect>,
-    /// By link: the height at which it enters its right box; `None` within a column.
-    ports: Vec<Option<f64>>,
+    /// By link: the height at which it enters its right or lower box.
+    ports: Vec<f64>,
 }
 
 impl Places {
@@ -83,12 +83,10 @@ impl Places {
             |column: &Vec<NodeId>| column.iter().map(|&node| high(node) + GAP).sum::<f64>() - GAP;
         let tallest = columns.iter().map(tall).fold(0.0, f64::max);
         let wide = 2.0 * MARGIN + PITCH * (columns.len() - 1) as f64 + BOX;
-        let brackets = within(hardware, columns).count();
-        let wide = if brackets > 0 { wide + TRUNKS + LABELS } else { wide };
         let least = f64::from(CHART_SIZE.0) * 0.75;
         let size = (wide.max(least).ceil() as u32, (HEAD + tallest + FOOT).ceil() as u32);
         let mut boxes = vec![Rect::new(0.0, 0.0, 0.0, 0.0); hardware.node_ids().count()];
-        let mut ports = vec![None; hardware.links.len()];
+        let mut ports = vec![0.0; hardware.links.len()];
         for (index, column) in columns.iter().enumerate() {
             let left = MARGIN + PITCH * index as f64;
             let mut top = HEAD + (tallest - tall(column)) / 2.0;
@@ -97,7 +95,7 @@ impl Places {
                 let links = entering(node);
                 let first = (rect.top + rect.bottom - PORT * (links.len() as f64 - 1.0)) / 2.0;
                 for (nth, link) in links.into_iter().enumerate() {
-                    ports[link] = Some(first + PORT * nth as f64);
+                    ports[link] = first + PORT * nth as f64;
                 }
                 boxes[node.index()] = rect;
                 top = rect.bottom + GAP;
@@ -111,33 +109,32 @@ impl Places {
     }
 }
 
-/// The links that enter a node from the column to its left, by the height of where they come from.
-fn links_into(hardware: &Hardware, columns: &Columns, node: NodeId) -> Vec<usize> {
-    let here = column_of(columns, node);
-    let source = |link: &Link| {
-        let other = match (link.near == node, link.far == node) {
-            (true, _) => link.far,
-            (_, true) => link.near,
-            _ => return None,
-        };
-        (column_of(columns, other) + 1 == here)
-            .then(|| columns[here - 1].iter().position(|&there| there == other))
-    };
-    let links = hardware.links.iter().enumerate();
-    let mut entering: Vec<_> =
-        links.filter_map(|(index, link)| Some((source(link)?, index))).collect();
-    entering.sort_unstable();
-    entering.into_iter().map(|(_, index)| index).collect()
+/// Column and position in it, from the top.
+fn spot(columns: &Columns, node: NodeId) -> (usize, usize) {
+    let column = column_of(columns, node);
+    (column, columns[column].iter().position(|&there| there == node).unwrap_or(0))
 }
 
-/// The links between nodes of one column.
-fn within<'h>(
-    hardware: &'h Hardware,
-    columns: &'h Columns,
-) -> impl Iterator<Item = usize> + use<'h> {
-    let same = |link: &Link| column_of(columns, link.near) == column_of(columns, link.far);
+/// The two ends of a link: that from which its line comes, and that which it enters.
+fn ends(columns: &Columns, link: &Link) -> [NodeId; 2] {
+    let mut ends = [link.near, link.far];
+    ends.sort_by_key(|&node| spot(columns, node));
+    ends
+}
+
+/// The links that enter a node, by where they come from: those of its own column first.
+fn links_into(hardware: &Hardware, columns: &Columns, node: NodeId) -> Vec<usize> {
+    let here = spot(columns, node).0;
     let links = hardware.links.iter().enumerate();
-    links.filter(move |(_, link)| same(link)).map(|(index, _)| index)
+    let mut entering: Vec<_> = links
+        .filter(|(_, link)| ends(columns, link)[1] == node)
+        .map(|(index, link)| {
+            let (column, row) = spot(columns, ends(columns, link)[0]);
+            (column != here, row, index)
+        })
+        .collect();
+    entering.sort_unstable();
+    entering.into_iter().map(|(.., index)| index).collect()
 }
 
 fn line(
@@ -148,44 +145,31 @@ fn line(
     index: usize,
 ) {
     let link = &hardware.links[index];
-    let label = labels(hardware, link);
-    let [near, far] = [link.near, link.far].map(|node| (column_of(columns, node), node));
-    let Some(port) = places.ports[index] else {
-        let nth = within(hardware, columns).position(|other| other == index).unwrap_or(0);
-        return bracket(canvas, [near.1, far.1].map(|node| places.of(node)), nth, &label);
+    let [from, to] = ends(columns, link);
+    let ((column, row), (other, _)) = (spot(columns, from), spot(columns, to));
+    let (start, end, port) = (places.of(from), places.of(to), places.ports[index]);
+    let points = if column == other {
+        let (y, x) = (start.bottom - 8.0, end.left - 6.0 - STEP * (row % 3) as f64);
+        vec![(start.left, y), (x, y), (x, port), (end.left, port)]
+    } else {
+        // Trunks of different boxes stand beside each other.
+        let leads = |node: &&NodeId| {
+            hardware.links.iter().any(|link| {
+                let [from, to] = ends(columns, link);
+                from == **node && spot(columns, to).0 != column
+            })
+        };
+        let nth = columns[column][..row].iter().filter(leads).count() as f64;
+        let all = columns[column].iter().filter(leads).count() as f64;
+        let trunk = start.right + 10.0 + nth * STEP.min((TRUNKS - 14.0) / all);
+        let middle = (start.top + start.bottom) / 2.0;
+        vec![(start.right, middle), (trunk, middle), (trunk, port), (end.left, port)]
     };
-    let (from, to) = if near.0 < far.0 { (near, far) } else { (far, near) };
-    let (start, end) = (places.of(from.1), places.of(to.1));
-    // Trunks of different boxes stand beside each other.
-    let row = columns[from.0].iter().position(|&node| node == from.1).unwrap_or(0);
-    let trunk = start.right + (10.0 + STEP * row as f64).min(TRUNKS - 4.0);
-    let middle = (start.top + start.bottom) / 2.0;
-    let points = vec![(start.right, middle), (trunk, middle), (trunk, port), (end.left, port)];
     canvas.path(points, SOFT_INK, 2.0);
-    let at = start.right + TRUNKS + 4.0;
-    canvas.text(&fit(&label[0], SMALL, LABELS - 12.0), (at, port - 5.0), SMALL, INK, Align::Left);
-    canvas.text(
-        &fit(&label[1], SMALL, LABELS - 12.0),
-        (at, port + 15.0),
-        SMALL,
-        SOFT_INK,
-        Align::Left,
-    );
-}
-
-/// A link within a column.
-fn bracket(canvas: &mut Canvas, ends: [Rect; 2], nth: usize, label: &[String; 2]) {
-    let x = ends[0].right + 6.0 + STEP * (nth % 5) as f64;
-    // Above the lines that leave in the middle of each side.
-    let [a, b] = ends.map(|rect| rect.bottom - 8.0);
-    let points = vec![(ends[0].right, a), (x, a), (x, b), (ends[1].right, b)];
-    canvas.path(points, SOFT_INK, 2.0);
-    let y = (a + b) / 2.0;
-    for (text, y) in label.iter().zip([y - 5.0, y + 12.0]) {
-        let text = fit(text, SMALL, LABELS - 12.0);
-        let place = Rect::new(x + 4.0, y - 12.0, x + 10.0 + text_width(&text, SMALL), y + 4.0);
-        canvas.rect(place, WHITE);
-        canvas.text(&text, (x + 7.0, y), SMALL, INK, Align::Left);
+    let at = end.left - LABELS + 4.0;
+    for (text, (y, ink)) in labels(hardware, link).iter().zip([(-5.0, INK), (15.0, SOFT_INK)]) {
+        let text = fit(text, SMALL, LABELS - 28.0);
+        canvas.text(&text, (at, port + y), SMALL, ink, Align::Left);
     }
 }
 

@@ -11,6 +11,9 @@ use tiersim_models::ids::TierId;
 use tiersim_models::service::{Discipline, Service};
 use tiersim_models::units::Bytes;
 
+/// Most characters of a value: tables of many points are in the file and in the JSON.
+const MOST_VALUE: usize = 36;
+
 /// Columns, each as wide as its widest cell; the last is not filled up.
 fn columns(out: &mut String, rows: &[Vec<String>]) {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -87,8 +90,12 @@ pub fn hardware_text(machine: &Hardware, routes: &Routes) -> String {
     }
     let _ = writeln!(out, "\nnumbers and their sources: {}", source_counts(machine));
     let facts = machine.facts.iter().map(|Fact { path, value, source }| {
-        let text = [path.as_str(), value, source_word(source), source_text(source)];
-        text.map(clean).to_vec()
+        vec![
+            clean(path),
+            elide(value, MOST_VALUE),
+            source_word(source).to_owned(),
+            clean(source_text(source)),
+        ]
     });
     columns(&mut out, &facts.collect::<Vec<_>>());
     out
