@@ -10,6 +10,7 @@ mod annotations;
 mod canvas;
 mod cells;
 mod csv;
+mod economics_summary;
 mod fragmentation;
 mod frame;
 mod heat_map;
@@ -29,6 +30,7 @@ pub mod words;
 mod xy;
 
 pub use csv::results_csv;
+pub use economics_summary::{CostSummary, EnergySummary, NumberSummary};
 pub use fragmentation::fragmentation;
 pub use heat_map::threshold_heat_map;
 pub use hints::{hints_json, tier_hints};

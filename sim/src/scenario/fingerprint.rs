@@ -9,6 +9,7 @@ use crate::scenario::sweep::Sweep;
 use crate::scenario::{Case, OpTime, Scenario, WorkloadSpec};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
+use tiersim_models::energy::Economics;
 use tiersim_models::hardware::{Compute, Hardware, Link, Tier};
 
 /// `sha256:` and 64 hexadecimal digits. `trace_hash` stands for what the trace's files hold.
@@ -68,7 +69,8 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
 }
 
 fn write_hardware(out: &mut String, hardware: &Hardware) {
-    let Hardware { name: _, about: _, tiers, links, compute, chunk, facts: _ } = hardware;
+    let Hardware { name: _, about: _, tiers, links, compute, chunk, facts: _, economics } =
+        hardware;
     let _ = writeln!(out, "chunk {}", chunk.get());
     for Tier { name, kind, capacity, access, loaded } in tiers {
         let (setup, rate) = (access.setup.ps(), access.rate.get());
@@ -89,6 +91,11 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
     }
     if let Some(compute) = compute {
         write_compute(out, compute);
+    }
+    // A machine without these numbers is as if there were none.
+    let Economics { tiers, links, device, host, facts } = economics;
+    if !facts.is_empty() {
+        let _ = writeln!(out, "economics {tiers:?} {links:?} {device:?} {host:?}");
     }
 }
 

@@ -80,6 +80,7 @@ fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<Source>), Fault
         compute: None,
         chunk: Bytes::mib(1),
         facts: Vec::new(),
+        economics: Default::default(),
     };
     let capacities = vec![
         halved.clone(),

@@ -90,6 +90,7 @@ fn skeleton(device: &Device, scratch: &Path) -> Result<(Hardware, Vec<Source>), 
         compute: None,
         chunk: Bytes::mib(4),
         facts: Vec::new(),
+        economics: Default::default(),
     };
     let dram = match memory() {
         Some(_) => Source::Measured("all of the system's memory (MemTotal)".to_owned()),
