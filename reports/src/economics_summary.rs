@@ -5,6 +5,7 @@
 use crate::words::{count, elide, finite};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use tiersim_models::energy::Confidence;
 use tiersim_models::hardware::Fact;
 use tiersim_sim::energy::{Basis, Cost, Energy, Part, dollars};
 use tiersim_sim::record::RunRecord;
@@ -96,21 +97,24 @@ pub(crate) fn economics_lines(record: &RunRecord) -> Vec<(&'static str, String)>
     let all = || record.results.iter().map(|case| &case.economics);
     let energies: Vec<&Basis> = all().filter_map(|e| Some(&e.energy.as_ref()?.basis)).collect();
     let costs: Vec<&Basis> = all().map(|economics| &economics.cost.basis).collect();
-    vec![("energy", basis_words(&energies)), ("cost", basis_words(&costs))]
+    let facts = &record.power_and_price;
+    vec![("energy", basis_words(&energies, facts)), ("cost", basis_words(&costs, facts))]
 }
 
 /// What the sums of all cases rest on together, in words.
-fn basis_words(bases: &[&Basis]) -> String {
+fn basis_words(bases: &[&Basis], facts: &[Fact]) -> String {
     let distinct = |of: &dyn Fn(&Basis) -> Vec<String>| -> Vec<String> {
         let mut all: Vec<String> = bases.iter().flat_map(|basis| of(basis)).collect();
         all.sort();
         all.dedup();
         all
     };
-    let used = distinct(&|basis| basis.used.clone()).len();
+    let used = distinct(&|basis| basis.used.clone());
+    let is_assumed = |fact: &&Fact| fact.source.confidence() == Confidence::Assumed;
+    let assumed = facts.iter().filter(is_assumed).filter(|fact| used.contains(&fact.path)).count();
     let missing = distinct(&|basis| basis.missing.clone());
-    let assumed = bases.iter().map(|basis| basis.assumed).max().unwrap_or(0);
-    let mut words = format!("rests on {}, {assumed} assumed", count(used, "number", "numbers"));
+    let mut words =
+        format!("rests on {}, {assumed} assumed", count(used.len(), "number", "numbers"));
     if !missing.is_empty() {
         words = format!("{words}; no sum without {}", elide(&missing.join(", "), 60));
     }

@@ -18,6 +18,7 @@ mod hints;
 pub mod html;
 mod json;
 mod labels;
+mod latency_cost;
 mod latency_memory;
 mod memory_summary;
 mod points;
@@ -38,6 +39,7 @@ pub use json::{
     CaseSummary, OomSummary, SCHEMA, SkippedSummary, StepMs, Summary, Throughput, summary,
     summary_json,
 };
+pub use latency_cost::{latency_vs_cost, latency_vs_energy};
 pub use latency_memory::latency_vs_memory;
 pub use memory_summary::{AllocatorSummary, BucketSummary, allocators_csv};
 pub use points::pareto_front;
@@ -99,6 +101,16 @@ pub fn artefacts(record: &RunRecord, version: &str) -> Result<Vec<Artefact>, Cha
     if let Some(chart) = threshold_heat_map(record, version)? {
         add("threshold-heat-map.svg", chart.svg()?.into_bytes());
         add("threshold-heat-map.png", chart.png()?);
+    }
+    let economics = [
+        ("latency-vs-cost", latency_vs_cost(record, version)),
+        ("latency-vs-energy", latency_vs_energy(record, version)),
+    ];
+    for (name, chart) in economics {
+        if let Some(chart) = chart {
+            add(&format!("{name}.svg"), chart.svg()?.into_bytes());
+            add(&format!("{name}.png"), chart.png()?);
+        }
     }
     if let Some(table) = allocators_csv(record)? {
         add("allocators.csv", table);

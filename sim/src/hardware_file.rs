@@ -168,8 +168,8 @@ impl Resolver<'_> {
         let tiers: Vec<Option<Tier>> =
             raw_tiers.iter().enumerate().map(|(i, tier)| self.tier(i, tier)).collect();
         let links = self.links(raw);
-        self.host_economics(&raw.host);
         let compute = raw.compute.as_ref().map(|compute| self.compute(compute));
+        self.host_economics(&raw.host);
         let chunk = match &raw.chunk {
             Some(size) => size.bytes(&mut self.check, "chunk", CHUNK),
             None => Some(Bytes::mib(4)),
