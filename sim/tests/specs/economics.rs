@@ -123,10 +123,10 @@ fn a_price_is_part_of_what_a_run_is() {
     let before = print();
     project.write(
         "hardware-specs/priced.ron",
-        &PRICED.replace("usd(29000), assumed(\"a\")", "usd(29000), assumed(\"b\")"),
+        PRICED.replace("usd(29000), assumed(\"a\")", "usd(29000), assumed(\"b\")"),
     );
     assert_eq!(before, print(), "a source is no meaning");
-    project.write("hardware-specs/priced.ron", &PRICED.replace("usd(29000)", "usd(29001)"));
+    project.write("hardware-specs/priced.ron", PRICED.replace("usd(29000)", "usd(29001)"));
     assert_ne!(before, print());
 }
 
