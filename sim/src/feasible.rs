@@ -178,6 +178,7 @@ mod tests {
             compute: None,
             chunk: Bytes::mib(4),
             facts: Vec::new(),
+            economics: Default::default(),
         }
     }
 

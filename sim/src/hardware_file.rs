@@ -6,24 +6,28 @@
 //! Invariant: a returned machine obeys every rule of this file, all of which are checked before
 //! any problem is reported.
 
+mod energy;
 mod loaded;
 mod nodes;
 mod service;
 pub mod write;
 
 use crate::diagnostic::Diagnostics;
+use crate::hardware_file::energy::{RawHost, RawIncluded};
 use crate::hardware_file::loaded::RawLoaded;
 use crate::hardware_file::nodes::{RawLinkKind, RawNode, RawWay};
 use crate::hardware_file::service::{
     RawBuffers, RawCache, RawDepths, RawDiscipline, RawMix, RawPageable, RawSizes, RawTail,
 };
 use crate::text::check::Check;
+use crate::text::quantity::economics::{EnergyPerBit, Power, Price, PricePerSize, StandingPower};
 use crate::text::quantity::{Bandwidth, CAPACITY, CHUNK, Copies, Dimension, Duration, Flops};
 use crate::text::quantity::{HALF, Quantity, SETUP, Size, Sourced};
 use crate::text::ron_text::Document;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
+use tiersim_models::energy::Economics;
 use tiersim_models::hardware::{Compute, Fact, Hardware, Law, Link, MAX_TIERS, Tier, TierKind};
 use tiersim_models::nodes::MAX_LINKS;
 use tiersim_models::units::{Bytes, Rate, Span};
@@ -43,7 +47,8 @@ pub fn read_hardware(path: &Path) -> Result<Hardware, Diagnostics> {
 /// Checks a hardware document.
 pub fn resolve_hardware(document: &Document, name: String) -> Result<Hardware, Diagnostics> {
     let parsed = document.parse::<RawHardware>()?;
-    let mut resolver = Resolver { check: Check::new(&parsed.document), facts: Vec::new() };
+    let check = Check::new(&parsed.document);
+    let mut resolver = Resolver { check, facts: Vec::new(), economics: Economics::default() };
     let hardware = resolver.hardware(&parsed.raw, name);
     let mut problems = parsed.problems;
     problems.0.append(&mut resolver.check.problems.0);
@@ -67,6 +72,7 @@ struct RawHardware {
     routes: Vec<RawWay>,
     compute: Option<RawCompute>,
     chunk: Option<Quantity<Size>>,
+    host: Option<RawHost>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -78,6 +84,12 @@ struct RawTier {
     setup: Sourced<Duration>,
     bandwidth: Sourced<Bandwidth>,
     loaded: Option<Vec<RawLoaded>>,
+    energy: Option<Sourced<EnergyPerBit>>,
+    write_energy: Option<Sourced<EnergyPerBit>>,
+    idle: Option<Sourced<StandingPower>>,
+    price: Option<Sourced<PricePerSize>>,
+    #[serde(default)]
+    included: Vec<RawIncluded>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -115,6 +127,9 @@ struct RawLink {
     write_cache: Option<RawCache>,
     buffers: Option<RawBuffers>,
     pageable: Option<RawPageable>,
+    energy: Option<Sourced<EnergyPerBit>>,
+    #[serde(default)]
+    included: Vec<RawIncluded>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -124,6 +139,9 @@ struct RawCompute {
     flops: Vec<RawPeak>,
     memory: Sourced<Bandwidth>,
     launch: Sourced<Duration>,
+    idle: Option<Sourced<Power>>,
+    active: Option<Sourced<Power>>,
+    price: Option<Sourced<Price>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -136,6 +154,7 @@ struct RawPeak {
 struct Resolver<'d> {
     check: Check<'d>,
     facts: Vec<Fact>,
+    economics: Economics,
 }
 
 impl Resolver<'_> {
@@ -156,14 +175,12 @@ impl Resolver<'_> {
         let links = self.links(raw);
         let ways = self.ways(raw);
         let compute = raw.compute.as_ref().map(|compute| self.compute(compute));
+        self.host_economics(&raw.host);
         let chunk = match &raw.chunk {
             Some(size) => size.bytes(&mut self.check, "chunk", CHUNK),
             None => Some(Bytes::mib(4)),
         };
-        let compute = match compute {
-            Some(compute) => Some(compute?),
-            None => None,
-        };
+        let compute = compute.map_or(Some(None), |compute| compute.map(Some))?;
         let mut hardware = Hardware {
             name,
             about: raw.about.trim().to_string(),
@@ -174,6 +191,7 @@ impl Resolver<'_> {
             compute,
             chunk: chunk?,
             facts: std::mem::take(&mut self.facts),
+            economics: std::mem::take(&mut self.economics),
         };
         if hardware.tiers.is_empty() || hardware.tiers.len() > MAX_TIERS {
             return None;
@@ -235,6 +253,7 @@ impl Resolver<'_> {
             RawKind::Nvme => TierKind::Nvme,
             RawKind::Remote => TierKind::Remote,
         };
+        self.tier_economics(index, raw);
         let access = Law { setup: setup?, rate: rate? };
         let loaded = raw.loaded.as_ref().and_then(|raw| self.loaded(raw, &here, &fact));
         Some(Tier { name: raw.name.clone(), kind, capacity: capacity?, access, loaded })
@@ -284,6 +303,7 @@ impl Resolver<'_> {
         };
         let evict = self.rate(&raw.evict, &format!("{here}.evict"), format!("{fact}.evict"));
         let [fetch, evict] = self.buffers(raw, &here, &fact, [fetch, evict]);
+        self.link_economics(index, raw);
         let half = raw.half.as_ref().and_then(|half| {
             self.fact(half, &format!("{here}.half"), format!("{fact}.half"));
             half.quantity.bytes(&mut self.check, &format!("{here}.half.0"), HALF)
@@ -318,6 +338,7 @@ impl Resolver<'_> {
         }
         let memory = self.rate(&raw.memory, "compute.memory", "compute.memory".into());
         let launch = self.span(&raw.launch, "compute.launch", "compute.launch".into());
+        self.device_economics(raw);
         Some(Compute {
             name: raw.name.trim().to_string(),
             flops: flops.into_iter().collect::<Option<Vec<_>>>()?,

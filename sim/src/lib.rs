@@ -6,6 +6,7 @@
 pub mod audit;
 pub mod diagnostic;
 pub mod durations;
+pub mod energy;
 pub mod engine;
 pub mod expect;
 pub mod fair_share;

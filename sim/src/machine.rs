@@ -182,6 +182,7 @@ impl<'a> SimMachine<'a> {
         entry.compute = self.durations.of(occurrence);
         let delay = |&(tier, bytes): &(TierId, Bytes)| self.accesses[tier.index()].span_of(bytes);
         let mut total = entry.compute + charges.iter().map(delay).sum();
+        self.meters.op_starts(self.engine.now());
         if self.loads.is_some() && !charges.is_empty() {
             let (touches, charges) = (touches.clone(), charges.clone());
             total += self.load(ticket, &touches, &charges, total);
@@ -217,8 +218,11 @@ impl<'a> SimMachine<'a> {
             checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;
         }
         // Counted at the end, so that figures of a stretch of ops are those ops' own.
-        if let Work::Compute { ref charges, .. } = entry.command.work {
+        if let Work::Compute { ref charges, ref touches, .. } = entry.command.work {
             self.meters.compute += entry.compute;
+            let objects = &self.workload.trace.objects;
+            let used = touches.iter().map(|touch| (*touch, objects[touch.object.index()].bytes));
+            self.meters.op_ends(now, used);
             for &(tier, bytes) in charges {
                 self.meters.in_place[tier.index()] += self.accesses[tier.index()].span_of(bytes);
             }

@@ -4,10 +4,11 @@
 //! so that a table and a chart cannot disagree. Tables indexed by tier or lane follow the order of
 //! [`RunRecord::tiers`] and [`RunRecord::lanes`].
 
+use crate::energy::CaseEconomics;
 use crate::lint::Warning;
 use crate::scenario::AxisValue;
 use statrs::statistics::{Data, OrderStatistics};
-use tiersim_models::hardware::TierKind;
+use tiersim_models::hardware::{Fact, TierKind};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::fragmentation::MemoryUse;
 
@@ -28,8 +29,10 @@ pub struct RunRecord {
     pub op_time: String,
     /// Seed of every draw.
     pub seed: u64,
-    /// How many numbers of the hardware are assumed.
+    /// How many numbers of the hardware that times rest on are assumed.
     pub assumed_numbers: usize,
+    /// The numbers of the hardware that energy and cost rest on, with their sources.
+    pub power_and_price: Vec<Fact>,
     /// Tokens that one step processes.
     pub tokens_per_step: u64,
     /// Name and kind of each tier.
@@ -82,6 +85,8 @@ pub struct CaseRecord {
     pub outcome: Outcome,
     /// Where each module's state lives, if the policy places modules: (module, tier index).
     pub placement: Option<Vec<(String, usize)>>,
+    /// Energy of its steps and cost of its machine.
+    pub economics: CaseEconomics,
 }
 
 /// How a case ended.
@@ -156,6 +161,12 @@ pub struct Figures {
     pub events: u64,
     /// The last measured step: what ran when, for timelines.
     pub timeline: Vec<Slice>,
+    /// Bytes of objects that ops read, by tier.
+    pub read: Vec<u128>,
+    /// Bytes of objects that ops wrote, by tier.
+    pub written: Vec<u128>,
+    /// Time in which at least one op ran, delays of use in place included.
+    pub active: Span,
     /// How the memory of tiers was used whose allocator is not exact: by tier, over the whole run.
     pub memory: Vec<(usize, MemoryUse)>,
 }

@@ -7,6 +7,7 @@ mod stopwatch;
 
 use crate::audit::Audit;
 use crate::durations::Durations;
+use crate::energy::CaseEconomics;
 use crate::lint::{lint_hardware, lint_results};
 use crate::machine::SimMachine;
 use crate::record::{CaseRecord, Figures, LaneName, OutOfMemory, Outcome, RunRecord};
@@ -135,6 +136,7 @@ impl<'a> Bench<'a> {
             baseline_step: self.baseline.mean_step(),
             baseline_peak: self.baseline.peak[HBM.index()],
             bound_step: self.bound,
+            economics: CaseEconomics::of(self.hardware, &capacities, outcome.figures()),
             outcome,
             placement,
         })
@@ -335,6 +337,7 @@ pub(crate) fn record(
         op_time,
         seed: scenario.seed,
         assumed_numbers: hardware.assumed(),
+        power_and_price: hardware.economics.facts.clone(),
         tokens_per_step: bench.workload.trace.tokens_per_step(),
         tiers: hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect(),
         lanes: hardware

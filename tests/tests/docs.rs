@@ -175,7 +175,9 @@ fn every_field_and_word_of_scenarios_and_hardware_is_described() {
         }
     }
     assert!(policies_with_fields >= 3, "fields of variants are no longer found");
-    for unit in ["Size", "Duration", "Bandwidth", "Flops", "Copies", "Budget"] {
+    let sizes = ["Size", "Duration", "Bandwidth", "Flops", "Copies", "Budget"];
+    let economics = ["EnergyPerBit", "Power", "StandingPower", "Price", "PricePerSize"];
+    for unit in sizes.into_iter().chain(economics) {
         let words = quantity::by_name(unit).expect("a unit").words;
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
         look_for(&page, "Quantities", &words, &mut missing);
@@ -304,8 +306,10 @@ fn records() -> [RunRecord; 2] {
 }
 
 /// Keys of results that hold a map by tier, lane, link or axis: its keys are data.
-const BY_NAME: [&str; 7] = [
+const BY_NAME: [&str; 9] = [
     "params",
+    "parts",
+    "within",
     "peak_bytes",
     "moved_bytes",
     "stall_ms",

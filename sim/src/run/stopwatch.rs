@@ -95,6 +95,9 @@ impl<'a> Stopwatch<'a> {
             pairs.map(|(end, start)| Span::from_ps(end.ps() - start.ps())).collect()
         };
         let moved = end.moved.iter().zip(&start.moved).map(|(&end, &start)| end - start);
+        let bytes = |end: &[u128], start: &[u128]| -> Vec<u128> {
+            end.iter().zip(start).map(|(end, start)| end - start).collect()
+        };
         let counts = planner.counts();
         Figures {
             steps: self.steps,
@@ -104,6 +107,9 @@ impl<'a> Stopwatch<'a> {
             stall: span(&end.stall, &start.stall),
             in_place: span(&end.in_place, &start.in_place),
             compute: Span::from_ps(end.compute.ps() - start.compute.ps()),
+            read: bytes(&end.read, &start.read),
+            written: bytes(&end.written, &start.written),
+            active: Span::from_ps(end.active.ps() - start.active.ps()),
             hits: counts.hits,
             misses: counts.misses,
             events: machine.events(),

@@ -9,6 +9,7 @@ use crate::scenario::sweep::Sweep;
 use crate::scenario::{Case, OpTime, Scenario, WorkloadSpec};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
+use tiersim_models::energy::Economics;
 use tiersim_models::hardware::{Compute, Hardware, Link, Tier};
 use tiersim_models::nodes::{Node, Way};
 
@@ -69,8 +70,18 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
 }
 
 fn write_hardware(out: &mut String, hardware: &Hardware) {
-    let Hardware { name: _, about: _, tiers, nodes, links, ways, compute, chunk, facts: _ } =
-        hardware;
+    let Hardware {
+        name: _,
+        about: _,
+        tiers,
+        nodes,
+        links,
+        ways,
+        compute,
+        chunk,
+        facts: _,
+        economics,
+    } = hardware;
     let _ = writeln!(out, "chunk {}", chunk.get());
     for Tier { name, kind, capacity, access, loaded } in tiers {
         let (setup, rate) = (access.setup.ps(), access.rate.get());
@@ -99,6 +110,11 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
     }
     if let Some(compute) = compute {
         write_compute(out, compute);
+    }
+    // A machine without these numbers is as if there were none.
+    let Economics { tiers, links, device, host, facts } = economics;
+    if !facts.is_empty() {
+        let _ = writeln!(out, "economics {tiers:?} {links:?} {device:?} {host:?}");
     }
 }
 

@@ -102,7 +102,9 @@ impl Resolver<'_, '_> {
                 ..fact.clone()
             });
             let facts: Vec<Fact> = renamed.collect();
-            Arc::make_mut(&mut hardware).facts.extend(facts);
+            let machine = Arc::make_mut(&mut hardware);
+            machine.facts.extend(facts);
+            machine.economics.take_device(&device.economics);
         }
         let hardware = self.files.shared(hardware);
         let allocators = allocators::resolve(self, "allocators", &raw.allocators, &[], &hardware);

@@ -63,6 +63,8 @@ macro_rules! dimension {
     };
 }
 
+pub mod economics;
+
 dimension!(
     /// Bytes.
     Size, "a size", "write gib(80) or gb(80)", "gib(1)",
@@ -99,6 +101,7 @@ dimension!(
 pub fn by_name(name: &str) -> Option<&'static Unit> {
     [Size::UNIT, Duration::UNIT, Bandwidth::UNIT, Flops::UNIT, Copies::UNIT, Budget::UNIT]
         .into_iter()
+        .chain(economics::UNITS)
         .find(|unit| unit.name == name)
 }
 

@@ -1,6 +1,7 @@
 //! What may stand in hardware and scenario files, what it means, and how mistakes are reported.
 
 mod allocators;
+mod economics;
 mod form;
 mod hardware;
 mod hostile;

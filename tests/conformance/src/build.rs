@@ -34,6 +34,7 @@ pub fn hardware(tiers: &[(TierKind, Bytes, Law)], links: &[(usize, usize, Law)])
         compute: None,
         chunk: Bytes::mib(4),
         facts: Vec::new(),
+        economics: Default::default(),
     }
 }
 

@@ -28,6 +28,7 @@ pub(crate) const STRUCTS: &[Place] = &[
     Place { heading: "Service", text: "Hardware(links: [(fetch_tail: (@))])" },
     Place { heading: "Service", text: "Hardware(links: [(write_cache: (@))])" },
     Place { heading: "Compute", text: "Hardware(compute: (@))" },
+    Place { heading: "Power and price", text: "Hardware(host: (@))" },
     Place { heading: "Compute", text: "Hardware(compute: (flops: [(@)]))" },
 ];
 
@@ -52,6 +53,7 @@ pub(crate) const CHOICES: &[Place] = &[
     Place { heading: "Expectations", text: "Scenario(expect: [@])" },
     Place { heading: "Expectations", text: "Scenario(expect: [fragmentation(over: @)])" },
     Place { heading: "Tiers", text: "Hardware(tiers: [(kind: @)])" },
+    Place { heading: "Power and price", text: "Hardware(tiers: [(included: [@])])" },
     Place { heading: "Service", text: "Hardware(links: [(service: @)])" },
     Place { heading: "Links", text: "Hardware(links: [(buffers: @)])" },
     Place { heading: "Sources", text: "Hardware(tiers: [(setup: (us(1), @))])" },

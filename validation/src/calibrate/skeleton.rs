@@ -32,6 +32,7 @@ pub(crate) fn of(sizes: [u64; 3], links: [&str; 2], chunk: Bytes) -> Hardware {
         compute: None,
         chunk,
         facts: Vec::new(),
+        economics: Default::default(),
     }
 }
 

@@ -31,6 +31,7 @@ fn world() -> (Hardware, Workload) {
         compute: None,
         chunk: Bytes::mib(1),
         facts: Vec::new(),
+        economics: Default::default(),
     };
     let object = Object {
         name: "weight".to_owned(),

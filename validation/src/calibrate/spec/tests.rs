@@ -30,6 +30,7 @@ fn device() -> Device {
             compute: None,
             chunk: Bytes::mib(1),
             facts: Vec::new(),
+            economics: Default::default(),
         },
         capacities: vec![Source::Measured("asked".to_owned()); 2],
     }
