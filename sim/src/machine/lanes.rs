@@ -69,15 +69,11 @@ impl Lane {
 }
 
 impl SimMachine<'_> {
-    /// The way of a copy: one flow if all lanes of its route are shared, pieces otherwise.
+    /// The way of a copy: whole if its route is one hop, pieces otherwise.
     pub(super) fn way(&mut self, from: TierId, to: TierId, bytes: Bytes) -> Progress {
-        let route = self.routes.between(from, to).iter().map(|lane| lane.index());
-        let lanes = &self.lanes;
-        let laws = |lane: usize| lanes[lane].law;
-        if route.len() > 1 && route.clone().all(|lane| lanes[lane].shared) {
-            return Progress::across(route, bytes, laws);
-        }
-        Progress::new(Transit::new(route, bytes, self.chunk), laws)
+        let hops = self.routes.hops(from, to).map(|hop| hop.iter().map(|lane| lane.index()));
+        let laws = |lane: usize| self.lanes[lane].law;
+        Progress::new(Transit::over(hops, bytes, self.chunk), laws)
     }
 
     /// Lets copies whose turn it is into a lane, in the order of submission.
