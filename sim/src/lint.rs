@@ -249,7 +249,7 @@ fn above_standard(hardware: &Hardware, lane: Lane) -> Option<Warning> {
         rule: "faster-than-standard",
         place: format!("links.{}.{}", link.name, direction(lane)),
         found: words(rate),
-        reason: format!("{kind:?} signals {} in one direction", words(limit)),
+        reason: format!("`{kind}` signals {} in one direction", words(limit)),
         remedy: format!("lower `{}`, or correct `kind`", direction(lane)),
     })
 }

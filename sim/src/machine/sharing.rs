@@ -34,8 +34,10 @@ pub(super) struct Sharing {
     fair: FairShare<Flight>,
     /// By link: the resource of both directions together, if it has one.
     totals: Vec<Option<usize>>,
-    /// By class.
+    /// By class: first those of others.
     lanes: Vec<Lanes>,
+    /// How many classes are of others.
+    others: usize,
     next_end: Option<EventId>,
     ended: Vec<Flight>,
 }
@@ -68,12 +70,26 @@ impl Sharing {
                 fair.mix(total, [2 * link, 2 * link + 1], service);
             }
         }
-        Some(Sharing { fair, totals, lanes: Vec::new(), next_end: None, ended: Vec::new() })
+        let mut lanes: Vec<Lanes> = Vec::new();
+        for lane in hardware.lanes() {
+            let link = &hardware.links[lane.link.index()];
+            let shared = link.service.as_ref().is_some_and(|service| is_fair(service.discipline));
+            let demand = link.others[usize::from(lane.evicting)].filter(|_| shared);
+            let Some(demand) = demand else { continue };
+            let crossed = [Some(lane.index()), totals[lane.link.index()]];
+            let resources: Lanes = crossed.into_iter().flatten().collect();
+            let class = fair.stand(&resources, demand);
+            assert_eq!(usize::from(class.0), lanes.len(), "one class per direction");
+            lanes.push(SmallVec::from_slice(&[lane.index()]));
+        }
+        let (others, next_end, ended) = (lanes.len(), None, Vec::new());
+        Some(Sharing { fair, totals, lanes, others, next_end, ended })
     }
 
     /// The class of flows over these lanes.
     fn class(&mut self, lanes: &[usize]) -> ClassId {
-        if let Some(known) = self.lanes.iter().position(|known| known.as_slice() == lanes) {
+        let mut own = self.lanes.iter().enumerate().skip(self.others);
+        if let Some((known, _)) = own.find(|(_, known)| known.as_slice() == lanes) {
             return ClassId(known as u16);
         }
         let totals = lanes.iter().filter_map(|lane| self.totals[lane / 2]);
