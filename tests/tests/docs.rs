@@ -175,7 +175,7 @@ fn every_field_and_word_of_scenarios_and_hardware_is_described() {
         }
     }
     assert!(policies_with_fields >= 3, "fields of variants are no longer found");
-    for unit in ["Size", "Duration", "Bandwidth", "Flops", "Copies", "Budget"] {
+    for unit in ["Size", "Duration", "Bandwidth", "Flops", "Copies", "Drives", "Budget"] {
         let words = quantity::by_name(unit).expect("a unit").words;
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
         look_for(&page, "Quantities", &words, &mut missing);
