@@ -55,14 +55,20 @@ fn a_host_means_what_its_file_says_and_reads_back_equal() {
     assert_eq!(again(&host), host);
     let mut bare = host.clone();
     bare.facts.iter_mut().for_each(|fact| fact.value.clear());
-    assert_eq!(Hardware { facts: Vec::new(), ..again(&bare) }, Hardware { facts: Vec::new(), ..host });
+    assert_eq!(
+        Hardware { facts: Vec::new(), ..again(&bare) },
+        Hardware { facts: Vec::new(), ..host }
+    );
 }
 
 #[test]
 fn numbers_of_a_set_are_written_for_one_drive() {
     let host = read(HOST).unwrap();
     let tier = &host.tiers[2];
-    assert_eq!((tier.capacity, tier.access.rate), (Bytes::new(8_000_000_000_000), Rate::gb_per_s(12)));
+    assert_eq!(
+        (tier.capacity, tier.access.rate),
+        (Bytes::new(8_000_000_000_000), Rate::gb_per_s(12))
+    );
     let link = &host.links[3];
     assert_eq!([link.fetch.rate, link.evict.rate], [Rate::gb_per_s(12), Rate::gb_per_s(8)]);
     assert!(host.facts.iter().any(|fact| fact.path == "links.drives.raid0.drives"));
@@ -113,13 +119,25 @@ fn rules_on_nodes() {
     check("name: \"socket\", kind", "name: \"Socket\", kind", &["1 to 40 of a-z"]);
     let more = "(name: \"alone\", kind: nic), (name: \"socket\"";
     check("(name: \"socket\"", more, &["no link names this node"]);
-    check("far: \"dram\"", "far: \"dra\"", &["no tier or node has this name", "did you mean `dram`?"]);
+    check(
+        "far: \"dram\"",
+        "far: \"dra\"",
+        &["no tier or node has this name", "did you mean `dram`?"],
+    );
     let many: String = (0..60).map(|n| format!("(name: \"n{n}\", kind: nic), ")).collect();
     let many = format!("nodes: [{many}");
     check("nodes: [", &many, &["at most 56 nodes are allowed (found 62)"]);
-    check("others: (evict", "others: (fetch: (gb_per_s(0), assumed(\"a\")), evict", &["a rate must lie"]);
+    check(
+        "others: (evict",
+        "others: (fetch: (gb_per_s(0), assumed(\"a\")), evict",
+        &["a rate must lie"],
+    );
     check("service: fair_share, others", "others", &["`others` are copies that share"]);
-    check("others: (evict: (gb_per_s(9), assumed(\"a\")))", "others: ()", &["in one direction at least"]);
+    check(
+        "others: (evict: (gb_per_s(9), assumed(\"a\")))",
+        "others: ()",
+        &["in one direction at least"],
+    );
 }
 
 #[test]
@@ -147,8 +165,7 @@ fn rules_on_routes() {
 
 #[test]
 fn expanders_are_reached_in_one_flow_that_leaves_dram_alone() {
-    for name in
-        ["cxl2-x8-direct", "cxl2-x16-direct", "cxl2-switched-220ns", "cxl2-switched-750ns"]
+    for name in ["cxl2-x8-direct", "cxl2-x16-direct", "cxl2-switched-220ns", "cxl2-switched-750ns"]
     {
         let machine = shipped_hardware(name);
         let (routes, tier) = (machine.routes().unwrap(), |name| machine.tier(name).unwrap());
