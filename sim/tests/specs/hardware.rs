@@ -9,7 +9,7 @@ use tiersim_sim::hardware_file::{read_hardware, resolve_hardware};
 use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::text::ron_text::Document;
 
-pub const TWO: &str = r#"Hardware(
+pub(crate) const TWO: &str = r#"Hardware(
     schema: 1,
     about: "two tiers",
     tiers: [
@@ -23,11 +23,11 @@ pub const TWO: &str = r#"Hardware(
     chunk: mib(2),
 )"#;
 
-pub fn read(text: &str) -> Result<Hardware, Diagnostics> {
+pub(crate) fn read(text: &str) -> Result<Hardware, Diagnostics> {
     resolve_hardware(&Document::from_text(Path::new("m.ron"), text.into())?, "m".into())
 }
 
-pub fn shipped_hardware(name: &str) -> Hardware {
+pub(crate) fn shipped_hardware(name: &str) -> Hardware {
     read_hardware(&shipped().join(format!("{name}.ron"))).unwrap()
 }
 
@@ -36,7 +36,7 @@ fn check(from: &str, to: &str, expected: &[&str]) {
     assert_says(&read(&TWO.replacen(from, to, 1)).unwrap_err(), expected);
 }
 
-pub fn law(ps: u64, rate: u64) -> Law {
+fn law(ps: u64, rate: u64) -> Law {
     Law { setup: Span::from_ps(ps), rate: Rate::new(rate).unwrap() }
 }
 
