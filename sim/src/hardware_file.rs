@@ -6,6 +6,7 @@
 //! Invariant: a returned machine obeys every rule of this file, all of which are checked before
 //! any problem is reported.
 
+mod drives;
 mod energy;
 mod loaded;
 mod nodes;
@@ -13,6 +14,7 @@ mod service;
 pub mod write;
 
 use crate::diagnostic::Diagnostics;
+use crate::hardware_file::drives::{RawOthers, RawRaid0};
 use crate::hardware_file::energy::{RawHost, RawIncluded};
 use crate::hardware_file::loaded::RawLoaded;
 use crate::hardware_file::nodes::{RawLinkKind, RawNode, RawWay};
@@ -130,6 +132,8 @@ struct RawLink {
     energy: Option<Sourced<EnergyPerBit>>,
     #[serde(default)]
     included: Vec<RawIncluded>,
+    raid0: Option<RawRaid0>,
+    others: Option<RawOthers>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -197,6 +201,7 @@ impl Resolver<'_> {
             return None;
         }
         self.join(&mut hardware);
+        self.gather_drives(&mut hardware);
         Some(hardware)
     }
 
@@ -315,7 +320,10 @@ impl Resolver<'_> {
         let (fetch, evict) = (law(setup?, fetch?), law(evict_setup?, evict?));
         let service = self.service(raw, &here, &fact, [fetch, evict]);
         let kind = raw.kind.map(|kind| self.kind(kind, &here));
-        (near != far).then_some(Link { name, near, far, kind, fetch, evict, service })
+        let raid0 = self.raid0(raw, &here, &fact);
+        let others = self.others(raw, &here, &fact, service.as_ref());
+        let link = Link { name, near, far, kind, fetch, evict, service, raid0, others };
+        (near != far).then_some(link)
     }
 
     fn compute(&mut self, raw: &RawCompute) -> Option<Compute> {

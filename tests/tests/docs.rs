@@ -175,7 +175,7 @@ fn every_field_and_word_of_scenarios_and_hardware_is_described() {
         }
     }
     assert!(policies_with_fields >= 3, "fields of variants are no longer found");
-    let sizes = ["Size", "Duration", "Bandwidth", "Flops", "Copies", "Budget"];
+    let sizes = ["Size", "Duration", "Bandwidth", "Flops", "Copies", "Drives", "Budget"];
     let economics = ["EnergyPerBit", "Power", "StandingPower", "Price", "PricePerSize"];
     for unit in sizes.into_iter().chain(economics) {
         let words = quantity::by_name(unit).expect("a unit").words;

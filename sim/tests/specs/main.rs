@@ -7,5 +7,7 @@ mod hardware;
 mod hostile;
 mod project;
 mod rules;
+mod services;
 mod sweep;
+mod topology;
 mod written;
