@@ -225,7 +225,7 @@ impl Trial {
     /// Runs the trial; one of eight again, and one of sixteen as a scenario.
     pub fn check(&self, without: Option<Hazard>) -> Result<Option<Ran>, Breach> {
         let ran = self.run(without)?;
-        if self.seed % 8 == 0 && self.run(without)? != ran {
+        if self.seed.is_multiple_of(8) && self.run(without)? != ran {
             return Err(Breach {
                 event: 0,
                 what: "a second run differs from the first".to_owned(),
