@@ -19,6 +19,13 @@ fn worlds_of_every_kind_break_no_rule() {
     assert!(fitted > WORLDS / 2 && copies > 1000, "{fitted} fitted, {copies} copies");
 }
 
+/// A prescribed way goes to a node and back over the same link, whose directions share a total.
+#[test]
+fn a_way_there_and_back_over_a_shared_link_is_served() {
+    let ran = attempt(12_515_345_455_297_755_273, usize::MAX, None);
+    assert!(ran.expect("no rule is broken").is_some_and(|ran| ran.copies > 0));
+}
+
 /// The number of the first world in which a missing kind of edge is found.
 fn first_caught(without: Hazard) -> u64 {
     let caught =

@@ -8,7 +8,7 @@
 use super::detail::Peculiar;
 use super::entry::{Piece, Progress};
 use super::{ENDS, Event, Fault, SimMachine};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use tiersim_models::hardware::{self, Hardware, Law};
 use tiersim_models::ids::TierId;
 use tiersim_models::service::Discipline;
@@ -74,7 +74,10 @@ impl SimMachine<'_> {
         let route = self.routes.between(from, to).iter().map(|lane| lane.index());
         let lanes = &self.lanes;
         let laws = |lane: usize| lanes[lane].law;
-        if route.len() > 1 && route.clone().all(|lane| lanes[lane].shared) {
+        // There and back over one link is not one flow: it would need that link's total twice.
+        let links: BTreeSet<usize> = route.clone().map(|lane| lane / 2).collect();
+        let once = links.len() == route.len();
+        if route.len() > 1 && once && route.clone().all(|lane| lanes[lane].shared) {
             return Progress::across(route, bytes, laws);
         }
         Progress::new(Transit::new(route, bytes, self.chunk), laws)
