@@ -134,6 +134,12 @@ impl Planner<'_> {
         }
         // Somebody may still read the stale contents that the copy overwrites.
         self.await_users(object, to, &mut after);
+        // And the copy that brought them may be under way: from a third tier, so that the op that
+        // made them stale did not wait for it.
+        let stale = self.ledger.slot(object, to).and_then(|slot| slot.filled);
+        if let Some(filled) = stale.filter(|filled| filled.by_copy) {
+            self.wait(filled.ticket, Hazard::LastUse, &mut after);
+        }
         // Data first, then room, then turn: an edge is named for the worst that it prevents.
         if !self.ledger.has_room(object, to) {
             let claimed = self.claim(object, to, &mut after);
