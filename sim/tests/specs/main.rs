@@ -4,6 +4,7 @@ mod allocators;
 mod form;
 mod hardware;
 mod hostile;
+mod parts;
 mod project;
 mod rules;
 mod sweep;

@@ -1,0 +1,330 @@
+//! Machines put together from parts: what they mean, and how mistakes in several files are told.
+
+use crate::project::{Project, assert_says, edited, shipped};
+use std::path::PathBuf;
+use tiersim_models::hardware::{Hardware, Source};
+use tiersim_models::units::Bytes;
+use tiersim_sim::diagnostic::Diagnostics;
+use tiersim_sim::hardware_file::parts::{MAX_PARTS, read_part};
+use tiersim_sim::hardware_file::read_hardware;
+use tiersim_sim::hardware_file::write::hardware_text;
+use tiersim_sim::scenario::fingerprint::fingerprint;
+
+const CARD: &str = r#"// A card.
+Part(
+    schema: 1,
+    about: "a card",
+    tiers: [
+        (name: "hbm", kind: hbm, capacity: (gb(80), datasheet("d")), setup: (ns(400), measured("m")), bandwidth: (gb_per_s(1750), measured("m"))),
+    ],
+    compute: (name: "gpu", flops: [(precision: "bf16", rate: (tflops(271.2), measured("m")))], memory: (gb_per_s(1750), measured("m")), launch: (us(2.6), measured("m"))),
+)"#;
+
+const DRIVE: &str = r#"Part(
+    schema: 1,
+    about: "a drive behind the host's memory",
+    tiers: [
+        (name: "nvme", kind: nvme, setup: (us(70), measured("fio")), bandwidth: (gb_per_s(7), datasheet("sheet"))),
+    ],
+    links: [
+        (name: "bus", near: "dram", far: "nvme", setup: (us(70), measured("fio")), fetch: (gb_per_s(7), datasheet("sheet")), evict: (gb_per_s(6), datasheet("sheet"))),
+    ],
+)"#;
+
+const MACHINE: &str = r#"Hardware(
+    schema: 1,
+    about: "a card, a host, two drives",
+    parts: [
+        (file: "parts/card"),
+        (file: "parts/drive", rename: {"nvme": "nvme0", "bus": "bus0"}),
+        (
+            file: "parts/drive",
+            rename: {"nvme": "nvme1", "bus": "bus1"},
+            set: [
+                (path: "tiers.nvme.capacity", value: (tb(2), assumed("sold so"))),
+                (path: "links.bus.evict", value: (gb_per_s(5), measured("worn"))),
+            ],
+        ),
+    ],
+    tiers: [
+        (name: "dram", kind: dram, capacity: (gib(256), assumed("a share")), setup: (us(1), assumed("a")), bandwidth: (gb_per_s(35), measured("m"))),
+    ],
+    links: [
+        (name: "pcie", near: "hbm", far: "dram", setup: (us(3.4), measured("m")), fetch: (gb_per_s(51), measured("m")), evict: (gb_per_s(50), measured("m"))),
+    ],
+    chunk: mib(2),
+)"#;
+
+/// What [`MACHINE`] says, in one file.
+const FLAT: &str = r#"Hardware(
+    schema: 1,
+    about: "a card, a host, two drives",
+    tiers: [
+        (name: "hbm", kind: hbm, capacity: (gb(80), datasheet("d")), setup: (ns(400), measured("m")), bandwidth: (gb_per_s(1750), measured("m"))),
+        (name: "nvme0", kind: nvme, setup: (us(70), measured("fio")), bandwidth: (gb_per_s(7), datasheet("sheet"))),
+        (name: "nvme1", kind: nvme, capacity: (tb(2), assumed("sold so")), setup: (us(70), measured("fio")), bandwidth: (gb_per_s(7), datasheet("sheet"))),
+        (name: "dram", kind: dram, capacity: (gib(256), assumed("a share")), setup: (us(1), assumed("a")), bandwidth: (gb_per_s(35), measured("m"))),
+    ],
+    links: [
+        (name: "bus0", near: "dram", far: "nvme0", setup: (us(70), measured("fio")), fetch: (gb_per_s(7), datasheet("sheet")), evict: (gb_per_s(6), datasheet("sheet"))),
+        (name: "bus1", near: "dram", far: "nvme1", setup: (us(70), measured("fio")), fetch: (gb_per_s(7), datasheet("sheet")), evict: (gb_per_s(5), measured("worn"))),
+        (name: "pcie", near: "hbm", far: "dram", setup: (us(3.4), measured("m")), fetch: (gb_per_s(51), measured("m")), evict: (gb_per_s(50), measured("m"))),
+    ],
+    compute: (name: "gpu", flops: [(precision: "bf16", rate: (tflops(271.2), measured("m")))], memory: (gb_per_s(1750), measured("m")), launch: (us(2.6), measured("m"))),
+    chunk: mib(2),
+)"#;
+
+/// A project with [`MACHINE`] as `hardware-specs/m.ron`, and its parts.
+struct Parts {
+    project: Project,
+}
+
+impl Parts {
+    fn new() -> Parts {
+        let project = Project::new();
+        project.write("hardware-specs/parts/card.ron", CARD);
+        project.write("hardware-specs/parts/drive.ron", DRIVE);
+        Parts { project }
+    }
+
+    fn read(&self, machine: &str) -> Result<Hardware, Diagnostics> {
+        read_hardware(&self.project.write("hardware-specs/m.ron", machine))
+    }
+
+    /// [`MACHINE`] with one piece replaced has these problems.
+    fn check(&self, from: &str, to: &str, expected: &[&str]) {
+        assert!(MACHINE.contains(from), "{from}");
+        assert_says(&self.read(&MACHINE.replacen(from, to, 1)).unwrap_err(), expected);
+    }
+
+    fn part(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        self.project.write(&format!("hardware-specs/parts/{name}.ron"), text)
+    }
+}
+
+#[test]
+fn a_machine_of_parts_is_the_machine_that_the_same_text_in_one_file_means() {
+    let parts = Parts::new();
+    let composed = parts.read(MACHINE).unwrap_or_else(|problems| panic!("{problems}"));
+    let flat = parts.read(FLAT).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(composed, flat);
+    let fact = |path: &str| composed.facts.iter().find(|fact| fact.path == path).unwrap();
+    assert_eq!(fact("links.bus1.evict").value, "gb_per_s(5)");
+    assert_eq!(fact("links.bus1.evict").source, Source::Measured("worn".into()));
+    assert_eq!(fact("links.bus0.evict").source, Source::Datasheet("sheet".into()));
+    assert_eq!(composed.tiers[2].capacity, Bytes::new(2_000_000_000_000));
+    let written = hardware_text(&composed, "").unwrap();
+    assert_eq!(parts.read(&written).unwrap(), composed, "{written}");
+}
+
+#[test]
+fn a_part_is_checked_by_itself_and_open_ends_are_no_mistakes() {
+    let parts = Parts::new();
+    for (name, text) in [("card", CARD), ("drive", DRIVE)] {
+        read_part(&parts.part(name, text)).unwrap_or_else(|problems| panic!("{problems}"));
+    }
+    read_part(&parts.part("empty", "Part(schema: 1, about: \"nothing\")")).unwrap();
+    let wrong = |from: &str, to: &str, expected: &[&str]| {
+        assert!(DRIVE.contains(from), "{from}");
+        let path = parts.part("wrong", DRIVE.replacen(from, to, 1));
+        assert_says(&read_part(&path).unwrap_err(), expected);
+    };
+    wrong("schema: 1", "schema: 2", &["wrong.ron:2:13: unknown schema"]);
+    wrong("\"a drive behind the host's memory\"", "\" \"", &["`about` may not be empty"]);
+    wrong("us(70)", "us(-70)", &["wrong.ron:5:44: a time may not be negative"]);
+    wrong("gb_per_s(6)", "gb_per_s(0)", &["wrong.ron:8:134: a rate must lie"]);
+    wrong("far: \"nvme\"", "far: \"dram\"", &["a link joins two tiers"]);
+    wrong("tiers", "nodez", &["`Part` has no field `nodez`"]);
+    wrong("tiers: [", "chunk: mib(4), tiers: [", &["`Part` has no field `chunk`"]);
+    wrong("Part(", "Hardware(", &["this is a machine, and a part of one must stand here"]);
+    // The rest of a link's rules are checked too, though one of its ends is elsewhere.
+    wrong("near:", "total: (gb_per_s(9), assumed(\"a\")), near:", &["this link shares nothing"]);
+}
+
+#[test]
+fn every_shipped_part_is_in_order_and_in_use() {
+    let text = |path: PathBuf| std::fs::read_to_string(path).unwrap();
+    let files = |folder: PathBuf| std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
+    let machines: Vec<String> = files(shipped()).filter(|path| path.is_file()).map(text).collect();
+    let mut count = 0;
+    for path in files(shipped().join("parts")) {
+        read_part(&path).unwrap_or_else(|problems| panic!("{problems}"));
+        let name = format!("\"parts/{}\"", path.file_stem().unwrap().to_str().unwrap());
+        assert!(machines.iter().any(|machine| machine.contains(&name)), "{name}");
+        count += 1;
+    }
+    assert!(count >= 5, "{count}");
+}
+
+#[test]
+fn a_wrong_value_is_told_where_it_stands() {
+    let parts = Parts::new();
+    parts.check("tb(2)", "tb(-2)", &["m.ron:11:55: a size may not be negative (found `tb(-2)`)"]);
+    parts.check("(tb(2), assumed(\"sold so\"))", "2", &["m.ron:11:", "a size of a hardware file"]);
+    parts.check("(tb(2), ", "(us(2), ", &["m.ron:11:", "`us` is not a unit of a size"]);
+    parts.check("kind: dram", "kind: hbm, colour: 1", &["m.ron:17:", "no field `colour`"]);
+    parts.check("us(3.4)", "s(34)", &["m.ron:20:58: a time must lie between 0 and 10 s"]);
+    parts.check("\"nvme1\"", "\"NVME\"", &["m.ron:9:30: the name of a tier or a link has 1 to 40"]);
+    parts.part(
+        "drive",
+        DRIVE.replacen("us(70)", "s(70)", 1).replace("near: \"dram\"", "near: \"dra\""),
+    );
+    let said = parts.read(&MACHINE.replace("us(3.4)", "us(-3)")).unwrap_err();
+    let expected = [
+        "parts/drive.ron:5:44: a time must lie between 0 and 10 s",
+        "parts/drive.ron:8:29: no tier has this name (found `\"dra\"`); did you mean `dram`?",
+        "m.ron:20:58: a time may not be negative",
+    ];
+    assert_says(&said, &expected);
+    assert_eq!(said.0.len(), 3, "each once though the drive is there twice:\n{said}");
+}
+
+#[test]
+fn problems_of_all_files_are_told_at_once() {
+    let parts = Parts::new();
+    parts.part("card", CARD.replacen("ns(400)", "400", 1));
+    parts.part("drive", DRIVE.replacen("tiers: [", "tiers: (", 1));
+    let machine = MACHINE.replace("kind: dram, ", "kind: dram, colour: 1, ");
+    let said = parts.read(&machine.replace("us(3.4)", "us(-3)")).unwrap_err();
+    let expected = [
+        "parts/card.ron:6:78: a time needs its unit",
+        "parts/drive.ron:6:",
+        "m.ron:17:36: `Tier` has no field `colour`",
+        "m.ron:20:58: a time may not be negative",
+    ];
+    assert_says(&said, &expected);
+    assert_eq!(said.0.len(), 4, "what needs the missing part is not complained of:\n{said}");
+    // Where the machine itself cannot be read, its parts are looked at all the same.
+    let said = parts.read(&MACHINE.replace("schema: 1,", "")).unwrap_err();
+    assert_says(&said, &["the field `schema` is missing", "card.ron:6:78", "drive.ron:6:"]);
+}
+
+#[test]
+fn names_that_are_given_twice_are_told_with_both_places() {
+    let parts = Parts::new();
+    parts.check(
+        "\"nvme1\"",
+        "\"nvme0\"",
+        &["m.ron:9:30: two tiers have the same name (the other in line 6)"],
+    );
+    parts.check(
+        "name: \"dram\"",
+        "name: \"hbm\"",
+        &["m.ron:17:16: two tiers have the same name (the other in", "parts/card.ron:6)"],
+    );
+    parts.check(
+        ", \"bus\": \"bus1\"",
+        ", \"bus\": \"pcie\"",
+        &["m.ron:20:16: two links have the same name (the other in line 9)"],
+    );
+    let compute = &CARD[CARD.find("    compute").unwrap()..CARD.len() - 1];
+    parts.check(
+        "    chunk",
+        &format!("{compute}    chunk"),
+        &["m.ron:22:14: a machine has one `compute` (the other in", "parts/card.ron:8)"],
+    );
+}
+
+#[test]
+fn rules_on_renaming_and_setting() {
+    let parts = Parts::new();
+    let says = |from: &str, to: &str, expected: &str| parts.check(from, to, &[expected]);
+    says("{\"nvme\": \"nvme1\"", "{\"nvm\": \"nvme1\"", "m.ron:9:29: the part has no name `nvm`");
+    says("{\"nvme\": \"nvme1\"", "{\"nvm\": \"nvme1\"", "did you mean `nvme`?");
+    says("tiers.nvme.capacity", "tiers.nvm.capacity", "m.ron:11:24: the part has no `nvm`");
+    says("tiers.nvme.capacity", "tiers.nvme.size", "m.ron:11:50: `Tier` has no field `size`");
+    says("tiers.nvme.capacity", "tiers.nvme.a.b", "the part has no `a` on this path");
+    says("tiers.nvme.capacity", "tiers.nvme", "`set` changes one value of a tier, of a link");
+    says("tiers.nvme.capacity", "about", "`set` changes one value of a tier, of a link");
+    says("tiers.nvme.capacity", "links.bus.evict", "m.ron:12:24: this value is changed twice");
+    says("tiers.nvme.capacity", "tiers.0.name", "m.ron:11:24: this value is changed twice");
+    says("tiers.nvme.capacity", "links.0.evict.0", "m.ron:12:24: this value is changed twice");
+    says("tiers.nvme.capacity", "compute.launch", "the part has no `compute` on this path");
+    says("path:", "way:", "`Set` has no field `way`");
+}
+
+#[test]
+fn paths_of_parts_stay_in_their_folder() {
+    let parts = Parts::new();
+    let plain = "a part is named by plain words with `/` between";
+    for path in
+        ["../../etc/passwd", "/etc/passwd", "parts/../card", "", ".", "parts//card", "c:\\x"]
+    {
+        let to = path.replace('\\', "\\\\");
+        parts.check("\"parts/card\"", &format!("\"{to}\""), &["m.ron:5:16: ", plain]);
+    }
+    parts.check(
+        "\"parts/card\"",
+        "\"parts/cart\"",
+        &["m.ron:5:16: there is no part of this name", "did you mean `parts/card`?"],
+    );
+    #[cfg(unix)]
+    {
+        let link = parts.project.root.join("hardware-specs/parts/out.ron");
+        std::os::unix::fs::symlink("/etc/passwd", link).unwrap();
+        parts.check("\"parts/card\"", "\"parts/out\"", &["follows a link out of its folder"]);
+    }
+    std::fs::create_dir_all(parts.project.root.join("hardware-specs/parts/dir.ron")).unwrap();
+    parts.check("\"parts/card\"", "\"parts/dir\"", &["parts/dir.ron: not a regular file"]);
+}
+
+#[test]
+fn machines_and_parts_are_not_each_other() {
+    let parts = Parts::new();
+    let machine = "this is a machine, and a part of one must stand here";
+    parts.check("\"parts/card\"", "\"h200-sxm-pcie5\"", &["h200-sxm-pcie5.ron:", machine]);
+    // Around in a circle: a machine is no part, and a part includes nothing.
+    parts.check("\"parts/card\"", "\"m\"", &["m.ron:1:1: ", machine]);
+    parts.part("card", CARD.replace("tiers:", "parts: [(file: \"parts/card\")], tiers:"));
+    parts.check("us(3.4)", "us(3)", &["parts/card.ron:5:5: `Part` has no field `parts`"]);
+    let part = "this is a part of a machine, and a machine must stand here";
+    let named = edited("hardware: \"h100-sxm-pcie5\"", "hardware: \"parts/drive\"");
+    assert_says(&parts.project.read(&named).unwrap_err(), &["parts/drive.ron:1:1: ", part]);
+    let named = edited("hardware: \"h100-sxm-pcie5\"", "hardware: \"driv\"");
+    let said = parts.project.read(&named).unwrap_err().to_string();
+    assert!(!said.contains("parts/"), "a part is no choice for a machine: {said}");
+}
+
+#[test]
+fn what_is_too_large_is_refused() {
+    let parts = Parts::new();
+    parts.part("huge", vec![b' '; (1 << 20) + 1]);
+    parts.check("parts/card", "parts/huge", &["parts/huge.ron: a file may have at most 1048576"]);
+    parts.part("big", format!("{}{DRIVE}", " ".repeat(600_000)));
+    let twice = "\"parts/big\"), (file: \"parts/big\", rename: {\"nvme\": \"n\", \"bus\": \"b\"}";
+    parts.check("\"parts/card\"", twice, &["m.ron:5:37: a machine and its parts have at most"]);
+    let many = "(file: \"parts/empty\"), ".repeat(MAX_PARTS);
+    parts.part("empty", "Part(schema: 1, about: \"nothing\")");
+    parts.check("parts: [", &format!("parts: [{many}"), &["4:12: at most 32 parts are allowed"]);
+    let set = "(path: \"tiers.nvme.capacity\", value: (tb(1), assumed(\"a\"))),".repeat(65);
+    parts.check("set: [", &format!("set: [{set}"), &["10:18: at most 64 values are allowed"]);
+}
+
+#[test]
+fn parts_are_found_beside_the_machine_and_in_the_project() {
+    let parts = Parts::new();
+    let composed = parts.read(MACHINE).unwrap();
+    let beside = parts.project.root.join("scenarios/my.ron");
+    std::fs::write(&beside, MACHINE).unwrap();
+    assert_eq!(Hardware { name: "m".into(), ..read_hardware(&beside).unwrap() }, composed);
+    std::fs::create_dir_all(parts.project.root.join("scenarios/parts")).unwrap();
+    parts.project.write("scenarios/parts/card.ron", CARD.replace("gb(80)", "gb(40)"));
+    assert_eq!(read_hardware(&beside).unwrap().tiers[0].capacity, Bytes::new(40_000_000_000));
+}
+
+#[test]
+fn the_fingerprint_is_that_of_what_the_parts_mean() {
+    let parts = Parts::new();
+    parts.project.write("hardware-specs/m.ron", MACHINE);
+    let text = edited("hardware: \"h100-sxm-pcie5\"", "hardware: \"m\"")
+        .replace("\"dram\", \"nvme\"]", "\"dram\", \"nvme0\"]");
+    let print = || fingerprint(&parts.project.read(&text).unwrap(), "trace");
+    let first = print();
+    parts.part("drive", format!("// Another comment.\n{DRIVE}"));
+    assert_eq!(print(), first);
+    parts.project.write("hardware-specs/m.ron", FLAT);
+    assert_eq!(print(), first);
+    parts.project.write("hardware-specs/m.ron", MACHINE);
+    parts.part("drive", DRIVE.replacen("gb_per_s(7)", "gb_per_s(7.1)", 1));
+    assert_ne!(print(), first);
+}
