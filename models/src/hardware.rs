@@ -1,17 +1,18 @@
 //! The hardware: tiers that hold objects, links that copy them, a device that computes.
 //!
-//! An access or a copy of b bytes takes `setup + ceil(b / rate)`, exactly ([`Law`]). Tiers are the
-//! nodes and links the edges of a graph; a copy between tiers that share no link goes over the
-//! quickest route.
+//! An access or a copy of b bytes takes `setup + ceil(b / rate)`, exactly ([`Law`]). Tiers and nodes
+//! without memory are the nodes of a graph, links its edges; a copy between tiers that share no link
+//! goes over a route ([`crate::routes`]).
 //! Invariant: tier 0 is the tier that the device computes from (HBM), every tier has a route to
 //! it, and every number knows its source.
 
-use crate::ids::{LinkId, TierId};
+use crate::ids::{LinkId, NodeId, TierId};
 use crate::loaded::Loaded;
+use crate::nodes::{LinkKind, Node, Way};
 use crate::service::Service;
 use crate::units::{Bytes, Rate, Span};
-use petgraph::algo::astar;
-use petgraph::graph::{NodeIndex, UnGraph};
+
+pub use crate::routes::Routes;
 
 /// The tier that the device computes from.
 pub const HBM: TierId = TierId(0);
@@ -109,21 +110,35 @@ pub struct Tier {
     pub loaded: Option<Loaded>,
 }
 
-/// A path between two tiers, with a copy engine per direction.
+/// A path between two nodes, with a copy engine per direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Name in charts, such as `pcie`.
     pub name: String,
-    /// The tier nearer to the device.
-    pub near: TierId,
-    /// The tier further from the device.
-    pub far: TierId,
+    /// The node nearer to the device.
+    pub near: NodeId,
+    /// The node further from the device.
+    pub far: NodeId,
+    /// What it is made of, if the file says so.
+    pub kind: Option<LinkKind>,
     /// Copies from `far` to `near`.
     pub fetch: Law,
     /// Copies from `near` to `far`.
     pub evict: Law,
     /// How several copies share it; `None` for one at a time in each direction.
     pub service: Option<Service>,
+}
+
+impl Link {
+    /// A link with the laws `fetch` and `evict`, and nothing said beyond them.
+    pub fn new(
+        name: impl Into<String>,
+        (near, far): (impl Into<NodeId>, impl Into<NodeId>),
+        [fetch, evict]: [Law; 2],
+    ) -> Link {
+        let (near, far) = (near.into(), far.into());
+        Link { name: name.into(), near, far, kind: None, fetch, evict, service: None }
+    }
 }
 
 /// One direction of a link: a copy engine.
@@ -176,8 +191,12 @@ pub struct Hardware {
     pub about: String,
     /// Tier 0 is the device's own memory.
     pub tiers: Vec<Tier>,
-    /// Joins of tiers.
+    /// Nodes without memory: the node of number `tiers.len()` and those behind it.
+    pub nodes: Vec<Node>,
+    /// Joins of nodes.
     pub links: Vec<Link>,
+    /// Ways that are prescribed; all others are found.
+    pub ways: Vec<Way>,
     /// The device, if the file describes one.
     pub compute: Option<Compute>,
     /// Copies over more than one link travel in pieces of this size.
@@ -197,6 +216,35 @@ impl Hardware {
         (0..self.tiers.len()).map(TierId::at)
     }
 
+    /// Every node: the tiers, then the nodes without memory.
+    pub fn node_ids(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
+        (0..self.tiers.len() + self.nodes.len()).map(NodeId::at)
+    }
+
+    /// The node called `name`, a tier or not.
+    pub fn node(&self, name: &str) -> Option<NodeId> {
+        self.node_ids().find(|&node| self.node_name(node) == name)
+    }
+
+    /// The tier that a node is; `None` if it has no memory.
+    pub fn tier_of(&self, node: NodeId) -> Option<TierId> {
+        (node.index() < self.tiers.len()).then(|| TierId::at(node.index()))
+    }
+
+    /// The name of a tier or node.
+    pub fn node_name(&self, node: NodeId) -> &str {
+        match node.index().checked_sub(self.tiers.len()) {
+            None => &self.tiers[node.index()].name,
+            Some(behind) => &self.nodes[behind].name,
+        }
+    }
+
+    /// Where a lane leads from and to.
+    pub fn lane_ends(&self, lane: Lane) -> (NodeId, NodeId) {
+        let link = &self.links[lane.link.index()];
+        if lane.evicting { (link.near, link.far) } else { (link.far, link.near) }
+    }
+
     /// How many of the numbers are assumed.
     pub fn assumed(&self) -> usize {
         self.facts.iter().filter(|fact| matches!(fact.source, Source::Assumed(_))).count()
@@ -204,9 +252,8 @@ impl Hardware {
 
     /// `near->far` names of a lane's ends, in the direction of the copy, such as `dram->hbm`.
     pub fn lane_name(&self, lane: Lane) -> String {
-        let link = &self.links[lane.link.index()];
-        let (from, to) = if lane.evicting { (link.near, link.far) } else { (link.far, link.near) };
-        format!("{}->{}", self.tiers[from.index()].name, self.tiers[to.index()].name)
+        let (from, to) = self.lane_ends(lane);
+        format!("{}->{}", self.node_name(from), self.node_name(to))
     }
 
     /// The law of one direction of a link.
@@ -226,59 +273,5 @@ impl Hardware {
         (0..self.links.len()).flat_map(|link| {
             [false, true].map(|evicting| Lane { link: LinkId::at(link), evicting })
         })
-    }
-
-    /// Finds the quickest route for one chunk between every two tiers.
-    ///
-    /// Errors with the first pair of tiers that no links join.
-    pub fn routes(&self) -> Result<Routes, (TierId, TierId)> {
-        let mut graph = UnGraph::<TierId, LinkId>::default();
-        let nodes: Vec<NodeIndex> = self.tier_ids().map(|tier| graph.add_node(tier)).collect();
-        for (index, link) in self.links.iter().enumerate() {
-            graph.add_edge(nodes[link.near.index()], nodes[link.far.index()], LinkId::at(index));
-        }
-        let tiers = self.tiers.len();
-        let mut lanes = vec![Vec::new(); tiers * tiers];
-        for from in self.tier_ids() {
-            for to in self.tier_ids().filter(|&to| to != from) {
-                // The cost of an edge does not depend on the direction, so that a fetch and its
-                // write-back take the same way.
-                let cost = |link: LinkId| {
-                    let link = &self.links[link.index()];
-                    link.fetch.span_of(self.chunk).ps() + link.evict.span_of(self.chunk).ps()
-                };
-                let (start, goal) = (nodes[from.index()], nodes[to.index()]);
-                let path = astar(&graph, start, |n| n == goal, |e| cost(*e.weight()), |_| 0)
-                    .ok_or((from, to))?
-                    .1;
-                lanes[from.index() * tiers + to.index()] = path
-                    .windows(2)
-                    .map(|hop| {
-                        let link = graph
-                            .edges_connecting(hop[0], hop[1])
-                            .map(|edge| *edge.weight())
-                            .min_by_key(|&link| (cost(link), link))
-                            .expect("consecutive nodes of a path are joined");
-                        let near = nodes[self.links[link.index()].near.index()];
-                        Lane { link, evicting: near == hop[0] }
-                    })
-                    .collect();
-            }
-        }
-        Ok(Routes { tiers, lanes })
-    }
-}
-
-/// The lanes that a copy takes, for every pair of tiers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Routes {
-    tiers: usize,
-    lanes: Vec<Vec<Lane>>,
-}
-
-impl Routes {
-    /// The lanes from one tier to another, in order; empty only for `from == to`.
-    pub fn between(&self, from: TierId, to: TierId) -> &[Lane] {
-        &self.lanes[from.index() * self.tiers + to.index()]
     }
 }

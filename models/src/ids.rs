@@ -39,6 +39,10 @@ id!(
     TierId(u8)
 );
 id!(
+    /// A tier, or behind all tiers a row of [`crate::hardware::Hardware::nodes`].
+    NodeId(u8)
+);
+id!(
     /// A row of [`crate::hardware::Hardware::links`].
     LinkId(u8)
 );
@@ -46,3 +50,9 @@ id!(
     /// One process of a parallel job; rank 0 is the only one in a single-GPU trace.
     RankId(u16)
 );
+
+impl From<TierId> for NodeId {
+    fn from(tier: TierId) -> NodeId {
+        NodeId(tier.0)
+    }
+}

@@ -9,6 +9,8 @@ pub mod ids;
 pub mod layered;
 pub mod lifetime;
 pub mod loaded;
+pub mod nodes;
+pub mod routes;
 pub mod service;
 pub mod trace_rules;
 pub mod units;

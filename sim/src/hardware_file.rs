@@ -8,12 +8,14 @@
 //! any problem is reported.
 
 mod loaded;
+mod nodes;
 pub mod parts;
 mod service;
 pub mod write;
 
 use crate::diagnostic::Diagnostics;
 use crate::hardware_file::loaded::RawLoaded;
+use crate::hardware_file::nodes::{RawLinkKind, RawNode, RawWay};
 use crate::hardware_file::parts::RawInclude;
 use crate::hardware_file::service::{
     RawBuffers, RawCache, RawDepths, RawDiscipline, RawMix, RawPageable, RawSizes, RawTail,
@@ -26,14 +28,11 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use tiersim_models::hardware::{Compute, Fact, Hardware, Law, Link, MAX_TIERS, Tier, TierKind};
-use tiersim_models::ids::TierId;
+use tiersim_models::nodes::MAX_LINKS;
 use tiersim_models::units::{Bytes, Rate, Span};
 
 /// Version of the file format.
 pub const SCHEMA: u32 = 1;
-
-/// One link between every two tiers.
-const MAX_LINKS: usize = MAX_TIERS * (MAX_TIERS - 1) / 2;
 
 /// More than any device has.
 const MAX_PRECISIONS: usize = 32;
@@ -64,7 +63,11 @@ struct RawHardware {
     #[serde(default)]
     tiers: Vec<RawTier>,
     #[serde(default)]
+    nodes: Vec<RawNode>,
+    #[serde(default)]
     links: Vec<RawLink>,
+    #[serde(default)]
+    routes: Vec<RawWay>,
     compute: Option<RawCompute>,
     chunk: Option<Quantity<Size>>,
 }
@@ -96,6 +99,7 @@ struct RawLink {
     name: String,
     near: String,
     far: String,
+    kind: Option<RawLinkKind>,
     setup: Sourced<Duration>,
     fetch: Sourced<Bandwidth>,
     evict_setup: Option<Sourced<Duration>>,
@@ -153,7 +157,9 @@ impl Resolver<'_> {
         let raw_tiers = self.check.at_most("tiers", "tiers", &raw.tiers, MAX_TIERS);
         let tiers: Vec<Option<Tier>> =
             raw_tiers.iter().enumerate().map(|(i, tier)| self.tier(i, tier)).collect();
+        let nodes = self.nodes(raw);
         let links = self.links(raw);
+        let ways = self.ways(raw);
         let compute = raw.compute.as_ref().map(|compute| self.compute(compute));
         let chunk = match &raw.chunk {
             Some(size) => size.bytes(&mut self.check, "chunk", CHUNK),
@@ -167,7 +173,9 @@ impl Resolver<'_> {
             name,
             about: raw.about.trim().to_string(),
             tiers: tiers.into_iter().collect::<Option<Vec<Tier>>>()?,
+            nodes,
             links: links?,
+            ways: ways?,
             compute,
             chunk: chunk?,
             facts: std::mem::take(&mut self.facts),
@@ -246,7 +254,7 @@ impl Resolver<'_> {
         let mut joined = BTreeMap::new();
         let mut links = Vec::new();
         for (index, link) in raw_links.iter().enumerate() {
-            let resolved = self.link(index, link, &raw.tiers);
+            let resolved = self.link(index, link, raw);
             if let Some(link) = &resolved {
                 let ends = (link.near.min(link.far), link.near.max(link.far));
                 if let Some(first) = joined.insert(ends, index) {
@@ -264,10 +272,10 @@ impl Resolver<'_> {
         links.into_iter().collect()
     }
 
-    fn link(&mut self, index: usize, raw: &RawLink, tiers: &[RawTier]) -> Option<Link> {
+    fn link(&mut self, index: usize, raw: &RawLink, machine: &RawHardware) -> Option<Link> {
         let (here, fact) = (format!("links.{index}"), format!("links.{}", raw.name));
-        let near = self.end(&format!("{here}.near"), &raw.near, tiers);
-        let far = self.end(&format!("{here}.far"), &raw.far, tiers);
+        let near = self.end(&format!("{here}.near"), &raw.near, machine);
+        let far = self.end(&format!("{here}.far"), &raw.far, machine);
         if near.is_some() && near == far {
             let remedy = "name two different tiers";
             self.check.fault(&format!("{here}.far"), "a link joins two tiers", remedy);
@@ -293,17 +301,8 @@ impl Resolver<'_> {
         let law = |setup: Span, rate: Rate| Law { setup: setup + rate.span_of(half), rate };
         let (fetch, evict) = (law(setup?, fetch?), law(evict_setup?, evict?));
         let service = self.service(raw, &here, &fact, [fetch, evict]);
-        (near != far).then_some(Link { name, near, far, fetch, evict, service })
-    }
-
-    fn end(&mut self, path: &str, name: &str, tiers: &[RawTier]) -> Option<TierId> {
-        let index = tiers.iter().take(MAX_TIERS).position(|tier| tier.name == name);
-        if index.is_none() {
-            let known: Vec<&str> =
-                tiers.iter().take(MAX_TIERS).map(|tier| tier.name.as_str()).collect();
-            self.check.unknown(path, "no tier has this name", name, &known);
-        }
-        index.map(TierId::at)
+        let kind = raw.kind.map(|kind| self.kind(kind, &here));
+        (near != far).then_some(Link { name, near, far, kind, fetch, evict, service })
     }
 
     fn compute(&mut self, raw: &RawCompute) -> Option<Compute> {
@@ -332,38 +331,6 @@ impl Resolver<'_> {
             memory: memory?,
             launch: launch?,
         })
-    }
-
-    /// Joins tiers that no link mentions to the first one, and checks that all can be reached.
-    fn join(&mut self, hardware: &mut Hardware) {
-        for id in hardware.tier_ids().skip(1) {
-            if hardware.links.iter().any(|link| link.near == id || link.far == id) {
-                continue;
-            }
-            let tier = &hardware.tiers[id.index()];
-            let name = tier.name.clone();
-            if hardware.links.iter().any(|link| link.name == name) {
-                let rule = format!("tier `{name}` gets a link of its own name, which is taken");
-                let remedy = "rename the link, or write a link for the tier";
-                self.check.fault(&format!("tiers.{}.name", id.index()), rule, remedy);
-            }
-            let (near, law) = (TierId(0), tier.access);
-            hardware.links.push(Link {
-                name,
-                near,
-                far: id,
-                fetch: law,
-                evict: law,
-                service: None,
-            });
-        }
-        if let Err((from, to)) = hardware.routes() {
-            let unreached = if from == TierId(0) { to } else { from };
-            let tier = &hardware.tiers[unreached.index()].name;
-            let rule = format!("no links lead from tier `{tier}` to the first tier");
-            let remedy = "add a link; a tier without any is joined to the first one";
-            self.check.fault(&format!("tiers.{}", unreached.index()), rule, remedy);
-        }
     }
 
     fn span(&mut self, raw: &Sourced<Duration>, path: &str, fact: String) -> Option<Span> {

@@ -103,9 +103,8 @@ fn faster_than_bus(hardware: &Hardware, routes: &Routes, tier: TierId) -> Option
 
 /// `tier-faster-than-nearer`: memory further from the device is slower than what lies before it.
 fn faster_than_nearer(hardware: &Hardware, routes: &Routes, tier: TierId) -> Option<Warning> {
-    let first = routes.between(tier, HBM).first()?;
-    let link = &hardware.links[first.link.index()];
-    let before = if first.evicting { link.far } else { link.near };
+    let mut passed = routes.between(tier, HBM).iter().map(|lane| hardware.lane_ends(*lane).1);
+    let before = passed.find_map(|node| hardware.tier_of(node))?;
     let (far, near) = (&hardware.tiers[tier.index()], &hardware.tiers[before.index()]);
     let (field, found, limit) = if far.access.rate > near.access.rate {
         ("bandwidth", words(far.access.rate), words(near.access.rate))
@@ -181,8 +180,9 @@ fn written(fact: &Fact) -> Option<(&str, f64)> {
 /// Only links to flash and remote memory that state a depth: others do not queue for bandwidth.
 fn too_shallow(hardware: &Hardware, lane: Lane) -> Option<Warning> {
     let link = &hardware.links[lane.link.index()];
-    let ends = [link.near, link.far].map(|tier| hardware.tiers[tier.index()].kind);
-    if !ends.iter().any(|kind| matches!(kind, TierKind::Nvme | TierKind::Remote)) {
+    let ends = [link.near, link.far].map(|node| hardware.tier_of(node));
+    let mut kinds = ends.iter().flatten().map(|tier| hardware.tiers[tier.index()].kind);
+    if !kinds.any(|kind| matches!(kind, TierKind::Nvme | TierKind::Remote)) {
         return None;
     }
     let service = link.service.as_ref()?;

@@ -83,9 +83,9 @@ impl<'a> Bench<'a> {
         let spec = &scenario.workload;
         let durations =
             Durations::new(&workload.trace, spec, scenario.seed).map_err(RunError::Input)?;
-        let routes = scenario.hardware.routes().map_err(|(from, to)| {
+        let routes = scenario.hardware.routes().map_err(|none| {
             let name = |tier: TierId| &scenario.hardware.tiers[tier.index()].name;
-            RunError::Input(format!("no links join {} and {}", name(from), name(to)))
+            RunError::Input(format!("no links join {} and {}", name(none.from), name(none.to)))
         })?;
         let mut bench = Bench {
             hardware: &scenario.hardware,

@@ -132,9 +132,9 @@ struct Ends {
 
 impl Ends {
     fn of(hardware: &Hardware, lane: tiersim_models::hardware::Lane) -> Ends {
-        let link = &hardware.links[lane.link.index()];
-        let [near, far] = [link.near, link.far].map(|tier| hardware.tiers[tier.index()].kind);
-        if lane.evicting { Ends { from: near, to: far } } else { Ends { from: far, to: near } }
+        let (from, to) = hardware.lane_ends(lane);
+        let [from, to] = [from, to].map(|tier| hardware.tiers[tier.index()].kind);
+        Ends { from, to }
     }
 
     /// The device reaches pinned memory but copies within it only at the cost of the bus, and does
@@ -149,6 +149,7 @@ impl<'a> CudaMachine<'a> {
     /// A machine with its objects in place, filled. Without a driver or a device: a fault that says
     /// what was looked for.
     pub fn new(setup: Setup<'a>, options: &Options) -> Result<CudaMachine<'a>, Fault> {
+        setup.joins_tiers_only()?;
         let device = Device::open(options.device, options.live.clone())?;
         let Setup { hardware, routes, workload, spans, start } = setup;
         let count = workload.trace.ops.iter().map(|op| usize::from(op.stream) + 1).max();

@@ -25,6 +25,16 @@ pub enum Fault {
         /// What the reader can do.
         remedy: &'static str,
     },
+    /// The machine that the plan is for has what no real one stands for.
+    #[error("machine {hardware}: {found}; {remedy}")]
+    Machine {
+        /// Its name.
+        hardware: String,
+        /// What it has.
+        found: String,
+        /// What the reader can do.
+        remedy: &'static str,
+    },
     /// A call to the device's driver or libraries failed.
     #[error("the device: {call} failed: {found}")]
     Device {

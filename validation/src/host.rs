@@ -60,6 +60,7 @@ struct Shared {
 impl<'a> HostMachine<'a> {
     /// A machine with its objects in place, filled.
     pub fn new(setup: Setup<'a>, options: &Options) -> Result<HostMachine<'a>, Fault> {
+        setup.joins_tiers_only()?;
         let Setup { hardware, routes, workload, spans, start } = setup;
         let objects = &workload.trace.objects;
         let pages = |bytes: Bytes| (bytes.get() as usize).div_ceil(PAGE);

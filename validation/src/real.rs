@@ -31,6 +31,22 @@ pub struct Setup<'a> {
     pub start: Vec<Room>,
 }
 
+impl Setup<'_> {
+    /// A real machine carries copies from memory to memory: nodes without memory would be lanes
+    /// from nowhere.
+    pub(crate) fn joins_tiers_only(&self) -> Result<(), Fault> {
+        let Some(node) = self.hardware.nodes.first() else { return Ok(()) };
+        Err(Fault::Machine {
+            hardware: self.hardware.name.clone(),
+            found: format!(
+                "node `{}` has no memory, and real copies go from tier to tier",
+                node.name
+            ),
+            remedy: "write links between tiers for a machine that is run on real memory",
+        })
+    }
+}
+
 /// Which real machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

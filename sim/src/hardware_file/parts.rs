@@ -11,6 +11,7 @@
 mod compose;
 mod find;
 
+use super::nodes::{RawNode, RawWay};
 use super::{RawCompute, RawHardware, RawLink, RawTier, Resolver, SCHEMA};
 use crate::diagnostic::Diagnostics;
 use crate::text::check::Check;
@@ -20,6 +21,7 @@ use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 use std::path::Path;
 use tiersim_models::hardware::{Hardware, MAX_TIERS};
+use tiersim_models::nodes::{MAX_LINKS, MAX_NODES};
 
 /// Most parts of one machine: as many as it may have tiers and links.
 pub const MAX_PARTS: usize = 32;
@@ -28,9 +30,9 @@ pub const MAX_PARTS: usize = 32;
 const MAX_SETS: usize = 64;
 
 /// Sections of a file that are lists; those of parts and machine are put one behind the other.
-const LISTS: &[&str] = &["tiers", "links"];
-/// Fields of their entries that hold names of the machine.
-const NAMES: &[&str] = &["name", "near", "far"];
+const LISTS: &[&str] = &["tiers", "nodes", "links", "routes"];
+/// Fields of their entries that hold names of the machine, or lists of such.
+const NAMES: &[&str] = &["name", "near", "far", "from", "to", "via"];
 
 /// One part that a machine has, as written.
 #[derive(Debug, Deserialize)]
@@ -61,11 +63,15 @@ struct RawPart {
     #[serde(default)]
     tiers: Vec<RawTier>,
     #[serde(default)]
+    nodes: Vec<RawNode>,
+    #[serde(default)]
     links: Vec<RawLink>,
+    #[serde(default)]
+    routes: Vec<RawWay>,
     compute: Option<RawCompute>,
 }
 
-/// Whether a tier or a link may have this name.
+/// Whether a tier, a node or a link may have this name.
 pub(super) fn is_plain(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !name.is_empty() && name.len() <= 40 && name.chars().all(plain)
@@ -87,10 +93,10 @@ pub fn resolve_part(document: &Document) -> Result<(), Diagnostics> {
     let Parsed { raw, document, mut problems } = parse_part(document)?;
     let mut check = Check::new(&document);
     part_rules(&mut check, &raw);
-    let RawPart { schema: _, about: _, tiers, links, compute } = raw;
+    let RawPart { schema: _, about: _, tiers, nodes, links, routes, compute } = raw;
     problems.0.append(&mut check.problems.0);
     let (schema, about, parts, chunk) = (SCHEMA, "a part".to_string(), None, None);
-    let mut raw = RawHardware { schema, about, parts, tiers, links, compute, chunk };
+    let mut raw = RawHardware { schema, about, parts, tiers, nodes, links, routes, compute, chunk };
     stand_in(&mut raw);
     match resolved(&document, &raw, String::new(), problems, false) {
         Err(problems) if !problems.0.is_empty() => Err(problems),
@@ -189,18 +195,32 @@ fn part_rules(check: &mut Check<'_>, raw: &RawPart) {
     }
 }
 
-/// Adds tiers for the names of those that are elsewhere, so that the links to them can be checked.
+/// Adds tiers and nodes for the names of those that are elsewhere, so that the links to them can be
+/// checked.
 fn stand_in(raw: &mut RawHardware) {
     const TIER: &str = r#"(name: "-", kind: dram, setup: (us(1), assumed("-")), bandwidth: (gb_per_s(1), assumed("-")))"#;
-    let names = raw.links.iter().flat_map(|link| [&link.near, &link.far]);
-    let names: Vec<String> = names.take(2 * MAX_TIERS * MAX_TIERS).cloned().collect();
-    for name in names {
+    const NODE: &str = r#"(name: "-", kind: host)"#;
+    let ends = raw.routes.iter().flat_map(|way| [&way.from, &way.to]);
+    let ends: Vec<String> = ends.take(2 * MAX_TIERS * MAX_TIERS).cloned().collect();
+    for name in ends {
         let known = raw.tiers.iter().take(MAX_TIERS).any(|tier| tier.name == name);
-        if known || raw.tiers.len() >= MAX_TIERS || !is_plain(&name) {
-            continue;
+        if !known && raw.tiers.len() < MAX_TIERS && is_plain(&name) {
+            let tier: RawTier = ron::from_str(TIER).expect("the text of a tier");
+            raw.tiers.push(RawTier { name, ..tier });
         }
-        let tier: RawTier = ron::from_str(TIER).expect("the text of a tier");
-        raw.tiers.push(RawTier { name, ..tier });
+    }
+    let most = MAX_NODES - MAX_TIERS;
+    let passed = raw.routes.iter().flat_map(|way| &way.via);
+    let joined = raw.links.iter().flat_map(|link| [&link.near, &link.far]);
+    let names: Vec<String> = joined.take(2 * MAX_LINKS).chain(passed.take(most)).cloned().collect();
+    for name in names {
+        let known = raw.tiers.iter().take(MAX_TIERS).any(|tier| tier.name == name)
+            || raw.nodes.iter().take(most).any(|node| node.name == name);
+        if !known && raw.nodes.len() < most && is_plain(&name) {
+            let mut node: RawNode = ron::from_str(NODE).expect("the text of a node");
+            node.name = name;
+            raw.nodes.push(node);
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //! Invariant: what is returned reads back as a machine that is equal in everything: the text is read
 //! before it is returned.
 
+use crate::hardware_file::nodes::kind_of_link;
 use crate::hardware_file::{SCHEMA, resolve_hardware};
 use crate::text::quantity::{Bandwidth, Copies, Dimension, Duration, Flops, Size, Unit};
 use crate::text::ron_text::Document;
@@ -57,15 +58,15 @@ pub fn hardware_text(hardware: &Hardware, comment: &str) -> Result<String, Unwri
     if read == meant { Ok(text) } else { Err(Unwritable::Differs(difference(&read, &meant))) }
 }
 
-struct Writer<'h> {
-    hardware: &'h Hardware,
+pub(super) struct Writer<'h> {
+    pub(super) hardware: &'h Hardware,
     text: String,
     /// What was written, in the order of the file.
     facts: Vec<Fact>,
 }
 
 impl Writer<'_> {
-    fn line(&mut self, depth: usize, line: &str) {
+    pub(super) fn line(&mut self, depth: usize, line: &str) {
         let _ = writeln!(self.text, "{:1$}{line}", "", depth * 4);
     }
 
@@ -77,11 +78,13 @@ impl Writer<'_> {
         self.line(1, "tiers: [");
         hardware.tiers.iter().try_for_each(|tier| self.tier(tier))?;
         self.line(1, "],");
+        self.nodes();
         self.line(1, "links: [");
         let own = |link: &&Link| self.source(&format!("links.{}.setup", link.name)).is_some();
         let written: Vec<&Link> = hardware.links.iter().filter(own).collect();
         written.into_iter().try_for_each(|link| self.link(link))?;
         self.line(1, "],");
+        self.ways();
         if let Some(compute) = &hardware.compute {
             self.compute(compute)?;
         }
@@ -121,13 +124,16 @@ impl Writer<'_> {
     }
 
     fn link(&mut self, link: &Link) -> Result<(), Unwritable> {
-        let tier = |id: tiersim_models::ids::TierId| quoted(&self.hardware.tiers[id.index()].name);
-        let (near, far) = (tier(link.near), tier(link.far));
+        let node = |id| quoted(self.hardware.node_name(id));
+        let (near, far) = (node(link.near), node(link.far));
         let place = format!("links.{}", link.name);
         self.line(2, "(");
         self.line(3, &format!("name: {},", quoted(&link.name)));
         self.line(3, &format!("near: {near},"));
         self.line(3, &format!("far: {far},"));
+        if let Some(kind) = link.kind {
+            self.line(3, &format!("kind: {},", kind_of_link(kind)));
+        }
         self.number(&place, "setup", link.fetch.setup.ps(), Duration::UNIT)?;
         self.number(&place, "fetch", link.fetch.rate.get(), Bandwidth::UNIT)?;
         let own = self.source(&format!("{place}.evict_setup")).is_some();
@@ -289,7 +295,7 @@ fn quantity(value: u64, unit: &Unit) -> String {
 }
 
 /// A string of the format; only what must be escaped is.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let mut quoted = "\"".to_owned();
     for c in text.chars() {
         match c {

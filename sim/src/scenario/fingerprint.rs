@@ -10,6 +10,7 @@ use crate::scenario::{Case, OpTime, Scenario, WorkloadSpec};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use tiersim_models::hardware::{Compute, Hardware, Link, Tier};
+use tiersim_models::nodes::{Node, Way};
 
 /// `sha256:` and 64 hexadecimal digits. `trace_hash` stands for what the trace's files hold.
 pub fn fingerprint(scenario: &Scenario, trace_hash: &str) -> String {
@@ -68,7 +69,8 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
 }
 
 fn write_hardware(out: &mut String, hardware: &Hardware) {
-    let Hardware { name: _, about: _, tiers, links, compute, chunk, facts: _ } = hardware;
+    let Hardware { name: _, about: _, tiers, nodes, links, ways, compute, chunk, facts: _ } =
+        hardware;
     let _ = writeln!(out, "chunk {}", chunk.get());
     for Tier { name, kind, capacity, access, loaded } in tiers {
         let (setup, rate) = (access.setup.ps(), access.rate.get());
@@ -77,7 +79,11 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
             let _ = writeln!(out, "loaded {loaded:?}");
         }
     }
-    for Link { name, near, far, fetch, evict, service } in links {
+    for Node { name, kind } in nodes {
+        let _ = writeln!(out, "node {name:?} {kind:?}");
+    }
+    // What a link is made of changes drawings and warnings only.
+    for Link { name, near, far, kind: _, fetch, evict, service } in links {
         let _ = write!(out, "link {name:?} {} {}", near.index(), far.index());
         for law in [fetch, evict] {
             let _ = write!(out, " {} {}", law.setup.ps(), law.rate.get());
@@ -86,6 +92,10 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
         if let Some(service) = service {
             let _ = writeln!(out, "service {service:?}");
         }
+    }
+    for Way { from, to, via } in ways {
+        let via: Vec<usize> = via.iter().map(|node| node.index()).collect();
+        let _ = writeln!(out, "way {} {} {via:?}", from.index(), to.index());
     }
     if let Some(compute) = compute {
         write_compute(out, compute);

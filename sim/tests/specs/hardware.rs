@@ -373,7 +373,7 @@ fn the_seed_tiers_are_exact_to_the_picosecond() {
         let expected = setup_us * 1_000_000 + (bytes * 1000).div_ceil(gb_per_s);
         assert_eq!(tier.access.span_of(Bytes::new(bytes)), Span::from_ps(expected), "{name}");
         if id.index() > 0 {
-            let link = machine.links.iter().find(|link| link.far == id).unwrap();
+            let link = machine.links.iter().find(|link| link.far == id.into()).unwrap();
             assert_eq!((link.fetch, link.evict), (tier.access, tier.access));
             assert_eq!(link.near.index(), 0);
         }

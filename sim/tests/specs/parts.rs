@@ -164,7 +164,11 @@ fn a_wrong_value_is_told_where_it_stands() {
     parts.check("(tb(2), ", "(us(2), ", &["m.ron:11:", "`us` is not a unit of a size"]);
     parts.check("kind: dram", "kind: hbm, colour: 1", &["m.ron:17:", "no field `colour`"]);
     parts.check("us(3.4)", "s(34)", &["m.ron:20:58: a time must lie between 0 and 10 s"]);
-    parts.check("\"nvme1\"", "\"NVME\"", &["m.ron:9:30: the name of a tier or a link has 1 to 40"]);
+    parts.check(
+        "\"nvme1\"",
+        "\"NVME\"",
+        &["m.ron:9:30: the name of a tier, node or link has 1 to 40"],
+    );
     parts.part(
         "drive",
         DRIVE.replacen("us(70)", "s(70)", 1).replace("near: \"dram\"", "near: \"dra\""),
@@ -234,13 +238,68 @@ fn rules_on_renaming_and_setting() {
     says("tiers.nvme.capacity", "tiers.nvm.capacity", "m.ron:11:24: the part has no `nvm`");
     says("tiers.nvme.capacity", "tiers.nvme.size", "m.ron:11:50: `Tier` has no field `size`");
     says("tiers.nvme.capacity", "tiers.nvme.a.b", "the part has no `a` on this path");
-    says("tiers.nvme.capacity", "tiers.nvme", "`set` changes one value of a tier, of a link");
-    says("tiers.nvme.capacity", "about", "`set` changes one value of a tier, of a link");
+    says("tiers.nvme.capacity", "tiers.nvme", "`set` changes one value of a tier, of another");
+    says("tiers.nvme.capacity", "about", "`set` changes one value of a tier, of another");
     says("tiers.nvme.capacity", "links.bus.evict", "m.ron:12:24: this value is changed twice");
     says("tiers.nvme.capacity", "tiers.0.name", "m.ron:11:24: this value is changed twice");
     says("tiers.nvme.capacity", "links.0.evict.0", "m.ron:12:24: this value is changed twice");
     says("tiers.nvme.capacity", "compute.launch", "the part has no `compute` on this path");
     says("path:", "way:", "`Set` has no field `way`");
+}
+
+#[test]
+fn nodes_and_routes_of_parts_are_joined_and_renamed_too() {
+    let parts = Parts::new();
+    let link = |name: &str, near: &str, far: &str| {
+        let rate = "(gb_per_s(9), assumed(\"a\"))";
+        format!(
+            "(name: \"{name}\", near: \"{near}\", far: \"{far}\", setup: (us(1), assumed(\"a\")), fetch: {rate}, evict: {rate}),"
+        )
+    };
+    let tier = |name: &str| {
+        format!(
+            "(name: \"{name}\", kind: dram, setup: (us(1), assumed(\"a\")), bandwidth: (gb_per_s(9), assumed(\"a\"))),"
+        )
+    };
+    let bay = |tier: &str, switch: &str, [up, down]: [&str; 2]| {
+        [
+            format!("nodes: [(name: \"{switch}\", kind: pcie_switch),"),
+            format!("links: [{}{}", link(up, "rc", switch), link(down, switch, tier)),
+            format!("routes: [(from: \"dram\", to: \"{tier}\", via: [\"rc\", \"{switch}\"]),"),
+        ]
+    };
+    let text = bay("far", "sw", ["up", "down"]).join("], ");
+    let switch = parts.part("bay", format!("Part(schema: 1, about: \"a bay\", {text}])"));
+    read_part(&switch).unwrap_or_else(|problems| panic!("{problems}"));
+    let own = [
+        "nodes: [(name: \"rc\", kind: root_complex),".to_owned(),
+        format!("links: [{}{}", link("pcie", "hbm", "rc"), link("memory", "rc", "dram")),
+    ];
+    let tiers = format!("tiers: [{}{}{}", tier("dram"), tier("far0"), tier("far1"));
+    let composed = format!(
+        "Hardware(schema: 1, about: \"two bays\", parts: [(file: \"parts/card\"), \
+         (file: \"parts/bay\", rename: {{\"far\": \"far0\", \"sw\": \"sw0\", \"up\": \"up0\", \"down\": \"down0\"}}), \
+         (file: \"parts/bay\", rename: {{\"far\": \"far1\", \"sw\": \"sw1\", \"up\": \"up1\", \"down\": \"down1\"}})], \
+         {tiers}], {}])",
+        own.join("], ")
+    );
+    let [nodes, links, routes] = bay("far0", "sw0", ["up0", "down0"]);
+    let [more_nodes, more_links, more_routes] = bay("far1", "sw1", ["up1", "down1"]);
+    let list = |text: &str| text.split_once('[').expect("a list").1.to_owned();
+    let hbm = CARD.lines().find(|line| line.contains("kind: hbm")).expect("the card's memory");
+    let compute = CARD.lines().find(|line| line.contains("compute")).expect("the card's units");
+    let flat = format!(
+        "Hardware(schema: 1, about: \"two bays\", tiers: [{hbm}{}], {nodes}{}{}], {links}{}{}], {routes}{}], {compute})",
+        list(&tiers),
+        list(&more_nodes),
+        list(&own[0]),
+        list(&more_links),
+        list(&own[1]),
+        list(&more_routes),
+    );
+    let composed = parts.read(&composed).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(composed, parts.read(&flat).unwrap_or_else(|problems| panic!("{problems}\n{flat}")));
+    assert_eq!((composed.nodes.len(), composed.ways.len(), composed.links.len()), (3, 2, 6));
 }
 
 #[test]

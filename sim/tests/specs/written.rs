@@ -85,8 +85,8 @@ prop_compose! {
             for field in ["setup", "fetch", "evict_setup", "evict"] {
                 fact(format!("links.l{index}.{field}"));
             }
-            let (near, far) = (TierId::at(index), TierId::at(index + 1));
-            links.push(Link { name: format!("l{index}"), near, far, fetch, evict, service: None });
+            let ends = (TierId::at(index), TierId::at(index + 1));
+            links.push(Link::new(format!("l{index}"), ends, [fetch, evict]));
         }
         let compute = compute.map(|(one, other)| {
             for field in ["flops.fp32", "memory", "launch"] {
@@ -95,7 +95,8 @@ prop_compose! {
             let flops = vec![("fp32".to_owned(), one.rate)];
             Compute { name: "device".into(), flops, memory: other.rate, launch: one.setup }
         });
-        Hardware { name: "made".into(), about, tiers: made, links, compute, chunk: Bytes::new(chunk), facts }
+        let (nodes, ways, chunk) = (Vec::new(), Vec::new(), Bytes::new(chunk));
+        Hardware { name: "made".into(), about, tiers: made, nodes, links, ways, compute, chunk, facts }
     }
 }
 

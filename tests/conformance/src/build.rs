@@ -1,7 +1,7 @@
 //! Small machines and traces, written out by hand in tests.
 
 use tiersim_models::hardware::{Hardware, Law, Link, Tier, TierKind};
-use tiersim_models::ids::{ObjectId, OpId, RankId, TierId};
+use tiersim_models::ids::{NodeId, ObjectId, OpId, RankId};
 use tiersim_models::units::{Bytes, Rate, Span};
 use tiersim_models::workload::{
     Mode, Object, ObjectKind, Op, Phase, Statistics, Trace, TraceMeta, Use,
@@ -21,19 +21,16 @@ pub fn hardware(tiers: &[(TierKind, Bytes, Law)], links: &[(usize, usize, Law)])
         access,
         loaded: None,
     };
-    let link = |(index, &(near, far, law)): (usize, &(usize, usize, Law))| Link {
-        name: format!("l{index}"),
-        near: TierId::at(near),
-        far: TierId::at(far),
-        fetch: law,
-        evict: law,
-        service: None,
+    let link = |(index, &(near, far, law)): (usize, &(usize, usize, Law))| {
+        Link::new(format!("l{index}"), (NodeId::at(near), NodeId::at(far)), [law; 2])
     };
     Hardware {
         name: "test".to_owned(),
         about: String::new(),
         tiers: tiers.iter().enumerate().map(tier).collect(),
+        nodes: Vec::new(),
         links: links.iter().enumerate().map(link).collect(),
+        ways: Vec::new(),
         compute: None,
         chunk: Bytes::mib(4),
         facts: Vec::new(),

@@ -108,8 +108,7 @@ impl Through<'_> {
         size: Bytes,
         repeats: usize,
     ) -> Result<Vec<Span>, Fault> {
-        let link = &self.skeleton.links[lane.link.index()];
-        let (from, to) = if lane.evicting { (link.near, link.far) } else { (link.far, link.near) };
+        let (from, to) = self.ends(lane);
         let turns = turns(size);
         let room = |object, tier| Room { object: ObjectId::at(object), tier, bytes: size };
         let mut rooms: Vec<Room> = (0..turns).map(|object| room(object, from)).collect();
@@ -186,8 +185,7 @@ impl Through<'_> {
         op: Span,
         count: usize,
     ) -> Result<Span, Fault> {
-        let link = &self.skeleton.links[lane.link.index()];
-        let (from, to) = (link.far, link.near);
+        let (from, to) = self.ends(Lane { evicting: false, ..lane });
         let object = |index: usize| ObjectId(u32::try_from(index).expect("a short plan"));
         let room = |index, tier| Room { object: object(index), tier, bytes: size };
         let mut plan = Plan::default();
@@ -210,6 +208,13 @@ impl Through<'_> {
         let (ends, _) = self.carry_out(plan, start)?;
         let last = ops.last().map_or(gate, |ticket| *ticket);
         Ok(ends[last.0 as usize].since(ends[gate.0 as usize]))
+    }
+
+    /// The tiers that a lane joins.
+    fn ends(&self, lane: Lane) -> (TierId, TierId) {
+        let (from, to) = self.skeleton.lane_ends(lane);
+        let tier = |node| self.skeleton.tier_of(node).expect("a skeleton has tiers only");
+        (tier(from), tier(to))
     }
 
     /// Runs a plan; the end of every command, by ticket, and the machine's report.

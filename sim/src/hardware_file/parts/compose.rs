@@ -154,7 +154,7 @@ impl Composer<'_> {
                 continue;
             };
             if !is_plain(new) {
-                let rule = "the name of a tier or a link has 1 to 40 of a-z, 0-9 and `-`";
+                let rule = "the name of a tier, node or link has 1 to 40 of a-z, 0-9 and `-`";
                 self.check.fault(&path, rule, "choose another name");
                 continue;
             }
@@ -176,7 +176,7 @@ impl Composer<'_> {
             let least = if section == "compute" { 1 } else { 2 };
             let known = section == "compute" || LISTS.contains(&section);
             if !known || depth.count() < least {
-                let rule = "`set` changes one value of a tier, of a link or of `compute`";
+                let rule = "`set` changes one value of a tier, of another entry or of `compute`";
                 let remedy = "write a path such as \"tiers.dram.capacity\"";
                 self.check.fault(&format!("{here}.path"), rule, remedy);
                 continue;
@@ -235,9 +235,13 @@ fn names(part: &Document) -> BTreeMap<&str, Vec<ValueId>> {
             if !tree.name(field).is_some_and(|name| NAMES.contains(&name)) {
                 continue;
             }
-            let text = &part.text()[tree.span(field)];
-            if let Some(name) = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
-                names.entry(name).or_default().push(field);
+            let list = (tree.shape(field) == Shape::List).then(|| tree.children(field));
+            let one = list.is_none().then_some(field);
+            for value in list.into_iter().flatten().chain(one) {
+                let text = &part.text()[tree.span(value)];
+                if let Some(name) = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+                    names.entry(name).or_default().push(value);
+                }
             }
         }
     }

@@ -51,10 +51,7 @@ fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<Source>), Fault
         access: UNKNOWN,
         loaded: None,
     };
-    let link = |name: &str, near, far| {
-        let (near, far) = (TierId(near), TierId(far));
-        Link { name: name.to_owned(), near, far, fetch: UNKNOWN, evict: UNKNOWN, service: None }
-    };
+    let link = |name: &str, near, far| Link::new(name, (TierId(near), TierId(far)), [UNKNOWN; 2]);
     // Whole MiB: that the last few bytes are lost matters less than that the number can be read.
     let whole = |bytes: u64| Bytes::new((bytes >> 20 << 20).max(1 << 20));
     let half = whole(memory().map_or(1 << 30, |bytes| bytes.get() / 2));
@@ -76,7 +73,9 @@ fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<Source>), Fault
             tier("dram", TierKind::Dram, half),
             tier("nvme", TierKind::Nvme, whole(room)),
         ],
+        nodes: Vec::new(),
         links: vec![link("memory", 0, 1), link("drive", 1, 2)],
+        ways: Vec::new(),
         compute: None,
         chunk: Bytes::mib(1),
         facts: Vec::new(),

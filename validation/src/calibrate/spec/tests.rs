@@ -14,8 +14,7 @@ fn device() -> Device {
         access: NONE,
         loaded: None,
     };
-    let (near, far) = (TierId(0), TierId(1));
-    let link = Link { name: "bus".to_owned(), near, far, fetch: NONE, evict: NONE, service: None };
+    let link = Link::new("bus", (TierId(0), TierId(1)), [NONE; 2]);
     Device {
         name: "made up".to_owned(),
         driver: String::new(),
@@ -25,7 +24,9 @@ fn device() -> Device {
             name: String::new(),
             about: "for a test".to_owned(),
             tiers: vec![tier("hbm", TierKind::Hbm), tier("dram", TierKind::Dram)],
+            nodes: Vec::new(),
             links: vec![link],
+            ways: Vec::new(),
             compute: None,
             chunk: Bytes::mib(1),
             facts: Vec::new(),

@@ -73,10 +73,7 @@ fn skeleton(device: &Device, scratch: &Path) -> Result<(Hardware, Vec<Source>), 
         access: UNKNOWN,
         loaded: None,
     };
-    let link = |name: &str, near, far| {
-        let (near, far) = (TierId(near), TierId(far));
-        Link { name: name.to_owned(), near, far, fetch: UNKNOWN, evict: UNKNOWN, service: None }
-    };
+    let link = |name: &str, near, far| Link::new(name, (TierId(near), TierId(far)), [UNKNOWN; 2]);
     let dram = whole(memory().map_or(1 << 30, Bytes::get));
     let hardware = Hardware {
         name: String::new(),
@@ -86,7 +83,9 @@ fn skeleton(device: &Device, scratch: &Path) -> Result<(Hardware, Vec<Source>), 
             tier("dram", TierKind::Dram, dram),
             tier("nvme", TierKind::Nvme, whole(room)),
         ],
+        nodes: Vec::new(),
         links: vec![link("pcie", 0, 1), link("drive", 1, 2)],
+        ways: Vec::new(),
         compute: None,
         chunk: Bytes::mib(4),
         facts: Vec::new(),

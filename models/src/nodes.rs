@@ -1,0 +1,173 @@
+//! Nodes without memory, what links are made of, and ways that a file prescribes.
+//!
+//! A copy only passes a switch, a socket or a root complex; in a tier it is stored and forwarded.
+//! Kinds are for drawing, for the lint and for the choice of routes: they imply no numbers.
+//! Invariant: nodes are numbered behind the tiers, so a [`TierId`] is a [`NodeId`] too.
+
+use crate::ids::{NodeId, TierId};
+use crate::units::Rate;
+
+/// Most nodes that one machine may have, its tiers among them.
+pub const MAX_NODES: usize = 64;
+
+/// Most links that one machine may have: a link's two lanes are numbered in a byte.
+pub const MAX_LINKS: usize = 96;
+
+/// What a node without memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NodeKind {
+    /// A peer device, whose memory is no tier. It forwards nothing by itself.
+    Gpu,
+    /// A CPU socket, or one NUMA node of it.
+    Socket,
+    /// The root complex of a host's PCIe.
+    RootComplex,
+    /// A PCIe switch.
+    PcieSwitch,
+    /// A CXL switch.
+    CxlSwitch,
+    /// A switch of NVLink or of another fabric between devices.
+    NvlinkSwitch,
+    /// A network adapter.
+    Nic,
+    /// A switch of the network.
+    NetworkSwitch,
+    /// Another host.
+    Host,
+}
+
+impl NodeKind {
+    /// Every kind.
+    pub const ALL: [NodeKind; 9] = [
+        NodeKind::Gpu,
+        NodeKind::Socket,
+        NodeKind::RootComplex,
+        NodeKind::PcieSwitch,
+        NodeKind::CxlSwitch,
+        NodeKind::NvlinkSwitch,
+        NodeKind::Nic,
+        NodeKind::NetworkSwitch,
+        NodeKind::Host,
+    ];
+
+    /// The word in hardware files.
+    pub const fn word(self) -> &'static str {
+        match self {
+            NodeKind::Gpu => "gpu",
+            NodeKind::Socket => "socket",
+            NodeKind::RootComplex => "root_complex",
+            NodeKind::PcieSwitch => "pcie_switch",
+            NodeKind::CxlSwitch => "cxl_switch",
+            NodeKind::NvlinkSwitch => "nvlink_switch",
+            NodeKind::Nic => "nic",
+            NodeKind::NetworkSwitch => "network_switch",
+            NodeKind::Host => "host",
+        }
+    }
+}
+
+/// A node without memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Name in hardware files and drawings, such as `socket0`; no tier has the same.
+    pub name: String,
+    /// What it is.
+    pub kind: NodeKind,
+}
+
+/// What a link is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkKind {
+    /// PCI Express.
+    Pcie {
+        /// Generation, from 1.
+        generation: u8,
+        /// Number of lanes of the bus.
+        width: u8,
+    },
+    /// Compute Express Link.
+    Cxl {
+        /// Generation: 1 for 1.x, and so on.
+        generation: u8,
+        /// Number of lanes of the bus.
+        width: u8,
+    },
+    /// NVLink between devices.
+    Nvlink {
+        /// Generation, from 1.
+        generation: u8,
+    },
+    /// NVLink between a CPU and a device of one package.
+    NvlinkC2c,
+    /// Between sockets of one maker.
+    Upi,
+    /// Between sockets of another maker.
+    Xgmi,
+    /// Between devices, or chiplets.
+    InfinityFabric,
+    /// Between memory and its socket.
+    MemoryBus,
+    /// Between hosts.
+    Network,
+}
+
+impl LinkKind {
+    /// Bytes per second in one direction that the standard allows; `None` where no public standard
+    /// fixes it.
+    ///
+    /// GT/s x lanes x encoding / 8. Source: PCI-SIG, PCI Express Base Specification: 2.5 and 5 GT/s
+    /// with 8b/10b (1.x, 2.x), 8 to 32 GT/s with 128b/130b (3.0 to 5.0), 64 and 128 GT/s in flits
+    /// without an encoding (6.x, 7.0). CXL runs over PCIe: 1.x and 2.0 over 5.0, 3.x over 6.x, 4.0
+    /// over 7.0 (CXL Consortium). Headers and error correction come on top, so less is reached.
+    pub fn limit(self) -> Option<Rate> {
+        let (pcie, width) = match self {
+            LinkKind::Pcie { generation, width } => (generation, width),
+            LinkKind::Cxl { generation: 1 | 2, width } => (5, width),
+            LinkKind::Cxl { generation, width } => (generation + 3, width),
+            _ => return None,
+        };
+        // Megabit per second and lane.
+        let (line, data, coded) = match pcie {
+            1 => (2_500, 8, 10),
+            2 => (5_000, 8, 10),
+            3 => (8_000, 128, 130),
+            4 => (16_000, 128, 130),
+            5 => (32_000, 128, 130),
+            6 => (64_000, 1, 1),
+            7 => (128_000, 1, 1),
+            _ => return None,
+        };
+        // Rounded up: a rate at the limit is not above it.
+        Rate::new((line * 1_000_000 * u64::from(width) * data).div_ceil(coded * 8))
+    }
+}
+
+/// A way that the file prescribes for copies between two tiers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Where the copies start.
+    pub from: TierId,
+    /// Where they end.
+    pub to: TierId,
+    /// What they pass, in this order; each stretch between is found.
+    pub via: Vec<NodeId>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_those_of_the_standards() {
+        let pcie = |generation, width| LinkKind::Pcie { generation, width }.limit();
+        let cxl = |generation, width| LinkKind::Cxl { generation, width }.limit();
+        let mb = |mb: u64| Rate::new(mb * 1_000_000);
+        assert_eq!([pcie(1, 1), pcie(2, 16)], [mb(250), mb(8_000)]);
+        assert_eq!(pcie(3, 16).map(|rate| rate.get() / 1_000_000), Some(15_753));
+        assert_eq!(pcie(5, 16).map(|rate| rate.get() / 1_000_000), Some(63_015));
+        assert_eq!([pcie(6, 16), pcie(7, 16)], [mb(128_000), mb(256_000)]);
+        assert_eq!([cxl(1, 8), cxl(2, 8), cxl(3, 16)], [pcie(5, 8), pcie(5, 8), mb(128_000)]);
+        assert_eq!([pcie(0, 16), pcie(8, 16), cxl(9, 16)], [None, None, None]);
+        assert_eq!(LinkKind::Nvlink { generation: 4 }.limit(), None);
+    }
+}

@@ -1,0 +1,268 @@
+//! Which links a copy takes from one tier to another, and where it bounces.
+//!
+//! Found is the widest of the shortest routes: fewest links, among these the largest bottleneck rate
+//! (of the slower direction of each link, so that both ways are the same), among these the lowest
+//! numbers of links, from the tier with the lower number on. Source: Guerin, Orda, Williams, "QoS
+//! Routing Mechanisms and OSPF Extensions", GLOBECOM 1997, and Apostolopoulos et al., RFC 2676.
+//! Before all that comes what is passed: nodes that only forward rather than memory, memory of the
+//! host rather than drives and other devices, and the device's own memory only if there is no other
+//! way. A file may prescribe what is passed ([`Way`]).
+//!
+//! Invariant: a route crosses no lane twice, and between two tiers in which it bounces no node twice.
+
+use crate::hardware::{Hardware, Lane, TierKind};
+use crate::ids::{LinkId, NodeId, TierId};
+use crate::nodes::{NodeKind, Way};
+use crate::service::Discipline;
+use petgraph::graph::{NodeIndex, UnGraph};
+use petgraph::visit::{Bfs, EdgeRef, NodeFiltered};
+use std::fmt;
+
+/// The lanes that a copy takes, for every pair of tiers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Routes {
+    tiers: usize,
+    routes: Vec<Route>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Route {
+    lanes: Vec<Lane>,
+    /// The ends of its hops, as positions in `lanes`.
+    ends: Vec<usize>,
+}
+
+/// Why two tiers have no route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoRoute {
+    /// Where copies start.
+    pub from: TierId,
+    /// Where they end.
+    pub to: TierId,
+    /// What is wrong with the way that the file prescribes; `None` if the tiers are not joined.
+    pub way: Option<WayFault>,
+}
+
+/// What is wrong with a prescribed way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WayFault {
+    /// No links lead from the one node to the other.
+    Unjoined(NodeId, NodeId),
+    /// The node is passed twice though the copy is not stored in between.
+    Loop(NodeId),
+    /// The link is crossed twice in the same direction.
+    Twice(LinkId),
+}
+
+impl Routes {
+    /// The lanes from one tier to another, in order; empty only for `from == to`.
+    pub fn between(&self, from: TierId, to: TierId) -> &[Lane] {
+        &self.route(from, to).lanes
+    }
+
+    /// The same lanes by hops: those of one hop are crossed at the same time, and between two hops
+    /// a copy is stored. Shared links that meet in a node without memory are one hop, any other
+    /// link is one by itself.
+    pub fn hops(&self, from: TierId, to: TierId) -> impl ExactSizeIterator<Item = &[Lane]> + Clone {
+        let Route { lanes, ends } = self.route(from, to);
+        let start = |hop: usize| if hop == 0 { 0 } else { ends[hop - 1] };
+        (0..ends.len()).map(move |hop| &lanes[start(hop)..ends[hop]])
+    }
+
+    fn route(&self, from: TierId, to: TierId) -> &Route {
+        &self.routes[from.index() * self.tiers + to.index()]
+    }
+}
+
+impl Hardware {
+    /// Finds the route between every two tiers.
+    ///
+    /// Errors with the first pair of tiers that has none, or whose prescribed way is none.
+    pub fn routes(&self) -> Result<Routes, NoRoute> {
+        let finder = Finder::new(self);
+        let tiers = self.tiers.len();
+        let mut routes = vec![Route::default(); tiers * tiers];
+        for from in self.tier_ids() {
+            for to in self.tier_ids().filter(|&to| to != from) {
+                let lanes = match self.way(from, to) {
+                    None => finder.find(from.into(), to.into()).ok_or(NoRoute {
+                        from,
+                        to,
+                        way: None,
+                    })?,
+                    Some((way, reversed)) => {
+                        let lanes = finder.prescribed(way);
+                        let lanes =
+                            lanes.map_err(|fault| NoRoute { from, to, way: Some(fault) })?;
+                        if reversed { back(lanes) } else { lanes }
+                    }
+                };
+                let ends = finder.ends(&lanes);
+                routes[from.index() * tiers + to.index()] = Route { lanes, ends };
+            }
+        }
+        Ok(Routes { tiers, routes })
+    }
+
+    /// The way prescribed between two tiers, and whether it is the one of the other direction.
+    fn way(&self, from: TierId, to: TierId) -> Option<(&Way, bool)> {
+        let given = |from, to| self.ways.iter().find(move |way| (way.from, way.to) == (from, to));
+        let there = given(from, to).map(|way| (way, false));
+        there.or_else(|| given(to, from).map(|way| (way, true)))
+    }
+
+    /// How unlike a switch a node is: the routes avoid the higher numbers first.
+    fn rank(&self, node: NodeId) -> u8 {
+        match self.tier_of(node).map(|tier| self.tiers[tier.index()].kind) {
+            Some(TierKind::Hbm) => 3,
+            Some(TierKind::Nvme | TierKind::Remote) => 2,
+            Some(TierKind::Dram | TierKind::Cxl) => 1,
+            None if self.nodes[node.index() - self.tiers.len()].kind == NodeKind::Gpu => 2,
+            None => 0,
+        }
+    }
+}
+
+/// The way back.
+fn back(lanes: Vec<Lane>) -> Vec<Lane> {
+    let back = |lane: Lane| Lane { evicting: !lane.evicting, ..lane };
+    lanes.into_iter().rev().map(back).collect()
+}
+
+struct Finder<'h> {
+    hardware: &'h Hardware,
+    graph: UnGraph<(), LinkId>,
+}
+
+impl Finder<'_> {
+    fn new(hardware: &Hardware) -> Finder<'_> {
+        let mut graph = UnGraph::default();
+        let nodes: Vec<NodeIndex> = hardware.node_ids().map(|_| graph.add_node(())).collect();
+        for (index, link) in hardware.links.iter().enumerate() {
+            graph.add_edge(nodes[link.near.index()], nodes[link.far.index()], LinkId::at(index));
+        }
+        Finder { hardware, graph }
+    }
+
+    /// The lanes from one node to another; `None` if nothing leads there.
+    fn find(&self, from: NodeId, to: NodeId) -> Option<Vec<Lane>> {
+        if from > to {
+            return self.find(to, from).map(back);
+        }
+        (0..=3).find_map(|rank| self.widest_shortest(from, to, rank))
+    }
+
+    /// The slower direction of a link, in bytes per second.
+    fn width(&self, link: LinkId) -> u64 {
+        let link = &self.hardware.links[link.index()];
+        link.fetch.rate.min(link.evict.rate).get()
+    }
+
+    /// The widest of the shortest routes that pass nodes of at most this rank.
+    fn widest_shortest(&self, from: NodeId, to: NodeId, rank: u8) -> Option<Vec<Lane>> {
+        let (start, goal) = (NodeIndex::new(from.index()), NodeIndex::new(to.index()));
+        let hardware = self.hardware;
+        let passes = |node: NodeIndex| {
+            node == start || node == goal || hardware.rank(NodeId::at(node.index())) <= rank
+        };
+        let allowed = NodeFiltered(&self.graph, passes);
+        // By node: links to the goal, and the widest way of so many.
+        let mut far: Vec<Option<usize>> = vec![None; self.graph.node_count()];
+        let mut wide = vec![0; self.graph.node_count()];
+        (far[goal.index()], wide[goal.index()]) = (Some(0), u64::MAX);
+        let mut nodes = Bfs::new(&allowed, goal);
+        while let Some(node) = nodes.next(&allowed) {
+            let nearer = || self.graph.edges(node).map(|edge| (edge.target(), *edge.weight()));
+            let least = nearer().filter_map(|(next, _)| far[next.index()]).min();
+            let Some(least) = least.filter(|_| node != goal) else { continue };
+            far[node.index()] = Some(least + 1);
+            let widths = nearer()
+                .filter(|(next, _)| far[next.index()] == Some(least))
+                .map(|(next, link)| self.width(link).min(wide[next.index()]));
+            wide[node.index()] = widths.max().unwrap_or(0);
+        }
+        let (mut left, width) = (far[start.index()]?, wide[start.index()]);
+        let mut lanes = Vec::with_capacity(left);
+        let mut here = start;
+        while here != goal {
+            left -= 1;
+            let wide_enough = |next: NodeIndex, link: LinkId| {
+                far[next.index()] == Some(left) && self.width(link).min(wide[next.index()]) >= width
+            };
+            let (link, next) = self
+                .graph
+                .edges(here)
+                .map(|edge| (*edge.weight(), edge.target()))
+                .filter(|&(link, next)| wide_enough(next, link))
+                .min()
+                .expect("a node on a shortest way has one that is nearer");
+            let near = self.hardware.links[link.index()].near.index();
+            lanes.push(Lane { link, evicting: near == here.index() });
+            here = next;
+        }
+        Some(lanes)
+    }
+
+    /// The lanes of a prescribed way.
+    fn prescribed(&self, way: &Way) -> Result<Vec<Lane>, WayFault> {
+        let stops: Vec<NodeId> = std::iter::once(NodeId::from(way.from))
+            .chain(way.via.iter().copied())
+            .chain([NodeId::from(way.to)])
+            .collect();
+        let mut lanes = Vec::new();
+        for pair in stops.windows(2) {
+            if pair[0] == pair[1] {
+                return Err(WayFault::Loop(pair[0]));
+            }
+            let stretch = self.find(pair[0], pair[1]);
+            lanes.extend(stretch.ok_or(WayFault::Unjoined(pair[0], pair[1]))?);
+        }
+        self.no_loop(NodeId::from(way.from), &lanes)?;
+        Ok(lanes)
+    }
+
+    fn no_loop(&self, from: NodeId, lanes: &[Lane]) -> Result<(), WayFault> {
+        let mut tiers = vec![from];
+        let mut passed = vec![from];
+        for (index, lane) in lanes.iter().enumerate() {
+            if lanes[..index].contains(lane) {
+                return Err(WayFault::Twice(lane.link));
+            }
+            let (_, to) = self.hardware.lane_ends(*lane);
+            if passed.contains(&to) || tiers.contains(&to) {
+                return Err(WayFault::Loop(to));
+            }
+            passed.push(to);
+            if self.hardware.tier_of(to).is_some() {
+                tiers.push(to);
+                passed = vec![to];
+            }
+        }
+        Ok(())
+    }
+
+    /// Where hops end: in every tier, and before and behind every link that is not shared.
+    fn ends(&self, lanes: &[Lane]) -> Vec<usize> {
+        let shared = |lane: Lane| {
+            let service = self.hardware.links[lane.link.index()].service.as_ref();
+            service.is_some_and(|service| service.discipline == Discipline::FairShare)
+        };
+        let passes = |pair: &[Lane]| {
+            let (_, between) = self.hardware.lane_ends(pair[0]);
+            self.hardware.tier_of(between).is_none() && shared(pair[0]) && shared(pair[1])
+        };
+        let pairs = lanes.windows(2).enumerate();
+        let inner = pairs.filter(|(_, pair)| !passes(pair)).map(|(index, _)| index + 1);
+        inner.chain((!lanes.is_empty()).then_some(lanes.len())).collect()
+    }
+}
+
+impl fmt::Display for NoRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NoRoute { from, to, way } = self;
+        match way {
+            None => write!(f, "no links lead from {from:?} to {to:?}"),
+            Some(fault) => write!(f, "the way from {from:?} to {to:?} is none: {fault:?}"),
+        }
+    }
+}

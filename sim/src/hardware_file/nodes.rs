@@ -1,0 +1,333 @@
+//! Reads what joins what: nodes without memory, kinds of links, ends of links, prescribed ways.
+//!
+//! Invariant: every tier of a returned machine has a route to every other, and every prescribed way
+//! is one.
+
+use super::write::{Writer, quoted};
+use super::{RawHardware, RawLink, RawTier, Resolver};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use tiersim_models::hardware::{Hardware, Link, MAX_TIERS};
+use tiersim_models::ids::{NodeId, TierId};
+use tiersim_models::nodes::{LinkKind, MAX_NODES, Node, NodeKind, Way};
+use tiersim_models::routes::{NoRoute, WayFault};
+
+/// More ways than pairs of tiers are never needed.
+const MAX_WAYS: usize = MAX_TIERS * (MAX_TIERS - 1);
+
+/// More than any copy passes.
+const MAX_VIA: usize = 16;
+
+/// A node without memory, as written.
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Node", deny_unknown_fields)]
+pub(super) struct RawNode {
+    pub(super) name: String,
+    kind: RawNodeKind,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "NodeKind", rename_all = "snake_case")]
+enum RawNodeKind {
+    Gpu,
+    Socket,
+    RootComplex,
+    PcieSwitch,
+    CxlSwitch,
+    NvlinkSwitch,
+    Nic,
+    NetworkSwitch,
+    Host,
+}
+
+/// What a link is made of, as written.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "LinkKind", rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum RawLinkKind {
+    Pcie {
+        #[serde(rename = "gen")]
+        generation: u8,
+        width: u8,
+    },
+    Cxl {
+        #[serde(rename = "gen")]
+        generation: u8,
+        width: u8,
+    },
+    Nvlink {
+        #[serde(rename = "gen")]
+        generation: u8,
+    },
+    NvlinkC2c,
+    Upi,
+    Xgmi,
+    InfinityFabric,
+    MemoryBus,
+    Network,
+}
+
+/// A prescribed way, as written.
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Route", deny_unknown_fields)]
+pub(super) struct RawWay {
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) via: Vec<String>,
+}
+
+impl Resolver<'_> {
+    /// The nodes without memory.
+    pub(super) fn nodes(&mut self, raw: &RawHardware) -> Vec<Node> {
+        let most = MAX_NODES - MAX_TIERS;
+        let nodes = self.check.at_most("nodes", "nodes", &raw.nodes, most);
+        let named = nodes.iter().enumerate();
+        self.names("node", named.map(|(i, node)| (format!("nodes.{i}.name"), node.name.as_str())));
+        for (index, node) in nodes.iter().enumerate() {
+            if raw.tiers.iter().take(MAX_TIERS).any(|tier| tier.name == node.name) {
+                let rule = "a tier has this name: a tier is a node already";
+                self.check.fault(&format!("nodes.{index}.name"), rule, "choose another name");
+            }
+            let named = |link: &RawLink| link.near == node.name || link.far == node.name;
+            if self.whole && !raw.links.iter().any(named) {
+                let remedy = "add a link to it, or leave it out";
+                self.check.fault(&format!("nodes.{index}.name"), "no link names this node", remedy);
+            }
+        }
+        let node = |raw: &RawNode| Node { name: raw.name.clone(), kind: raw.kind.resolve() };
+        nodes.iter().map(node).collect()
+    }
+
+    /// What a link is made of.
+    pub(super) fn kind(&mut self, raw: RawLinkKind, here: &str) -> LinkKind {
+        let path = format!("{here}.kind");
+        let mut within = |what: &str, number: u8, most: u8| {
+            if number == 0 || number > most {
+                let rule = format!("{what} must lie between 1 and {most}");
+                self.check.fault(&path, rule, "write what the link is made of, or leave it out");
+            }
+        };
+        match raw {
+            RawLinkKind::Pcie { generation, width } => {
+                within("the generation of PCIe", generation, 7);
+                within("the width of a link", width, 32);
+                LinkKind::Pcie { generation, width }
+            }
+            RawLinkKind::Cxl { generation, width } => {
+                within("the generation of CXL", generation, 4);
+                within("the width of a link", width, 32);
+                LinkKind::Cxl { generation, width }
+            }
+            RawLinkKind::Nvlink { generation } => {
+                within("the generation of NVLink", generation, 6);
+                LinkKind::Nvlink { generation }
+            }
+            RawLinkKind::NvlinkC2c => LinkKind::NvlinkC2c,
+            RawLinkKind::Upi => LinkKind::Upi,
+            RawLinkKind::Xgmi => LinkKind::Xgmi,
+            RawLinkKind::InfinityFabric => LinkKind::InfinityFabric,
+            RawLinkKind::MemoryBus => LinkKind::MemoryBus,
+            RawLinkKind::Network => LinkKind::Network,
+        }
+    }
+
+    /// The node called `name`: a tier, or one without memory.
+    pub(super) fn end(&mut self, path: &str, name: &str, raw: &RawHardware) -> Option<NodeId> {
+        let nodes = raw.nodes.iter().take(MAX_NODES - MAX_TIERS).map(|node| node.name.as_str());
+        let all: Vec<&str> = tiers(&raw.tiers).chain(nodes).collect();
+        let found = all.iter().position(|known| *known == name);
+        if found.is_none() {
+            let rule = if raw.nodes.is_empty() {
+                "no tier has this name"
+            } else {
+                "no tier or node has this name"
+            };
+            self.check.unknown(path, rule, name, &all);
+        }
+        found.map(NodeId::at)
+    }
+
+    /// The prescribed ways.
+    pub(super) fn ways(&mut self, raw: &RawHardware) -> Option<Vec<Way>> {
+        let raw_ways = self.check.at_most("routes", "routes", &raw.routes, MAX_WAYS);
+        let mut given = BTreeMap::new();
+        let mut ways = Vec::new();
+        for (index, way) in raw_ways.iter().enumerate() {
+            let resolved = self.resolve_way(index, way, raw);
+            if let Some(way) = &resolved
+                && given.insert((way.from, way.to), index).is_some()
+            {
+                let rule = "the route between these tiers is given twice";
+                self.check.fault(&format!("routes.{index}"), rule, "keep one of them");
+            }
+            ways.push(resolved);
+        }
+        ways.into_iter().collect()
+    }
+
+    fn resolve_way(&mut self, index: usize, way: &RawWay, raw: &RawHardware) -> Option<Way> {
+        let here = format!("routes.{index}");
+        let from = self.tier_named(&format!("{here}.from"), &way.from, raw);
+        let to = self.tier_named(&format!("{here}.to"), &way.to, raw);
+        if from.is_some() && from == to {
+            let rule = "a route leads from one tier to another";
+            self.check.fault(&format!("{here}.to"), rule, "name two different tiers");
+            return None;
+        }
+        let path = format!("{here}.via");
+        if way.via.is_empty() {
+            let remedy = "name what copies pass, or leave the route out: it is found";
+            self.check.fault(&path, "a route that is given passes something", remedy);
+            return None;
+        }
+        let mut via = Vec::new();
+        let names = self.check.at_most(&path, "nodes of a route", &way.via, MAX_VIA);
+        for (stop, name) in names.iter().enumerate() {
+            let path = format!("{path}.{stop}");
+            let node = self.end(&path, name, raw);
+            if node == Some(NodeId(0)) {
+                let rule = "no copy between others passes the device's own memory";
+                self.check.fault(&path, rule, "name another node, or leave the route out");
+                via.push(None);
+                continue;
+            }
+            via.push(node);
+        }
+        let via = via.into_iter().collect::<Option<Vec<_>>>()?;
+        Some(Way { from: from?, to: to?, via })
+    }
+
+    fn tier_named(&mut self, path: &str, name: &str, raw: &RawHardware) -> Option<TierId> {
+        let known: Vec<&str> = tiers(&raw.tiers).collect();
+        let found = known.iter().position(|known| *known == name);
+        if found.is_none() {
+            self.check.unknown(path, "no tier has this name", name, &known);
+        }
+        found.map(TierId::at)
+    }
+
+    /// Joins tiers that no link mentions to the first one, and checks that all can be reached.
+    pub(super) fn join(&mut self, hardware: &mut Hardware) {
+        for id in hardware.tier_ids().skip(1) {
+            let node = NodeId::from(id);
+            if hardware.links.iter().any(|link| link.near == node || link.far == node) {
+                continue;
+            }
+            let tier = &hardware.tiers[id.index()];
+            let name = tier.name.clone();
+            if hardware.links.iter().any(|link| link.name == name) {
+                let rule = format!("tier `{name}` gets a link of its own name, which is taken");
+                let remedy = "rename the link, or write a link for the tier";
+                self.check.fault(&format!("tiers.{}.name", id.index()), rule, remedy);
+            }
+            let law = tier.access;
+            hardware.links.push(Link::new(name, (TierId(0), id), [law; 2]));
+        }
+        if let Err(none) = hardware.routes() {
+            self.no_route(hardware, &none);
+        }
+    }
+
+    /// Says why there is no route, at the tier or at the prescribed way.
+    fn no_route(&mut self, hardware: &Hardware, none: &NoRoute) {
+        let &NoRoute { from, to, way } = none;
+        let Some(fault) = way else {
+            let unreached = if from == TierId(0) { to } else { from };
+            let tier = &hardware.tiers[unreached.index()].name;
+            let rule = format!("no links lead from tier `{tier}` to the first tier");
+            let remedy = "add a link; a tier without any is joined to the first one";
+            self.check.fault(&format!("tiers.{}", unreached.index()), rule, remedy);
+            return;
+        };
+        let name = |node: NodeId| hardware.node_name(node);
+        let (rule, remedy) = match fault {
+            WayFault::Unjoined(one, other) => (
+                format!("no links lead from `{}` to `{}`", name(one), name(other)),
+                "add a link, or name what is joined",
+            ),
+            WayFault::Loop(node) => (
+                format!("the route comes to `{}` twice", name(node)),
+                "name each node once, in the order in which a copy passes them",
+            ),
+            WayFault::Twice(link) => (
+                format!(
+                    "the route crosses `{}` twice in one direction",
+                    hardware.links[link.index()].name
+                ),
+                "name a way without a detour",
+            ),
+        };
+        let pair = |way: &Way| (way.from, way.to);
+        let ways = || hardware.ways.iter();
+        let index = ways().position(|way| pair(way) == (from, to));
+        let index = index.or_else(|| ways().position(|way| pair(way) == (to, from)));
+        let index = index.expect("only a prescribed way has a fault");
+        self.check.fault(&format!("routes.{index}.via"), rule, remedy);
+    }
+}
+
+/// What a link is made of, as files say it.
+pub(super) fn kind_of_link(kind: LinkKind) -> String {
+    match kind {
+        LinkKind::Pcie { generation, width } => format!("pcie(gen: {generation}, width: {width})"),
+        LinkKind::Cxl { generation, width } => format!("cxl(gen: {generation}, width: {width})"),
+        LinkKind::Nvlink { generation } => format!("nvlink(gen: {generation})"),
+        LinkKind::NvlinkC2c => "nvlink_c2c".to_owned(),
+        LinkKind::Upi => "upi".to_owned(),
+        LinkKind::Xgmi => "xgmi".to_owned(),
+        LinkKind::InfinityFabric => "infinity_fabric".to_owned(),
+        LinkKind::MemoryBus => "memory_bus".to_owned(),
+        LinkKind::Network => "network".to_owned(),
+    }
+}
+
+impl Writer<'_> {
+    /// The nodes without memory, if there are any.
+    pub(super) fn nodes(&mut self) {
+        let nodes = &self.hardware.nodes;
+        if nodes.is_empty() {
+            return;
+        }
+        self.line(1, "nodes: [");
+        for Node { name, kind } in nodes {
+            self.line(2, &format!("(name: {}, kind: {}),", quoted(name), kind.word()));
+        }
+        self.line(1, "],");
+    }
+
+    /// The prescribed ways, if there are any.
+    pub(super) fn ways(&mut self) {
+        let hardware = self.hardware;
+        if hardware.ways.is_empty() {
+            return;
+        }
+        self.line(1, "routes: [");
+        for Way { from, to, via } in &hardware.ways {
+            let name = |node: NodeId| quoted(hardware.node_name(node));
+            let (from, to) = (name((*from).into()), name((*to).into()));
+            let via: Vec<String> = via.iter().map(|&node| name(node)).collect();
+            self.line(2, &format!("(from: {from}, to: {to}, via: [{}]),", via.join(", ")));
+        }
+        self.line(1, "],");
+    }
+}
+
+/// The names of the tiers.
+fn tiers(raw: &[RawTier]) -> impl Iterator<Item = &str> {
+    raw.iter().take(MAX_TIERS).map(|tier| tier.name.as_str())
+}
+
+impl RawNodeKind {
+    fn resolve(self) -> NodeKind {
+        match self {
+            RawNodeKind::Gpu => NodeKind::Gpu,
+            RawNodeKind::Socket => NodeKind::Socket,
+            RawNodeKind::RootComplex => NodeKind::RootComplex,
+            RawNodeKind::PcieSwitch => NodeKind::PcieSwitch,
+            RawNodeKind::CxlSwitch => NodeKind::CxlSwitch,
+            RawNodeKind::NvlinkSwitch => NodeKind::NvlinkSwitch,
+            RawNodeKind::Nic => NodeKind::Nic,
+            RawNodeKind::NetworkSwitch => NodeKind::NetworkSwitch,
+            RawNodeKind::Host => NodeKind::Host,
+        }
+    }
+}
