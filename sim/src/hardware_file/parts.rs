@@ -31,7 +31,9 @@ const MAX_SETS: usize = 64;
 
 /// Sections of a file that are lists; those of parts and machine are put one behind the other.
 const LISTS: &[&str] = &["tiers", "nodes", "links", "routes"];
-/// Fields of their entries that hold names of the machine, or lists of such.
+/// Sections of a file that only one of all files has.
+const SINGLES: &[&str] = &["compute"];
+/// Fields of the lists' entries that hold names of the machine, or lists of such.
 const NAMES: &[&str] = &["name", "near", "far", "from", "to", "via"];
 
 /// One part that a machine has, as written.

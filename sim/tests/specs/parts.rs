@@ -1,6 +1,7 @@
 //! Machines put together from parts: what they mean, and how mistakes in several files are told.
 
 use crate::project::{Project, assert_says, edited, shipped};
+use proptest::prelude::*;
 use std::path::PathBuf;
 use tiersim_models::hardware::{Hardware, Source};
 use tiersim_models::units::Bytes;
@@ -357,6 +358,35 @@ fn what_is_too_large_is_refused() {
     parts.check("parts: [", &format!("parts: [{many}"), &["4:12: at most 32 parts are allowed"]);
     let set = "(path: \"tiers.nvme.capacity\", value: (tb(1), assumed(\"a\"))),".repeat(65);
     parts.check("set: [", &format!("set: [{set}"), &["10:18: at most 64 values are allowed"]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
+    #[test]
+    fn whatever_is_cut_out_of_a_machine_or_a_part_is_read_or_told(
+        at in 0..1500usize,
+        length in 1..40usize,
+        instead in "[(){}\\[\\]:,\"a-z0-9. ]{0,6}",
+        part in any::<bool>(),
+    ) {
+        let parts = Parts::new();
+        let mut text = if part { DRIVE } else { MACHINE }.to_owned();
+        let from = at % text.len();
+        text.replace_range(from..(from + length).min(text.len()), &instead);
+        let machine = if part { MACHINE } else { &text };
+        if part {
+            parts.part("drive", &text);
+        }
+        // Whatever it is: a machine that can be written and read, or problems that say something.
+        match parts.read(machine) {
+            Ok(machine) => {
+                let written = hardware_text(&machine, "").map_err(|e| TestCaseError::fail(e.to_string()))?;
+                prop_assert_eq!(parts.read(&written).ok(), Some(machine));
+            }
+            Err(problems) => prop_assert!(!problems.0.is_empty()),
+        }
+    }
 }
 
 #[test]

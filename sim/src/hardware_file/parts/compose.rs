@@ -5,7 +5,9 @@
 //! place in the machine's file.
 
 use super::find::find;
-use super::{LISTS, MAX_PARTS, MAX_SETS, NAMES, RawInclude, is_plain, parse_part, part_rules};
+use super::{
+    LISTS, MAX_PARTS, MAX_SETS, NAMES, RawInclude, SINGLES, is_plain, parse_part, part_rules,
+};
 use crate::diagnostic::Diagnostics;
 use crate::text::check::Check;
 use crate::text::ron_error::choices;
@@ -55,7 +57,9 @@ pub(super) fn compose(own: &Document, includes: &[RawInclude]) -> Composed {
         }
     }
     documents.push(own.clone());
-    composer.one_compute(&documents);
+    for section in SINGLES {
+        composer.one_of(section, &documents);
+    }
     let Composer { check, mut problems, .. } = composer;
     problems.0.extend(check.problems.0);
     Composed { document: written(own, &documents), whole, problems }
@@ -173,9 +177,9 @@ impl Composer<'_> {
             let value = format!("{here}.value");
             let mut depth = set.path.split('.');
             let section = depth.next().unwrap_or_default();
-            let least = if section == "compute" { 1 } else { 2 };
-            let known = section == "compute" || LISTS.contains(&section);
-            if !known || depth.count() < least {
+            let (single, list) = (SINGLES.contains(&section), LISTS.contains(&section));
+            let deep = depth.count() >= if single { 1 } else { 2 };
+            if !deep || !(single || list) {
                 let rule = "`set` changes one value of a tier, of another entry or of `compute`";
                 let remedy = "write a path such as \"tiers.dram.capacity\"";
                 self.check.fault(&format!("{here}.path"), rule, remedy);
@@ -198,14 +202,14 @@ impl Composer<'_> {
         }
     }
 
-    fn one_compute(&mut self, documents: &[Document]) {
-        let mut with = documents.iter().filter(|document| compute(document).is_some());
+    fn one_of(&mut self, section: &str, documents: &[Document]) {
+        let mut with = documents.iter().filter(|document| single(document, section).is_some());
         let Some(first) = with.next() else { return };
         for other in with {
-            let line = first.place("compute").line;
+            let line = first.place(section).line;
             let place = format!("{}:{line}", first.file().display());
-            let rule = format!("a machine has one `compute` (the other in {place})");
-            let problem = other.problem_found("compute", rule, "", "leave out one of them");
+            let rule = format!("a machine has one `{section}` (the other in {place})");
+            let problem = other.problem_found(section, rule, "", "leave out one of them");
             self.problems.0.push(problem);
         }
     }
@@ -216,8 +220,8 @@ fn overlap(one: &Edit, other: &Edit) -> bool {
     one.path() == other.path() || (a.start < b.end && b.start < a.end)
 }
 
-fn compute(document: &Document) -> Option<&str> {
-    document.value("compute").filter(|value| *value != "None")
+fn single<'d>(document: &'d Document, section: &str) -> Option<&'d str> {
+    document.value(section).filter(|value| *value != "None")
 }
 
 /// The entries of a section.
@@ -254,7 +258,7 @@ fn written(own: &Document, documents: &[Document]) -> Result<Document, Diagnosti
     let tree = own.tree();
     for field in tree.children(tree.inside(tree.root())) {
         let Some(name) = tree.name(field) else { continue };
-        if name != "parts" && name != "compute" && !LISTS.contains(&name) {
+        if name != "parts" && !SINGLES.contains(&name) && !LISTS.contains(&name) {
             text += &format!("{name}: {},\n", &own.text()[tree.span(field)]);
         }
     }
@@ -273,10 +277,13 @@ fn written(own: &Document, documents: &[Document]) -> Result<Document, Diagnosti
         }
         text += "],\n";
     }
-    if let Some(document) = documents.iter().find(|document| compute(document).is_some()) {
-        text += &format!("compute: {},\n", compute(document).unwrap_or_default());
-        let origin = Origin { document: document.clone(), path: "compute".to_string() };
-        pieces.insert("compute".to_string(), origin);
+    for section in SINGLES {
+        let first = documents.iter().find_map(|one| single(one, section).map(|text| (one, text)));
+        if let Some((document, value)) = first {
+            text += &format!("{section}: {value},\n");
+            let origin = Origin { document: document.clone(), path: section.to_string() };
+            pieces.insert(section.to_string(), origin);
+        }
     }
     text.push(')');
     own.joined(text, pieces)
