@@ -5,6 +5,7 @@ mod form;
 mod hardware;
 mod hostile;
 mod parts;
+mod parts_hostile;
 mod project;
 mod rules;
 mod sweep;
