@@ -3,6 +3,7 @@
 //! Every number of the file is written with its source and becomes a [`Fact`]; a number without one
 //! does not parse. The only number without a source is `chunk`: how finely the simulator cuts a
 //! copy is its own choice, not a property of the machine.
+//! A machine may be put together from [`parts`]; the rules see one file all the same.
 //! Invariant: a returned machine obeys every rule of this file, all of which are checked before
 //! any problem is reported.
 
@@ -10,6 +11,7 @@ mod drives;
 mod energy;
 mod loaded;
 mod nodes;
+pub mod parts;
 mod service;
 pub mod write;
 
@@ -18,6 +20,7 @@ use crate::hardware_file::drives::{RawOthers, RawRaid0};
 use crate::hardware_file::energy::{RawHost, RawIncluded};
 use crate::hardware_file::loaded::RawLoaded;
 use crate::hardware_file::nodes::{RawLinkKind, RawNode, RawWay};
+use crate::hardware_file::parts::RawInclude;
 use crate::hardware_file::service::{
     RawBuffers, RawCache, RawDepths, RawDiscipline, RawMix, RawPageable, RawSizes, RawTail,
 };
@@ -48,16 +51,13 @@ pub fn read_hardware(path: &Path) -> Result<Hardware, Diagnostics> {
 
 /// Checks a hardware document.
 pub fn resolve_hardware(document: &Document, name: String) -> Result<Hardware, Diagnostics> {
-    let parsed = document.parse::<RawHardware>()?;
-    let check = Check::new(&parsed.document);
-    let mut resolver = Resolver { check, facts: Vec::new(), economics: Economics::default() };
-    let hardware = resolver.hardware(&parsed.raw, name);
-    let mut problems = parsed.problems;
-    problems.0.append(&mut resolver.check.problems.0);
-    match hardware {
-        Some(hardware) => problems.into_result(hardware),
-        None => Err(problems),
+    parts::refuse(document, "Part")?;
+    let parsed = document.parse::<RawHardware>();
+    let parsed = parsed.map_err(|problems| parts::with_parts(document, problems))?;
+    if parsed.raw.parts.is_some() {
+        return parts::resolve(parsed, name);
     }
+    parts::resolved(&parsed.document, &parsed.raw, name, parsed.problems, true)
 }
 
 #[derive(Debug, Deserialize)]
@@ -65,6 +65,8 @@ pub fn resolve_hardware(document: &Document, name: String) -> Result<Hardware, D
 struct RawHardware {
     schema: u32,
     about: String,
+    parts: Option<Vec<RawInclude>>,
+    #[serde(default)]
     tiers: Vec<RawTier>,
     #[serde(default)]
     nodes: Vec<RawNode>,
@@ -159,6 +161,8 @@ struct Resolver<'d> {
     check: Check<'d>,
     facts: Vec<Fact>,
     economics: Economics,
+    /// Whether all tiers are here.
+    whole: bool,
 }
 
 impl Resolver<'_> {
@@ -200,13 +204,16 @@ impl Resolver<'_> {
         if hardware.tiers.is_empty() || hardware.tiers.len() > MAX_TIERS {
             return None;
         }
-        self.join(&mut hardware);
-        self.gather_drives(&mut hardware);
+        if self.whole {
+            self.join(&mut hardware);
+            self.gather_drives(&mut hardware);
+        }
         Some(hardware)
     }
 
     fn tier_rules(&mut self, raw: &RawHardware) {
         match raw.tiers.first() {
+            _ if !self.whole => {}
             None => {
                 let remedy = "write at least the device's own memory";
                 self.check.fault("tiers", "a machine has at least one tier", remedy);
@@ -225,14 +232,13 @@ impl Resolver<'_> {
     fn names<'r>(&mut self, what: &str, names: impl Iterator<Item = (String, &'r str)>) {
         let mut seen = BTreeMap::new();
         for (path, name) in names {
-            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            if name.is_empty() || name.len() > 40 || !name.chars().all(plain) {
+            if !parts::is_plain(name) {
                 let rule = format!("the name of a {what} has 1 to 40 of a-z, 0-9 and `-`");
                 self.check.fault(&path, rule, "choose another name");
             }
             if let Some(first) = seen.insert(name, path.clone()) {
-                let line = self.check.document.place(&first).line;
-                let rule = format!("two {what}s have the same name (the other in line {line})");
+                let line = self.check.document.line_from(&first, &path);
+                let rule = format!("two {what}s have the same name (the other in {line})");
                 self.check.fault(&path, rule, "choose another name");
             }
         }

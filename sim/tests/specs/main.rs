@@ -5,6 +5,8 @@ mod economics;
 mod form;
 mod hardware;
 mod hostile;
+mod parts;
+mod parts_hostile;
 mod project;
 mod rules;
 mod services;
