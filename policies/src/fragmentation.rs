@@ -56,6 +56,9 @@ pub struct MemoryUse {
     pub compactions: u64,
     /// Bytes that this copied inside the tier.
     pub compacted: Bytes,
+    /// The highest external fragmentation that a compaction found; what the others measure is what
+    /// it left.
+    pub compacted_from: f64,
     /// Objects that left the tier because no free piece was large enough.
     pub forced: u64,
     /// Prefetches that were given up because no free piece was large enough.
@@ -115,9 +118,11 @@ impl Meter {
         point.highest = point.highest.max(external);
     }
 
-    pub(crate) fn compacted(&mut self, bytes: Bytes) {
+    /// Objects are moved together where this share of free memory was in pieces.
+    pub(crate) fn compacted(&mut self, bytes: Bytes, external: f64) {
         self.found.compactions += 1;
         self.found.compacted += bytes;
+        self.found.compacted_from = self.found.compacted_from.max(external);
     }
 
     /// Everything so far.

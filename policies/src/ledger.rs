@@ -165,13 +165,17 @@ impl Ledger {
 
     /// Moves objects together in every tier where too much is in pieces, and at any rate in
     /// `forced`.
-    pub(crate) fn compact(&mut self, forced: Option<TierId>) -> Vec<(TierId, Compacted)> {
+    pub(crate) fn compact(
+        &mut self,
+        forced: Option<TierId>,
+        tickets: &Tickets,
+    ) -> Vec<(TierId, Compacted)> {
         let tiers = self.tiers.iter_mut().enumerate();
         let arenas =
             tiers.filter_map(|(tier, account)| Some((TierId::at(tier), account.arena.as_mut()?)));
         arenas
             .filter(|(tier, _)| forced.is_none_or(|forced| forced == *tier))
-            .filter_map(|(tier, arena)| Some((tier, arena.compact(forced.is_some())?)))
+            .filter_map(|(tier, arena)| Some((tier, arena.compact(forced.is_some(), tickets)?)))
             .collect()
     }
 

@@ -7,6 +7,7 @@ pub mod access;
 pub mod adam_state;
 mod arena;
 pub mod command;
+mod compaction;
 pub mod config;
 pub mod drive;
 pub mod fragmentation;

@@ -70,7 +70,9 @@ pub struct Planner<'a> {
     pub(crate) tickets: Tickets,
     pub(crate) next: u64,
     total: u64,
-    last_op: Vec<Option<Ticket>>,
+    pub(crate) last_op: Vec<Option<Ticket>>,
+    /// By stream: the compaction that its next op waits for, whatever it uses.
+    pub(crate) stopped: Vec<Option<Ticket>>,
     counts: Counts,
     count_from: u64,
     actions: Vec<Action>,
@@ -110,6 +112,7 @@ impl<'a> Planner<'a> {
             next: 0,
             total,
             last_op: vec![None; streams.unwrap_or(0)],
+            stopped: vec![None; streams.unwrap_or(0)],
             counts: Counts::default(),
             count_from: 0,
             actions: Vec::new(),
@@ -189,6 +192,7 @@ impl<'a> Planner<'a> {
         }
         self.actions = actions;
         self.plan_op(op, turn, out)?;
+        self.compact(out);
         self.ledger.sample(self.next);
         self.next += 1;
         Ok(true)
@@ -207,12 +211,11 @@ impl<'a> Planner<'a> {
     ) -> Result<(), PlanError> {
         let record = &self.workload.trace.ops[op.index()];
         let stream = record.stream;
-        let mut compaction = self.compact();
         let mut after = SmallVec::new();
         let mut claims: SmallVec<[Room; 2]> = SmallVec::new();
         for &object in self.workload.births(op) {
             let tier = self.ask(|policy, view| policy.birth(object, view));
-            self.compact_for(object, tier, &mut compaction);
+            self.compact_for(object, tier, &claims, &mut after, out);
             self.make_room(object, tier, turn, out)?;
             let claimed = self.claim(object, tier, &mut after);
             claimed.map_err(|full| out_of_memory(full, object, Some(self.next)))?;
@@ -224,7 +227,9 @@ impl<'a> Planner<'a> {
             let slot = self.ledger.slot_mut(room.object, room.tier).expect("just claimed");
             slot.filled = Some(Filled { ticket, by_copy: false });
         }
-        self.move_together(ticket, compaction, &mut after);
+        if let Some(stop) = self.stopped[usize::from(stream)].take() {
+            add_edge(&mut after, stop, Hazard::LastUse);
+        }
         let mut touches = SmallVec::new();
         for &Use { object, mode } in self.workload.trace.uses_of(op) {
             let tier = self.tier_of_use(op, object)?;

@@ -48,10 +48,10 @@ pub struct RunRecord {
     pub warnings: Vec<Warning>,
 }
 
-/// One direction of a link.
+/// One direction of a link, or a tier's way to itself, which compaction takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneName {
-    /// Ends in copy direction, such as `dram->hbm`.
+    /// Ends in copy direction, such as `dram->hbm` or `hbm->hbm`.
     pub ends: String,
     /// The link, such as `pcie`.
     pub link: String,

@@ -4,12 +4,13 @@
 //! scenario's order, so no output depends on the number of threads.
 
 mod stopwatch;
+pub(crate) mod within;
 
 use crate::audit::Audit;
 use crate::durations::Durations;
 use crate::lint::{lint_hardware, lint_results};
 use crate::machine::SimMachine;
-use crate::record::{CaseRecord, Figures, LaneName, OutOfMemory, Outcome, RunRecord};
+use crate::record::{CaseRecord, Figures, OutOfMemory, Outcome, RunRecord};
 use crate::run::stopwatch::Stopwatch;
 use crate::scenario::{Budget, Case, OpTime, Scenario};
 use rayon::prelude::*;
@@ -303,7 +304,8 @@ pub fn run(
         record
     };
     let results = in_order(cases.par_iter().map(run).collect())?;
-    Ok(record(scenario, &bench, fingerprint, results))
+    let compacted = within::compacted([scenario]);
+    Ok(record(scenario, &bench, fingerprint, results, &compacted))
 }
 
 /// All results, or the error of the first that has one: which error is told must not depend on
@@ -312,14 +314,19 @@ pub(crate) fn in_order<T>(results: Vec<Result<T, RunError>>) -> Result<Vec<T>, R
     results.into_iter().collect()
 }
 
-/// The record of a scenario's cases.
+/// The record of a scenario's cases; `compacted` tiers have a lane to themselves.
 pub(crate) fn record(
     scenario: &Scenario,
     bench: &Bench<'_>,
     fingerprint: String,
-    results: Vec<CaseRecord>,
+    mut results: Vec<CaseRecord>,
+    compacted: &BTreeSet<usize>,
 ) -> RunRecord {
     let hardware = &scenario.hardware;
+    let links = hardware.links.len();
+    let mut baseline = bench.baseline().clone();
+    within::keep(&mut baseline, links, compacted);
+    results.iter_mut().for_each(|case| within::keep_case(case, links, compacted));
     let op_time = match &scenario.workload.time {
         OpTime::Roofline { compute, precision } => {
             format!("roofline on {}, {precision}", compute.name)
@@ -337,14 +344,8 @@ pub(crate) fn record(
         assumed_numbers: hardware.assumed(),
         tokens_per_step: bench.workload.trace.tokens_per_step(),
         tiers: hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect(),
-        lanes: hardware
-            .lanes()
-            .map(|lane| LaneName {
-                ends: hardware.lane_name(lane),
-                link: hardware.links[lane.link.index()].name.clone(),
-            })
-            .collect(),
-        baseline: bench.baseline().clone(),
+        lanes: within::lane_names(hardware, compacted),
+        baseline,
         bound: bench.bound(),
         results,
         skipped: Vec::new(),

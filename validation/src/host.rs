@@ -145,7 +145,7 @@ impl<'a> HostMachine<'a> {
                 (versions, self.plans.of(*occurrence, touches, charges))
             }
             Work::Copy { object, .. } => (vec![self.written[object.index()]], OpPlan::NONE),
-            Work::Release => (Vec::new(), OpPlan::NONE),
+            Work::Compact { .. } | Work::Release => (Vec::new(), OpPlan::NONE),
         }
     }
 }

@@ -105,6 +105,7 @@ impl Both<'_> {
         let (hardware, durations) = (&self.scenario.hardware, self.bench.durations());
         let mut machine = SimMachine::new(hardware, routes, self.workload, durations, &start);
         machine.draw_from(self.scenario.seed);
+        machine.place_elsewhere();
         let mut machine = Logged::new(machine);
         let fault = |fault: tiersim_sim::machine::Fault| Failure::Internal(fault.to_string());
         let ends = match self.drive(&mut planner, &mut machine, fault)? {
@@ -113,7 +114,8 @@ impl Both<'_> {
         };
         let (decisions, steps) = (machine.decisions(), self.steps(&ends));
         let meters = machine.machine.meters();
-        let (moved, peak) = (meters.moved.clone(), meters.peak.clone());
+        let (mut moved, peak) = (meters.moved.clone(), meters.peak.clone());
+        moved.truncate(2 * hardware.links.len());
         let charged = meters.in_place.iter().copied().sum();
         let predicted = Measured { decisions, moved, steps, peak, ..Measured::default() };
         Ok(Ok(Simulated { predicted, charged }))
