@@ -124,8 +124,7 @@ impl Audit {
                 expected.versions.push(self.written[object.index()]);
                 self.undated.push(command.ticket);
             }
-            Work::Compact { .. } => self.undated.push(command.ticket),
-            Work::Release => {}
+            Work::Compact { .. } | Work::Release => {}
         }
         self.open.insert(command.ticket, expected);
         Ok(())

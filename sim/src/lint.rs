@@ -56,7 +56,7 @@ pub fn lint_hardware(hardware: &Hardware) -> Vec<Warning> {
 
 /// Every warning about what cases of a run did.
 pub fn lint_results(record: &RunRecord) -> Vec<Warning> {
-    record.results.iter().filter_map(needless_offload).collect()
+    record.results.iter().filter_map(|case| needless_offload(record, case)).collect()
 }
 
 /// How many numbers are assumed, in words; `None` if all have a source. A note and no warning: an
@@ -239,9 +239,10 @@ fn total_never_binds(hardware: &Hardware, link: &Link) -> Option<Warning> {
 
 /// `offload-although-all-fits`: everything would have fitted, and yet bytes moved or were used
 /// outside HBM.
-fn needless_offload(case: &CaseRecord) -> Option<Warning> {
+fn needless_offload(record: &RunRecord, case: &CaseRecord) -> Option<Warning> {
     let figures = case.outcome.figures()?;
-    let moved: u128 = figures.moved.iter().map(|bytes| u128::from(bytes.get())).sum();
+    let across = record.lanes.iter().zip(&figures.moved).filter(|(lane, _)| !lane.is_within());
+    let moved: u128 = across.map(|(_, bytes)| bytes).map(|bytes| u128::from(bytes.get())).sum();
     let outside = figures.in_place.iter().skip(1).any(|&span| span > Span::ZERO);
     if case.baseline_peak > case.hbm_budget || (moved == 0 && !outside) {
         return None;

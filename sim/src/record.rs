@@ -57,6 +57,13 @@ pub struct LaneName {
     pub link: String,
 }
 
+impl LaneName {
+    /// Whether it leads from a tier to itself.
+    pub fn is_within(&self) -> bool {
+        self.ends.split_once("->").is_some_and(|(from, to)| from == to)
+    }
+}
+
 /// One case's result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaseRecord {
