@@ -6,6 +6,7 @@
 //! Invariant: tier 0 is the tier that the device computes from (HBM), every tier has a route to
 //! it, and every number knows its source.
 
+use crate::hidden::Hidden;
 use crate::ids::{LinkId, TierId};
 use crate::loaded::Loaded;
 use crate::service::Service;
@@ -182,6 +183,8 @@ pub struct Hardware {
     pub compute: Option<Compute>,
     /// Copies over more than one link travel in pieces of this size.
     pub chunk: Bytes,
+    /// Memory that no object can have, as the file says.
+    pub hidden: Vec<Hidden>,
     /// Every number with its source.
     pub facts: Vec<Fact>,
 }

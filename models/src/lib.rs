@@ -5,6 +5,7 @@
 
 pub mod allocator;
 pub mod hardware;
+pub mod hidden;
 pub mod ids;
 pub mod layered;
 pub mod lifetime;

@@ -7,7 +7,7 @@
 //! Invariant: a claim has an edge to every command under way that used one of its addresses.
 
 use crate::command::{Edge, Hazard, Ticket};
-use crate::fragmentation::Meter;
+use crate::fragmentation::{Meter, Moment};
 use crate::ledger::add_edge;
 use crate::tickets::Tickets;
 use smallvec::SmallVec;
@@ -195,10 +195,10 @@ impl Arena {
         self.pending.extend(compacted.vacated.iter().map(|&(at, end)| (at, (end, ticket))));
     }
 
-    /// Notes how memory is used after op `occurrence` of the run.
-    pub(crate) fn sample(&mut self, occurrence: u64) {
+    /// Notes how memory is used after an op of the run.
+    pub(crate) fn sample(&mut self, moment: Moment) {
         let stats = self.model.stats();
-        self.meter.sample(occurrence, &stats);
+        self.meter.sample(moment, &stats, || self.model.free_sizes());
     }
 }
 

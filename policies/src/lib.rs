@@ -15,6 +15,7 @@ pub mod ledger;
 pub mod lru;
 mod moves;
 pub mod placed;
+mod plan_error;
 pub mod planner;
 pub mod policy;
 mod room;

@@ -9,6 +9,7 @@
 
 use crate::ChartError;
 use crate::csv::busiest;
+use crate::hidden::hidden_bytes;
 use crate::memory_summary::{AllocatorSummary, allocators};
 use crate::words::{finite, lane_names, links, oom_reason};
 use serde::Serialize;
@@ -121,6 +122,9 @@ pub struct CaseSummary {
     /// How allocators used memory, by tier; not there if all are exact.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allocators: Option<Vec<AllocatorSummary>>,
+    /// Memory that no object can have, by tier and by what it is for; not there if there is none.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub hidden_bytes: Map<String, Value>,
 }
 
 /// Mean and percentiles of step length in milliseconds.
@@ -260,6 +264,7 @@ fn case_summary(record: &RunRecord, case: &CaseRecord) -> CaseSummary {
             Outcome::OutOfMemory(oom) => Some(oom_summary(oom)),
         },
         allocators: ran.and_then(|f| allocators(record, f)),
+        hidden_bytes: hidden_bytes(record, case),
     }
 }
 
@@ -340,6 +345,7 @@ pub(crate) mod tests {
             hbm_budget: Bytes::MAX,
             outcome: Outcome::Done(Figures::default()),
             placement: None,
+            hidden: Vec::new(),
             emulated: false,
             baseline_step: Span::ZERO,
             baseline_peak: Bytes::ZERO,

@@ -13,6 +13,7 @@ mod csv;
 mod fragmentation;
 mod frame;
 mod heat_map;
+mod hidden;
 mod hints;
 pub mod html;
 mod json;

@@ -7,6 +7,7 @@
 //! Invariant: every line of a block has the same width; nothing of a name reaches the terminal
 //! uncleaned.
 
+use crate::hidden::hidden_words;
 use crate::points::pareto_front;
 use crate::words::{
     axis_value, clean, count, decimals_for, elide, finite, lane_names, oom_reason,
@@ -43,6 +44,9 @@ pub fn text(record: &RunRecord, version: &str) -> String {
         out.push('\n');
         block(&mut out, &labels, memory_columns(record, &cases));
     }
+    let hidden = cases.iter().map(|&case| &record.results[case]);
+    let hidden = hidden.filter_map(|case| Some((row_label(case), hidden_words(record, case)?)));
+    say_why(&mut out, "hidden memory", hidden);
     failures(record, &mut out);
     out
 }

@@ -175,6 +175,7 @@ mod tests {
             links: Vec::new(),
             compute: None,
             chunk: Bytes::mib(4),
+            hidden: Vec::new(),
             facts: Vec::new(),
         }
     }

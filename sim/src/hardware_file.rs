@@ -6,11 +6,13 @@
 //! Invariant: a returned machine obeys every rule of this file, all of which are checked before
 //! any problem is reported.
 
+mod hidden;
 mod loaded;
 mod service;
 pub mod write;
 
 use crate::diagnostic::Diagnostics;
+use crate::hardware_file::hidden::RawHidden;
 use crate::hardware_file::loaded::RawLoaded;
 use crate::hardware_file::service::{
     RawBuffers, RawCache, RawDepths, RawDiscipline, RawMix, RawPageable, RawSizes, RawTail,
@@ -64,6 +66,8 @@ struct RawHardware {
     links: Vec<RawLink>,
     compute: Option<RawCompute>,
     chunk: Option<Quantity<Size>>,
+    #[serde(default)]
+    hidden: Vec<RawHidden>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -165,12 +169,15 @@ impl Resolver<'_> {
             links: links?,
             compute,
             chunk: chunk?,
-            facts: std::mem::take(&mut self.facts),
+            hidden: Vec::new(),
+            facts: Vec::new(),
         };
         if hardware.tiers.is_empty() || hardware.tiers.len() > MAX_TIERS {
             return None;
         }
         self.join(&mut hardware);
+        hardware.hidden = self.hidden(&raw.hidden, &raw.links, &hardware);
+        hardware.facts = std::mem::take(&mut self.facts);
         Some(hardware)
     }
 

@@ -89,6 +89,8 @@ pub struct CaseRecord {
     pub outcome: Outcome,
     /// Where each module's state lives, if the policy places modules: (module, tier index).
     pub placement: Option<Vec<(String, usize)>>,
+    /// Memory that no object can have: tier index, what for, bytes.
+    pub hidden: Vec<(usize, &'static str, Bytes)>,
 }
 
 /// How a case ended.
@@ -124,6 +126,8 @@ pub struct OutOfMemory {
     /// The largest free piece, if the tier's allocator is not exact: it may be less than `need`
     /// though more is free.
     pub largest: Option<Bytes>,
+    /// What of the capacity no object can have: what for, bytes.
+    pub hidden: Vec<(&'static str, Bytes)>,
     /// The object that did not fit.
     pub object: String,
     /// The op that needed it, with its step, such as `step 0, op 17 aten.mm`; or `before the
@@ -132,6 +136,15 @@ pub struct OutOfMemory {
 }
 
 impl OutOfMemory {
+    /// What a sentence says of hidden memory; nothing if there is none.
+    pub fn beside(&self) -> String {
+        let each = self.hidden.iter().map(|(what, bytes)| format!("{what} {bytes}"));
+        match each.collect::<Vec<_>>().join(", ") {
+            none if none.is_empty() => none,
+            all => format!(", beside hidden memory ({all})"),
+        }
+    }
+
     /// What a sentence says behind the free bytes where these are in pieces; else nothing.
     pub fn pieces(&self) -> String {
         self.largest.map_or(String::new(), |largest| format!(" in pieces of at most {largest}"))

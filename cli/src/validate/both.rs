@@ -9,6 +9,7 @@ use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::Machine;
 use tiersim_policies::drive::{DriveError, WINDOW, drive};
+use tiersim_policies::ledger::Memory;
 use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_sim::machine::SimMachine;
 use tiersim_sim::run::Bench;
@@ -68,8 +69,9 @@ impl Both<'_> {
         let policy = case.policy.build(&self.workload.trace, hardware).map_err(Failure::Input)?;
         let capacities = self.bench.capacities_of(case)?;
         let repeat = self.scenario.workload.repeat;
-        let allocators = &case.allocators;
-        match Planner::with_allocators(self.workload, policy, &capacities, allocators, repeat) {
+        let (hidden, allocators) = (self.bench.hidden_of(case)?, &case.allocators);
+        let memory = Memory { capacities: &capacities, hidden: &hidden, allocators };
+        match Planner::over(self.workload, policy, memory, repeat) {
             Ok(planner) => Ok(Ok(planner)),
             Err(full @ PlanError::OutOfMemory { .. }) => Ok(Err(full.to_string())),
             Err(refused) => Err(Failure::Internal(refused.to_string())),

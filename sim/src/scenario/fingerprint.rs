@@ -54,11 +54,14 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
             let _ = writeln!(out, "recorded {scale:?}");
         }
     }
-    for Case { label, policy, hbm, allocators, params } in cases {
+    for Case { label, policy, hbm, allocators, hidden, params } in cases {
         let _ = writeln!(out, "case {label:?} {hbm:?} {params:?} {policy:?}");
         // What is exact is as if it was not said.
         for (tier, spec) in allocators.iter().enumerate().filter(|(_, spec)| !spec.is_exact()) {
             let _ = writeln!(out, "allocator {tier} {spec:?}");
+        }
+        for entry in hidden {
+            let _ = writeln!(out, "{entry:?}");
         }
     }
     for expectation in expect {
@@ -68,7 +71,7 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
 }
 
 fn write_hardware(out: &mut String, hardware: &Hardware) {
-    let Hardware { name: _, about: _, tiers, links, compute, chunk, facts: _ } = hardware;
+    let Hardware { name: _, about: _, tiers, links, compute, chunk, hidden, facts: _ } = hardware;
     let _ = writeln!(out, "chunk {}", chunk.get());
     for Tier { name, kind, capacity, access, loaded } in tiers {
         let (setup, rate) = (access.setup.ps(), access.rate.get());
@@ -86,6 +89,9 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
         if let Some(service) = service {
             let _ = writeln!(out, "service {service:?}");
         }
+    }
+    for entry in hidden {
+        let _ = writeln!(out, "{entry:?}");
     }
     if let Some(compute) = compute {
         write_compute(out, compute);

@@ -95,7 +95,7 @@ prop_compose! {
             let flops = vec![("fp32".to_owned(), one.rate)];
             Compute { name: "device".into(), flops, memory: other.rate, launch: one.setup }
         });
-        Hardware { name: "made".into(), about, tiers: made, links, compute, chunk: Bytes::new(chunk), facts }
+        Hardware { name: "made".into(), about, tiers: made, links, compute, chunk: Bytes::new(chunk), hidden: Vec::new(), facts }
     }
 }
 

@@ -36,6 +36,7 @@ pub fn hardware(tiers: &[(TierKind, Bytes, Law)], links: &[(usize, usize, Law)])
         links: links.iter().enumerate().map(link).collect(),
         compute: None,
         chunk: Bytes::mib(4),
+        hidden: Vec::new(),
         facts: Vec::new(),
     }
 }

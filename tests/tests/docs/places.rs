@@ -14,6 +14,7 @@ pub(crate) const STRUCTS: &[Place] = &[
     Place { heading: "Policies", text: "Scenario(policies: [(@)])" },
     Place { heading: "Allocators", text: "Scenario(allocators: [(@)])" },
     Place { heading: "Allocators", text: "Scenario(allocators: [(compaction: (@))])" },
+    Place { heading: "Hidden memory", text: "Scenario(hidden: [(@)])" },
     Place { heading: "Sweeps", text: "Scenario(sweep: (@))" },
     Place { heading: "Sweeps", text: "Scenario(sweep: (axes: [(@)]))" },
     Place { heading: "Sweeps", text: "Scenario(sweep: (axes: [(values: range(@))]))" },
@@ -27,6 +28,7 @@ pub(crate) const STRUCTS: &[Place] = &[
     Place { heading: "Service", text: "Hardware(links: [(fetch_depths: (@))])" },
     Place { heading: "Service", text: "Hardware(links: [(fetch_tail: (@))])" },
     Place { heading: "Service", text: "Hardware(links: [(write_cache: (@))])" },
+    Place { heading: "Hidden memory", text: "Hardware(hidden: [(@)])" },
     Place { heading: "Compute", text: "Hardware(compute: (@))" },
     Place { heading: "Compute", text: "Hardware(compute: (flops: [(@)]))" },
 ];
@@ -48,6 +50,7 @@ pub(crate) const CHOICES: &[Place] = &[
         text: "Scenario(policies: [(policy: AdamState(access: in_place(charge: @)))])",
     },
     Place { heading: "Allocators", text: "Scenario(allocators: [(model: @)])" },
+    Place { heading: "Hidden memory", text: "Scenario(hidden: [(what: @)])" },
     Place { heading: "Sweeps", text: "Scenario(sweep: (axes: [(values: @)]))" },
     Place { heading: "Expectations", text: "Scenario(expect: [@])" },
     Place { heading: "Expectations", text: "Scenario(expect: [fragmentation(over: @)])" },

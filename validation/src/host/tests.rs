@@ -28,6 +28,7 @@ fn world() -> (Hardware, Workload) {
         links: Vec::new(),
         compute: None,
         chunk: Bytes::mib(1),
+        hidden: Vec::new(),
         facts: Vec::new(),
     };
     let object = Object {

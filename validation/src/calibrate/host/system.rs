@@ -79,6 +79,7 @@ fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<Source>), Fault
         links: vec![link("memory", 0, 1), link("drive", 1, 2)],
         compute: None,
         chunk: Bytes::mib(1),
+        hidden: Vec::new(),
         facts: Vec::new(),
     };
     let capacities = vec![

@@ -28,6 +28,7 @@ fn device() -> Device {
             links: vec![link],
             compute: None,
             chunk: Bytes::mib(1),
+            hidden: Vec::new(),
             facts: Vec::new(),
         },
         capacities: vec![Source::Measured("asked".to_owned()); 2],

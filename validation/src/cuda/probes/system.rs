@@ -89,6 +89,7 @@ fn skeleton(device: &Device, scratch: &Path) -> Result<(Hardware, Vec<Source>), 
         links: vec![link("pcie", 0, 1), link("drive", 1, 2)],
         compute: None,
         chunk: Bytes::mib(4),
+        hidden: Vec::new(),
         facts: Vec::new(),
     };
     let dram = match memory() {
