@@ -82,7 +82,7 @@ impl Listed {
     }
 
     /// As [`Listed::done`], with entries of 0 bytes: they replace others.
-    pub(crate) fn as_listed(self) -> Vec<Hidden> {
+    pub(crate) fn entries(self) -> Vec<Hidden> {
         self.all
     }
 }

@@ -77,7 +77,7 @@ pub struct CaseRecord {
     pub emulated: bool,
     /// Axis values of a sweep's point.
     pub params: Vec<(String, AxisValue)>,
-    /// HBM that the case may use.
+    /// HBM that the case's objects may use.
     pub hbm_budget: Bytes,
     /// Mean step of the same workload with unlimited HBM.
     pub baseline_step: Span,

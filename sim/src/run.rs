@@ -122,9 +122,9 @@ impl<'a> Bench<'a> {
 
     /// Runs one case.
     pub fn run(&self, case: &Case, options: Options) -> Result<CaseRecord, RunError> {
-        let budget = self.budget(case)?;
         let capacities = self.capacities_of(case)?;
         let hidden = self.hidden_of(case)?;
+        let budget = memory::left(&capacities, &hidden)[HBM.index()];
         let allocators = case.allocators.as_slice();
         let memory = Memory { capacities: &capacities, hidden: &hidden, allocators };
         let outcome = self.simulate(&case.label, &case.policy, memory, options)?;

@@ -21,7 +21,7 @@ pub(super) fn left(capacities: &[Bytes], hidden: &[Hidden]) -> Vec<Bytes> {
 
 impl Bench<'_> {
     /// HBM that a case may use; a share of the peak is for objects alone.
-    pub(super) fn budget(&self, case: &Case) -> Result<Bytes, RunError> {
+    fn budget(&self, case: &Case) -> Result<Bytes, RunError> {
         match case.hbm {
             Budget::Hardware => Ok(self.hardware.tiers[HBM.index()].capacity),
             Budget::Bytes(bytes) => Ok(bytes),

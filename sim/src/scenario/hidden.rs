@@ -32,7 +32,7 @@ pub(crate) fn resolve(
             None => good = false,
         }
     }
-    let own = listed.as_listed();
+    let own = listed.entries();
     let replaced = |entry: &&Hidden| {
         own.iter().all(|other| (other.tier, other.what) != (entry.tier, entry.what))
     };
