@@ -7,6 +7,7 @@
 //! it, and every number knows its source.
 
 use crate::energy::Economics;
+use crate::hidden::Hidden;
 use crate::ids::{LinkId, NodeId, TierId};
 use crate::loaded::Loaded;
 use crate::nodes::{LinkKind, Node, Way};
@@ -216,6 +217,8 @@ pub struct Hardware {
     pub compute: Option<Compute>,
     /// Copies over more than one link travel in pieces of this size.
     pub chunk: Bytes,
+    /// Memory that no object can have, as the file says.
+    pub hidden: Vec<Hidden>,
     /// Every number that times rest on, with its source.
     pub facts: Vec<Fact>,
     /// What it draws and what it costs.

@@ -6,6 +6,7 @@
 pub mod allocator;
 pub mod energy;
 pub mod hardware;
+pub mod hidden;
 pub mod ids;
 pub mod layered;
 pub mod lifetime;

@@ -2,7 +2,8 @@
 
 use crate::command::{Command, Edge, Hazard, Ticket, Work};
 use crate::ledger::{Filled, Slot, User, add_edge};
-use crate::planner::{PlanError, Planner, out_of_memory};
+use crate::plan_error::{PlanError, out_of_memory};
+use crate::planner::Planner;
 use crate::policy::Action;
 use smallvec::SmallVec;
 use tiersim_models::ids::{ObjectId, TierId};

@@ -10,6 +10,7 @@
 use crate::ChartError;
 use crate::csv::busiest;
 use crate::economics_summary::{self, CostSummary, EnergySummary, NumberSummary};
+use crate::hidden::hidden_bytes;
 use crate::memory_summary::{AllocatorSummary, allocators};
 use crate::words::{finite, lane_names, links, oom_reason};
 use serde::Serialize;
@@ -128,6 +129,9 @@ pub struct CaseSummary {
     pub energy: Option<EnergySummary>,
     /// What `cost_usd` is made of.
     pub cost: CostSummary,
+    /// Memory that no object can have, by tier and by what it is for; not there if there is none.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub hidden_bytes: Map<String, Value>,
 }
 
 /// Mean and percentiles of step length in milliseconds.
@@ -270,6 +274,7 @@ fn case_summary(record: &RunRecord, case: &CaseRecord) -> CaseSummary {
         allocators: ran.and_then(|f| allocators(record, f)),
         energy: case.economics.energy.as_ref().map(economics_summary::energy),
         cost: economics_summary::cost(&case.economics.cost),
+        hidden_bytes: hidden_bytes(record, case),
     }
 }
 
@@ -352,6 +357,7 @@ pub(crate) mod tests {
             outcome: Outcome::Done(Figures::default()),
             placement: None,
             economics: Default::default(),
+            hidden: Vec::new(),
             emulated: false,
             baseline_step: Span::ZERO,
             baseline_peak: Bytes::ZERO,

@@ -15,6 +15,7 @@ mod fragmentation;
 mod frame;
 mod hardware;
 mod heat_map;
+mod hidden;
 mod hints;
 pub mod html;
 mod json;

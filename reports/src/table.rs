@@ -8,6 +8,7 @@
 //! uncleaned.
 
 use crate::economics_summary::economics_lines;
+use crate::hidden::hidden_words;
 use crate::points::pareto_front;
 use crate::words::{
     axis_value, clean, count, decimals_for, elide, finite, lane_names, oom_reason,
@@ -50,6 +51,9 @@ pub fn text(record: &RunRecord, version: &str) -> String {
             block(&mut out, &labels, economics);
         }
     }
+    let hidden = cases.iter().map(|&case| &record.results[case]);
+    let hidden = hidden.filter_map(|case| Some((row_label(case), hidden_words(record, case)?)));
+    say_why(&mut out, "hidden memory", hidden);
     failures(record, &mut out);
     out
 }

@@ -173,6 +173,7 @@ mod tests {
             ways: Vec::new(),
             compute: None,
             chunk: Bytes::mib(4),
+            hidden: Vec::new(),
             facts: Vec::new(),
             economics: Default::default(),
         }

@@ -9,6 +9,7 @@
 
 mod drives;
 mod energy;
+mod hidden;
 mod loaded;
 mod nodes;
 pub mod parts;
@@ -18,6 +19,7 @@ pub mod write;
 use crate::diagnostic::Diagnostics;
 use crate::hardware_file::drives::{RawOthers, RawRaid0};
 use crate::hardware_file::energy::{RawHost, RawIncluded};
+use crate::hardware_file::hidden::RawHidden;
 use crate::hardware_file::loaded::RawLoaded;
 use crate::hardware_file::nodes::{RawLinkKind, RawNode, RawWay};
 use crate::hardware_file::parts::RawInclude;
@@ -77,6 +79,8 @@ struct RawHardware {
     compute: Option<RawCompute>,
     chunk: Option<Quantity<Size>>,
     host: Option<RawHost>,
+    #[serde(default)]
+    hidden: Vec<RawHidden>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -198,7 +202,8 @@ impl Resolver<'_> {
             ways: ways?,
             compute,
             chunk: chunk?,
-            facts: std::mem::take(&mut self.facts),
+            hidden: Vec::new(),
+            facts: Vec::new(),
             economics: std::mem::take(&mut self.economics),
         };
         if hardware.tiers.is_empty() || hardware.tiers.len() > MAX_TIERS {
@@ -208,6 +213,8 @@ impl Resolver<'_> {
             self.join(&mut hardware);
             self.gather_drives(&mut hardware);
         }
+        hardware.hidden = self.hidden(&raw.hidden, &raw.links, &hardware);
+        hardware.facts = std::mem::take(&mut self.facts);
         Some(hardware)
     }
 

@@ -12,6 +12,7 @@ pub mod expect;
 pub mod fair_share;
 pub mod feasible;
 pub mod hardware_file;
+pub mod hidden;
 pub mod import;
 pub mod lint;
 pub mod machine;

@@ -51,13 +51,20 @@ pub struct RunRecord {
     pub warnings: Vec<Warning>,
 }
 
-/// One direction of a link.
+/// One direction of a link, or a tier's way to itself, which compaction takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneName {
-    /// Ends in copy direction, such as `dram->hbm`.
+    /// Ends in copy direction, such as `dram->hbm` or `hbm->hbm`.
     pub ends: String,
     /// The link, such as `pcie`.
     pub link: String,
+}
+
+impl LaneName {
+    /// Whether it leads from a tier to itself.
+    pub fn is_within(&self) -> bool {
+        self.ends.split_once("->").is_some_and(|(from, to)| from == to)
+    }
 }
 
 /// One case's result.
@@ -73,7 +80,7 @@ pub struct CaseRecord {
     pub emulated: bool,
     /// Axis values of a sweep's point.
     pub params: Vec<(String, AxisValue)>,
-    /// HBM that the case may use.
+    /// HBM that the case's objects may use.
     pub hbm_budget: Bytes,
     /// Mean step of the same workload with unlimited HBM.
     pub baseline_step: Span,
@@ -87,6 +94,8 @@ pub struct CaseRecord {
     pub placement: Option<Vec<(String, usize)>>,
     /// Energy of its steps and cost of its machine.
     pub economics: CaseEconomics,
+    /// Memory that no object can have: tier index, what for, bytes.
+    pub hidden: Vec<(usize, &'static str, Bytes)>,
 }
 
 /// How a case ended.
@@ -122,6 +131,8 @@ pub struct OutOfMemory {
     /// The largest free piece, if the tier's allocator is not exact: it may be less than `need`
     /// though more is free.
     pub largest: Option<Bytes>,
+    /// What of the capacity no object can have: what for, bytes.
+    pub hidden: Vec<(&'static str, Bytes)>,
     /// The object that did not fit.
     pub object: String,
     /// The op that needed it, with its step, such as `step 0, op 17 aten.mm`; or `before the
@@ -130,6 +141,15 @@ pub struct OutOfMemory {
 }
 
 impl OutOfMemory {
+    /// What a sentence says of hidden memory; nothing if there is none.
+    pub fn beside(&self) -> String {
+        let each = self.hidden.iter().map(|(what, bytes)| format!("{what} {bytes}"));
+        match each.collect::<Vec<_>>().join(", ") {
+            none if none.is_empty() => none,
+            all => format!(", beside hidden memory ({all})"),
+        }
+    }
+
     /// What a sentence says behind the free bytes where these are in pieces; else nothing.
     pub fn pieces(&self) -> String {
         self.largest.map_or(String::new(), |largest| format!(" in pieces of at most {largest}"))

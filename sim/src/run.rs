@@ -3,19 +3,20 @@
 //! One case is one single-threaded simulation; cases run in parallel and are collected in the
 //! scenario's order, so no output depends on the number of threads.
 
+mod memory;
 mod stopwatch;
+pub(crate) mod within;
 
 use crate::audit::Audit;
 use crate::durations::Durations;
 use crate::energy::CaseEconomics;
 use crate::lint::{lint_hardware, lint_results};
 use crate::machine::SimMachine;
-use crate::record::{CaseRecord, Figures, LaneName, OutOfMemory, Outcome, RunRecord};
+use crate::record::{CaseRecord, Figures, Outcome, RunRecord};
 use crate::run::stopwatch::Stopwatch;
-use crate::scenario::{Budget, Case, OpTime, Scenario};
+use crate::scenario::{Case, OpTime, Scenario};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
-use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::hardware::{HBM, Hardware, Routes};
 use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::lifetime::Workload;
@@ -24,7 +25,8 @@ use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::config::PolicyConfig;
 use tiersim_policies::drive::{DriveError, WINDOW, drive};
-use tiersim_policies::planner::{PlanError, Planner};
+use tiersim_policies::ledger::Memory;
+use tiersim_policies::planner::Planner;
 
 /// How to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,9 +103,9 @@ impl<'a> Bench<'a> {
             baseline: Figures::default(),
         };
         bench.bound = bench.compute_bound();
-        let mut capacities = bench.capacities(Bytes::MAX);
-        capacities.fill(Bytes::MAX);
-        match bench.simulate("baseline", &PolicyConfig::AllHbm, (&capacities, &[]), options)? {
+        let capacities = vec![Bytes::MAX; bench.hardware.tiers.len()];
+        let memory = Memory { capacities: &capacities, hidden: &[], allocators: &[] };
+        match bench.simulate("baseline", &PolicyConfig::AllHbm, memory, options)? {
             Outcome::Done(figures) => bench.baseline = figures,
             Outcome::OutOfMemory(_) => unreachable!("an unlimited tier is never full"),
         }
@@ -122,9 +124,11 @@ impl<'a> Bench<'a> {
 
     /// Runs one case.
     pub fn run(&self, case: &Case, options: Options) -> Result<CaseRecord, RunError> {
-        let budget = self.budget(case)?;
-        let capacities = self.capacities(budget);
-        let memory = (capacities.as_slice(), case.allocators.as_slice());
+        let capacities = self.capacities_of(case)?;
+        let hidden = self.hidden_of(case)?;
+        let budget = memory::left(&capacities, &hidden)[HBM.index()];
+        let allocators = case.allocators.as_slice();
+        let memory = Memory { capacities: &capacities, hidden: &hidden, allocators };
         let outcome = self.simulate(&case.label, &case.policy, memory, options)?;
         let placement = placement(&case.policy, &self.workload.trace, self.hardware)?;
         Ok(CaseRecord {
@@ -140,6 +144,7 @@ impl<'a> Bench<'a> {
             economics: CaseEconomics::of(self.hardware, &capacities, outcome.figures()),
             outcome,
             placement,
+            hidden: hidden.iter().map(|h| (h.tier.index(), h.what.word(), h.bytes)).collect(),
         })
     }
 
@@ -165,32 +170,6 @@ impl<'a> Bench<'a> {
         details
     }
 
-    /// HBM that a case may use.
-    fn budget(&self, case: &Case) -> Result<Bytes, RunError> {
-        match case.hbm {
-            Budget::Hardware => Ok(self.hardware.tiers[HBM.index()].capacity),
-            Budget::Bytes(bytes) => Ok(bytes),
-            Budget::ShareOfPeak(share) => {
-                let peak = self.baseline.peak[HBM.index()].get();
-                let bytes = Bytes::new((peak as f64 * share).round() as u64);
-                let has = self.hardware.tiers[HBM.index()].capacity;
-                if bytes > has {
-                    return Err(RunError::Input(format!(
-                        "case {:?}: share_of_peak({share}) is {bytes} and {} has {has} of HBM; \
-                         lower the share, or leave `hbm` out to give the case all there is",
-                        case.label, self.hardware.name
-                    )));
-                }
-                Ok(bytes)
-            }
-        }
-    }
-
-    /// Capacity of each tier for a case, for machines other than the simulated one.
-    pub fn capacities_of(&self, case: &Case) -> Result<Vec<Bytes>, RunError> {
-        Ok(self.capacities(self.budget(case)?))
-    }
-
     /// How long each op of a run takes.
     pub fn durations(&self) -> &Durations {
         &self.durations
@@ -201,28 +180,20 @@ impl<'a> Bench<'a> {
         &self.routes
     }
 
-    fn capacities(&self, hbm: Bytes) -> Vec<Bytes> {
-        let mut capacities: Vec<Bytes> =
-            self.hardware.tiers.iter().map(|tier| tier.capacity).collect();
-        capacities[HBM.index()] = hbm;
-        capacities
-    }
-
     fn simulate(
         &self,
         label: &str,
         policy: &PolicyConfig,
-        (capacities, allocators): (&[Bytes], &[AllocatorSpec]),
+        memory: Memory<'_>,
         options: Options,
     ) -> Result<Outcome, RunError> {
         let internal =
             |what: String| RunError::Internal { case: label.to_owned(), seed: self.seed, what };
         let built = policy.build(&self.workload.trace, self.hardware).map_err(RunError::Input)?;
-        let planner =
-            Planner::with_allocators(self.workload, built, capacities, allocators, self.repeat);
-        let mut planner = match planner {
+        let hidden = memory.hidden;
+        let mut planner = match Planner::over(self.workload, built, memory, self.repeat) {
             Ok(planner) => planner,
-            Err(error) => return self.out_of_memory(error).map_err(internal),
+            Err(error) => return self.out_of_memory(error, hidden).map_err(internal),
         };
         let start = planner.start();
         planner.fetch_the_quickest(CopyTimes::new(self.hardware, &self.routes));
@@ -232,7 +203,8 @@ impl<'a> Bench<'a> {
         machine.draw_from(self.seed);
         if options.audit {
             let objects = self.workload.trace.objects.len();
-            let audit = Audit::new(self.hardware, capacities, objects, &start);
+            let left = memory::left(memory.capacities, hidden);
+            let audit = Audit::new(self.hardware, &left, objects, &start);
             machine.audit(audit.map_err(|breach| internal(breach.to_string()))?);
         }
         let mut stopwatch =
@@ -244,36 +216,9 @@ impl<'a> Bench<'a> {
             });
         match driven {
             Ok(()) => Ok(Outcome::Done(stopwatch.figures(&planner, &mut machine))),
-            Err(DriveError::Plan(error)) => self.out_of_memory(error).map_err(internal),
+            Err(DriveError::Plan(error)) => self.out_of_memory(error, hidden).map_err(internal),
             Err(DriveError::Machine(fault)) => Err(internal(fault.to_string())),
         }
-    }
-
-    /// A full tier is a result; anything else is a mistake, said in words.
-    fn out_of_memory(&self, error: PlanError) -> Result<Outcome, String> {
-        let PlanError::OutOfMemory { tier, capacity, need, free, largest, object, occurrence } =
-            error
-        else {
-            return Err(error.to_string());
-        };
-        let trace = &self.workload.trace;
-        let at = match occurrence {
-            None => "before the first op".to_owned(),
-            Some(occurrence) => {
-                let index = (occurrence % trace.ops.len() as u64) as usize;
-                let op = &trace.ops[index];
-                format!("step {}, op {index} {}", op.step, op.name)
-            }
-        };
-        Ok(Outcome::OutOfMemory(OutOfMemory {
-            tier: self.hardware.tiers[tier.index()].name.clone(),
-            capacity,
-            need,
-            free,
-            largest,
-            object: trace.objects[object.index()].name.clone(),
-            at,
-        }))
     }
 
     fn compute_bound(&self) -> Span {
@@ -307,7 +252,8 @@ pub fn run(
         record
     };
     let results = in_order(cases.par_iter().map(run).collect())?;
-    Ok(record(scenario, &bench, fingerprint, results))
+    let compacted = within::compacted([scenario]);
+    Ok(record(scenario, &bench, fingerprint, results, &compacted))
 }
 
 /// All results, or the error of the first that has one: which error is told must not depend on
@@ -316,14 +262,19 @@ pub(crate) fn in_order<T>(results: Vec<Result<T, RunError>>) -> Result<Vec<T>, R
     results.into_iter().collect()
 }
 
-/// The record of a scenario's cases.
+/// The record of a scenario's cases; `compacted` tiers have a lane to themselves.
 pub(crate) fn record(
     scenario: &Scenario,
     bench: &Bench<'_>,
     fingerprint: String,
-    results: Vec<CaseRecord>,
+    mut results: Vec<CaseRecord>,
+    compacted: &BTreeSet<usize>,
 ) -> RunRecord {
     let hardware = &scenario.hardware;
+    let links = hardware.links.len();
+    let mut baseline = bench.baseline().clone();
+    within::keep(&mut baseline, links, compacted);
+    results.iter_mut().for_each(|case| within::keep_case(case, links, compacted));
     let op_time = match &scenario.workload.time {
         OpTime::Roofline { compute, precision } => {
             format!("roofline on {}, {precision}", compute.name)
@@ -342,14 +293,8 @@ pub(crate) fn record(
         power_and_price: hardware.economics.facts.clone(),
         tokens_per_step: bench.workload.trace.tokens_per_step(),
         tiers: hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect(),
-        lanes: hardware
-            .lanes()
-            .map(|lane| LaneName {
-                ends: hardware.lane_name(lane),
-                link: hardware.links[lane.link.index()].name.clone(),
-            })
-            .collect(),
-        baseline: bench.baseline().clone(),
+        lanes: within::lane_names(hardware, compacted),
+        baseline,
         bound: bench.bound(),
         results,
         skipped: Vec::new(),

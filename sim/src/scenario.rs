@@ -7,6 +7,7 @@ mod allocators;
 mod expectations;
 pub mod files;
 pub mod fingerprint;
+mod hidden;
 pub mod hints;
 mod policies;
 pub mod raw;
@@ -20,6 +21,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::hardware::{Compute, Hardware, Lane};
+use tiersim_models::hidden::Hidden;
 use tiersim_models::ids::TierId;
 use tiersim_models::layered::Layered;
 use tiersim_models::units::{Bytes, Span};
@@ -106,6 +108,9 @@ pub struct Case {
     pub hbm: Budget,
     /// The allocator of each tier; empty if all are exact.
     pub allocators: Vec<AllocatorSpec>,
+    /// What the scenario and the case say of memory that no object can have, instead of what the
+    /// machine says of the same kind and tier.
+    pub hidden: Vec<Hidden>,
     /// Values of the sweep's axes at this point, for tables: (axis, value).
     pub params: Vec<(String, AxisValue)>,
 }

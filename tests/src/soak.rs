@@ -200,6 +200,7 @@ impl Trial {
             policy: policy.clone(),
             hbm: Budget::Hardware,
             allocators: self.allocators.clone(),
+            hidden: Vec::new(),
             params: Vec::new(),
         };
         let scenario = Scenario {

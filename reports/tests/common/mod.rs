@@ -52,6 +52,7 @@ fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecor
         outcome,
         placement: None,
         economics: Default::default(),
+        hidden: Vec::new(),
         emulated: false,
         baseline_step: figures(402.5, 71.0).mean_step(),
         baseline_peak: Bytes::ZERO,
@@ -66,6 +67,7 @@ fn out_of_memory(need: u64) -> Outcome {
         need: Bytes::mib(need),
         free: Bytes::mib(117),
         largest: None,
+        hidden: Vec::new(),
         object: "layers.31.mlp.down_proj.weight.exp_avg_sq".to_owned(),
         at: "step 0, op 417 aten._foreach_add".to_owned(),
     })

@@ -12,6 +12,7 @@ mod compose;
 mod find;
 
 use super::energy::RawHost;
+use super::hidden::RawHidden;
 use super::nodes::{RawNode, RawWay};
 use super::{RawCompute, RawHardware, RawLink, RawTier, Resolver, SCHEMA};
 use crate::diagnostic::Diagnostics;
@@ -32,11 +33,11 @@ pub const MAX_PARTS: usize = 32;
 const MAX_SETS: usize = 64;
 
 /// Sections of a file that are lists; those of parts and machine are put one behind the other.
-const LISTS: &[&str] = &["tiers", "nodes", "links", "routes"];
+const LISTS: &[&str] = &["tiers", "nodes", "links", "routes", "hidden"];
 /// Sections of a file that only one of all files has.
 const SINGLES: &[&str] = &["compute", "host"];
 /// Fields of the lists' entries that hold names of the machine, or lists of such.
-const NAMES: &[&str] = &["name", "near", "far", "from", "to", "via"];
+const NAMES: &[&str] = &["name", "near", "far", "from", "to", "via", "tier"];
 
 /// One part that a machine has, as written.
 #[derive(Debug, Deserialize)]
@@ -74,6 +75,8 @@ struct RawPart {
     routes: Vec<RawWay>,
     compute: Option<RawCompute>,
     host: Option<RawHost>,
+    #[serde(default)]
+    hidden: Vec<RawHidden>,
 }
 
 /// Whether a tier, a node or a link may have this name.
@@ -98,11 +101,22 @@ pub fn resolve_part(document: &Document) -> Result<(), Diagnostics> {
     let Parsed { raw, document, mut problems } = parse_part(document)?;
     let mut check = Check::new(&document);
     part_rules(&mut check, &raw);
-    let RawPart { schema: _, about: _, tiers, nodes, links, routes, compute, host } = raw;
+    let RawPart { schema: _, about: _, tiers, nodes, links, routes, compute, host, hidden } = raw;
     problems.0.append(&mut check.problems.0);
     let (schema, about, parts, chunk) = (SCHEMA, "a part".to_string(), None, None);
-    let mut raw =
-        RawHardware { schema, about, parts, tiers, nodes, links, routes, compute, host, chunk };
+    let mut raw = RawHardware {
+        schema,
+        about,
+        parts,
+        tiers,
+        nodes,
+        links,
+        routes,
+        compute,
+        host,
+        hidden,
+        chunk,
+    };
     stand_in(&mut raw);
     match resolved(&document, &raw, String::new(), problems, false) {
         Err(problems) if !problems.0.is_empty() => Err(problems),
@@ -208,6 +222,7 @@ fn stand_in(raw: &mut RawHardware) {
     const TIER: &str = r#"(name: "-", kind: dram, setup: (us(1), assumed("-")), bandwidth: (gb_per_s(1), assumed("-")))"#;
     const NODE: &str = r#"(name: "-", kind: host)"#;
     let ends = raw.routes.iter().flat_map(|way| [&way.from, &way.to]);
+    let ends = ends.chain(raw.hidden.iter().map(|entry| &entry.tier));
     let ends: Vec<String> = ends.take(2 * MAX_TIERS * MAX_TIERS).cloned().collect();
     for name in ends {
         let known = raw.tiers.iter().take(MAX_TIERS).any(|tier| tier.name == name);

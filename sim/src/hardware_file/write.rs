@@ -99,9 +99,30 @@ impl Writer<'_> {
         if let Some(compute) = &hardware.compute {
             self.compute(compute)?;
         }
+        self.hidden()?;
         self.line(1, &format!("chunk: {},", quantity(hardware.chunk.get(), Size::UNIT)));
         self.host()?;
         self.line(0, ")");
+        Ok(())
+    }
+
+    fn hidden(&mut self) -> Result<(), Unwritable> {
+        let hardware = self.hardware;
+        if hardware.hidden.is_empty() {
+            return Ok(());
+        }
+        self.line(1, "hidden: [");
+        for entry in &hardware.hidden {
+            let (tier, what) = (&hardware.tiers[entry.tier.index()].name, entry.what.word());
+            self.line(2, "(");
+            self.line(3, &format!("tier: {},", quoted(tier)));
+            self.line(3, &format!("what: {what},"));
+            let place = format!("hidden.{tier}.{what}");
+            let sourced = self.sourced(place, entry.bytes.get(), Size::UNIT)?;
+            self.line(3, &format!("bytes: {sourced},"));
+            self.line(2, "),");
+        }
+        self.line(1, "],");
         Ok(())
     }
 

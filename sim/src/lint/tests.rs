@@ -171,8 +171,9 @@ fn nothing_is_moved_where_all_fits() {
         }),
         placement: None,
         economics: Default::default(),
+        hidden: Vec::new(),
     };
-    let rule = |case: &CaseRecord| needless_offload(case).map(|warning| warning.rule);
+    let rule = |case: &CaseRecord| needless_offload(&[], case).map(|warning| warning.rule);
     assert_eq!(rule(&case(100, 100, 1, 0)), Some("offload-although-all-fits"));
     assert_eq!(rule(&case(100, u64::MAX, 0, 1)), Some("offload-although-all-fits"));
     assert_eq!(rule(&case(101, 100, 1, 1)), None);

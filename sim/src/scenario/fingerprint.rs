@@ -57,11 +57,14 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
             let _ = writeln!(out, "recorded {scale:?}");
         }
     }
-    for Case { label, policy, hbm, allocators, params } in cases {
+    for Case { label, policy, hbm, allocators, hidden, params } in cases {
         let _ = writeln!(out, "case {label:?} {hbm:?} {params:?} {policy:?}");
         // What is exact is as if it was not said.
         for (tier, spec) in allocators.iter().enumerate().filter(|(_, spec)| !spec.is_exact()) {
             let _ = writeln!(out, "allocator {tier} {spec:?}");
+        }
+        for entry in hidden {
+            let _ = writeln!(out, "{entry:?}");
         }
     }
     for expectation in expect {
@@ -80,6 +83,7 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
         ways,
         compute,
         chunk,
+        hidden,
         facts: _,
         economics,
     } = hardware;
@@ -114,6 +118,9 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
     for Way { from, to, via } in ways {
         let via: Vec<usize> = via.iter().map(|node| node.index()).collect();
         let _ = writeln!(out, "way {} {} {via:?}", from.index(), to.index());
+    }
+    for entry in hidden {
+        let _ = writeln!(out, "{entry:?}");
     }
     if let Some(compute) = compute {
         write_compute(out, compute);

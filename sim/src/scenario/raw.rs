@@ -3,6 +3,7 @@
 //! Nothing is checked here but form. Unknown fields are errors everywhere; a field that may be left
 //! out is an `Option`, so that its default is chosen in one place, where it is resolved.
 
+use crate::hidden::RawHidden;
 use crate::text::quantity::{Budget, Duration, Quantity, Size};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -19,6 +20,8 @@ pub struct RawScenario {
     pub(crate) workload: RawWorkload,
     #[serde(default)]
     pub(crate) allocators: Vec<RawAllocator>,
+    #[serde(default)]
+    pub(crate) hidden: Vec<RawHidden>,
     pub(crate) policies: Vec<RawCase>,
     pub(crate) sweep: Option<RawSweep>,
     pub(crate) seed: Option<u64>,
@@ -93,6 +96,8 @@ pub(crate) struct RawCase {
     pub(crate) hbm: Option<Quantity<Budget>>,
     #[serde(default)]
     pub(crate) allocators: Vec<RawAllocator>,
+    #[serde(default)]
+    pub(crate) hidden: Vec<RawHidden>,
 }
 
 #[derive(Debug, Deserialize)]

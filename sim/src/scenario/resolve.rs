@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostics;
 use crate::scenario::files::{Files, Found, PathFault};
 use crate::scenario::raw::{RawCase, RawScenario};
 use crate::scenario::{AxisValue, Budget, Case, Scenario};
-use crate::scenario::{allocators, expectations, policies};
+use crate::scenario::{allocators, expectations, hidden, policies};
 use crate::text::check::Check;
 use crate::text::quantity::{Budget as BudgetUnit, CAPACITY, Quantity, Size};
 use crate::text::ron_text::{Document, Parsed};
@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::hardware::{Fact, HBM, Hardware, Source};
+use tiersim_models::hidden::Hidden;
 use tiersim_models::ids::TierId;
 
 /// Version of the file format.
@@ -109,7 +110,9 @@ impl Resolver<'_, '_> {
         let hardware = self.files.shared(hardware);
         let allocators = allocators::resolve(self, "allocators", &raw.allocators, &[], &hardware);
         let allocators = allocators.as_deref();
-        let cases = self.cases(&raw.policies, allocators, &hardware, params);
+        let hidden = hidden::resolve(self, "hidden", &raw.hidden, &[], &hardware);
+        let common = allocators.zip(hidden.as_deref());
+        let cases = self.cases(&raw.policies, common, &hardware, params);
         let expect = expectations::resolve(self, raw, &hardware);
         Some(Scenario {
             name: name.to_string(),
@@ -177,7 +180,7 @@ impl Resolver<'_, '_> {
     fn cases(
         &mut self,
         raw: &[RawCase],
-        allocators: Option<&[AllocatorSpec]>,
+        common: Option<(&[AllocatorSpec], &[Hidden])>,
         hardware: &Hardware,
         params: &[(String, AxisValue)],
     ) -> Option<Vec<Case>> {
@@ -201,13 +204,18 @@ impl Resolver<'_, '_> {
             }
             let policy = policies::resolve(self, &format!("{here}.policy"), &case.policy, hardware);
             let hbm = self.budget(&format!("{here}.hbm"), case.hbm.as_ref(), hardware);
-            let (here, base) = (format!("{here}.allocators"), allocators.unwrap_or_default());
-            let own = allocators::resolve(self, &here, &case.allocators, base, hardware);
-            let own = own.filter(|_| allocators.is_some());
+            let (allocators, hidden) = common.unwrap_or_default();
+            let at = format!("{here}.allocators");
+            let own = allocators::resolve(self, &at, &case.allocators, allocators, hardware);
+            let at = format!("{here}.hidden");
+            let hidden = hidden::resolve(self, &at, &case.hidden, hidden, hardware);
+            let memory = own.zip(hidden).filter(|_| common.is_some());
             let label = label(name, params);
             let params = params.to_vec();
             cases.push((|| {
-                Some(Case { label, policy: policy?, hbm: hbm?, allocators: own?, params })
+                let (allocators, hidden) = memory?;
+                let (policy, hbm) = (policy?, hbm?);
+                Some(Case { label, policy, hbm, allocators, hidden, params })
             })());
         }
         cases.into_iter().collect()

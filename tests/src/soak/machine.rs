@@ -41,6 +41,7 @@ pub(super) fn machine(dice: &mut Dice, largest: Bytes) -> Hardware {
         ways: Vec::new(),
         compute: Some(compute(dice)),
         chunk: Bytes::new(dice.log(least..=least.saturating_mul(200))),
+        hidden: Vec::new(),
         facts: Vec::new(),
         economics: Default::default(),
     };

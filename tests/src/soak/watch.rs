@@ -145,6 +145,14 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// Each byte of a compaction is read and written by its tier.
+    fn compact(&mut self, tier: TierId, bytes: Bytes) {
+        let Law { setup, rate } = self.trial.hardware.tiers[tier.index()].access;
+        self.latest += (setup.ps() + 4) as f64;
+        self.latest += PS_PER_S as f64 * 2.0 * bytes.get() as f64 / rate.get() as f64;
+        self.budget += 8;
+    }
+
     /// Time that a lane needs for all its bytes, rounded down.
     fn needed(bytes: u128, rate: u64, at_once: u32) -> u128 {
         bytes * u128::from(PS_PER_S) / u128::from(rate) / u128::from(at_once)
@@ -247,6 +255,7 @@ impl Machine for Watch<'_> {
                 self.op(*occurrence, *stream, touches, charges);
             }
             Work::Copy { object, bytes, from, to } => self.copy(*object, *bytes, *from, *to),
+            Work::Compact { tier, bytes, .. } => self.compact(*tier, *bytes),
             Work::Release => {}
         }
         self.machine.submit(command).map_err(|fault| self.breach(fault.to_string()))

@@ -30,6 +30,7 @@ fn world() -> (Hardware, Workload) {
         ways: Vec::new(),
         compute: None,
         chunk: Bytes::mib(1),
+        hidden: Vec::new(),
         facts: Vec::new(),
         economics: Default::default(),
     };

@@ -29,6 +29,7 @@ fn device() -> Device {
             ways: Vec::new(),
             compute: None,
             chunk: Bytes::mib(1),
+            hidden: Vec::new(),
             facts: Vec::new(),
             economics: Default::default(),
         },
