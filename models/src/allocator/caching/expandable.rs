@@ -57,7 +57,7 @@ impl Caching {
         }
         let handle = if request.small { SMALL_SEGMENT } else { LARGE_SEGMENT };
         let size = round_up(self.capacity + self.capacity / 8, handle);
-        let at = self.addresses.take_lowest(size)?;
+        let at = self.place(size)?;
         let number = self.expandable.iter().position(Option::is_none);
         let number = number.unwrap_or(self.expandable.len());
         self.expandable.resize(self.expandable.len().max(number + 1), None);
@@ -137,7 +137,7 @@ impl Caching {
         self.expandable[number as usize].expect("a block has its segment")
     }
 
-    fn list_unmapped(&mut self, id: Id) {
+    pub(super) fn list_unmapped(&mut self, id: Id) {
         let (key, small) = (Key::unmapped(&self.blocks[id], id), self.blocks[id].small);
         self.list_mut(small).unmapped.insert(key);
     }
