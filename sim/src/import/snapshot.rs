@@ -227,7 +227,7 @@ impl<'a> Reader<'a> {
         let bare = matches!(what, What::OutOfMemory | What::Mark);
         let number = |key: &str| match self.tree.get(entry, key) {
             None if bare => Ok(0),
-            found => self.natural(found, &place, key),
+            found => self.natural(found, place, key),
         };
         let at = if bare { 0 } else { number("addr")? };
         let stream = match self.tree.get(entry, "stream") {
