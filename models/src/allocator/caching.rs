@@ -64,6 +64,8 @@ pub struct Caching {
     rounding_limit: u64,
     /// Streams whose segments are never given back: those of private pools in use.
     kept: BTreeSet<u16>,
+    /// Addresses that an expandable segment reserves, if not 9/8 of the capacity.
+    reservation: Option<u64>,
     /// Where the next segment is to lie.
     hint: Option<u64>,
     capacity: u64,
@@ -101,6 +103,7 @@ impl Caching {
             divisions: [config.roundup_power2_divisions; INTERVALS],
             rounding_limit: LARGE_SEGMENT,
             kept: BTreeSet::new(),
+            reservation: None,
             hint: None,
             capacity: capacity.get(),
             addresses: Space::new(u64::MAX),

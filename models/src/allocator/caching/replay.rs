@@ -8,7 +8,6 @@
 use crate::allocator::caching::blocks::Node;
 use crate::allocator::caching::expandable::Expandable;
 use crate::allocator::caching::{Caching, INTERVALS, LARGE_SEGMENT, Request, SMALL_SEGMENT};
-use crate::allocator::pool::round_up;
 use crate::allocator::{Allocator, Block, Full};
 use crate::units::Bytes;
 
@@ -73,6 +72,11 @@ impl Caching {
     /// Looks after so many bytes from now on, at least those that are reserved.
     pub fn set_capacity(&mut self, capacity: Bytes) {
         self.capacity = capacity.get().max(self.reserved);
+    }
+
+    /// Addresses that an expandable segment reserves, where the capacity is not the device's own.
+    pub fn set_reservation(&mut self, bytes: Bytes) {
+        self.reservation = Some(bytes.get());
     }
 
     /// Whether segments of a stream are kept when the cache is emptied, as those of a private pool
@@ -170,7 +174,7 @@ impl Caching {
     fn restore_expandable(&mut self, sorted: &[&SegmentState], first: usize, done: &mut [bool]) {
         let head = sorted[first];
         let handle = if head.small { SMALL_SEGMENT } else { LARGE_SEGMENT };
-        let mut end = head.at + round_up(self.capacity + self.capacity / 8, handle);
+        let mut end = head.at + self.reservation_size(handle);
         let mut ranges = Vec::new();
         for (index, &segment) in sorted.iter().enumerate().skip(first) {
             let same =

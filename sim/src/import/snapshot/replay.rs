@@ -9,7 +9,7 @@
 
 use crate::import::snapshot::deviation::{Replay, Sample, note};
 use crate::import::snapshot::settings::Settings;
-use crate::import::snapshot::truth::{Rules, Truth};
+use crate::import::snapshot::truth::{Rules, Truth, spacing};
 use crate::import::snapshot::{Action, Device, PoolId, Segment, What};
 use std::collections::BTreeMap;
 use tiersim_models::allocator::caching::{Caching, SegmentState, UsedBlock};
@@ -18,6 +18,8 @@ use tiersim_models::units::Bytes;
 
 /// Most actions that are kept for a chart.
 const SAMPLES: usize = 2000;
+/// What large expandable segments are mapped by.
+const HANDLE: u64 = 20 << 20;
 /// Bytes looked after where nobody says how large the device is.
 const ROOM: u64 = 1 << 40;
 
@@ -81,6 +83,9 @@ impl<'a> Run<'a> {
         model.set_divisions(settings.divisions);
         if let Some(bytes) = settings.rounding_limit {
             model.set_rounding_limit(Bytes::new(bytes));
+        }
+        if let (None, Some(bytes)) = (capacity, spacing(device)) {
+            model.set_reservation(Bytes::new(bytes / HANDLE * HANDLE));
         }
         let sizes = model.clone();
         let round = |bytes| sizes.rounded(bytes);

@@ -224,3 +224,22 @@ fn block_size(requested: u64, extent: u64, range: Range, rules: &Rules<'_>) -> u
     };
     if split { rounded } else { extent }
 }
+
+/// The addresses between expandable segments: none reserves more than to the next one.
+pub(super) fn spacing(device: &Device) -> Option<u64> {
+    let mut starts: BTreeMap<(i64, PoolId, bool), u64> = BTreeMap::new();
+    let mut add = |key, at: u64| {
+        starts.entry(key).and_modify(|least| *least = at.min(*least)).or_insert(at);
+    };
+    for segment in device.segments.iter().filter(|segment| segment.expandable) {
+        add((segment.stream, segment.pool, segment.small), segment.at);
+    }
+    let maps = device.actions.iter().filter(|action| action.what == What::Grow && action.mapped);
+    for action in maps.filter(|action| action.pool.is_some()) {
+        let small = action.bytes == SMALL_SEGMENT;
+        add((action.stream, action.pool.unwrap_or((0, 0)), small), action.at);
+    }
+    let mut starts: Vec<u64> = starts.into_values().collect();
+    starts.sort_unstable();
+    starts.windows(2).map(|pair| pair[1] - pair[0]).filter(|&gap| gap > 0).min()
+}
