@@ -57,3 +57,28 @@ fn the_model_does_what_a_second_implementation_does() {
         );
     }
 }
+
+#[test]
+fn damaged_pickles_are_refused_or_read_and_never_panic() {
+    let whole = bytes("ring-buffer");
+    for cut in (0..whole.len()).step_by(211) {
+        assert!(parse(whole[..cut].to_vec()).is_err(), "cut at {cut}");
+    }
+    for place in (0..whole.len()).step_by(307) {
+        let mut flipped = whole.clone();
+        flipped[place] ^= 0x41;
+        if let Ok(snapshot) = parse(flipped) {
+            for device in &snapshot.devices {
+                // A contradiction may be told as an error.
+                let _ = replay(device, &snapshot.settings, None, 0.01);
+            }
+        }
+    }
+}
+
+#[test]
+fn code_in_a_pickle_is_refused() {
+    let refused = parse(b"\x80\x02cos\nsystem\n(S'true'\ntR.".to_vec()).expect_err("it runs code");
+    assert!(refused.rule.starts_with("byte 2: "), "{refused:?}");
+    assert!(refused.found.contains("import"), "{refused:?}");
+}
