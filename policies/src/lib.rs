@@ -16,6 +16,8 @@ mod moves;
 pub mod placed;
 pub mod planner;
 pub mod policy;
+pub mod pressure;
+mod relief;
 mod room;
 mod tickets;
 pub mod transit;

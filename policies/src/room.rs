@@ -4,7 +4,7 @@
 //! Compaction stops the world: the op before which it happens moves the objects, waits for all
 //! that use them or what they move into, is delayed by reading and writing every byte moved, and
 //! all later users wait for it.
-//! Invariant: nothing here happens in exact tiers.
+//! Invariant: nothing here happens in exact tiers, but for relief in one that is watched (`relief`).
 
 use crate::arena::Compacted;
 use crate::command::{Command, Edge, Hazard, Ticket};
@@ -33,13 +33,10 @@ impl Planner<'_> {
         turn: Option<Ticket>,
         out: &mut Vec<Command>,
     ) -> Result<(), PlanError> {
-        if self.ledger.is_exact(tier) {
-            return Ok(());
-        }
         let bytes = self.room(object, tier).bytes;
-        while !self.ledger.fits(tier, bytes, self.stream) {
+        while !self.ledger.is_exact(tier) && !self.ledger.fits(tier, bytes, self.stream) {
             let Some(action) = self.ask(|policy, view| policy.make_room(view, tier)) else {
-                return Ok(());
+                break;
             };
             let gone = match action {
                 Action::Evict { object, from, .. } if from == tier => object,
@@ -54,12 +51,13 @@ impl Planner<'_> {
                 arena.meter.found.forced += 1;
             }
         }
-        Ok(())
+        self.force(tier, bytes, turn, out)
     }
 
     /// Whether a prefetch is not worth its room: it would have to be made.
     pub(crate) fn gives_up(&mut self, object: ObjectId, tier: TierId) -> bool {
-        if self.ledger.is_exact(tier) || self.ledger.has_room(object, tier) {
+        let counted = self.ledger.is_exact(tier) && !self.watches(tier);
+        if counted || self.ledger.has_room(object, tier) {
             return false;
         }
         let bytes = self.room(object, tier).bytes;
