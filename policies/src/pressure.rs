@@ -252,6 +252,8 @@ impl What {
 pub struct PressureEvent {
     /// Which op of the run comes next, or is being planned.
     pub occurrence: u64,
+    /// Which step of the run that op belongs to.
+    pub step: u32,
     /// What.
     pub what: What,
     /// The level before.

@@ -138,11 +138,11 @@ impl<'a> Planner<'a> {
         monitor.log.forced += 1;
         monitor.forced = true;
         monitor.step.highest = Level::Emergency;
-        monitor.pending = Level::ALL.into_iter().filter(|&level| from < level).collect();
+        monitor.pending.extend(Level::ALL.into_iter().filter(|&level| from < level));
         if from < Level::Emergency {
             let levels = (from, Level::Emergency);
             monitor.note(next, What::Level, levels, held.reserved, Bytes::ZERO);
-        } else {
+        } else if !monitor.pending.contains(&Level::Emergency) {
             // Answered before, and it was not enough.
             monitor.pending.push(Level::Emergency);
         }
@@ -301,6 +301,7 @@ impl<'a> Planner<'a> {
         }
         monitor.log.note(PressureEvent {
             occurrence: self.next,
+            step: monitor.steps as u32,
             what: if is < was { What::Shrink } else { What::Restore },
             from: level,
             to: level,
@@ -324,6 +325,7 @@ impl Monitor {
         used: Bytes,
         bytes: Bytes,
     ) {
-        self.log.note(PressureEvent { occurrence, what, from, to, used, bytes, batch: None });
+        let step = self.steps as u32;
+        self.log.note(PressureEvent { occurrence, step, what, from, to, used, bytes, batch: None });
     }
 }

@@ -10,6 +10,7 @@
 use crate::ChartError;
 use crate::csv::busiest;
 use crate::memory_summary::{AllocatorSummary, allocators};
+use crate::pressure::{self, PressureSummary};
 use crate::words::{finite, lane_names, links, oom_reason};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -121,6 +122,9 @@ pub struct CaseSummary {
     /// How allocators used memory, by tier; not there if all are exact.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allocators: Option<Vec<AllocatorSummary>>,
+    /// What happened under memory pressure; not there if no tier was watched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pressure: Option<PressureSummary>,
 }
 
 /// Mean and percentiles of step length in milliseconds.
@@ -260,6 +264,7 @@ fn case_summary(record: &RunRecord, case: &CaseRecord) -> CaseSummary {
             Outcome::OutOfMemory(oom) => Some(oom_summary(oom)),
         },
         allocators: ran.and_then(|f| allocators(record, f)),
+        pressure: pressure::summary(record, case),
     }
 }
 
@@ -340,6 +345,7 @@ pub(crate) mod tests {
             hbm_budget: Bytes::MAX,
             outcome: Outcome::Done(Figures::default()),
             placement: None,
+        pressure: None,
             emulated: false,
             baseline_step: Span::ZERO,
             baseline_peak: Bytes::ZERO,

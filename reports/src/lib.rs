@@ -20,6 +20,7 @@ mod labels;
 mod latency_memory;
 mod memory_summary;
 mod points;
+mod pressure;
 mod render;
 mod scale;
 mod style;

@@ -8,6 +8,7 @@
 //! uncleaned.
 
 use crate::points::pareto_front;
+use crate::pressure;
 use crate::words::{
     axis_value, clean, count, decimals_for, elide, finite, lane_names, oom_reason,
     short_fingerprint,
@@ -43,6 +44,9 @@ pub fn text(record: &RunRecord, version: &str) -> String {
         out.push('\n');
         block(&mut out, &labels, memory_columns(record, &cases));
     }
+    let pressed = cases.iter().map(|&case| &record.results[case]);
+    let pressed = pressed.filter_map(|case| Some((row_label(case), pressure::words(record, case)?)));
+    say_why(&mut out, "memory pressure", pressed);
     failures(record, &mut out);
     out
 }

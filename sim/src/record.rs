@@ -4,12 +4,16 @@
 //! so that a table and a chart cannot disagree. Tables indexed by tier or lane follow the order of
 //! [`RunRecord::tiers`] and [`RunRecord::lanes`].
 
+mod pressure;
+
 use crate::lint::Warning;
 use crate::scenario::AxisValue;
 use statrs::statistics::{Data, OrderStatistics};
 use tiersim_models::hardware::TierKind;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::fragmentation::MemoryUse;
+
+pub use crate::record::pressure::PressureRecord;
 
 /// All results of one scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,6 +86,8 @@ pub struct CaseRecord {
     pub outcome: Outcome,
     /// Where each module's state lives, if the policy places modules: (module, tier index).
     pub placement: Option<Vec<(String, usize)>>,
+    /// What happened under memory pressure, if a tier was watched.
+    pub pressure: Option<PressureRecord>,
 }
 
 /// How a case ended.

@@ -3,15 +3,17 @@
 //! One case is one single-threaded simulation; cases run in parallel and are collected in the
 //! scenario's order, so no output depends on the number of threads.
 
+mod batches;
+mod bounds;
 mod stopwatch;
 
 use crate::audit::Audit;
 use crate::durations::Durations;
 use crate::lint::{lint_hardware, lint_results};
 use crate::machine::SimMachine;
-use crate::record::{CaseRecord, Figures, LaneName, OutOfMemory, Outcome, RunRecord};
+use crate::record::{CaseRecord, Figures, LaneName, Outcome, PressureRecord, RunRecord};
 use crate::run::stopwatch::Stopwatch;
-use crate::scenario::{Budget, Case, OpTime, Scenario};
+use crate::scenario::{Budget, Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use tiersim_models::allocator::AllocatorSpec;
@@ -22,7 +24,8 @@ use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::config::PolicyConfig;
 use tiersim_policies::drive::{DriveError, WINDOW, drive};
-use tiersim_policies::planner::{PlanError, Planner};
+use tiersim_policies::planner::Planner;
+use tiersim_policies::pressure::PressureConfig;
 
 /// How to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,12 +68,24 @@ pub struct Bench<'a> {
     hardware: &'a Hardware,
     routes: Routes,
     workload: &'a Workload,
+    spec: &'a WorkloadSpec,
     durations: Durations,
     repeat: u32,
     warmup: u32,
     seed: u64,
     baseline: Figures,
     bound: Span,
+}
+
+/// What one simulation is asked for.
+struct Asked<'s> {
+    workload: &'s Workload,
+    durations: &'s Durations,
+    policy: PolicyConfig,
+    capacities: &'s [Bytes],
+    allocators: &'s [AllocatorSpec],
+    /// What is watched, and the micro-batch of each step if there are any.
+    watched: Option<(&'s PressureConfig, Vec<u32>)>,
 }
 
 impl<'a> Bench<'a> {
@@ -91,6 +106,7 @@ impl<'a> Bench<'a> {
             hardware: &scenario.hardware,
             routes,
             workload,
+            spec,
             bound: Span::ZERO,
             durations,
             repeat: spec.repeat,
@@ -98,10 +114,11 @@ impl<'a> Bench<'a> {
             seed: scenario.seed,
             baseline: Figures::default(),
         };
-        bench.bound = bench.compute_bound();
+        bench.bound = bench.compute_bound(workload, &bench.durations);
         let mut capacities = bench.capacities(Bytes::MAX);
         capacities.fill(Bytes::MAX);
-        match bench.simulate("baseline", &PolicyConfig::AllHbm, (&capacities, &[]), options)? {
+        let all = bench.plain(PolicyConfig::AllHbm, &capacities);
+        match bench.simulate("baseline", &all, options)?.0 {
             Outcome::Done(figures) => bench.baseline = figures,
             Outcome::OutOfMemory(_) => unreachable!("an unlimited tier is never full"),
         }
@@ -122,8 +139,19 @@ impl<'a> Bench<'a> {
     pub fn run(&self, case: &Case, options: Options) -> Result<CaseRecord, RunError> {
         let budget = self.budget(case)?;
         let capacities = self.capacities(budget);
-        let memory = (capacities.as_slice(), case.allocators.as_slice());
-        let outcome = self.simulate(&case.label, &case.policy, memory, options)?;
+        let batches = self.micro_batches(case, &capacities)?;
+        let own = self.own(batches.as_deref())?;
+        let mut asked = self.plain(case.policy.clone(), &capacities);
+        asked.allocators = &case.allocators;
+        if let Some(own) = &own {
+            (asked.workload, asked.durations) = (&own.workload, &own.durations);
+        }
+        let bound_step = match &own {
+            Some(own) => self.compute_bound(&own.workload, &own.durations),
+            None => self.bound,
+        };
+        asked.watched = case.pressure.as_ref().map(|config| (config, batches.unwrap_or_default()));
+        let (outcome, pressure) = self.simulate(&case.label, &asked, options)?;
         let placement = placement(&case.policy, &self.workload.trace, self.hardware)?;
         Ok(CaseRecord {
             label: case.label.clone(),
@@ -134,9 +162,10 @@ impl<'a> Bench<'a> {
             hbm_budget: budget,
             baseline_step: self.baseline.mean_step(),
             baseline_peak: self.baseline.peak[HBM.index()],
-            bound_step: self.bound,
+            bound_step,
             outcome,
             placement,
+            pressure,
         })
     }
 
@@ -205,85 +234,65 @@ impl<'a> Bench<'a> {
         capacities
     }
 
+    /// The workload of all cases in exact tiers that nobody watches.
+    fn plain<'s>(&'s self, policy: PolicyConfig, capacities: &'s [Bytes]) -> Asked<'s> {
+        let (workload, durations) = (self.workload, &self.durations);
+        Asked { workload, durations, policy, capacities, allocators: &[], watched: None }
+    }
+
     fn simulate(
         &self,
         label: &str,
-        policy: &PolicyConfig,
-        (capacities, allocators): (&[Bytes], &[AllocatorSpec]),
+        asked: &Asked<'_>,
         options: Options,
-    ) -> Result<Outcome, RunError> {
+    ) -> Result<(Outcome, Option<PressureRecord>), RunError> {
+        let Asked { workload, durations, policy, capacities, allocators, watched } = asked;
         let internal =
             |what: String| RunError::Internal { case: label.to_owned(), seed: self.seed, what };
-        let built = policy.build(&self.workload.trace, self.hardware).map_err(RunError::Input)?;
+        let built = policy.build(&workload.trace, self.hardware).map_err(RunError::Input)?;
         let planner =
-            Planner::with_allocators(self.workload, built, capacities, allocators, self.repeat);
+            Planner::with_allocators(workload, built, capacities, allocators, self.repeat);
         let mut planner = match planner {
             Ok(planner) => planner,
-            Err(error) => return self.out_of_memory(error).map_err(internal),
+            Err(error) => {
+                let full = self.out_of_memory(error, &workload.trace).map_err(internal)?;
+                return Ok((full, None));
+            }
         };
+        if let Some((config, batches)) = watched {
+            planner.watch((*config).clone(), batches.clone());
+        }
         let start = planner.start();
         let routes = self.routes.clone();
         let mut machine =
-            SimMachine::new(self.hardware, routes, self.workload, &self.durations, &start);
+            SimMachine::new(self.hardware, routes, workload, durations, &start);
         machine.draw_from(self.seed);
         if options.audit {
-            let objects = self.workload.trace.objects.len();
+            let objects = workload.trace.objects.len();
             let audit = Audit::new(self.hardware, capacities, objects, &start);
             machine.audit(audit.map_err(|breach| internal(breach.to_string()))?);
         }
         let mut stopwatch =
-            Stopwatch::new(self.workload, self.repeat, self.warmup, options.timeline);
+            Stopwatch::new(workload, self.repeat, self.warmup, options.timeline);
+        if options.timeline && watched.is_some() {
+            stopwatch.time_turns();
+        }
         planner.count_from(stopwatch.first_measured_op());
         let driven =
             drive(&mut planner, &mut machine, options.window, |occurrence, at, machine| {
                 stopwatch.op_ended(occurrence, at, machine);
             });
-        match driven {
-            Ok(()) => Ok(Outcome::Done(stopwatch.figures(&planner, &mut machine))),
-            Err(DriveError::Plan(error)) => self.out_of_memory(error).map_err(internal),
-            Err(DriveError::Machine(fault)) => Err(internal(fault.to_string())),
-        }
-    }
-
-    /// A full tier is a result; anything else is a mistake, said in words.
-    fn out_of_memory(&self, error: PlanError) -> Result<Outcome, String> {
-        let PlanError::OutOfMemory { tier, capacity, need, free, largest, object, occurrence } =
-            error
-        else {
-            return Err(error.to_string());
-        };
-        let trace = &self.workload.trace;
-        let at = match occurrence {
-            None => "before the first op".to_owned(),
-            Some(occurrence) => {
-                let index = (occurrence % trace.ops.len() as u64) as usize;
-                let op = &trace.ops[index];
-                format!("step {}, op {index} {}", op.step, op.name)
+        let pressure = watched.as_ref().and_then(|(config, _)| {
+            stopwatch.pressure(&planner, config.tier, capacities[config.tier.index()])
+        });
+        let outcome = match driven {
+            Ok(()) => Outcome::Done(stopwatch.figures(&planner, &mut machine)),
+            Err(DriveError::Plan(error)) => {
+                self.out_of_memory(error, &workload.trace).map_err(internal)?
             }
+            Err(DriveError::Machine(fault)) => return Err(internal(fault.to_string())),
         };
-        Ok(Outcome::OutOfMemory(OutOfMemory {
-            tier: self.hardware.tiers[tier.index()].name.clone(),
-            capacity,
-            need,
-            free,
-            largest,
-            object: trace.objects[object.index()].name.clone(),
-            at,
-        }))
-    }
-
-    fn compute_bound(&self) -> Span {
-        let ops = &self.workload.trace.ops;
-        let streams = ops.iter().map(|op| usize::from(op.stream) + 1).max().unwrap_or(0);
-        let mut totals = vec![0u128; streams];
-        let first = ops.len() as u64 * u64::from(self.warmup);
-        let replays = (self.repeat - self.warmup) as usize;
-        for (occurrence, op) in (first..).zip(ops.iter().cycle().take(ops.len() * replays)) {
-            totals[usize::from(op.stream)] += u128::from(self.durations.of(occurrence).ps());
-        }
-        let steps = self.workload.step_ends().len() as u128 * u128::from(self.repeat - self.warmup);
-        let longest = totals.into_iter().max().unwrap_or(0) / steps.max(1);
-        Span::from_ps(u64::try_from(longest).expect("a mean step fits the clock"))
+        Ok((outcome, pressure))
     }
 }
 
@@ -335,7 +344,10 @@ pub(crate) fn record(
         op_time,
         seed: scenario.seed,
         assumed_numbers: hardware.assumed(),
-        tokens_per_step: bench.workload.trace.tokens_per_step(),
+        tokens_per_step: match &scenario.workload.trace {
+            TraceSource::Training(training) => training.tokens_per_step(),
+            _ => bench.workload.trace.tokens_per_step(),
+        },
         tiers: hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect(),
         lanes: hardware
             .lanes()

@@ -9,6 +9,7 @@ pub mod files;
 pub mod fingerprint;
 pub mod hints;
 mod policies;
+mod pressure;
 pub mod raw;
 pub mod read;
 pub mod resolve;
@@ -22,8 +23,10 @@ use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::hardware::{Compute, Hardware, Lane};
 use tiersim_models::ids::TierId;
 use tiersim_models::layered::Layered;
+use tiersim_models::layered::training::Training;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::config::PolicyConfig;
+use tiersim_policies::pressure::{Level, PressureConfig};
 
 /// Everything that one run needs to know.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +69,8 @@ pub enum TraceSource {
     Folder(PathBuf),
     /// Made from the shape of a model, which has no problems.
     Layered(Layered),
+    /// Several steps of training, which have no problems.
+    Training(Training),
 }
 
 impl TraceSource {
@@ -73,7 +78,9 @@ impl TraceSource {
     pub fn place(&self) -> PathBuf {
         match self {
             TraceSource::Folder(folder) => folder.clone(),
-            TraceSource::Layered(_) => PathBuf::from("workload Layered(...)"),
+            TraceSource::Layered(_) | TraceSource::Training(_) => {
+                PathBuf::from("workload Layered(...)")
+            }
         }
     }
 }
@@ -106,6 +113,10 @@ pub struct Case {
     pub hbm: Budget,
     /// The allocator of each tier; empty if all are exact.
     pub allocators: Vec<AllocatorSpec>,
+    /// Most samples of a micro-batch, if not the workload's.
+    pub micro_batch: Option<u32>,
+    /// The tier that is watched, and what is done when it runs full.
+    pub pressure: Option<PressureConfig>,
     /// Values of the sweep's axes at this point, for tables: (axis, value).
     pub params: Vec<(String, AxisValue)>,
 }
@@ -205,6 +216,24 @@ pub enum Expectation {
         at_least: Option<f64>,
         /// Upper bound.
         at_most: Option<f64>,
+    },
+    /// The highest level of pressure of the run.
+    Pressure {
+        /// Case.
+        case: usize,
+        /// Lower bound.
+        at_least: Option<Level>,
+        /// Upper bound.
+        at_most: Option<Level>,
+    },
+    /// The smallest micro-batch of any step.
+    MicroBatch {
+        /// Case.
+        case: usize,
+        /// Lower bound.
+        at_least: Option<u32>,
+        /// Upper bound.
+        at_most: Option<u32>,
     },
     /// Most bytes ever held in a tier.
     Peak {

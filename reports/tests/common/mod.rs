@@ -50,6 +50,7 @@ fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecor
         hbm_budget: Bytes::gib(40),
         outcome,
         placement: None,
+        pressure: None,
         emulated: false,
         baseline_step: figures(402.5, 71.0).mean_step(),
         baseline_peak: Bytes::ZERO,

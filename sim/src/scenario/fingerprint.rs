@@ -54,11 +54,17 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
             let _ = writeln!(out, "recorded {scale:?}");
         }
     }
-    for Case { label, policy, hbm, allocators, params } in cases {
+    for Case { label, policy, hbm, allocators, micro_batch, pressure, params } in cases {
         let _ = writeln!(out, "case {label:?} {hbm:?} {params:?} {policy:?}");
         // What is exact is as if it was not said.
         for (tier, spec) in allocators.iter().enumerate().filter(|(_, spec)| !spec.is_exact()) {
             let _ = writeln!(out, "allocator {tier} {spec:?}");
+        }
+        if let Some(micro_batch) = micro_batch {
+            let _ = writeln!(out, "micro-batch {micro_batch}");
+        }
+        if let Some(pressure) = pressure {
+            let _ = writeln!(out, "pressure {pressure:?}");
         }
     }
     for expectation in expect {

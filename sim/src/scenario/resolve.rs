@@ -7,8 +7,8 @@
 use crate::diagnostic::Diagnostics;
 use crate::scenario::files::{Files, Found, PathFault};
 use crate::scenario::raw::{RawCase, RawScenario};
-use crate::scenario::{AxisValue, Budget, Case, Scenario};
-use crate::scenario::{allocators, expectations, policies};
+use crate::scenario::{AxisValue, Budget, Case, Scenario, WorkloadSpec};
+use crate::scenario::{allocators, expectations, policies, pressure};
 use crate::text::check::Check;
 use crate::text::quantity::{Budget as BudgetUnit, CAPACITY, Quantity, Size};
 use crate::text::ron_text::{Document, Parsed};
@@ -107,7 +107,8 @@ impl Resolver<'_, '_> {
         let hardware = self.files.shared(hardware);
         let allocators = allocators::resolve(self, "allocators", &raw.allocators, &[], &hardware);
         let allocators = allocators.as_deref();
-        let cases = self.cases(&raw.policies, allocators, &hardware, params);
+        let spec = workload.as_ref().map(|(spec, _)| spec);
+        let cases = self.cases(&raw.policies, (allocators, spec), &hardware, params);
         let expect = expectations::resolve(self, raw, &hardware);
         Some(Scenario {
             name: name.to_string(),
@@ -175,7 +176,7 @@ impl Resolver<'_, '_> {
     fn cases(
         &mut self,
         raw: &[RawCase],
-        allocators: Option<&[AllocatorSpec]>,
+        (allocators, workload): (Option<&[AllocatorSpec]>, Option<&WorkloadSpec>),
         hardware: &Hardware,
         params: &[(String, AxisValue)],
     ) -> Option<Vec<Case>> {
@@ -199,13 +200,16 @@ impl Resolver<'_, '_> {
             }
             let policy = policies::resolve(self, &format!("{here}.policy"), &case.policy, hardware);
             let hbm = self.budget(&format!("{here}.hbm"), case.hbm.as_ref(), hardware);
+            let watched = pressure::resolve(self, &here, case, hardware, workload);
             let (here, base) = (format!("{here}.allocators"), allocators.unwrap_or_default());
             let own = allocators::resolve(self, &here, &case.allocators, base, hardware);
             let own = own.filter(|_| allocators.is_some());
             let label = label(name, params);
             let params = params.to_vec();
             cases.push((|| {
-                Some(Case { label, policy: policy?, hbm: hbm?, allocators: own?, params })
+                let (micro_batch, pressure) = watched?;
+                let (policy, hbm, allocators) = (policy?, hbm?, own?);
+                Some(Case { label, policy, hbm, allocators, micro_batch, pressure, params })
             })());
         }
         cases.into_iter().collect()
