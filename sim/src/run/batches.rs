@@ -76,7 +76,7 @@ impl Bench<'_> {
             Planner::with_allocators(&workload, policy, capacities, &case.allocators, 1);
         // What goes wrong here goes wrong in the run, which says so.
         let Ok(mut planner) = planner else { return Ok(None) };
-        planner.watch(config.clone(), Vec::new());
+        planner.watch(config.clone(), batches.to_vec());
         let capacity = capacities[config.tier.index()];
         let mut commands = Vec::new();
         for (step, end) in workload.step_ends().iter().enumerate() {
