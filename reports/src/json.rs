@@ -345,7 +345,7 @@ pub(crate) mod tests {
             hbm_budget: Bytes::MAX,
             outcome: Outcome::Done(Figures::default()),
             placement: None,
-        pressure: None,
+            pressure: None,
             emulated: false,
             baseline_step: Span::ZERO,
             baseline_peak: Bytes::ZERO,

@@ -109,8 +109,10 @@ pub(crate) fn events(
     let tier = &record.tiers[pressure.tier].0;
     let rows = [(STEPS, "steps".to_owned()), (EVENTS, format!("pressure of {tier}"))];
     for (tid, name) in rows {
-        let pairs =
-            [("thread_name", json!({ "name": name })), ("thread_sort_index", json!({ "sort_index": tid }))];
+        let pairs = [
+            ("thread_name", json!({ "name": name })),
+            ("thread_sort_index", json!({ "sort_index": tid })),
+        ];
         for (what, args) in pairs {
             let event = json!({"name": what, "ph": "M", "pid": pid, "tid": tid, "args": args});
             events.push(serde_json::to_string(&event)?);

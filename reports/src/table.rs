@@ -45,7 +45,8 @@ pub fn text(record: &RunRecord, version: &str) -> String {
         block(&mut out, &labels, memory_columns(record, &cases));
     }
     let pressed = cases.iter().map(|&case| &record.results[case]);
-    let pressed = pressed.filter_map(|case| Some((row_label(case), pressure::words(record, case)?)));
+    let pressed =
+        pressed.filter_map(|case| Some((row_label(case), pressure::words(record, case)?)));
     say_why(&mut out, "memory pressure", pressed);
     failures(record, &mut out);
     out

@@ -6,8 +6,8 @@
 //! a tier is watched shows all its steps and what happened, at the times of the run.
 //! Invariant: at most [`MOST_EVENTS`] slices; what was cut is said in the file.
 
-use crate::{ChartError, pressure};
 use crate::words::lane_names;
+use crate::{ChartError, pressure};
 use serde_json::json;
 use std::fmt::Write;
 use tiersim_models::units::Time;

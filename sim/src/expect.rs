@@ -80,7 +80,8 @@ fn failure(expected: &Expectation, record: &RunRecord) -> Result<(), String> {
         }
         Expectation::Pressure { case: index, at_least, at_most } => {
             let highest = pressure(case(index))?.log.highest;
-            let [found, least, most] = [Some(highest), at_least, at_most].map(|level| level.map(Shown));
+            let [found, least, most] =
+                [Some(highest), at_least, at_most].map(|level| level.map(Shown));
             let found = found.expect("it is given");
             within(&case(index).label, "highest level of pressure", found, least, most)
         }

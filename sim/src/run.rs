@@ -264,16 +264,14 @@ impl<'a> Bench<'a> {
         }
         let start = planner.start();
         let routes = self.routes.clone();
-        let mut machine =
-            SimMachine::new(self.hardware, routes, workload, durations, &start);
+        let mut machine = SimMachine::new(self.hardware, routes, workload, durations, &start);
         machine.draw_from(self.seed);
         if options.audit {
             let objects = workload.trace.objects.len();
             let audit = Audit::new(self.hardware, capacities, objects, &start);
             machine.audit(audit.map_err(|breach| internal(breach.to_string()))?);
         }
-        let mut stopwatch =
-            Stopwatch::new(workload, self.repeat, self.warmup, options.timeline);
+        let mut stopwatch = Stopwatch::new(workload, self.repeat, self.warmup, options.timeline);
         if options.timeline && watched.is_some() {
             stopwatch.time_turns();
         }

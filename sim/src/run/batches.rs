@@ -72,8 +72,7 @@ impl Bench<'_> {
     ) -> Result<Option<(usize, u32)>, RunError> {
         let workload = Workload::new(training.trace_of(batches));
         let policy = case.policy.build(&workload.trace, self.hardware).map_err(RunError::Input)?;
-        let planner =
-            Planner::with_allocators(&workload, policy, capacities, &case.allocators, 1);
+        let planner = Planner::with_allocators(&workload, policy, capacities, &case.allocators, 1);
         // What goes wrong here goes wrong in the run, which says so.
         let Ok(mut planner) = planner else { return Ok(None) };
         planner.watch(config.clone(), batches.to_vec());

@@ -193,7 +193,11 @@ impl Resolver<'_, '_> {
         let shrinks = found.iter().any(|list| list.contains(&Response::Shrink));
         if good && changes && !shrinks {
             let rule = "no action is `shrink`, so the micro-batch would never change";
-            self.check.fault(&format!("{at}.micro_batch"), rule, "add it to a level, or leave this out");
+            self.check.fault(
+                &format!("{at}.micro_batch"),
+                rule,
+                "add it to a level, or leave this out",
+            );
             return None;
         }
         good.then_some(found)

@@ -61,7 +61,9 @@ impl Resolver<'_, '_> {
 
     fn layered(&mut self, raw: &RawWorkload) -> Option<TraceSource> {
         let shape = shape(raw)?;
-        if let RawWorkload::Layered { mode: RawMode::TrainSteps { sequences, micro_batch }, .. } = raw
+        if let RawWorkload::Layered {
+            mode: RawMode::TrainSteps { sequences, micro_batch }, ..
+        } = raw
         {
             let micro_batch = micro_batch.unwrap_or(shape.batch);
             let training = Training { shape, sequences: sequences.clone(), micro_batch };
