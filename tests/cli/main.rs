@@ -12,6 +12,7 @@ mod determinism;
 mod gpu_script;
 mod hostile;
 mod hostile_layered;
+mod hostile_pressure;
 mod hostile_traces;
 mod round_trips;
 mod validate;
