@@ -76,21 +76,21 @@ fn thresholds_out_of_order_or_range_are_named_with_their_place() {
         (
             "warning: 0.92",
             "warning: 0.89",
-            &["case.ron:27:47: `warning` must be above `target`"][..],
+            &["case.ron:26:52: `warning` must be above `target`"][..],
         ),
         ("warning: 0.92", "warning: 0.9", &["`warning` must be above `target`"]),
         ("warning: 0.92", "warning: 0.9000000001", &["by a millionth at least"]),
         ("critical: 0.95", "critical: 0.98", &["`emergency` must be above `critical`"]),
         ("emergency: 0.97", "emergency: 1.01", &[range, "found `1.01`"]),
-        ("emergency: 0.97", "emergency: NaN", &["case.ron:27:"]),
-        ("emergency: 0.97", "emergency: inf", &["case.ron:27:"]),
+        ("emergency: 0.97", "emergency: NaN", &["case.ron:26:"]),
+        ("emergency: 0.97", "emergency: inf", &["case.ron:26:"]),
         ("target: 0.9,", "target: -0.1,", &[range]),
         ("target: 0.9,", "target: 0.0,", &[range]),
-        ("target: 0.9,", "", &["case.ron:27:", "target"]),
+        ("target: 0.9,", "", &["case.ron:26:", "target"]),
         ("tier: \"hbm\",", "tier: \"hbm\", profile: balanced,", &["say the same thing"]),
         ("hysteresis: 0.02", "hysteresis: 0.9", &["must be below the target"]),
         ("hysteresis: 0.02", "hysteresis: -0.1", &["`hysteresis` must lie between 0 and 1"]),
-        ("hysteresis: 0.02", "hysteresis: NaN", &["case.ron:28:"]),
+        ("hysteresis: 0.02", "hysteresis: NaN", &["case.ron:27:"]),
     ] {
         check(from, to, pieces);
     }
@@ -99,7 +99,7 @@ fn thresholds_out_of_order_or_range_are_named_with_their_place() {
 #[test]
 fn tiers_actions_and_words_that_do_not_exist_are_refused() {
     for (from, to, pieces) in [
-        ("tier: \"hbm\"", "tier: \"hmb\"", &["case.ron:26:23: the hardware has no tier"][..]),
+        ("tier: \"hbm\"", "tier: \"hmb\"", &["case.ron:25:23: the hardware has no tier"][..]),
         ("spill: [\"dram\"]", "spill: [\"hbm\"]", &["objects leave this tier"]),
         ("spill: [\"dram\"]", "spill: [\"dram\", \"dram\"]", &["a tier is listed twice"]),
         ("spill: [\"dram\"]", "spill: [\"tape\"]", &["no tier of this name"]),
