@@ -188,6 +188,10 @@ impl<'a> Bench<'a> {
             let between = if details.is_empty() { "" } else { "; " };
             details = format!("{details}{between}{} in {}", spec, tier.name);
         }
+        if let Some(words) = batches::words(case, self.hardware) {
+            let between = if details.is_empty() { "" } else { "; " };
+            details = format!("{details}{between}{words}");
+        }
         details
     }
 

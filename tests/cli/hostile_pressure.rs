@@ -157,11 +157,11 @@ fn a_recording_has_no_micro_batches() {
     let start = text.find("    workload:").expect("a workload");
     let end = text.find("    policies:").expect("policies");
     let recorded = "    workload: Trace(path: \"traces/gpt2-train-cpu\", time: recorded(), repeat: 1, warmup: 0),\n";
-    project.write(CASE, &format!("{}{recorded}{}", &text[..start], &text[end..]));
+    project.write(CASE, format!("{}{recorded}{}", &text[..start], &text[end..]));
     let pieces = ["a recording is of one batch size", "Layered(..., mode: train_steps("];
     refused(&project, &COMMANDS, &pieces);
     let plain =
         SCENARIO.replace("train_steps(sequences: [16, 32], micro_batch: 4)", "train(sequence: 16)");
-    project.write(CASE, &plain);
+    project.write(CASE, plain);
     refused(&project, &COMMANDS, &["micro-batches belong to a training of several steps"]);
 }

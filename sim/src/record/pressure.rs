@@ -16,7 +16,8 @@ pub struct PressureRecord {
     /// it on its stream. Empty if nobody asked for a timeline; shorter than the log if the run ended
     /// early.
     pub at: Vec<Time>,
-    /// Start and length of every step of the run. Empty if nobody asked for a timeline.
+    /// Start and length of the first steps of the run, as many as events are kept. Empty if nobody
+    /// asked for a timeline.
     pub steps: Vec<(Time, Span)>,
 }
 

@@ -11,16 +11,38 @@
 use crate::durations::Durations;
 use crate::run::{Bench, RunError};
 use crate::scenario::{Case, TraceSource};
+use tiersim_models::hardware::Hardware;
 use tiersim_models::layered::training::Training;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
 use tiersim_policies::planner::Planner;
-use tiersim_policies::pressure::PressureConfig;
+use tiersim_policies::pressure::{MILLION, MicroBatch, PressureConfig, Thresholds};
 
 /// A workload of a case's own.
 pub(super) struct Own {
     pub(super) workload: Workload,
     pub(super) durations: Durations,
+}
+
+/// What a case says about its micro-batches and its memory pressure, if anything.
+pub(super) fn words(case: &Case, hardware: &Hardware) -> Option<String> {
+    if let Some(samples) = case.micro_batch {
+        let watched = case.pressure.as_ref().map(|config| watched(config, hardware));
+        let fixed = format!("micro-batches of {samples}");
+        return Some(watched.map_or(fixed.clone(), |watched| format!("{fixed}; {watched}")));
+    }
+    case.pressure.as_ref().map(|config| watched(config, hardware))
+}
+
+fn watched(config: &PressureConfig, hardware: &Hardware) -> String {
+    let Thresholds(at) = config.thresholds;
+    let at = at.map(|millionths| (f64::from(millionths) / f64::from(MILLION)).to_string());
+    let words =
+        format!("pressure of {} at {}", hardware.tiers[config.tier.index()].name, at.join("/"));
+    match config.micro_batch {
+        Some(MicroBatch { min, max }) => format!("{words}, micro-batches of {min} to {max}"),
+        None => words,
+    }
 }
 
 impl Bench<'_> {

@@ -7,7 +7,7 @@ use tiersim_models::ids::{OpId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::planner::Planner;
-use tiersim_policies::pressure::PressureEvent;
+use tiersim_policies::pressure::{MOST_EVENTS, PressureEvent};
 
 /// Watches one run.
 pub(crate) struct Stopwatch<'a> {
@@ -131,7 +131,7 @@ impl<'a> Stopwatch<'a> {
         let at = log.events.iter().map_while(turn).collect();
         let starts = std::iter::once(Time::ZERO).chain(turns.steps.iter().copied());
         let steps = starts.zip(&turns.steps).map(|(start, end)| (start, end.since(start)));
-        let (tier, steps) = (tier.index(), steps.collect());
+        let (tier, steps) = (tier.index(), steps.take(MOST_EVENTS).collect());
         Some(PressureRecord { tier, capacity, log, at, steps })
     }
 

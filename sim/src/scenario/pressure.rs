@@ -39,13 +39,9 @@ pub(crate) fn resolve(
     hardware: &Hardware,
     workload: Option<&WorkloadSpec>,
 ) -> Option<(Option<u32>, Option<PressureConfig>)> {
-    let own = match case.micro_batch {
-        Some(samples) => {
-            let path = format!("{at}.micro_batch");
-            Some(resolver.micro_batch(&path, samples, samples, workload))
-        }
-        None => None,
-    };
+    let path = format!("{at}.micro_batch");
+    let own = case.micro_batch;
+    let own = own.map(|samples| resolver.micro_batch(&path, samples, samples, workload));
     let path = format!("{at}.pressure");
     let pressure = case.pressure.as_ref();
     let pressure = pressure.map(|raw| resolver.pressure(&path, raw, hardware, workload));
@@ -78,10 +74,9 @@ impl Resolver<'_, '_> {
         let tier = self.tier(&format!("{at}.tier"), &raw.tier, hardware);
         let thresholds = self.thresholds(at, raw);
         let hysteresis = self.hysteresis(at, raw.hysteresis, thresholds);
-        let micro_batch = match &raw.micro_batch {
-            Some(bounds) => Some(self.dynamic(&format!("{at}.micro_batch"), bounds, workload)),
-            None => None,
-        };
+        let path = format!("{at}.micro_batch");
+        let bounds = raw.micro_batch.as_ref();
+        let micro_batch = bounds.map(|bounds| self.dynamic(&path, bounds, workload));
         let changes = raw.micro_batch.is_some();
         let responses = self.responses(at, raw.actions.as_ref(), changes);
         let spill = match (&raw.spill, tier) {
@@ -126,12 +121,16 @@ impl Resolver<'_, '_> {
                 None => good = false,
             }
         }
-        let pairs = found.windows(2).zip(Level::ALL.windows(2));
-        for (_, levels) in pairs.filter(|(found, _)| good && found[0] >= found[1]) {
-            let (low, high) = (levels[0].word(), levels[1].word());
-            let rule = format!("`{high}` must be above `{low}`, by a millionth at least");
-            self.check.fault(&path(high), rule, "write them in rising order");
+        if !good {
             return None;
+        }
+        for (pair, levels) in found.windows(2).zip(Level::ALL.windows(2)) {
+            if pair[0] >= pair[1] {
+                let (low, high) = (levels[0].word(), levels[1].word());
+                let rule = format!("`{high}` must be above `{low}`, by a millionth at least");
+                self.check.fault(&path(high), rule, "write them in rising order");
+                good = false;
+            }
         }
         good.then_some(Thresholds(found))
     }
