@@ -103,13 +103,7 @@ impl Arena {
             return Ok(()); // no memory, no address
         }
         let block = self.model.alloc(bytes, stream);
-        let releases = self.model.stats().releases;
-        if releases != self.releases {
-            self.releases = releases;
-            self.barrier.extend(self.pending.values().map(|&(_, ticket)| ticket));
-            self.barrier.sort_unstable();
-            self.barrier.dedup();
-        }
+        self.await_releases();
         let block = block?;
         self.settled = false;
         self.reuse(block, tickets, after);
@@ -118,6 +112,24 @@ impl Arena {
         self.held.insert(object, block);
         self.owners.insert(block.at, object);
         Ok(())
+    }
+
+    /// If memory went back to the device, every claim from now on waits for all that is under way.
+    fn await_releases(&mut self) {
+        let releases = self.model.stats().releases;
+        if releases != self.releases {
+            self.releases = releases;
+            self.barrier.extend(self.pending.values().map(|&(_, ticket)| ticket));
+            self.barrier.sort_unstable();
+            self.barrier.dedup();
+        }
+    }
+
+    /// Gives back what the allocator keeps and no object uses.
+    pub(crate) fn clean(&mut self) {
+        self.model.clean();
+        self.await_releases();
+        self.settled = false;
     }
 
     fn reuse(&mut self, block: Block, tickets: &Tickets, after: &mut SmallVec<[Edge; 6]>) {

@@ -39,6 +39,15 @@ pub struct Memory<'a> {
     pub allocators: &'a [AllocatorSpec],
 }
 
+/// Bytes of a tier that are not free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// In objects' rooms, as the tier's allocator rounds them.
+    pub allocated: Bytes,
+    /// What the allocator keeps from others; in an exact tier the same.
+    pub reserved: Bytes,
+}
+
 /// A claim that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoRoom {
@@ -137,6 +146,18 @@ impl Ledger {
         match &account.arena {
             Some(arena) => arena.stats().free,
             None => account.capacity - account.used,
+        }
+    }
+
+    /// Bytes of a tier that are not free.
+    pub fn held(&self, tier: TierId) -> Held {
+        let account = &self.tiers[tier.index()];
+        match &account.arena {
+            Some(arena) => {
+                let stats = arena.stats();
+                Held { allocated: stats.allocated, reserved: stats.reserved }
+            }
+            None => Held { allocated: account.used, reserved: account.used },
         }
     }
 

@@ -18,6 +18,8 @@ pub mod placed;
 mod plan_error;
 pub mod planner;
 pub mod policy;
+pub mod pressure;
+mod relief;
 mod room;
 mod tickets;
 pub mod transit;

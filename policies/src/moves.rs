@@ -163,6 +163,7 @@ impl Planner<'_> {
             frees.push(room);
             self.ledger.remove(object, from);
             self.ledger.give_back(room, ticket, &self.tickets);
+            self.observe();
         } else {
             let tickets = &self.tickets;
             let slot = self.ledger.slot_mut(object, from).expect("the source has room");
@@ -191,6 +192,7 @@ impl Planner<'_> {
         let room = self.room(object, tier);
         let ticket = self.tickets.issue(None);
         self.ledger.give_back(room, ticket, &self.tickets);
+        self.observe();
         let (claims, frees) = (SmallVec::new(), SmallVec::from_iter([room]));
         out.push(Command { ticket, work: Work::Release, after, claims, frees });
         Ok(())

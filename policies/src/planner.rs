@@ -11,6 +11,7 @@ use crate::ledger::{Claim, Filled, Ledger, Memory, NoRoom, Slot, add_edge};
 pub use crate::plan_error::PlanError;
 use crate::plan_error::out_of_memory;
 use crate::policy::{Action, Policy, Sight};
+use crate::relief::Monitor;
 use crate::tickets::Tickets;
 use crate::view::View;
 use smallvec::SmallVec;
@@ -52,6 +53,8 @@ pub struct Planner<'a> {
     pub(crate) stream: u16,
     /// How long copies take, if that is known.
     pub(crate) times: Option<CopyTimes>,
+    /// The tier that is watched, if one is.
+    pub(crate) pressure: Option<Box<Monitor>>,
 }
 
 impl<'a> Planner<'a> {
@@ -102,6 +105,7 @@ impl<'a> Planner<'a> {
             charges: SmallVec::new(),
             stream: workload.trace.ops.first().map_or(0, |op| op.stream),
             times: None,
+            pressure: None,
         };
         for (index, object) in workload.trace.objects.iter().enumerate() {
             if object.persistent {
@@ -171,13 +175,19 @@ impl<'a> Planner<'a> {
         self.stream = self.workload.trace.ops[op.index()].stream;
         let turn = self.last_op[usize::from(self.stream)];
         for action in actions.drain(..) {
-            self.act(action, uses, turn, out)?;
+            if !self.overtaken(&action) {
+                self.act(action, uses, turn, out)?;
+            }
         }
         self.actions = actions;
+        self.bring_back(uses, turn, out)?;
         self.plan_op(op, turn, out)?;
         self.compact(out);
         self.ledger.sample(self.moment(op));
         self.next += 1;
+        if self.workload.step_ends().binary_search(&op).is_ok() {
+            self.step_ended();
+        }
         Ok(true)
     }
 
@@ -213,6 +223,7 @@ impl<'a> Planner<'a> {
             claims.push(self.room(object, tier));
             self.ledger.slots_mut(object).push(Slot::new(tier, None));
         }
+        self.relieve(None, turn, out)?;
         let ticket = self.tickets.issue(Some((self.next, stream)));
         for room in &claims {
             let slot = self.ledger.slot_mut(room.object, room.tier).expect("just claimed");
@@ -336,6 +347,7 @@ impl<'a> Planner<'a> {
                 giver
             };
             self.ledger.give_back(room, giver, &self.tickets);
+            self.observe();
         }
     }
 
@@ -357,7 +369,9 @@ impl<'a> Planner<'a> {
         after: &mut SmallVec<[Edge; 6]>,
     ) -> Result<(), NoRoom> {
         let claim = Claim { room: self.room(object, tier), stream: self.stream };
-        self.ledger.claim(claim, &self.tickets, after)
+        let claimed = self.ledger.claim(claim, &self.tickets, after);
+        self.observe();
+        claimed
     }
 
     pub(crate) fn room(&self, object: ObjectId, tier: TierId) -> Room {

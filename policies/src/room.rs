@@ -2,7 +2,7 @@
 //!
 //! Where no free piece is large enough, objects are moved together ([`crate::compaction`]), and then
 //! the policy is asked for something that can leave.
-//! Invariant: nothing here happens in exact tiers.
+//! Invariant: nothing here happens in exact tiers, but for relief in one that is watched ([`crate::relief`]).
 
 use crate::command::{Command, Ticket};
 use crate::planner::{PlanError, Planner};
@@ -19,13 +19,10 @@ impl Planner<'_> {
         turn: Option<Ticket>,
         out: &mut Vec<Command>,
     ) -> Result<(), PlanError> {
-        if self.ledger.is_exact(tier) {
-            return Ok(());
-        }
         let bytes = self.room(object, tier).bytes;
-        while !self.ledger.fits(tier, bytes, self.stream) {
+        while !self.ledger.is_exact(tier) && !self.ledger.fits(tier, bytes, self.stream) {
             let Some(action) = self.ask(|policy, view| policy.make_room(view, tier)) else {
-                return Ok(());
+                break;
             };
             let gone = match action {
                 Action::Evict { object, from, .. } if from == tier => object,
@@ -40,12 +37,13 @@ impl Planner<'_> {
                 arena.meter.found.forced += 1;
             }
         }
-        Ok(())
+        self.force(tier, bytes, turn, out)
     }
 
     /// Whether a prefetch is not worth its room: it would have to be made.
     pub(crate) fn gives_up(&mut self, object: ObjectId, tier: TierId) -> bool {
-        if self.ledger.is_exact(tier) || self.ledger.has_room(object, tier) {
+        let counted = self.ledger.is_exact(tier) && !self.watches(tier);
+        if counted || self.ledger.has_room(object, tier) {
             return false;
         }
         let bytes = self.room(object, tier).bytes;

@@ -12,6 +12,7 @@ use crate::csv::busiest;
 use crate::economics_summary::{self, CostSummary, EnergySummary, NumberSummary};
 use crate::hidden::hidden_bytes;
 use crate::memory_summary::{AllocatorSummary, allocators};
+use crate::pressure::{self, PressureSummary};
 use crate::words::{finite, lane_names, links, oom_reason};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -132,6 +133,9 @@ pub struct CaseSummary {
     /// Memory that no object can have, by tier and by what it is for; not there if there is none.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub hidden_bytes: Map<String, Value>,
+    /// What happened under memory pressure; not there if no tier was watched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pressure: Option<PressureSummary>,
 }
 
 /// Mean and percentiles of step length in milliseconds.
@@ -275,6 +279,7 @@ fn case_summary(record: &RunRecord, case: &CaseRecord) -> CaseSummary {
         energy: case.economics.energy.as_ref().map(economics_summary::energy),
         cost: economics_summary::cost(&case.economics.cost),
         hidden_bytes: hidden_bytes(record, case),
+        pressure: pressure::summary(record, case),
     }
 }
 
@@ -358,6 +363,7 @@ pub(crate) mod tests {
             placement: None,
             economics: Default::default(),
             hidden: Vec::new(),
+            pressure: None,
             emulated: false,
             baseline_step: Span::ZERO,
             baseline_peak: Bytes::ZERO,

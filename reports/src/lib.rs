@@ -24,6 +24,7 @@ mod latency_cost;
 mod latency_memory;
 mod memory_summary;
 mod points;
+mod pressure;
 mod render;
 mod scale;
 mod style;

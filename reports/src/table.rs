@@ -10,6 +10,7 @@
 use crate::economics_summary::economics_lines;
 use crate::hidden::hidden_words;
 use crate::points::pareto_front;
+use crate::pressure;
 use crate::words::{
     axis_value, clean, count, decimals_for, elide, finite, lane_names, oom_reason,
     short_fingerprint,
@@ -54,6 +55,10 @@ pub fn text(record: &RunRecord, version: &str) -> String {
     let hidden = cases.iter().map(|&case| &record.results[case]);
     let hidden = hidden.filter_map(|case| Some((row_label(case), hidden_words(record, case)?)));
     say_why(&mut out, "hidden memory", hidden);
+    let pressed = cases.iter().map(|&case| &record.results[case]);
+    let pressed =
+        pressed.filter_map(|case| Some((row_label(case), pressure::words(record, case)?)));
+    say_why(&mut out, "memory pressure", pressed);
     failures(record, &mut out);
     out
 }

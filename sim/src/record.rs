@@ -4,6 +4,8 @@
 //! so that a table and a chart cannot disagree. Tables indexed by tier or lane follow the order of
 //! [`RunRecord::tiers`] and [`RunRecord::lanes`].
 
+mod pressure;
+
 use crate::energy::CaseEconomics;
 use crate::lint::Warning;
 use crate::scenario::AxisValue;
@@ -11,6 +13,8 @@ use statrs::statistics::{Data, OrderStatistics};
 use tiersim_models::hardware::{Fact, TierKind};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::fragmentation::MemoryUse;
+
+pub use crate::record::pressure::PressureRecord;
 
 /// All results of one scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,6 +100,8 @@ pub struct CaseRecord {
     pub economics: CaseEconomics,
     /// Memory that no object can have: tier index, what for, bytes.
     pub hidden: Vec<(usize, &'static str, Bytes)>,
+    /// What happened under memory pressure, if a tier was watched.
+    pub pressure: Option<PressureRecord>,
 }
 
 /// How a case ended.

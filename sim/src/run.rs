@@ -3,6 +3,8 @@
 //! One case is one single-threaded simulation; cases run in parallel and are collected in the
 //! scenario's order, so no output depends on the number of threads.
 
+mod batches;
+mod bounds;
 mod memory;
 mod stopwatch;
 pub(crate) mod within;
@@ -12,9 +14,9 @@ use crate::durations::Durations;
 use crate::energy::CaseEconomics;
 use crate::lint::{lint_hardware, lint_results};
 use crate::machine::SimMachine;
-use crate::record::{CaseRecord, Figures, Outcome, RunRecord};
+use crate::record::{CaseRecord, Figures, Outcome, PressureRecord, RunRecord};
 use crate::run::stopwatch::Stopwatch;
-use crate::scenario::{Case, OpTime, Scenario};
+use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use tiersim_models::hardware::{HBM, Hardware, Routes};
@@ -27,6 +29,7 @@ use tiersim_policies::config::PolicyConfig;
 use tiersim_policies::drive::{DriveError, WINDOW, drive};
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::planner::Planner;
+use tiersim_policies::pressure::PressureConfig;
 
 /// How to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,12 +72,23 @@ pub struct Bench<'a> {
     hardware: &'a Hardware,
     routes: Routes,
     workload: &'a Workload,
+    spec: &'a WorkloadSpec,
     durations: Durations,
     repeat: u32,
     warmup: u32,
     seed: u64,
     baseline: Figures,
     bound: Span,
+}
+
+/// What one simulation is asked for.
+struct Asked<'s> {
+    workload: &'s Workload,
+    durations: &'s Durations,
+    policy: PolicyConfig,
+    memory: Memory<'s>,
+    /// What is watched, and the micro-batch of each step if there are any.
+    watched: Option<(&'s PressureConfig, Vec<u32>)>,
 }
 
 impl<'a> Bench<'a> {
@@ -95,6 +109,7 @@ impl<'a> Bench<'a> {
             hardware: &scenario.hardware,
             routes,
             workload,
+            spec,
             bound: Span::ZERO,
             durations,
             repeat: spec.repeat,
@@ -102,10 +117,11 @@ impl<'a> Bench<'a> {
             seed: scenario.seed,
             baseline: Figures::default(),
         };
-        bench.bound = bench.compute_bound();
+        bench.bound = bench.compute_bound(workload, &bench.durations);
         let capacities = vec![Bytes::MAX; bench.hardware.tiers.len()];
         let memory = Memory { capacities: &capacities, hidden: &[], allocators: &[] };
-        match bench.simulate("baseline", &PolicyConfig::AllHbm, memory, options)? {
+        let all = bench.plain(PolicyConfig::AllHbm, memory);
+        match bench.simulate("baseline", &all, options)?.0 {
             Outcome::Done(figures) => bench.baseline = figures,
             Outcome::OutOfMemory(_) => unreachable!("an unlimited tier is never full"),
         }
@@ -129,7 +145,18 @@ impl<'a> Bench<'a> {
         let budget = memory::left(&capacities, &hidden)[HBM.index()];
         let allocators = case.allocators.as_slice();
         let memory = Memory { capacities: &capacities, hidden: &hidden, allocators };
-        let outcome = self.simulate(&case.label, &case.policy, memory, options)?;
+        let batches = self.micro_batches(case, memory)?;
+        let own = self.own(batches.as_deref())?;
+        let mut asked = self.plain(case.policy.clone(), memory);
+        if let Some(own) = &own {
+            (asked.workload, asked.durations) = (&own.workload, &own.durations);
+        }
+        let bound_step = match &own {
+            Some(own) => self.compute_bound(&own.workload, &own.durations),
+            None => self.bound,
+        };
+        asked.watched = case.pressure.as_ref().map(|config| (config, batches.unwrap_or_default()));
+        let (outcome, pressure) = self.simulate(&case.label, &asked, options)?;
         let placement = placement(&case.policy, &self.workload.trace, self.hardware)?;
         Ok(CaseRecord {
             label: case.label.clone(),
@@ -140,11 +167,12 @@ impl<'a> Bench<'a> {
             hbm_budget: budget,
             baseline_step: self.baseline.mean_step(),
             baseline_peak: self.baseline.peak[HBM.index()],
-            bound_step: self.bound,
+            bound_step,
             economics: CaseEconomics::of(self.hardware, &capacities, outcome.figures()),
             outcome,
             placement,
             hidden: hidden.iter().map(|h| (h.tier.index(), h.what.word(), h.bytes)).collect(),
+            pressure,
         })
     }
 
@@ -167,6 +195,10 @@ impl<'a> Bench<'a> {
             let between = if details.is_empty() { "" } else { "; " };
             details = format!("{details}{between}{} in {}", spec, tier.name);
         }
+        if let Some(words) = batches::words(case, self.hardware) {
+            let between = if details.is_empty() { "" } else { "; " };
+            details = format!("{details}{between}{words}");
+        }
         details
     }
 
@@ -180,59 +212,60 @@ impl<'a> Bench<'a> {
         &self.routes
     }
 
+    /// The workload of all cases, watched by nobody.
+    fn plain<'s>(&'s self, policy: PolicyConfig, memory: Memory<'s>) -> Asked<'s> {
+        let (workload, durations) = (self.workload, &self.durations);
+        Asked { workload, durations, policy, memory, watched: None }
+    }
+
     fn simulate(
         &self,
         label: &str,
-        policy: &PolicyConfig,
-        memory: Memory<'_>,
+        asked: &Asked<'_>,
         options: Options,
-    ) -> Result<Outcome, RunError> {
+    ) -> Result<(Outcome, Option<PressureRecord>), RunError> {
+        let Asked { workload, durations, policy, memory, watched } = asked;
         let internal =
             |what: String| RunError::Internal { case: label.to_owned(), seed: self.seed, what };
-        let built = policy.build(&self.workload.trace, self.hardware).map_err(RunError::Input)?;
-        let hidden = memory.hidden;
-        let mut planner = match Planner::over(self.workload, built, memory, self.repeat) {
+        let built = policy.build(&workload.trace, self.hardware).map_err(RunError::Input)?;
+        let full = |error| self.out_of_memory(error, memory.hidden, &workload.trace);
+        let mut planner = match Planner::over(workload, built, *memory, self.repeat) {
             Ok(planner) => planner,
-            Err(error) => return self.out_of_memory(error, hidden).map_err(internal),
+            Err(error) => return Ok((full(error).map_err(internal)?, None)),
         };
+        if let Some((config, batches)) = watched {
+            planner.watch((*config).clone(), batches.clone());
+        }
         let start = planner.start();
         planner.fetch_the_quickest(CopyTimes::new(self.hardware, &self.routes));
         let routes = self.routes.clone();
-        let mut machine =
-            SimMachine::new(self.hardware, routes, self.workload, &self.durations, &start);
+        let mut machine = SimMachine::new(self.hardware, routes, workload, durations, &start);
         machine.draw_from(self.seed);
         if options.audit {
-            let objects = self.workload.trace.objects.len();
-            let left = memory::left(memory.capacities, hidden);
+            let objects = workload.trace.objects.len();
+            let left = memory::left(memory.capacities, memory.hidden);
             let audit = Audit::new(self.hardware, &left, objects, &start);
             machine.audit(audit.map_err(|breach| internal(breach.to_string()))?);
         }
-        let mut stopwatch =
-            Stopwatch::new(self.workload, self.repeat, self.warmup, options.timeline);
+        let mut stopwatch = Stopwatch::new(workload, self.repeat, self.warmup, options.timeline);
+        if options.timeline && watched.is_some() {
+            stopwatch.time_turns();
+        }
         planner.count_from(stopwatch.first_measured_op());
         let driven =
             drive(&mut planner, &mut machine, options.window, |occurrence, at, machine| {
                 stopwatch.op_ended(occurrence, at, machine);
             });
-        match driven {
-            Ok(()) => Ok(Outcome::Done(stopwatch.figures(&planner, &mut machine))),
-            Err(DriveError::Plan(error)) => self.out_of_memory(error, hidden).map_err(internal),
-            Err(DriveError::Machine(fault)) => Err(internal(fault.to_string())),
-        }
-    }
-
-    fn compute_bound(&self) -> Span {
-        let ops = &self.workload.trace.ops;
-        let streams = ops.iter().map(|op| usize::from(op.stream) + 1).max().unwrap_or(0);
-        let mut totals = vec![0u128; streams];
-        let first = ops.len() as u64 * u64::from(self.warmup);
-        let replays = (self.repeat - self.warmup) as usize;
-        for (occurrence, op) in (first..).zip(ops.iter().cycle().take(ops.len() * replays)) {
-            totals[usize::from(op.stream)] += u128::from(self.durations.of(occurrence).ps());
-        }
-        let steps = self.workload.step_ends().len() as u128 * u128::from(self.repeat - self.warmup);
-        let longest = totals.into_iter().max().unwrap_or(0) / steps.max(1);
-        Span::from_ps(u64::try_from(longest).expect("a mean step fits the clock"))
+        let pressure = watched.as_ref().and_then(|(config, _)| {
+            let capacity = planner.ledger().capacity(config.tier);
+            stopwatch.pressure(&planner, config.tier, capacity)
+        });
+        let outcome = match driven {
+            Ok(()) => Outcome::Done(stopwatch.figures(&planner, &mut machine)),
+            Err(DriveError::Plan(error)) => full(error).map_err(internal)?,
+            Err(DriveError::Machine(fault)) => return Err(internal(fault.to_string())),
+        };
+        Ok((outcome, pressure))
     }
 }
 
@@ -291,7 +324,10 @@ pub(crate) fn record(
         seed: scenario.seed,
         assumed_numbers: hardware.assumed(),
         power_and_price: hardware.economics.facts.clone(),
-        tokens_per_step: bench.workload.trace.tokens_per_step(),
+        tokens_per_step: match &scenario.workload.trace {
+            TraceSource::Training(training) => training.tokens_per_step(),
+            _ => bench.workload.trace.tokens_per_step(),
+        },
         tiers: hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect(),
         lanes: within::lane_names(hardware, compacted),
         baseline,

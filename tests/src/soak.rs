@@ -201,6 +201,8 @@ impl Trial {
             hbm: Budget::Hardware,
             allocators: self.allocators.clone(),
             hidden: Vec::new(),
+            micro_batch: None,
+            pressure: None,
             params: Vec::new(),
         };
         let scenario = Scenario {

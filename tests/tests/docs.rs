@@ -295,8 +295,9 @@ fn shipped_header(table: &str) -> Vec<String> {
 fn records() -> [RunRecord; 2] {
     let path = root().join("scenarios/gpt2-out-of-memory.ron");
     let buckets = "[(tier: \"hbm\", model: buckets())]";
-    let allocators = [("allocators".to_owned(), buckets.to_owned())];
-    let scenario = read_scenario(&path, &allocators).expect("the scenario reads");
+    let pressure = ("policies.2.pressure".to_owned(), "(tier: \"hbm\")".to_owned());
+    let overrides = [("allocators".to_owned(), buckets.to_owned()), pressure];
+    let scenario = read_scenario(&path, &overrides).expect("the scenario reads");
     let traces = Traces::read([&scenario]).expect("the trace reads");
     let workload = traces.of(&scenario);
     let print = String::from("sha256:0");
@@ -360,9 +361,14 @@ fn every_key_and_column_of_the_results_is_described() {
         look_for(&page, "Columns", &names.collect::<Vec<_>>(), &mut missing);
     }
     let headings: BTreeSet<&str> = found.iter().map(|(heading, _)| heading.as_str()).collect();
-    for heading in
-        ["One of `buckets`", "One of `results`", "One of `skipped`", "`step_ms`", "`oom_reason`"]
-    {
+    for heading in [
+        "`pressure`",
+        "One of `buckets`",
+        "One of `results`",
+        "One of `skipped`",
+        "`step_ms`",
+        "`oom_reason`",
+    ] {
         assert!(headings.contains(heading), "the runs no longer show {heading}");
     }
     for heading in headings {

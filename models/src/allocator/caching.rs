@@ -354,6 +354,10 @@ impl Allocator for Caching {
         }
     }
 
+    fn clean(&mut self) {
+        self.empty_cache();
+    }
+
     fn free_sizes(&self) -> Vec<Bytes> {
         let free = self.small.free.iter().chain(&self.large.free);
         let unreserved = self.capacity - self.reserved;

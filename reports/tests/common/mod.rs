@@ -53,6 +53,7 @@ fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecor
         placement: None,
         economics: Default::default(),
         hidden: Vec::new(),
+        pressure: None,
         emulated: false,
         baseline_step: figures(402.5, 71.0).mean_step(),
         baseline_peak: Bytes::ZERO,

@@ -8,6 +8,7 @@ use tiersim_models::hardware::HBM;
 use tiersim_models::hidden::{Hidden, of_tier, over};
 use tiersim_models::ids::TierId;
 use tiersim_models::units::Bytes;
+use tiersim_models::workload::Trace;
 use tiersim_policies::planner::PlanError;
 
 /// What objects can have of each tier, as the auditor works it out.
@@ -80,6 +81,7 @@ impl Bench<'_> {
         &self,
         error: PlanError,
         hidden: &[Hidden],
+        trace: &Trace,
     ) -> Result<Outcome, String> {
         let PlanError::OutOfMemory {
             tier, capacity, need, free, largest, object, occurrence, ..
@@ -87,7 +89,6 @@ impl Bench<'_> {
         else {
             return Err(error.to_string());
         };
-        let trace = &self.workload.trace;
         let at = match occurrence {
             None => "before the first op".to_owned(),
             Some(occurrence) => {

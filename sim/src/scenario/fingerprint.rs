@@ -57,7 +57,8 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
             let _ = writeln!(out, "recorded {scale:?}");
         }
     }
-    for Case { label, policy, hbm, allocators, hidden, params } in cases {
+    for case in cases {
+        let Case { label, policy, hbm, allocators, hidden, micro_batch, pressure, params } = case;
         let _ = writeln!(out, "case {label:?} {hbm:?} {params:?} {policy:?}");
         // What is exact is as if it was not said.
         for (tier, spec) in allocators.iter().enumerate().filter(|(_, spec)| !spec.is_exact()) {
@@ -65,6 +66,12 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
         }
         for entry in hidden {
             let _ = writeln!(out, "{entry:?}");
+        }
+        if let Some(micro_batch) = micro_batch {
+            let _ = writeln!(out, "micro-batch {micro_batch}");
+        }
+        if let Some(pressure) = pressure {
+            let _ = writeln!(out, "pressure {pressure:?}");
         }
     }
     for expectation in expect {

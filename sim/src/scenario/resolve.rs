@@ -7,8 +7,8 @@
 use crate::diagnostic::Diagnostics;
 use crate::scenario::files::{Files, Found, PathFault};
 use crate::scenario::raw::{RawCase, RawScenario};
-use crate::scenario::{AxisValue, Budget, Case, Scenario};
-use crate::scenario::{allocators, expectations, hidden, policies};
+use crate::scenario::{AxisValue, Budget, Case, Scenario, WorkloadSpec};
+use crate::scenario::{allocators, expectations, hidden, policies, pressure};
 use crate::text::check::Check;
 use crate::text::quantity::{Budget as BudgetUnit, CAPACITY, Quantity, Size};
 use crate::text::ron_text::{Document, Parsed};
@@ -23,6 +23,9 @@ use tiersim_models::ids::TierId;
 pub const SCHEMA: u32 = 1;
 /// Most policies or expectations of one file.
 pub(crate) const MAX_ENTRIES: usize = 1000;
+
+/// Allocators and hidden memory of all cases.
+type Common<'a> = (&'a [AllocatorSpec], &'a [Hidden]);
 
 /// Why a document is not a scenario.
 #[derive(Debug)]
@@ -112,7 +115,8 @@ impl Resolver<'_, '_> {
         let allocators = allocators.as_deref();
         let hidden = hidden::resolve(self, "hidden", &raw.hidden, &[], &hardware);
         let common = allocators.zip(hidden.as_deref());
-        let cases = self.cases(&raw.policies, common, &hardware, params);
+        let spec = workload.as_ref().map(|(spec, _)| spec);
+        let cases = self.cases(&raw.policies, (common, spec), &hardware, params);
         let expect = expectations::resolve(self, raw, &hardware);
         Some(Scenario {
             name: name.to_string(),
@@ -180,7 +184,7 @@ impl Resolver<'_, '_> {
     fn cases(
         &mut self,
         raw: &[RawCase],
-        common: Option<(&[AllocatorSpec], &[Hidden])>,
+        (common, workload): (Option<Common<'_>>, Option<&WorkloadSpec>),
         hardware: &Hardware,
         params: &[(String, AxisValue)],
     ) -> Option<Vec<Case>> {
@@ -204,6 +208,7 @@ impl Resolver<'_, '_> {
             }
             let policy = policies::resolve(self, &format!("{here}.policy"), &case.policy, hardware);
             let hbm = self.budget(&format!("{here}.hbm"), case.hbm.as_ref(), hardware);
+            let watched = pressure::resolve(self, &here, case, hardware, workload);
             let (allocators, hidden) = common.unwrap_or_default();
             let at = format!("{here}.allocators");
             let own = allocators::resolve(self, &at, &case.allocators, allocators, hardware);
@@ -213,9 +218,10 @@ impl Resolver<'_, '_> {
             let label = label(name, params);
             let params = params.to_vec();
             cases.push((|| {
+                let (micro_batch, pressure) = watched?;
                 let (allocators, hidden) = memory?;
                 let (policy, hbm) = (policy?, hbm?);
-                Some(Case { label, policy, hbm, allocators, hidden, params })
+                Some(Case { label, policy, hbm, allocators, hidden, micro_batch, pressure, params })
             })());
         }
         cases.into_iter().collect()
