@@ -9,6 +9,7 @@
 use crate::ids::{LinkId, NodeId, TierId};
 use crate::loaded::Loaded;
 use crate::nodes::{LinkKind, Node, Way};
+use crate::raid0::Raid0;
 use crate::service::Service;
 use crate::units::{Bytes, Rate, Span};
 
@@ -127,6 +128,11 @@ pub struct Link {
     pub evict: Law,
     /// How several copies share it; `None` for one at a time in each direction.
     pub service: Option<Service>,
+    /// The set of drives at its far end; its laws are those of all of them together.
+    pub raid0: Option<Raid0>,
+    /// Bytes per second that others want to send in the direction of `fetch` and of `evict`, all
+    /// the time; only where copies share the link.
+    pub others: [Option<Rate>; 2],
 }
 
 impl Link {
@@ -137,7 +143,15 @@ impl Link {
         [fetch, evict]: [Law; 2],
     ) -> Link {
         let (near, far) = (near.into(), far.into());
-        Link { name: name.into(), near, far, kind: None, fetch, evict, service: None }
+        let (kind, service, raid0, others) = (None, None, None, [None; 2]);
+        Link { name: name.into(), near, far, kind, fetch, evict, service, raid0, others }
+    }
+
+    /// No more than the copies of a run reach together where others have their share of `rate`:
+    /// one copy has at least as much as each direction of the others.
+    pub fn beside_others(&self, rate: Rate) -> Rate {
+        let others = 1 + self.others.iter().flatten().count() as u64;
+        Rate::new((rate.get() / others).max(1)).expect("above zero")
     }
 }
 
@@ -260,6 +274,19 @@ impl Hardware {
     pub fn lane_law(&self, lane: Lane) -> Law {
         let link = &self.links[lane.link.index()];
         if lane.evicting { link.evict } else { link.fetch }
+    }
+
+    /// A law that is never faster than a lane is with all that is peculiar to it.
+    pub fn slowest(&self, lane: Lane) -> Law {
+        let (link, law) = (&self.links[lane.link.index()], self.lane_law(lane));
+        let service = link.service.as_ref();
+        let mut law = service.map_or(law, |service| service.detail(lane.evicting).slowest(law));
+        if let Some(raid0) = link.raid0 {
+            // The busiest drive has no more than its share and a stripe.
+            law.setup += raid0.drive(law.rate).span_of(raid0.stripe.get());
+        }
+        law.rate = link.beside_others(law.rate);
+        law
     }
 
     /// Whether a lane serves one copy after the other, in the order in which they came.

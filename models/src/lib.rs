@@ -10,6 +10,7 @@ pub mod layered;
 pub mod lifetime;
 pub mod loaded;
 pub mod nodes;
+pub mod raid0;
 pub mod routes;
 pub mod service;
 pub mod trace_rules;

@@ -6,6 +6,7 @@
 
 use crate::ids::{NodeId, TierId};
 use crate::units::Rate;
+use std::fmt;
 
 /// Most nodes that one machine may have, its tiers among them.
 pub const MAX_NODES: usize = 64;
@@ -139,6 +140,27 @@ impl LinkKind {
         };
         // Rounded up: a rate at the limit is not above it.
         Rate::new((line * 1_000_000 * u64::from(width) * data).div_ceil(coded * 8))
+    }
+}
+
+impl fmt::Display for LinkKind {
+    /// As hardware files say it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LinkKind::Pcie { generation, width } => {
+                write!(f, "pcie(gen: {generation}, width: {width})")
+            }
+            LinkKind::Cxl { generation, width } => {
+                write!(f, "cxl(gen: {generation}, width: {width})")
+            }
+            LinkKind::Nvlink { generation } => write!(f, "nvlink(gen: {generation})"),
+            LinkKind::NvlinkC2c => f.write_str("nvlink_c2c"),
+            LinkKind::Upi => f.write_str("upi"),
+            LinkKind::Xgmi => f.write_str("xgmi"),
+            LinkKind::InfinityFabric => f.write_str("infinity_fabric"),
+            LinkKind::MemoryBus => f.write_str("memory_bus"),
+            LinkKind::Network => f.write_str("network"),
+        }
     }
 }
 

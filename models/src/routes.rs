@@ -10,10 +10,11 @@
 //!
 //! Invariant: a route crosses no lane twice, and between two tiers in which it bounces no node twice.
 
-use crate::hardware::{Hardware, Lane, TierKind};
+use crate::hardware::{Hardware, Lane, Law, TierKind};
 use crate::ids::{LinkId, NodeId, TierId};
 use crate::nodes::{NodeKind, Way};
 use crate::service::Discipline;
+use crate::units::{Bytes, Span};
 use petgraph::graph::{NodeIndex, UnGraph};
 use petgraph::visit::{Bfs, EdgeRef, NodeFiltered};
 use std::fmt;
@@ -71,6 +72,48 @@ impl Routes {
 
     fn route(&self, from: TierId, to: TierId) -> &Route {
         &self.routes[from.index() * self.tiers + to.index()]
+    }
+}
+
+/// How long copies take that are alone, for every pair of tiers: what a choice of the copy to fetch
+/// goes by.
+#[derive(Clone, Debug)]
+pub struct CopyTimes {
+    tiers: usize,
+    chunk: Bytes,
+    /// By pair: a law per hop.
+    hops: Vec<Vec<Law>>,
+}
+
+impl CopyTimes {
+    /// The times over these routes, which must be the hardware's.
+    pub fn new(hardware: &Hardware, routes: &Routes) -> CopyTimes {
+        let law = |hop: &[Lane]| {
+            let laws = || hop.iter().map(|lane| hardware.lane_law(*lane));
+            let rate = laws().map(|law| law.rate).min().expect("a hop crosses something");
+            Law { setup: laws().map(|law| law.setup).sum(), rate }
+        };
+        let pairs = hardware.tier_ids().flat_map(|a| hardware.tier_ids().map(move |b| (a, b)));
+        let hops = pairs.map(|(from, to)| routes.hops(from, to).map(law).collect()).collect();
+        CopyTimes { tiers: hardware.tiers.len(), chunk: hardware.chunk, hops }
+    }
+
+    /// Time of a copy of `bytes` that is alone, by the laws: whole over one hop; over several the
+    /// first chunk crosses all of them, and then the slowest hop carries the rest.
+    pub fn span(&self, from: TierId, to: TierId, bytes: Bytes) -> Span {
+        let hops = &self.hops[from.index() * self.tiers + to.index()];
+        if hops.len() < 2 || bytes <= self.chunk {
+            return hops.iter().map(|law| law.span_of(bytes)).sum();
+        }
+        let first: Span = hops.iter().map(|law| law.span_of(self.chunk)).sum();
+        let (chunks, last) = (bytes.get() / self.chunk.get(), bytes.get() % self.chunk.get());
+        let rest = |law: &Law| {
+            let whole = law.span_of(self.chunk).ps().saturating_mul(chunks - 1);
+            let last = if last > 0 { law.span_of(Bytes::new(last)).ps() } else { 0 };
+            whole.saturating_add(last)
+        };
+        let rest = hops.iter().map(rest).max().unwrap_or(0);
+        Span::from_ps(first.ps().saturating_add(rest))
     }
 }
 

@@ -6,9 +6,27 @@ use crate::planner::{PlanError, Planner, out_of_memory};
 use crate::policy::Action;
 use smallvec::SmallVec;
 use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::routes::CopyTimes;
+use tiersim_models::units::Span;
 use tiersim_models::workload::Use;
 
 impl Planner<'_> {
+    /// From now on, a fetch takes the copy with the quickest route for its size, the lowest tier of
+    /// several; without this always the lowest tier.
+    pub fn fetch_the_quickest(&mut self, times: CopyTimes) {
+        self.times = Some(times);
+    }
+
+    /// Where a fetch to `to` takes its object from.
+    fn source(&self, object: ObjectId, to: TierId) -> Option<TierId> {
+        let copies = self.ledger.tiers_of(object);
+        let bytes = self.workload.trace.objects[object.index()].bytes;
+        let time = |&from: &TierId| {
+            self.times.as_ref().map_or(Span::ZERO, |times| times.span(from, to, bytes))
+        };
+        copies.into_iter().min_by_key(|from| (time(from), *from))
+    }
+
     /// Carries out one action of the policy before the op that uses `uses`.
     pub(crate) fn act(
         &mut self,
@@ -68,7 +86,7 @@ impl Planner<'_> {
         if self.ledger.holds(object, to) {
             return Ok(());
         }
-        let Some(&from) = self.ledger.tiers_of(object).first() else {
+        let Some(from) = self.source(object, to) else {
             return Err(self.refused(format!("fetches {object:?}, which does not exist")));
         };
         self.copy(object, from, to, turn, false, out)

@@ -15,6 +15,7 @@ use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::lifetime::Workload;
+use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::Use;
 
@@ -78,6 +79,8 @@ pub struct Planner<'a> {
     pub(crate) charges: SmallVec<[(TierId, Bytes); 2]>,
     /// The stream of the op that is planned.
     pub(crate) stream: u16,
+    /// How long copies take, if that is known.
+    pub(crate) times: Option<CopyTimes>,
 }
 
 impl<'a> Planner<'a> {
@@ -116,6 +119,7 @@ impl<'a> Planner<'a> {
             in_place: Vec::new(),
             charges: SmallVec::new(),
             stream: workload.trace.ops.first().map_or(0, |op| op.stream),
+            times: None,
         };
         for (index, object) in workload.trace.objects.iter().enumerate() {
             if object.persistent {

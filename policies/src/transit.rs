@@ -1,38 +1,42 @@
-//! How a copy travels its route: in one piece over one lane, in chunks over several.
+//! How a copy travels its route: in one piece over one hop, in chunks over several.
 //!
-//! Every machine carries copies by these rules, so that a simulated and a real copy differ in time
-//! only.
-//! Invariant: a copy has at most one piece on a lane at a time, no piece leaves for a lane before it
-//! has arrived from the one before, and at most [`BOUNCE`] of its pieces lie between two lanes.
+//! A hop is one lane, or several that are crossed at the same time; between two hops a copy is
+//! stored. Every machine carries copies by these rules, so that a simulated and a real copy differ
+//! in time only.
+//! Invariant: a copy has at most one piece on a hop at a time, no piece leaves for a hop before it
+//! has arrived from the one before, and at most [`BOUNCE`] of its pieces lie between two hops.
 
 use smallvec::SmallVec;
 use tiersim_models::units::Bytes;
 
-/// Pieces of one copy that may lie between two lanes of its route (the bounce buffers).
+/// Pieces of one copy that may lie between two hops of its route (the bounce buffers).
 pub const BOUNCE: u32 = 4;
 
-/// How far a copy has come on each of its lanes.
+/// How far a copy has come on each of its hops.
 #[derive(Clone, Debug)]
 pub struct Transit {
     bytes: Bytes,
     chunk: Bytes,
     pieces: u32,
     hops: SmallVec<[Hop; 2]>,
+    /// The lanes of all hops, in order.
+    lanes: SmallVec<[usize; 4]>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Hop {
-    lane: usize,
-    /// Pieces that have entered the lane's queue.
+    /// Where its lanes end among all.
+    end: u16,
+    /// Pieces that have entered the hop's queue.
     queued: u32,
-    /// Pieces that the lane has copied.
+    /// Pieces that have crossed the hop.
     done: u32,
 }
 
-/// One piece of a copy on one of its lanes.
+/// One piece of a copy on one of its hops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Position of the lane in the route.
+    /// Position of the hop in the route.
     pub hop: usize,
     /// Which piece, from 0.
     pub number: u32,
@@ -43,16 +47,33 @@ pub struct Part {
 }
 
 impl Transit {
-    /// A copy of `bytes` over the lanes of `route`, in chunks of `chunk` if these are several.
+    /// A copy of `bytes` over the lanes of `route`, one after the other, in chunks of `chunk` if
+    /// these are several.
     pub fn new(route: impl IntoIterator<Item = usize>, bytes: Bytes, chunk: Bytes) -> Transit {
-        let hop = |lane| Hop { lane, queued: 0, done: 0 };
+        Transit::over(route.into_iter().map(|lane| [lane]), bytes, chunk)
+    }
+
+    /// A copy of `bytes` over hops of so many lanes each, in chunks of `chunk` if these are several.
+    pub fn over<H: IntoIterator<Item = usize>>(
+        route: impl IntoIterator<Item = H>,
+        bytes: Bytes,
+        chunk: Bytes,
+    ) -> Transit {
+        let mut lanes: SmallVec<[usize; 4]> = SmallVec::new();
+        let hop = |hop: H| {
+            let before = lanes.len();
+            lanes.extend(hop);
+            assert!(lanes.len() > before, "a hop crosses something");
+            let end = u16::try_from(lanes.len()).expect("fewer than 2^16 lanes on a route");
+            Hop { end, queued: 0, done: 0 }
+        };
         let hops: SmallVec<[Hop; 2]> = route.into_iter().map(hop).collect();
         assert!(!hops.is_empty(), "a copy goes somewhere");
         let whole = hops.len() == 1 || bytes <= chunk;
         let chunk = if whole { bytes } else { chunk };
         let pieces = if whole { 1 } else { bytes.get().div_ceil(chunk.get()) };
         let pieces = u32::try_from(pieces).expect("fewer than 2^32 chunks in a copy");
-        Transit { bytes, chunk, pieces, hops }
+        Transit { bytes, chunk, pieces, hops, lanes }
     }
 
     /// The size of every piece but perhaps the last.
@@ -62,15 +83,21 @@ impl Transit {
 
     /// The lanes of the route, in order.
     pub fn lanes(&self) -> impl Iterator<Item = usize> + '_ {
-        self.hops.iter().map(|hop| hop.lane)
+        self.lanes.iter().copied()
     }
 
-    /// The lane at a position of the route.
+    /// The lanes of a hop, in order.
+    pub fn lanes_of(&self, hop: usize) -> &[usize] {
+        let start = hop.checked_sub(1).map_or(0, |before| self.hops[before].end);
+        &self.lanes[usize::from(start)..usize::from(self.hops[hop].end)]
+    }
+
+    /// The first lane of a hop.
     pub fn lane(&self, hop: usize) -> usize {
-        self.hops[hop].lane
+        self.lanes_of(hop)[0]
     }
 
-    /// Whether the lane is the last of the route.
+    /// Whether the hop is the last of the route.
     pub fn is_last_hop(&self, hop: usize) -> bool {
         hop + 1 == self.hops.len()
     }
@@ -80,7 +107,7 @@ impl Transit {
         part.number + 1 == self.pieces
     }
 
-    /// Takes the next piece for a lane, if one may go there now.
+    /// Takes the next piece for a hop, if one may go there now.
     pub fn next(&mut self, hop: usize) -> Option<Part> {
         let Hop { queued, done, .. } = self.hops[hop];
         let arrived = hop == 0 || self.hops[hop - 1].done > queued;
@@ -94,7 +121,7 @@ impl Transit {
         Some(Part { hop, number: queued, from: Bytes::new(from), bytes: Bytes::new(bytes) })
     }
 
-    /// A lane has copied its piece. The hops that may now take another: this one, the next, and,
+    /// A piece has crossed a hop. The hops that may now take another: this one, the next, and,
     /// a buffer having become free, the one before; `None` if the whole copy has arrived.
     pub fn copied(&mut self, hop: usize) -> Option<SmallVec<[usize; 3]>> {
         self.hops[hop].done += 1;
@@ -121,6 +148,22 @@ mod tests {
         assert_eq!((part.bytes, copy.is_last_piece(&part)), (Bytes::new(1000), true));
         assert_eq!(copy.next(0), None);
         assert_eq!(copy.copied(0), None);
+    }
+
+    #[test]
+    fn lanes_that_are_crossed_at_the_same_time_are_one_hop() {
+        let over = |hops: &[&[usize]]| {
+            let hops = hops.iter().map(|hop| hop.iter().copied());
+            Transit::over(hops, Bytes::new(1000), Bytes::new(10))
+        };
+        let mut copy = over(&[&[4, 7, 2]]);
+        assert_eq!(copy.next(0).map(|part| part.bytes), Some(Bytes::new(1000)));
+        assert_eq!((copy.lane(0), copy.lanes_of(0)), (4, &[4, 7, 2][..]));
+        assert_eq!(copy.copied(0), None);
+        let mut copy = over(&[&[4], &[7, 2]]);
+        assert_eq!(copy.next(0).map(|part| part.bytes), Some(Bytes::new(10)));
+        assert_eq!((copy.lanes_of(0), copy.lanes_of(1)), (&[4][..], &[7, 2][..]));
+        assert_eq!(copy.lanes().collect::<Vec<_>>(), [4, 7, 2]);
     }
 
     #[test]

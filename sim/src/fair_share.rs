@@ -12,6 +12,9 @@
 //! changes. A flow ends at the first whole picosecond at which all its bytes have gone: alone on a
 //! resource it takes `ceil(bytes * 10^12 / rate)` ps.
 //!
+//! A flow that stands ([`FairShare::stand`]) is traffic of others: it has its max-min fair share up
+//! to what it asks for, and never ends.
+//!
 //! Invariant: at every moment each flow crosses a full resource on which none is faster.
 //! Memory: one heap entry per flow and one counter per class.
 
@@ -66,7 +69,16 @@ struct Class<T> {
     /// Grain picoseconds per second that each flow has got since the class was last empty.
     reached: u128,
     flows: BinaryHeap<Flow<T>>,
+    /// Whether one more flow is there that never ends.
+    stands: bool,
     frozen: bool,
+}
+
+impl<T> Class<T> {
+    /// How many flows it has.
+    fn len(&self) -> usize {
+        self.flows.len() + usize::from(self.stands)
+    }
 }
 
 /// A flow ends when its class has reached `end`.
@@ -137,18 +149,37 @@ impl<T> FairShare<T> {
         let known = self.classes.iter().position(|class| class.resources == sorted);
         let index = known.unwrap_or_else(|| {
             let flows = BinaryHeap::new();
-            let class = Class { resources: sorted, rate: 0, reached: 0, flows, frozen: false };
+            let (rate, reached, stands, frozen) = (0, 0, false, false);
+            let class = Class { resources: sorted, rate, reached, flows, stands, frozen };
             self.classes.push(class);
             self.classes.len() - 1
         });
         ClassId(u16::try_from(index).expect("fewer than 2^16 classes"))
     }
 
+    /// From now on, a flow over these resources never ends and asks for no more than `demand`; a
+    /// class of its own, over a resource of its own as well.
+    pub fn stand(&mut self, resources: &[usize], demand: Rate) -> ClassId {
+        let own = self.capacities.len();
+        assert!(own < usize::from(u16::MAX), "fewer than 2^16 resources");
+        self.capacities.push(demand);
+        self.varying.push(None);
+        self.left.push(0);
+        self.open.push(0);
+        let resources: SmallVec<[usize; 8]> = resources.iter().copied().chain([own]).collect();
+        let class = self.class(&resources);
+        self.classes[usize::from(class.0)].stands = true;
+        let position = self.active.partition_point(|&active| active < class.0);
+        self.active.insert(position, class.0);
+        (self.stale, self.changed) = (true, true);
+        class
+    }
+
     /// A flow of `bytes` begins.
     pub fn join(&mut self, class: ClassId, bytes: Bytes, item: T, now: Time) {
         self.advance(now);
         let flow = &mut self.classes[usize::from(class.0)];
-        if flow.flows.is_empty() {
+        if flow.len() == 0 {
             let position = self.active.partition_point(|&active| active < class.0);
             self.active.insert(position, class.0);
         }
@@ -174,7 +205,7 @@ impl<T> FairShare<T> {
         if !gone.is_empty() {
             (self.stale, self.changed) = (true, true);
             let classes = &self.classes;
-            self.active.retain(|&index| !classes[usize::from(index)].flows.is_empty());
+            self.active.retain(|&index| classes[usize::from(index)].len() > 0);
             gone.sort_unstable_by_key(|&(begun, _)| begun);
             ended.extend(gone.into_iter().map(|(_, item)| item));
         }
@@ -186,10 +217,10 @@ impl<T> FairShare<T> {
         self.changed = false;
         let left = |&index: &u16| {
             let class = &self.classes[usize::from(index)];
-            let first = class.flows.peek().expect("an active class has flows");
-            first.end.saturating_sub(class.reached).div_ceil(class.rate)
+            let first = class.flows.peek()?;
+            Some(first.end.saturating_sub(class.reached).div_ceil(class.rate))
         };
-        let least = self.active.iter().map(left).min()?;
+        let least = self.active.iter().filter_map(left).min()?;
         let span = u64::try_from(least).expect("a flow ends within 213 days");
         Some(self.now + Span::from_ps(span))
     }
@@ -210,12 +241,12 @@ impl<T> FairShare<T> {
         self.settle();
         self.active.iter().map(|&index| {
             let class = &self.classes[usize::from(index)];
-            let grains = class.rate * class.flows.len() as u128;
+            let grains = class.rate * class.len() as u128;
             (ClassId(index), (grains >> GRAIN_BITS) as u64)
         })
     }
 
-    /// How many flows are under way.
+    /// How many flows are under way, those that stand not counted.
     pub fn flows(&self) -> usize {
         self.active.iter().map(|&index| self.classes[usize::from(index)].flows.len()).sum()
     }
@@ -227,6 +258,9 @@ impl<T> FairShare<T> {
             self.settle();
             for &index in &self.active {
                 let class = &mut self.classes[usize::from(index)];
+                if class.flows.is_empty() {
+                    continue;
+                }
                 class.reached += class.rate * u128::from(passed);
             }
             self.now = now;
@@ -250,7 +284,7 @@ impl<T> FairShare<T> {
                 class.frozen = true;
                 class.rate = share;
                 unfrozen -= 1;
-                let flows = class.flows.len() as u64;
+                let flows = class.len() as u64;
                 for &resource in &class.resources {
                     self.left[usize::from(resource)] -= share * u128::from(flows);
                     self.open[usize::from(resource)] -= flows;
@@ -266,7 +300,7 @@ impl<T> FairShare<T> {
             let class = &mut self.classes[usize::from(index)];
             class.frozen = false;
             for &resource in &class.resources {
-                self.open[usize::from(resource)] += class.flows.len() as u64;
+                self.open[usize::from(resource)] += class.len() as u64;
             }
         }
         for (resource, &capacity) in self.capacities.iter().enumerate() {

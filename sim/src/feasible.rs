@@ -10,7 +10,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::durations::Durations;
 use crate::run::placement;
 use crate::scenario::{OpTime, Scenario, TraceSource, WorkloadSpec};
-use tiersim_models::hardware::{HBM, Hardware, Lane, Law};
+use tiersim_models::hardware::{HBM, Hardware, Law, Link};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Object, Op, Trace};
 
@@ -75,14 +75,10 @@ fn longest(scenario: &Scenario, trace: &Trace) -> f64 {
     let seconds = |law: &Law, pieces: f64, bytes: f64| {
         pieces * law.setup.ps() as f64 / 1e12 + bytes / law.rate.get() as f64
     };
-    let slowest = |lane: Lane| {
-        let service = hardware.links[lane.link.index()].service.as_ref();
-        let law = hardware.lane_law(lane);
-        service.map_or(law, |service| service.detail(lane.evicting).slowest(law))
-    };
-    let lanes: Vec<Law> = hardware.lanes().map(slowest).collect();
+    let lanes: Vec<Law> = hardware.lanes().map(|lane| hardware.slowest(lane)).collect();
     // Where both directions share a total, some resource is always full while anything is sent.
-    let totals = hardware.links.iter().filter_map(|link| link.service.as_ref()?.least_total());
+    let total = |link: &Link| Some(link.beside_others(link.service.as_ref()?.least_total()?));
+    let totals = hardware.links.iter().filter_map(total);
     let totals: Vec<f64> = totals.map(|total| total.get() as f64).collect();
     let touch = |object: &Object| {
         let bytes = object.bytes.get() as f64;

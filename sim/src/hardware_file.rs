@@ -6,12 +6,14 @@
 //! Invariant: a returned machine obeys every rule of this file, all of which are checked before
 //! any problem is reported.
 
+mod drives;
 mod loaded;
 mod nodes;
 mod service;
 pub mod write;
 
 use crate::diagnostic::Diagnostics;
+use crate::hardware_file::drives::{RawOthers, RawRaid0};
 use crate::hardware_file::loaded::RawLoaded;
 use crate::hardware_file::nodes::{RawLinkKind, RawNode, RawWay};
 use crate::hardware_file::service::{
@@ -115,6 +117,8 @@ struct RawLink {
     write_cache: Option<RawCache>,
     buffers: Option<RawBuffers>,
     pageable: Option<RawPageable>,
+    raid0: Option<RawRaid0>,
+    others: Option<RawOthers>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -179,6 +183,7 @@ impl Resolver<'_> {
             return None;
         }
         self.join(&mut hardware);
+        self.gather_drives(&mut hardware);
         Some(hardware)
     }
 
@@ -295,7 +300,10 @@ impl Resolver<'_> {
         let (fetch, evict) = (law(setup?, fetch?), law(evict_setup?, evict?));
         let service = self.service(raw, &here, &fact, [fetch, evict]);
         let kind = raw.kind.map(|kind| self.kind(kind, &here));
-        (near != far).then_some(Link { name, near, far, kind, fetch, evict, service })
+        let raid0 = self.raid0(raw, &here, &fact);
+        let others = self.others(raw, &here, &fact, service.as_ref());
+        let link = Link { name, near, far, kind, fetch, evict, service, raid0, others };
+        (near != far).then_some(link)
     }
 
     fn compute(&mut self, raw: &RawCompute) -> Option<Compute> {

@@ -51,6 +51,9 @@ pub fn lint_hardware(hardware: &Hardware) -> Vec<Warning> {
         found.extend(too_shallow(hardware, lane));
     }
     found.extend(hardware.links.iter().filter_map(|link| total_never_binds(hardware, link)));
+    for lane in hardware.lanes() {
+        found.extend(above_standard(hardware, lane));
+    }
     found
 }
 
@@ -234,6 +237,20 @@ fn total_never_binds(hardware: &Hardware, link: &Link) -> Option<Warning> {
         found: words(total),
         reason,
         remedy: "write what both directions reach at the same time, or leave it out".to_owned(),
+    })
+}
+
+/// `faster-than-standard`: no link carries more than its signalling does.
+fn above_standard(hardware: &Hardware, lane: Lane) -> Option<Warning> {
+    let link = &hardware.links[lane.link.index()];
+    let (kind, rate) = (link.kind?, hardware.lane_law(lane).rate);
+    let limit = kind.limit().filter(|&limit| rate > limit)?;
+    Some(Warning {
+        rule: "faster-than-standard",
+        place: format!("links.{}.{}", link.name, direction(lane)),
+        found: words(rate),
+        reason: format!("`{kind}` signals {} in one direction", words(limit)),
+        remedy: format!("lower `{}`, or correct `kind`", direction(lane)),
     })
 }
 

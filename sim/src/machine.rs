@@ -2,9 +2,9 @@
 //!
 //! A compute stream runs its ops in order. Each direction of a link is a copy engine (`lanes`):
 //! copies enter in the order in which they were submitted, once their edges are satisfied, and are
-//! served one after the other, or as the link's service says. A copy over several links travels in
-//! chunks, at most [`BOUNCE`] of its own between two links at any moment
-//! ([`tiersim_policies::transit`]), or as one flow where all of them are shared (`sharing`).
+//! served one after the other, or as the link's service says. A copy that is stored on its way travels in
+//! chunks, at most [`BOUNCE`] of its own between two hops at any moment
+//! ([`tiersim_policies::transit`]); shared links that meet in a switch are one flow (`sharing`).
 //! Invariant: the machine never validates and never decides. An edge is an indegree; whether the
 //! plan was right is the auditor's business ([`crate::audit`]).
 //!

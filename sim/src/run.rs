@@ -18,6 +18,7 @@ use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::hardware::{HBM, Hardware, Routes};
 use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::lifetime::Workload;
+use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::config::PolicyConfig;
@@ -222,6 +223,7 @@ impl<'a> Bench<'a> {
             Err(error) => return self.out_of_memory(error).map_err(internal),
         };
         let start = planner.start();
+        planner.fetch_the_quickest(CopyTimes::new(self.hardware, &self.routes));
         let routes = self.routes.clone();
         let mut machine =
             SimMachine::new(self.hardware, routes, self.workload, &self.durations, &start);

@@ -6,6 +6,7 @@ use crate::validate::grade::{CaseResult, CopyTime, Measured, Ran, Verdict};
 use std::path::Path;
 use tiersim_models::hardware::TierKind;
 use tiersim_models::lifetime::Workload;
+use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::Machine;
 use tiersim_policies::drive::{DriveError, WINDOW, drive};
@@ -70,7 +71,10 @@ impl Both<'_> {
         let repeat = self.scenario.workload.repeat;
         let allocators = &case.allocators;
         match Planner::with_allocators(self.workload, policy, &capacities, allocators, repeat) {
-            Ok(planner) => Ok(Ok(planner)),
+            Ok(mut planner) => {
+                planner.fetch_the_quickest(CopyTimes::new(hardware, self.bench.routes()));
+                Ok(Ok(planner))
+            }
             Err(full @ PlanError::OutOfMemory { .. }) => Ok(Err(full.to_string())),
             Err(refused) => Err(Failure::Internal(refused.to_string())),
         }

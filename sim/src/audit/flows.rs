@@ -11,7 +11,7 @@ use crate::fair_share::{ClassId, GRAINS};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::Hardware;
-use tiersim_models::service::{Detail, Service};
+use tiersim_models::service::{Detail, Discipline, Service};
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Time};
 use tiersim_policies::command::Ticket;
 
@@ -23,6 +23,8 @@ pub(super) struct Flows {
     /// By link.
     services: Vec<Service>,
     flows: BTreeMap<(Ticket, usize), Flow>,
+    /// Those of others, which never end, and what each asks for: a resource of its own.
+    others: Vec<(Flow, Rate)>,
     now: Time,
 }
 
@@ -45,8 +47,21 @@ impl Flows {
             (hardware.lane_law(lane).rate, detail.unwrap_or_default())
         });
         let links = hardware.links.iter();
-        let services = links.map(|link| link.service.clone().unwrap_or_default()).collect();
-        Flows { lanes: lanes.collect(), services, flows: BTreeMap::new(), now: Time::ZERO }
+        let services: Vec<Service> =
+            links.map(|link| link.service.clone().unwrap_or_default()).collect();
+        let (lanes, flows, now) = (lanes.collect(), BTreeMap::new(), Time::ZERO);
+        let mut account = Flows { lanes, services, flows, others: Vec::new(), now };
+        for lane in hardware.lanes() {
+            let link = lane.link.index();
+            let shared = account.services[link].discipline == Discipline::FairShare;
+            let demand = hardware.links[link].others[usize::from(lane.evicting)];
+            let Some(demand) = demand.filter(|_| shared) else { continue };
+            let own = account.others.len();
+            let mut flow = account.flow(ClassId(own as u16), &[lane.index()], Bytes::MAX);
+            flow.resources.push(account.lanes.len() + account.services.len() + own);
+            account.others.push((flow, demand));
+        }
+        account
     }
 
     /// Grains per second that may be sent over each lane, and then over each link in both
@@ -57,16 +72,22 @@ impl Flows {
         let totals = self.services.iter().enumerate().map(|(link, service)| {
             service.total_of(count[2 * link], count[2 * link + 1]).map_or(0, Rate::get)
         });
-        lanes.chain(totals).map(|rate| u128::from(rate) * u128::from(GRAINS)).collect()
+        let others = self.others.iter().map(|(_, demand)| demand.get());
+        let rates = lanes.chain(totals).chain(others);
+        rates.map(|rate| u128::from(rate) * u128::from(GRAINS)).collect()
     }
 
     pub(super) fn begins(&mut self, ticket: Ticket, class: ClassId, lanes: &[usize], bytes: Bytes) {
+        let flow = self.flow(class, lanes, bytes);
+        self.flows.insert((ticket, lanes[0]), flow);
+    }
+
+    fn flow(&self, class: ClassId, lanes: &[usize], bytes: Bytes) -> Flow {
         let links = lanes.iter().map(|lane| lane / 2);
         let limited = links.filter(|&link| self.services[link].total.is_some());
         let totals = limited.map(|link| self.lanes.len() + link);
         let resources = lanes.iter().copied().chain(totals).collect();
-        let flow = Flow { class, resources, rate: 0, last: 0, sent: 0, bytes };
-        self.flows.insert((ticket, lanes[0]), flow);
+        Flow { class, resources, rate: 0, last: 0, sent: 0, bytes }
     }
 
     /// The rates that hold from now on.
@@ -75,13 +96,14 @@ impl Flows {
         rates: impl Iterator<Item = (ClassId, u128)>,
     ) -> Result<(), Breach> {
         let rates: BTreeMap<ClassId, u128> = rates.collect();
-        let resources = self.lanes.len() + self.services.len();
+        let resources = self.lanes.len() + self.services.len() + self.others.len();
         let mut used = vec![0u128; resources];
         let mut fastest = vec![0u128; resources];
         let mut count = vec![0u64; resources];
-        for (name, flow) in &mut self.flows {
+        let others = self.others.iter_mut().map(|(flow, _)| flow);
+        for flow in self.flows.values_mut().chain(others) {
             let rate = rates.get(&flow.class).copied();
-            flow.rate = rate.ok_or_else(|| Breach(format!("flow {name:?} has no rate")))?;
+            flow.rate = rate.ok_or_else(|| Breach(format!("{:?} has no rate", flow.class)))?;
             for &resource in &flow.resources {
                 used[resource] += flow.rate;
                 fastest[resource] = fastest[resource].max(flow.rate);
@@ -96,13 +118,14 @@ impl Flows {
                 "resource {resource} carries {used} of {most} grains/s"
             );
         }
-        for (name, flow) in &self.flows {
+        for flow in self.flows.values().chain(self.others.iter().map(|(flow, _)| flow)) {
             let holds_back = |&resource: &usize| {
                 let full = used[resource] + u128::from(count[resource]) > most[resource];
                 full && flow.rate == fastest[resource]
             };
             let held_back = flow.resources.iter().any(holds_back);
-            rule!(held_back, "flow {name:?} could be faster without slowing a slower one");
+            let class = flow.class;
+            rule!(held_back, "a flow of {class:?} could be faster without slowing a slower one");
         }
         Ok(())
     }

@@ -265,21 +265,6 @@ impl Resolver<'_> {
     }
 }
 
-/// What a link is made of, as files say it.
-pub(super) fn kind_of_link(kind: LinkKind) -> String {
-    match kind {
-        LinkKind::Pcie { generation, width } => format!("pcie(gen: {generation}, width: {width})"),
-        LinkKind::Cxl { generation, width } => format!("cxl(gen: {generation}, width: {width})"),
-        LinkKind::Nvlink { generation } => format!("nvlink(gen: {generation})"),
-        LinkKind::NvlinkC2c => "nvlink_c2c".to_owned(),
-        LinkKind::Upi => "upi".to_owned(),
-        LinkKind::Xgmi => "xgmi".to_owned(),
-        LinkKind::InfinityFabric => "infinity_fabric".to_owned(),
-        LinkKind::MemoryBus => "memory_bus".to_owned(),
-        LinkKind::Network => "network".to_owned(),
-    }
-}
-
 impl Writer<'_> {
     /// The nodes without memory, if there are any.
     pub(super) fn nodes(&mut self) {

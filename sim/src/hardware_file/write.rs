@@ -6,7 +6,6 @@
 //! Invariant: what is returned reads back as a machine that is equal in everything: the text is read
 //! before it is returned.
 
-use crate::hardware_file::nodes::kind_of_link;
 use crate::hardware_file::{SCHEMA, resolve_hardware};
 use crate::text::quantity::{Bandwidth, Copies, Dimension, Duration, Flops, Size, Unit};
 use crate::text::ron_text::Document;
@@ -94,6 +93,7 @@ impl Writer<'_> {
     }
 
     fn tier(&mut self, tier: &Tier) -> Result<(), Unwritable> {
+        let drives = self.drives(tier);
         let kind = match tier.kind {
             TierKind::Hbm => "hbm",
             TierKind::Cxl => "cxl",
@@ -106,10 +106,10 @@ impl Writer<'_> {
         self.line(3, &format!("name: {},", quoted(&tier.name)));
         self.line(3, &format!("kind: {kind},"));
         if tier.capacity != Bytes::MAX {
-            self.number(&place, "capacity", tier.capacity.get(), Size::UNIT)?;
+            self.number(&place, "capacity", tier.capacity.get() / drives, Size::UNIT)?;
         }
         self.number(&place, "setup", tier.access.setup.ps(), Duration::UNIT)?;
-        self.number(&place, "bandwidth", tier.access.rate.get(), Bandwidth::UNIT)?;
+        self.number(&place, "bandwidth", tier.access.rate.get() / drives, Bandwidth::UNIT)?;
         if let Some(loaded) = &tier.loaded {
             self.line(3, "loaded: [");
             for (index, curve) in loaded.curves.iter().enumerate() {
@@ -132,25 +132,27 @@ impl Writer<'_> {
         self.line(3, &format!("near: {near},"));
         self.line(3, &format!("far: {far},"));
         if let Some(kind) = link.kind {
-            self.line(3, &format!("kind: {},", kind_of_link(kind)));
+            self.line(3, &format!("kind: {kind},"));
         }
         self.number(&place, "setup", link.fetch.setup.ps(), Duration::UNIT)?;
-        self.number(&place, "fetch", link.fetch.rate.get(), Bandwidth::UNIT)?;
+        let drives = link.raid0.map_or(1, |raid0| raid0.drives.get().into());
+        self.number(&place, "fetch", link.fetch.rate.get() / drives, Bandwidth::UNIT)?;
         let own = self.source(&format!("{place}.evict_setup")).is_some();
         // With `half` they differ where the rates do.
         let half = self.source(&format!("{place}.half")).is_some();
         if own || (!half && link.evict.setup != link.fetch.setup) {
             self.number(&place, "evict_setup", link.evict.setup.ps(), Duration::UNIT)?;
         }
-        self.number(&place, "evict", link.evict.rate.get(), Bandwidth::UNIT)?;
-        self.service(link, &place)?;
+        self.number(&place, "evict", link.evict.rate.get() / drives, Bandwidth::UNIT)?;
+        self.service(link, &place, drives)?;
+        self.set_and_others(link, &place)?;
         self.line(2, "),");
         Ok(())
     }
 
     /// The optional fields of a link, in the order in which they are read. That its copies use
     /// pageable memory cannot be told from its laws, so such a machine is refused and not changed.
-    fn service(&mut self, link: &Link, place: &str) -> Result<(), Unwritable> {
+    fn service(&mut self, link: &Link, place: &str, drives: u64) -> Result<(), Unwritable> {
         let service = link.service.clone().unwrap_or_default();
         if service.discipline == Discipline::FairShare {
             self.line(3, "service: fair_share,");
@@ -163,7 +165,7 @@ impl Writer<'_> {
             self.number(place, "lanes", lanes.get().into(), Copies::UNIT)?;
         }
         if let Some(total) = service.total {
-            self.number(place, "total", total.get(), Bandwidth::UNIT)?;
+            self.number(place, "total", total.get() / drives, Bandwidth::UNIT)?;
         }
         for (word, detail) in [("fetch", &service.fetch), ("evict", &service.evict)] {
             self.points(place, &format!("{word}_sizes"), detail.sizes.is_empty())?;
@@ -180,7 +182,7 @@ impl Writer<'_> {
     }
 
     /// A field of two numbers, if it is there.
-    fn group(
+    pub(super) fn group(
         &mut self,
         place: &str,
         field: &str,
@@ -250,7 +252,7 @@ impl Writer<'_> {
     }
 
     /// `(us(5), measured("..."))`
-    fn sourced(&mut self, path: String, value: u64, unit: &Unit) -> Result<String, Unwritable> {
+    pub(super) fn sourced(&mut self, path: String, value: u64, unit: &Unit) -> Result<String, Unwritable> {
         let Some(fact) = self.source(&path) else { return Err(Unwritable::NoSource(path)) };
         let mut fact = fact.clone();
         if fact.value.is_empty() {

@@ -8,6 +8,7 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 use rand_distr::{Distribution, LogNormal};
 use tiersim_models::hardware::Law;
+use tiersim_models::raid0::Raid0;
 use tiersim_models::service::{Cache, Detail, Tail};
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
 
@@ -16,6 +17,7 @@ use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
 pub(super) struct Peculiar {
     lane: usize,
     detail: Detail,
+    raid0: Option<Raid0>,
     tail: Option<(LogNormal<f64>, Span)>,
     cache: Option<Filling>,
 }
@@ -30,9 +32,13 @@ struct Filling {
 
 impl Peculiar {
     /// `None` if the law says it all. The ramp of a shared lane is the business of its flows.
-    pub(super) fn new(lane: usize, detail: &Detail) -> Option<Box<Peculiar>> {
+    pub(super) fn new(
+        lane: usize,
+        detail: &Detail,
+        raid0: Option<Raid0>,
+    ) -> Option<Box<Peculiar>> {
         let Detail { sizes, depths: _, tail, cache } = detail;
-        if sizes.is_empty() && tail.is_none() && cache.is_none() {
+        if sizes.is_empty() && tail.is_none() && cache.is_none() && raid0.is_none() {
             return None;
         }
         let tail = tail.as_ref().map(|tail: &Tail| {
@@ -41,12 +47,17 @@ impl Peculiar {
         });
         let filling = |cache| Filling { cache, level: Bytes::ZERO, at: Time::ZERO };
         let cache = cache.map(filling);
-        Some(Box::new(Peculiar { lane, detail: detail.clone(), tail, cache }))
+        Some(Box::new(Peculiar { lane, detail: detail.clone(), raid0, tail, cache }))
     }
 
     /// What a piece pays beside `setup + bytes / rate`, and whoever shares the lane.
     pub(super) fn fixed(&self, piece: &Piece, rate: Rate, seed: u64) -> Span {
-        self.detail.beyond(piece.part.bytes, rate) + self.delay(piece, seed)
+        let bytes = piece.part.bytes;
+        let beyond = match self.raid0 {
+            Some(raid0) => Span::from_ps(raid0.span(bytes, rate).ps() - rate.span_of(bytes.get()).ps()),
+            None => self.detail.beyond(bytes, rate),
+        };
+        beyond + self.delay(piece, seed)
     }
 
     /// The whole time of a piece that starts `now` and has the lane to itself.
@@ -114,7 +125,7 @@ mod tests {
         let cache =
             Cache { size: Bytes::new(300), drain: Rate::new(PS_PER_S).expect("above zero") };
         let detail = Detail { cache: Some(cache), ..Detail::default() };
-        let mut lane = Peculiar::new(0, &detail).expect("it has a cache");
+        let mut lane = Peculiar::new(0, &detail, None).expect("it has a cache");
         let mut at =
             |ps: u64, bytes| lane.span(&piece(0, 0, bytes), law(), 1, Time::from_ps(ps)).ps();
         // 4 in, 1 out: full after 100 ps and 400 bytes.
@@ -131,7 +142,7 @@ mod tests {
     fn delays_have_the_percentiles_that_were_asked_for() {
         let tail = Tail { p50: Span::from_us(68), p99: Span::from_us(82) };
         let detail = Detail { tail: Some(tail), ..Detail::default() };
-        let lane = Peculiar::new(3, &detail).expect("it has a tail");
+        let lane = Peculiar::new(3, &detail, None).expect("it has a tail");
         let mut drawn: Vec<u64> = (0..100_000)
             .map(|request| lane.delay(&piece(request / 4, request % 4, 1), 7).ps())
             .collect();
@@ -141,7 +152,7 @@ mod tests {
             "the same name, the same delay"
         );
         assert_ne!(drawn[5], lane.delay(&piece(1, 1, 1), 8).ps(), "another seed");
-        let other = Peculiar::new(LinkId(2).index() * 2, &detail).expect("it has a tail");
+        let other = Peculiar::new(LinkId(2).index() * 2, &detail, None).expect("it has a tail");
         assert_ne!(drawn[5], other.delay(&piece(1, 1, 1), 7).ps(), "another lane");
         drawn.sort_unstable();
         let percentile = |share: f64| drawn[(share * drawn.len() as f64) as usize] as f64 / 1e6;

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use tiersim_models::hardware::Law;
-use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::units::{Span, Time};
 use tiersim_policies::command::{Command, Ticket};
 use tiersim_policies::transit::{Part, Transit};
 
@@ -124,32 +124,12 @@ pub(crate) struct Progress {
     pub(crate) transit: Transit,
     /// The lane that takes longest: where the copy is said to wait.
     pub(crate) slowest: usize,
-    /// The lanes of a copy that goes over several at once; its transit knows the first only.
-    pub(crate) across: SmallVec<[usize; 4]>,
 }
 
 impl Progress {
-    /// A copy that goes lane by lane.
     pub(crate) fn new(transit: Transit, law: impl Fn(usize) -> Law) -> Progress {
         let span = |&lane: &usize| law(lane).span_of(transit.chunk());
         let slowest = transit.lanes().max_by_key(span).expect("a copy goes somewhere");
-        Progress { transit, slowest, across: SmallVec::new() }
-    }
-
-    /// A copy that goes over all lanes of its route at once, as a whole.
-    pub(crate) fn across(
-        route: impl Iterator<Item = usize>,
-        bytes: Bytes,
-        law: impl Fn(usize) -> Law,
-    ) -> Progress {
-        let across: SmallVec<[usize; 4]> = route.collect();
-        let span = |&lane: &usize| law(lane).span_of(bytes);
-        let slowest = across.iter().copied().max_by_key(span).expect("a copy goes somewhere");
-        Progress { transit: Transit::new([across[0]], bytes, bytes), slowest, across }
-    }
-
-    /// The lanes of its route, in order.
-    pub(crate) fn lanes(&self) -> SmallVec<[usize; 4]> {
-        if self.across.is_empty() { self.transit.lanes().collect() } else { self.across.clone() }
+        Progress { transit, slowest }
     }
 }

@@ -11,7 +11,7 @@ use super::{ENDS, Event, Fault, SimMachine};
 use std::collections::VecDeque;
 use tiersim_models::hardware::{self, Hardware, Law};
 use tiersim_models::ids::TierId;
-use tiersim_models::service::Discipline;
+use tiersim_models::service::{Detail, Discipline};
 use tiersim_models::units::{Bytes, Time};
 use tiersim_policies::command::Ticket;
 use tiersim_policies::transit::Transit;
@@ -40,10 +40,13 @@ pub(super) struct Lane {
 
 impl Lane {
     pub(super) fn new(hardware: &Hardware, lane: hardware::Lane) -> Lane {
-        let service = hardware.links[lane.link.index()].service.as_ref();
+        let link = &hardware.links[lane.link.index()];
+        let service = link.service.as_ref();
+        let plain = Detail::default();
+        let detail = service.map_or(&plain, |service| service.detail(lane.evicting));
         Lane {
             law: hardware.lane_law(lane),
-            peculiar: service.and_then(|s| Peculiar::new(lane.index(), s.detail(lane.evicting))),
+            peculiar: Peculiar::new(lane.index(), detail, link.raid0),
             shared: service.is_some_and(|s| s.discipline == Discipline::FairShare),
             at_once: service.map_or(1, |service| service.at_once()),
             gate: VecDeque::new(),
@@ -69,15 +72,11 @@ impl Lane {
 }
 
 impl SimMachine<'_> {
-    /// The way of a copy: one flow if all lanes of its route are shared, pieces otherwise.
+    /// The way of a copy: whole if its route is one hop, pieces otherwise.
     pub(super) fn way(&mut self, from: TierId, to: TierId, bytes: Bytes) -> Progress {
-        let route = self.routes.between(from, to).iter().map(|lane| lane.index());
-        let lanes = &self.lanes;
-        let laws = |lane: usize| lanes[lane].law;
-        if route.len() > 1 && route.clone().all(|lane| lanes[lane].shared) {
-            return Progress::across(route, bytes, laws);
-        }
-        Progress::new(Transit::new(route, bytes, self.chunk), laws)
+        let hops = self.routes.hops(from, to).map(|hop| hop.iter().map(|lane| lane.index()));
+        let laws = |lane: usize| self.lanes[lane].law;
+        Progress::new(Transit::over(hops, bytes, self.chunk), laws)
     }
 
     /// Lets copies whose turn it is into a lane, in the order of submission.

@@ -1,7 +1,7 @@
 //! Shared links: pieces become flows, which have max-min fair rates.
 //!
-//! A copy whose route is shared from end to end is one flow over all its lanes at once and pays the
-//! set-up of each; on a route with other links each chunk is a flow of its own over the shared one.
+//! A piece is one flow over all lanes of its hop at once and pays the set-up of each. A copy whose
+//! route is one hop is one piece; on any other route each chunk is a flow of its own over each hop.
 //! A flow waits until it is first in line on each of its lanes and each has a place, then pays its
 //! set-up, which takes a place and no bandwidth, and then its bytes go. Lines are joined on all
 //! lanes at the same moment, so the oldest waiting flow is first everywhere: none waits for ever.
@@ -34,8 +34,10 @@ pub(super) struct Sharing {
     fair: FairShare<Flight>,
     /// By link: the resource of both directions together, if it has one.
     totals: Vec<Option<usize>>,
-    /// By class.
+    /// By class: first those of others.
     lanes: Vec<Lanes>,
+    /// How many classes are of others.
+    others: usize,
     next_end: Option<EventId>,
     ended: Vec<Flight>,
 }
@@ -68,12 +70,26 @@ impl Sharing {
                 fair.mix(total, [2 * link, 2 * link + 1], service);
             }
         }
-        Some(Sharing { fair, totals, lanes: Vec::new(), next_end: None, ended: Vec::new() })
+        let mut lanes: Vec<Lanes> = Vec::new();
+        for lane in hardware.lanes() {
+            let link = &hardware.links[lane.link.index()];
+            let shared = link.service.as_ref().is_some_and(|service| is_fair(service.discipline));
+            let demand = link.others[usize::from(lane.evicting)].filter(|_| shared);
+            let Some(demand) = demand else { continue };
+            let crossed = [Some(lane.index()), totals[lane.link.index()]];
+            let resources: Lanes = crossed.into_iter().flatten().collect();
+            let class = fair.stand(&resources, demand);
+            assert_eq!(usize::from(class.0), lanes.len(), "one class per direction");
+            lanes.push(SmallVec::from_slice(&[lane.index()]));
+        }
+        let (others, next_end, ended) = (lanes.len(), None, Vec::new());
+        Some(Sharing { fair, totals, lanes, others, next_end, ended })
     }
 
     /// The class of flows over these lanes.
     fn class(&mut self, lanes: &[usize]) -> ClassId {
-        if let Some(known) = self.lanes.iter().position(|known| known.as_slice() == lanes) {
+        let mut own = self.lanes.iter().enumerate().skip(self.others);
+        if let Some((known, _)) = own.find(|(_, known)| known.as_slice() == lanes) {
             return ClassId(known as u16);
         }
         let totals = lanes.iter().filter_map(|lane| self.totals[lane / 2]);
@@ -91,14 +107,13 @@ impl SimMachine<'_> {
     }
 
     /// The lanes of a piece that is offered to `lane`.
-    fn lanes_of(&mut self, piece: Piece, lane: usize) -> Lanes {
-        let across = &self.entries.progress(piece.ticket).across;
-        if across.is_empty() { SmallVec::from_slice(&[lane]) } else { across.clone() }
+    fn lanes_of(&mut self, piece: Piece) -> Lanes {
+        SmallVec::from_slice(self.entries.progress(piece.ticket).transit.lanes_of(piece.part.hop))
     }
 
     /// A piece takes its place in the lines of its lanes.
     pub(super) fn queue(&mut self, piece: Piece, lane: usize) -> Result<(), Fault> {
-        for lane in self.lanes_of(piece, lane) {
+        for lane in self.lanes_of(piece) {
             self.lanes[lane].ready.push_back(piece);
             let Piece { ticket, part } = piece;
             self.check(|audit, now| audit.piece_arrives(lane, ticket, part.bytes, now))?;
@@ -112,7 +127,7 @@ impl SimMachine<'_> {
     fn admit(&mut self, mut freed: Lanes) -> Result<(), Fault> {
         while let Some(lane) = freed.pop() {
             while let Some(&piece) = self.lanes[lane].ready.front() {
-                let lanes = self.lanes_of(piece, lane);
+                let lanes = self.lanes_of(piece);
                 let may_start = |&lane: &usize| {
                     let Lane { ready, busy, at_once, .. } = &self.lanes[lane];
                     busy < at_once && ready.front().is_some_and(|first| first.is(piece))

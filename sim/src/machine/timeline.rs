@@ -19,7 +19,7 @@ pub(super) fn slices(entry: &Entry, trace: &Trace, now: Time) -> Vec<Slice> {
         }
         Work::Copy { object, bytes, .. } => {
             let object = &trace.objects[object.index()];
-            let lanes = entry.progress.iter().flat_map(|progress| progress.lanes());
+            let lanes = entry.progress.iter().flat_map(|progress| progress.transit.lanes());
             lanes
                 .map(|lane| {
                     let (name, detail) = (object.name.clone(), object.kind.word().to_owned());

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use tiersim_models::hardware::{Compute, Hardware, Link, Tier};
 use tiersim_models::nodes::{Node, Way};
+use tiersim_models::raid0::Raid0;
 
 /// `sha256:` and 64 hexadecimal digits. `trace_hash` stands for what the trace's files hold.
 pub fn fingerprint(scenario: &Scenario, trace_hash: &str) -> String {
@@ -83,7 +84,7 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
         let _ = writeln!(out, "node {name:?} {kind:?}");
     }
     // What a link is made of changes drawings and warnings only.
-    for Link { name, near, far, kind: _, fetch, evict, service } in links {
+    for Link { name, near, far, kind: _, fetch, evict, service, raid0, others } in links {
         let _ = write!(out, "link {name:?} {} {}", near.index(), far.index());
         for law in [fetch, evict] {
             let _ = write!(out, " {} {}", law.setup.ps(), law.rate.get());
@@ -91,6 +92,12 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
         out.push('\n');
         if let Some(service) = service {
             let _ = writeln!(out, "service {service:?}");
+        }
+        if let Some(Raid0 { drives, stripe }) = raid0 {
+            let _ = writeln!(out, "raid0 {drives} {}", stripe.get());
+        }
+        if others.iter().any(Option::is_some) {
+            let _ = writeln!(out, "others {others:?}");
         }
     }
     for Way { from, to, via } in ways {

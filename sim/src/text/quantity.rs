@@ -89,6 +89,10 @@ dimension!(
     Copies, "a number of copies", "write copies(4)", "copies(1)", ["copies" = 1.0]
 );
 dimension!(
+    /// Drives of a set.
+    Drives, "a number of drives", "write drives(4)", "drives(2)", ["drives" = 1.0]
+);
+dimension!(
     /// Bytes, or a share of what the workload needs; the share's factor is never used.
     Budget, "an HBM budget", "write gib(2) or share_of_peak(0.25)", "share_of_peak(0.5)",
     ["b" = 1.0, "kb" = 1e3, "mb" = 1e6, "gb" = 1e9, "tb" = 1e12, "kib" = 1024.0,
@@ -97,7 +101,7 @@ dimension!(
 
 /// The units that the parser calls `name`.
 pub fn by_name(name: &str) -> Option<&'static Unit> {
-    [Size::UNIT, Duration::UNIT, Bandwidth::UNIT, Flops::UNIT, Copies::UNIT, Budget::UNIT]
+    [Size::UNIT, Duration::UNIT, Bandwidth::UNIT, Flops::UNIT, Copies::UNIT, Drives::UNIT, Budget::UNIT]
         .into_iter()
         .find(|unit| unit.name == name)
 }
@@ -139,6 +143,8 @@ pub const HALF: Limits =
 pub const SETUP: Limits = Limits { least: 0.0, most: 10e12, words: "between 0 and 10 s" };
 /// Copies that are under way at once.
 pub const COPIES: Limits = Limits { least: 1.0, most: 65536.0, words: "between 1 and 65536" };
+/// Drives of one set.
+pub const DRIVES: Limits = Limits { least: 2.0, most: 256.0, words: "between 2 and 256" };
 /// A time to compare with.
 pub const TIME: Limits = Limits { least: 0.0, most: 1e18, words: "between 0 and 10^6 s" };
 /// Bytes or FLOP per second; slower, and one op could outlast the simulated clock.
@@ -161,6 +167,22 @@ impl<D: Dimension> Quantity<D> {
         };
         check.fault(path, rule, unit.remedy);
         None
+    }
+}
+
+impl<D: Dimension> Quantity<D> {
+    fn whole(
+        &self,
+        check: &mut Check<'_>,
+        path: &str,
+        what: &str,
+        limits: Limits,
+    ) -> Option<NonZeroU32> {
+        if self.number.is_finite() && self.number.fract() != 0.0 {
+            check.fault(path, format!("{what} come in whole numbers"), D::UNIT.remedy);
+            return None;
+        }
+        NonZeroU32::new(u32::try_from(self.resolve(check, path, limits)?).ok()?)
     }
 }
 
@@ -215,12 +237,14 @@ impl Quantity<Flops> {
 impl Quantity<Copies> {
     /// The number, which must be whole.
     pub fn count(&self, check: &mut Check<'_>, path: &str) -> Option<NonZeroU32> {
-        if self.number.is_finite() && self.number.fract() != 0.0 {
-            check.fault(path, "copies come in whole numbers", Copies::UNIT.remedy);
-            return None;
-        }
-        let count = self.resolve(check, path, COPIES)?;
-        NonZeroU32::new(u32::try_from(count).ok()?)
+        self.whole(check, path, "copies", COPIES)
+    }
+}
+
+impl Quantity<Drives> {
+    /// The number, which must be whole.
+    pub fn count(&self, check: &mut Check<'_>, path: &str) -> Option<NonZeroU32> {
+        self.whole(check, path, "drives", DRIVES)
     }
 }
 

@@ -1,0 +1,175 @@
+//! Copies through nodes without memory and through memory: what is one flow, what bounces and what
+//! that costs others; random worlds under audit; and which copy a fetch takes.
+
+use tiersim_models::hardware::{HBM, Hardware, Link, TierKind};
+use tiersim_models::ids::{NodeId, ObjectId, TierId};
+use tiersim_models::lifetime::Workload;
+use tiersim_models::nodes::{Node, NodeKind, Way};
+use tiersim_models::routes::CopyTimes;
+use tiersim_models::service::{Discipline, Service};
+use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
+use tiersim_models::workload::Mode;
+use tiersim_policies::command::{Command, Work};
+use tiersim_policies::planner::Planner;
+use tiersim_policies::policy::Action;
+use tiersim_tests::build::{Traced, hardware, law};
+use tiersim_tests::scripted::Scripted;
+use tiersim_tests::world::World;
+
+/// A byte per picosecond.
+const ONE: u64 = PS_PER_S;
+const DRAM: TierId = TierId(1);
+const DRIVE: TierId = TierId(2);
+
+fn fair(total: Option<u64>) -> Option<Service> {
+    let total = total.and_then(Rate::new);
+    Some(Service { discipline: Discipline::FairShare, total, ..Service::default() })
+}
+
+/// HBM, DRAM and a drive around a socket: links `pcie`, `memory bus` and `drive`.
+fn host(laws: [(u64, u64); 3], services: [Option<Service>; 3]) -> Hardware {
+    let tier = |kind| (kind, Bytes::MAX, law(0, u64::MAX));
+    let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Nvme)];
+    let link = |(near, far): (usize, usize), (setup, rate)| (near, far, law(setup, rate));
+    let links = [link((0, 3), laws[0]), link((3, 1), laws[1]), link((3, 2), laws[2])];
+    let mut host = hardware(&tiers, &links);
+    host.nodes.push(Node { name: "socket".to_owned(), kind: NodeKind::Socket });
+    host.links.iter_mut().zip(services).for_each(|(link, service)| link.service = service);
+    host
+}
+
+/// When the ops end that read one object each; all are fetched before the first op.
+fn fetched(hardware: Hardware, objects: &[(u64, TierId)]) -> Vec<u64> {
+    let mut traced = Traced::new();
+    let ids: Vec<ObjectId> = objects.iter().map(|&(b, _)| traced.object(b, true)).collect();
+    for (stream, &object) in ids.iter().enumerate() {
+        traced.op(0, stream as u16, Span::ZERO, &[(object, Mode::Read)]);
+    }
+    let first = ids.iter().map(|&object| Action::Fetch { object, to: HBM }).collect();
+    let world = World::of(hardware, traced.0, vec![Span::ZERO; objects.len()]);
+    let start = objects.iter().map(|object| object.1).collect();
+    let policy = Box::new(Scripted { start, script: vec![first] });
+    let ends = world.run(policy, None, 64).expect("no rule is broken").expect("it fits");
+    ends.into_iter().map(Time::ps).collect()
+}
+
+#[test]
+fn shared_links_that_meet_in_a_node_are_one_flow_and_others_go_in_chunks() {
+    let end = |services: [Option<Service>; 3]| {
+        let mut host = host([(13, 4 * ONE), (7, ONE), (0, ONE)], services);
+        host.chunk = Bytes::new(1000);
+        fetched(host, &[(10_000, DRAM)])
+    };
+    assert_eq!(end([fair(None), fair(None), None]), [20 + 10_000]);
+    // In chunks: the first over both links, the others behind it over the slower.
+    let chunks = 13 + 250 + 10 * (7 + 1000);
+    for services in [[None, None, None], [fair(None), None, None], [None, fair(None), None]] {
+        assert_eq!(end(services), [chunks]);
+    }
+}
+
+#[test]
+fn a_copy_that_bounces_in_memory_crosses_its_bus_twice_and_slows_who_uses_it() {
+    let services = || [fair(None), fair(Some(10 * ONE)), fair(None)];
+    let mut host = host([(0, 100 * ONE), (0, 10 * ONE), (0, 4 * ONE)], services());
+    assert_eq!(fetched(host.clone(), &[(20_000, DRAM)]), [2000]);
+    // Past memory: the drive's own rate, and nobody is slowed.
+    assert_eq!(fetched(host.clone(), &[(20_000, DRAM), (4000, DRIVE)]), [2000, 1000]);
+    host.ways.push(Way { from: DRIVE, to: HBM, via: vec![DRAM.into()] });
+    // In at 4 of 10 for 1000 ps, out at 5 of 10 for 800 ps; the other has 6, 5 and then 10.
+    assert_eq!(fetched(host.clone(), &[(20_000, DRAM), (4000, DRIVE)]), [2800, 1800]);
+    // In chunks the way in and the way out go on at the same time: all three share the bus.
+    host.chunk = Bytes::new(1000);
+    let [other, bounced] = fetched(host, &[(20_000, DRAM), (4000, DRIVE)])[..] else {
+        panic!("two ops")
+    };
+    // 28000 bytes at 10, and a picosecond here and there: rates are rounded down.
+    assert!((2800..=2810).contains(&other), "{other}");
+    assert!((1250..1800).contains(&bounced), "{bounced}");
+}
+
+/// The same machine with a node in the middle of every link.
+fn halved(machine: &Hardware, services: impl Fn(usize) -> Option<Service>) -> Hardware {
+    let mut halved = Hardware { links: Vec::new(), ..machine.clone() };
+    for (index, link) in machine.links.iter().enumerate() {
+        let middle = NodeId::at(halved.tiers.len() + halved.nodes.len());
+        halved.nodes.push(Node { name: format!("n{index}"), kind: NodeKind::PcieSwitch });
+        for (part, ends) in [(link.near, middle), (middle, link.far)].into_iter().enumerate() {
+            let laws = [link.fetch, link.evict];
+            let half = Link::new(format!("{}-{part}", link.name), ends, laws);
+            halved.links.push(Link { service: services(2 * index + part), ..half });
+        }
+    }
+    halved
+}
+
+#[test]
+fn random_machines_with_nodes_pass_the_audit_and_are_deterministic() {
+    let (mut ran, mut shared) = (0, 0);
+    for seed in 0..800 {
+        let mut world = World::new(seed);
+        if world.run(world.chaos(), None, 64).expect("no rule is broken").is_none() {
+            continue;
+        }
+        let kind = |link: usize| match (seed as usize + link) % 4 {
+            0 => None,
+            1 | 2 => fair(None),
+            _ => fair(world.hardware.links.first().map(|link| link.fetch.rate.get())),
+        };
+        let machine = halved(&world.hardware, kind);
+        let routes = machine.routes().expect("it is joined as before");
+        let plain = world.hardware.routes().expect("it is joined");
+        for from in machine.tier_ids() {
+            for to in machine.tier_ids() {
+                let halves: Vec<u8> =
+                    plain.between(from, to).iter().map(|lane| lane.link.0).collect();
+                let found: Vec<u8> =
+                    routes.between(from, to).iter().step_by(2).map(|l| l.link.0 / 2).collect();
+                assert_eq!(found, halves, "seed {seed}");
+                shared += usize::from(routes.hops(from, to).any(|hop| hop.len() > 1));
+            }
+        }
+        world.hardware = machine;
+        let ends = world.run(world.chaos(), None, 64).expect("no rule is broken");
+        assert!(ends.is_some(), "seed {seed}: it fits as before");
+        assert_eq!(world.run(world.chaos(), None, 64).expect("as before"), ends);
+        ran += 1;
+    }
+    assert!(ran > 200 && shared > 200, "only {ran} worlds, {shared} shared hops");
+}
+
+/// Where a fetch of so many bytes comes from, with copies in both far tiers.
+fn source(bytes: u64, told: bool) -> TierId {
+    let tier = |kind| (kind, Bytes::MAX, law(0, u64::MAX));
+    let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Cxl)];
+    let links = [(0, 1, law(5, ONE)), (0, 2, law(500, 4 * ONE)), (1, 2, law(0, ONE))];
+    let machine = hardware(&tiers, &links);
+    let mut traced = Traced::new();
+    let object = traced.object(bytes, true);
+    let other = traced.object(1, true);
+    traced.op(0, 0, Span::ZERO, &[(other, Mode::Read)]);
+    traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
+    let copy = Action::Fetch { object, to: TierId(2) };
+    let script = vec![vec![copy], vec![Action::Fetch { object, to: HBM }]];
+    let policy = Box::new(Scripted { start: vec![DRAM, HBM], script });
+    let workload = Workload::new(traced.0);
+    let mut planner = Planner::new(&workload, policy, &[Bytes::MAX; 3], 1).expect("it fits");
+    if told {
+        let routes = machine.routes().expect("it is joined");
+        planner.fetch_the_quickest(CopyTimes::new(&machine, &routes));
+    }
+    let mut commands: Vec<Command> = Vec::new();
+    while planner.plan_next(&mut commands).expect("it fits") {}
+    let source = commands.iter().find_map(|command| match command.work {
+        Work::Copy { from, to: HBM, .. } => Some(from),
+        _ => None,
+    });
+    source.expect("it is fetched")
+}
+
+#[test]
+fn a_fetch_takes_the_copy_that_is_there_first() {
+    // 5 + b against 500 + ceil(b / 4): equal at 661 bytes, where the lower tier is taken.
+    assert_eq!([source(661, true), source(662, true)].map(|tier| tier.0), [1, 2]);
+    assert_eq!(source(662, false), DRAM);
+}
