@@ -13,6 +13,7 @@ pub mod fragmentation;
 pub mod ledger;
 pub mod lru;
 mod moves;
+pub mod numa;
 pub mod placed;
 pub mod planner;
 pub mod policy;

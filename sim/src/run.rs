@@ -15,7 +15,7 @@ use crate::scenario::{Budget, Case, OpTime, Scenario};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use tiersim_models::allocator::AllocatorSpec;
-use tiersim_models::hardware::{HBM, Hardware, Routes};
+use tiersim_models::hardware::{HBM, Hardware, Routes, TierKind};
 use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
@@ -23,6 +23,7 @@ use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::config::PolicyConfig;
 use tiersim_policies::drive::{DriveError, WINDOW, drive};
+use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::planner::{PlanError, Planner};
 
 /// How to run.
@@ -102,7 +103,8 @@ impl<'a> Bench<'a> {
         bench.bound = bench.compute_bound();
         let mut capacities = bench.capacities(Bytes::MAX);
         capacities.fill(Bytes::MAX);
-        match bench.simulate("baseline", &PolicyConfig::AllHbm, (&capacities, &[]), options)? {
+        let all_in_hbm = (&PolicyConfig::AllHbm, &NumaConfig::default());
+        match bench.simulate("baseline", all_in_hbm, (&capacities, &[]), options)? {
             Outcome::Done(figures) => bench.baseline = figures,
             Outcome::OutOfMemory(_) => unreachable!("an unlimited tier is never full"),
         }
@@ -124,7 +126,8 @@ impl<'a> Bench<'a> {
         let budget = self.budget(case)?;
         let capacities = self.capacities(budget);
         let memory = (capacities.as_slice(), case.allocators.as_slice());
-        let outcome = self.simulate(&case.label, &case.policy, memory, options)?;
+        let policy = (&case.policy, &case.numa);
+        let outcome = self.simulate(&case.label, policy, memory, options)?;
         let placement = placement(&case.policy, &self.workload.trace, self.hardware)?;
         Ok(CaseRecord {
             label: case.label.clone(),
@@ -148,13 +151,20 @@ impl<'a> Bench<'a> {
             placement.unwrap_or_default().iter().map(|&(_, t)| t).collect();
         let away: Vec<&str> = homes
             .iter()
-            .filter(|&&tier| tier != HBM.index())
-            .map(|&tier| self.hardware.tiers[tier].name.as_str())
+            .map(|&tier| &self.hardware.tiers[tier])
+            // With `numa` a home in DRAM is any node of it.
+            .filter(|tier| case.numa.is_none() || tier.kind != TierKind::Dram)
+            .map(|tier| tier.name.as_str())
+            .filter(|&name| name != self.hardware.tiers[HBM.index()].name)
             .collect();
         let mut details = match away.as_slice() {
             [] => policy.details(),
             away => format!("{}, {}", policy.details(), away.join(" and ")),
         };
+        if !case.numa.is_none() {
+            let between = if details.is_empty() { "" } else { ", " };
+            details = format!("{details}{between}{}", case.numa.details(self.hardware));
+        }
         let allocators = case.allocators.iter().zip(&self.hardware.tiers);
         for (spec, tier) in allocators.filter(|(spec, _)| !spec.is_exact()) {
             let between = if details.is_empty() { "" } else { "; " };
@@ -209,13 +219,14 @@ impl<'a> Bench<'a> {
     fn simulate(
         &self,
         label: &str,
-        policy: &PolicyConfig,
+        (policy, numa): (&PolicyConfig, &NumaConfig),
         (capacities, allocators): (&[Bytes], &[AllocatorSpec]),
         options: Options,
     ) -> Result<Outcome, RunError> {
         let internal =
             |what: String| RunError::Internal { case: label.to_owned(), seed: self.seed, what };
-        let built = policy.build(&self.workload.trace, self.hardware).map_err(RunError::Input)?;
+        let built = numa.build(policy, &self.workload.trace, self.hardware);
+        let built = built.map_err(RunError::Input)?;
         let planner =
             Planner::with_allocators(self.workload, built, capacities, allocators, self.repeat);
         let mut planner = match planner {

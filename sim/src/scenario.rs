@@ -8,6 +8,7 @@ mod expectations;
 pub mod files;
 pub mod fingerprint;
 pub mod hints;
+mod numa;
 mod policies;
 pub mod raw;
 pub mod read;
@@ -24,6 +25,7 @@ use tiersim_models::ids::TierId;
 use tiersim_models::layered::Layered;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::config::PolicyConfig;
+use tiersim_policies::numa::NumaConfig;
 
 /// Everything that one run needs to know.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,6 +108,8 @@ pub struct Case {
     pub hbm: Budget,
     /// The allocator of each tier; empty if all are exact.
     pub allocators: Vec<AllocatorSpec>,
+    /// Which node of DRAM objects go to.
+    pub numa: NumaConfig,
     /// Values of the sweep's axes at this point, for tables: (axis, value).
     pub params: Vec<(String, AxisValue)>,
 }

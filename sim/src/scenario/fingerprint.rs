@@ -56,11 +56,14 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
             let _ = writeln!(out, "recorded {scale:?}");
         }
     }
-    for Case { label, policy, hbm, allocators, params } in cases {
+    for Case { label, policy, hbm, allocators, numa, params } in cases {
         let _ = writeln!(out, "case {label:?} {hbm:?} {params:?} {policy:?}");
         // What is exact is as if it was not said.
         for (tier, spec) in allocators.iter().enumerate().filter(|(_, spec)| !spec.is_exact()) {
             let _ = writeln!(out, "allocator {tier} {spec:?}");
+        }
+        if !numa.is_none() {
+            let _ = writeln!(out, "{numa:?}");
         }
     }
     for expectation in expect {

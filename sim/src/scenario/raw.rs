@@ -19,6 +19,8 @@ pub struct RawScenario {
     pub(crate) workload: RawWorkload,
     #[serde(default)]
     pub(crate) allocators: Vec<RawAllocator>,
+    pub(crate) numa: Option<RawNuma>,
+    pub(crate) pins: Option<Vec<RawPin>>,
     pub(crate) policies: Vec<RawCase>,
     pub(crate) sweep: Option<RawSweep>,
     pub(crate) seed: Option<u64>,
@@ -93,6 +95,24 @@ pub(crate) struct RawCase {
     pub(crate) hbm: Option<Quantity<Budget>>,
     #[serde(default)]
     pub(crate) allocators: Vec<RawAllocator>,
+    pub(crate) numa: Option<RawNuma>,
+    pub(crate) pins: Option<Vec<RawPin>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Numa", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum RawNuma {
+    NearGpu,
+    Interleave,
+    FirstTouch { node: String },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Pin", deny_unknown_fields)]
+pub(crate) struct RawPin {
+    pub(crate) kinds: Option<Vec<RawObjectKind>>,
+    pub(crate) module: Option<String>,
+    pub(crate) node: String,
 }
 
 #[derive(Debug, Deserialize)]

@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostics;
 use crate::scenario::files::{Files, Found, PathFault};
 use crate::scenario::raw::{RawCase, RawScenario};
 use crate::scenario::{AxisValue, Budget, Case, Scenario};
-use crate::scenario::{allocators, expectations, policies};
+use crate::scenario::{allocators, expectations, numa, policies};
 use crate::text::check::Check;
 use crate::text::quantity::{Budget as BudgetUnit, CAPACITY, Quantity, Size};
 use crate::text::ron_text::{Document, Parsed};
@@ -17,6 +17,7 @@ use std::sync::Arc;
 use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::hardware::{Fact, HBM, Hardware, Source};
 use tiersim_models::ids::TierId;
+use tiersim_policies::numa::NumaConfig;
 
 /// Version of the file format.
 pub const SCHEMA: u32 = 1;
@@ -107,7 +108,9 @@ impl Resolver<'_, '_> {
         let hardware = self.files.shared(hardware);
         let allocators = allocators::resolve(self, "allocators", &raw.allocators, &[], &hardware);
         let allocators = allocators.as_deref();
-        let cases = self.cases(&raw.policies, allocators, &hardware, params);
+        let said = (raw.numa.as_ref(), raw.pins.as_deref());
+        let numa = numa::resolve(self, "", said, &NumaConfig::default(), &hardware);
+        let cases = self.cases(&raw.policies, (allocators, numa.as_ref()), &hardware, params);
         let expect = expectations::resolve(self, raw, &hardware);
         Some(Scenario {
             name: name.to_string(),
@@ -175,7 +178,7 @@ impl Resolver<'_, '_> {
     fn cases(
         &mut self,
         raw: &[RawCase],
-        allocators: Option<&[AllocatorSpec]>,
+        (allocators, numa): (Option<&[AllocatorSpec]>, Option<&NumaConfig>),
         hardware: &Hardware,
         params: &[(String, AxisValue)],
     ) -> Option<Vec<Case>> {
@@ -183,6 +186,7 @@ impl Resolver<'_, '_> {
             self.check.fault("policies", "a scenario compares at least one policy", "add one");
         }
         let raw = self.check.at_most("policies", "policies", raw, MAX_ENTRIES);
+        let nothing = NumaConfig::default();
         let mut seen = BTreeMap::new();
         let mut cases = Vec::new();
         for (index, case) in raw.iter().enumerate() {
@@ -199,13 +203,17 @@ impl Resolver<'_, '_> {
             }
             let policy = policies::resolve(self, &format!("{here}.policy"), &case.policy, hardware);
             let hbm = self.budget(&format!("{here}.hbm"), case.hbm.as_ref(), hardware);
-            let (here, base) = (format!("{here}.allocators"), allocators.unwrap_or_default());
-            let own = allocators::resolve(self, &here, &case.allocators, base, hardware);
+            let (at, base) = (format!("{here}.allocators"), allocators.unwrap_or_default());
+            let own = allocators::resolve(self, &at, &case.allocators, base, hardware);
             let own = own.filter(|_| allocators.is_some());
-            let label = label(name, params);
-            let params = params.to_vec();
+            let said = (case.numa.as_ref(), case.pins.as_deref());
+            let base = numa.unwrap_or(&nothing);
+            let nodes = numa::resolve(self, &format!("{here}."), said, base, hardware);
+            let nodes = nodes.filter(|_| numa.is_some());
+            let (label, params) = (label(name, params), params.to_vec());
             cases.push((|| {
-                Some(Case { label, policy: policy?, hbm: hbm?, allocators: own?, params })
+                let (policy, hbm, allocators) = (policy?, hbm?, own?);
+                Some(Case { label, policy, hbm, allocators, numa: nodes?, params })
             })());
         }
         cases.into_iter().collect()
