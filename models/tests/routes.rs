@@ -16,11 +16,7 @@ fn law(rate: u64) -> Law {
 }
 
 /// A machine of these tiers, of the kinds of these nodes, and of links (near, far, fetch, evict).
-fn machine(
-    tiers: &[TierKind],
-    nodes: &[NodeKind],
-    links: &[(usize, usize, u64, u64)],
-) -> Hardware {
+fn machine(tiers: &[TierKind], nodes: &[NodeKind], links: &[(usize, usize, u64, u64)]) -> Hardware {
     let tier = |(index, &kind): (usize, &TierKind)| Tier {
         name: format!("t{index}"),
         kind,
@@ -83,7 +79,12 @@ fn badness(machine: &Hardware, node: usize) -> u8 {
 type Cost = (u8, usize, i128, Vec<u8>);
 
 /// The best of all simple paths, or none.
-fn brute(machine: &Hardware, path: &mut Vec<usize>, links: &mut Vec<usize>, to: usize) -> Option<Cost> {
+fn brute(
+    machine: &Hardware,
+    path: &mut Vec<usize>,
+    links: &mut Vec<usize>,
+    to: usize,
+) -> Option<Cost> {
     let here = path[path.len() - 1];
     if here == to {
         let passed = &path[1..path.len() - 1];

@@ -68,20 +68,37 @@ impl NumaConfig {
         trace: &Trace,
         hardware: &Hardware,
     ) -> Result<Box<dyn Policy>, String> {
-        let nodes = near_first(hardware)?;
-        let pinned = self.pinned(trace)?;
-        if self.is_none() || nodes.len() < 2 {
+        if self.is_none() {
             return policy.build(trace, hardware);
         }
         let (policy, beyond) = match policy {
             PolicyConfig::Lru(config) => {
-                let (spill, beyond) = pooled(&config.spill, &nodes);
+                let (spill, beyond) = pooled(&config.spill, &near_first(hardware)?);
                 (PolicyConfig::Lru(LruConfig { spill }), beyond)
             }
             other => (other.clone(), Vec::new()),
         };
+        self.around(policy.build(trace, hardware)?, beyond, trace, hardware)
+    }
+
+    /// Any policy, on the nodes that this says; the policy itself where nothing is said or the
+    /// machine has fewer than two. `beyond`: where objects go that DRAM has no room for, in order.
+    ///
+    /// Errors in words if the trace lacks what a pin needs.
+    pub fn around(
+        &self,
+        policy: Box<dyn Policy>,
+        beyond: Vec<TierId>,
+        trace: &Trace,
+        hardware: &Hardware,
+    ) -> Result<Box<dyn Policy>, String> {
+        let nodes = near_first(hardware)?;
+        let pinned = self.pinned(trace)?;
+        if self.is_none() || nodes.len() < 2 {
+            return Ok(policy);
+        }
         Ok(Box::new(Numa {
-            inner: policy.build(trace, hardware)?,
+            inner: policy,
             nodes,
             placement: self.placement,
             pinned,
@@ -95,7 +112,9 @@ impl NumaConfig {
     fn pinned(&self, trace: &Trace) -> Result<Vec<Option<TierId>>, String> {
         for pattern in self.pins.iter().filter_map(|pin| pin.module.as_deref()) {
             if !trace.modules.iter().any(|module| matches(pattern, module)) {
-                return Err(format!("a pin names modules {pattern:?}, and the trace has none such"));
+                return Err(format!(
+                    "a pin names modules {pattern:?}, and the trace has none such"
+                ));
             }
         }
         let module = |object: &Object| object.module.map(|id| trace.modules[id.index()].as_str());

@@ -252,7 +252,12 @@ impl Writer<'_> {
     }
 
     /// `(us(5), measured("..."))`
-    pub(super) fn sourced(&mut self, path: String, value: u64, unit: &Unit) -> Result<String, Unwritable> {
+    pub(super) fn sourced(
+        &mut self,
+        path: String,
+        value: u64,
+        unit: &Unit,
+    ) -> Result<String, Unwritable> {
         let Some(fact) = self.source(&path) else { return Err(Unwritable::NoSource(path)) };
         let mut fact = fact.clone();
         if fact.value.is_empty() {

@@ -32,11 +32,7 @@ struct Filling {
 
 impl Peculiar {
     /// `None` if the law says it all. The ramp of a shared lane is the business of its flows.
-    pub(super) fn new(
-        lane: usize,
-        detail: &Detail,
-        raid0: Option<Raid0>,
-    ) -> Option<Box<Peculiar>> {
+    pub(super) fn new(lane: usize, detail: &Detail, raid0: Option<Raid0>) -> Option<Box<Peculiar>> {
         let Detail { sizes, depths: _, tail, cache } = detail;
         if sizes.is_empty() && tail.is_none() && cache.is_none() && raid0.is_none() {
             return None;
@@ -54,7 +50,9 @@ impl Peculiar {
     pub(super) fn fixed(&self, piece: &Piece, rate: Rate, seed: u64) -> Span {
         let bytes = piece.part.bytes;
         let beyond = match self.raid0 {
-            Some(raid0) => Span::from_ps(raid0.span(bytes, rate).ps() - rate.span_of(bytes.get()).ps()),
+            Some(raid0) => {
+                Span::from_ps(raid0.span(bytes, rate).ps() - rate.span_of(bytes.get()).ps())
+            }
             None => self.detail.beyond(bytes, rate),
         };
         beyond + self.delay(piece, seed)

@@ -101,9 +101,17 @@ dimension!(
 
 /// The units that the parser calls `name`.
 pub fn by_name(name: &str) -> Option<&'static Unit> {
-    [Size::UNIT, Duration::UNIT, Bandwidth::UNIT, Flops::UNIT, Copies::UNIT, Drives::UNIT, Budget::UNIT]
-        .into_iter()
-        .find(|unit| unit.name == name)
+    [
+        Size::UNIT,
+        Duration::UNIT,
+        Bandwidth::UNIT,
+        Flops::UNIT,
+        Copies::UNIT,
+        Drives::UNIT,
+        Budget::UNIT,
+    ]
+    .into_iter()
+    .find(|unit| unit.name == name)
 }
 
 /// A number with its unit, as written.
