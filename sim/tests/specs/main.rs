@@ -4,6 +4,7 @@ mod allocators;
 mod form;
 mod hardware;
 mod hostile;
+mod numa;
 mod project;
 mod rules;
 mod sweep;
