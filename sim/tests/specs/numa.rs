@@ -10,7 +10,9 @@ const DRAM: TierId = TierId(1);
 
 /// The good scenario with these fields for all cases and for the first.
 fn with(all: &str, first: &str) -> String {
-    let text = edited("    seed: 1,\n", &format!("    seed: 1,\n    {all}\n"));
+    let all = all.trim_end_matches(',');
+    let comma = if all.is_empty() { "" } else { "," };
+    let text = edited("    seed: 1,\n", &format!("    seed: 1,\n    {all}{comma}\n"));
     let from = "(name: \"all-hbm\", policy: AllHbm)";
     assert!(text.contains(from));
     text.replace(from, &format!("(name: \"all-hbm\", policy: AllHbm, {first})"))
@@ -83,7 +85,7 @@ fn nodes_are_tiers_of_kind_dram() {
 
 #[test]
 fn forms_that_are_none() {
-    refused("numa: first_touch", &["node"]);
+    refused("numa: first_touch", &["needs its brackets"]);
     refused("numa: first_touch()", &["node"]);
     refused("numa: near_gpu(node: \"dram\")", &["case.ron"]);
     refused("numa: NearGpu", &["near_gpu"]);

@@ -13,7 +13,7 @@ use tiersim_models::nodes::{Node, NodeKind};
 use tiersim_models::service::{Discipline, Service};
 use tiersim_models::units::{Bytes, PS_PER_S, Span};
 use tiersim_models::workload::{Mode, ObjectKind, Trace};
-use tiersim_policies::access::{Access, Charge};
+use tiersim_policies::access::Access;
 use tiersim_policies::command::{Command, Work};
 use tiersim_policies::config::{HintsConfig, PolicyConfig};
 use tiersim_policies::lru::LruConfig;
