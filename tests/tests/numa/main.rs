@@ -258,7 +258,7 @@ fn an_object_keeps_its_node_until_it_is_freed() {
     }
     assert!(homes[&kept].len() > 6 && homes[&kept].iter().all(|&node| node == DRAM0), "{homes:?}");
     // A life of the other: written, out, in, out, in. Lives take turns, as the bytes given do.
-    let lives: Vec<TierId> = homes[&freed].iter().copied().collect();
+    let lives = homes[&freed].clone();
     let mut turns = lives.clone();
     turns.dedup();
     assert_eq!(turns, [DRAM1, DRAM0, DRAM1], "{lives:?}");
