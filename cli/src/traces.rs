@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tiersim_models::hardware::Hardware;
 use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::feasible::problems;
+use tiersim_sim::hardware_file::parts::{is_part, read_part};
 use tiersim_sim::hardware_file::read_hardware;
 use tiersim_sim::import::recording::import_recording;
 use tiersim_sim::lint::{assumed_note, lint_hardware};
@@ -44,8 +45,12 @@ fn check_one(path: &Path) -> Result<(&'static str, Option<Arc<Hardware>>), Diagn
     if path.is_dir() {
         return read_trace(path).map(|_| ("trace", None));
     }
-    // Only hardware has tiers at the top.
-    if Document::read(path)?.value("tiers").is_some() {
+    let document = Document::read(path)?;
+    if is_part(&document) {
+        return read_part(path).map(|()| ("part of a machine", None));
+    }
+    // Only hardware has tiers or parts at the top.
+    if ["tiers", "parts"].iter().any(|section| document.value(section).is_some()) {
         return read_hardware(path).map(|hardware| ("hardware spec", Some(Arc::new(hardware))));
     }
     let scenario = read_scenario(path, &[])?;

@@ -114,6 +114,10 @@ pub trait Allocator: fmt::Debug + Send {
         Vec::new()
     }
 
+    /// Gives memory back to the device that is kept for later and in which nothing is live. Models
+    /// that keep none do nothing.
+    fn clean(&mut self) {}
+
     /// Moves live blocks together, until it has copied at least `budget` bytes or nothing is left
     /// to gain. Models whose blocks cannot move do nothing.
     fn compact(&mut self, _budget: Bytes) -> Moves {

@@ -6,6 +6,8 @@
 //! Invariant: tier 0 is the tier that the device computes from (HBM), every tier has a route to
 //! it, and every number knows its source.
 
+use crate::energy::Economics;
+use crate::hidden::Hidden;
 use crate::ids::{LinkId, NodeId, TierId};
 use crate::loaded::Loaded;
 use crate::nodes::{LinkKind, Node, Way};
@@ -215,8 +217,12 @@ pub struct Hardware {
     pub compute: Option<Compute>,
     /// Copies over more than one link travel in pieces of this size.
     pub chunk: Bytes,
-    /// Every number with its source.
+    /// Memory that no object can have, as the file says.
+    pub hidden: Vec<Hidden>,
+    /// Every number that times rest on, with its source.
     pub facts: Vec<Fact>,
+    /// What it draws and what it costs.
+    pub economics: Economics,
 }
 
 impl Hardware {
@@ -259,7 +265,7 @@ impl Hardware {
         if lane.evicting { (link.near, link.far) } else { (link.far, link.near) }
     }
 
-    /// How many of the numbers are assumed.
+    /// How many of the numbers that times rest on are assumed.
     pub fn assumed(&self) -> usize {
         self.facts.iter().filter(|fact| matches!(fact.source, Source::Assumed(_))).count()
     }

@@ -16,6 +16,7 @@ mod limits;
 mod model;
 mod parts;
 mod passes;
+pub mod training;
 
 use crate::workload::Trace;
 

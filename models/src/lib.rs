@@ -4,7 +4,9 @@
 //! resolved: no name needs looking up, no unit needs converting, no number can be NaN.
 
 pub mod allocator;
+pub mod energy;
 pub mod hardware;
+pub mod hidden;
 pub mod ids;
 pub mod layered;
 pub mod lifetime;

@@ -162,12 +162,24 @@ impl Detail {
     pub fn slowest(&self, law: Law) -> Law {
         let first = self.sizes.first().map_or(Span::ZERO, |point| point.1.span_of(point.0.get()));
         let tail = self.tail.map_or(Span::ZERO, |tail| tail.most());
-        let sizes = self.sizes.iter().map(|point| point.1);
+        // What a size takes beyond the law is paid on top of what a ramp or a full cache takes.
+        let least = |rates: &mut dyn Iterator<Item = Rate>| rates.fold(law.rate, Rate::min);
+        let sizes = least(&mut self.sizes.iter().map(|point| point.1));
         let depths = self.depths.iter().map(|point| point.1);
-        let drain = self.cache.map(|cache| cache.drain);
-        let rate = sizes.chain(depths).chain(drain).fold(law.rate, Rate::min);
+        let slowed = least(&mut depths.chain(self.cache.map(|cache| cache.drain)));
+        let rate = match sizes < law.rate && slowed < law.rate {
+            true => one_after_the_other(sizes, slowed),
+            false => sizes.min(slowed),
+        };
         Law { setup: law.setup + first + tail, rate }
     }
+}
+
+/// The rate of moving everything at the one rate and then at the other, rounded down.
+fn one_after_the_other(one: Rate, other: Rate) -> Rate {
+    let (one, other) = (u128::from(one.get()), u128::from(other.get()));
+    let rate = u64::try_from(one * other / (one + other)).unwrap_or(u64::MAX);
+    Rate::new(rate.max(1)).expect("at least 1")
 }
 
 /// The 99th percentile of the standard normal distribution.
@@ -240,6 +252,19 @@ mod tests {
         for bytes in (1..1000).map(Bytes::new) {
             assert!(law.span_of(bytes) + detail.beyond(bytes, law.rate) <= bound.span_of(bytes));
         }
+    }
+
+    #[test]
+    fn the_slowest_law_counts_a_size_table_and_a_cache_both() {
+        let sizes = vec![(Bytes::new(100), rate(2))];
+        let cache = Some(Cache { size: Bytes::new(1), drain: rate(2) });
+        let detail = Detail { sizes, cache, ..Detail::default() };
+        let law = Law { setup: Span::ZERO, rate: rate(4) };
+        // 1000 bytes: 500 ns by the table, 250 of them beyond the law, and 500 through the cache.
+        let beyond = detail.beyond(Bytes::new(1000), law.rate);
+        let takes = beyond + rate(2).span_of(1000);
+        assert_eq!(takes, Span::from_ns(750));
+        assert!(detail.slowest(law).span_of(Bytes::new(1000)) >= takes);
     }
 
     #[test]

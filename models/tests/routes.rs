@@ -38,7 +38,9 @@ fn machine(tiers: &[TierKind], nodes: &[NodeKind], links: &[(usize, usize, u64, 
         ways: Vec::new(),
         compute: None,
         chunk: Bytes::mib(4),
+        hidden: Vec::new(),
         facts: Vec::new(),
+        economics: Default::default(),
     }
 }
 

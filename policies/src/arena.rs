@@ -7,7 +7,7 @@
 //! Invariant: a claim has an edge to every command under way that used one of its addresses.
 
 use crate::command::{Edge, Hazard, Ticket};
-use crate::fragmentation::Meter;
+use crate::fragmentation::{Meter, Moment};
 use crate::ledger::add_edge;
 use crate::tickets::Tickets;
 use smallvec::SmallVec;
@@ -40,12 +40,16 @@ pub(crate) struct Arena {
 /// What one compaction has done.
 #[derive(Debug)]
 pub(crate) struct Compacted {
-    /// Who lies elsewhere now.
-    pub(crate) moved: Vec<ObjectId>,
+    /// Who lies elsewhere now, each with its bytes.
+    pub(crate) moved: Vec<(ObjectId, Bytes)>,
     /// Bytes copied.
     pub(crate) bytes: Bytes,
-    /// Commands that may still use free memory.
-    pub(crate) waits: Vec<Ticket>,
+    /// Commands that may still use what the objects move into.
+    pub(crate) waits: SmallVec<[Edge; 6]>,
+    /// Whether everything stops until the objects have moved.
+    pub(crate) stops: bool,
+    /// Addresses that are free once they have.
+    vacated: Vec<(u64, u64)>,
 }
 
 impl Arena {
@@ -99,13 +103,7 @@ impl Arena {
             return Ok(()); // no memory, no address
         }
         let block = self.model.alloc(bytes, stream);
-        let releases = self.model.stats().releases;
-        if releases != self.releases {
-            self.releases = releases;
-            self.barrier.extend(self.pending.values().map(|&(_, ticket)| ticket));
-            self.barrier.sort_unstable();
-            self.barrier.dedup();
-        }
+        self.await_releases();
         let block = block?;
         self.settled = false;
         self.reuse(block, tickets, after);
@@ -114,6 +112,24 @@ impl Arena {
         self.held.insert(object, block);
         self.owners.insert(block.at, object);
         Ok(())
+    }
+
+    /// If memory went back to the device, every claim from now on waits for all that is under way.
+    fn await_releases(&mut self) {
+        let releases = self.model.stats().releases;
+        if releases != self.releases {
+            self.releases = releases;
+            self.barrier.extend(self.pending.values().map(|&(_, ticket)| ticket));
+            self.barrier.sort_unstable();
+            self.barrier.dedup();
+        }
+    }
+
+    /// Gives back what the allocator keeps and no object uses.
+    pub(crate) fn clean(&mut self) {
+        self.model.clean();
+        self.await_releases();
+        self.settled = false;
     }
 
     fn reuse(&mut self, block: Block, tickets: &Tickets, after: &mut SmallVec<[Edge; 6]>) {
@@ -150,9 +166,10 @@ impl Arena {
     }
 
     /// Moves objects together if too much is in pieces, or at any rate if `forced`.
-    pub(crate) fn compact(&mut self, forced: bool) -> Option<Compacted> {
+    pub(crate) fn compact(&mut self, forced: bool, tickets: &Tickets) -> Option<Compacted> {
         let compaction = self.spec.compaction?;
-        let due = forced || self.model.stats().external() > compaction.above;
+        let external = self.model.stats().external();
+        let due = forced || external > compaction.above;
         if !due || self.settled {
             return None;
         }
@@ -171,25 +188,50 @@ impl Arena {
             self.owners.insert(is.at, object);
             self.held.insert(object, is);
         }
-        self.meter.compacted(moves.bytes);
-        let pending = std::mem::take(&mut self.pending).into_values().map(|(_, ticket)| ticket);
-        let mut waits: Vec<Ticket> = self.barrier.drain(..).chain(pending).collect();
-        waits.sort_unstable();
-        waits.dedup();
-        let moved = moved.into_iter().map(|(object, ..)| object).collect();
-        Some(Compacted { moved, bytes: moves.bytes, waits })
+        self.meter.compacted(moves.bytes, external);
+        let mut waits = SmallVec::new();
+        moved.iter().for_each(|&(_, _, is)| self.reuse(is, tickets, &mut waits));
+        let was = moved.iter().map(|(_, was, _)| (was.at, was.end())).collect();
+        let is = moved.iter().map(|(_, _, is)| (is.at, is.end())).collect();
+        Some(Compacted {
+            moved: moved.into_iter().map(|(object, was, _)| (object, was.bytes)).collect(),
+            bytes: moves.bytes,
+            waits,
+            stops: compaction.at_once == Bytes::MAX,
+            vacated: without(was, is),
+        })
     }
 
-    /// From now on every claim waits for `ticket`, which moves what is compacted.
-    pub(crate) fn wait_for(&mut self, ticket: Ticket) {
-        self.barrier.push(ticket);
+    /// What objects have left is free once `ticket`, which moves them, has ended.
+    pub(crate) fn vacate(&mut self, compacted: &Compacted, ticket: Ticket) {
+        self.pending.extend(compacted.vacated.iter().map(|&(at, end)| (at, (end, ticket))));
     }
 
-    /// Notes how memory is used after op `occurrence` of the run.
-    pub(crate) fn sample(&mut self, occurrence: u64) {
+    /// Notes how memory is used after an op of the run.
+    pub(crate) fn sample(&mut self, moment: Moment) {
         let stats = self.model.stats();
-        self.meter.sample(occurrence, &stats);
+        self.meter.sample(moment, &stats, || self.model.free_sizes());
     }
+}
+
+/// The addresses of `pieces` that lie in none of `others`, each a list of pieces that do not
+/// overlap, as (start, end).
+fn without(mut pieces: Vec<(u64, u64)>, mut others: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    pieces.sort_unstable();
+    others.sort_unstable();
+    let mut left = Vec::new();
+    let mut first = 0;
+    for (mut at, end) in pieces {
+        while others.get(first).is_some_and(|other| other.1 <= at) {
+            first += 1;
+        }
+        for &(start, stop) in others[first..].iter().take_while(|other| other.0 < end) {
+            left.extend((at < start).then_some((at, start)));
+            at = at.max(stop);
+        }
+        left.extend((at < end).then_some((at, end)));
+    }
+    left
 }
 
 #[cfg(test)]
@@ -263,18 +305,29 @@ mod tests {
         for object in 0..4 {
             claim(&mut arena, object, 2, &tickets);
         }
-        assert!(arena.compact(false).is_none(), "nothing is free");
+        assert!(arena.compact(false, &tickets).is_none(), "nothing is free");
         arena.give_back(ObjectId(0), first, &tickets);
-        assert!(arena.compact(false).is_none(), "one hole is not fragmented");
+        assert!(arena.compact(false, &tickets).is_none(), "one hole is not fragmented");
         arena.give_back(ObjectId(2), first, &tickets);
         assert!(!arena.fits(Bytes::mib(4), 0));
-        let done = arena.compact(false).expect("half is in pieces");
-        assert_eq!((done.moved, done.waits), (vec![ObjectId(1), ObjectId(3)], vec![first]));
-        assert_eq!(done.bytes, Bytes::mib(4));
+        let done = arena.compact(false, &tickets).expect("half is in pieces");
+        let two = Bytes::mib(2);
+        assert_eq!(done.moved, [(ObjectId(1), two), (ObjectId(3), two)]);
+        assert_eq!(done.waits.iter().map(|edge| edge.ticket).collect::<Vec<_>>(), [first]);
+        assert_eq!((done.bytes, done.stops), (Bytes::mib(4), true));
         assert_eq!(arena.block(ObjectId(3)).map(|block| block.at), Some(2 * MIB));
-        arena.wait_for(mover);
-        assert_eq!(claim(&mut arena, 4, 4, &tickets), [mover]);
+        arena.vacate(&done, mover);
+        let both = claim(&mut arena, 4, 4, &tickets);
+        assert_eq!(both, [first, mover], "over what was given back and what was left");
         arena.give_back(ObjectId(3), mover, &tickets);
         assert_eq!(arena.stats().largest_free, Bytes::mib(2));
+    }
+
+    #[test]
+    fn what_is_left_of_pieces_lies_in_none_of_the_others() {
+        let left = without(vec![(10, 20), (30, 40), (0, 5)], vec![(12, 14), (18, 35), (4, 5)]);
+        assert_eq!(left, [(0, 4), (10, 12), (14, 18), (35, 40)]);
+        assert_eq!(without(vec![(0, 4)], vec![(0, 4)]), []);
+        assert_eq!(without(vec![(0, 4), (6, 9)], vec![]), [(0, 4), (6, 9)]);
     }
 }

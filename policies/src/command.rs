@@ -88,6 +88,16 @@ pub enum Work {
         /// To where.
         to: TierId,
     },
+    /// Move objects to other addresses of the tier that they are in, as one piece of work. Machines
+    /// that place objects by their own means have nothing to do.
+    Compact {
+        /// Where.
+        tier: TierId,
+        /// Bytes of all moves; each is read once and written once.
+        bytes: Bytes,
+        /// Who moves: nobody uses them meanwhile.
+        objects: Box<[ObjectId]>,
+    },
     /// Do nothing but end, and so give room back.
     Release,
 }

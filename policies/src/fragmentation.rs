@@ -4,18 +4,20 @@
 //! so neighbouring samples are put together; means and extremes are over all of them.
 //! Invariant: figures depend on the plan only, never on when commands end.
 
-use tiersim_models::allocator::Stats;
 use tiersim_models::allocator::buckets::BucketStats;
+use tiersim_models::allocator::{Stats, histogram};
 use tiersim_models::units::Bytes;
 
-/// Most points of a series.
+/// Most points of a series, beside one for the end of each step up to this.
 pub const POINTS: u64 = 1000;
 
 /// One stretch of ops.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Point {
     /// The last op of the run in it.
     pub occurrence: u64,
+    /// The step of the run that this op belongs to, from 0.
+    pub step: u64,
     /// Most bytes of live blocks.
     pub allocated: Bytes,
     /// Most bytes that the allocator kept from others.
@@ -24,6 +26,23 @@ pub struct Point {
     pub mean: f64,
     /// Highest external fragmentation.
     pub highest: f64,
+    /// Mean internal fragmentation.
+    pub internal_mean: f64,
+    /// Highest internal fragmentation.
+    pub internal_highest: f64,
+    /// Free pieces after its last op: how many of at least 2^i and less than 2^(i+1) bytes, by i.
+    pub free_pieces: Vec<(u8, u64)>,
+}
+
+/// The op after which memory is looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    /// Which op of the run.
+    pub(crate) occurrence: u64,
+    /// Its step of the run.
+    pub(crate) step: u64,
+    /// Whether it is the last of its step.
+    pub(crate) ends_step: bool,
 }
 
 /// A share over a run.
@@ -56,6 +75,9 @@ pub struct MemoryUse {
     pub compactions: u64,
     /// Bytes that this copied inside the tier.
     pub compacted: Bytes,
+    /// The highest external fragmentation that a compaction found; what the others measure is what
+    /// it left.
+    pub compacted_from: f64,
     /// Objects that left the tier because no free piece was large enough.
     pub forced: u64,
     /// Prefetches that were given up because no free piece was large enough.
@@ -64,7 +86,7 @@ pub struct MemoryUse {
     pub free_pieces: Vec<u64>,
     /// Its buckets after the last op, if it has any.
     pub buckets: Vec<BucketStats>,
-    /// Over the run, at most [`POINTS`].
+    /// Over the run: at most [`POINTS`], and one for the end of each of as many steps.
     pub series: Vec<Point>,
 }
 
@@ -87,37 +109,59 @@ impl Meter {
         Meter { ops, samples: 0, in_point: 0, external, internal, found }
     }
 
-    pub(crate) fn sample(&mut self, occurrence: u64, stats: &Stats) {
+    /// `pieces` are the sizes of all free pieces, asked for once per point.
+    pub(crate) fn sample(
+        &mut self,
+        moment: Moment,
+        stats: &Stats,
+        pieces: impl FnOnce() -> Vec<Bytes>,
+    ) {
         let (external, internal) = (stats.external(), stats.internal());
         self.samples += 1;
         note(&mut self.external, external);
         note(&mut self.internal, internal);
+        let closes = self.closes(moment);
         let found = &mut self.found;
         found.peak_allocated = found.peak_allocated.max(stats.allocated);
         found.peak_reserved = found.peak_reserved.max(stats.reserved);
-        let points = self.ops.clamp(1, POINTS);
-        let point_of = |occurrence: u64| {
-            (u128::from(occurrence) * u128::from(points) / u128::from(self.ops.max(1))) as u64
-        };
-        let point = match found.series.last_mut() {
-            Some(point) if point_of(point.occurrence) == point_of(occurrence) => point,
-            _ => {
-                self.in_point = 0;
-                found.series.push(Point::default());
-                found.series.last_mut().expect("just pushed")
-            }
-        };
+        if self.in_point == 0 {
+            found.series.push(Point::default());
+        }
         self.in_point += 1;
-        point.occurrence = occurrence;
+        let count = self.in_point as f64;
+        let point = found.series.last_mut().expect("there is a point");
+        point.occurrence = moment.occurrence;
+        point.step = moment.step;
         point.allocated = point.allocated.max(stats.allocated);
         point.reserved = point.reserved.max(stats.reserved);
-        point.mean += (external - point.mean) / self.in_point as f64;
+        point.mean += (external - point.mean) / count;
         point.highest = point.highest.max(external);
+        point.internal_mean += (internal - point.internal_mean) / count;
+        point.internal_highest = point.internal_highest.max(internal);
+        if closes {
+            let counts = histogram(&pieces()).into_iter().enumerate();
+            let some = counts.filter(|&(_, count)| count > 0);
+            point.free_pieces = some.map(|(power, count)| (power as u8, count)).collect();
+            self.in_point = 0;
+        }
     }
 
-    pub(crate) fn compacted(&mut self, bytes: Bytes) {
+    /// Whether an op is the last of its point: of its stretch of the run, or of its step, unless there
+    /// are more steps than points.
+    fn closes(&self, Moment { occurrence, step, ends_step }: Moment) -> bool {
+        let points = self.ops.clamp(1, POINTS);
+        let stretch = |occurrence: u64| {
+            u128::from(occurrence) * u128::from(points) / u128::from(self.ops.max(1))
+        };
+        let last = stretch(occurrence) != stretch(occurrence + 1);
+        last || (ends_step && step < POINTS)
+    }
+
+    /// Objects are moved together where this share of free memory was in pieces.
+    pub(crate) fn compacted(&mut self, bytes: Bytes, external: f64) {
         self.found.compactions += 1;
         self.found.compacted += bytes;
+        self.found.compacted_from = self.found.compacted_from.max(external);
     }
 
     /// Everything so far.
@@ -150,11 +194,15 @@ mod tests {
         }
     }
 
+    fn moment(occurrence: u64, step: u64, ends_step: bool) -> Moment {
+        Moment { occurrence, step, ends_step }
+    }
+
     #[test]
     fn means_and_extremes_are_over_all_ops() {
         let mut meter = Meter::new(3);
         for (op, (allocated, largest)) in [(10, 100), (40, 25), (20, 50)].into_iter().enumerate() {
-            meter.sample(op as u64, &stats(allocated, largest));
+            meter.sample(moment(op as u64, 0, false), &stats(allocated, largest), Vec::new);
         }
         let found = meter.found();
         let expected = Share { mean: (0.0 + 0.75 + 0.5) / 3.0, highest: 0.75, end: 0.5 };
@@ -169,7 +217,7 @@ mod tests {
         let ops = POINTS * 10 + 5;
         let mut meter = Meter::new(ops);
         for op in 0..ops {
-            meter.sample(op, &stats(op, 100 - op % 2 * 50));
+            meter.sample(moment(op, 0, false), &stats(op, 100 - op % 2 * 50), Vec::new);
         }
         let series = meter.found().series;
         assert_eq!(series.len() as u64, POINTS);
@@ -177,5 +225,23 @@ mod tests {
         let means = series.iter().map(|point| point.mean);
         assert!(means.clone().all(|mean| (0.2..0.3).contains(&mean)), "{means:?}");
         assert!(series.windows(2).all(|pair| pair[0].allocated < pair[1].allocated));
+    }
+    #[test]
+    fn a_point_ends_with_its_step_and_counts_the_pieces_that_are_free_then() {
+        let ops = POINTS * 10;
+        let mut meter = Meter::new(ops);
+        for op in 0..ops {
+            // Steps of 25 ops: a point ends with every tenth op, and between two of these.
+            let pieces = move || vec![Bytes::new(op + 1), Bytes::new(1), Bytes::new(1)];
+            meter.sample(moment(op, op / 25, op % 25 == 24), &stats(op, 50), pieces);
+        }
+        let series = meter.found().series;
+        let ends: Vec<(u64, u64)> = series.iter().take(6).map(|p| (p.occurrence, p.step)).collect();
+        assert_eq!(ends, [(9, 0), (19, 0), (24, 0), (29, 1), (39, 1), (49, 1)]);
+        assert_eq!(series[2].free_pieces, [(0, 2), (4, 1)], "24 + 1 bytes lie in 16 to 31");
+        let internal = series[1..].iter().map(|point| point.internal_highest);
+        assert!(internal.clone().all(|share| (0.5..0.55).contains(&share)), "half and a rounding");
+        let last = series.last().expect("points");
+        assert_eq!((last.occurrence, last.step), (ops - 1, ops / 25 - 1));
     }
 }

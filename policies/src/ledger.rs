@@ -9,11 +9,12 @@
 
 use crate::arena::{Arena, Compacted};
 use crate::command::{Edge, Hazard, Room, Ticket};
-use crate::fragmentation::MemoryUse;
+use crate::fragmentation::{MemoryUse, Moment};
 use crate::tickets::Tickets;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use tiersim_models::allocator::{AllocatorSpec, Block, histogram};
+use tiersim_models::hidden::{Hidden, of_tier};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
 
@@ -27,11 +28,32 @@ pub struct Ledger {
     leaving: Vec<SmallVec<[(TierId, Ticket); 1]>>,
 }
 
+/// The memory of a machine's tiers.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory<'a> {
+    /// What each tier has.
+    pub capacities: &'a [Bytes],
+    /// Memory of tiers that no object can have.
+    pub hidden: &'a [Hidden],
+    /// The allocator of each tier; exact where there is none.
+    pub allocators: &'a [AllocatorSpec],
+}
+
+/// Bytes of a tier that are not free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// In objects' rooms, as the tier's allocator rounds them.
+    pub allocated: Bytes,
+    /// What the allocator keeps from others; in an exact tier the same.
+    pub reserved: Bytes,
+}
+
 /// A claim that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoRoom {
     pub(crate) tier: TierId,
     pub(crate) capacity: Bytes,
+    pub(crate) hidden: Bytes,
     pub(crate) need: Bytes,
     pub(crate) free: Bytes,
     /// The largest free piece, where that is not all that is free.
@@ -48,7 +70,9 @@ pub(crate) struct Claim {
 
 #[derive(Debug)]
 struct Account {
+    /// Of objects: what is hidden is taken off.
     capacity: Bytes,
+    hidden: Bytes,
     used: Bytes,
     /// Room that nobody has to wait for.
     ready: Bytes,
@@ -87,24 +111,26 @@ pub(crate) struct User {
 }
 
 impl Ledger {
-    /// Empty tiers of the given capacities and room for `objects` objects. `allocators` by tier, exact
-    /// where there is none; the run plans `ops` ops.
-    pub(crate) fn new(
-        capacities: &[Bytes],
-        allocators: &[AllocatorSpec],
-        objects: usize,
-        ops: u64,
-    ) -> Ledger {
+    /// Empty tiers and room for `objects` objects; the run plans `ops` ops. Hidden memory is taken
+    /// off here and nowhere else.
+    pub(crate) fn new(memory: Memory<'_>, objects: usize, ops: u64) -> Ledger {
+        let Memory { capacities, hidden, allocators } = memory;
         let arena = |tier: usize, capacity| {
             let spec = allocators.get(tier).filter(|spec| !spec.is_exact())?;
             Some(Box::new(Arena::new(spec, capacity, ops)))
         };
-        let account = |(tier, &capacity): (usize, &Bytes)| Account {
-            capacity,
-            used: Bytes::ZERO,
-            ready: capacity,
-            credits: VecDeque::new(),
-            arena: arena(tier, capacity),
+        let account = |(tier, &capacity): (usize, &Bytes)| {
+            let hidden = of_tier(hidden, TierId::at(tier)).min(capacity);
+            // Without limit less something is still without limit.
+            let left = if capacity == Bytes::MAX { capacity } else { capacity - hidden };
+            Account {
+                capacity: left,
+                hidden,
+                used: Bytes::ZERO,
+                ready: left,
+                credits: VecDeque::new(),
+                arena: arena(tier, left),
+            }
         };
         Ledger {
             tiers: capacities.iter().enumerate().map(account).collect(),
@@ -120,6 +146,18 @@ impl Ledger {
         match &account.arena {
             Some(arena) => arena.stats().free,
             None => account.capacity - account.used,
+        }
+    }
+
+    /// Bytes of a tier that are not free.
+    pub fn held(&self, tier: TierId) -> Held {
+        let account = &self.tiers[tier.index()];
+        match &account.arena {
+            Some(arena) => {
+                let stats = arena.stats();
+                Held { allocated: stats.allocated, reserved: stats.reserved }
+            }
+            None => Held { allocated: account.used, reserved: account.used },
         }
     }
 
@@ -158,24 +196,28 @@ impl Ledger {
     }
 
     /// Notes how memory is used after an op of the run.
-    pub(crate) fn sample(&mut self, occurrence: u64) {
+    pub(crate) fn sample(&mut self, moment: Moment) {
         let arenas = self.tiers.iter_mut().filter_map(|account| account.arena.as_mut());
-        arenas.for_each(|arena| arena.sample(occurrence));
+        arenas.for_each(|arena| arena.sample(moment));
     }
 
     /// Moves objects together in every tier where too much is in pieces, and at any rate in
     /// `forced`.
-    pub(crate) fn compact(&mut self, forced: Option<TierId>) -> Vec<(TierId, Compacted)> {
+    pub(crate) fn compact(
+        &mut self,
+        forced: Option<TierId>,
+        tickets: &Tickets,
+    ) -> Vec<(TierId, Compacted)> {
         let tiers = self.tiers.iter_mut().enumerate();
         let arenas =
             tiers.filter_map(|(tier, account)| Some((TierId::at(tier), account.arena.as_mut()?)));
         arenas
             .filter(|(tier, _)| forced.is_none_or(|forced| forced == *tier))
-            .filter_map(|(tier, arena)| Some((tier, arena.compact(forced.is_some())?)))
+            .filter_map(|(tier, arena)| Some((tier, arena.compact(forced.is_some(), tickets)?)))
             .collect()
     }
 
-    /// Bytes that the tier has.
+    /// Bytes of the tier that objects can have.
     pub fn capacity(&self, tier: TierId) -> Bytes {
         self.tiers[tier.index()].capacity
     }
@@ -226,9 +268,10 @@ impl Ledger {
         let Room { object, tier, bytes: need } = claim.room;
         let free = self.free(tier);
         let account = &mut self.tiers[tier.index()];
-        let capacity = account.capacity;
+        let hidden = account.hidden;
+        let capacity = Bytes::new(account.capacity.get().saturating_add(hidden.get()));
         if account.arena.is_none() && free < need {
-            return Err(NoRoom { tier, capacity, need, free, largest: None });
+            return Err(NoRoom { tier, capacity, hidden, need, free, largest: None });
         }
         self.leaving[object.index()].retain(|&mut (_, ticket)| !tickets.ended(ticket));
         for &(_, ticket) in self.leaving[object.index()].iter().filter(|(left, _)| *left == tier) {
@@ -238,7 +281,7 @@ impl Ledger {
             let claimed = arena.claim(object, need, claim.stream, tickets, after);
             return claimed.map_err(|full| {
                 let (free, largest) = (full.free, Some(full.largest));
-                NoRoom { tier, capacity, need, free, largest }
+                NoRoom { tier, capacity, hidden, need, free, largest }
             });
         }
         account.used += need;

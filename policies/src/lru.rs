@@ -95,6 +95,10 @@ impl Policy for Lru {
         }
     }
 
+    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+        Some(self.home(object, &[Bytes::ZERO; MAX_TIERS], view))
+    }
+
     fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
         if tier != HBM {
             return None;

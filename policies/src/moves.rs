@@ -2,7 +2,8 @@
 
 use crate::command::{Command, Edge, Hazard, Ticket, Work};
 use crate::ledger::{Filled, Slot, User, add_edge};
-use crate::planner::{PlanError, Planner, out_of_memory};
+use crate::plan_error::{PlanError, out_of_memory};
+use crate::planner::Planner;
 use crate::policy::Action;
 use smallvec::SmallVec;
 use tiersim_models::ids::{ObjectId, TierId};
@@ -134,6 +135,12 @@ impl Planner<'_> {
         }
         // Somebody may still read the stale contents that the copy overwrites.
         self.await_users(object, to, &mut after);
+        // And the copy that brought them may be under way: from a third tier, so that the op that
+        // made them stale did not wait for it.
+        let stale = self.ledger.slot(object, to).and_then(|slot| slot.filled);
+        if let Some(filled) = stale.filter(|filled| filled.by_copy) {
+            self.wait(filled.ticket, Hazard::LastUse, &mut after);
+        }
         // Data first, then room, then turn: an edge is named for the worst that it prevents.
         if !self.ledger.has_room(object, to) {
             let claimed = self.claim(object, to, &mut after);
@@ -156,6 +163,7 @@ impl Planner<'_> {
             frees.push(room);
             self.ledger.remove(object, from);
             self.ledger.give_back(room, ticket, &self.tickets);
+            self.observe();
         } else {
             let tickets = &self.tickets;
             let slot = self.ledger.slot_mut(object, from).expect("the source has room");
@@ -184,6 +192,7 @@ impl Planner<'_> {
         let room = self.room(object, tier);
         let ticket = self.tickets.issue(None);
         self.ledger.give_back(room, ticket, &self.tickets);
+        self.observe();
         let (claims, frees) = (SmallVec::new(), SmallVec::from_iter([room]));
         out.push(Command { ticket, work: Work::Release, after, claims, frees });
         Ok(())

@@ -207,6 +207,10 @@ impl Policy for Placed {
         }
     }
 
+    fn far(&mut self, object: ObjectId, _: &View<'_>) -> Option<TierId> {
+        Some(self.homes[object.index()]).filter(|&home| home != HBM)
+    }
+
     /// As `room_for_op`: the visitor that is needed last goes home.
     fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
         let used = |object: ObjectId| view.uses().iter().any(|touched| touched.object == object);

@@ -6,8 +6,12 @@
 //! mended silently. Decisions depend on the order of ops only, never on when commands end.
 
 use crate::command::{Command, Edge, Hazard, Room, Ticket, Touch, Work};
-use crate::ledger::{Claim, Filled, Ledger, NoRoom, Slot, add_edge};
+use crate::fragmentation::Moment;
+use crate::ledger::{Claim, Filled, Ledger, Memory, NoRoom, Slot, add_edge};
+pub use crate::plan_error::PlanError;
+use crate::plan_error::out_of_memory;
 use crate::policy::{Action, Policy, Sight};
+use crate::relief::Monitor;
 use crate::tickets::Tickets;
 use crate::view::View;
 use smallvec::SmallVec;
@@ -18,40 +22,6 @@ use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::Use;
-
-/// Why a plan cannot go on.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
-    /// A tier is full, or what is free in it is in too small pieces.
-    #[error("tier {tier:?} is full: {need} needed, {free} free of {capacity}{}", in_pieces(.largest))]
-    OutOfMemory {
-        /// The tier.
-        tier: TierId,
-        /// What it has.
-        capacity: Bytes,
-        /// What was asked for.
-        need: Bytes,
-        /// What was free.
-        free: Bytes,
-        /// The largest free piece, if the tier's allocator is not exact: it may be less than `need`
-        /// though more is free.
-        largest: Option<Bytes>,
-        /// For which object.
-        object: ObjectId,
-        /// Before which op of the run; `None` while the run is set up.
-        occurrence: Option<u64>,
-    },
-    /// The policy asked for something that makes no sense: a mistake in the policy.
-    #[error("policy {policy}, op {occurrence}: {why}")]
-    Refused {
-        /// The policy.
-        policy: &'static str,
-        /// Before which op of the run.
-        occurrence: u64,
-        /// What it asked for and why that cannot be.
-        why: String,
-    },
-}
 
 /// What the plan has counted so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,7 +41,9 @@ pub struct Planner<'a> {
     pub(crate) tickets: Tickets,
     pub(crate) next: u64,
     total: u64,
-    last_op: Vec<Option<Ticket>>,
+    pub(crate) last_op: Vec<Option<Ticket>>,
+    /// By stream: the compaction that its next op waits for, whatever it uses.
+    pub(crate) stopped: Vec<Option<Ticket>>,
     counts: Counts,
     count_from: u64,
     actions: Vec<Action>,
@@ -81,6 +53,8 @@ pub struct Planner<'a> {
     pub(crate) stream: u16,
     /// How long copies take, if that is known.
     pub(crate) times: Option<CopyTimes>,
+    /// The tier that is watched, if one is.
+    pub(crate) pressure: Option<Box<Monitor>>,
 }
 
 impl<'a> Planner<'a> {
@@ -102,17 +76,28 @@ impl<'a> Planner<'a> {
         allocators: &[AllocatorSpec],
         repeat: u32,
     ) -> Result<Planner<'a>, PlanError> {
+        Planner::over(workload, policy, Memory { capacities, hidden: &[], allocators }, repeat)
+    }
+
+    /// As [`Planner::with_allocators`], and with memory that no object can have.
+    pub fn over(
+        workload: &'a Workload,
+        policy: Box<dyn Policy>,
+        memory: Memory<'_>,
+        repeat: u32,
+    ) -> Result<Planner<'a>, PlanError> {
         let total = workload.trace.ops.len() as u64 * u64::from(repeat);
         let streams = workload.trace.ops.iter().map(|op| usize::from(op.stream) + 1).max();
         let mut planner = Planner {
             sight: policy.sight(),
-            ledger: Ledger::new(capacities, allocators, workload.trace.objects.len(), total),
+            ledger: Ledger::new(memory, workload.trace.objects.len(), total),
             workload,
             policy,
             tickets: Tickets::default(),
             next: 0,
             total,
             last_op: vec![None; streams.unwrap_or(0)],
+            stopped: vec![None; streams.unwrap_or(0)],
             counts: Counts::default(),
             count_from: 0,
             actions: Vec::new(),
@@ -120,6 +105,7 @@ impl<'a> Planner<'a> {
             charges: SmallVec::new(),
             stream: workload.trace.ops.first().map_or(0, |op| op.stream),
             times: None,
+            pressure: None,
         };
         for (index, object) in workload.trace.objects.iter().enumerate() {
             if object.persistent {
@@ -189,13 +175,28 @@ impl<'a> Planner<'a> {
         self.stream = self.workload.trace.ops[op.index()].stream;
         let turn = self.last_op[usize::from(self.stream)];
         for action in actions.drain(..) {
-            self.act(action, uses, turn, out)?;
+            if !self.overtaken(&action) {
+                self.act(action, uses, turn, out)?;
+            }
         }
         self.actions = actions;
+        self.bring_back(uses, turn, out)?;
         self.plan_op(op, turn, out)?;
-        self.ledger.sample(self.next);
+        self.compact(out);
+        self.ledger.sample(self.moment(op));
         self.next += 1;
+        if self.workload.step_ends().binary_search(&op).is_ok() {
+            self.step_ended();
+        }
         Ok(true)
+    }
+
+    fn moment(&self, op: OpId) -> Moment {
+        let ends = self.workload.step_ends();
+        let within = ends.partition_point(|&end| end < op);
+        let replay = self.next / self.workload.trace.ops.len() as u64;
+        let step = replay * ends.len() as u64 + within as u64;
+        Moment { occurrence: self.next, step, ends_step: ends[within] == op }
     }
 
     /// Notes that a command has ended; returns which op of the run it was, if it was one.
@@ -211,24 +212,26 @@ impl<'a> Planner<'a> {
     ) -> Result<(), PlanError> {
         let record = &self.workload.trace.ops[op.index()];
         let stream = record.stream;
-        let mut compaction = self.compact();
         let mut after = SmallVec::new();
         let mut claims: SmallVec<[Room; 2]> = SmallVec::new();
         for &object in self.workload.births(op) {
             let tier = self.ask(|policy, view| policy.birth(object, view));
-            self.compact_for(object, tier, &mut compaction);
+            self.compact_for(object, tier, &claims, &mut after, out);
             self.make_room(object, tier, turn, out)?;
             let claimed = self.claim(object, tier, &mut after);
             claimed.map_err(|full| out_of_memory(full, object, Some(self.next)))?;
             claims.push(self.room(object, tier));
             self.ledger.slots_mut(object).push(Slot::new(tier, None));
         }
+        self.relieve(None, turn, out)?;
         let ticket = self.tickets.issue(Some((self.next, stream)));
         for room in &claims {
             let slot = self.ledger.slot_mut(room.object, room.tier).expect("just claimed");
             slot.filled = Some(Filled { ticket, by_copy: false });
         }
-        self.move_together(ticket, compaction, &mut after);
+        if let Some(stop) = self.stopped[usize::from(stream)].take() {
+            add_edge(&mut after, stop, Hazard::LastUse);
+        }
         let mut touches = SmallVec::new();
         for &Use { object, mode } in self.workload.trace.uses_of(op) {
             let tier = self.tier_of_use(op, object)?;
@@ -344,6 +347,7 @@ impl<'a> Planner<'a> {
                 giver
             };
             self.ledger.give_back(room, giver, &self.tickets);
+            self.observe();
         }
     }
 
@@ -365,7 +369,9 @@ impl<'a> Planner<'a> {
         after: &mut SmallVec<[Edge; 6]>,
     ) -> Result<(), NoRoom> {
         let claim = Claim { room: self.room(object, tier), stream: self.stream };
-        self.ledger.claim(claim, &self.tickets, after)
+        let claimed = self.ledger.claim(claim, &self.tickets, after);
+        self.observe();
+        claimed
     }
 
     pub(crate) fn room(&self, object: ObjectId, tier: TierId) -> Room {
@@ -375,14 +381,4 @@ impl<'a> Planner<'a> {
     pub(crate) fn refused(&self, why: String) -> PlanError {
         PlanError::Refused { policy: self.policy.name(), occurrence: self.next, why }
     }
-}
-
-pub(crate) fn out_of_memory(full: NoRoom, object: ObjectId, occurrence: Option<u64>) -> PlanError {
-    let NoRoom { tier, capacity, need, free, largest } = full;
-    PlanError::OutOfMemory { tier, capacity, need, free, largest, object, occurrence }
-}
-
-/// What a message says of free bytes that are in pieces.
-fn in_pieces(largest: &Option<Bytes>) -> String {
-    largest.map_or(String::new(), |largest| format!(" in pieces of at most {largest}"))
 }

@@ -85,6 +85,12 @@ pub trait Policy: Send {
     /// Asked before each op. Actions take effect in the order in which they are pushed.
     fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>);
 
+    /// Where an object belongs that has to leave a tier because that is full; `None` to leave it to
+    /// whoever asks.
+    fn far(&mut self, _object: ObjectId, _view: &View<'_>) -> Option<TierId> {
+        None
+    }
+
     /// Asked when what the op needs does not fit into a tier though the policy counted on it: bytes
     /// are free, but no piece is large enough. Names something that leaves the tier (an evict or a
     /// drop of an object that the op does not use there); asked again until it fits. `None` when

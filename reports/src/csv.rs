@@ -6,7 +6,9 @@
 //! number.
 
 use crate::ChartError;
+use crate::economics_summary::confidence;
 use crate::words::{finite, lane_names, links, oom_reason};
+use tiersim_sim::energy::{Basis, CaseEconomics};
 use tiersim_sim::record::{CaseRecord, Figures, Outcome, RunRecord};
 use tiersim_sim::scenario::AxisValue;
 
@@ -54,6 +56,10 @@ fn header(record: &RunRecord, axes: &[&str]) -> Vec<String> {
             "hit_ratio",
             "compute_ms",
             "events",
+            "energy_j",
+            "energy_confidence",
+            "cost_usd",
+            "cost_confidence",
         ]
         .map(str::to_owned),
     );
@@ -91,6 +97,7 @@ fn row(record: &RunRecord, case: &CaseRecord, axes: &[&str]) -> Vec<String> {
     row.push(of(&|f| float(f.hit_ratio())));
     row.push(of(&|f| float(f.compute.as_ms() / f.steps.len().max(1) as f64)));
     row.push(of(&|f| f.events.to_string()));
+    row.extend(economics(&case.economics));
     let steps = |f: &Figures| f.steps.len().max(1) as u64;
     let ms = |ps: u64, f: &Figures| float(ps as f64 / 1e9 / steps(f) as f64);
     for tier in 0..record.tiers.len() {
@@ -113,6 +120,18 @@ fn row(record: &RunRecord, case: &CaseRecord, axes: &[&str]) -> Vec<String> {
         Outcome::OutOfMemory(oom) => oom_reason(oom),
     });
     row
+}
+
+/// Joules per step and dollars, each with its confidence if there is a sum.
+fn economics(case: &CaseEconomics) -> [String; 4] {
+    let sum = |sum: Option<f64>, basis: Option<&Basis>| {
+        let word = sum.and(basis).and_then(confidence).unwrap_or_default();
+        [sum.map_or_else(String::new, float), word.to_owned()]
+    };
+    let basis = case.energy.as_ref().map(|energy| &energy.basis);
+    let [energy, of_energy] = sum(case.joules(), basis);
+    let [cost, of_cost] = sum(case.dollars(), Some(&case.cost.basis));
+    [energy, of_energy, cost, of_cost]
 }
 
 /// Busy fraction of a link: that of its busier direction.

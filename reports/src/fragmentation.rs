@@ -39,6 +39,7 @@ fn thinned(series: &[Point]) -> Vec<Point> {
         reserved: points.iter().map(|point| point.reserved).max().unwrap_or_default(),
         mean: points.iter().map(|point| point.mean).sum::<f64>() / points.len() as f64,
         highest: points.iter().map(|point| point.highest).fold(0.0, f64::max),
+        ..points.last().cloned().unwrap_or_default()
     };
     series.chunks(series.len().div_ceil(POINTS).max(1)).map(together).collect()
 }
@@ -210,6 +211,7 @@ mod tests {
             reserved: Bytes::mib(2 * op),
             mean: op as f64 / 2000.0,
             highest: 0.9,
+            ..Point::default()
         };
         let external = Share { mean: 0.25, highest: 0.9, end: 0.5 };
         let memory = MemoryUse {

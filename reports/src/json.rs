@@ -4,12 +4,15 @@
 //! `stall_ms`, `in_place_ms`, `compute_ms`) are **means per measured step**, so that they can be
 //! compared with `step_ms` and do not depend on how often the trace was replayed; bytes are rounded
 //! to whole ones. What a case does not have is `null`, never a made-up 0: every figure of a case
-//! that ran out of memory, and `energy_j` and `cost_usd`, which are not modelled yet.
+//! that ran out of memory, and a sum of which a number is missing in the spec.
 //! Invariant: no NaN and no infinity is ever written.
 
 use crate::ChartError;
 use crate::csv::busiest;
+use crate::economics_summary::{self, CostSummary, EnergySummary, NumberSummary};
+use crate::hidden::hidden_bytes;
 use crate::memory_summary::{AllocatorSummary, allocators};
+use crate::pressure::{self, PressureSummary};
 use crate::words::{finite, lane_names, links, oom_reason};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -38,7 +41,7 @@ pub struct Summary {
     pub workload: String,
     /// Seed of every draw.
     pub seed: u64,
-    /// How many numbers of the hardware are assumed.
+    /// How many numbers of the hardware that times rest on are assumed.
     pub assumed_numbers: usize,
     /// One per case, in the scenario's order.
     pub results: Vec<CaseSummary>,
@@ -52,6 +55,8 @@ pub struct Summary {
     pub skipped: Vec<SkippedSummary>,
     /// What the lint says.
     pub warnings: Vec<WarningSummary>,
+    /// The numbers of the hardware that energy and cost rest on.
+    pub power_and_price: Vec<NumberSummary>,
 }
 
 /// Something that should be looked at.
@@ -98,9 +103,9 @@ pub struct CaseSummary {
     pub hit_ratio: Option<f64>,
     /// Did it run out of memory?
     pub oom: bool,
-    /// Not modelled yet.
+    /// Joules per step.
     pub energy_j: Option<f64>,
-    /// Not modelled yet.
+    /// Dollars of the machine.
     pub cost_usd: Option<f64>,
     /// Events that the engine processed, over the whole run.
     pub events: Option<u64>,
@@ -121,6 +126,16 @@ pub struct CaseSummary {
     /// How allocators used memory, by tier; not there if all are exact.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allocators: Option<Vec<AllocatorSummary>>,
+    /// What `energy_j` is made of.
+    pub energy: Option<EnergySummary>,
+    /// What `cost_usd` is made of.
+    pub cost: CostSummary,
+    /// Memory that no object can have, by tier and by what it is for; not there if there is none.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub hidden_bytes: Map<String, Value>,
+    /// What happened under memory pressure; not there if no tier was watched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pressure: Option<PressureSummary>,
 }
 
 /// Mean and percentiles of step length in milliseconds.
@@ -197,6 +212,7 @@ pub fn summary(record: &RunRecord, version: &str) -> Summary {
             .map(|(point, reason)| SkippedSummary { params: params(point), reason: reason.clone() })
             .collect(),
         warnings: record.warnings.iter().map(warning_summary).collect(),
+        power_and_price: record.power_and_price.iter().map(economics_summary::number).collect(),
     }
 }
 
@@ -246,8 +262,8 @@ fn case_summary(record: &RunRecord, case: &CaseRecord) -> CaseSummary {
         }),
         hit_ratio: ran.and_then(|f| finite(f.hit_ratio())),
         oom: ran.is_none(),
-        energy_j: None,
-        cost_usd: None,
+        energy_j: case.economics.joules().and_then(finite),
+        cost_usd: case.economics.dollars().and_then(finite),
         events: ran.map(|f| f.events),
         label: case.label.clone(),
         emulated: case.emulated,
@@ -260,6 +276,10 @@ fn case_summary(record: &RunRecord, case: &CaseRecord) -> CaseSummary {
             Outcome::OutOfMemory(oom) => Some(oom_summary(oom)),
         },
         allocators: ran.and_then(|f| allocators(record, f)),
+        energy: case.economics.energy.as_ref().map(economics_summary::energy),
+        cost: economics_summary::cost(&case.economics.cost),
+        hidden_bytes: hidden_bytes(record, case),
+        pressure: pressure::summary(record, case),
     }
 }
 
@@ -318,6 +338,7 @@ pub(crate) mod tests {
             op_time: "none".to_owned(),
             seed: 0,
             assumed_numbers: 0,
+            power_and_price: Vec::new(),
             tokens_per_step: 0,
             tiers: Vec::new(),
             lanes: Vec::new(),
@@ -340,6 +361,9 @@ pub(crate) mod tests {
             hbm_budget: Bytes::MAX,
             outcome: Outcome::Done(Figures::default()),
             placement: None,
+            economics: Default::default(),
+            hidden: Vec::new(),
+            pressure: None,
             emulated: false,
             baseline_step: Span::ZERO,
             baseline_peak: Bytes::ZERO,

@@ -10,17 +10,21 @@ mod annotations;
 mod canvas;
 mod cells;
 mod csv;
+mod economics_summary;
 mod fragmentation;
 mod frame;
 mod hardware;
 mod heat_map;
+mod hidden;
 mod hints;
 pub mod html;
 mod json;
 mod labels;
+mod latency_cost;
 mod latency_memory;
 mod memory_summary;
 mod points;
+mod pressure;
 mod render;
 mod scale;
 mod style;
@@ -30,6 +34,7 @@ pub mod words;
 mod xy;
 
 pub use csv::results_csv;
+pub use economics_summary::{CostSummary, EnergySummary, NumberSummary};
 pub use fragmentation::fragmentation;
 pub use hardware::{drawing, hardware_json, hardware_list, hardware_text};
 pub use heat_map::threshold_heat_map;
@@ -38,6 +43,7 @@ pub use json::{
     CaseSummary, OomSummary, SCHEMA, SkippedSummary, StepMs, Summary, Throughput, summary,
     summary_json,
 };
+pub use latency_cost::{latency_vs_cost, latency_vs_energy};
 pub use latency_memory::latency_vs_memory;
 pub use memory_summary::{AllocatorSummary, BucketSummary, allocators_csv};
 pub use points::pareto_front;
@@ -84,7 +90,7 @@ pub enum ChartError {
 /// Every file of an output folder, in a fixed order.
 ///
 /// `version` is tiersim's own, such as `0.1.0`. The heat map is there for sweeps over two numeric
-/// axes, charts and a table of allocators for tiers that are not exact, the hints for policies that place modules. A sweep has neither timeline nor hints: they
+/// axes, charts of price and energy for machines that state them, charts and a table of allocators for tiers that are not exact, the hints for policies that place modules. A sweep has neither timeline nor hints: they
 /// would be those of one arbitrary point.
 pub fn artefacts(record: &RunRecord, version: &str) -> Result<Vec<Artefact>, ChartError> {
     let mut files = Vec::new();
@@ -99,6 +105,16 @@ pub fn artefacts(record: &RunRecord, version: &str) -> Result<Vec<Artefact>, Cha
     if let Some(chart) = threshold_heat_map(record, version)? {
         add("threshold-heat-map.svg", chart.svg()?.into_bytes());
         add("threshold-heat-map.png", chart.png()?);
+    }
+    let economics = [
+        ("latency-vs-cost", latency_vs_cost(record, version)),
+        ("latency-vs-energy", latency_vs_energy(record, version)),
+    ];
+    for (name, chart) in economics {
+        if let Some(chart) = chart {
+            add(&format!("{name}.svg"), chart.svg()?.into_bytes());
+            add(&format!("{name}.png"), chart.png()?);
+        }
     }
     if let Some(table) = allocators_csv(record)? {
         add("allocators.csv", table);

@@ -8,7 +8,7 @@ use crate::words::finite;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tiersim_models::allocator::buckets::BucketStats;
-use tiersim_policies::fragmentation::MemoryUse;
+use tiersim_policies::fragmentation::{MemoryUse, Point};
 use tiersim_sim::record::{Figures, RunRecord};
 
 /// The memory of one tier over one case.
@@ -46,6 +46,8 @@ pub struct AllocatorSummary {
     pub free_pieces: Map<String, Value>,
     /// Buckets after the last op.
     pub buckets: Vec<BucketSummary>,
+    /// The highest external fragmentation that a compaction found; the others are what it left.
+    pub compacted_from: Option<f64>,
 }
 
 /// One bucket.
@@ -82,6 +84,7 @@ pub(crate) fn allocators(record: &RunRecord, figures: &Figures) -> Option<Vec<Al
         abandoned_prefetches: memory.given_up,
         free_pieces: pieces(memory),
         buckets: memory.buckets.iter().map(bucket).collect(),
+        compacted_from: finite(memory.compacted_from),
     };
     let all: Vec<AllocatorSummary> = figures.memory.iter().map(one).collect();
     (!all.is_empty()).then_some(all)
@@ -102,6 +105,13 @@ fn bucket(stats: &BucketStats) -> BucketSummary {
     }
 }
 
+/// Free pieces by the power of two at or below their size: `512:3 2097152:1`.
+fn pieces_of(point: &Point) -> String {
+    let pieces = point.free_pieces.iter();
+    let words = pieces.map(|&(power, count)| format!("{}:{count}", 1u64 << power));
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// `allocators.csv`: the memory of every tier that is not exact over the ops of the run, or `None`
 /// if all are exact.
 pub fn allocators_csv(record: &RunRecord) -> Result<Option<Vec<u8>>, ChartError> {
@@ -114,6 +124,10 @@ pub fn allocators_csv(record: &RunRecord) -> Result<Option<Vec<u8>>, ChartError>
         "reserved_bytes",
         "external_mean",
         "external_highest",
+        "step",
+        "internal_mean",
+        "internal_highest",
+        "free_pieces",
     ])?;
     let mut rows = 0;
     for case in &record.results {
@@ -129,6 +143,10 @@ pub fn allocators_csv(record: &RunRecord) -> Result<Option<Vec<u8>>, ChartError>
                     point.reserved.get().to_string(),
                     point.mean.to_string(),
                     point.highest.to_string(),
+                    point.step.to_string(),
+                    point.internal_mean.to_string(),
+                    point.internal_highest.to_string(),
+                    pieces_of(point),
                 ])?;
             }
         }

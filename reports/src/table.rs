@@ -7,13 +7,17 @@
 //! Invariant: every line of a block has the same width; nothing of a name reaches the terminal
 //! uncleaned.
 
+use crate::economics_summary::economics_lines;
+use crate::hidden::hidden_words;
 use crate::points::pareto_front;
+use crate::pressure;
 use crate::words::{
     axis_value, clean, count, decimals_for, elide, finite, lane_names, oom_reason,
     short_fingerprint,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use tiersim_sim::energy::CaseEconomics;
 use tiersim_sim::record::{CaseRecord, Figures, Outcome, RunRecord};
 use tiersim_sim::scenario::AxisValue;
 
@@ -42,7 +46,19 @@ pub fn text(record: &RunRecord, version: &str) -> String {
         block(&mut out, &labels, time_columns(record, &cases));
         out.push('\n');
         block(&mut out, &labels, memory_columns(record, &cases));
+        let economics = economics_columns(record, &cases);
+        if !economics.is_empty() {
+            out.push('\n');
+            block(&mut out, &labels, economics);
+        }
     }
+    let hidden = cases.iter().map(|&case| &record.results[case]);
+    let hidden = hidden.filter_map(|case| Some((row_label(case), hidden_words(record, case)?)));
+    say_why(&mut out, "hidden memory", hidden);
+    let pressed = cases.iter().map(|&case| &record.results[case]);
+    let pressed =
+        pressed.filter_map(|case| Some((row_label(case), pressure::words(record, case)?)));
+    say_why(&mut out, "memory pressure", pressed);
     failures(record, &mut out);
     out
 }
@@ -75,6 +91,9 @@ fn header(record: &RunRecord, version: &str) -> String {
     line("bound", &format!("{} per step: no policy on this hardware is faster", record.bound));
     let assumed = count(record.assumed_numbers, "assumed number", "assumed numbers");
     line("rests on", &format!("{assumed} in the hardware, seed {}", record.seed));
+    for (name, text) in economics_lines(record) {
+        line(name, &text);
+    }
     let print = short_fingerprint(&record.fingerprint);
     line("run", &format!("{print}, tiersim {version}"));
     out.push('\n');
@@ -210,6 +229,24 @@ fn memory_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     group("moved", &lanes, None, lane(&|f, i| f.moved[i].get() as f64 / steps(f)));
     group("stall", &lanes, Some("ms"), lane(&|f, i| f.stall[i].as_ms() / steps(f)));
     group("in place", &tiers, Some("ms"), tier(&|f, i| f.in_place[i].as_ms() / steps(f)));
+    columns
+}
+
+/// Joules per step and dollars; nothing where no case has any.
+fn economics_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
+    let of = |figure: &dyn Fn(&CaseEconomics) -> Option<f64>| -> Vec<Option<f64>> {
+        cases.iter().map(|&case| figure(&record.results[case].economics)).collect()
+    };
+    let mut columns = Vec::new();
+    for (header, values) in [
+        (["energy", "J/step"], of(&CaseEconomics::joules)),
+        (["machine", "USD"], of(&CaseEconomics::dollars)),
+    ] {
+        if values.iter().any(Option::is_some) {
+            let digits = decimals_for(largest(&values)).min(3);
+            columns.push(Column::of(header, &values, digits));
+        }
+    }
     columns
 }
 

@@ -2,13 +2,15 @@
 //!
 //! One process per case, one thread per compute stream and per lane. Times are written as exact
 //! decimals of microseconds from integer picoseconds: a float would merge neighbours once a step
-//! is long. Each case starts at 0, so that steps lie under one another for comparison.
+//! is long. Each case starts at 0, so that steps lie under one another for comparison; one in which
+//! a tier is watched shows all its steps and what happened, at the times of the run.
 //! Invariant: at most [`MOST_EVENTS`] slices; what was cut is said in the file.
 
-use crate::ChartError;
 use crate::words::lane_names;
+use crate::{ChartError, pressure};
 use serde_json::json;
 use std::fmt::Write;
+use tiersim_models::units::Time;
 use tiersim_sim::record::{RunRecord, Slice, Track};
 
 /// Perfetto stays quick up to here.
@@ -23,12 +25,12 @@ fn capped(record: &RunRecord, version: &str, most: usize) -> Result<String, Char
     let lanes = lane_names(record);
     let cases = record.results.iter().enumerate().filter_map(|(index, case)| {
         let figures = case.outcome.figures()?;
-        Some((index + 1, case.label.clone(), &figures.timeline))
+        Some((index + 1, case.label.clone(), &figures.timeline, case.pressure.as_ref()))
     });
-    let baseline = (0, "baseline: unlimited HBM".to_owned(), &record.baseline.timeline);
+    let baseline = (0, "baseline: unlimited HBM".to_owned(), &record.baseline.timeline, None);
     let mut events: Vec<String> = Vec::new();
     let (mut room, mut dropped) = (most, 0);
-    for (pid, name, slices) in std::iter::once(baseline).chain(cases) {
+    for (pid, name, slices, pressure) in std::iter::once(baseline).chain(cases) {
         if slices.is_empty() {
             continue;
         }
@@ -38,7 +40,12 @@ fn capped(record: &RunRecord, version: &str, most: usize) -> Result<String, Char
         dropped += cut;
         name_case(&mut events, pid, &name, cut)?;
         name_tracks(&mut events, pid, &slices[..kept], &lanes)?;
-        let start = slices.iter().map(|slice| slice.start).min().unwrap_or_default();
+        let first = slices.iter().map(|slice| slice.start).min().unwrap_or_default();
+        // Pressure builds up over the run, so there time is that of the run.
+        let start = pressure.map_or(first, |_| Time::ZERO);
+        if let Some(pressure) = pressure {
+            pressure::events(&mut events, pid, pressure, record)?;
+        }
         for slice in &slices[..kept] {
             events.push(event(pid, slice, slice.start.since(start).ps())?);
         }
@@ -130,7 +137,7 @@ fn event(pid: usize, slice: &Slice, start: u64) -> Result<String, ChartError> {
 }
 
 /// Picoseconds as a decimal number of microseconds, exactly.
-fn microseconds(ps: u64) -> String {
+pub(crate) fn microseconds(ps: u64) -> String {
     format!("{}.{:06}", ps / 1_000_000, ps % 1_000_000)
 }
 

@@ -79,13 +79,14 @@ pub fn axis_value(value: &AxisValue) -> String {
 /// Why a case ran out of memory, as a sentence.
 pub fn oom_reason(oom: &OutOfMemory) -> String {
     format!(
-        "{} needs {} in {}, which has {} of {} free{}, at {}",
+        "{} needs {} in {}, which has {} of {} free{}{}, at {}",
         elide(&oom.object, 60),
         oom.need,
         clean(&oom.tier),
         oom.free,
         oom.capacity,
         oom.pieces(),
+        oom.beside(),
         elide(&oom.at, 80)
     )
 }

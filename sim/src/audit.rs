@@ -86,6 +86,9 @@ impl Audit {
         objects: usize,
         start: &[Room],
     ) -> Result<Audit, Breach> {
+        // Then come the tiers, each with a lane from itself to itself.
+        let links = hardware.lanes().map(|lane| hardware.is_in_order(lane));
+        let lanes: Vec<bool> = links.chain(hardware.tiers.iter().map(|_| true)).collect();
         let mut audit = Audit {
             now: Time::ZERO,
             capacities: capacities.to_vec(),
@@ -95,8 +98,8 @@ impl Audit {
             open: BTreeMap::new(),
             last_op: Vec::new(),
             undated: Vec::new(),
-            lanes: hardware.lanes().map(|_| Station::new()).collect(),
-            in_order: hardware.lanes().map(|lane| hardware.is_in_order(lane)).collect(),
+            lanes: lanes.iter().map(|_| Station::new()).collect(),
+            in_order: lanes,
             flows: Flows::new(hardware),
         };
         start.iter().try_for_each(|room| audit.claim(room))?;
@@ -121,7 +124,7 @@ impl Audit {
                 expected.versions.push(self.written[object.index()]);
                 self.undated.push(command.ticket);
             }
-            Work::Release => {}
+            Work::Compact { .. } | Work::Release => {}
         }
         self.open.insert(command.ticket, expected);
         Ok(())
@@ -162,6 +165,9 @@ impl Audit {
                 .try_for_each(|(touch, version)| self.op_starts(ticket, touch, version)),
             Work::Copy { object, from, to, .. } => {
                 self.copy_starts(ticket, *object, *from, *to, versions[0])
+            }
+            Work::Compact { tier, objects, .. } => {
+                objects.iter().try_for_each(|&object| self.move_starts(ticket, object, *tier))
             }
             Work::Release => Ok(()),
         }
@@ -206,6 +212,14 @@ impl Audit {
         Ok(())
     }
 
+    fn move_starts(&mut self, by: Ticket, object: ObjectId, tier: TierId) -> Result<(), Breach> {
+        let held = self.held(object, tier, by)?;
+        let idle = held.readers + held.writers + held.filling == 0;
+        rule!(idle, "{by:?} moves {object:?} within {tier:?} while it is in use");
+        held.filling += 1;
+        Ok(())
+    }
+
     /// A command has ended.
     pub(crate) fn ends(&mut self, command: &Command, now: Time) -> Result<(), Breach> {
         self.tick(now)?;
@@ -230,6 +244,11 @@ impl Audit {
                 let target = self.held(*object, *to, ticket)?;
                 target.filling -= 1;
                 target.version = expected.versions[0];
+            }
+            Work::Compact { tier, objects, .. } => {
+                for &object in objects {
+                    self.held(object, *tier, ticket)?.filling -= 1;
+                }
             }
             Work::Release => {}
         }

@@ -3,9 +3,10 @@
 //! A case that runs out of memory fails the scenario unless the list says that it must: a design
 //! review should never be shown a chart with a point silently missing.
 
-use crate::record::{CaseRecord, Figures, Outcome, RunRecord};
+use crate::record::{CaseRecord, Figures, Outcome, PressureRecord, RunRecord};
 use crate::scenario::{Expectation, Over, Scenario};
-use std::fmt::Display;
+use std::fmt::{Display, Formatter};
+use tiersim_policies::pressure::Level;
 
 /// Every expectation that does not hold, in words; empty if all do.
 pub fn failures(scenario: &Scenario, record: &RunRecord) -> Vec<String> {
@@ -77,11 +78,39 @@ fn failure(expected: &Expectation, record: &RunRecord) -> Result<(), String> {
             };
             within(label, &format!("fragmentation of {name}"), found, at_least, at_most)
         }
+        Expectation::Pressure { case: index, at_least, at_most } => {
+            let highest = pressure(case(index))?.log.highest;
+            let [found, least, most] =
+                [Some(highest), at_least, at_most].map(|level| level.map(Shown));
+            let found = found.expect("it is given");
+            within(&case(index).label, "highest level of pressure", found, least, most)
+        }
+        Expectation::MicroBatch { case: index, at_least, at_most } => {
+            let smallest = pressure(case(index))?.smallest_micro_batch();
+            let label = &case(index).label;
+            let smallest = smallest.ok_or_else(|| format!("{label:?} has no micro-batches"))?;
+            within(label, "smallest micro-batch", smallest, at_least, at_most)
+        }
         Expectation::Peak { case: index, tier, at_least, at_most } => {
             let peak = figures(case(index))?.peak[tier.index()];
             let what = format!("peak of {}", record.tiers[tier.index()].0);
             within(&case(index).label, &what, peak, at_least, at_most)
         }
+    }
+}
+
+fn pressure(case: &CaseRecord) -> Result<&PressureRecord, String> {
+    let pressure = case.pressure.as_ref();
+    pressure.ok_or_else(|| format!("{:?} does not say `pressure`, so none was watched", case.label))
+}
+
+/// A level that prints as its word.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+struct Shown(Level);
+
+impl Display for Shown {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0.word())
     }
 }
 

@@ -9,7 +9,7 @@
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::durations::Durations;
 use crate::run::placement;
-use crate::scenario::{OpTime, Scenario, TraceSource, WorkloadSpec};
+use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use tiersim_models::hardware::{HBM, Hardware, Law, Link};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Object, Op, Trace};
@@ -55,7 +55,7 @@ pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
 
 /// That a run of `scenario` could take longer than the clock counts.
 pub fn too_long(scenario: &Scenario, trace: &Trace) -> Option<Diagnostic> {
-    let longest = longest(scenario, trace);
+    let longest = longest(scenario, trace).max(in_least_batches(scenario));
     (longest > LONGEST_RUN).then(|| Diagnostic {
         file: scenario.workload.trace.place(),
         place: None,
@@ -67,6 +67,18 @@ pub fn too_long(scenario: &Scenario, trace: &Trace) -> Option<Diagnostic> {
         found: String::new(),
         remedy: "lower `repeat` or `scale`, or check the units of the trace and the hardware"
             .into(),
+    })
+}
+
+/// [`longest`] of the smallest micro-batches of any case; 0 if no case has its own.
+fn in_least_batches(scenario: &Scenario) -> f64 {
+    let TraceSource::Training(training) = &scenario.workload.trace else { return 0.0 };
+    let dynamic = |case: &Case| Some(case.pressure.as_ref()?.micro_batch?.min);
+    let cases = scenario.cases.iter();
+    let least = cases.filter_map(|case| case.micro_batch.or_else(|| dynamic(case))).min();
+    least.map_or(0.0, |least| {
+        let batches = vec![least; training.sequences.len()];
+        longest(scenario, &training.trace_of(&batches))
     })
 }
 
@@ -127,7 +139,7 @@ fn oversized(source: &TraceSource, trace: &Trace, hardware: &Hardware, problems:
     for &(row, object) in found.iter().take(MAX_LISTED) {
         let line = match source {
             TraceSource::Folder(_) => format!(" (line {} of objects.csv)", row + 2),
-            TraceSource::Layered(_) => String::new(),
+            TraceSource::Layered(_) | TraceSource::Training(_) => String::new(),
         };
         let rule = format!(
             "object {:?}{line} fits in no tier of {}: it needs {} ({} bytes) and \
@@ -177,7 +189,9 @@ mod tests {
             ways: Vec::new(),
             compute: None,
             chunk: Bytes::mib(4),
+            hidden: Vec::new(),
             facts: Vec::new(),
+            economics: Default::default(),
         }
     }
 

@@ -3,29 +3,38 @@
 //! Every number of the file is written with its source and becomes a [`Fact`]; a number without one
 //! does not parse. The only number without a source is `chunk`: how finely the simulator cuts a
 //! copy is its own choice, not a property of the machine.
+//! A machine may be put together from [`parts`]; the rules see one file all the same.
 //! Invariant: a returned machine obeys every rule of this file, all of which are checked before
 //! any problem is reported.
 
 mod drives;
+mod energy;
+mod hidden;
 mod loaded;
 mod nodes;
+pub mod parts;
 mod service;
 pub mod write;
 
 use crate::diagnostic::Diagnostics;
 use crate::hardware_file::drives::{RawOthers, RawRaid0};
+use crate::hardware_file::energy::{RawHost, RawIncluded};
+use crate::hardware_file::hidden::RawHidden;
 use crate::hardware_file::loaded::RawLoaded;
 use crate::hardware_file::nodes::{RawLinkKind, RawNode, RawWay};
+use crate::hardware_file::parts::RawInclude;
 use crate::hardware_file::service::{
     RawBuffers, RawCache, RawDepths, RawDiscipline, RawMix, RawPageable, RawSizes, RawTail,
 };
 use crate::text::check::Check;
+use crate::text::quantity::economics::{EnergyPerBit, Power, Price, PricePerSize, StandingPower};
 use crate::text::quantity::{Bandwidth, CAPACITY, CHUNK, Copies, Dimension, Duration, Flops};
 use crate::text::quantity::{HALF, Quantity, SETUP, Size, Sourced};
 use crate::text::ron_text::Document;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
+use tiersim_models::energy::Economics;
 use tiersim_models::hardware::{Compute, Fact, Hardware, Law, Link, MAX_TIERS, Tier, TierKind};
 use tiersim_models::nodes::MAX_LINKS;
 use tiersim_models::units::{Bytes, Rate, Span};
@@ -44,15 +53,13 @@ pub fn read_hardware(path: &Path) -> Result<Hardware, Diagnostics> {
 
 /// Checks a hardware document.
 pub fn resolve_hardware(document: &Document, name: String) -> Result<Hardware, Diagnostics> {
-    let parsed = document.parse::<RawHardware>()?;
-    let mut resolver = Resolver { check: Check::new(&parsed.document), facts: Vec::new() };
-    let hardware = resolver.hardware(&parsed.raw, name);
-    let mut problems = parsed.problems;
-    problems.0.append(&mut resolver.check.problems.0);
-    match hardware {
-        Some(hardware) => problems.into_result(hardware),
-        None => Err(problems),
+    parts::refuse(document, "Part")?;
+    let parsed = document.parse::<RawHardware>();
+    let parsed = parsed.map_err(|problems| parts::with_parts(document, problems))?;
+    if parsed.raw.parts.is_some() {
+        return parts::resolve(parsed, name);
     }
+    parts::resolved(&parsed.document, &parsed.raw, name, parsed.problems, true)
 }
 
 #[derive(Debug, Deserialize)]
@@ -60,6 +67,8 @@ pub fn resolve_hardware(document: &Document, name: String) -> Result<Hardware, D
 struct RawHardware {
     schema: u32,
     about: String,
+    parts: Option<Vec<RawInclude>>,
+    #[serde(default)]
     tiers: Vec<RawTier>,
     #[serde(default)]
     nodes: Vec<RawNode>,
@@ -69,6 +78,9 @@ struct RawHardware {
     routes: Vec<RawWay>,
     compute: Option<RawCompute>,
     chunk: Option<Quantity<Size>>,
+    host: Option<RawHost>,
+    #[serde(default)]
+    hidden: Vec<RawHidden>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -80,6 +92,12 @@ struct RawTier {
     setup: Sourced<Duration>,
     bandwidth: Sourced<Bandwidth>,
     loaded: Option<Vec<RawLoaded>>,
+    energy: Option<Sourced<EnergyPerBit>>,
+    write_energy: Option<Sourced<EnergyPerBit>>,
+    idle: Option<Sourced<StandingPower>>,
+    price: Option<Sourced<PricePerSize>>,
+    #[serde(default)]
+    included: Vec<RawIncluded>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -117,6 +135,9 @@ struct RawLink {
     write_cache: Option<RawCache>,
     buffers: Option<RawBuffers>,
     pageable: Option<RawPageable>,
+    energy: Option<Sourced<EnergyPerBit>>,
+    #[serde(default)]
+    included: Vec<RawIncluded>,
     raid0: Option<RawRaid0>,
     others: Option<RawOthers>,
 }
@@ -128,6 +149,9 @@ struct RawCompute {
     flops: Vec<RawPeak>,
     memory: Sourced<Bandwidth>,
     launch: Sourced<Duration>,
+    idle: Option<Sourced<Power>>,
+    active: Option<Sourced<Power>>,
+    price: Option<Sourced<Price>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -140,6 +164,9 @@ struct RawPeak {
 struct Resolver<'d> {
     check: Check<'d>,
     facts: Vec<Fact>,
+    economics: Economics,
+    /// Whether all tiers are here.
+    whole: bool,
 }
 
 impl Resolver<'_> {
@@ -160,14 +187,12 @@ impl Resolver<'_> {
         let links = self.links(raw);
         let ways = self.ways(raw);
         let compute = raw.compute.as_ref().map(|compute| self.compute(compute));
+        self.host_economics(&raw.host);
         let chunk = match &raw.chunk {
             Some(size) => size.bytes(&mut self.check, "chunk", CHUNK),
             None => Some(Bytes::mib(4)),
         };
-        let compute = match compute {
-            Some(compute) => Some(compute?),
-            None => None,
-        };
+        let compute = compute.map_or(Some(None), |compute| compute.map(Some))?;
         let mut hardware = Hardware {
             name,
             about: raw.about.trim().to_string(),
@@ -177,18 +202,25 @@ impl Resolver<'_> {
             ways: ways?,
             compute,
             chunk: chunk?,
-            facts: std::mem::take(&mut self.facts),
+            hidden: Vec::new(),
+            facts: Vec::new(),
+            economics: std::mem::take(&mut self.economics),
         };
         if hardware.tiers.is_empty() || hardware.tiers.len() > MAX_TIERS {
             return None;
         }
-        self.join(&mut hardware);
-        self.gather_drives(&mut hardware);
+        if self.whole {
+            self.join(&mut hardware);
+            self.gather_drives(&mut hardware);
+        }
+        hardware.hidden = self.hidden(&raw.hidden, &raw.links, &hardware);
+        hardware.facts = std::mem::take(&mut self.facts);
         Some(hardware)
     }
 
     fn tier_rules(&mut self, raw: &RawHardware) {
         match raw.tiers.first() {
+            _ if !self.whole => {}
             None => {
                 let remedy = "write at least the device's own memory";
                 self.check.fault("tiers", "a machine has at least one tier", remedy);
@@ -207,14 +239,13 @@ impl Resolver<'_> {
     fn names<'r>(&mut self, what: &str, names: impl Iterator<Item = (String, &'r str)>) {
         let mut seen = BTreeMap::new();
         for (path, name) in names {
-            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            if name.is_empty() || name.len() > 40 || !name.chars().all(plain) {
+            if !parts::is_plain(name) {
                 let rule = format!("the name of a {what} has 1 to 40 of a-z, 0-9 and `-`");
                 self.check.fault(&path, rule, "choose another name");
             }
             if let Some(first) = seen.insert(name, path.clone()) {
-                let line = self.check.document.place(&first).line;
-                let rule = format!("two {what}s have the same name (the other in line {line})");
+                let line = self.check.document.line_from(&first, &path);
+                let rule = format!("two {what}s have the same name (the other in {line})");
                 self.check.fault(&path, rule, "choose another name");
             }
         }
@@ -240,6 +271,7 @@ impl Resolver<'_> {
             RawKind::Nvme => TierKind::Nvme,
             RawKind::Remote => TierKind::Remote,
         };
+        self.tier_economics(index, raw);
         let access = Law { setup: setup?, rate: rate? };
         let loaded = raw.loaded.as_ref().and_then(|raw| self.loaded(raw, &here, &fact));
         Some(Tier { name: raw.name.clone(), kind, capacity: capacity?, access, loaded })
@@ -289,6 +321,7 @@ impl Resolver<'_> {
         };
         let evict = self.rate(&raw.evict, &format!("{here}.evict"), format!("{fact}.evict"));
         let [fetch, evict] = self.buffers(raw, &here, &fact, [fetch, evict]);
+        self.link_economics(index, raw);
         let half = raw.half.as_ref().and_then(|half| {
             self.fact(half, &format!("{here}.half"), format!("{fact}.half"));
             half.quantity.bytes(&mut self.check, &format!("{here}.half.0"), HALF)
@@ -326,6 +359,7 @@ impl Resolver<'_> {
         }
         let memory = self.rate(&raw.memory, "compute.memory", "compute.memory".into());
         let launch = self.span(&raw.launch, "compute.launch", "compute.launch".into());
+        self.device_economics(raw);
         Some(Compute {
             name: raw.name.trim().to_string(),
             flops: flops.into_iter().collect::<Option<Vec<_>>>()?,

@@ -5,3 +5,4 @@
 //! Invariant: a trace that an importer returns has passed `Trace::problems`.
 
 pub mod recording;
+pub mod snapshot;

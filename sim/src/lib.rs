@@ -6,11 +6,13 @@
 pub mod audit;
 pub mod diagnostic;
 pub mod durations;
+pub mod energy;
 pub mod engine;
 pub mod expect;
 pub mod fair_share;
 pub mod feasible;
 pub mod hardware_file;
+pub mod hidden;
 pub mod import;
 pub mod lint;
 pub mod machine;

@@ -5,7 +5,7 @@
 //! the same input gives the same list, in the order of the rules and of the spec.
 //! Invariant: a limit itself never warns; only what is beyond it does.
 
-use crate::record::{CaseRecord, RunRecord};
+use crate::record::{CaseRecord, LaneName, RunRecord};
 use std::fmt;
 use tiersim_models::hardware::{Fact, HBM, Hardware, Lane, Link, Routes, TierKind};
 use tiersim_models::ids::TierId;
@@ -59,7 +59,7 @@ pub fn lint_hardware(hardware: &Hardware) -> Vec<Warning> {
 
 /// Every warning about what cases of a run did.
 pub fn lint_results(record: &RunRecord) -> Vec<Warning> {
-    record.results.iter().filter_map(needless_offload).collect()
+    record.results.iter().filter_map(|case| needless_offload(&record.lanes, case)).collect()
 }
 
 /// How many numbers are assumed, in words; `None` if all have a source. A note and no warning: an
@@ -256,9 +256,11 @@ fn above_standard(hardware: &Hardware, lane: Lane) -> Option<Warning> {
 
 /// `offload-although-all-fits`: everything would have fitted, and yet bytes moved or were used
 /// outside HBM.
-fn needless_offload(case: &CaseRecord) -> Option<Warning> {
+fn needless_offload(lanes: &[LaneName], case: &CaseRecord) -> Option<Warning> {
     let figures = case.outcome.figures()?;
-    let moved: u128 = figures.moved.iter().map(|bytes| u128::from(bytes.get())).sum();
+    let across = |lane: usize| lanes.get(lane).is_none_or(|lane| !lane.is_within());
+    let moved = figures.moved.iter().enumerate().filter(|(lane, _)| across(*lane));
+    let moved: u128 = moved.map(|(_, bytes)| u128::from(bytes.get())).sum();
     let outside = figures.in_place.iter().skip(1).any(|&span| span > Span::ZERO);
     if case.baseline_peak > case.hbm_budget || (moved == 0 && !outside) {
         return None;

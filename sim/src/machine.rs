@@ -91,9 +91,13 @@ pub struct SimMachine<'a> {
     engine: Engine<Event>,
     entries: Entries,
     streams: Vec<Stream>,
+    /// Two per link, then one per tier, from the tier to itself.
     lanes: Vec<Lane>,
+    links: usize,
     sharing: Option<Box<Sharing>>,
     seed: u64,
+    /// Whether objects lie where something else than the plan's allocators puts them.
+    placed_elsewhere: bool,
     ended: VecDeque<(Time, Ticket)>,
     meters: Meters,
     blame: Blame,
@@ -110,7 +114,8 @@ impl<'a> SimMachine<'a> {
         durations: &'a Durations,
         start: &[Room],
     ) -> SimMachine<'a> {
-        let mut meters = Meters::new(hardware.tiers.len(), hardware.links.len() * 2);
+        let mut meters =
+            Meters::new(hardware.tiers.len(), hardware.links.len() * 2 + hardware.tiers.len());
         start.iter().for_each(|room| meters.claim(room));
         SimMachine {
             workload,
@@ -122,9 +127,11 @@ impl<'a> SimMachine<'a> {
             engine: Engine::new(),
             entries: Entries::default(),
             streams: Vec::new(),
-            lanes: hardware.lanes().map(|lane| Lane::new(hardware, lane)).collect(),
+            lanes: Lane::all(hardware),
+            links: hardware.links.len(),
             sharing: Sharing::new(hardware).map(Box::new),
             seed: 0,
+            placed_elsewhere: false,
             ended: VecDeque::new(),
             meters,
             blame: Blame::default(),
@@ -141,6 +148,11 @@ impl<'a> SimMachine<'a> {
     /// The seed of random delays, before the first command; 0 otherwise.
     pub fn draw_from(&mut self, seed: u64) {
         self.seed = seed;
+    }
+
+    /// From now on compaction costs nothing, as on a machine that places objects by its own means.
+    pub fn place_elsewhere(&mut self) {
+        self.placed_elsewhere = true;
     }
 
     /// What was measured so far.
@@ -182,6 +194,7 @@ impl<'a> SimMachine<'a> {
         entry.compute = self.durations.of(occurrence);
         let delay = |&(tier, bytes): &(TierId, Bytes)| self.accesses[tier.index()].span_of(bytes);
         let mut total = entry.compute + charges.iter().map(delay).sum();
+        self.meters.op_starts(self.engine.now());
         if self.loads.is_some() && !charges.is_empty() {
             let (touches, charges) = (touches.clone(), charges.clone());
             total += self.load(ticket, &touches, &charges, total);
@@ -217,8 +230,11 @@ impl<'a> SimMachine<'a> {
             checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;
         }
         // Counted at the end, so that figures of a stretch of ops are those ops' own.
-        if let Work::Compute { ref charges, .. } = entry.command.work {
+        if let Work::Compute { ref charges, ref touches, .. } = entry.command.work {
             self.meters.compute += entry.compute;
+            let objects = &self.workload.trace.objects;
+            let used = touches.iter().map(|touch| (*touch, objects[touch.object.index()].bytes));
+            self.meters.op_ends(now, used);
             for &(tier, bytes) in charges {
                 self.meters.in_place[tier.index()] += self.accesses[tier.index()].span_of(bytes);
             }
@@ -304,7 +320,12 @@ impl Machine for SimMachine<'_> {
                 }
                 progress = Some(made);
             }
-            Work::Release => {}
+            Work::Compact { tier, bytes, .. } if !self.placed_elsewhere => {
+                let made = self.way_within(tier, bytes);
+                self.lanes[made.transit.lane(0)].gate.push_back(ticket);
+                progress = Some(made);
+            }
+            Work::Compact { .. } | Work::Release => {}
         }
         if self.entries.add(command, stream, progress) == 0 {
             self.ready(ticket, None)?;

@@ -4,12 +4,17 @@
 //! so that a table and a chart cannot disagree. Tables indexed by tier or lane follow the order of
 //! [`RunRecord::tiers`] and [`RunRecord::lanes`].
 
+mod pressure;
+
+use crate::energy::CaseEconomics;
 use crate::lint::Warning;
 use crate::scenario::AxisValue;
 use statrs::statistics::{Data, OrderStatistics};
-use tiersim_models::hardware::TierKind;
+use tiersim_models::hardware::{Fact, TierKind};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::fragmentation::MemoryUse;
+
+pub use crate::record::pressure::PressureRecord;
 
 /// All results of one scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,8 +33,10 @@ pub struct RunRecord {
     pub op_time: String,
     /// Seed of every draw.
     pub seed: u64,
-    /// How many numbers of the hardware are assumed.
+    /// How many numbers of the hardware that times rest on are assumed.
     pub assumed_numbers: usize,
+    /// The numbers of the hardware that energy and cost rest on, with their sources.
+    pub power_and_price: Vec<Fact>,
     /// Tokens that one step processes.
     pub tokens_per_step: u64,
     /// Name and kind of each tier.
@@ -48,13 +55,20 @@ pub struct RunRecord {
     pub warnings: Vec<Warning>,
 }
 
-/// One direction of a link.
+/// One direction of a link, or a tier's way to itself, which compaction takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneName {
-    /// Ends in copy direction, such as `dram->hbm`.
+    /// Ends in copy direction, such as `dram->hbm` or `hbm->hbm`.
     pub ends: String,
     /// The link, such as `pcie`.
     pub link: String,
+}
+
+impl LaneName {
+    /// Whether it leads from a tier to itself.
+    pub fn is_within(&self) -> bool {
+        self.ends.split_once("->").is_some_and(|(from, to)| from == to)
+    }
 }
 
 /// One case's result.
@@ -70,7 +84,7 @@ pub struct CaseRecord {
     pub emulated: bool,
     /// Axis values of a sweep's point.
     pub params: Vec<(String, AxisValue)>,
-    /// HBM that the case may use.
+    /// HBM that the case's objects may use.
     pub hbm_budget: Bytes,
     /// Mean step of the same workload with unlimited HBM.
     pub baseline_step: Span,
@@ -82,6 +96,12 @@ pub struct CaseRecord {
     pub outcome: Outcome,
     /// Where each module's state lives, if the policy places modules: (module, tier index).
     pub placement: Option<Vec<(String, usize)>>,
+    /// Energy of its steps and cost of its machine.
+    pub economics: CaseEconomics,
+    /// Memory that no object can have: tier index, what for, bytes.
+    pub hidden: Vec<(usize, &'static str, Bytes)>,
+    /// What happened under memory pressure, if a tier was watched.
+    pub pressure: Option<PressureRecord>,
 }
 
 /// How a case ended.
@@ -117,6 +137,8 @@ pub struct OutOfMemory {
     /// The largest free piece, if the tier's allocator is not exact: it may be less than `need`
     /// though more is free.
     pub largest: Option<Bytes>,
+    /// What of the capacity no object can have: what for, bytes.
+    pub hidden: Vec<(&'static str, Bytes)>,
     /// The object that did not fit.
     pub object: String,
     /// The op that needed it, with its step, such as `step 0, op 17 aten.mm`; or `before the
@@ -125,6 +147,15 @@ pub struct OutOfMemory {
 }
 
 impl OutOfMemory {
+    /// What a sentence says of hidden memory; nothing if there is none.
+    pub fn beside(&self) -> String {
+        let each = self.hidden.iter().map(|(what, bytes)| format!("{what} {bytes}"));
+        match each.collect::<Vec<_>>().join(", ") {
+            none if none.is_empty() => none,
+            all => format!(", beside hidden memory ({all})"),
+        }
+    }
+
     /// What a sentence says behind the free bytes where these are in pieces; else nothing.
     pub fn pieces(&self) -> String {
         self.largest.map_or(String::new(), |largest| format!(" in pieces of at most {largest}"))
@@ -156,6 +187,12 @@ pub struct Figures {
     pub events: u64,
     /// The last measured step: what ran when, for timelines.
     pub timeline: Vec<Slice>,
+    /// Bytes of objects that ops read, by tier.
+    pub read: Vec<u128>,
+    /// Bytes of objects that ops wrote, by tier.
+    pub written: Vec<u128>,
+    /// Time in which at least one op ran, delays of use in place included.
+    pub active: Span,
     /// How the memory of tiers was used whose allocator is not exact: by tier, over the whole run.
     pub memory: Vec<(usize, MemoryUse)>,
 }

@@ -3,18 +3,22 @@
 //! One case is one single-threaded simulation; cases run in parallel and are collected in the
 //! scenario's order, so no output depends on the number of threads.
 
+mod batches;
+mod bounds;
+mod memory;
 mod stopwatch;
+pub(crate) mod within;
 
 use crate::audit::Audit;
 use crate::durations::Durations;
+use crate::energy::CaseEconomics;
 use crate::lint::{lint_hardware, lint_results};
 use crate::machine::SimMachine;
-use crate::record::{CaseRecord, Figures, LaneName, OutOfMemory, Outcome, RunRecord};
+use crate::record::{CaseRecord, Figures, Outcome, PressureRecord, RunRecord};
 use crate::run::stopwatch::Stopwatch;
-use crate::scenario::{Budget, Case, OpTime, Scenario};
+use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
-use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::hardware::{HBM, Hardware, Routes, TierKind};
 use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::lifetime::Workload;
@@ -23,8 +27,10 @@ use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::config::PolicyConfig;
 use tiersim_policies::drive::{DriveError, WINDOW, drive};
+use tiersim_policies::ledger::Memory;
 use tiersim_policies::numa::NumaConfig;
-use tiersim_policies::planner::{PlanError, Planner};
+use tiersim_policies::planner::Planner;
+use tiersim_policies::pressure::PressureConfig;
 
 /// How to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,12 +73,24 @@ pub struct Bench<'a> {
     hardware: &'a Hardware,
     routes: Routes,
     workload: &'a Workload,
+    spec: &'a WorkloadSpec,
     durations: Durations,
     repeat: u32,
     warmup: u32,
     seed: u64,
     baseline: Figures,
     bound: Span,
+}
+
+/// What one simulation is asked for.
+struct Asked<'s> {
+    workload: &'s Workload,
+    durations: &'s Durations,
+    policy: PolicyConfig,
+    numa: NumaConfig,
+    memory: Memory<'s>,
+    /// What is watched, and the micro-batch of each step if there are any.
+    watched: Option<(&'s PressureConfig, Vec<u32>)>,
 }
 
 impl<'a> Bench<'a> {
@@ -93,6 +111,7 @@ impl<'a> Bench<'a> {
             hardware: &scenario.hardware,
             routes,
             workload,
+            spec,
             bound: Span::ZERO,
             durations,
             repeat: spec.repeat,
@@ -100,11 +119,11 @@ impl<'a> Bench<'a> {
             seed: scenario.seed,
             baseline: Figures::default(),
         };
-        bench.bound = bench.compute_bound();
-        let mut capacities = bench.capacities(Bytes::MAX);
-        capacities.fill(Bytes::MAX);
-        let all_in_hbm = (&PolicyConfig::AllHbm, &NumaConfig::default());
-        match bench.simulate("baseline", all_in_hbm, (&capacities, &[]), options)? {
+        bench.bound = bench.compute_bound(workload, &bench.durations);
+        let capacities = vec![Bytes::MAX; bench.hardware.tiers.len()];
+        let memory = Memory { capacities: &capacities, hidden: &[], allocators: &[] };
+        let all = bench.plain(PolicyConfig::AllHbm, memory);
+        match bench.simulate("baseline", &all, options)?.0 {
             Outcome::Done(figures) => bench.baseline = figures,
             Outcome::OutOfMemory(_) => unreachable!("an unlimited tier is never full"),
         }
@@ -123,11 +142,24 @@ impl<'a> Bench<'a> {
 
     /// Runs one case.
     pub fn run(&self, case: &Case, options: Options) -> Result<CaseRecord, RunError> {
-        let budget = self.budget(case)?;
-        let capacities = self.capacities(budget);
-        let memory = (capacities.as_slice(), case.allocators.as_slice());
-        let policy = (&case.policy, &case.numa);
-        let outcome = self.simulate(&case.label, policy, memory, options)?;
+        let capacities = self.capacities_of(case)?;
+        let hidden = self.hidden_of(case)?;
+        let budget = memory::left(&capacities, &hidden)[HBM.index()];
+        let allocators = case.allocators.as_slice();
+        let memory = Memory { capacities: &capacities, hidden: &hidden, allocators };
+        let batches = self.micro_batches(case, memory)?;
+        let own = self.own(batches.as_deref())?;
+        let mut asked = self.plain(case.policy.clone(), memory);
+        asked.numa = case.numa.clone();
+        if let Some(own) = &own {
+            (asked.workload, asked.durations) = (&own.workload, &own.durations);
+        }
+        let bound_step = match &own {
+            Some(own) => self.compute_bound(&own.workload, &own.durations),
+            None => self.bound,
+        };
+        asked.watched = case.pressure.as_ref().map(|config| (config, batches.unwrap_or_default()));
+        let (outcome, pressure) = self.simulate(&case.label, &asked, options)?;
         let placement = placement(&case.policy, &self.workload.trace, self.hardware)?;
         Ok(CaseRecord {
             label: case.label.clone(),
@@ -138,9 +170,12 @@ impl<'a> Bench<'a> {
             hbm_budget: budget,
             baseline_step: self.baseline.mean_step(),
             baseline_peak: self.baseline.peak[HBM.index()],
-            bound_step: self.bound,
+            bound_step,
+            economics: CaseEconomics::of(self.hardware, &capacities, outcome.figures()),
             outcome,
             placement,
+            hidden: hidden.iter().map(|h| (h.tier.index(), h.what.word(), h.bytes)).collect(),
+            pressure,
         })
     }
 
@@ -170,33 +205,11 @@ impl<'a> Bench<'a> {
             let between = if details.is_empty() { "" } else { "; " };
             details = format!("{details}{between}{} in {}", spec, tier.name);
         }
-        details
-    }
-
-    /// HBM that a case may use.
-    fn budget(&self, case: &Case) -> Result<Bytes, RunError> {
-        match case.hbm {
-            Budget::Hardware => Ok(self.hardware.tiers[HBM.index()].capacity),
-            Budget::Bytes(bytes) => Ok(bytes),
-            Budget::ShareOfPeak(share) => {
-                let peak = self.baseline.peak[HBM.index()].get();
-                let bytes = Bytes::new((peak as f64 * share).round() as u64);
-                let has = self.hardware.tiers[HBM.index()].capacity;
-                if bytes > has {
-                    return Err(RunError::Input(format!(
-                        "case {:?}: share_of_peak({share}) is {bytes} and {} has {has} of HBM; \
-                         lower the share, or leave `hbm` out to give the case all there is",
-                        case.label, self.hardware.name
-                    )));
-                }
-                Ok(bytes)
-            }
+        if let Some(words) = batches::words(case, self.hardware) {
+            let between = if details.is_empty() { "" } else { "; " };
+            details = format!("{details}{between}{words}");
         }
-    }
-
-    /// Capacity of each tier for a case, for machines other than the simulated one.
-    pub fn capacities_of(&self, case: &Case) -> Result<Vec<Bytes>, RunError> {
-        Ok(self.capacities(self.budget(case)?))
+        details
     }
 
     /// How long each op of a run takes.
@@ -209,94 +222,62 @@ impl<'a> Bench<'a> {
         &self.routes
     }
 
-    fn capacities(&self, hbm: Bytes) -> Vec<Bytes> {
-        let mut capacities: Vec<Bytes> =
-            self.hardware.tiers.iter().map(|tier| tier.capacity).collect();
-        capacities[HBM.index()] = hbm;
-        capacities
+    /// The workload of all cases, watched by nobody.
+    fn plain<'s>(&'s self, policy: PolicyConfig, memory: Memory<'s>) -> Asked<'s> {
+        let (workload, durations) = (self.workload, &self.durations);
+        let numa = NumaConfig::default();
+        Asked { workload, durations, policy, numa, memory, watched: None }
     }
 
     fn simulate(
         &self,
         label: &str,
-        (policy, numa): (&PolicyConfig, &NumaConfig),
-        (capacities, allocators): (&[Bytes], &[AllocatorSpec]),
+        asked: &Asked<'_>,
         options: Options,
-    ) -> Result<Outcome, RunError> {
+    ) -> Result<(Outcome, Option<PressureRecord>), RunError> {
+        let Asked { workload, durations, policy, numa, memory, watched } = asked;
         let internal =
             |what: String| RunError::Internal { case: label.to_owned(), seed: self.seed, what };
-        let built = numa.build(policy, &self.workload.trace, self.hardware);
+        let built = numa.build(policy, &workload.trace, self.hardware);
         let built = built.map_err(RunError::Input)?;
-        let planner =
-            Planner::with_allocators(self.workload, built, capacities, allocators, self.repeat);
-        let mut planner = match planner {
+        let full = |error| self.out_of_memory(error, memory.hidden, &workload.trace);
+        let mut planner = match Planner::over(workload, built, *memory, self.repeat) {
             Ok(planner) => planner,
-            Err(error) => return self.out_of_memory(error).map_err(internal),
+            Err(error) => return Ok((full(error).map_err(internal)?, None)),
         };
+        if let Some((config, batches)) = watched {
+            planner.watch((*config).clone(), batches.clone());
+        }
         let start = planner.start();
         planner.fetch_the_quickest(CopyTimes::new(self.hardware, &self.routes));
         let routes = self.routes.clone();
-        let mut machine =
-            SimMachine::new(self.hardware, routes, self.workload, &self.durations, &start);
+        let mut machine = SimMachine::new(self.hardware, routes, workload, durations, &start);
         machine.draw_from(self.seed);
         if options.audit {
-            let objects = self.workload.trace.objects.len();
-            let audit = Audit::new(self.hardware, capacities, objects, &start);
+            let objects = workload.trace.objects.len();
+            let left = memory::left(memory.capacities, memory.hidden);
+            let audit = Audit::new(self.hardware, &left, objects, &start);
             machine.audit(audit.map_err(|breach| internal(breach.to_string()))?);
         }
-        let mut stopwatch =
-            Stopwatch::new(self.workload, self.repeat, self.warmup, options.timeline);
+        let mut stopwatch = Stopwatch::new(workload, self.repeat, self.warmup, options.timeline);
+        if options.timeline && watched.is_some() {
+            stopwatch.time_turns();
+        }
         planner.count_from(stopwatch.first_measured_op());
         let driven =
             drive(&mut planner, &mut machine, options.window, |occurrence, at, machine| {
                 stopwatch.op_ended(occurrence, at, machine);
             });
-        match driven {
-            Ok(()) => Ok(Outcome::Done(stopwatch.figures(&planner, &mut machine))),
-            Err(DriveError::Plan(error)) => self.out_of_memory(error).map_err(internal),
-            Err(DriveError::Machine(fault)) => Err(internal(fault.to_string())),
-        }
-    }
-
-    /// A full tier is a result; anything else is a mistake, said in words.
-    fn out_of_memory(&self, error: PlanError) -> Result<Outcome, String> {
-        let PlanError::OutOfMemory { tier, capacity, need, free, largest, object, occurrence } =
-            error
-        else {
-            return Err(error.to_string());
+        let pressure = watched.as_ref().and_then(|(config, _)| {
+            let capacity = planner.ledger().capacity(config.tier);
+            stopwatch.pressure(&planner, config.tier, capacity)
+        });
+        let outcome = match driven {
+            Ok(()) => Outcome::Done(stopwatch.figures(&planner, &mut machine)),
+            Err(DriveError::Plan(error)) => full(error).map_err(internal)?,
+            Err(DriveError::Machine(fault)) => return Err(internal(fault.to_string())),
         };
-        let trace = &self.workload.trace;
-        let at = match occurrence {
-            None => "before the first op".to_owned(),
-            Some(occurrence) => {
-                let index = (occurrence % trace.ops.len() as u64) as usize;
-                let op = &trace.ops[index];
-                format!("step {}, op {index} {}", op.step, op.name)
-            }
-        };
-        Ok(Outcome::OutOfMemory(OutOfMemory {
-            tier: self.hardware.tiers[tier.index()].name.clone(),
-            capacity,
-            need,
-            free,
-            largest,
-            object: trace.objects[object.index()].name.clone(),
-            at,
-        }))
-    }
-
-    fn compute_bound(&self) -> Span {
-        let ops = &self.workload.trace.ops;
-        let streams = ops.iter().map(|op| usize::from(op.stream) + 1).max().unwrap_or(0);
-        let mut totals = vec![0u128; streams];
-        let first = ops.len() as u64 * u64::from(self.warmup);
-        let replays = (self.repeat - self.warmup) as usize;
-        for (occurrence, op) in (first..).zip(ops.iter().cycle().take(ops.len() * replays)) {
-            totals[usize::from(op.stream)] += u128::from(self.durations.of(occurrence).ps());
-        }
-        let steps = self.workload.step_ends().len() as u128 * u128::from(self.repeat - self.warmup);
-        let longest = totals.into_iter().max().unwrap_or(0) / steps.max(1);
-        Span::from_ps(u64::try_from(longest).expect("a mean step fits the clock"))
+        Ok((outcome, pressure))
     }
 }
 
@@ -316,7 +297,8 @@ pub fn run(
         record
     };
     let results = in_order(cases.par_iter().map(run).collect())?;
-    Ok(record(scenario, &bench, fingerprint, results))
+    let compacted = within::compacted([scenario]);
+    Ok(record(scenario, &bench, fingerprint, results, &compacted))
 }
 
 /// All results, or the error of the first that has one: which error is told must not depend on
@@ -325,14 +307,19 @@ pub(crate) fn in_order<T>(results: Vec<Result<T, RunError>>) -> Result<Vec<T>, R
     results.into_iter().collect()
 }
 
-/// The record of a scenario's cases.
+/// The record of a scenario's cases; `compacted` tiers have a lane to themselves.
 pub(crate) fn record(
     scenario: &Scenario,
     bench: &Bench<'_>,
     fingerprint: String,
-    results: Vec<CaseRecord>,
+    mut results: Vec<CaseRecord>,
+    compacted: &BTreeSet<usize>,
 ) -> RunRecord {
     let hardware = &scenario.hardware;
+    let links = hardware.links.len();
+    let mut baseline = bench.baseline().clone();
+    within::keep(&mut baseline, links, compacted);
+    results.iter_mut().for_each(|case| within::keep_case(case, links, compacted));
     let op_time = match &scenario.workload.time {
         OpTime::Roofline { compute, precision } => {
             format!("roofline on {}, {precision}", compute.name)
@@ -348,16 +335,14 @@ pub(crate) fn record(
         op_time,
         seed: scenario.seed,
         assumed_numbers: hardware.assumed(),
-        tokens_per_step: bench.workload.trace.tokens_per_step(),
+        power_and_price: hardware.economics.facts.clone(),
+        tokens_per_step: match &scenario.workload.trace {
+            TraceSource::Training(training) => training.tokens_per_step(),
+            _ => bench.workload.trace.tokens_per_step(),
+        },
         tiers: hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect(),
-        lanes: hardware
-            .lanes()
-            .map(|lane| LaneName {
-                ends: hardware.lane_name(lane),
-                link: hardware.links[lane.link.index()].name.clone(),
-            })
-            .collect(),
-        baseline: bench.baseline().clone(),
+        lanes: within::lane_names(hardware, compacted),
+        baseline,
         bound: bench.bound(),
         results,
         skipped: Vec::new(),

@@ -7,9 +7,11 @@ mod allocators;
 mod expectations;
 pub mod files;
 pub mod fingerprint;
+mod hidden;
 pub mod hints;
 mod numa;
 mod policies;
+mod pressure;
 pub mod raw;
 pub mod read;
 pub mod resolve;
@@ -21,11 +23,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::hardware::{Compute, Hardware, Lane};
+use tiersim_models::hidden::Hidden;
 use tiersim_models::ids::TierId;
 use tiersim_models::layered::Layered;
+use tiersim_models::layered::training::Training;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::config::PolicyConfig;
 use tiersim_policies::numa::NumaConfig;
+use tiersim_policies::pressure::{Level, PressureConfig};
 
 /// Everything that one run needs to know.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,6 +73,8 @@ pub enum TraceSource {
     Folder(PathBuf),
     /// Made from the shape of a model, which has no problems.
     Layered(Layered),
+    /// Several steps of training, which have no problems.
+    Training(Training),
 }
 
 impl TraceSource {
@@ -75,7 +82,9 @@ impl TraceSource {
     pub fn place(&self) -> PathBuf {
         match self {
             TraceSource::Folder(folder) => folder.clone(),
-            TraceSource::Layered(_) => PathBuf::from("workload Layered(...)"),
+            TraceSource::Layered(_) | TraceSource::Training(_) => {
+                PathBuf::from("workload Layered(...)")
+            }
         }
     }
 }
@@ -110,6 +119,13 @@ pub struct Case {
     pub allocators: Vec<AllocatorSpec>,
     /// Which node of DRAM objects go to.
     pub numa: NumaConfig,
+    /// What the scenario and the case say of memory that no object can have, instead of what the
+    /// machine says of the same kind and tier.
+    pub hidden: Vec<Hidden>,
+    /// Most samples of a micro-batch, if not the workload's.
+    pub micro_batch: Option<u32>,
+    /// The tier that is watched, and what is done when it runs full.
+    pub pressure: Option<PressureConfig>,
     /// Values of the sweep's axes at this point, for tables: (axis, value).
     pub params: Vec<(String, AxisValue)>,
 }
@@ -209,6 +225,24 @@ pub enum Expectation {
         at_least: Option<f64>,
         /// Upper bound.
         at_most: Option<f64>,
+    },
+    /// The highest level of pressure of the run.
+    Pressure {
+        /// Case.
+        case: usize,
+        /// Lower bound.
+        at_least: Option<Level>,
+        /// Upper bound.
+        at_most: Option<Level>,
+    },
+    /// The smallest micro-batch of any step.
+    MicroBatch {
+        /// Case.
+        case: usize,
+        /// Lower bound.
+        at_least: Option<u32>,
+        /// Upper bound.
+        at_most: Option<u32>,
     },
     /// Most bytes ever held in a tier.
     Peak {

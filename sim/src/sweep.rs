@@ -5,7 +5,7 @@
 
 use crate::lint::lint_hardware;
 use crate::record::RunRecord;
-use crate::run::{Bench, Options, RunError, in_order, record};
+use crate::run::{Bench, Options, RunError, in_order, record, within};
 use crate::scenario::sweep::Sweep;
 use crate::scenario::{Case, Scenario};
 use crate::traces::Traces;
@@ -52,7 +52,9 @@ pub fn run_sweep(
         record
     };
     let results = in_order(jobs.par_iter().map(run).collect())?;
-    let mut record = record(&sweep.base, &benches[base], fingerprint, results);
+    let points = sweep.points.iter().map(|point| &point.scenario);
+    let compacted = within::compacted(points);
+    let mut record = record(&sweep.base, &benches[base], fingerprint, results, &compacted);
     record.skipped.clone_from(&sweep.skipped);
     for scenario in &scenarios {
         for warning in lint_hardware(&scenario.hardware) {

@@ -33,14 +33,13 @@ impl Traces {
                 TraceSource::Folder(folder) => read_trace(folder)?,
                 TraceSource::Layered(shape) => {
                     generated += shape.ops();
-                    if generated > MAX_GENERATED_OPS {
-                        let rule = format!(
-                            "all generated traces together have at most {MAX_GENERATED_OPS} ops"
-                        );
-                        let remedy = "take fewer shapes, or smaller ones";
-                        return Err(Diagnostics::one(&source.place(), None, rule, "", remedy));
-                    }
+                    too_many(generated, source)?;
                     shape.trace()
+                }
+                TraceSource::Training(training) => {
+                    generated += training.ops(training.micro_batch);
+                    too_many(generated, source)?;
+                    training.trace()
                 }
             };
             let hash = trace_hash(&trace);
@@ -62,4 +61,13 @@ impl Traces {
     fn entry(&self, scenario: &Scenario) -> &(Workload, String) {
         self.read.get(&scenario.workload.trace).expect("the scenario's trace was read")
     }
+}
+
+fn too_many(generated: u64, source: &TraceSource) -> Result<(), Diagnostics> {
+    if generated <= MAX_GENERATED_OPS {
+        return Ok(());
+    }
+    let rule = format!("all generated traces together have at most {MAX_GENERATED_OPS} ops");
+    let remedy = "take fewer shapes, or smaller ones";
+    Err(Diagnostics::one(&source.place(), None, rule, "", remedy))
 }

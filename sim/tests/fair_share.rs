@@ -140,6 +140,81 @@ fn shares_equal_an_independent_water_filling_on_100_000_random_networks() {
     assert!(several_levels > 20_000, "only {several_levels} networks with three rates or more");
 }
 
+/// Rates with traffic of others, by raising one water level for all flows and stopping each where a
+/// resource is full or it has what it asks for.
+fn capped(network: &Network, asked: &[Option<u64>]) -> Vec<f64> {
+    let mut rates: Vec<Option<f64>> = vec![None; network.routes.len()];
+    while rates.iter().any(Option::is_none) {
+        // How high the level may rise before a resource is full or a flow has what it asks for.
+        let room = |resource: usize| {
+            let crossing = || {
+                let flows = network.routes.iter().zip(&rates);
+                flows.filter(|(route, _)| route.contains(&resource)).map(|(_, rate)| *rate)
+            };
+            let used: f64 = crossing().flatten().sum();
+            let open = crossing().filter(Option::is_none).count();
+            (open > 0).then(|| (network.rates[resource] as f64 - used) / open as f64)
+        };
+        let rooms: Vec<Option<f64>> = (0..network.rates.len()).map(room).collect();
+        let level = rooms.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+        let open = || (0..rates.len()).filter(|&flow| rates[flow].is_none());
+        let least = open().filter_map(|flow| asked[flow]).min().map(|asked| asked as f64);
+        let fixed: Vec<(usize, f64)> = match least.filter(|&least| least <= level) {
+            Some(least) => {
+                let has = |flow: &usize| asked[*flow].map(|asked| asked as f64) == Some(least);
+                open().filter(has).map(|flow| (flow, least)).collect()
+            }
+            None => {
+                let full = |resource: usize| rooms[resource].is_some_and(|r| r <= level + 1e-9);
+                let stuck = |flow: &usize| network.routes[*flow].iter().any(|&r| full(r));
+                open().filter(stuck).map(|flow| (flow, level)).collect()
+            }
+        };
+        fixed.into_iter().for_each(|(flow, rate)| rates[flow] = Some(rate));
+    }
+    rates.into_iter().flatten().collect()
+}
+
+#[test]
+fn others_take_their_fair_share_up_to_what_they_ask_for() {
+    let mut rng = ChaCha12Rng::seed_from_u64(9);
+    let (mut sated, mut held) = (0, 0);
+    for number in 0..20_000 {
+        let network = Network::random(&mut rng);
+        let mut asked: Vec<Option<u64>> = Vec::new();
+        for _ in &network.routes {
+            asked.push(rng.random_bool(0.4).then(|| rng.random_range(1..=40)));
+        }
+        let rate = |&rate: &u64| Rate::new(rate).expect("above zero");
+        let mut fair: FairShare<usize> = FairShare::new(network.rates.iter().map(rate).collect());
+        let mut classes = Vec::new();
+        for (route, asked) in network.routes.iter().zip(&asked) {
+            classes.push(match asked {
+                Some(asked) => fair.stand(route, rate(asked)),
+                None => fair.class(route),
+            });
+        }
+        let plain = || (0..asked.len()).filter(|&flow| asked[flow].is_none());
+        plain().for_each(|flow| fair.join(classes[flow], Bytes::new(9), flow, Time::ZERO));
+        let rates: Vec<_> = fair.rates().collect();
+        for (flow, exact) in capped(&network, &asked).into_iter().enumerate() {
+            let share = rates.iter().find(|(class, _)| *class == classes[flow]).expect("active").1;
+            let share = share as f64 / f64::from(GRAINS);
+            assert!((share - exact).abs() < 1e-4, "network {number}: {share} and {exact}");
+            if let Some(asked) = asked[flow] {
+                *(if exact == asked as f64 { &mut sated } else { &mut held }) += 1;
+            }
+        }
+        // Only what comes to an end ends.
+        let mut ended = Vec::new();
+        while let Some(at) = fair.next_end() {
+            fair.ended(at, &mut ended);
+        }
+        assert_eq!((ended.len(), fair.flows()), (plain().count(), 0));
+    }
+    assert!(sated > 5000 && held > 5000, "{sated} had what they asked for, {held} had not");
+}
+
 #[test]
 fn no_resource_is_ever_filled_above_its_rate() {
     let mut rng = ChaCha12Rng::seed_from_u64(8);

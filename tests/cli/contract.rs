@@ -254,6 +254,7 @@ fn check_passes_what_ships_and_lists_every_problem_of_the_rest() {
     let ran = project.run(&all).ends_with(0);
     assert_eq!(ran.stdout.lines().count(), all.len() - 1);
     assert!(ran.stdout.lines().all(|line| line.ends_with("no problems")), "{}", ran.stdout);
+    assert!(ran.stdout.contains("parts/h100-sxm.ron: part of a machine, "), "{}", ran.stdout);
 
     let project = Project::new();
     project.write(

@@ -73,6 +73,20 @@ fn a_sweep_is_the_same_for_any_number_of_threads() {
 }
 
 #[test]
+fn a_micro_batch_that_follows_pressure_is_the_same_for_any_number_of_threads() {
+    let project = Project::shipped();
+    let shorter = "[288, 432, 592, 720, 960, 512, 256, 256]";
+    let set = format!("workload.mode.sequences={shorter}");
+    let scenario = "scenarios/pressure-dynamic-batch.ron";
+    let expect = ["--set", "expect=[out_of_memory(\"8\")]"];
+    let args = [&["run", scenario, "--set", &set][..], &expect].concat();
+    let files = same_for_all_threads(&project, &args);
+    let timeline = String::from_utf8(files["timeline.json"].clone()).unwrap();
+    assert!(timeline.contains("\"name\":\"shrink 8 -> 4\",\"cat\":\"pressure\",\"ph\":\"i\""));
+    assert!(timeline.contains("\"name\":\"step 7\",\"cat\":\"step\",\"ph\":\"X\""));
+}
+
+#[test]
 fn watching_a_run_does_not_change_it() {
     let project = Project::shipped();
     let scenario = "scenarios/gpt2-adam-tiering.ron";

@@ -111,7 +111,11 @@ fn words_and_fields_that_do_not_exist_are_refused() {
     for (from, to, pieces) in [
         ("family: llama", "family: bert", &["case.ron:6:17: `bert`", "known: gpt2, llama"][..]),
         ("precision: bf16", "precision: fp4", &["case.ron:13:20: `fp4`", "fp32, bf16, fp16"]),
-        ("train(sequence: 16)", "prefill(sequence: 16)", &["case.ron:15:", "train, decode"]),
+        (
+            "train(sequence: 16)",
+            "prefill(sequence: 16)",
+            &["case.ron:15:", "train, train_steps, decode"],
+        ),
         ("train(sequence: 16)", "train(tokens: 16)", &["case.ron:15:", "`tokens`"]),
         ("layers: 2", "layer: 2", &["case.ron:7:9: ", "did you mean `layers`?"]),
         ("        ffn: 96,\n", "", &["the field `ffn` is missing"]),

@@ -13,6 +13,7 @@ mod gpu_script;
 mod hardware;
 mod hostile;
 mod hostile_layered;
+mod hostile_pressure;
 mod hostile_traces;
 mod round_trips;
 mod validate;

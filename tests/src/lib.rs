@@ -2,5 +2,6 @@
 
 pub use tiersim_conformance::{build, chaos, real, scripted, world};
 
+pub mod soak;
 pub mod tiny;
 pub mod varying;

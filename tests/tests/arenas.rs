@@ -194,23 +194,39 @@ fn free_bytes_in_pieces_are_out_of_memory_and_the_message_says_so() {
     assert!(planned.is_ok(), "4 MiB fit into the piece");
 }
 
+/// The compactions of a plan: ticket, objects, bytes and edges; and the op that each comes before.
+fn compactions(commands: &[Command]) -> Vec<(Ticket, Vec<ObjectId>, Bytes, Option<u64>)> {
+    let op = |command: &Command| match command.work {
+        Work::Compute { occurrence, .. } => Some(occurrence),
+        _ => None,
+    };
+    let one = |(at, command): (usize, &Command)| match &command.work {
+        Work::Compact { tier: HBM, bytes, objects } => {
+            let next = commands[at..].iter().find_map(op);
+            Some((command.ticket, objects.to_vec(), *bytes, next))
+        }
+        _ => None,
+    };
+    commands.iter().enumerate().filter_map(one).collect()
+}
+
 #[test]
-fn compaction_delays_its_op_by_reading_and_writing_what_it_moves() {
-    let compaction = Some(Compaction { above: 1.0, at_once: Bytes::MAX });
-    let (planned, _) = plan(pieces(5 << 20), AllocatorSpec { model: Model::Pool, compaction });
-    let commands = planned.expect("moved together it fits");
-    let charged: Vec<_> = commands
-        .iter()
-        .filter_map(|command| match &command.work {
-            Work::Compute { occurrence, charges, .. } if !charges.is_empty() => {
-                Some((*occurrence, charges.to_vec(), command.after.len()))
-            }
-            _ => None,
-        })
-        .collect();
-    // Op 4 creates the large object: the third of 4 MiB moves down before it.
-    assert_eq!(charged, [(4, vec![(HBM, Bytes::mib(8))], charged[0].2)]);
-    assert!(charged[0].2 > 0, "it waits for those that use what moves");
+fn an_object_that_fits_into_no_piece_waits_for_what_moves_out_of_its_way() {
+    for at_once in [Bytes::MAX, Bytes::mib(1)] {
+        let compaction = Some(Compaction { above: 1.0, at_once });
+        let (planned, _) = plan(pieces(5 << 20), AllocatorSpec { model: Model::Pool, compaction });
+        let commands = planned.expect("moved together it fits");
+        let found = compactions(&commands);
+        // Op 4 creates the large object: the third of 4 MiB moves down before it.
+        let [(mover, objects, bytes, Some(4))] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((objects.as_slice(), *bytes), ([ObjectId(2)].as_slice(), Bytes::mib(4)));
+        let waits = |command: &&Command| command.after.iter().any(|edge| edge.ticket == *mover);
+        let later: Vec<_> = commands.iter().filter(waits).map(|command| command.ticket).collect();
+        assert!(later.contains(&Ticket(mover.0 + 1)), "op 4 waits for it: {later:?}");
+        let own = commands.iter().find(|command| command.ticket == *mover).expect("it is there");
+        // It moves what op 2 wrote into what op 3 gave back.
+        assert!(own.after.iter().any(|edge| edge.ticket.0 == 3), "{:?}", own.after);
+    }
 }
 
 /// Which commands have certainly ended when another starts: those that it waits for, and those
@@ -250,15 +266,8 @@ struct Addresses {
 }
 
 impl Addresses {
-    /// `by` one of two commands.
-    fn enter(
-        &mut self,
-        object: ObjectId,
-        block: Block,
-        by: [Ticket; 2],
-        before: &Before,
-        seed: u64,
-    ) {
+    /// `by` one of these commands.
+    fn enter(&mut self, object: ObjectId, block: Block, by: &[Ticket], before: &Before, seed: u64) {
         for &(old, leaver) in &self.left {
             if old.at < block.end() && block.at < old.end() {
                 self.handed_over += 1;
@@ -287,7 +296,7 @@ fn addresses(seed: u64) -> (u64, u64) {
     let mut at = Addresses::default();
     let objects = (0..world.workload.trace.objects.len()).map(ObjectId::at);
     at.now = objects.filter_map(|o| Some((o, block(&planner, o)?))).collect();
-    let (mut before, mut moves, mut compactions) = (Before::default(), 0, 0);
+    let (mut before, mut moves) = (Before::default(), 0);
     let mut commands = Vec::new();
     while let Ok(true) = planner.plan_next(&mut commands) {
         commands.iter().for_each(|command| before.add(command));
@@ -304,18 +313,23 @@ fn addresses(seed: u64) -> (u64, u64) {
                     .extend(block(&planner, room.object).map(|b| (room.object, b, command.ticket)));
             }
         }
-        // Whoever lies elsewhere now was moved by the op; all leave before anybody enters.
+        // Whoever lies elsewhere now was moved; all leave before anybody enters.
         let stay = at.now.iter().map(|(&object, &was)| (object, was, block(&planner, object)));
         let moved: Vec<_> = stay.filter(|(_, was, is)| Some(*was) != *is).collect();
-        moved.iter().for_each(|(object, ..)| at.leave(*object, op));
+        // What lies elsewhere before it has any contents is not moved, but waits for who is.
+        let movers: Vec<Ticket> = commands
+            .iter()
+            .filter(|command| matches!(command.work, Work::Compact { .. }))
+            .map(|command| command.ticket)
+            .collect();
+        let first = movers.first().copied().unwrap_or(op);
+        moved.iter().for_each(|(object, ..)| at.leave(*object, first));
         moves += moved.len() as u64;
-        entered.extend(moved.into_iter().filter_map(|(object, _, is)| Some((object, is?, op))));
-        // An object that entered may have been moved by the op at once; which, cannot be seen here.
-        let compacted = planner.ledger().memory_use(HBM).expect("not exact").compactions;
-        let by_op = std::mem::replace(&mut compactions, compacted) < compacted;
+        entered.extend(moved.into_iter().filter_map(|(object, _, is)| Some((object, is?, first))));
+        // An object that entered may have been moved at once; which, cannot be seen here.
         for (object, block, by) in entered {
-            let by = if by_op { [by, op] } else { [by, by] };
-            at.enter(object, block, by, &before, seed);
+            let by: Vec<Ticket> = movers.iter().copied().chain([by]).collect();
+            at.enter(object, block, &by, &before, seed);
         }
         commands.clear();
     }

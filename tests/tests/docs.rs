@@ -15,6 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tiersim_reports::{results_csv, summary_json};
 use tiersim_sim::diagnostic::Diagnostics;
+use tiersim_sim::hardware_file::parts::read_part;
 use tiersim_sim::hardware_file::read_hardware;
 use tiersim_sim::import::recording::import_recording;
 use tiersim_sim::record::RunRecord;
@@ -52,14 +53,17 @@ fn project(name: &str) -> PathBuf {
     for folder in ["hardware-specs", "scenarios", "traces/gpt2-train-cpu"] {
         fs::create_dir_all(project.join(folder)).expect("a folder can be made");
     }
-    for entry in fs::read_dir(root().join("hardware-specs")).expect("the specs are there") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            // Measured specs of whoever runs this.
-            continue;
+    for folder in ["hardware-specs", "hardware-specs/parts"] {
+        fs::create_dir_all(project.join(folder)).expect("a folder can be made");
+        for entry in fs::read_dir(root().join(folder)).expect("the specs are there") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                // Measured specs of whoever runs this.
+                continue;
+            }
+            let file = path.file_name().expect("a file has a name");
+            fs::copy(&path, project.join(folder).join(file)).expect("a spec is copied");
         }
-        let file = path.file_name().expect("a file has a name");
-        fs::copy(&path, project.join("hardware-specs").join(file)).expect("a spec is copied");
     }
     let hints = blocks(&page("docs/formats.md"), "json").pop().expect("a hint file");
     write(&project.join("scenarios/tier_hints.json"), &hints);
@@ -130,6 +134,8 @@ fn said(place: &Place, put: &str, file: &Path) -> Option<Diagnostics> {
     write(file, &place.text.replace('@', put));
     if place.text.starts_with("Hardware") {
         read_hardware(file).err()
+    } else if place.text.starts_with("Part") {
+        read_part(file).err()
     } else {
         read_scenario(file, &[]).err()
     }
@@ -175,7 +181,9 @@ fn every_field_and_word_of_scenarios_and_hardware_is_described() {
         }
     }
     assert!(policies_with_fields >= 3, "fields of variants are no longer found");
-    for unit in ["Size", "Duration", "Bandwidth", "Flops", "Copies", "Budget"] {
+    let sizes = ["Size", "Duration", "Bandwidth", "Flops", "Copies", "Drives", "Budget"];
+    let economics = ["EnergyPerBit", "Power", "StandingPower", "Price", "PricePerSize"];
+    for unit in sizes.into_iter().chain(economics) {
         let words = quantity::by_name(unit).expect("a unit").words;
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
         look_for(&page, "Quantities", &words, &mut missing);
@@ -186,7 +194,7 @@ fn every_field_and_word_of_scenarios_and_hardware_is_described() {
 #[test]
 fn every_example_is_read_by_the_real_reader() {
     let project = project("examples");
-    let mut read = [0, 0, 0];
+    let mut read = [0, 0, 0, 0];
     for page_name in ["docs/formats.md", "docs/summary.md", "README.md"] {
         for (number, block) in blocks(&page(page_name), "ron").iter().enumerate() {
             let file = project.join(format!("scenarios/{number}.ron"));
@@ -205,6 +213,10 @@ fn every_example_is_read_by_the_real_reader() {
                 let hardware = read_hardware(&file);
                 assert!(hardware.is_ok(), "{place}: {}", hardware.unwrap_err());
                 read[2] += 1;
+            } else if block.starts_with("Part(") {
+                let part = read_part(&file);
+                assert!(part.is_ok(), "{place}: {}", part.unwrap_err());
+                read[3] += 1;
             }
         }
     }
@@ -283,8 +295,9 @@ fn shipped_header(table: &str) -> Vec<String> {
 fn records() -> [RunRecord; 2] {
     let path = root().join("scenarios/gpt2-out-of-memory.ron");
     let buckets = "[(tier: \"hbm\", model: buckets())]";
-    let allocators = [("allocators".to_owned(), buckets.to_owned())];
-    let scenario = read_scenario(&path, &allocators).expect("the scenario reads");
+    let pressure = ("policies.2.pressure".to_owned(), "(tier: \"hbm\")".to_owned());
+    let overrides = [("allocators".to_owned(), buckets.to_owned()), pressure];
+    let scenario = read_scenario(&path, &overrides).expect("the scenario reads");
     let traces = Traces::read([&scenario]).expect("the trace reads");
     let workload = traces.of(&scenario);
     let print = String::from("sha256:0");
@@ -304,8 +317,10 @@ fn records() -> [RunRecord; 2] {
 }
 
 /// Keys of results that hold a map by tier, lane, link or axis: its keys are data.
-const BY_NAME: [&str; 7] = [
+const BY_NAME: [&str; 9] = [
     "params",
+    "parts",
+    "within",
     "peak_bytes",
     "moved_bytes",
     "stall_ms",
@@ -346,9 +361,14 @@ fn every_key_and_column_of_the_results_is_described() {
         look_for(&page, "Columns", &names.collect::<Vec<_>>(), &mut missing);
     }
     let headings: BTreeSet<&str> = found.iter().map(|(heading, _)| heading.as_str()).collect();
-    for heading in
-        ["One of `buckets`", "One of `results`", "One of `skipped`", "`step_ms`", "`oom_reason`"]
-    {
+    for heading in [
+        "`pressure`",
+        "One of `buckets`",
+        "One of `results`",
+        "One of `skipped`",
+        "`step_ms`",
+        "`oom_reason`",
+    ] {
         assert!(headings.contains(heading), "the runs no longer show {heading}");
     }
     for heading in headings {

@@ -1,6 +1,13 @@
 //! Every plan is safe under any timing, and the auditor sees it when one is not.
 
+use tiersim_models::hardware::{HBM, TierKind};
+use tiersim_models::ids::TierId;
+use tiersim_models::units::{Bytes, Span};
+use tiersim_models::workload::Mode;
 use tiersim_policies::command::Hazard;
+use tiersim_policies::policy::Action;
+use tiersim_tests::build::{Traced, hardware, law};
+use tiersim_tests::scripted::Scripted;
 use tiersim_tests::world::World;
 
 const WORLDS: u64 = 4000;
@@ -60,4 +67,28 @@ fn how_far_the_plan_runs_ahead_changes_nothing_on_one_stream() {
         let far = world.run(world.chaos(), None, 1000).expect("no rule is broken");
         assert_eq!(near, far, "seed {seed}");
     }
+}
+
+/// A copy between two far tiers is under way when an op makes what it brings stale: the write-back to
+/// the same place waits for it. The copy takes 1,000 ps, the op starts after 10.
+#[test]
+fn a_write_back_waits_for_the_copy_whose_contents_it_overwrites() {
+    let (near, far) = (TierId(1), TierId(2));
+    let mut traced = Traced::new();
+    let object = traced.object(1000, true);
+    traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
+    traced.op(0, 0, Span::ZERO, &[(object, Mode::ReadWrite)]);
+    traced.op(0, 0, Span::ZERO, &[]);
+    let tier = |kind| (kind, Bytes::MAX, law(0, u64::MAX));
+    let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Dram)];
+    let (quick, slow) = (law(0, 100_000_000_000_000), law(0, 1_000_000_000_000));
+    let machine = hardware(&tiers, &[(0, 1, quick), (0, 2, quick), (1, 2, slow)]);
+    let world = World::of(machine, traced.0, vec![Span::ZERO; 3]);
+    let script = vec![
+        vec![Action::Fetch { object, to: HBM }],
+        vec![Action::Evict { object, from: near, to: far }],
+        vec![Action::Evict { object, from: HBM, to: far }],
+    ];
+    let policy = Box::new(Scripted { start: vec![near], script });
+    world.run(policy, None, 64).expect("no rule is broken").expect("it fits");
 }

@@ -106,7 +106,7 @@ fn a_sweep_turns_over_shapes() {
         .iter()
         .map(|point| match point.scenario.workload.trace {
             TraceSource::Layered(shape) => (shape.layers, shape.mode),
-            TraceSource::Folder(_) => panic!("the workload is generated"),
+            _ => panic!("the workload is one generated step"),
         })
         .collect();
     let train = |sequence| Mode::Train { sequence };

@@ -1,10 +1,12 @@
 //! Copies through nodes without memory and through memory: what is one flow, what bounces and what
 //! that costs others; random worlds under audit; and which copy a fetch takes.
 
+use std::num::NonZeroU32;
 use tiersim_models::hardware::{HBM, Hardware, Link, TierKind};
 use tiersim_models::ids::{NodeId, ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::nodes::{Node, NodeKind, Way};
+use tiersim_models::raid0::Raid0;
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::service::{Discipline, Service};
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
@@ -86,6 +88,38 @@ fn a_copy_that_bounces_in_memory_crosses_its_bus_twice_and_slows_who_uses_it() {
     // 28000 bytes at 10, and a picosecond here and there: rates are rounded down.
     assert!((2800..=2810).contains(&other), "{other}");
     assert!((1250..1800).contains(&bounced), "{bounced}");
+}
+
+#[test]
+fn a_copy_from_a_set_of_drives_takes_as_long_as_its_busiest_drive() {
+    let drives = NonZeroU32::new(4).expect("above zero");
+    let raid0 = Some(Raid0 { drives, stripe: Bytes::new(100) });
+    for (bytes, busiest) in [(40, 40), (400, 100), (401, 101), (999, 300), (1000, 300)] {
+        for shared in [None, fair(None)] {
+            let tier = |kind| (kind, Bytes::MAX, law(0, u64::MAX));
+            let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Nvme)];
+            let mut host = hardware(&tiers, &[(0, 1, law(0, ONE)), (0, 2, law(7, 12 * ONE))]);
+            host.links[1] = Link { raid0, service: shared, ..host.links[1].clone() };
+            // Three bytes per ps and drive.
+            let span = 7 + u64::div_ceil(busiest, 3);
+            assert_eq!(fetched(host, &[(bytes, DRIVE)]), [span], "{bytes} bytes");
+        }
+    }
+}
+
+#[test]
+fn others_slow_a_copy_down_to_their_fair_share() {
+    let end = |asked: [u64; 2], total| {
+        let services = [fair(total), fair(None), None];
+        let mut host = host([(0, 10 * ONE), (0, 100 * ONE), (0, ONE)], services);
+        host.links[0].others = asked.map(|asked| Rate::new(asked * ONE));
+        fetched(host, &[(6000, DRAM)])[0]
+    };
+    assert_eq!(end([0, 0], None), 600);
+    // What they ask for, and never more than half.
+    assert_eq!([end([4, 0], None), end([90, 0], None)], [1000, 1200]);
+    // The other direction disturbs only where both share a total.
+    assert_eq!([end([0, 9], None), end([0, 9], Some(12 * ONE))], [600, 1000]);
 }
 
 /// The same machine with a node in the middle of every link.

@@ -45,7 +45,7 @@ fn set() -> Vec<(Scenario, Layered)> {
         let scenario = read_scenario(path, &[]).unwrap_or_else(|problems| panic!("{problems}"));
         match scenario.workload.trace {
             TraceSource::Layered(shape) => Some((scenario, shape)),
-            TraceSource::Folder(_) => None,
+            _ => None,
         }
     };
     let set: Vec<_> = paths.iter().filter_map(read).collect();

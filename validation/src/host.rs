@@ -140,7 +140,7 @@ impl<'a> HostMachine<'a> {
             Work::Compute { occurrence, touches, charges, .. } => {
                 self.plans.of(*occurrence, touches, charges)
             }
-            Work::Copy { .. } | Work::Release => OpPlan::NONE,
+            Work::Copy { .. } | Work::Compact { .. } | Work::Release => OpPlan::NONE,
         }
     }
 }

@@ -65,6 +65,10 @@ impl<M> Logged<M> {
                 [2, u64::from(object.0), bytes.get()].into_iter().for_each(&mut mix);
                 [u64::from(from.0), u64::from(to.0)].into_iter().for_each(&mut mix);
             }
+            Work::Compact { tier, bytes, objects } => {
+                [3, u64::from(tier.0), bytes.get()].into_iter().for_each(&mut mix);
+                objects.iter().for_each(|object| mix(u64::from(object.0)));
+            }
             Work::Release => {}
         }
         for room in &command.claims {

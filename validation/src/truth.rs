@@ -72,7 +72,7 @@ impl Written {
                 touches.iter().map(meet).collect()
             }
             Work::Copy { object, .. } => vec![self.0[object.index()]],
-            Work::Release => Vec::new(),
+            Work::Compact { .. } | Work::Release => Vec::new(),
         }
     }
 

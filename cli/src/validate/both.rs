@@ -10,6 +10,7 @@ use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::Machine;
 use tiersim_policies::drive::{DriveError, WINDOW, drive};
+use tiersim_policies::ledger::Memory;
 use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_sim::machine::SimMachine;
 use tiersim_sim::run::Bench;
@@ -70,8 +71,9 @@ impl Both<'_> {
         let policy = policy.map_err(Failure::Input)?;
         let capacities = self.bench.capacities_of(case)?;
         let repeat = self.scenario.workload.repeat;
-        let allocators = &case.allocators;
-        match Planner::with_allocators(self.workload, policy, &capacities, allocators, repeat) {
+        let (hidden, allocators) = (self.bench.hidden_of(case)?, &case.allocators);
+        let memory = Memory { capacities: &capacities, hidden: &hidden, allocators };
+        match Planner::over(self.workload, policy, memory, repeat) {
             Ok(mut planner) => {
                 planner.fetch_the_quickest(CopyTimes::new(hardware, self.bench.routes()));
                 Ok(Ok(planner))
@@ -110,6 +112,7 @@ impl Both<'_> {
         let (hardware, durations) = (&self.scenario.hardware, self.bench.durations());
         let mut machine = SimMachine::new(hardware, routes, self.workload, durations, &start);
         machine.draw_from(self.scenario.seed);
+        machine.place_elsewhere();
         let mut machine = Logged::new(machine);
         let fault = |fault: tiersim_sim::machine::Fault| Failure::Internal(fault.to_string());
         let ends = match self.drive(&mut planner, &mut machine, fault)? {
@@ -118,7 +121,8 @@ impl Both<'_> {
         };
         let (decisions, steps) = (machine.decisions(), self.steps(&ends));
         let meters = machine.machine.meters();
-        let (moved, peak) = (meters.moved.clone(), meters.peak.clone());
+        let (mut moved, peak) = (meters.moved.clone(), meters.peak.clone());
+        moved.truncate(2 * hardware.links.len());
         let charged = meters.in_place.iter().copied().sum();
         let predicted = Measured { decisions, moved, steps, peak, ..Measured::default() };
         Ok(Ok(Simulated { predicted, charged }))

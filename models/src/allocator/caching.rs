@@ -10,16 +10,22 @@
 mod blocks;
 mod expandable;
 mod release;
+mod replay;
+mod sizes;
 #[cfg(test)]
 mod tests;
 
 use crate::allocator::caching::blocks::{Blocks, FreeList, Id, Key};
 use crate::allocator::caching::expandable::Expandable;
+use crate::allocator::caching::sizes::{interval, round_size, segment_size};
 use crate::allocator::pool::round_up;
 use crate::allocator::space::Space;
 use crate::allocator::{Allocator, Block, Full, Stats};
 use crate::units::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use crate::allocator::caching::replay::{SegmentState, UsedBlock};
+pub use crate::allocator::caching::sizes::INTERVALS;
 
 /// `kMinBlockSize`: all sizes are rounded up to a multiple of this.
 pub const MIN_BLOCK: u64 = 512;
@@ -52,6 +58,16 @@ pub struct CachingConfig {
 #[derive(Clone, Debug)]
 pub struct Caching {
     config: CachingConfig,
+    /// `roundup_power2_divisions` by size.
+    divisions: [u32; INTERVALS],
+    /// `max_non_split_rounding_mb`, in bytes.
+    rounding_limit: u64,
+    /// Streams whose segments are never given back: those of private pools in use.
+    kept: BTreeSet<u16>,
+    /// Addresses that an expandable segment reserves, if not 9/8 of the capacity.
+    reservation: Option<u64>,
+    /// Where the next segment is to lie.
+    hint: Option<u64>,
     capacity: u64,
     /// Addresses that `cudaMalloc` and `cuMemAddressReserve` have left.
     addresses: Space,
@@ -84,6 +100,11 @@ impl Caching {
     pub fn new(capacity: Bytes, config: CachingConfig) -> Caching {
         Caching {
             config,
+            divisions: [config.roundup_power2_divisions; INTERVALS],
+            rounding_limit: LARGE_SEGMENT,
+            kept: BTreeSet::new(),
+            reservation: None,
+            hint: None,
             capacity: capacity.get(),
             addresses: Space::new(u64::MAX),
             blocks: Blocks::default(),
@@ -129,7 +150,7 @@ impl Caching {
     }
 
     fn request(&self, bytes: u64, stream: u16) -> Request {
-        let size = round_size(bytes, u64::from(self.config.roundup_power2_divisions));
+        let size = round_size(bytes, u64::from(self.divisions[interval(bytes)]));
         Request { stream, size, segment: segment_size(size), small: size <= SMALL }
     }
 
@@ -183,7 +204,7 @@ impl Caching {
             return (found < limit).then_some(id);
         }
         // An oversize block may be larger than asked for, within a limit.
-        (found < request.size + LARGE_SEGMENT).then_some(id)
+        (found < request.size + self.rounding_limit).then_some(id)
     }
 
     /// A new segment, or more of an expandable one: `alloc_block`.
@@ -197,7 +218,7 @@ impl Caching {
         if self.config.expandable_segments {
             return self.grow(request);
         }
-        let at = self.addresses.take_lowest(request.segment)?;
+        let at = self.place(request.segment)?;
         self.reserved += request.segment;
         Some(self.blocks.add(blocks::Node::segment(at, request.segment, request)))
     }
@@ -333,42 +354,14 @@ impl Allocator for Caching {
         }
     }
 
+    fn clean(&mut self) {
+        self.empty_cache();
+    }
+
     fn free_sizes(&self) -> Vec<Bytes> {
         let free = self.small.free.iter().chain(&self.large.free);
         let unreserved = self.capacity - self.reserved;
         let sizes = free.map(|key| key.size).chain((unreserved > 0).then_some(unreserved));
         sizes.map(Bytes::new).collect()
-    }
-}
-
-/// `round_size`.
-fn round_size(bytes: u64, divisions: u64) -> u64 {
-    if bytes < MIN_BLOCK {
-        MIN_BLOCK
-    } else if divisions > 1 && bytes > MIN_BLOCK * divisions {
-        next_division(bytes, divisions)
-    } else {
-        round_up(bytes, MIN_BLOCK)
-    }
-}
-
-/// `roundup_power2_next_division`: up to the next of so many equal steps between powers of two.
-fn next_division(bytes: u64, divisions: u64) -> u64 {
-    if bytes.is_power_of_two() {
-        return bytes;
-    }
-    let floor = 1 << bytes.ilog2();
-    let division = floor >> divisions.ilog2();
-    if division == 0 { floor << 1 } else { round_up(bytes, division) }
-}
-
-/// `get_allocation_size`.
-fn segment_size(size: u64) -> u64 {
-    if size <= SMALL {
-        SMALL_SEGMENT
-    } else if size < MIN_LARGE {
-        LARGE_SEGMENT
-    } else {
-        round_up(size, ROUND_LARGE)
     }
 }

@@ -52,6 +52,22 @@ impl Space {
         Some(at)
     }
 
+    /// Takes a piece at an address of the caller's choice, if it is free.
+    pub(crate) fn take_at(&mut self, at: u64, bytes: u64) -> Option<u64> {
+        let (&start, &size) = self.holes.range(..=at).next_back()?;
+        let (before, left) = (at - start, size.checked_sub(at - start)?);
+        let after = left.checked_sub(bytes)?;
+        self.remove(start, size);
+        if before > 0 {
+            self.insert(start, before);
+        }
+        if after > 0 {
+            self.insert(at + bytes, after);
+        }
+        self.free -= bytes;
+        Some(at)
+    }
+
     fn cut(&mut self, at: u64, size: u64, bytes: u64) {
         self.remove(at, size);
         if size > bytes {
@@ -130,6 +146,16 @@ mod tests {
         assert_eq!(space.take_best(5), Some(60));
         assert_eq!(space.take_best(6), Some(10));
         assert_eq!((space.take_best(15), space.largest()), (None, 14));
+    }
+
+    #[test]
+    fn a_piece_is_taken_where_it_is_wanted_if_it_is_free() {
+        let mut space = Space::new(100);
+        assert_eq!(space.take_at(40, 20), Some(40));
+        assert_eq!(space.sizes().collect::<Vec<_>>(), [40, 40]);
+        assert_eq!((space.take_at(30, 20), space.take_at(90, 20), space.free()), (None, None, 80));
+        assert_eq!((space.take_at(0, 40), space.take_at(60, 40)), (Some(0), Some(60)));
+        assert_eq!((space.free(), space.take_at(5, 1)), (0, None));
     }
 
     #[test]

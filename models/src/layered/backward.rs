@@ -30,25 +30,26 @@ impl Maker<'_> {
             read(*normed),
             read(*logits),
             write(d_normed),
-            write(gradient(head)),
+            pass.into(gradient(head)),
         ];
         self.build.op("linear_backward", model.head, flops, &touches);
         let mut dx = self.gradient(*last);
         let norm = &model.norm;
         let touches =
-            [read(norm.weight), read(*last), read(d_normed), write(dx), write(gradient(norm))];
+            [read(norm.weight), read(*last), read(d_normed), write(dx), pass.into(gradient(norm))];
         self.build.op("norm_backward", norm.module, 0, &touches);
         for (block, kept) in model.blocks.iter().zip(blocks).rev() {
             let d_middle = self.feed_forward_backward(block, pass, kept, dx);
             dx = self.attention_backward(block, pass, kept, d_middle);
         }
         if let Some(table) = &model.positions {
-            let touches = [read(dx), write(gradient(table))];
+            let touches = [read(dx), pass.into(gradient(table))];
             self.build.op("positions_backward", table.module, 0, &touches);
         }
         let (rows, tokens) = (self.rows(pass.tokens), &model.tokens);
-        // A tied head has written it before; otherwise it is cleared first.
+        // A tied head or an earlier micro-batch has written it before; otherwise it is cleared first.
         let d_tokens = match model.own_head {
+            Some(_) if pass.accumulates => change(gradient(tokens)).part(2 * rows),
             None => change(gradient(tokens)).part(2 * rows),
             Some(_) => {
                 let whole = self.build.trace.objects[gradient(tokens).index()].bytes.get();
@@ -82,7 +83,7 @@ impl Maker<'_> {
             self.product_backward(owned, pass, (kept.normed_2, dy), to);
         }
         let d_middle = self.gradient(kept.middle);
-        self.norm_backward(norm_2, kept.middle, [d_normed, dx], d_middle);
+        self.norm_backward(norm_2, pass, kept.middle, [d_normed, dx], d_middle);
         d_middle
     }
 
@@ -104,7 +105,7 @@ impl Maker<'_> {
         let d_normed = self.gradient(kept.normed_1);
         self.product_backward(qkv, pass, (kept.normed_1, d_qkv), write(d_normed));
         let dx = self.gradient(kept.x);
-        self.norm_backward(norm_1, kept.x, [d_normed, d_middle], dx);
+        self.norm_backward(norm_1, pass, kept.x, [d_normed, d_middle], dx);
         dx
     }
 
@@ -117,16 +118,23 @@ impl Maker<'_> {
         to: Touch,
     ) {
         let gradient = owned.gradient.expect("a model in training has gradients");
-        let touches = [read(owned.weight), read(x), read(dy), to, write(gradient)];
+        let touches = [read(owned.weight), read(x), read(dy), to, pass.into(gradient)];
         let flops = 4 * pass.tokens * owned.matrix;
         self.build.op("linear_backward", owned.module, flops, &touches);
     }
 
     /// Gradients of a norm, to which the residual's is added.
-    fn norm_backward(&mut self, owned: &Owned, x: ObjectId, dy: [ObjectId; 2], dx: ObjectId) {
+    fn norm_backward(
+        &mut self,
+        owned: &Owned,
+        pass: &Pass,
+        x: ObjectId,
+        dy: [ObjectId; 2],
+        dx: ObjectId,
+    ) {
         let gradient = owned.gradient.expect("a model in training has gradients");
         let touches =
-            [read(owned.weight), read(x), read(dy[0]), read(dy[1]), write(dx), write(gradient)];
+            [read(owned.weight), read(x), read(dy[0]), read(dy[1]), write(dx), pass.into(gradient)];
         self.build.op("norm_backward", owned.module, 0, &touches);
     }
 }

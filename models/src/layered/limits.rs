@@ -62,12 +62,26 @@ impl Layered {
         let forward = layers * (7 + wide) + 3 + positions;
         match self.mode {
             Mode::Train { .. } => {
-                let adam = layers * (5 + wide) + 2 + positions + u64::from(!self.tied);
-                // The loss belongs to the forward pass.
-                2 * forward + 1 + adam
+                let (both, adam) = self.ops_of_training();
+                both + adam
             }
             Mode::Decode { tokens, .. } => forward * u64::from(tokens),
         }
+    }
+
+    /// Ops of a forward and a backward pass, and of the optimizer.
+    pub(super) fn ops_of_training(&self) -> (u64, u64) {
+        let wide = if self.family == Family::Llama { 2 } else { 1 };
+        let positions = u64::from(self.positions > 0);
+        let layers = u64::from(self.layers);
+        let forward = layers * (7 + wide) + 3 + positions;
+        // The loss belongs to the forward pass.
+        (2 * forward + 1, layers * (5 + wide) + 2 + positions + u64::from(!self.tied))
+    }
+
+    /// No less than the bytes that the ops of one step of training touch.
+    pub(super) fn most_touched(&self) -> u128 {
+        self.most_bytes() * MAX_USES * 2
     }
 
     fn values(&self) -> Vec<(&'static str, u32)> {

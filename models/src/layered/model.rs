@@ -74,6 +74,23 @@ impl Maker<'_> {
         Model { tokens, positions, blocks, norm, head, own_head }
     }
 
+    /// New gradients for a step: those of the step before were given back after its optimizer.
+    pub(super) fn new_gradients(&mut self, model: &mut Model, prefix: &str) {
+        let blocks = model.blocks.iter_mut().flat_map(|block| {
+            let Block { norm_1, qkv, out, norm_2, wide, narrow, .. } = block;
+            [norm_1, qkv, out, norm_2].into_iter().chain(wide).chain([narrow])
+        });
+        let all = [&mut model.tokens].into_iter().chain(&mut model.positions).chain(blocks);
+        for owned in all.chain([&mut model.norm]).chain(&mut model.own_head) {
+            let old = owned.gradient.expect("a model in training has gradients");
+            let mut row = self.build.trace.objects[old.index()].clone();
+            let weight = &self.build.trace.objects[owned.weight.index()].name;
+            row.name = format!("{prefix}{weight}.grad");
+            self.build.trace.objects.push(row);
+            owned.gradient = Some(ObjectId::at(self.build.trace.objects.len() - 1));
+        }
+    }
+
     /// Adam, module by module: 28 bytes per parameter in every precision.
     pub(super) fn adam(&mut self, model: &Model) {
         let blocks = model.blocks.iter().flat_map(|block| {

@@ -8,7 +8,7 @@
 //! in place. Token ids, 8 bytes each, are left out.
 
 use super::Layered;
-use super::build::{Builder, FP32, Owned, change, read, write};
+use super::build::{Builder, FP32, Owned, Touch, change, read, write};
 use super::model::{Block, Model};
 use crate::ids::{ModuleId, ObjectId};
 use crate::units::Bytes;
@@ -26,6 +26,28 @@ pub(super) struct Pass {
     pub(super) pairs: u64,
     /// Bytes of the cache that attention touches in each block.
     pub(super) kv_bytes: u64,
+    /// Whether an earlier micro-batch of the step has written the gradients of the weights: they
+    /// are added to then.
+    pub(super) accumulates: bool,
+}
+
+impl Pass {
+    /// Training on `samples` sequences of one length.
+    pub(super) fn training(prefix: String, samples: u64, sequence: u64) -> Pass {
+        Pass {
+            prefix,
+            tokens: samples * sequence,
+            positions: sequence,
+            pairs: samples * sequence * (sequence + 1) / 2,
+            kv_bytes: 0,
+            accumulates: false,
+        }
+    }
+
+    /// What a gradient of weights goes into.
+    pub(super) fn into(&self, gradient: ObjectId) -> Touch {
+        if self.accumulates { change(gradient) } else { write(gradient) }
+    }
 }
 
 /// What a block keeps for its backward pass: 32 bytes per token and channel in 16 bits where
@@ -54,18 +76,7 @@ pub(super) fn train(shape: &Layered, sequence: u32) -> Trace {
     let [batch, sequence] = [shape.batch, sequence].map(u64::from);
     let mut maker = Maker { shape, build: Builder::new(shape) };
     let model = maker.model();
-    let pass = Pass {
-        prefix: String::new(),
-        tokens: batch * sequence,
-        positions: sequence,
-        pairs: batch * sequence * (sequence + 1) / 2,
-        kv_bytes: 0,
-    };
-    maker.build.now = (0, Phase::Forward);
-    let forward = maker.forward(&model, &pass);
-    maker.build.op("loss", model.head, 0, &[change(forward.logits)]);
-    maker.build.now = (0, Phase::Backward);
-    maker.backward(&model, &pass, &forward);
+    maker.micro_batch(&model, &Pass::training(String::new(), batch, sequence), 0);
     maker.build.now = (0, Phase::Optimizer);
     maker.adam(&model);
     maker.build.trace
@@ -86,6 +97,7 @@ pub(super) fn decode(shape: &Layered, context: u32, tokens: u32) -> Trace {
             pairs: batch * attended,
             // All earlier positions are read and the new one is written.
             kv_bytes: batch * attended * position,
+            accumulates: false,
         };
         maker.build.now = (token, Phase::Decode);
         maker.forward(&model, &pass);
@@ -100,6 +112,15 @@ pub(super) struct Maker<'a> {
 }
 
 impl Maker<'_> {
+    /// Forward, loss and backward of some of a step's samples.
+    pub(super) fn micro_batch(&mut self, model: &Model, pass: &Pass, step: u32) {
+        self.build.now = (step, Phase::Forward);
+        let forward = self.forward(model, pass);
+        self.build.op("loss", model.head, 0, &[change(forward.logits)]);
+        self.build.now = (step, Phase::Backward);
+        self.backward(model, pass, &forward);
+    }
+
     /// What a module hands on, `width` numbers per token; `owner` keeps it for its backward pass.
     fn output(&mut self, pass: &Pass, by: ModuleId, owner: ModuleId, width: u64) -> ObjectId {
         let bytes = pass.tokens * width * self.shape.precision.bytes();

@@ -38,6 +38,7 @@ pub(crate) fn figures(step_ms: f64, hbm_gib: f64) -> Figures {
             slice(Track::Stream(0), "aten.add", 1_500_001, 3, 0),
         ],
         memory: Vec::new(),
+        ..Figures::default()
     }
 }
 
@@ -50,6 +51,9 @@ fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecor
         hbm_budget: Bytes::gib(40),
         outcome,
         placement: None,
+        economics: Default::default(),
+        hidden: Vec::new(),
+        pressure: None,
         emulated: false,
         baseline_step: figures(402.5, 71.0).mean_step(),
         baseline_peak: Bytes::ZERO,
@@ -64,6 +68,7 @@ fn out_of_memory(need: u64) -> Outcome {
         need: Bytes::mib(need),
         free: Bytes::mib(117),
         largest: None,
+        hidden: Vec::new(),
         object: "layers.31.mlp.down_proj.weight.exp_avg_sq".to_owned(),
         at: "step 0, op 417 aten._foreach_add".to_owned(),
     })
@@ -84,6 +89,7 @@ pub(crate) fn bare(name: &str) -> RunRecord {
         op_time: "roofline on h100-sxm-pcie5, bf16".to_owned(),
         seed: 1,
         assumed_numbers: 3,
+        power_and_price: Vec::new(),
         tokens_per_step: 16_384,
         tiers: vec![
             ("hbm".to_owned(), TierKind::Hbm),

@@ -22,7 +22,7 @@ const MAX_VIA: usize = 16;
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Node", deny_unknown_fields)]
 pub(super) struct RawNode {
-    name: String,
+    pub(super) name: String,
     kind: RawNodeKind,
 }
 
@@ -70,9 +70,9 @@ pub(super) enum RawLinkKind {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Route", deny_unknown_fields)]
 pub(super) struct RawWay {
-    from: String,
-    to: String,
-    via: Vec<String>,
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) via: Vec<String>,
 }
 
 impl Resolver<'_> {
@@ -88,7 +88,7 @@ impl Resolver<'_> {
                 self.check.fault(&format!("nodes.{index}.name"), rule, "choose another name");
             }
             let named = |link: &RawLink| link.near == node.name || link.far == node.name;
-            if !raw.links.iter().any(named) {
+            if self.whole && !raw.links.iter().any(named) {
                 let remedy = "add a link to it, or leave it out";
                 self.check.fault(&format!("nodes.{index}.name"), "no link names this node", remedy);
             }

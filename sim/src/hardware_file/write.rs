@@ -6,6 +6,8 @@
 //! Invariant: what is returned reads back as a machine that is equal in everything: the text is read
 //! before it is returned.
 
+mod economics;
+
 use crate::hardware_file::{SCHEMA, resolve_hardware};
 use crate::text::quantity::{Bandwidth, Copies, Dimension, Duration, Flops, Size, Unit};
 use crate::text::ron_text::Document;
@@ -36,12 +38,16 @@ pub enum Unwritable {
 ///
 /// Links that the reader adds by itself (a tier's own, without sources) are left out.
 pub fn hardware_text(hardware: &Hardware, comment: &str) -> Result<String, Unwritable> {
-    let mut writer = Writer { hardware, text: String::new(), facts: Vec::new() };
+    let mut writer =
+        Writer { hardware, text: String::new(), facts: Vec::new(), economics: Vec::new() };
     for line in comment.lines() {
         writer.line(0, format!("// {line}").trim_end());
     }
     writer.whole()?;
-    let Writer { text, facts, .. } = writer;
+    let Writer { text, facts, economics: priced, .. } = writer;
+    if let Some(stray) = economics::stray(hardware, &priced) {
+        return Err(stray);
+    }
     if facts.len() != hardware.facts.len() {
         let once =
             |of: &[Fact], path: &str| of.iter().filter(|fact| fact.path == path).count() == 1;
@@ -53,7 +59,10 @@ pub fn hardware_text(hardware: &Hardware, comment: &str) -> Result<String, Unwri
     let document = Document::from_text(path, text.clone());
     let read = document.and_then(|document| resolve_hardware(&document, hardware.name.clone()));
     let read = read.map_err(|problems| Unwritable::Refused(problems.to_string()))?;
-    let meant = Hardware { facts, ..hardware.clone() };
+    let mut meant = Hardware { facts, ..hardware.clone() };
+    // The order of facts is the file's.
+    meant.economics.facts = priced;
+    meant.economics.trim();
     if read == meant { Ok(text) } else { Err(Unwritable::Differs(difference(&read, &meant))) }
 }
 
@@ -62,6 +71,8 @@ pub(super) struct Writer<'h> {
     text: String,
     /// What was written, in the order of the file.
     facts: Vec<Fact>,
+    /// The same for what the machine draws and costs.
+    economics: Vec<Fact>,
 }
 
 impl Writer<'_> {
@@ -75,24 +86,47 @@ impl Writer<'_> {
         self.line(1, &format!("schema: {SCHEMA},"));
         self.line(1, &format!("about: {},", quoted(&hardware.about)));
         self.line(1, "tiers: [");
-        hardware.tiers.iter().try_for_each(|tier| self.tier(tier))?;
+        hardware.tiers.iter().enumerate().try_for_each(|(i, tier)| self.tier(i, tier))?;
         self.line(1, "],");
         self.nodes();
         self.line(1, "links: [");
         let own = |link: &&Link| self.source(&format!("links.{}.setup", link.name)).is_some();
-        let written: Vec<&Link> = hardware.links.iter().filter(own).collect();
-        written.into_iter().try_for_each(|link| self.link(link))?;
+        let links = hardware.links.iter().enumerate();
+        let written: Vec<_> = links.filter(|(_, link)| own(link)).collect();
+        written.into_iter().try_for_each(|(i, link)| self.link(i, link))?;
         self.line(1, "],");
         self.ways();
         if let Some(compute) = &hardware.compute {
             self.compute(compute)?;
         }
+        self.hidden()?;
         self.line(1, &format!("chunk: {},", quantity(hardware.chunk.get(), Size::UNIT)));
+        self.host()?;
         self.line(0, ")");
         Ok(())
     }
 
-    fn tier(&mut self, tier: &Tier) -> Result<(), Unwritable> {
+    fn hidden(&mut self) -> Result<(), Unwritable> {
+        let hardware = self.hardware;
+        if hardware.hidden.is_empty() {
+            return Ok(());
+        }
+        self.line(1, "hidden: [");
+        for entry in &hardware.hidden {
+            let (tier, what) = (&hardware.tiers[entry.tier.index()].name, entry.what.word());
+            self.line(2, "(");
+            self.line(3, &format!("tier: {},", quoted(tier)));
+            self.line(3, &format!("what: {what},"));
+            let place = format!("hidden.{tier}.{what}");
+            let sourced = self.sourced(place, entry.bytes.get(), Size::UNIT)?;
+            self.line(3, &format!("bytes: {sourced},"));
+            self.line(2, "),");
+        }
+        self.line(1, "],");
+        Ok(())
+    }
+
+    fn tier(&mut self, index: usize, tier: &Tier) -> Result<(), Unwritable> {
         let drives = self.drives(tier);
         let kind = match tier.kind {
             TierKind::Hbm => "hbm",
@@ -119,11 +153,14 @@ impl Writer<'_> {
             }
             self.line(3, "],");
         }
+        let own = self.hardware.economics.tier(index);
+        let included = [own.power_included, own.price_included];
+        self.economics(&place, 3, &["energy", "write_energy", "idle", "price"], included)?;
         self.line(2, "),");
         Ok(())
     }
 
-    fn link(&mut self, link: &Link) -> Result<(), Unwritable> {
+    fn link(&mut self, index: usize, link: &Link) -> Result<(), Unwritable> {
         let node = |id| quoted(self.hardware.node_name(id));
         let (near, far) = (node(link.near), node(link.far));
         let place = format!("links.{}", link.name);
@@ -146,6 +183,8 @@ impl Writer<'_> {
         self.number(&place, "evict", link.evict.rate.get() / drives, Bandwidth::UNIT)?;
         self.service(link, &place, drives)?;
         self.set_and_others(link, &place)?;
+        let own = self.hardware.economics.link(index);
+        self.economics(&place, 3, &["energy"], [own.power_included, false])?;
         self.line(2, "),");
         Ok(())
     }
@@ -235,6 +274,7 @@ impl Writer<'_> {
         self.line(2, &format!("memory: {memory},"));
         let launch = self.sourced("compute.launch".into(), compute.launch.ps(), Duration::UNIT)?;
         self.line(2, &format!("launch: {launch},"));
+        self.economics("compute", 2, &["idle", "active", "price"], [false; 2])?;
         self.line(1, "),");
         Ok(())
     }

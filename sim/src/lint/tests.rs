@@ -137,6 +137,22 @@ fn a_total_can_bind() {
 }
 
 #[test]
+fn no_link_is_faster_than_its_standard() {
+    let at = |kind: &str, rate: &str| {
+        let more = format!("kind: {kind}");
+        tripped(&machine("dram", &far("us(1)", "gb_per_s(1)"), &bus("us(1)", rate, &more)))
+    };
+    // 32 GT/s x 16 x 128/130 / 8, rounded up.
+    assert_eq!(at("pcie(gen: 5, width: 16)", "gb_per_s(63.015384616)"), []);
+    let rule = |way: &str| ("faster-than-standard", format!("links.bus.{way}"));
+    let both = [rule("fetch"), rule("evict")];
+    assert_eq!(at("pcie(gen: 5, width: 16)", "gb_per_s(63.015384617)"), both);
+    assert_eq!(at("cxl(gen: 3, width: 8)", "gb_per_s(64)"), []);
+    assert_eq!(at("cxl(gen: 3, width: 8)", "gb_per_s(64.000000001)"), both);
+    assert_eq!(at("nvlink(gen: 1)", "gb_per_s(9000)"), []);
+}
+
+#[test]
 fn nothing_is_moved_where_all_fits() {
     let case = |peak, budget, moved, outside| CaseRecord {
         label: "a".to_owned(),
@@ -154,8 +170,11 @@ fn nothing_is_moved_where_all_fits() {
             ..Figures::default()
         }),
         placement: None,
+        economics: Default::default(),
+        hidden: Vec::new(),
+        pressure: None,
     };
-    let rule = |case: &CaseRecord| needless_offload(case).map(|warning| warning.rule);
+    let rule = |case: &CaseRecord| needless_offload(&[], case).map(|warning| warning.rule);
     assert_eq!(rule(&case(100, 100, 1, 0)), Some("offload-although-all-fits"));
     assert_eq!(rule(&case(100, u64::MAX, 0, 1)), Some("offload-although-all-fits"));
     assert_eq!(rule(&case(101, 100, 1, 1)), None);

@@ -9,10 +9,10 @@ use super::detail::Peculiar;
 use super::entry::{Piece, Progress};
 use super::{ENDS, Event, Fault, SimMachine};
 use std::collections::VecDeque;
-use tiersim_models::hardware::{self, Hardware, Law};
+use tiersim_models::hardware::{self, Hardware, Law, Tier};
 use tiersim_models::ids::TierId;
 use tiersim_models::service::{Detail, Discipline};
-use tiersim_models::units::{Bytes, Time};
+use tiersim_models::units::{Bytes, Rate, Time};
 use tiersim_policies::command::Ticket;
 use tiersim_policies::transit::Transit;
 
@@ -57,6 +57,28 @@ impl Lane {
         }
     }
 
+    /// Every lane of a machine: two per link, then one per tier.
+    pub(super) fn all(hardware: &Hardware) -> Vec<Lane> {
+        let links = hardware.lanes().map(|lane| Lane::new(hardware, lane));
+        links.chain(hardware.tiers.iter().map(Lane::within)).collect()
+    }
+
+    /// From a tier to itself: each byte is read and written, so half of the tier's rate.
+    fn within(tier: &Tier) -> Lane {
+        let half = Rate::new((tier.access.rate.get() / 2).max(1)).expect("above zero");
+        Lane {
+            law: Law { setup: tier.access.setup, rate: half },
+            peculiar: None,
+            shared: false,
+            at_once: 1,
+            gate: VecDeque::new(),
+            ready: VecDeque::new(),
+            busy: 0,
+            counted: Time::ZERO,
+            served: None,
+        }
+    }
+
     /// Whether copies enter as they were submitted, and not as they become ready.
     pub(super) fn is_in_order(&self) -> bool {
         self.at_once == 1
@@ -77,6 +99,12 @@ impl SimMachine<'_> {
         let hops = self.routes.hops(from, to).map(|hop| hop.iter().map(|lane| lane.index()));
         let laws = |lane: usize| self.lanes[lane].law;
         Progress::new(Transit::over(hops, bytes, self.chunk), laws)
+    }
+
+    /// The way of what moves within a tier.
+    pub(super) fn way_within(&self, tier: TierId, bytes: Bytes) -> Progress {
+        let lane = 2 * self.links + tier.index();
+        Progress::new(Transit::new([lane], bytes, bytes), |lane| self.lanes[lane].law)
     }
 
     /// Lets copies whose turn it is into a lane, in the order of submission.

@@ -44,10 +44,12 @@ impl Loads {
                 let (near, far) = (link.near.index(), link.far.index());
                 if lane.evicting { (near, far) } else { (far, near) }
             });
+            // What moves within a tier reads it and writes it.
+            let within = (0..curves.len()).map(|tier| (tier, tier));
             let none = vec![0; curves.len()];
             let (read, written) = (none.clone(), none);
             Box::new(Loads {
-                ends: ends.collect(),
+                ends: ends.chain(within).collect(),
                 curves,
                 read,
                 written,

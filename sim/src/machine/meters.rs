@@ -1,7 +1,7 @@
 //! What the simulated machine counts, from the start of the run; figures are differences.
 
-use tiersim_models::units::{Bytes, Span};
-use tiersim_policies::command::Room;
+use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_policies::command::{Room, Touch};
 
 /// Running totals.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,15 @@ pub struct Meters {
     pub in_place: Vec<Span>,
     /// Time that ops computed, without delays.
     pub compute: Span,
+    /// Bytes of objects that ops read, by tier. A run can read more than 64 bits count.
+    pub read: Vec<u128>,
+    /// Bytes of objects that ops wrote, by tier.
+    pub written: Vec<u128>,
+    /// Time in which at least one op ran, up to the last start or end of one.
+    pub active: Span,
+    running: u32,
+    /// Up to when `active` is counted.
+    counted: Time,
 }
 
 impl Meters {
@@ -32,7 +41,40 @@ impl Meters {
             stall: vec![Span::ZERO; lanes],
             in_place: vec![Span::ZERO; tiers],
             compute: Span::ZERO,
+            read: vec![0; tiers],
+            written: vec![0; tiers],
+            active: Span::ZERO,
+            running: 0,
+            counted: Time::ZERO,
         }
+    }
+
+    /// An op starts.
+    pub(crate) fn op_starts(&mut self, now: Time) {
+        self.count_to(now);
+        self.running += 1;
+    }
+
+    /// An op ends that used these objects, of these bytes.
+    pub(crate) fn op_ends(&mut self, now: Time, touches: impl Iterator<Item = (Touch, Bytes)>) {
+        self.count_to(now);
+        self.running -= 1;
+        for (touch, bytes) in touches {
+            let (tier, bytes) = (touch.tier.index(), u128::from(bytes.get()));
+            if touch.mode.reads() {
+                self.read[tier] += bytes;
+            }
+            if touch.mode.writes() {
+                self.written[tier] += bytes;
+            }
+        }
+    }
+
+    fn count_to(&mut self, now: Time) {
+        if self.running > 0 {
+            self.active += now.since(self.counted);
+        }
+        self.counted = now;
     }
 
     pub(crate) fn claim(&mut self, room: &Room) {

@@ -27,6 +27,19 @@ pub(super) fn slices(entry: &Entry, trace: &Trace, now: Time) -> Vec<Slice> {
                 })
                 .collect()
         }
+        Work::Compact { bytes, ref objects, .. } => {
+            let lanes = entry.progress.iter().flat_map(|progress| progress.transit.lanes());
+            let detail = format!("{} objects", objects.len());
+            let slice = |lane| Slice {
+                track: Track::Lane(lane),
+                name: "compaction".to_owned(),
+                detail: detail.clone(),
+                start,
+                span,
+                bytes,
+            };
+            lanes.map(slice).collect()
+        }
         Work::Release => Vec::new(),
     }
 }

@@ -2,11 +2,12 @@
 
 use crate::machine::SimMachine;
 use crate::machine::meters::Meters;
-use crate::record::Figures;
+use crate::record::{Figures, PressureRecord};
 use tiersim_models::ids::{OpId, TierId};
 use tiersim_models::lifetime::Workload;
-use tiersim_models::units::{Span, Time};
+use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::planner::Planner;
+use tiersim_policies::pressure::{MOST_EVENTS, PressureEvent};
 
 /// Watches one run.
 pub(crate) struct Stopwatch<'a> {
@@ -20,7 +21,21 @@ pub(crate) struct Stopwatch<'a> {
     steps: Vec<Span>,
     at_warmup: Option<Meters>,
     timeline: bool,
+    turns: Option<Turns>,
 }
+
+/// When the turn of each op came, and when each step ended.
+#[derive(Debug, Default)]
+struct Turns {
+    /// By op of the run: the end of the op before it on its stream.
+    ops: Vec<Time>,
+    /// The last end, by stream.
+    streams: Vec<Time>,
+    steps: Vec<Time>,
+}
+
+/// Ops whose turns are kept.
+const MOST_TURNS: usize = 1 << 20;
 
 impl<'a> Stopwatch<'a> {
     /// `repeat` replays of the trace, the first `warmup` of which do not count.
@@ -50,15 +65,28 @@ impl<'a> Stopwatch<'a> {
             steps: Vec::new(),
             at_warmup: None,
             timeline,
+            turns: None,
         }
+    }
+
+    /// Keeps the moments that [`Stopwatch::pressure`] tells.
+    pub(crate) fn time_turns(&mut self) {
+        self.turns = Some(Turns::default());
     }
 
     /// An op of the run has ended.
     pub(crate) fn op_ended(&mut self, occurrence: u64, at: Time, machine: &mut SimMachine<'_>) {
         let step = self.step_of(occurrence);
+        let stream = self.stream_of(occurrence);
+        if let Some(turns) = &mut self.turns {
+            turns.op_ended(occurrence as usize, stream, at);
+        }
         self.open[step] -= 1;
         if self.open[step] > 0 {
             return;
+        }
+        if let Some(turns) = &mut self.turns {
+            turns.steps.push(at);
         }
         if step >= self.warmup_steps {
             self.steps.push(at.since(self.last_end));
@@ -84,6 +112,29 @@ impl<'a> Stopwatch<'a> {
         (occurrence / ops) as usize * self.steps_per_replay + within
     }
 
+    fn stream_of(&self, occurrence: u64) -> usize {
+        let ops = &self.workload.trace.ops;
+        usize::from(ops[(occurrence % ops.len() as u64) as usize].stream)
+    }
+
+    /// What happened under pressure, with its moments if they were kept.
+    pub(crate) fn pressure(
+        &self,
+        planner: &Planner<'_>,
+        tier: TierId,
+        capacity: Bytes,
+    ) -> Option<PressureRecord> {
+        let log = planner.pressure()?.clone();
+        let none = Turns::default();
+        let turns = self.turns.as_ref().unwrap_or(&none);
+        let turn = |event: &PressureEvent| turns.ops.get(event.occurrence as usize).copied();
+        let at = log.events.iter().map_while(turn).collect();
+        let starts = std::iter::once(Time::ZERO).chain(turns.steps.iter().copied());
+        let steps = starts.zip(&turns.steps).map(|(start, end)| (start, end.since(start)));
+        let (tier, steps) = (tier.index(), steps.take(MOST_EVENTS).collect());
+        Some(PressureRecord { tier, capacity, log, at, steps })
+    }
+
     /// The figures of the measured steps, once all ops have ended.
     pub(crate) fn figures(self, planner: &Planner<'_>, machine: &mut SimMachine<'_>) -> Figures {
         let timeline = machine.take_timeline();
@@ -95,6 +146,9 @@ impl<'a> Stopwatch<'a> {
             pairs.map(|(end, start)| Span::from_ps(end.ps() - start.ps())).collect()
         };
         let moved = end.moved.iter().zip(&start.moved).map(|(&end, &start)| end - start);
+        let bytes = |end: &[u128], start: &[u128]| -> Vec<u128> {
+            end.iter().zip(start).map(|(end, start)| end - start).collect()
+        };
         let counts = planner.counts();
         Figures {
             steps: self.steps,
@@ -104,6 +158,9 @@ impl<'a> Stopwatch<'a> {
             stall: span(&end.stall, &start.stall),
             in_place: span(&end.in_place, &start.in_place),
             compute: Span::from_ps(end.compute.ps() - start.compute.ps()),
+            read: bytes(&end.read, &start.read),
+            written: bytes(&end.written, &start.written),
+            active: Span::from_ps(end.active.ps() - start.active.ps()),
             hits: counts.hits,
             misses: counts.misses,
             events: machine.events(),
@@ -112,5 +169,21 @@ impl<'a> Stopwatch<'a> {
                 .filter_map(|tier| Some((tier, planner.ledger().memory_use(TierId::at(tier))?)))
                 .collect(),
         }
+    }
+}
+
+impl Turns {
+    fn op_ended(&mut self, occurrence: usize, stream: usize, at: Time) {
+        if self.streams.len() <= stream {
+            self.streams.resize(stream + 1, Time::ZERO);
+        }
+        let turn = std::mem::replace(&mut self.streams[stream], at);
+        if occurrence >= MOST_TURNS {
+            return;
+        }
+        if self.ops.len() <= occurrence {
+            self.ops.resize(occurrence + 1, turn);
+        }
+        self.ops[occurrence] = turn;
     }
 }

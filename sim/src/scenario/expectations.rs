@@ -2,6 +2,7 @@
 //!
 //! A bound that can never hold or always holds is a mistake of the file, not a result of the run.
 
+use crate::scenario::pressure::level;
 use crate::scenario::raw::{RawExpectation, RawOver, RawScenario};
 use crate::scenario::resolve::{MAX_ENTRIES, Resolver};
 use crate::scenario::{Expectation, Over};
@@ -95,6 +96,18 @@ impl Resolver<'_, '_> {
                 });
                 let (at_least, at_most) = self.bounds(at, low, high)?;
                 Expectation::Fragmentation { case: case?, tier: tier?, over, at_least, at_most }
+            }
+            RawExpectation::Pressure { case, at_least, at_most } => {
+                let case = self.case(&field("case"), case, known);
+                let [low, high] = [at_least, at_most].map(|raw| raw.map(|raw| Some(level(raw))));
+                let (at_least, at_most) = self.bounds(at, low, high)?;
+                Expectation::Pressure { case: case?, at_least, at_most }
+            }
+            RawExpectation::MicroBatch { case, at_least, at_most } => {
+                let case = self.case(&field("case"), case, known);
+                let [low, high] = [at_least, at_most].map(|raw| raw.map(Some));
+                let (at_least, at_most) = self.bounds(at, low, high)?;
+                Expectation::MicroBatch { case: case?, at_least, at_most }
             }
             RawExpectation::Peak { case, tier, at_least, at_most } => {
                 let case = self.case(&field("case"), case, known);

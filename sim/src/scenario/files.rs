@@ -132,7 +132,9 @@ impl Files {
     fn specs(&self) -> Vec<String> {
         let specs = self.root.join(SPECS);
         let mut names = machines(&specs, "");
-        for folder in entries(&specs).into_iter().filter(|name| specs.join(name).is_dir()) {
+        // Parts are no machines.
+        let folder = |name: &String| name != "parts" && specs.join(name).is_dir();
+        for folder in entries(&specs).into_iter().filter(folder) {
             names.extend(machines(&specs.join(&folder), &format!("{folder}/")));
         }
         names.sort();

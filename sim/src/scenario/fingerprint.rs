@@ -9,6 +9,7 @@ use crate::scenario::sweep::Sweep;
 use crate::scenario::{Case, OpTime, Scenario, WorkloadSpec};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
+use tiersim_models::energy::Economics;
 use tiersim_models::hardware::{Compute, Hardware, Link, Tier};
 use tiersim_models::nodes::{Node, Way};
 use tiersim_models::raid0::Raid0;
@@ -56,7 +57,9 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
             let _ = writeln!(out, "recorded {scale:?}");
         }
     }
-    for Case { label, policy, hbm, allocators, numa, params } in cases {
+    for case in cases {
+        let Case { label, policy, hbm, allocators, hidden, numa, micro_batch, pressure, params } =
+            case;
         let _ = writeln!(out, "case {label:?} {hbm:?} {params:?} {policy:?}");
         // What is exact is as if it was not said.
         for (tier, spec) in allocators.iter().enumerate().filter(|(_, spec)| !spec.is_exact()) {
@@ -64,6 +67,15 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
         }
         if !numa.is_none() {
             let _ = writeln!(out, "{numa:?}");
+        }
+        for entry in hidden {
+            let _ = writeln!(out, "{entry:?}");
+        }
+        if let Some(micro_batch) = micro_batch {
+            let _ = writeln!(out, "micro-batch {micro_batch}");
+        }
+        if let Some(pressure) = pressure {
+            let _ = writeln!(out, "pressure {pressure:?}");
         }
     }
     for expectation in expect {
@@ -73,8 +85,19 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
 }
 
 fn write_hardware(out: &mut String, hardware: &Hardware) {
-    let Hardware { name: _, about: _, tiers, nodes, links, ways, compute, chunk, facts: _ } =
-        hardware;
+    let Hardware {
+        name: _,
+        about: _,
+        tiers,
+        nodes,
+        links,
+        ways,
+        compute,
+        chunk,
+        hidden,
+        facts: _,
+        economics,
+    } = hardware;
     let _ = writeln!(out, "chunk {}", chunk.get());
     for Tier { name, kind, capacity, access, loaded } in tiers {
         let (setup, rate) = (access.setup.ps(), access.rate.get());
@@ -107,8 +130,16 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
         let via: Vec<usize> = via.iter().map(|node| node.index()).collect();
         let _ = writeln!(out, "way {} {} {via:?}", from.index(), to.index());
     }
+    for entry in hidden {
+        let _ = writeln!(out, "{entry:?}");
+    }
     if let Some(compute) = compute {
         write_compute(out, compute);
+    }
+    // A machine without these numbers is as if there were none.
+    let Economics { tiers, links, device, host, facts } = economics;
+    if !facts.is_empty() {
+        let _ = writeln!(out, "economics {tiers:?} {links:?} {device:?} {host:?}");
     }
 }
 

@@ -3,6 +3,7 @@
 //! Nothing is checked here but form. Unknown fields are errors everywhere; a field that may be left
 //! out is an `Option`, so that its default is chosen in one place, where it is resolved.
 
+use crate::hidden::RawHidden;
 use crate::text::quantity::{Budget, Duration, Quantity, Size};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -19,6 +20,8 @@ pub struct RawScenario {
     pub(crate) workload: RawWorkload,
     #[serde(default)]
     pub(crate) allocators: Vec<RawAllocator>,
+    #[serde(default)]
+    pub(crate) hidden: Vec<RawHidden>,
     pub(crate) numa: Option<RawNuma>,
     pub(crate) pins: Option<Vec<RawPin>>,
     pub(crate) policies: Vec<RawCase>,
@@ -73,10 +76,11 @@ pub(crate) enum RawPrecision {
     Fp16,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename = "Mode", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum RawMode {
     Train { sequence: u32 },
+    TrainSteps { sequences: Vec<u32>, micro_batch: Option<u32> },
     Decode { context: u32, tokens: u32 },
 }
 
@@ -95,6 +99,10 @@ pub(crate) struct RawCase {
     pub(crate) hbm: Option<Quantity<Budget>>,
     #[serde(default)]
     pub(crate) allocators: Vec<RawAllocator>,
+    #[serde(default)]
+    pub(crate) hidden: Vec<RawHidden>,
+    pub(crate) micro_batch: Option<u32>,
+    pub(crate) pressure: Option<RawPressure>,
     pub(crate) numa: Option<RawNuma>,
     pub(crate) pins: Option<Vec<RawPin>>,
 }
@@ -113,6 +121,70 @@ pub(crate) struct RawPin {
     pub(crate) kinds: Option<Vec<RawObjectKind>>,
     pub(crate) module: Option<String>,
     pub(crate) node: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Pressure", deny_unknown_fields)]
+pub(crate) struct RawPressure {
+    pub(crate) tier: String,
+    pub(crate) profile: Option<RawProfile>,
+    pub(crate) thresholds: Option<RawThresholds>,
+    pub(crate) hysteresis: Option<f64>,
+    pub(crate) actions: Option<RawResponses>,
+    pub(crate) spill: Option<Vec<String>>,
+    pub(crate) micro_batch: Option<RawMicroBatch>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Profile", rename_all = "snake_case")]
+pub(crate) enum RawProfile {
+    Aggressive,
+    Balanced,
+    Conservative,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Thresholds", deny_unknown_fields)]
+pub(crate) struct RawThresholds {
+    pub(crate) target: f64,
+    pub(crate) warning: f64,
+    pub(crate) critical: f64,
+    pub(crate) emergency: f64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Actions", deny_unknown_fields)]
+pub(crate) struct RawResponses {
+    pub(crate) target: Option<Vec<RawResponse>>,
+    pub(crate) warning: Option<Vec<RawResponse>>,
+    pub(crate) critical: Option<Vec<RawResponse>>,
+    pub(crate) emergency: Option<Vec<RawResponse>>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Action", rename_all = "snake_case")]
+pub(crate) enum RawResponse {
+    Warn,
+    Clean,
+    Shrink,
+    Evict,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "MicroBatch", deny_unknown_fields)]
+pub(crate) struct RawMicroBatch {
+    pub(crate) min: u32,
+    pub(crate) max: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Level", rename_all = "snake_case")]
+pub(crate) enum RawLevel {
+    Normal,
+    Target,
+    Warning,
+    Critical,
+    Emergency,
 }
 
 #[derive(Debug, Deserialize)]
@@ -266,6 +338,16 @@ pub(crate) enum RawExpectation {
         over: Option<RawOver>,
         at_least: Option<f64>,
         at_most: Option<f64>,
+    },
+    Pressure {
+        case: String,
+        at_least: Option<RawLevel>,
+        at_most: Option<RawLevel>,
+    },
+    MicroBatch {
+        case: String,
+        at_least: Option<u32>,
+        at_most: Option<u32>,
     },
     Peak {
         case: String,

@@ -7,8 +7,8 @@
 use crate::diagnostic::Diagnostics;
 use crate::scenario::files::{Files, Found, PathFault};
 use crate::scenario::raw::{RawCase, RawScenario};
-use crate::scenario::{AxisValue, Budget, Case, Scenario};
-use crate::scenario::{allocators, expectations, numa, policies};
+use crate::scenario::{AxisValue, Budget, Case, Scenario, WorkloadSpec};
+use crate::scenario::{allocators, expectations, hidden, numa, policies, pressure};
 use crate::text::check::Check;
 use crate::text::quantity::{Budget as BudgetUnit, CAPACITY, Quantity, Size};
 use crate::text::ron_text::{Document, Parsed};
@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::hardware::{Fact, HBM, Hardware, Source};
+use tiersim_models::hidden::Hidden;
 use tiersim_models::ids::TierId;
 use tiersim_policies::numa::NumaConfig;
 
@@ -23,6 +24,9 @@ use tiersim_policies::numa::NumaConfig;
 pub const SCHEMA: u32 = 1;
 /// Most policies or expectations of one file.
 pub(crate) const MAX_ENTRIES: usize = 1000;
+
+/// Allocators and hidden memory of all cases.
+type Common<'a> = ((&'a [AllocatorSpec], &'a [Hidden]), &'a NumaConfig);
 
 /// Why a document is not a scenario.
 #[derive(Debug)]
@@ -103,14 +107,19 @@ impl Resolver<'_, '_> {
                 ..fact.clone()
             });
             let facts: Vec<Fact> = renamed.collect();
-            Arc::make_mut(&mut hardware).facts.extend(facts);
+            let machine = Arc::make_mut(&mut hardware);
+            machine.facts.extend(facts);
+            machine.economics.take_device(&device.economics);
         }
         let hardware = self.files.shared(hardware);
         let allocators = allocators::resolve(self, "allocators", &raw.allocators, &[], &hardware);
         let allocators = allocators.as_deref();
+        let hidden = hidden::resolve(self, "hidden", &raw.hidden, &[], &hardware);
         let said = (raw.numa.as_ref(), raw.pins.as_deref());
         let numa = numa::resolve(self, "", said, &NumaConfig::default(), &hardware);
-        let cases = self.cases(&raw.policies, (allocators, numa.as_ref()), &hardware, params);
+        let common = (allocators.zip(hidden.as_deref())).zip(numa.as_ref());
+        let spec = workload.as_ref().map(|(spec, _)| spec);
+        let cases = self.cases(&raw.policies, (common, spec), &hardware, params);
         let expect = expectations::resolve(self, raw, &hardware);
         Some(Scenario {
             name: name.to_string(),
@@ -178,7 +187,7 @@ impl Resolver<'_, '_> {
     fn cases(
         &mut self,
         raw: &[RawCase],
-        (allocators, numa): (Option<&[AllocatorSpec]>, Option<&NumaConfig>),
+        (common, workload): (Option<Common<'_>>, Option<&WorkloadSpec>),
         hardware: &Hardware,
         params: &[(String, AxisValue)],
     ) -> Option<Vec<Case>> {
@@ -203,17 +212,31 @@ impl Resolver<'_, '_> {
             }
             let policy = policies::resolve(self, &format!("{here}.policy"), &case.policy, hardware);
             let hbm = self.budget(&format!("{here}.hbm"), case.hbm.as_ref(), hardware);
-            let (at, base) = (format!("{here}.allocators"), allocators.unwrap_or_default());
-            let own = allocators::resolve(self, &at, &case.allocators, base, hardware);
-            let own = own.filter(|_| allocators.is_some());
+            let watched = pressure::resolve(self, &here, case, hardware, workload);
+            let ((allocators, hidden), nodes) = common.unwrap_or((Default::default(), &nothing));
+            let at = format!("{here}.allocators");
+            let own = allocators::resolve(self, &at, &case.allocators, allocators, hardware);
+            let at = format!("{here}.hidden");
+            let hidden = hidden::resolve(self, &at, &case.hidden, hidden, hardware);
+            let memory = own.zip(hidden).filter(|_| common.is_some());
             let said = (case.numa.as_ref(), case.pins.as_deref());
-            let base = numa.unwrap_or(&nothing);
-            let nodes = numa::resolve(self, &format!("{here}."), said, base, hardware);
-            let nodes = nodes.filter(|_| numa.is_some());
+            let numa = numa::resolve(self, &format!("{here}."), said, nodes, hardware);
             let (label, params) = (label(name, params), params.to_vec());
             cases.push((|| {
-                let (policy, hbm, allocators) = (policy?, hbm?, own?);
-                Some(Case { label, policy, hbm, allocators, numa: nodes?, params })
+                let (micro_batch, pressure) = watched?;
+                let (allocators, hidden) = memory?;
+                let (policy, hbm, numa) = (policy?, hbm?, numa?);
+                Some(Case {
+                    label,
+                    policy,
+                    hbm,
+                    allocators,
+                    hidden,
+                    numa,
+                    micro_batch,
+                    pressure,
+                    params,
+                })
             })());
         }
         cases.into_iter().collect()

@@ -8,6 +8,7 @@ use crate::scenario::resolve::Resolver;
 use crate::scenario::{OpTime, TraceSource, WorkloadSpec};
 use std::sync::Arc;
 use tiersim_models::hardware::{Compute, Hardware};
+use tiersim_models::layered::training::Training;
 use tiersim_models::layered::{Family, Layered, Mode, Precision};
 
 /// Most replays of a trace.
@@ -60,6 +61,22 @@ impl Resolver<'_, '_> {
 
     fn layered(&mut self, raw: &RawWorkload) -> Option<TraceSource> {
         let shape = shape(raw)?;
+        if let RawWorkload::Layered {
+            mode: RawMode::TrainSteps { sequences, micro_batch }, ..
+        } = raw
+        {
+            let micro_batch = micro_batch.unwrap_or(shape.batch);
+            let training = Training { shape, sequences: sequences.clone(), micro_batch };
+            let found = training.problems(micro_batch.max(1));
+            for problem in &found {
+                // The longest stands for all of them.
+                let field = problem.field.replace("mode.sequence", "mode.sequences");
+                let field = field.replace("sequencess", "sequences");
+                let path = format!("workload.{field}");
+                self.check.fault(&path, problem.rule.as_str(), problem.remedy);
+            }
+            return found.is_empty().then_some(TraceSource::Training(training));
+        }
         let problems = shape.problems();
         for problem in &problems {
             let path = format!("workload.{}", problem.field);
@@ -156,9 +173,12 @@ fn shape(raw: &RawWorkload) -> Option<Layered> {
             RawPrecision::Fp16 => Precision::Fp16,
         },
         batch: *batch,
-        mode: match *mode {
-            RawMode::Train { sequence } => Mode::Train { sequence },
-            RawMode::Decode { context, tokens } => Mode::Decode { context, tokens },
+        mode: match mode {
+            RawMode::Train { sequence } => Mode::Train { sequence: *sequence },
+            RawMode::TrainSteps { sequences, .. } => Training::longest(sequences),
+            RawMode::Decode { context, tokens } => {
+                Mode::Decode { context: *context, tokens: *tokens }
+            }
         },
     })
 }

@@ -63,6 +63,8 @@ macro_rules! dimension {
     };
 }
 
+pub mod economics;
+
 dimension!(
     /// Bytes.
     Size, "a size", "write gib(80) or gb(80)", "gib(1)",
@@ -101,17 +103,9 @@ dimension!(
 
 /// The units that the parser calls `name`.
 pub fn by_name(name: &str) -> Option<&'static Unit> {
-    [
-        Size::UNIT,
-        Duration::UNIT,
-        Bandwidth::UNIT,
-        Flops::UNIT,
-        Copies::UNIT,
-        Drives::UNIT,
-        Budget::UNIT,
-    ]
-    .into_iter()
-    .find(|unit| unit.name == name)
+    let times = [Size::UNIT, Duration::UNIT, Bandwidth::UNIT, Flops::UNIT];
+    let others = [Copies::UNIT, Drives::UNIT, Budget::UNIT];
+    times.into_iter().chain(others).chain(economics::UNITS).find(|unit| unit.name == name)
 }
 
 /// A number with its unit, as written.

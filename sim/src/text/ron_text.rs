@@ -6,6 +6,8 @@
 //! places of the file on disk, found by path, whatever was substituted.
 //! Invariant: `text` scans without a problem, and reading it costs time linear in its length.
 
+pub mod pieces;
+
 use crate::diagnostic::{Diagnostic, Diagnostics, Place};
 use crate::text::ron_error::{self, Repair};
 use crate::text::ron_tree::{Shape, Tree, ValueId};
@@ -30,6 +32,8 @@ pub struct Document {
     /// The file as it is on disk, if this text differs from it.
     origin: Option<Arc<Scanned>>,
     changes: Vec<Change>,
+    /// Values that stand in other files, or elsewhere in this one.
+    pieces: pieces::Pieces,
 }
 
 #[derive(Debug)]
@@ -117,7 +121,8 @@ impl Document {
         match Tree::scan(&text) {
             Ok(tree) => {
                 let scanned = Arc::new(Scanned { file: file.to_path_buf(), text, tree });
-                Ok(Document { scanned, origin: None, changes: Vec::new() })
+                let (origin, changes, pieces) = Default::default();
+                Ok(Document { scanned, origin, changes, pieces })
             }
             Err(problems) => {
                 let mut all = Diagnostics::default();
@@ -150,8 +155,12 @@ impl Document {
         self.tree().find(self.text(), path).map(|id| &self.text()[self.tree().span(id)])
     }
 
-    /// Where `path`, or the nearest thing around it, stands in the file on disk.
+    /// Where `path`, or the nearest thing around it, stands in the file on disk, which is
+    /// [`Document::file_of`] it.
     pub fn place(&self, path: &str) -> Place {
+        if let Some(place) = self.elsewhere(path) {
+            return place;
+        }
         let disk = self.origin.as_deref().unwrap_or(&self.scanned);
         let (id, _) = disk.tree.descend(&disk.text, path);
         place_in(&disk.text, disk.tree.span(id).start)
@@ -192,7 +201,7 @@ impl Document {
             rule = format!("{rule} [{}]", change.note);
         }
         Diagnostic {
-            file: self.file().to_path_buf(),
+            file: self.file_of(path).to_path_buf(),
             place: Some(self.place(path)),
             rule,
             found: found.into(),
@@ -280,10 +289,7 @@ impl Document {
                 text.replace_range(span.start..end, "");
             }
         }
-        let tree = Tree::scan(&text).ok()?;
-        let (file, changes) = (self.scanned.file.clone(), self.changes.clone());
-        let scanned = Arc::new(Scanned { file, text, tree });
-        Some(Document { scanned, origin: Some(self.disk()), changes })
+        self.instead(text)
     }
 
     fn insert(
@@ -332,6 +338,7 @@ impl Document {
     fn changed(&self, text: String, path: String, note: &str) -> Result<Document, Diagnostics> {
         let mut next = Document::from_text(self.file(), text)?;
         next.origin = Some(self.disk());
+        next.pieces = self.pieces.clone();
         next.changes = self.changes.clone();
         next.changes.push(Change { path, note: note.to_string() });
         Ok(next)

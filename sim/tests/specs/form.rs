@@ -95,8 +95,10 @@ fn nesting_is_capped_at_the_limit_and_not_before() {
 #[test]
 fn substituting_a_value_by_itself_changes_nothing() {
     let mut texts = vec![GOOD.to_string()];
-    for entry in std::fs::read_dir(shipped()).unwrap() {
-        texts.push(std::fs::read_to_string(entry.unwrap().path()).unwrap());
+    for folder in [shipped(), shipped().join("parts")] {
+        let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let files = paths.filter(|path| path.is_file());
+        texts.extend(files.map(|path| std::fs::read_to_string(path).unwrap()));
     }
     for text in texts {
         let doc = document(&text);
@@ -117,7 +119,7 @@ fn substituting_a_value_by_itself_changes_nothing() {
                 seen += 1;
             }
         }
-        assert!(seen > 20);
+        assert!(seen > 5);
     }
 }
 

@@ -1,11 +1,16 @@
 //! What may stand in hardware and scenario files, what it means, and how mistakes are reported.
 
 mod allocators;
+mod economics;
 mod form;
 mod hardware;
 mod hostile;
 mod numa;
+mod parts;
+mod parts_hostile;
 mod project;
 mod rules;
+mod services;
 mod sweep;
+mod topology;
 mod written;

@@ -75,15 +75,8 @@ impl Project {
         for folder in ["hardware-specs", "scenarios", "traces/small"] {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
-        for entry in fs::read_dir(shipped()).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                // Measured specs of whoever runs this.
-                continue;
-            }
-            let copy = root.join("hardware-specs").join(path.file_name().unwrap());
-            fs::copy(path, copy).unwrap();
-        }
+        copy_files(&shipped(), &root.join("hardware-specs"));
+        copy_files(&shipped().join("parts"), &root.join("hardware-specs/parts"));
         let project = Project { root };
         project.write("scenarios/hints.json", HINTS);
         project
@@ -108,6 +101,17 @@ impl Project {
 impl Drop for Project {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.root);
+    }
+}
+
+/// Copies what is in a folder, but no folder: the measured specs of whoever runs this.
+fn copy_files(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        if !path.is_dir() {
+            fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+        }
     }
 }
 

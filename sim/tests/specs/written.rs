@@ -96,7 +96,10 @@ prop_compose! {
             Compute { name: "device".into(), flops, memory: other.rate, launch: one.setup }
         });
         let (nodes, ways, chunk) = (Vec::new(), Vec::new(), Bytes::new(chunk));
-        Hardware { name: "made".into(), about, tiers: made, nodes, links, ways, compute, chunk, facts }
+        let (hidden, economics) = (Vec::new(), Default::default());
+        Hardware {
+            name: "made".into(), about, tiers: made, nodes, links, ways, compute, chunk, hidden, facts, economics,
+        }
     }
 }
 

@@ -33,7 +33,9 @@ pub fn hardware(tiers: &[(TierKind, Bytes, Law)], links: &[(usize, usize, Law)])
         ways: Vec::new(),
         compute: None,
         chunk: Bytes::mib(4),
+        hidden: Vec::new(),
         facts: Vec::new(),
+        economics: Default::default(),
     }
 }
 

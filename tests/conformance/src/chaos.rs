@@ -16,22 +16,45 @@ pub struct Chaos {
     tiers: usize,
     objects: usize,
     in_place: bool,
+    /// Between far tiers too, and with room in pieces.
+    everywhere: bool,
+    /// What later actions before the same op count on.
+    promised: Vec<ObjectId>,
 }
 
 impl Chaos {
     /// For a machine of so many tiers and a trace of so many objects.
     pub fn new(seed: u64, tiers: usize, objects: usize, in_place: bool) -> Chaos {
-        Chaos { rng: ChaCha12Rng::seed_from_u64(seed), tiers, objects, in_place }
+        let (rng, promised) = (ChaCha12Rng::seed_from_u64(seed), Vec::new());
+        Chaos { rng, tiers, objects, in_place, everywhere: false, promised }
+    }
+
+    /// Moves objects between far tiers as well, bears some there, prefers tiers with room, and makes
+    /// room where a tier is in pieces. Works on a machine of one tier, too.
+    pub fn everywhere(self) -> Chaos {
+        Chaos { everywhere: true, ..self }
     }
 
     fn far(&mut self) -> TierId {
         TierId::at(self.rng.random_range(1..self.tiers))
     }
 
+    /// A far tier that can take the object, if that matters and there is one.
+    fn far_for(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        let mut far = self.far();
+        for _ in 0..if self.everywhere { 6 } else { 0 } {
+            if view.has_room(object, far) || view.fits(far, view.object(object).bytes) {
+                break;
+            }
+            far = self.far();
+        }
+        far
+    }
+
     /// Keeps its own account of HBM while it makes up its mind.
     fn leave(&mut self, object: ObjectId, view: &View<'_>, free: &mut Bytes) -> Action {
         *free += view.object(object).bytes;
-        Action::Evict { object, from: HBM, to: self.far() }
+        Action::Evict { object, from: HBM, to: self.far_for(object, view) }
     }
 }
 
@@ -45,15 +68,22 @@ impl Policy for Chaos {
     }
 
     fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        if self.tiers == 1 {
+            return HBM;
+        }
         let fits = view.free(HBM) >= view.object(object).bytes;
-        if fits && self.rng.random_bool(0.5) { HBM } else { self.far() }
+        if fits && self.rng.random_bool(0.5) { HBM } else { self.far_for(object, view) }
     }
 
-    fn birth(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
-        HBM
+    fn birth(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        let away = self.everywhere && self.tiers > 1 && self.rng.random_bool(0.2);
+        if away { self.far_for(object, view) } else { HBM }
     }
 
     fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+        if self.tiers == 1 {
+            return;
+        }
         let used = |object| view.uses().iter().any(|touched| touched.object == object);
         let mut free = view.free(HBM);
         let mut residents: Vec<ObjectId> = (0..self.objects)
@@ -69,7 +99,8 @@ impl Policy for Chaos {
             if self.rng.random_bool(0.3) && view.in_hbm(object) {
                 actions.push(Action::Prefetch { object, to: HBM });
                 free -= view.object(object).bytes;
-                return true;
+                // Where room is in pieces a prefetch may be given up, and then there is no victim.
+                return !self.everywhere;
             }
             false
         });
@@ -97,6 +128,19 @@ impl Policy for Chaos {
         actions.append(&mut fetches);
         free = free.checked_sub(need).unwrap_or(Bytes::ZERO);
         self.prefetch_something(view, &used, free, actions);
+        if self.everywhere {
+            self.move_far(view, &used, actions);
+        }
+    }
+
+    fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
+        let used = |object| view.uses().iter().any(|touched| touched.object == object);
+        let leaves = |object: &ObjectId| {
+            view.has_room(*object, HBM) && !used(*object) && !self.promised.contains(object)
+        };
+        let mut victims = (0..self.objects).map(ObjectId::at).filter(leaves);
+        let object = victims.next().filter(|_| self.everywhere && self.tiers > 1 && tier == HBM)?;
+        Some(Action::Evict { object, from: HBM, to: self.far_for(object, view) })
     }
 }
 
@@ -125,5 +169,36 @@ impl Chaos {
                 actions.push(Action::Drop { object, tier: far });
             }
         }
+    }
+
+    /// One object more in, or from, a far tier; notes what the actions so far count on.
+    fn move_far(
+        &mut self,
+        view: &View<'_>,
+        used: &impl Fn(ObjectId) -> bool,
+        actions: &mut Vec<Action>,
+    ) {
+        let named = |action: &Action| match *action {
+            Action::Evict { object, .. }
+            | Action::Fetch { object, .. }
+            | Action::Prefetch { object, .. }
+            | Action::Drop { object, .. }
+            | Action::InPlace { object } => Some(object),
+            Action::Charge { .. } => None,
+        };
+        self.promised.clear();
+        self.promised.extend(actions.iter().filter_map(named));
+        let object = ObjectId::at(self.rng.random_range(0..self.objects));
+        let (from, to) = (self.far(), self.far_for(object, view));
+        if used(object) || self.promised.contains(&object) || !view.exists(object) || from == to {
+            return;
+        }
+        let fits = view.has_room(object, to) || view.fits(to, view.object(object).bytes);
+        if view.has_room(object, from) && self.rng.random_bool(0.5) {
+            actions.push(Action::Evict { object, from, to });
+        } else if fits && self.rng.random_bool(0.5) {
+            actions.push(Action::Prefetch { object, to });
+        }
+        self.promised.push(object);
     }
 }

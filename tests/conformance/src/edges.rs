@@ -116,7 +116,7 @@ impl<M: Machine> Machine for Turns<M> {
                 let turns = command.after.iter().filter(|edge| edge.hazard == Hazard::Turn);
                 self.turns.extend(turns.map(|edge| (command.ticket, edge.ticket)));
             }
-            Work::Release => {}
+            Work::Compact { .. } | Work::Release => {}
         }
         self.machine.submit(command)
     }

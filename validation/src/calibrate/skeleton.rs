@@ -31,7 +31,9 @@ pub(crate) fn of(sizes: [u64; 3], links: [&str; 2], chunk: Bytes) -> Hardware {
         ways: Vec::new(),
         compute: None,
         chunk,
+        hidden: Vec::new(),
         facts: Vec::new(),
+        economics: Default::default(),
     }
 }
 

@@ -48,7 +48,8 @@ impl Parts<'_> {
                 entry.progress = Some(Progress::new(&route, bytes, self.chunk));
                 self.lanes[route[0]].gate.push_back(ticket);
             }
-            Work::Release => self.loose.push(ticket),
+            // Rooms are where the arena put them: nothing has to move.
+            Work::Compact { .. } | Work::Release => self.loose.push(ticket),
         }
         // Whoever is given this room from here on waits for this command.
         let freed = command.frees.iter().filter_map(|room| self.rooms.free(room, ticket));
@@ -100,12 +101,12 @@ impl Parts<'_> {
                     let transit = &entry.progress.as_ref().expect("a copy has a route").transit;
                     self.try_gate(transit.lane(0))?;
                 }
-                Work::Release if !entry.queued && entry.unqueued == 0 => {
+                Work::Compact { .. } | Work::Release if !entry.queued && entry.unqueued == 0 => {
                     let mut marks: MarkList = self.book.waits(ticket).into_iter().collect();
                     marks.extend(self.book.entry(ticket).guards());
                     self.book.queued(ticket, marks);
                 }
-                Work::Release => {}
+                Work::Compact { .. } | Work::Release => {}
             }
         }
         Ok(())
@@ -169,7 +170,8 @@ impl Parts<'_> {
     /// A release ends with the last of what it waits for.
     fn over_with_its_edges(&self, ticket: Ticket) -> Option<Time> {
         let entry = self.book.entry(ticket);
-        (matches!(entry.command.work, Work::Release) && entry.queued).then_some(entry.ready)
+        (matches!(entry.command.work, Work::Compact { .. } | Work::Release) && entry.queued)
+            .then_some(entry.ready)
     }
 
     /// Waits for the next command to end.
@@ -210,6 +212,7 @@ impl Parts<'_> {
             let work = match entry.command.work {
                 Work::Compute { .. } => "an op",
                 Work::Copy { .. } => "a copy",
+                Work::Compact { .. } => "a compaction",
                 Work::Release => "a release",
             };
             let state = if entry.queued { "enqueued" } else { "held back" };

@@ -167,7 +167,8 @@ impl State {
                 progress = Some(Progress::new(bytes, chunk, route));
                 self.lanes[route[0]].gate.push_back(ticket);
             }
-            Work::Release => {}
+            // Objects lie where the system put them: nothing has to move.
+            Work::Compact { .. } | Work::Release => {}
         }
         let command = Arc::new(command);
         let waiters = Vec::new();
@@ -304,6 +305,7 @@ impl State {
         let work = match entry.command.work {
             Work::Compute { .. } => "an op",
             Work::Copy { .. } => "a copy",
+            Work::Compact { .. } => "a compaction",
             Work::Release => "a release",
         };
         let waited_ms = waited.ps() / 1_000_000_000;

@@ -30,7 +30,9 @@ fn world() -> (Hardware, Workload) {
         ways: Vec::new(),
         compute: None,
         chunk: Bytes::mib(1),
+        hidden: Vec::new(),
         facts: Vec::new(),
+        economics: Default::default(),
     };
     let object = Object {
         name: "weight".to_owned(),

@@ -56,8 +56,8 @@ impl Caching {
             }
         }
         let handle = if request.small { SMALL_SEGMENT } else { LARGE_SEGMENT };
-        let size = round_up(self.capacity + self.capacity / 8, handle);
-        let at = self.addresses.take_lowest(size)?;
+        let size = self.reservation_size(handle);
+        let at = self.place(size)?;
         let number = self.expandable.iter().position(Option::is_none);
         let number = number.unwrap_or(self.expandable.len());
         self.expandable.resize(self.expandable.len().max(number + 1), None);
@@ -68,6 +68,12 @@ impl Caching {
         let id = self.blocks.add(node);
         self.list_unmapped(id);
         Some(id)
+    }
+
+    /// Addresses for 9/8 of the device, a whole number of handles.
+    pub(super) fn reservation_size(&self, handle: u64) -> u64 {
+        let usual = self.capacity + self.capacity / 8;
+        round_up(self.reservation.unwrap_or(usual), handle)
     }
 
     fn is_free(&self, id: Id) -> bool {
@@ -137,7 +143,7 @@ impl Caching {
         self.expandable[number as usize].expect("a block has its segment")
     }
 
-    fn list_unmapped(&mut self, id: Id) {
+    pub(super) fn list_unmapped(&mut self, id: Id) {
         let (key, small) = (Key::unmapped(&self.blocks[id], id), self.blocks[id].small);
         self.list_mut(small).unmapped.insert(key);
     }

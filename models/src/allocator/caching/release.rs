@@ -41,7 +41,9 @@ impl Caching {
     /// Every segment in which nothing is in use: `release_cached_blocks`.
     pub(super) fn release_cached_blocks(&mut self) {
         for small in [false, true] {
-            let free: Vec<Id> = self.list(small).free.iter().map(|key| key.id).collect();
+            let keys = self.list(small).free.iter();
+            let free: Vec<Id> =
+                keys.filter(|key| !self.kept.contains(&key.stream)).map(|key| key.id).collect();
             let (expandable, whole): (Vec<Id>, Vec<Id>) =
                 free.into_iter().partition(|&id| self.blocks[id].segment.is_some());
             for id in whole {
@@ -67,7 +69,9 @@ impl Caching {
         }
         let target = self.reserved - threshold;
         let calls = self.large.calls;
-        let whole = |key: &&Key| !self.blocks[key.id].is_split();
+        // Of the pools that all share: private ones are not collected.
+        let whole =
+            |key: &&Key| !self.blocks[key.id].is_split() && !self.kept.contains(&key.stream);
         let age = |id: Id| calls - self.blocks[id].born;
         let mut free: Vec<(Id, u64, u64)> = self
             .large

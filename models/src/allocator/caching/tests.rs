@@ -1,6 +1,7 @@
 //! Each rule of the published source, by sequences worked out by hand.
 
 use super::*;
+use crate::allocator::caching::sizes::next_division;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

@@ -29,7 +29,9 @@ fn device() -> Device {
             ways: Vec::new(),
             compute: None,
             chunk: Bytes::mib(1),
+            hidden: Vec::new(),
             facts: Vec::new(),
+            economics: Default::default(),
         },
         capacities: vec![Source::Measured("asked".to_owned()); 2],
     }

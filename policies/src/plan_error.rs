@@ -1,0 +1,60 @@
+//! Why a plan cannot go on.
+
+use crate::ledger::NoRoom;
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::Bytes;
+
+/// Why a plan cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// A tier is full, or what is free in it is in too small pieces.
+    #[error(
+        "tier {tier:?} is full: {need} needed, {free} free of {capacity}{}{}",
+        in_pieces(.largest),
+        beside(*.hidden)
+    )]
+    OutOfMemory {
+        /// The tier.
+        tier: TierId,
+        /// What it has.
+        capacity: Bytes,
+        /// How much of that is hidden memory, which no object can have.
+        hidden: Bytes,
+        /// What was asked for.
+        need: Bytes,
+        /// What was free.
+        free: Bytes,
+        /// The largest free piece, if the tier's allocator is not exact: it may be less than `need`
+        /// though more is free.
+        largest: Option<Bytes>,
+        /// For which object.
+        object: ObjectId,
+        /// Before which op of the run; `None` while the run is set up.
+        occurrence: Option<u64>,
+    },
+    /// The policy asked for something that makes no sense: a mistake in the policy.
+    #[error("policy {policy}, op {occurrence}: {why}")]
+    Refused {
+        /// The policy.
+        policy: &'static str,
+        /// Before which op of the run.
+        occurrence: u64,
+        /// What it asked for and why that cannot be.
+        why: String,
+    },
+}
+
+pub(crate) fn out_of_memory(full: NoRoom, object: ObjectId, occurrence: Option<u64>) -> PlanError {
+    let NoRoom { tier, capacity, hidden, need, free, largest } = full;
+    PlanError::OutOfMemory { tier, capacity, hidden, need, free, largest, object, occurrence }
+}
+
+/// What a message says of free bytes that are in pieces.
+fn in_pieces(largest: &Option<Bytes>) -> String {
+    largest.map_or(String::new(), |largest| format!(" in pieces of at most {largest}"))
+}
+
+/// What a message says of a capacity that objects cannot have all of.
+fn beside(hidden: Bytes) -> String {
+    if hidden == Bytes::ZERO { String::new() } else { format!(", {hidden} of which are hidden") }
+}

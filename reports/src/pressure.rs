@@ -1,0 +1,172 @@
+//! Memory pressure in results: `pressure` of a case in `summary.json`, its lines in the table, its
+//! events and steps on the timeline.
+
+use crate::ChartError;
+use crate::timeline::microseconds;
+use crate::words::{clean, count};
+use serde::Serialize;
+use serde_json::json;
+use tiersim_models::units::Bytes;
+use tiersim_policies::pressure::{Level, PressureEvent, What};
+use tiersim_sim::record::{CaseRecord, PressureRecord, RunRecord};
+
+/// What happened under memory pressure.
+#[derive(Clone, Debug, Serialize)]
+pub struct PressureSummary {
+    /// The tier that is watched.
+    pub tier: String,
+    /// The highest level of the run.
+    pub highest: &'static str,
+    /// How often a level was entered from below.
+    pub rises: u64,
+    /// Warnings.
+    pub warnings: u64,
+    /// How often the allocator was told to give memory back.
+    pub cleans: u64,
+    /// What it gave back.
+    pub cleaned_bytes: u64,
+    /// Objects that were moved out.
+    pub evictions: u64,
+    /// Their bytes.
+    pub evicted_bytes: u64,
+    /// Claims that did not fit at first.
+    pub forced: u64,
+    /// How often the micro-batch became smaller.
+    pub shrinks: u64,
+    /// How often it became larger.
+    pub restores: u64,
+    /// Samples of the smallest micro-batch of any step; `null` for a workload without.
+    pub smallest_micro_batch: Option<u32>,
+    /// Samples of the largest.
+    pub largest_micro_batch: Option<u32>,
+}
+
+/// Threads of a timeline: behind all streams, before all lanes.
+const STEPS: usize = 90_000;
+const EVENTS: usize = 90_001;
+
+pub(crate) fn summary(record: &RunRecord, case: &CaseRecord) -> Option<PressureSummary> {
+    let pressure = case.pressure.as_ref()?;
+    let log = &pressure.log;
+    Some(PressureSummary {
+        tier: record.tiers[pressure.tier].0.clone(),
+        highest: log.highest.word(),
+        rises: log.rises,
+        warnings: log.warnings,
+        cleans: log.cleans,
+        cleaned_bytes: log.cleaned.get(),
+        evictions: log.evictions,
+        evicted_bytes: log.evicted.get(),
+        forced: log.forced,
+        shrinks: log.shrinks,
+        restores: log.restores,
+        smallest_micro_batch: pressure.smallest_micro_batch(),
+        largest_micro_batch: pressure.largest_micro_batch(),
+    })
+}
+
+/// A sentence about a case in which something happened.
+pub(crate) fn words(record: &RunRecord, case: &CaseRecord) -> Option<String> {
+    let pressure = case.pressure.as_ref()?;
+    let log = &pressure.log;
+    if log.highest == Level::Normal && log.forced == 0 {
+        return None;
+    }
+    let tier = clean(&record.tiers[pressure.tier].0);
+    let mut parts = vec![format!("{tier} up to {}", log.highest.word())];
+    let mut say = |number: u64, one: &str, more: &str, bytes: Option<Bytes>| {
+        if number > 0 {
+            let number = count(number as usize, one, more);
+            parts.push(bytes.map_or(number.clone(), |bytes| format!("{number} ({bytes})")));
+        }
+    };
+    say(log.warnings, "warning", "warnings", None);
+    say(log.cleans, "clean", "cleans", Some(log.cleaned));
+    say(log.evictions, "object evicted", "objects evicted", Some(log.evicted));
+    say(log.forced, "claim that did not fit at first", "claims that did not fit at first", None);
+    let (least, most) = (pressure.smallest_micro_batch(), pressure.largest_micro_batch());
+    if let (Some(least), Some(most)) = (least, most)
+        && least != most
+    {
+        let (shrinks, restores) = (log.shrinks, log.restores);
+        parts.push(format!(
+            "micro-batch {least} to {most} (smaller {shrinks}x, larger {restores}x)"
+        ));
+    }
+    Some(parts.join(", "))
+}
+
+/// Slices for the steps of the run, and instant events for what happened, of process `pid`.
+pub(crate) fn events(
+    events: &mut Vec<String>,
+    pid: usize,
+    pressure: &PressureRecord,
+    record: &RunRecord,
+) -> Result<(), ChartError> {
+    if pressure.steps.is_empty() {
+        return Ok(());
+    }
+    let tier = &record.tiers[pressure.tier].0;
+    let rows = [(STEPS, "steps".to_owned()), (EVENTS, format!("pressure of {tier}"))];
+    for (tid, name) in rows {
+        let pairs = [
+            ("thread_name", json!({ "name": name })),
+            ("thread_sort_index", json!({ "sort_index": tid })),
+        ];
+        for (what, args) in pairs {
+            let event = json!({"name": what, "ph": "M", "pid": pid, "tid": tid, "args": args});
+            events.push(serde_json::to_string(&event)?);
+        }
+    }
+    for (step, (start, span)) in pressure.steps.iter().enumerate() {
+        let mut args = json!({ "step": step });
+        if let Some(batch) = pressure.log.micro_batches.get(step) {
+            args["micro_batch"] = json!(batch);
+        }
+        events.push(format!(
+            "{{\"name\":\"step {step}\",\"cat\":\"step\",\"ph\":\"X\",\"pid\":{pid},\"tid\":{STEPS},\"ts\":{},\"dur\":{},\"args\":{args}}}",
+            microseconds(start.ps()),
+            microseconds(span.ps()),
+        ));
+    }
+    for (event, at) in pressure.timed() {
+        let args = args(event, tier, pressure.capacity);
+        events.push(format!(
+            "{{\"name\":\"{}\",\"cat\":\"pressure\",\"ph\":\"i\",\"s\":\"p\",\"pid\":{pid},\"tid\":{EVENTS},\"ts\":{},\"args\":{args}}}",
+            name(event),
+            microseconds(at.ps()),
+        ));
+    }
+    Ok(())
+}
+
+fn args(event: &PressureEvent, tier: &str, capacity: Bytes) -> serde_json::Value {
+    let mut args = json!({
+        "tier": tier,
+        "op": event.occurrence,
+        "step": event.step,
+        "from": event.from.word(),
+        "to": event.to.word(),
+        "reserved_bytes": event.used.get(),
+        "capacity_bytes": capacity.get(),
+    });
+    if event.what != What::Level {
+        args["action"] = json!(event.what.word());
+    }
+    if event.bytes > Bytes::ZERO {
+        args["bytes"] = json!(event.bytes.get());
+    }
+    if let Some((from, to)) = event.batch {
+        args["micro_batch_from"] = json!(from);
+        args["micro_batch_to"] = json!(to);
+    }
+    args
+}
+
+fn name(event: &PressureEvent) -> String {
+    match (event.what, event.batch) {
+        (What::Level, _) => event.to.word().to_owned(),
+        (what, Some((from, to))) => format!("{} {from} -> {to}", what.word()),
+        (what, None) => what.word().to_owned(),
+    }
+}

@@ -1,0 +1,245 @@
+//! What a snapshot itself says about every moment: segments from its own entries, blocks from the
+//! addresses of its own allocations.
+//!
+//! An entry names the bytes that were asked for and the address that was given; how large the block
+//! became follows from the free piece at that address and from when a piece is split. No search
+//! is made, so nothing of the modelled allocator decides here. The state before the first entry
+//! is had by undoing all entries from the end, as PyTorch's own viewer does.
+//! Invariant: `reserved` and `active` are the sums over the segments and blocks listed.
+
+use crate::import::snapshot::{Action, Device, PoolId, What};
+use std::collections::BTreeMap;
+
+const SMALL: u64 = 1 << 20;
+const SMALL_SEGMENT: u64 = 2 << 20;
+
+/// A segment or mapped range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    pub(super) bytes: u64,
+    pub(super) stream: i64,
+    pub(super) pool: PoolId,
+    pub(super) small: bool,
+    pub(super) expandable: bool,
+}
+
+/// A block in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Live {
+    pub(super) bytes: u64,
+    pub(super) requested: u64,
+    pub(super) allocated: bool,
+}
+
+/// When free pieces are split, and sizes are rounded.
+pub(super) struct Rules<'a> {
+    pub(super) expandable: bool,
+    pub(super) max_split: u64,
+    pub(super) round: &'a dyn Fn(u64) -> u64,
+}
+
+/// The allocator's state as the file tells it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Truth {
+    pub(super) ranges: BTreeMap<u64, Range>,
+    pub(super) live: BTreeMap<u64, Live>,
+    pub(super) reserved: u64,
+    pub(super) active: u64,
+    /// Entries that contradict the entries before them.
+    pub(super) unexplained: u64,
+}
+
+impl Truth {
+    /// The state at the end.
+    pub(super) fn last(device: &Device) -> Truth {
+        let mut truth = Truth::default();
+        for segment in &device.segments {
+            let range = Range {
+                bytes: segment.bytes,
+                stream: segment.stream,
+                pool: segment.pool,
+                small: segment.small,
+                expandable: segment.expandable,
+            };
+            truth.ranges.insert(segment.at, range);
+            for block in &segment.used {
+                let live = Live {
+                    bytes: block.bytes,
+                    requested: block.requested,
+                    allocated: block.allocated,
+                };
+                truth.live.insert(block.at, live);
+            }
+        }
+        truth.sum();
+        truth
+    }
+
+    fn sum(&mut self) {
+        self.reserved = self.ranges.values().map(|range| range.bytes).fold(0, u64::saturating_add);
+        self.active = self.live.values().map(|live| live.bytes).fold(0, u64::saturating_add);
+    }
+
+    /// The state before the first entry.
+    pub(super) fn first(device: &Device, rules: &Rules<'_>) -> Truth {
+        let mut truth = Truth::last(device);
+        let mut inferred: BTreeMap<u64, ()> = BTreeMap::new();
+        for action in device.actions.iter().rev() {
+            match action.what {
+                What::Alloc => {
+                    truth.live.remove(&action.at);
+                    inferred.remove(&action.at);
+                }
+                What::FreeCompleted => {
+                    let requested = action.bytes;
+                    let bytes = (rules.round)(requested);
+                    truth.live.insert(action.at, Live { bytes, requested, allocated: false });
+                    inferred.insert(action.at, ());
+                }
+                What::FreeRequested => {
+                    if let Some(live) = truth.live.get_mut(&action.at) {
+                        live.allocated = true;
+                    }
+                }
+                What::Grow => truth.shrink(action),
+                What::Release => truth.grow(action),
+                What::OutOfMemory | What::Mark => {}
+            }
+        }
+        // Such a block may have kept what was too little to split off.
+        for &at in inferred.keys() {
+            let extent = truth.extent(at);
+            if let (Some((range, extent)), Some(live)) = (extent, truth.live.get(&at).copied()) {
+                let bytes = block_size(live.requested, extent, range, rules);
+                truth.live.insert(at, Live { bytes, ..live });
+            }
+        }
+        truth.unexplained = 0;
+        truth.sum();
+        truth
+    }
+
+    /// Takes the next entry.
+    pub(super) fn apply(&mut self, action: &Action, rules: &Rules<'_>) {
+        match action.what {
+            What::Alloc => self.alloc(action, rules),
+            What::FreeRequested => match self.live.get_mut(&action.at) {
+                Some(live) => live.allocated = false,
+                None => self.unexplained += 1,
+            },
+            What::FreeCompleted => match self.live.remove(&action.at) {
+                Some(live) => self.active = self.active.saturating_sub(live.bytes),
+                None => self.unexplained += 1,
+            },
+            What::Grow => self.grow(action),
+            What::Release => self.shrink(action),
+            What::OutOfMemory | What::Mark => {}
+        }
+    }
+
+    fn alloc(&mut self, action: &Action, rules: &Rules<'_>) {
+        let rounded = (rules.round)(action.bytes);
+        let bytes = match self.extent(action.at) {
+            Some((range, extent)) if extent >= rounded && !self.live.contains_key(&action.at) => {
+                block_size(action.bytes, extent, range, rules)
+            }
+            _ => {
+                self.unexplained += 1;
+                rounded
+            }
+        };
+        let live = Live { bytes, requested: action.bytes, allocated: true };
+        self.active = self.active.saturating_add(bytes);
+        if let Some(before) = self.live.insert(action.at, live) {
+            self.active = self.active.saturating_sub(before.bytes);
+        }
+    }
+
+    /// The range that an address lies in, and the bytes from there to the next block or its end.
+    fn extent(&self, at: u64) -> Option<(Range, u64)> {
+        let (&start, &range) = self.ranges.range(..=at).next_back()?;
+        let end = start.checked_add(range.bytes).filter(|&end| end > at)?;
+        let next = self.live.range(at + 1..).next().map_or(end, |(&next, _)| next.min(end));
+        Some((range, next - at))
+    }
+
+    fn grow(&mut self, action: &Action) {
+        let (mut at, mut bytes) = (action.at, action.bytes);
+        self.reserved = self.reserved.saturating_add(bytes);
+        let small = bytes == SMALL_SEGMENT;
+        let (stream, pool) = (action.stream, action.pool.unwrap_or((0, 0)));
+        let mut range = Range { bytes, stream, pool, small, expandable: action.mapped };
+        if action.mapped {
+            // Neighbours of one expandable segment are one row of blocks.
+            let before = self.ranges.range(..at).next_back().map(|(&at, &range)| (at, range));
+            if let Some((start, near)) = before
+                && near.expandable
+                && start + near.bytes == at
+                && near.stream == stream
+                && near.small == small
+            {
+                (at, bytes, range) = (start, bytes + near.bytes, near);
+            }
+            let end = at + bytes;
+            if let Some(&near) = self.ranges.get(&end)
+                && near.expandable
+                && near.stream == stream
+                && near.small == small
+            {
+                self.ranges.remove(&end);
+                bytes += near.bytes;
+            }
+        }
+        if self.ranges.insert(at, Range { bytes, ..range }).is_some() && !action.mapped {
+            self.unexplained += 1;
+        }
+    }
+
+    fn shrink(&mut self, action: &Action) {
+        let (from, end) = (action.at, action.at.saturating_add(action.bytes));
+        let found = self.ranges.range(..=from).next_back().map(|(&at, &range)| (at, range));
+        let Some((at, range)) = found.filter(|&(at, range)| at + range.bytes >= end) else {
+            self.unexplained += 1;
+            return;
+        };
+        self.ranges.remove(&at);
+        self.reserved = self.reserved.saturating_sub(action.bytes);
+        if at < from {
+            self.ranges.insert(at, Range { bytes: from - at, ..range });
+        }
+        if end < at + range.bytes {
+            self.ranges.insert(end, Range { bytes: at + range.bytes - end, ..range });
+        }
+    }
+}
+
+/// How large a block becomes that is cut from so many free bytes: `should_split`.
+fn block_size(requested: u64, extent: u64, range: Range, rules: &Rules<'_>) -> u64 {
+    let rounded = (rules.round)(requested);
+    let Some(left) = extent.checked_sub(rounded) else { return rounded };
+    let split = if range.small || rules.expandable {
+        left >= 512
+    } else {
+        rounded < rules.max_split && left > SMALL
+    };
+    if split { rounded } else { extent }
+}
+
+/// The addresses between expandable segments: none reserves more than to the next one.
+pub(super) fn spacing(device: &Device) -> Option<u64> {
+    let mut starts: BTreeMap<(i64, PoolId, bool), u64> = BTreeMap::new();
+    let mut add = |key, at: u64| {
+        starts.entry(key).and_modify(|least| *least = at.min(*least)).or_insert(at);
+    };
+    for segment in device.segments.iter().filter(|segment| segment.expandable) {
+        add((segment.stream, segment.pool, segment.small), segment.at);
+    }
+    let maps = device.actions.iter().filter(|action| action.what == What::Grow && action.mapped);
+    for action in maps.filter(|action| action.pool.is_some()) {
+        let small = action.bytes == SMALL_SEGMENT;
+        add((action.stream, action.pool.unwrap_or((0, 0)), small), action.at);
+    }
+    let mut starts: Vec<u64> = starts.into_values().collect();
+    starts.sort_unstable();
+    starts.windows(2).map(|pair| pair[1] - pair[0]).filter(|&gap| gap > 0).min()
+}

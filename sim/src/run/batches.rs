@@ -1,0 +1,125 @@
+//! The workload of a case that has micro-batches of its own.
+//!
+//! A fixed micro-batch is another split of the same steps. One that changes under pressure is found
+//! step by step: the run is planned, without a machine, with the micro-batch of now in all steps to
+//! come, up to the first step whose pressure asks for another; that is fixed from the next step on,
+//! and the run is planned again. What is fixed is never changed again, so a training of S steps is
+//! planned at most S + 1 times. A policy that does not look ahead decides the same in every one of
+//! these plans; one that does had, when a step was judged, to take the next ones to be like it.
+//! Invariant: every case covers the same samples in every step.
+
+use crate::durations::Durations;
+use crate::run::{Bench, RunError};
+use crate::scenario::{Case, TraceSource};
+use tiersim_models::hardware::Hardware;
+use tiersim_models::layered::training::Training;
+use tiersim_models::lifetime::Workload;
+use tiersim_models::routes::CopyTimes;
+use tiersim_policies::ledger::Memory;
+use tiersim_policies::planner::Planner;
+use tiersim_policies::pressure::{MILLION, MicroBatch, PressureConfig, Thresholds};
+
+/// A workload of a case's own.
+pub(super) struct Own {
+    pub(super) workload: Workload,
+    pub(super) durations: Durations,
+}
+
+/// What a case says about its micro-batches and its memory pressure, if anything.
+pub(super) fn words(case: &Case, hardware: &Hardware) -> Option<String> {
+    if let Some(samples) = case.micro_batch {
+        let watched = case.pressure.as_ref().map(|config| watched(config, hardware));
+        let fixed = format!("micro-batches of {samples}");
+        return Some(watched.map_or(fixed.clone(), |watched| format!("{fixed}; {watched}")));
+    }
+    case.pressure.as_ref().map(|config| watched(config, hardware))
+}
+
+fn watched(config: &PressureConfig, hardware: &Hardware) -> String {
+    let Thresholds(at) = config.thresholds;
+    let at = at.map(|millionths| (f64::from(millionths) / f64::from(MILLION)).to_string());
+    let words =
+        format!("pressure of {} at {}", hardware.tiers[config.tier.index()].name, at.join("/"));
+    match config.micro_batch {
+        Some(MicroBatch { min, max }) => format!("{words}, micro-batches of {min} to {max}"),
+        None => words,
+    }
+}
+
+impl Bench<'_> {
+    /// The most samples of a micro-batch, by step of the run; `None` for a workload that has no
+    /// micro-batches.
+    pub(super) fn micro_batches(
+        &self,
+        case: &Case,
+        memory: Memory<'_>,
+    ) -> Result<Option<Vec<u32>>, RunError> {
+        let TraceSource::Training(training) = &self.spec.trace else { return Ok(None) };
+        let steps = training.sequences.len();
+        let bounds = case.pressure.as_ref().and_then(|config| Some((config, config.micro_batch?)));
+        let Some((config, bounds)) = bounds else {
+            let fixed = case.micro_batch.unwrap_or(training.micro_batch);
+            return Ok(Some(vec![fixed; steps * self.spec.repeat as usize]));
+        };
+        let mut batches = vec![bounds.max; steps];
+        let mut fixed = 0;
+        while let Some((step, next)) =
+            self.first_change(case, config, training, memory, (&batches, fixed))?
+        {
+            batches[step..].fill(next);
+            fixed = step;
+        }
+        Ok(Some(batches))
+    }
+
+    /// The workload of these micro-batches, unless it is the one of all cases.
+    pub(super) fn own(&self, batches: Option<&[u32]>) -> Result<Option<Own>, RunError> {
+        let TraceSource::Training(training) = &self.spec.trace else { return Ok(None) };
+        let Some(batches) = batches else { return Ok(None) };
+        if batches.iter().all(|&most| most == training.micro_batch) {
+            return Ok(None);
+        }
+        let trace = training.trace_of(&batches[..training.sequences.len()]);
+        let durations = Durations::new(&trace, self.spec, self.seed).map_err(RunError::Input)?;
+        Ok(Some(Own { workload: Workload::new(trace), durations }))
+    }
+
+    /// The first step, behind the `fixed` ones, that is to have another micro-batch, and which.
+    fn first_change(
+        &self,
+        case: &Case,
+        config: &PressureConfig,
+        training: &Training,
+        memory: Memory<'_>,
+        (batches, fixed): (&[u32], usize),
+    ) -> Result<Option<(usize, u32)>, RunError> {
+        let workload = Workload::new(training.trace_of(batches));
+        let policy = case.numa.build(&case.policy, &workload.trace, self.hardware);
+        let policy = policy.map_err(RunError::Input)?;
+        let planner = Planner::over(&workload, policy, memory, 1);
+        // What goes wrong here goes wrong in the run, which says so.
+        let Ok(mut planner) = planner else { return Ok(None) };
+        planner.watch(config.clone(), batches.to_vec());
+        planner.fetch_the_quickest(CopyTimes::new(self.hardware, self.routes()));
+        let capacity = planner.ledger().capacity(config.tier);
+        let mut commands = Vec::new();
+        for (step, end) in workload.step_ends().iter().enumerate() {
+            while planner.planned() <= u64::from(end.0) {
+                if planner.plan_next(&mut commands).is_err() {
+                    return Ok(None);
+                }
+                // As if on a machine that takes no time: when commands end changes no decision.
+                for command in commands.drain(..) {
+                    planner.ended(command.ticket);
+                }
+            }
+            let Some(done) = planner.last_step().filter(|_| step >= fixed) else { continue };
+            let Some(&is) = batches.get(step + 1) else { break };
+            let next = config.next_micro_batch(batches[step], &done, capacity);
+            if next != is {
+                return Ok(Some((step + 1, next)));
+            }
+        }
+        Ok(None)
+    }
+}

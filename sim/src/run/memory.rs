@@ -1,0 +1,115 @@
+//! The memory that a case may use, what of it is hidden, and what it means to run out of it.
+
+use super::{Bench, RunError};
+use crate::hidden::of_machine;
+use crate::record::{OutOfMemory, Outcome};
+use crate::scenario::{Budget, Case};
+use tiersim_models::hardware::HBM;
+use tiersim_models::hidden::{Hidden, of_tier, over};
+use tiersim_models::ids::TierId;
+use tiersim_models::units::Bytes;
+use tiersim_models::workload::Trace;
+use tiersim_policies::planner::PlanError;
+
+/// What objects can have of each tier, as the auditor works it out.
+pub(super) fn left(capacities: &[Bytes], hidden: &[Hidden]) -> Vec<Bytes> {
+    let left = |(tier, &capacity): (usize, &Bytes)| match capacity {
+        Bytes::MAX => capacity,
+        _ => Bytes::new(capacity.get().saturating_sub(of_tier(hidden, TierId::at(tier)).get())),
+    };
+    capacities.iter().enumerate().map(left).collect()
+}
+
+impl Bench<'_> {
+    /// HBM that a case may use; a share of the peak is for objects alone.
+    fn budget(&self, case: &Case) -> Result<Bytes, RunError> {
+        match case.hbm {
+            Budget::Hardware => Ok(self.hardware.tiers[HBM.index()].capacity),
+            Budget::Bytes(bytes) => Ok(bytes),
+            Budget::ShareOfPeak(share) => {
+                let peak = self.baseline.peak[HBM.index()].get();
+                let bytes = Bytes::new((peak as f64 * share).round() as u64);
+                let has =
+                    left(&[self.hardware.tiers[HBM.index()].capacity], &self.all_hidden(case));
+                if bytes > has[0] {
+                    return Err(RunError::Input(format!(
+                        "case {:?}: share_of_peak({share}) is {bytes} and objects can have {} of the \
+                         HBM of {}; lower the share, or leave `hbm` out to give the case all there \
+                         is",
+                        case.label, has[0], self.hardware.name
+                    )));
+                }
+                Ok(bytes)
+            }
+        }
+    }
+
+    /// Capacity of each tier for a case, hidden memory included.
+    pub fn capacities_of(&self, case: &Case) -> Result<Vec<Bytes>, RunError> {
+        let mut capacities: Vec<Bytes> =
+            self.hardware.tiers.iter().map(|tier| tier.capacity).collect();
+        let budget = self.budget(case)?;
+        capacities[HBM.index()] = match case.hbm {
+            Budget::Hardware | Budget::Bytes(_) => budget,
+            Budget::ShareOfPeak(_) => budget + of_tier(&self.all_hidden(case), HBM),
+        };
+        Ok(capacities)
+    }
+
+    /// Memory that no object of a case can have.
+    pub fn hidden_of(&self, case: &Case) -> Result<Vec<Hidden>, RunError> {
+        let hidden = self.all_hidden(case);
+        for (tier, capacity) in self.capacities_of(case)?.into_iter().enumerate() {
+            let own = of_tier(&hidden, TierId::at(tier));
+            if own > capacity {
+                return Err(RunError::Input(format!(
+                    "case {:?}: hidden memory takes {own} of {}, which has {capacity}; raise its \
+                     capacity, or write what it really takes in `hidden`",
+                    case.label, self.hardware.tiers[tier].name
+                )));
+            }
+        }
+        Ok(hidden)
+    }
+
+    fn all_hidden(&self, case: &Case) -> Vec<Hidden> {
+        over(&of_machine(self.hardware, &self.routes), &case.hidden)
+    }
+
+    /// A full tier is a result; anything else is a mistake, said in words.
+    pub(super) fn out_of_memory(
+        &self,
+        error: PlanError,
+        hidden: &[Hidden],
+        trace: &Trace,
+    ) -> Result<Outcome, String> {
+        let PlanError::OutOfMemory {
+            tier, capacity, need, free, largest, object, occurrence, ..
+        } = error
+        else {
+            return Err(error.to_string());
+        };
+        let at = match occurrence {
+            None => "before the first op".to_owned(),
+            Some(occurrence) => {
+                let index = (occurrence % trace.ops.len() as u64) as usize;
+                let op = &trace.ops[index];
+                format!("step {}, op {index} {}", op.step, op.name)
+            }
+        };
+        Ok(Outcome::OutOfMemory(OutOfMemory {
+            tier: self.hardware.tiers[tier.index()].name.clone(),
+            capacity,
+            need,
+            free,
+            largest,
+            hidden: hidden
+                .iter()
+                .filter(|entry| entry.tier == tier)
+                .map(|entry| (entry.what.word(), entry.bytes))
+                .collect(),
+            object: trace.objects[object.index()].name.clone(),
+            at,
+        }))
+    }
+}

@@ -1,0 +1,92 @@
+//! Lanes from a tier to itself: compactions cross no link, so they have a lane of their own.
+//!
+//! The machine has one for every tier; a record names those of tiers that some case compacts.
+//! Invariant: figures and slices of a record follow the order of its lanes.
+
+use crate::record::{CaseRecord, Figures, LaneName, Outcome, Track};
+use crate::scenario::Scenario;
+use std::collections::BTreeSet;
+use tiersim_models::hardware::Hardware;
+
+/// The tiers, by index, that some case of the scenarios compacts.
+pub(crate) fn compacted<'a>(scenarios: impl IntoIterator<Item = &'a Scenario>) -> BTreeSet<usize> {
+    let cases = scenarios.into_iter().flat_map(|scenario| &scenario.cases);
+    let specs = cases.flat_map(|case| case.allocators.iter().enumerate());
+    specs.filter(|(_, spec)| spec.compaction.is_some()).map(|(tier, _)| tier).collect()
+}
+
+/// The names of the lanes of a record: those of links, and those of the tiers in `compacted`.
+pub(crate) fn lane_names(hardware: &Hardware, compacted: &BTreeSet<usize>) -> Vec<LaneName> {
+    let links = hardware.lanes().map(|lane| LaneName {
+        ends: hardware.lane_name(lane),
+        link: hardware.links[lane.link.index()].name.clone(),
+    });
+    let within = compacted.iter().map(|&tier| {
+        let name = &hardware.tiers[tier].name;
+        // A blank: no link can have this name.
+        LaneName { ends: format!("{name}->{name}"), link: format!("{name} compaction") }
+    });
+    links.chain(within).collect()
+}
+
+/// Leaves the lanes of other tiers out of a case's figures.
+pub(crate) fn keep_case(case: &mut CaseRecord, links: usize, compacted: &BTreeSet<usize>) {
+    if let Outcome::Done(figures) = &mut case.outcome {
+        keep(figures, links, compacted);
+    }
+}
+
+/// Leaves the lanes of other tiers out of figures. `links` is how many links there are.
+pub(crate) fn keep(figures: &mut Figures, links: usize, compacted: &BTreeSet<usize>) {
+    let first = 2 * links;
+    let kept = |lane: usize| lane < first || compacted.contains(&(lane - first));
+    fn only<T>(values: &mut Vec<T>, kept: impl Fn(usize) -> bool) {
+        let mut lane = 0;
+        values.retain(|_| {
+            lane += 1;
+            kept(lane - 1)
+        });
+    }
+    only(&mut figures.moved, kept);
+    only(&mut figures.busy, kept);
+    only(&mut figures.stall, kept);
+    for slice in &mut figures.timeline {
+        if let Track::Lane(lane) = &mut slice.track
+            && let Some(tier) = lane.checked_sub(first)
+        {
+            *lane = first + compacted.range(..tier).count();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Slice;
+    use tiersim_models::units::{Bytes, Span, Time};
+
+    #[test]
+    fn lanes_of_tiers_that_are_not_compacted_leave_no_trace() {
+        let slice = |lane| Slice {
+            track: Track::Lane(lane),
+            name: String::new(),
+            detail: String::new(),
+            start: Time::ZERO,
+            span: Span::ZERO,
+            bytes: Bytes::ZERO,
+        };
+        // Two links, three tiers, the first and the last of which are compacted.
+        let mut figures = Figures {
+            moved: (0..7).map(Bytes::new).collect(),
+            busy: vec![Span::ZERO; 7],
+            stall: (0..7).map(Span::from_ps).collect(),
+            timeline: vec![slice(3), slice(4), slice(6)],
+            ..Figures::default()
+        };
+        keep(&mut figures, 2, &BTreeSet::from([0, 2]));
+        assert_eq!(figures.moved, [0, 1, 2, 3, 4, 6].map(Bytes::new));
+        assert_eq!((figures.busy.len(), figures.stall[5].ps()), (6, 6));
+        let tracks: Vec<Track> = figures.timeline.iter().map(|slice| slice.track).collect();
+        assert_eq!(tracks, [3, 4, 5].map(Track::Lane));
+    }
+}

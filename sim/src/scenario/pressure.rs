@@ -1,0 +1,323 @@
+//! From what a case says about memory pressure to a [`PressureConfig`].
+//!
+//! Thresholds are a profile's or written out, never both. A micro-batch can change only in a
+//! training that is generated: a recording is of one batch size.
+
+use crate::scenario::raw::{
+    RawCase, RawLevel, RawMicroBatch, RawPressure, RawProfile, RawResponse, RawResponses,
+    RawThresholds,
+};
+use crate::scenario::resolve::Resolver;
+use crate::scenario::{TraceSource, WorkloadSpec};
+use tiersim_models::hardware::{Hardware, TierKind};
+use tiersim_models::ids::TierId;
+use tiersim_models::layered::training::Training;
+use tiersim_policies::pressure::{
+    HYSTERESIS, Level, MILLION, MicroBatch, PressureConfig, Response, Thresholds,
+};
+
+/// How a training of several steps is written.
+const STEPS: &str =
+    "generate the training: Layered(..., mode: train_steps(sequences: [512, 1024, ...]))";
+
+/// The level that a word names.
+pub(crate) fn level(raw: RawLevel) -> Level {
+    match raw {
+        RawLevel::Normal => Level::Normal,
+        RawLevel::Target => Level::Target,
+        RawLevel::Warning => Level::Warning,
+        RawLevel::Critical => Level::Critical,
+        RawLevel::Emergency => Level::Emergency,
+    }
+}
+
+/// What the case at `at` says: its own micro-batch, and the tier that it watches.
+pub(crate) fn resolve(
+    resolver: &mut Resolver<'_, '_>,
+    at: &str,
+    case: &RawCase,
+    hardware: &Hardware,
+    workload: Option<&WorkloadSpec>,
+) -> Option<(Option<u32>, Option<PressureConfig>)> {
+    let path = format!("{at}.micro_batch");
+    let own = case.micro_batch;
+    let own = own.map(|samples| resolver.micro_batch(&path, samples, samples, workload));
+    let path = format!("{at}.pressure");
+    let pressure = case.pressure.as_ref();
+    let pressure = pressure.map(|raw| resolver.pressure(&path, raw, hardware, workload));
+    let dynamic = case.pressure.as_ref().is_some_and(|raw| raw.micro_batch.is_some());
+    if own.is_some() && dynamic {
+        let rule = "the micro-batch is either fixed or changes under pressure";
+        let path = format!("{at}.micro_batch");
+        resolver.check.fault(&path, rule, "leave it out, and write `max` in the other place");
+        return None;
+    }
+    let own = match own {
+        Some(found) => Some(found?),
+        None => None,
+    };
+    let pressure = match pressure {
+        Some(found) => Some(found?),
+        None => None,
+    };
+    Some((own.map(|bounds| bounds.max), pressure))
+}
+
+impl Resolver<'_, '_> {
+    fn pressure(
+        &mut self,
+        at: &str,
+        raw: &RawPressure,
+        hardware: &Hardware,
+        workload: Option<&WorkloadSpec>,
+    ) -> Option<PressureConfig> {
+        let tier = self.tier(&format!("{at}.tier"), &raw.tier, hardware);
+        let thresholds = self.thresholds(at, raw);
+        let hysteresis = self.hysteresis(at, raw.hysteresis, thresholds);
+        let path = format!("{at}.micro_batch");
+        let bounds = raw.micro_batch.as_ref();
+        let micro_batch = bounds.map(|bounds| self.dynamic(&path, bounds, workload));
+        let changes = raw.micro_batch.is_some();
+        let responses = self.responses(at, raw.actions.as_ref(), changes);
+        let spill = match (&raw.spill, tier) {
+            (Some(names), Some(tier)) => self.spill(&format!("{at}.spill"), names, tier, hardware),
+            (None, Some(tier)) => Some(others(tier, hardware)),
+            (_, None) => None,
+        };
+        Some(PressureConfig {
+            tier: tier?,
+            thresholds: thresholds?,
+            hysteresis: hysteresis?,
+            responses: responses?,
+            spill: spill?,
+            micro_batch: match micro_batch {
+                Some(bounds) => Some(bounds?),
+                None => None,
+            },
+        })
+    }
+
+    fn thresholds(&mut self, at: &str, raw: &RawPressure) -> Option<Thresholds> {
+        let Some(RawThresholds { target, warning, critical, emergency }) = raw.thresholds else {
+            return Some(match raw.profile {
+                Some(RawProfile::Aggressive) => Thresholds::AGGRESSIVE,
+                None | Some(RawProfile::Balanced) => Thresholds::BALANCED,
+                Some(RawProfile::Conservative) => Thresholds::CONSERVATIVE,
+            });
+        };
+        if raw.profile.is_some() {
+            let rule = "`profile` and `thresholds` say the same thing";
+            self.check.fault(&format!("{at}.profile"), rule, "keep one of them");
+            return None;
+        }
+        let path = |name: &str| format!("{at}.thresholds.{name}");
+        let all = [target, warning, critical, emergency];
+        let mut found = [0; 4];
+        let mut good = true;
+        for ((level, share), place) in Level::ALL.iter().zip(all).zip(&mut found) {
+            let least = 1.0 / f64::from(MILLION);
+            match self.check.number(&path(level.word()), "a threshold", share, least, 1.0) {
+                Some(share) => *place = millionths(share),
+                None => good = false,
+            }
+        }
+        if !good {
+            return None;
+        }
+        for (pair, levels) in found.windows(2).zip(Level::ALL.windows(2)) {
+            if pair[0] >= pair[1] {
+                let (low, high) = (levels[0].word(), levels[1].word());
+                let rule = format!("`{high}` must be above `{low}`, by a millionth at least");
+                self.check.fault(&path(high), rule, "write them in rising order");
+                good = false;
+            }
+        }
+        good.then_some(Thresholds(found))
+    }
+
+    fn hysteresis(
+        &mut self,
+        at: &str,
+        raw: Option<f64>,
+        thresholds: Option<Thresholds>,
+    ) -> Option<u32> {
+        let Some(share) = raw else {
+            // A low target of one's own leaves less.
+            return Some(HYSTERESIS.min(thresholds?.0[0] / 2));
+        };
+        let path = format!("{at}.hysteresis");
+        let share = millionths(self.check.number(&path, "`hysteresis`", share, 0.0, 1.0)?);
+        if share >= thresholds?.0[0] {
+            let rule = "`hysteresis` must be below the target, or that would never be left";
+            self.check.fault(&path, rule, "write less");
+            return None;
+        }
+        Some(share)
+    }
+
+    fn responses(
+        &mut self,
+        at: &str,
+        raw: Option<&RawResponses>,
+        changes: bool,
+    ) -> Option<[Vec<Response>; 4]> {
+        let lists: [Option<&[RawResponse]>; 4] = match raw {
+            Some(RawResponses { target, warning, critical, emergency }) => {
+                [target, warning, critical, emergency].map(Option::as_deref)
+            }
+            None => [None; 4],
+        };
+        let mut found: [Vec<Response>; 4] = Default::default();
+        let mut good = true;
+        for ((level, list), found) in Level::ALL.iter().zip(lists).zip(&mut found) {
+            let path = format!("{at}.actions.{}", level.word());
+            let Some(list) = list else {
+                *found = usual(*level, changes);
+                continue;
+            };
+            for (index, raw) in list.iter().enumerate().take(5) {
+                let response = response(*raw);
+                let here = format!("{path}.{index}");
+                if found.contains(&response) {
+                    self.check.fault(&here, "an action is listed twice", "leave it out");
+                    good = false;
+                } else if response == Response::Shrink && !changes {
+                    let rule = "`shrink` needs to know how far: there is no `micro_batch`";
+                    self.check.fault(&here, rule, "add such as micro_batch: (min: 1)");
+                    good = false;
+                }
+                found.push(response);
+            }
+        }
+        let shrinks = found.iter().any(|list| list.contains(&Response::Shrink));
+        if good && changes && !shrinks {
+            let rule = "no action is `shrink`, so the micro-batch would never change";
+            self.check.fault(
+                &format!("{at}.micro_batch"),
+                rule,
+                "add it to a level, or leave this out",
+            );
+            return None;
+        }
+        good.then_some(found)
+    }
+
+    fn spill(
+        &mut self,
+        at: &str,
+        names: &[String],
+        tier: TierId,
+        hardware: &Hardware,
+    ) -> Option<Vec<TierId>> {
+        let mut spill = Vec::new();
+        for (index, name) in names.iter().take(hardware.tiers.len() + 1).enumerate() {
+            let path = format!("{at}.{index}");
+            let id = self.tier(&path, name, hardware)?;
+            if id == tier || spill.contains(&id) {
+                let rule = if id == tier {
+                    "objects leave this tier, so it cannot take them"
+                } else {
+                    "a tier is listed twice"
+                };
+                self.check.fault(&path, rule, "leave it out");
+                return None;
+            }
+            spill.push(id);
+        }
+        Some(spill)
+    }
+
+    fn dynamic(
+        &mut self,
+        at: &str,
+        raw: &RawMicroBatch,
+        workload: Option<&WorkloadSpec>,
+    ) -> Option<MicroBatch> {
+        let workload = workload?;
+        let own = match &workload.trace {
+            TraceSource::Training(training) => training.micro_batch,
+            _ => raw.max.unwrap_or(raw.min),
+        };
+        let max = raw.max.unwrap_or(own);
+        let bounds = self.micro_batch(at, raw.min, max, Some(workload))?;
+        if workload.repeat > 1 {
+            let rule = "a micro-batch that changes from step to step needs a run without replays";
+            let remedy = "write `repeat: 1, warmup: 0`, and more `sequences` if that is too short";
+            self.check.fault(at, rule, remedy);
+            return None;
+        }
+        Some(bounds)
+    }
+
+    /// Bounds of micro-batches that the workload can be cut into.
+    fn micro_batch(
+        &mut self,
+        at: &str,
+        min: u32,
+        max: u32,
+        workload: Option<&WorkloadSpec>,
+    ) -> Option<MicroBatch> {
+        let training: &Training = match &workload?.trace {
+            TraceSource::Training(training) => training,
+            TraceSource::Folder(_) => {
+                let rule = "a recording is of one batch size: how its ops, sizes and times would be \
+                            at another is not in it";
+                self.check.fault(at, rule, STEPS);
+                return None;
+            }
+            TraceSource::Layered(_) => {
+                let rule = "micro-batches belong to a training of several steps";
+                self.check.fault(at, rule, STEPS);
+                return None;
+            }
+        };
+        let batch = training.shape.batch;
+        if min == 0 || min > max || max > batch {
+            let rule = format!(
+                "a micro-batch has 1 to {batch} samples, which is the batch, and `min` is not above \
+                 `max`: {min} to {max}"
+            );
+            self.check.fault(at, rule, "write whole numbers in that range");
+            return None;
+        }
+        let problems = training.problems(min);
+        for problem in &problems {
+            self.check.fault(at, problem.rule.as_str(), problem.remedy);
+        }
+        problems.is_empty().then_some(MicroBatch { min, max })
+    }
+}
+
+/// The nearest whole number of millionths.
+fn millionths(share: f64) -> u32 {
+    (share * f64::from(MILLION)).round() as u32
+}
+
+/// What is done at a level unless the case says otherwise.
+fn usual(level: Level, changes: bool) -> Vec<Response> {
+    match (level, changes) {
+        (Level::Normal | Level::Target, _) => Vec::new(),
+        (Level::Warning, _) => vec![Response::Warn],
+        (Level::Critical, false) => vec![Response::Clean],
+        (Level::Critical, true) => vec![Response::Clean, Response::Shrink],
+        (Level::Emergency, _) => vec![Response::Evict],
+    }
+}
+
+fn response(raw: RawResponse) -> Response {
+    match raw {
+        RawResponse::Warn => Response::Warn,
+        RawResponse::Clean => Response::Clean,
+        RawResponse::Shrink => Response::Shrink,
+        RawResponse::Evict => Response::Evict,
+    }
+}
+
+/// Every other tier; nearer kinds first.
+fn others(tier: TierId, hardware: &Hardware) -> Vec<TierId> {
+    let order = [TierKind::Hbm, TierKind::Dram, TierKind::Cxl, TierKind::Nvme, TierKind::Remote];
+    let kind = |id: TierId| hardware.tiers[id.index()].kind;
+    let mut others: Vec<TierId> = hardware.tier_ids().filter(|&id| id != tier).collect();
+    others.sort_by_key(|&id| order.iter().position(|known| *known == kind(id)));
+    others
+}

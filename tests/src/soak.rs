@@ -1,0 +1,264 @@
+//! Random worlds of every kind, run under audit: what must hold of any run, on any machine.
+//!
+//! A [`Trial`] is a machine, a trace, a policy, allocators and delays, all drawn from one seed. It
+//! is run with the auditor on and watched from outside as well (`watch`). To run out of memory is
+//! a legal outcome; a fault, a refused action or a panic is a failure, which [`attempt`] tells.
+//! Invariant: a trial depends on its seed alone, not on how many others run, or on which threads.
+
+mod dice;
+mod machine;
+mod plan;
+mod show;
+mod watch;
+mod workload;
+
+pub use plan::Chosen;
+pub use watch::Breach;
+
+use dice::Dice;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use tiersim_models::allocator::AllocatorSpec;
+use tiersim_models::hardware::Hardware;
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::{Bytes, Time};
+use tiersim_policies::command::Hazard;
+use tiersim_policies::drive::{DriveError, drive};
+use tiersim_policies::planner::{PlanError, Planner};
+use tiersim_sim::audit::Audit;
+use tiersim_sim::durations::Durations;
+use tiersim_sim::machine::SimMachine;
+use tiersim_sim::machine::meters::Meters;
+use tiersim_sim::run::{self, Options};
+use tiersim_sim::scenario::{Budget, Case, OpTime, Scenario, TraceSource, WorkloadSpec};
+use watch::Watch;
+
+/// One world and what runs on it.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// What it was drawn from.
+    pub seed: u64,
+    /// The machine, with capacities.
+    pub hardware: Hardware,
+    /// What runs.
+    pub workload: Workload,
+    /// How often, and how long its ops take.
+    pub spec: WorkloadSpec,
+    /// The same as spans.
+    pub durations: Durations,
+    /// How often the trace is replayed.
+    pub repeat: u32,
+    /// Who decides.
+    pub policy: Chosen,
+    /// By tier; empty if all are exact.
+    pub allocators: Vec<AllocatorSpec>,
+    /// Ops planned ahead.
+    pub window: u64,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ran {
+    /// When each op of the run ended.
+    pub ends: Vec<Option<Time>>,
+    /// What the machine measured.
+    pub meters: Meters,
+    /// Events.
+    pub events: u64,
+    /// Copies.
+    pub copies: u64,
+}
+
+/// Why a trial failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The trial's seed.
+    pub seed: u64,
+    /// How many of its ops are enough.
+    pub ops: usize,
+    /// Rule, event and what was found.
+    pub what: String,
+}
+
+/// The seed of world `index` of a soak with `seed`.
+///
+/// Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014
+/// (SplitMix64): output `index` of the generator started at `seed`.
+pub fn seed_of(seed: u64, index: u64) -> u64 {
+    let mixed = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+impl Trial {
+    /// The trial of a seed, with no more than its first `ops` ops.
+    pub fn new(seed: u64, ops: usize) -> Trial {
+        let mut trace = workload::trace(&mut Dice::new(seed, 0));
+        let (all, most) = workload::sums(&trace);
+        let largest = trace.objects.iter().map(|object| object.bytes).max().unwrap_or(Bytes::ZERO);
+        let mut hardware = machine::machine(&mut Dice::new(seed, 1), largest);
+        let mut dice = Dice::new(seed, 2);
+        let allocators = plan::allocators(&mut dice, hardware.tiers.len());
+        plan::capacities(&mut dice, (all, most), &allocators, &mut hardware);
+        let policy = plan::policy(&mut dice, &trace, &hardware);
+        let mut dice = Dice::new(seed, 3);
+        let compute = hardware.compute.clone().expect("every drawn machine computes");
+        let time = match dice.chance(30) {
+            true => OpTime::Roofline { compute, precision: "fp32".to_owned() },
+            false => OpTime::Recorded { scale: dice.pick(&[1.0, 1.0, 0.5, 3.0]) },
+        };
+        let repeat = dice.pick(&[1, 1, 1, 2, 3]);
+        let jitter = dice.pick(&[0.0, 0.0, 0.05, 0.3, 1.0]);
+        let source = TraceSource::Folder("random".into());
+        let spec = WorkloadSpec { trace: source, repeat, warmup: 0, time, jitter };
+        let window = dice.pick(&[1, 4, 64, 256]);
+        workload::first(&mut trace, ops);
+        let problems = trace.problems();
+        assert!(problems.is_empty(), "the drawn trace breaks a rule: {problems:?}");
+        let workload = Workload::new(trace);
+        let durations = Durations::new(&workload.trace, &spec, seed).expect("all ops have a time");
+        Trial { seed, hardware, workload, spec, durations, repeat, policy, allocators, window }
+    }
+
+    fn capacities(&self) -> Vec<Bytes> {
+        self.hardware.tiers.iter().map(|tier| tier.capacity).collect()
+    }
+
+    /// Runs the trial under audit, with all edges of one kind left out if asked. `None` if it runs
+    /// out of memory.
+    pub fn run(&self, without: Option<Hazard>) -> Result<Option<Ran>, Breach> {
+        let told = |what: String| Breach { event: 0, what };
+        let (trace, capacities) = (&self.workload.trace, self.capacities());
+        let policy = self.policy.build(trace, &self.hardware).map_err(told)?;
+        let planner = Planner::with_allocators(
+            &self.workload,
+            policy,
+            &capacities,
+            &self.allocators,
+            self.repeat,
+        );
+        let mut planner = match planner {
+            Ok(planner) => planner,
+            Err(PlanError::OutOfMemory { .. }) => return Ok(None),
+            Err(refused) => return Err(told(refused.to_string())),
+        };
+        let start = planner.start();
+        let routes = self.hardware.routes().map_err(|none| told(format!("{none:?}")))?;
+        let mut machine = SimMachine::new(
+            &self.hardware,
+            routes.clone(),
+            &self.workload,
+            &self.durations,
+            &start,
+        );
+        machine.draw_from(self.seed);
+        let audit = Audit::new(&self.hardware, &capacities, trace.objects.len(), &start);
+        machine.audit(audit.map_err(|breach| told(breach.to_string()))?);
+        let mut watch = Watch::new(self, machine, &routes, without);
+        let mut op_breach = None;
+        let driven = drive(&mut planner, &mut watch, self.window, |occurrence, at, watch| {
+            if let Err(breach) = watch.op_ended(occurrence, at) {
+                op_breach.get_or_insert(breach);
+            }
+        });
+        if let Some(breach) = op_breach {
+            return Err(breach);
+        }
+        match driven {
+            Ok(()) => {}
+            Err(DriveError::Plan(PlanError::OutOfMemory { .. })) => return Ok(None),
+            Err(DriveError::Plan(refused)) => return Err(watch.breach(refused.to_string())),
+            Err(DriveError::Machine(breach)) => return Err(breach),
+        }
+        watch.finished(&self.held(&planner))?;
+        let (meters, events) = (watch.machine().meters().clone(), watch.machine().events());
+        let copies = watch.copies();
+        Ok(Some(Ran { ends: watch.ends, meters, events, copies }))
+    }
+
+    /// Bytes of all objects that the plan leaves in each tier.
+    fn held(&self, planner: &Planner<'_>) -> Vec<Bytes> {
+        let mut held = vec![Bytes::ZERO; self.hardware.tiers.len()];
+        for (index, object) in self.workload.trace.objects.iter().enumerate() {
+            let id = tiersim_models::ids::ObjectId::at(index);
+            for tier in self.hardware.tier_ids() {
+                if planner.ledger().has_room(id, tier) {
+                    held[tier.index()] += object.bytes;
+                }
+            }
+        }
+        held
+    }
+
+    /// Runs the same as a scenario, twice: the bytes of the records must be equal.
+    fn as_scenario(&self) -> Result<(), Breach> {
+        let Chosen::Config(policy) = &self.policy else { return Ok(()) };
+        let told = |what: String| Breach { event: 0, what };
+        let case = Case {
+            label: "case".to_owned(),
+            policy: policy.clone(),
+            hbm: Budget::Hardware,
+            allocators: self.allocators.clone(),
+            hidden: Vec::new(),
+            micro_batch: None,
+            pressure: None,
+            params: Vec::new(),
+        };
+        let scenario = Scenario {
+            name: "random".to_owned(),
+            about: String::new(),
+            hardware: Arc::new(self.hardware.clone()),
+            workload: self.spec.clone(),
+            cases: vec![case],
+            seed: self.seed,
+            expect: Vec::new(),
+        };
+        let record = || {
+            let options = Options { audit: true, timeline: true, window: self.window };
+            let record = run::run(&scenario, &self.workload, String::new(), options, || ());
+            record.map(|record| format!("{record:?}")).map_err(|error| told(error.to_string()))
+        };
+        if record()? == record()? {
+            return Ok(());
+        }
+        Err(told("two runs of one scenario have different records".to_owned()))
+    }
+
+    /// Runs the trial; one of eight again, and one of sixteen as a scenario.
+    pub fn check(&self, without: Option<Hazard>) -> Result<Option<Ran>, Breach> {
+        let ran = self.run(without)?;
+        if self.seed.is_multiple_of(8) && self.run(without)? != ran {
+            return Err(Breach {
+                event: 0,
+                what: "a second run differs from the first".to_owned(),
+            });
+        }
+        if self.seed % 16 == 1 {
+            self.as_scenario()?;
+        }
+        Ok(ran)
+    }
+}
+
+/// The trial of a seed, checked; a panic is a failure like any other. A failure is tried again with
+/// fewer ops, as long as it stays one.
+pub fn attempt(seed: u64, ops: usize, without: Option<Hazard>) -> Result<Option<Ran>, Failure> {
+    let once = |ops| caught(|| Trial::new(seed, ops).check(without).map_err(|b| b.to_string()));
+    let fails = |ops| once(ops).err().map(|what| Failure { seed, ops, what });
+    let failure = match once(ops) {
+        Ok(ran) => return Ok(ran),
+        Err(what) => Failure { seed, ops, what },
+    };
+    // A trace of fewer ops is another world, so a failure of more ops may be gone.
+    let all = caught(|| Ok(Trial::new(seed, ops).workload.trace.ops.len())).unwrap_or(ops);
+    Err((1..all).find_map(fails).unwrap_or(failure))
+}
+
+fn caught<T>(body: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Err(format!("panic: {}", text.unwrap_or_default()))
+    })
+}

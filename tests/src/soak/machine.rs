@@ -1,0 +1,220 @@
+//! Random machines: tiers and nodes in every shape, links with every law and service.
+//!
+//! Invariant: what is drawn obeys the rules of hardware files, so a failure is never the draw's.
+
+use super::dice::Dice;
+use std::num::NonZeroU32;
+use tiersim_models::hardware::{Compute, Hardware, Law, Link, Tier, TierKind};
+use tiersim_models::ids::{NodeId, TierId};
+use tiersim_models::loaded::{Curve, Loaded};
+use tiersim_models::nodes::{Node, NodeKind, Way};
+use tiersim_models::service::{Cache, Detail, Discipline, Service, Tail};
+use tiersim_models::units::{Bytes, Rate, Span};
+
+/// Rates of links and memories, in bytes per second.
+const SLOWEST: u64 = 50_000_000;
+const FASTEST: u64 = 20_000_000_000_000;
+/// Longest set-up, in picoseconds: 20 us.
+const SETUP: u64 = 20_000_000;
+/// A copy goes in at most so many pieces, so that no world takes long.
+const PIECES: u64 = 48;
+
+/// A machine whose tiers are unlimited so far.
+pub(super) fn machine(dice: &mut Dice, largest: Bytes) -> Hardware {
+    let tiers = match dice.below(100) {
+        0..3 => 1,
+        3..80 => dice.within(2..=4) as usize,
+        _ => dice.within(5..=8) as usize,
+    };
+    let nodes = if dice.chance(35) { dice.within(1..=4) as usize } else { 0 };
+    let tiers: Vec<Tier> = (0..tiers).map(|index| tier(dice, index)).collect();
+    let node = |index| Node { name: format!("n{index}"), kind: dice.pick(&NodeKind::ALL) };
+    let nodes: Vec<Node> = (0..nodes).map(node).collect();
+    let links = links(dice, tiers.len(), nodes.len());
+    let least = (largest.get() / PIECES).max(1);
+    let mut hardware = Hardware {
+        name: "random".to_owned(),
+        about: String::new(),
+        tiers,
+        nodes,
+        links,
+        ways: Vec::new(),
+        compute: Some(compute(dice)),
+        chunk: Bytes::new(dice.log(least..=least.saturating_mul(200))),
+        hidden: Vec::new(),
+        facts: Vec::new(),
+        economics: Default::default(),
+    };
+    prescribe(dice, &mut hardware);
+    hardware
+}
+
+fn law(dice: &mut Dice) -> Law {
+    Law { setup: dice.span(SETUP), rate: dice.rate(SLOWEST..=FASTEST) }
+}
+
+fn tier(dice: &mut Dice, index: usize) -> Tier {
+    let others = [TierKind::Dram, TierKind::Cxl, TierKind::Nvme, TierKind::Remote];
+    let kind = if index == 0 { TierKind::Hbm } else { dice.pick(&others) };
+    let access = law(dice);
+    let loaded = dice.chance(15).then(|| loaded(dice));
+    Tier { name: format!("t{index}"), kind, capacity: Bytes::MAX, access, loaded }
+}
+
+fn loaded(dice: &mut Dice) -> Loaded {
+    let mut shares: Vec<u8> = (0..dice.within(1..=3)).map(|_| dice.within(0..=100) as u8).collect();
+    shares.sort_unstable();
+    shares.dedup();
+    let curve = |reads| {
+        let mut rates: Vec<Rate> =
+            (0..dice.within(1..=5)).map(|_| dice.rate(SLOWEST..=FASTEST)).collect();
+        rates.sort_unstable();
+        rates.dedup();
+        let mut latency = dice.within(1..=500_000);
+        let points = rates.into_iter().map(|rate| {
+            latency += dice.within(0..=500_000);
+            (rate, Span::from_ps(latency))
+        });
+        Curve { reads, points: points.collect() }
+    };
+    Loaded { curves: shares.into_iter().map(curve).collect() }
+}
+
+fn compute(dice: &mut Dice) -> Compute {
+    Compute {
+        name: "device".to_owned(),
+        flops: vec![("fp32".to_owned(), dice.rate(1_000_000_000_000..=1_000_000_000_000_000))],
+        memory: dice.rate(100_000_000_000..=FASTEST),
+        launch: dice.span(5_000_000),
+    }
+}
+
+/// A chain, a star or a tree over all nodes, the device first; in a mesh more links on top, some
+/// of them beside others.
+fn links(dice: &mut Dice, tiers: usize, nodes: usize) -> Vec<Link> {
+    let mut order: Vec<usize> = (1..tiers + nodes).collect();
+    dice.shuffle(&mut order);
+    order.insert(0, 0);
+    let shape = dice.below(4);
+    let mut ends = Vec::new();
+    for place in 1..order.len() {
+        let parent = match shape {
+            0 => place - 1,
+            1 => 0,
+            _ => dice.below(place),
+        };
+        ends.push((order[parent], order[place]));
+    }
+    if shape == 3 && order.len() > 1 {
+        for _ in 0..dice.within(1..=4) {
+            let near = dice.below(order.len() - 1);
+            let far = near + 1 + dice.below(order.len() - near - 1);
+            ends.push((order[near], order[far]));
+        }
+    }
+    let served = dice.below(3);
+    let link = |(index, (near, far)): (usize, (usize, usize))| {
+        let fetch = law(dice);
+        let evict = if dice.chance(50) { fetch } else { law(dice) };
+        let ends = (NodeId::at(near), NodeId::at(far));
+        let mut link = Link::new(format!("l{index}"), ends, [fetch, evict]);
+        link.service = match served {
+            0 => None,
+            1 => dice.chance(50).then(|| service(dice, [fetch, evict])),
+            _ => Some(service(dice, [fetch, evict])),
+        };
+        link
+    };
+    ends.into_iter().enumerate().map(link).collect()
+}
+
+fn service(dice: &mut Dice, [fetch, evict]: [Law; 2]) -> Service {
+    let fair = dice.chance(60);
+    let lanes = dice.chance(40).then(|| dice.log(1..=16) as u32).and_then(NonZeroU32::new);
+    let (slower, faster) = (fetch.rate.min(evict.rate), fetch.rate.max(evict.rate));
+    let both = faster.get()..=faster.get() + slower.get();
+    let total = (fair && dice.chance(40)).then(|| dice.rate(both));
+    let mix = total.filter(|_| dice.chance(50)).map(|total| mix(dice, total)).unwrap_or_default();
+    let mut service = Service {
+        discipline: if fair { Discipline::FairShare } else { Discipline::Fifo },
+        lanes,
+        total,
+        mix,
+        fetch: detail(dice, fetch.rate, fair),
+        evict: detail(dice, evict.rate, fair),
+    };
+    if !fair && service.at_once() == 1 && dice.chance(40) {
+        let drain = dice.rate((evict.rate.get() / 20)..=(evict.rate.get() - 1));
+        service.evict.cache = Some(Cache { size: dice.bytes(1..=1 << 30), drain });
+    }
+    service
+}
+
+fn mix(dice: &mut Dice, total: Rate) -> Vec<(u8, Rate)> {
+    let mut shares: Vec<u8> = (0..dice.within(1..=4)).map(|_| dice.within(0..=100) as u8).collect();
+    shares.sort_unstable();
+    shares.dedup();
+    shares.into_iter().map(|share| (share, dice.rate(total.get() / 8..=total.get()))).collect()
+}
+
+fn detail(dice: &mut Dice, rate: Rate, fair: bool) -> Detail {
+    let sizes = if dice.chance(25) { sizes(dice, rate) } else { Vec::new() };
+    let depths = if fair && dice.chance(25) { depths(dice, rate) } else { Vec::new() };
+    let tail = dice.chance(20).then(|| {
+        let p50 = dice.log(1..=SETUP);
+        let p99 = p50 * dice.log(1..=50);
+        Tail { p50: Span::from_ps(p50), p99: Span::from_ps(p99) }
+    });
+    Detail { sizes, depths, tail, cache: None }
+}
+
+/// Larger copies take no less time.
+fn sizes(dice: &mut Dice, rate: Rate) -> Vec<(Bytes, Rate)> {
+    let mut points: Vec<(Bytes, Rate)> = Vec::new();
+    let mut size = 0;
+    for _ in 0..dice.within(1..=5) {
+        size += dice.log(1..=1 << 28);
+        let point = (Bytes::new(size), dice.rate(rate.get() / 30..=rate.get()));
+        let time = |(size, rate): &(Bytes, Rate)| rate.span_of(size.get());
+        if points.last().is_none_or(|last| time(last) <= time(&point)) {
+            points.push(point);
+        }
+    }
+    points
+}
+
+/// More copies reach no less together.
+fn depths(dice: &mut Dice, rate: Rate) -> Vec<(u32, Rate)> {
+    let mut rates: Vec<Rate> =
+        (0..dice.within(1..=4)).map(|_| dice.rate(rate.get() / 10..=rate.get())).collect();
+    rates.sort_unstable();
+    let mut depth = 1;
+    let point = |rate| {
+        let here = depth;
+        depth += dice.log(1..=8) as u32;
+        (here, rate)
+    };
+    rates.into_iter().map(point).collect()
+}
+
+/// Prescribes some ways, as far as they are ways.
+fn prescribe(dice: &mut Dice, hardware: &mut Hardware) {
+    let (tiers, nodes) = (hardware.tiers.len(), hardware.tiers.len() + hardware.nodes.len());
+    if tiers < 2 || nodes < 3 || !dice.chance(25) {
+        return;
+    }
+    for _ in 0..dice.within(1..=3) {
+        let (from, to) = (dice.below(tiers), dice.below(tiers));
+        let via = dice.below(nodes);
+        let again =
+            hardware.ways.iter().any(|way| (way.from.index(), way.to.index()) == (from, to));
+        if from == to || via == from || via == to || again {
+            continue;
+        }
+        let (from, to) = (TierId::at(from), TierId::at(to));
+        hardware.ways.push(Way { from, to, via: vec![NodeId::at(via)] });
+        if hardware.routes().is_err() {
+            hardware.ways.pop();
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Random policies and allocators of every kind, and how much memory they get.
+
+use super::dice::Dice;
+use crate::chaos::Chaos;
+use tiersim_models::allocator::{
+    AllocatorSpec, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Model,
+};
+use tiersim_models::hardware::{HBM, Hardware};
+use tiersim_models::ids::TierId;
+use tiersim_models::units::Bytes;
+use tiersim_models::workload::{ObjectKind, Trace};
+use tiersim_policies::access::{Access, Charge};
+use tiersim_policies::adam_state::{AdamStateConfig, Count, Cut};
+use tiersim_policies::config::{HintsConfig, PolicyConfig};
+use tiersim_policies::lru::LruConfig;
+use tiersim_policies::policy::Policy;
+
+/// A policy that scenarios can name, or one that does whatever is allowed.
+#[derive(Clone, Debug)]
+pub enum Chosen {
+    /// As a scenario would.
+    Config(PolicyConfig),
+    /// Everything that a policy may do, from this seed.
+    Chaos(u64),
+}
+
+impl Chosen {
+    /// The policy. Errors in words if the trace lacks what it needs.
+    pub(super) fn build(
+        &self,
+        trace: &Trace,
+        hardware: &Hardware,
+    ) -> Result<Box<dyn Policy>, String> {
+        let (tiers, objects) = (hardware.tiers.len(), trace.objects.len());
+        match self {
+            Chosen::Config(config) => config.build(trace, hardware),
+            Chosen::Chaos(seed) => {
+                Ok(Box::new(Chaos::new(*seed, tiers, objects, seed % 3 > 0).everywhere()))
+            }
+        }
+    }
+}
+
+pub(super) fn policy(dice: &mut Dice, trace: &Trace, hardware: &Hardware) -> Chosen {
+    let tiers = hardware.tiers.len();
+    let kind = if tiers == 1 { dice.pick(&[0, 5]) } else { dice.below(9) };
+    Chosen::Config(match kind {
+        0 => PolicyConfig::AllHbm,
+        1 => PolicyConfig::AdamState(AdamStateConfig {
+            cut: cut(dice),
+            by: dice.pick(&[Count::Modules, Count::Bytes]),
+            tiers: [(); 3].map(|()| TierId::at(dice.below(tiers))),
+            kinds: kinds(dice),
+            access: access(dice),
+        }),
+        2 => {
+            let mut hints = std::collections::BTreeMap::new();
+            for name in &trace.modules {
+                if dice.chance(70) {
+                    hints.insert(name.clone(), dice.pick(&hardware.tiers).kind);
+                }
+            }
+            PolicyConfig::Hints(HintsConfig { hints, kinds: kinds(dice), access: access(dice) })
+        }
+        3 | 4 => {
+            let mut spill: Vec<TierId> = (1..tiers).map(TierId::at).collect();
+            dice.shuffle(&mut spill);
+            spill.truncate(1 + dice.below(tiers - 1));
+            PolicyConfig::Lru(LruConfig { spill })
+        }
+        _ => return Chosen::Chaos(dice.seed()),
+    })
+}
+
+fn cut(dice: &mut Dice) -> Cut {
+    let first = dice.below(11) as f64 / 10.0;
+    let second = dice.below(11) as f64 / 10.0;
+    match dice.chance(50) {
+        true => Cut::Cumulative { hbm: first.min(second), cpu: first.max(second) },
+        false => Cut::Shares { hbm: first, cpu: second * (1.0 - first) },
+    }
+}
+
+fn kinds(dice: &mut Dice) -> Vec<ObjectKind> {
+    let mut kinds = ObjectKind::ALL.to_vec();
+    kinds.retain(|_| dice.chance(60));
+    if kinds.is_empty() {
+        kinds.push(ObjectKind::Weight);
+    }
+    kinds.sort();
+    kinds
+}
+
+fn access(dice: &mut Dice) -> Access {
+    match dice.below(6) {
+        0 => Access::InPlace(Charge::ModuleOutput),
+        1 => Access::InPlace(Charge::ModuleWeights),
+        2 => Access::InPlace(Charge::EveryUse),
+        3 => Access::Migrate { prefetch_ops: 0 },
+        _ => Access::Migrate { prefetch_ops: dice.log(1..=64) as u32 },
+    }
+}
+
+/// The allocator of each tier; empty if all are exact.
+pub(super) fn allocators(dice: &mut Dice, tiers: usize) -> Vec<AllocatorSpec> {
+    if dice.chance(55) {
+        return Vec::new();
+    }
+    let one = |tier| match tier == 0 || dice.chance(30) {
+        true => allocator(dice),
+        false => AllocatorSpec::default(),
+    };
+    (0..tiers).map(one).collect()
+}
+
+fn allocator(dice: &mut Dice) -> AllocatorSpec {
+    let model = match dice.below(5) {
+        0 => Model::Exact,
+        1 => Model::Pool,
+        2 => Model::Buckets(BucketsConfig { adaptive: dice.chance(50) }),
+        3 => {
+            let least = Bytes::new(1 << dice.below(21));
+            let fixed = BuddyConfig::default();
+            Model::Buddy(if dice.chance(50) { BuddyConfig { least } } else { fixed })
+        }
+        _ => Model::Caching(CachingConfig {
+            expandable_segments: dice.chance(40),
+            max_split: dice.chance(30).then(|| dice.bytes((20 << 20) + 1..=1 << 30)),
+            roundup_power2_divisions: dice.pick(&[0, 0, 0, 1, 2, 4, 8, 16]),
+            garbage_collection_threshold: dice.pick(&[0.0, 0.0, 0.2, 0.5, 0.8]),
+        }),
+    };
+    let at_once = if dice.chance(50) { Bytes::MAX } else { dice.bytes(1..=64 << 20) };
+    let above = dice.pick(&[0.0, 0.1, 0.3, 0.5, 1.0]);
+    let compaction = (model.moves() && dice.chance(60)).then_some(Compaction { above, at_once });
+    AllocatorSpec { model, compaction }
+}
+
+/// Gives every tier room: HBM from what one op needs up, the others mostly plenty. `all` objects'
+/// bytes, `most` of one op.
+pub(super) fn capacities(
+    dice: &mut Dice,
+    (all, most): (Bytes, Bytes),
+    allocators: &[AllocatorSpec],
+    hardware: &mut Hardware,
+) {
+    let (all, most) = (all.get(), most.get().max(1));
+    for (index, tier) in hardware.tiers.iter_mut().enumerate() {
+        let near = index == HBM.index();
+        let room = match dice.below(100) {
+            0..3 => dice.within(1..=most),
+            3..8 => most,
+            8..70 if near => dice.within(most..=all.max(most)),
+            8..20 => dice.within(1..=all.max(1) + all / 2),
+            _ => u64::MAX,
+        };
+        // What is rounded up, and lies in pieces, needs more room than its bytes.
+        let exact = allocators.get(index).is_none_or(AllocatorSpec::is_exact);
+        let more = if exact { 0 } else { dice.log(1..=64 << 20).max(most / 2) };
+        tier.capacity = Bytes::new(room.saturating_add(more));
+    }
+}

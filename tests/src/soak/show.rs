@@ -1,0 +1,57 @@
+//! A trial in a form that people can read.
+
+use super::Trial;
+use std::fmt;
+use tiersim_models::ids::OpId;
+
+impl fmt::Display for Trial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hardware = &self.hardware;
+        writeln!(f, "seed {}, chunk {}, window {}", self.seed, hardware.chunk, self.window)?;
+        for tier in &hardware.tiers {
+            writeln!(f, "tier {} {:?} {}: {:?}", tier.name, tier.kind, tier.capacity, tier.access)?;
+            if let Some(loaded) = &tier.loaded {
+                writeln!(f, "    under load {loaded:?}")?;
+            }
+        }
+        for node in &hardware.nodes {
+            writeln!(f, "node {} {:?}", node.name, node.kind)?;
+        }
+        for link in &hardware.links {
+            let (near, far) = (hardware.node_name(link.near), hardware.node_name(link.far));
+            writeln!(f, "link {} {near}-{far}: {:?}, {:?}", link.name, link.fetch, link.evict)?;
+            if let Some(service) = &link.service {
+                writeln!(f, "    service {service:?}")?;
+            }
+        }
+        for way in &hardware.ways {
+            writeln!(f, "way {way:?}")?;
+        }
+        for (index, allocator) in self.allocators.iter().enumerate() {
+            writeln!(f, "allocator of {}: {allocator}", hardware.tiers[index].name)?;
+        }
+        writeln!(f, "policy {:?}", self.policy)?;
+        let (repeat, jitter, time) = (self.repeat, self.spec.jitter, &self.spec.time);
+        writeln!(f, "replays {repeat}, jitter {jitter}, times {time:?}")?;
+        let trace = &self.workload.trace;
+        for object in &trace.objects {
+            let (name, bytes, kind) = (&object.name, object.bytes.get(), object.kind);
+            let life = if object.persistent { "persistent" } else { "transient" };
+            let (module, freed) = (object.module, object.freed_after);
+            writeln!(f, "object {name} {bytes} B {kind:?} {life} {module:?} freed {freed:?}")?;
+        }
+        for (index, op) in trace.ops.iter().enumerate() {
+            let uses = trace.uses_of(OpId::at(index)).iter();
+            let uses = uses.map(|used| format!("{}:{}", used.object.0, used.mode.word()));
+            let uses = uses.collect::<Vec<_>>().join(" ");
+            let (step, phase, stream) = (op.step, op.phase, op.stream);
+            let ps = self.durations.of(index as u64).ps();
+            writeln!(
+                f,
+                "op {index} step {step} {phase:?} stream {stream} {ps} ps [{uses}] {:?}",
+                op.after
+            )?;
+        }
+        Ok(())
+    }
+}

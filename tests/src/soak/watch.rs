@@ -1,0 +1,271 @@
+//! A machine that is watched from outside: what it is told, what ends, and when.
+//!
+//! It keeps an account apart from planner, machine and auditor. Each rule is said where it is
+//! checked; [`Watch::finished`] checks what can be told only at the end.
+
+use super::Trial;
+use std::collections::BTreeSet;
+use tiersim_models::hardware::{Lane, Law, Routes};
+use tiersim_models::ids::{ObjectId, OpId, TierId};
+use tiersim_models::service::Discipline;
+use tiersim_models::units::{Bytes, PS_PER_S, Time};
+use tiersim_policies::command::{Command, Hazard, Machine, Ticket, Touch, Work};
+use tiersim_sim::machine::SimMachine;
+
+/// What does not hold, and after how many events.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("event {event}: {what}")]
+pub struct Breach {
+    /// Events processed so far.
+    pub event: u64,
+    /// The rule and what was found.
+    pub what: String,
+}
+
+/// The watched machine of one run.
+pub(super) struct Watch<'a> {
+    trial: &'a Trial,
+    machine: SimMachine<'a>,
+    routes: &'a Routes,
+    without: Option<Hazard>,
+    /// Commands that were submitted and have not ended.
+    open: BTreeSet<Ticket>,
+    submitted: u64,
+    copies: u64,
+    /// When each op of the run ended.
+    pub(super) ends: Vec<Option<Time>>,
+    /// No op can end earlier: durations along streams, stated order, reads after writes.
+    earliest: Vec<u64>,
+    streams: Vec<u64>,
+    /// By object: when its last write can have ended at the earliest.
+    written: Vec<u64>,
+    /// Bytes that the plan sends over each lane.
+    sent: Vec<u128>,
+    /// No run takes longer, in picoseconds: everything after everything else.
+    latest: f64,
+    /// No run has more events.
+    budget: u64,
+    last: Time,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(
+        trial: &'a Trial,
+        machine: SimMachine<'a>,
+        routes: &'a Routes,
+        without: Option<Hazard>,
+    ) -> Watch<'a> {
+        let trace = &trial.workload.trace;
+        let ops = trace.ops.len() * trial.repeat as usize;
+        Watch {
+            machine,
+            routes,
+            without,
+            open: BTreeSet::new(),
+            submitted: 0,
+            copies: 0,
+            ends: vec![None; ops],
+            earliest: vec![0; ops],
+            streams: vec![0; trace.ops.iter().map(|op| op.stream + 1).max().unwrap_or(0).into()],
+            written: vec![0; trace.objects.len()],
+            sent: vec![0; trial.hardware.links.len() * 2],
+            latest: 0.0,
+            budget: 16,
+            last: Time::ZERO,
+            trial,
+        }
+    }
+
+    pub(super) fn copies(&self) -> u64 {
+        self.copies
+    }
+
+    pub(super) fn machine(&self) -> &SimMachine<'a> {
+        &self.machine
+    }
+
+    pub(super) fn breach(&self, what: impl Into<String>) -> Breach {
+        Breach { event: self.machine.events(), what: what.into() }
+    }
+
+    fn ensure(&self, holds: bool, what: impl FnOnce() -> String) -> Result<(), Breach> {
+        if holds { Ok(()) } else { Err(self.breach(what())) }
+    }
+
+    fn op(&mut self, occurrence: u64, stream: u16, touches: &[Touch], charges: &[(TierId, Bytes)]) {
+        let trial = self.trial;
+        let ops = trial.workload.trace.ops.len() as u64;
+        let duration = trial.durations.of(occurrence).ps();
+        let stream = &mut self.streams[usize::from(stream)];
+        let mut start = *stream;
+        let op = (occurrence % ops) as usize;
+        for before in &trial.workload.trace.ops[op].after {
+            let before = occurrence - (op - before.index()) as u64;
+            start = start.max(self.earliest[before as usize]);
+        }
+        // A later life of an object has nothing to do with an earlier one; and readers of one copy
+        // do not keep a writer of another waiting.
+        let births = trial.workload.births(OpId::at(op));
+        births.iter().for_each(|object| self.written[object.index()] = 0);
+        for touch in touches {
+            start = start.max(self.written[touch.object.index()]);
+        }
+        let end = start + duration;
+        *stream = end;
+        self.earliest[occurrence as usize] = end;
+        for touch in touches.iter().filter(|touch| touch.mode.writes()) {
+            self.written[touch.object.index()] = end;
+        }
+        let tier = |tier: TierId| &trial.hardware.tiers[tier.index()];
+        let rise = |of: TierId| tier(of).loaded.as_ref().map_or(0, |loaded| loaded.most().ps());
+        let delays =
+            charges.iter().map(|&(of, bytes)| rise(of) + tier(of).access.span_of(bytes).ps());
+        let rises: u64 = touches.iter().map(|touch| rise(touch.tier)).sum();
+        self.latest += (duration + delays.sum::<u64>() + rises) as f64;
+    }
+
+    fn copy(&mut self, object: ObjectId, bytes: Bytes, from: TierId, to: TierId) {
+        let hardware = &self.trial.hardware;
+        let size = self.trial.workload.trace.objects[object.index()].bytes;
+        debug_assert_eq!(size, bytes, "an object is copied whole");
+        let pieces = bytes.get().div_ceil(hardware.chunk.get());
+        self.copies += 1;
+        for &lane in self.routes.between(from, to) {
+            self.sent[lane.index()] += u128::from(bytes.get());
+            let service = hardware.links[lane.link.index()].service.as_ref();
+            let law = hardware.lane_law(lane);
+            let slowest = service.map_or(law, |service| service.detail(lane.evicting).slowest(law));
+            let Law { setup, rate } = slowest;
+            let total = service.and_then(|service| service.least_total());
+            let seconds = |rate: u64| bytes.get() as f64 / rate as f64;
+            self.latest += pieces as f64 * (setup.ps() + 4) as f64;
+            self.latest += PS_PER_S as f64 * seconds(rate.get());
+            self.latest += PS_PER_S as f64 * total.map_or(0.0, |total| seconds(total.get()));
+            self.budget += 4 * pieces + 4;
+        }
+    }
+
+    /// Each byte of a compaction is read and written by its tier.
+    fn compact(&mut self, tier: TierId, bytes: Bytes) {
+        let Law { setup, rate } = self.trial.hardware.tiers[tier.index()].access;
+        self.latest += (setup.ps() + 4) as f64;
+        self.latest += PS_PER_S as f64 * 2.0 * bytes.get() as f64 / rate.get() as f64;
+        self.budget += 8;
+    }
+
+    /// Time that a lane needs for all its bytes, rounded down.
+    fn needed(bytes: u128, rate: u64, at_once: u32) -> u128 {
+        bytes * u128::from(PS_PER_S) / u128::from(rate) / u128::from(at_once)
+    }
+
+    fn lane_rules(&self, lane: Lane, end: Time) -> Result<(), Breach> {
+        let (hardware, meters) = (&self.trial.hardware, self.machine.meters());
+        let sent = self.sent[lane.index()];
+        let moved = u128::from(meters.moved[lane.index()].get());
+        let name = || hardware.lane_name(lane);
+        self.ensure(moved == sent, || format!("{} carried {moved} bytes of {sent}", name()))?;
+        let service = hardware.links[lane.link.index()].service.as_ref();
+        let fair = service.is_some_and(|service| service.discipline == Discipline::FairShare);
+        let at_once = if fair { 1 } else { service.map_or(1, |service| service.at_once()) };
+        let rate = hardware.lane_law(lane).rate.get();
+        // Flows end at whole picoseconds, the earliest of them up to one early.
+        let needed = Self::needed(sent, rate, at_once);
+        let slack = u128::from(if fair { self.machine.events() } else { 0 });
+        let end = u128::from(end.ps());
+        self.ensure(end + slack >= needed, || {
+            format!("{} carried {sent} bytes in {end} ps, it needs {needed}", name())
+        })?;
+        let busy = u128::from(meters.busy[lane.index()].ps());
+        self.ensure(busy <= end, || format!("{} was busy {busy} of {end} ps", name()))?;
+        let Some(total) = service.and_then(|service| service.total) else { return Ok(()) };
+        let both = self.sent[lane.index()] + self.sent[lane.index() ^ 1];
+        let needed = Self::needed(both, total.get(), 1);
+        self.ensure(end + slack >= needed, || {
+            format!("both ways of {} in {end} ps, they need {needed}", name())
+        })
+    }
+
+    /// What must hold once nothing is under way.
+    pub(super) fn finished(&mut self, used: &[Bytes]) -> Result<(), Breach> {
+        let events = self.machine.events();
+        let more = self.machine.next().map_err(|fault| self.breach(fault.to_string()))?;
+        self.ensure(more.is_none(), || format!("{more:?} ends after the end"))?;
+        self.ensure(self.machine.events() == events, || "an event after the end".to_owned())?;
+        let open = self.open.len();
+        self.ensure(open == 0, || format!("{open} of {} commands never ended", self.submitted))?;
+        let missing = self.ends.iter().position(Option::is_none);
+        self.ensure(missing.is_none(), || format!("op {missing:?} of the run never ended"))?;
+        let (end, latest) = (self.last, self.latest);
+        let most = latest * 1.000_001 + 4.0 * events as f64;
+        self.ensure(end.ps() as f64 <= most, || {
+            format!("the run took {} ps, all of it in turn would take {latest}", end.ps())
+        })?;
+        self.trial.hardware.lanes().try_for_each(|lane| self.lane_rules(lane, end))?;
+        let meters = self.machine.meters();
+        let tiers = self.trial.hardware.tiers.iter().enumerate();
+        for (index, tier) in tiers {
+            let (peak, capacity) = (meters.peak[index], tier.capacity);
+            let holds = peak <= capacity;
+            self.ensure(holds, || format!("{} held {peak} of {capacity}", tier.name))?;
+            let (found, wanted) = (meters.used[index], used[index]);
+            let holds = found == wanted;
+            self.ensure(holds, || format!("{} holds {found}, planned {wanted}", tier.name))?;
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, at: Time, ticket: Ticket) -> Result<(), Breach> {
+        let last = self.last;
+        self.ensure(at >= last, || format!("{ticket:?} ends at {at}, after {last}"))?;
+        self.last = at;
+        let known = self.open.remove(&ticket);
+        self.ensure(known, || format!("{ticket:?} ends, and is not under way"))?;
+        let (events, budget) = (self.machine.events(), self.budget);
+        self.ensure(events <= budget, || format!("{events} events where {budget} are enough"))
+    }
+
+    /// An op of the run has ended.
+    pub(super) fn op_ended(&mut self, occurrence: u64, at: Time) -> Result<(), Breach> {
+        let before = self.ends[occurrence as usize].replace(at);
+        self.ensure(before.is_none(), || format!("op {occurrence} of the run ran twice"))?;
+        let earliest = self.earliest[occurrence as usize];
+        self.ensure(at.ps() >= earliest, || {
+            format!(
+                "op {occurrence} ends at {} ps, the ops before it alone take {earliest}",
+                at.ps()
+            )
+        })
+    }
+}
+
+impl Machine for Watch<'_> {
+    type Fault = Breach;
+
+    fn submit(&mut self, mut command: Command) -> Result<(), Breach> {
+        let ticket = command.ticket;
+        let later = command.after.iter().find(|edge| edge.ticket >= ticket);
+        self.ensure(later.is_none(), || format!("{ticket:?} waits for {later:?}"))?;
+        command.after.retain(|edge| Some(edge.hazard) != self.without);
+        let new = self.open.insert(ticket);
+        self.ensure(new, || format!("{ticket:?} is planned twice"))?;
+        self.submitted += 1;
+        self.budget += 2;
+        match &command.work {
+            Work::Compute { occurrence, stream, touches, charges } => {
+                self.op(*occurrence, *stream, touches, charges);
+            }
+            Work::Copy { object, bytes, from, to } => self.copy(*object, *bytes, *from, *to),
+            Work::Compact { tier, bytes, .. } => self.compact(*tier, *bytes),
+            Work::Release => {}
+        }
+        self.machine.submit(command).map_err(|fault| self.breach(fault.to_string()))
+    }
+
+    fn next(&mut self) -> Result<Option<(Time, Ticket)>, Breach> {
+        let next = self.machine.next().map_err(|fault| self.breach(fault.to_string()))?;
+        if let Some((at, ticket)) = next {
+            self.ended(at, ticket)?;
+        }
+        Ok(next)
+    }
+}

@@ -1,0 +1,66 @@
+//! Compaction as a machine carries it out: what waits for it, what goes on beside it, and what it costs.
+
+use tiersim_models::allocator::{AllocatorSpec, Compaction, Model};
+use tiersim_models::ids::ObjectId;
+use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::workload::Mode;
+use tiersim_policies::drive::drive;
+use tiersim_policies::placed::Placed;
+use tiersim_policies::planner::Planner;
+use tiersim_sim::audit::Audit;
+use tiersim_sim::machine::SimMachine;
+use tiersim_tests::build::{Traced, law, two_tiers};
+use tiersim_tests::world::World;
+
+/// A tier of 14 MiB in which op 3 leaves a hole of 4 MiB in front of 4 MiB, and then two ops on two
+/// streams: one that reads what moves, and one that does not.
+fn beside(at_once: Bytes) -> Vec<Time> {
+    let mut traced = Traced::new();
+    let objects: Vec<ObjectId> = (0..3).map(|_| traced.object(4 << 20, false)).collect();
+    let us = Span::from_us;
+    for &object in &objects {
+        traced.op(0, 0, us(1), &[(object, Mode::Write)]);
+    }
+    traced.op(0, 0, us(1), &[(objects[1], Mode::Read)]);
+    traced.op(0, 1, us(10), &[(objects[0], Mode::Read)]);
+    traced.op(0, 0, us(10), &[(objects[2], Mode::Read)]);
+    // Both live on, so that nothing else is worth moving.
+    traced.op(0, 0, us(1), &[(objects[0], Mode::Read), (objects[2], Mode::Read)]);
+    let mut machine = two_tiers(Bytes::mib(14), law(0, 1_000_000_000));
+    // 4 MiB at half of 8 MiB per millisecond.
+    machine.tiers[0].access = law(0, 8 << 30);
+    let spans = [1, 1, 1, 1, 10, 10, 1].map(us).to_vec();
+    let world = World::of(machine, traced.0, spans);
+    let policy = Box::new(Placed::all_in_hbm(&world.workload.trace));
+    let capacities = [Bytes::mib(14), Bytes::MAX];
+    let compaction = Some(Compaction { above: 0.2, at_once });
+    let spec = AllocatorSpec { model: Model::Pool, compaction };
+    let planner = Planner::with_allocators(&world.workload, policy, &capacities, &[spec], 1);
+    let mut planner = planner.expect("nothing is there at the start");
+    let routes = world.hardware.routes().expect("every tier is joined");
+    let durations = &world.durations;
+    let mut machine = SimMachine::new(&world.hardware, routes, &world.workload, durations, &[]);
+    let audit = Audit::new(&world.hardware, &capacities, 3, &[]).expect("nothing is there");
+    machine.audit(audit);
+    let mut ends = vec![Time::ZERO; 7];
+    drive(&mut planner, &mut machine, 64, |op, at, _| ends[op as usize] = at).expect("it runs");
+    let meters = machine.meters();
+    let links = 2 * world.hardware.links.len();
+    let within = (meters.moved[links], meters.busy[links], meters.stall[links]);
+    assert_eq!(within.0, Bytes::mib(4));
+    let span = law(0, 4 << 30).span_of(Bytes::mib(4));
+    assert_eq!(within.1, span, "each byte is read and written");
+    assert!(within.2 >= span, "streams waited for it: {}", within.2);
+    ends
+}
+
+#[test]
+fn compaction_stops_the_world_or_goes_on_beside_who_uses_other_objects() {
+    let us = |us: u64| Time::from_ps(us * 1_000_000);
+    let span = law(0, 4 << 30).span_of(Bytes::mib(4));
+    let stopped = beside(Bytes::MAX);
+    assert_eq!(stopped[4..6], [us(4) + span + Span::from_us(10); 2], "both wait");
+    let incremental = beside(Bytes::mib(1));
+    assert_eq!(incremental[4], us(1) + Span::from_us(10), "it uses nothing that moves");
+    assert_eq!(incremental[5], us(4) + span + Span::from_us(10), "what it uses moves");
+}

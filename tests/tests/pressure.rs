@@ -1,0 +1,305 @@
+//! Memory pressure over whole runs, every one of them audited: what each action does, what a
+//! micro-batch that changes conserves, and when it is out of memory after all.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tiersim_models::units::Bytes;
+use tiersim_policies::pressure::{Level, What};
+use tiersim_sim::record::{CaseRecord, Outcome, PressureRecord, RunRecord};
+use tiersim_sim::run::{Options, RunError, run};
+use tiersim_sim::scenario::read::read_scenario;
+use tiersim_sim::traces::Traces;
+
+/// Steps that are alike, and then short ones.
+const LONG_THEN_SHORT: &str = "[96, 96, 96, 96, 16, 16, 16, 16]";
+/// The same length all along.
+const ALIKE: &str = "[96, 96, 96, 96, 96, 96]";
+
+/// A scenario of its own project: a small GPT-2 over 8 samples per step.
+fn scenario(test: &str, sequences: &str, cases: &[&str]) -> PathBuf {
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pressure").join(test);
+    let specs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hardware-specs");
+    fs::create_dir_all(root.join("hardware-specs")).expect("a folder can be made");
+    let spec = "h100-sxm-pcie5.ron";
+    fs::copy(specs.join(spec), root.join("hardware-specs").join(spec)).expect("a spec is copied");
+    let mut text = format!(
+        "Scenario(schema: 1, about: \"a small model\", hardware: \"h100-sxm-pcie5\", \
+         workload: Layered(family: gpt2, layers: 3, hidden: 128, ffn: 512, heads: 4, vocab: 500, \
+         positions: 128, precision: bf16, batch: 8, mode: train_steps(sequences: {sequences}), \
+         time: roofline(precision: \"bf16\"), repeat: 1, warmup: 0), policies: ["
+    );
+    for (index, case) in cases.iter().enumerate() {
+        let _ = write!(text, "(name: \"{index}\", {case}),");
+    }
+    text.push_str("])");
+    fs::write(root.join("case.ron"), text).expect("it can be written");
+    root.join("case.ron")
+}
+
+fn try_record(path: &Path, set: &[(String, String)]) -> Result<RunRecord, RunError> {
+    let scenario = read_scenario(path, set).unwrap_or_else(|problems| panic!("{problems}"));
+    let traces = Traces::read([&scenario]).expect("it is made");
+    let options = Options { audit: true, timeline: true, ..Options::default() };
+    run(&scenario, traces.of(&scenario), String::new(), options, || ())
+}
+
+fn record(test: &str, sequences: &str, cases: &[&str]) -> RunRecord {
+    try_record(&scenario(test, sequences, cases), &[]).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn pressure(case: &CaseRecord) -> &PressureRecord {
+    case.pressure.as_ref().expect("the case watches a tier")
+}
+
+fn fits(case: &CaseRecord) -> bool {
+    matches!(case.outcome, Outcome::Done(_))
+}
+
+fn count(case: &CaseRecord, what: What) -> usize {
+    pressure(case).log.events.iter().filter(|event| event.what == what).count()
+}
+
+#[test]
+fn watching_with_no_action_changes_nothing() {
+    let nothing = "pressure: (tier: \"hbm\", actions: (warning: [], critical: [], emergency: []))";
+    let warn = "pressure: (tier: \"hbm\", actions: (critical: [], emergency: []))";
+    let cases = ["policy: AllHbm, hbm: share_of_peak(1.0)"; 3];
+    let cases =
+        [cases[0].to_owned(), format!("{}, {nothing}", cases[1]), format!("{}, {warn}", cases[2])];
+    let cases: Vec<&str> = cases.iter().map(String::as_str).collect();
+    let record = record("nothing", ALIKE, &cases);
+    let figures: Vec<_> = record.results.iter().map(|case| case.outcome.figures()).collect();
+    assert!(figures[0].is_some());
+    assert_eq!((figures[0], figures[0]), (figures[1], figures[2]));
+    assert_eq!(pressure(&record.results[1]).log.highest, Level::Emergency);
+    assert_eq!(pressure(&record.results[1]).log.warnings, 0);
+    // Memory rises to its most once in each of six steps.
+    assert!(pressure(&record.results[2]).log.warnings >= 6);
+}
+
+#[test]
+fn evicting_makes_a_run_fit_and_costs_copies() {
+    let record = record(
+        "evicting",
+        ALIKE,
+        &[
+            "policy: AllHbm, hbm: share_of_peak(0.9)",
+            "policy: AllHbm, hbm: share_of_peak(0.9), pressure: (tier: \"hbm\")",
+            "policy: AllHbm, hbm: share_of_peak(0.9), pressure: (tier: \"hbm\", actions: (emergency: []))",
+        ],
+    );
+    let [plain, evicting, idle] = &record.results[..] else { panic!("three cases") };
+    assert!(!fits(plain) && fits(evicting) && !fits(idle));
+    let log = &pressure(evicting).log;
+    assert!(log.evictions > 0 && log.highest == Level::Emergency);
+    let figures = evicting.outcome.figures().expect("it fits");
+    assert!(figures.peak[0] <= evicting.hbm_budget);
+    // All that left was changed by the optimizer before, so all of it was copied, and came back.
+    let lane = |ends: &str| {
+        let lane = record.lanes.iter().position(|lane| lane.ends == ends).expect("a lane");
+        figures.moved[lane]
+    };
+    assert_eq!(lane("hbm->dram"), log.evicted);
+    assert!(lane("dram->hbm") > Bytes::ZERO);
+    assert!(lane("dram->hbm") <= log.evicted);
+    assert!(figures.mean_step() > evicting.baseline_step);
+    // Who ran out has a log too: the claim did not fit, and nothing was done.
+    assert_eq!((pressure(idle).log.forced, pressure(idle).log.evictions), (1, 0));
+}
+
+#[test]
+fn evictions_end_below_the_target() {
+    let record = record(
+        "target",
+        ALIKE,
+        &[
+            "policy: AllHbm, hbm: share_of_peak(0.95), pressure: (tier: \"hbm\", profile: conservative)",
+        ],
+    );
+    let pressure = pressure(&record.results[0]);
+    let target = pressure.capacity.get() * 8 / 10;
+    let evictions = pressure.log.events.iter().filter(|event| event.what == What::Evict);
+    let ends: Vec<u64> = evictions.map(|event| event.used.get()).collect();
+    assert!(!ends.is_empty());
+    assert!(ends.iter().all(|&used| used < target), "{ends:?}, target {target}");
+    // Not further than needed: one object of the largest size at most.
+    let trace = "a table of 500 x 128 numbers with 4 bytes each is the largest persistent object";
+    assert!(ends.iter().all(|&used| used + 500 * 128 * 4 >= target), "{trace}: {ends:?}");
+}
+
+#[test]
+fn cleaning_gives_back_what_the_allocator_keeps() {
+    // Segments of the shorter sequences do not serve the longer ones, and stay.
+    let sequences = "[32, 48, 64, 80, 96, 112, 128]";
+    let large = ["hidden", "ffn"].map(|field| (format!("workload.{field}"), "1024".to_owned()));
+    let run = |cases: &[&str]| {
+        let path = scenario("cleaning", sequences, cases);
+        let overrides = [large.as_slice(), &[("workload.batch".into(), "64".into())]].concat();
+        try_record(&path, &overrides).unwrap_or_else(|error| panic!("{error}"))
+    };
+    let caching = "policy: AllHbm, allocators: [(tier: \"hbm\", model: caching())], hbm: gib(4)";
+    let reserved = |case: &CaseRecord| {
+        let figures = case.outcome.figures().expect("it fits");
+        figures.memory_of(0).expect("an allocator").peak_reserved.get()
+    };
+    let plain = run(&[caching]);
+    let kept = reserved(&plain.results[0]);
+    let critical = kept as f64 * 0.9 / f64::from(1 << 30) / 4.0;
+    let below = [0.7, 0.8, 1.0].map(|part| critical * part);
+    let watched = |more: &str| {
+        format!(
+            "pressure: (tier: \"hbm\", thresholds: (target: {}, warning: {}, critical: {}, \
+             emergency: 1.0){more})",
+            below[0], below[1], below[2]
+        )
+    };
+    let [clean, warn] = ["", ", actions: (critical: [warn])"].map(watched);
+    let cases = [
+        format!("{caching}, {clean}"),
+        format!("{caching}, {warn}"),
+        format!("policy: AllHbm, hbm: gib(4), {clean}"),
+    ];
+    let cases: Vec<&str> = cases.iter().map(String::as_str).collect();
+    let record = run(&cases);
+    let [cleaned, warned, exact] = &record.results[..] else { panic!("three cases") };
+    let log = &pressure(cleaned).log;
+    assert!(log.cleans > 0 && log.cleaned > Bytes::ZERO, "{log:?}");
+    // Less is kept, and never less than what objects need.
+    let needed = exact.outcome.figures().expect("it fits").peak[0].get();
+    let less = reserved(cleaned);
+    assert!(needed <= less && less < kept, "{needed} <= {less} < {kept}");
+    assert_eq!((reserved(warned), pressure(warned).log.cleans), (kept, 0));
+    // An exact tier keeps nothing, so there is nothing to give back.
+    assert_eq!(pressure(exact).log.cleans, 0);
+}
+
+#[test]
+fn a_micro_batch_shrinks_under_pressure_and_is_restored_behind_it() {
+    let dynamic = "pressure: (tier: \"hbm\", micro_batch: (min: 1))";
+    let cases = [
+        "policy: AllHbm, hbm: share_of_peak(0.8)".to_owned(),
+        format!("policy: AllHbm, hbm: share_of_peak(0.8), {dynamic}"),
+        "policy: AllHbm, hbm: share_of_peak(0.8), micro_batch: 1".to_owned(),
+    ];
+    let cases: Vec<&str> = cases.iter().map(String::as_str).collect();
+    let record = record("dynamic", LONG_THEN_SHORT, &cases);
+    let [fixed, dynamic, least] = &record.results[..] else { panic!("three cases") };
+    assert!(!fits(fixed) && fits(dynamic) && fits(least));
+    let pressure = pressure(dynamic);
+    let batches = &pressure.log.micro_batches;
+    assert_eq!((batches[0], batches[7]), (8, 8), "{batches:?}");
+    assert!(batches[1] < 8 && batches.windows(2).all(|pair| pair[1] != 0), "{batches:?}");
+    // Once found, it stays while steps are alike.
+    let changes = batches[..5].windows(2).filter(|pair| pair[0] < pair[1]).count();
+    assert_eq!(changes, 0, "{batches:?}");
+    let told: Vec<(u32, (u32, u32))> =
+        pressure.log.events.iter().filter_map(|event| Some((event.step, event.batch?))).collect();
+    let changed = (1..).zip(batches.windows(2)).filter(|(_, pair)| pair[0] != pair[1]);
+    let changed: Vec<(u32, (u32, u32))> =
+        changed.map(|(step, pair)| (step, (pair[0], pair[1]))).collect();
+    assert_eq!(told, changed, "every change is an event at its step");
+    assert_eq!(pressure.log.shrinks + pressure.log.restores, changed.len() as u64);
+    // The same tokens in every case, so step times compare.
+    let [dynamic, least] = [dynamic, least].map(|case| case.outcome.figures().expect("it fits"));
+    assert_eq!(dynamic.steps.len(), 8);
+    assert!(least.mean_step() > record.baseline.mean_step(), "many small batches cost time");
+    assert_eq!(record.tokens_per_step, 8 * (4 * 96 + 4 * 16) / 8);
+}
+
+#[test]
+fn the_least_micro_batch_is_respected_then_objects_leave_then_it_is_out_of_memory() {
+    let case = |share: f64, min: u32| {
+        format!(
+            "policy: AllHbm, hbm: share_of_peak({share}), \
+             pressure: (tier: \"hbm\", micro_batch: (min: {min}))"
+        )
+    };
+    let cases = [case(0.55, 4), case(0.05, 4)];
+    let refused = read(&scenario("least", ALIKE, &[&cases[1]]));
+    // What persists does not fit: nothing ran, so nothing was watched.
+    assert!(!fits(&refused.results[0]) && refused.results[0].pressure.is_none());
+    let record = record("least-fits", ALIKE, &[&cases[0], &case(0.75, 4)]);
+    for case in &record.results {
+        let log = &pressure(case).log;
+        assert!(log.micro_batches.iter().all(|&most| most >= 4), "{:?}", log.micro_batches);
+        assert!(log.evictions > 0);
+    }
+    let [small, large] = &record.results[..] else { panic!("two cases") };
+    assert!(fits(large) && pressure(large).log.micro_batches.contains(&4));
+    let Outcome::OutOfMemory(full) = &small.outcome else { panic!("half of it is not enough") };
+    assert!(full.at.starts_with("step 0"), "{}", full.at);
+    assert!(pressure(small).log.forced > 0);
+}
+
+fn read(path: &Path) -> RunRecord {
+    try_record(path, &[]).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn events_have_their_moments_in_order() {
+    let dynamic =
+        "policy: AllHbm, hbm: share_of_peak(0.8), pressure: (tier: \"hbm\", micro_batch: (min: 1))";
+    let record = record("moments", LONG_THEN_SHORT, &[dynamic]);
+    let case = &record.results[0];
+    let pressure = pressure(case);
+    assert_eq!(pressure.at.len(), pressure.log.events.len());
+    assert!(pressure.at.windows(2).all(|pair| pair[0] <= pair[1]));
+    let occurrences = pressure.log.events.iter().map(|event| event.occurrence);
+    assert!(occurrences.is_sorted());
+    let steps = case.outcome.figures().expect("it fits").steps.clone();
+    assert_eq!(pressure.steps.iter().map(|&(_, span)| span).collect::<Vec<_>>(), steps);
+    for (event, at) in pressure.timed() {
+        let (start, span) = pressure.steps[event.step as usize];
+        assert!(start <= at && at <= start + span, "{event:?} at {at}");
+    }
+    assert!(count(case, What::Shrink) > 0 && count(case, What::Restore) > 0);
+}
+
+/// Every policy, access, allocator and profile together: nothing breaks a rule of the auditor, and
+/// nobody's plan is refused.
+#[test]
+fn any_policy_can_be_watched() {
+    let policies = [
+        "AllHbm",
+        "Lru()",
+        "Lru(spill: [\"nvme\"])",
+        "AdamState(cut: shares(hbm: 0.5, cpu: 0.5), access: migrate(prefetch_ops: 0))",
+        "AdamState(cut: shares(hbm: 0.5, cpu: 0.3), access: migrate(prefetch_ops: 24))",
+        "AdamState(cut: shares(hbm: 0.4, cpu: 0.6), access: in_place(charge: every_use))",
+    ];
+    let allocators = ["exact", "pool", "caching()", "buckets()", "buddy()"];
+    let ways = [
+        "pressure: (tier: \"hbm\", profile: conservative)",
+        "pressure: (tier: \"hbm\", micro_batch: (min: 1))",
+        "pressure: (tier: \"hbm\", thresholds: (target: 0.3, warning: 0.35, critical: 0.4, \
+         emergency: 0.45), actions: (target: [warn, evict], critical: [shrink, clean]), \
+         micro_batch: (min: 2, max: 6))",
+    ];
+    let mut cases = Vec::new();
+    for policy in policies {
+        for allocator in allocators {
+            for way in ways {
+                for share in [0.45, 0.7, 0.95] {
+                    cases.push(format!(
+                        "policy: {policy}, hbm: share_of_peak({share}), \
+                         allocators: [(tier: \"hbm\", model: {allocator})], {way}"
+                    ));
+                }
+            }
+        }
+    }
+    let cases: Vec<&str> = cases.iter().map(String::as_str).collect();
+    let record = record("any", "[48, 96, 16, 128, 64]", &cases);
+    let fit = record.results.iter().filter(|case| fits(case)).count();
+    assert!(fit * 2 > cases.len(), "{fit} of {} fit", cases.len());
+    let evicted = record
+        .results
+        .iter()
+        .filter(|case| case.pressure.as_ref().is_some_and(|pressure| pressure.log.evictions > 0));
+    assert!(evicted.count() > 50);
+    for case in &record.results {
+        let Outcome::Done(figures) = &case.outcome else { continue };
+        assert!(figures.peak[0] <= case.hbm_budget, "{}", case.label);
+    }
+}
