@@ -96,7 +96,12 @@ pub fn fragmentation(
         canvas.text(&label, (x.at(value), lower.bottom + 18.0), SMALL, style::INK, Align::Centre);
     }
     let centre = (left + right) / 2.0;
-    frame::x_title(&mut canvas, "op of the run, in the order of the plan (free pieces by size: allocators.csv)", centre, FLOOR - 6.0);
+    frame::x_title(
+        &mut canvas,
+        "op of the run, in the order of the plan (free pieces by size: allocators.csv)",
+        centre,
+        FLOOR - 6.0,
+    );
     frame::footer(&mut canvas, record, version);
     Ok(Some(Chart::new(title, canvas)))
 }

@@ -3,10 +3,11 @@
 //!
 //! `cargo bench -p tiersim --bench sharing`
 
+mod timing;
+
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 use tiersim_models::hardware::Link;
 use tiersim_models::service::{Detail, Discipline, Service, Tail};
 use tiersim_models::units::{Bytes, Rate, Span};
@@ -14,20 +15,9 @@ use tiersim_sim::run::{Bench, Options};
 use tiersim_sim::scenario::Scenario;
 use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::traces::Traces;
+use timing::{median, ratio, seconds};
 
 const ROUNDS: usize = 15;
-
-#[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
-fn seconds(work: impl FnOnce()) -> f64 {
-    let start = Instant::now();
-    work();
-    start.elapsed().as_secs_f64()
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
 
 /// A table, a ramp and a tail that a lane of this rate might have.
 fn curves(rate: Rate) -> Detail {
@@ -98,7 +88,6 @@ fn main() {
                 }));
             }
         }
-        let plain = median(times[0].clone());
         for (number, name) in NAMES.iter().enumerate() {
             let time = median(times[number].clone());
             println!(
@@ -107,7 +96,7 @@ fn main() {
                 name,
                 ops / time,
                 events[number] as f64 / ops,
-                plain / time
+                ratio(&times[0], &times[number])
             );
         }
     }
