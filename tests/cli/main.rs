@@ -15,5 +15,6 @@ mod hostile;
 mod hostile_layered;
 mod hostile_pressure;
 mod hostile_traces;
+mod lints;
 mod round_trips;
 mod validate;

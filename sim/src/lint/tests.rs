@@ -136,6 +136,46 @@ fn a_total_can_bind() {
     assert_eq!(tripped(&low), rule);
 }
 
+/// Copies of this machine use pageable memory or not; the wire is the same.
+fn with_pageable(tier: &str, used: bool, pageable: &str, more: &str) -> Hardware {
+    let buffers = if used { "pageable" } else { "pinned" };
+    let more = format!(
+        "buffers: {buffers}, pageable: (fetch: ({pageable}, assumed(\"a\")), \
+         evict: (gb_per_s(5), assumed(\"a\"))), {more}"
+    );
+    machine("dram", tier, &bus("us(1)", "gb_per_s(50)", &more))
+}
+
+#[test]
+fn the_wire_is_judged_by_pinned_memory_whatever_copies_use() {
+    for used in [false, true] {
+        let at = |rate| tripped(&with_pageable(&far("us(1)", rate), used, "gb_per_s(5)", ""));
+        assert_eq!(at("gb_per_s(50)"), [], "{used}");
+        let rule = one("link-faster-than-bus", "tiers.far.bandwidth");
+        assert_eq!(at("gb_per_s(50.000000001)"), rule, "{used}");
+
+        let at = |total: &str| {
+            let more = format!("service: fair_share, total: ({total}, assumed(\"a\"))");
+            let tier = far("us(1)", "gb_per_s(1)");
+            tripped(&with_pageable(&tier, used, "gb_per_s(5)", &more))
+        };
+        assert_eq!(at("gb_per_s(100)"), [], "{used}");
+        let rule = one("both-ways-above-sum", "links.bus.total");
+        assert_eq!(at("gb_per_s(100.000000001)"), rule, "{used}");
+    }
+}
+
+#[test]
+fn pageable_memory_is_no_faster_than_pinned() {
+    for used in [false, true] {
+        let tier = far("us(1)", "gb_per_s(1)");
+        let at = |rate| tripped(&with_pageable(&tier, used, rate, ""));
+        assert_eq!(at("mb_per_s(50000)"), [], "{used}");
+        let rule = one("pageable-faster-than-pinned", "links.bus.pageable.fetch");
+        assert_eq!(at("gb_per_s(50.000000001)"), rule, "{used}");
+    }
+}
+
 #[test]
 fn no_link_is_faster_than_its_standard() {
     let at = |kind: &str, rate: &str| {
