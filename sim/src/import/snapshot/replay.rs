@@ -202,6 +202,7 @@ impl<'a> Run<'a> {
             }
             What::Alloc => self.alloc(action)?,
             What::FreeRequested => {
+                self.found.frees += 1;
                 if let Some((block, held)) = self.live.get_mut(&action.at)
                     && *held
                 {
