@@ -47,6 +47,9 @@ pub(super) struct Truth {
     pub(super) active: u64,
     /// Entries that contradict the entries before them.
     pub(super) unexplained: u64,
+    /// Pools of segments by the entry that made them, as segments at the end tell them: entries of
+    /// old versions do not name their pool.
+    pub(super) pools: BTreeMap<usize, PoolId>,
 }
 
 impl Truth {
@@ -84,7 +87,7 @@ impl Truth {
     pub(super) fn first(device: &Device, rules: &Rules<'_>) -> Truth {
         let mut truth = Truth::last(device);
         let mut inferred: BTreeMap<u64, ()> = BTreeMap::new();
-        for action in device.actions.iter().rev() {
+        for (entry, action) in device.actions.iter().enumerate().rev() {
             match action.what {
                 What::Alloc => {
                     truth.live.remove(&action.at);
@@ -101,7 +104,12 @@ impl Truth {
                         live.allocated = true;
                     }
                 }
-                What::Grow => truth.shrink(action),
+                What::Grow => {
+                    let pool = truth.shrink(action).map_or((0, 0), |range| range.pool);
+                    if pool != (0, 0) {
+                        truth.pools.insert(entry, pool);
+                    }
+                }
                 What::Release => truth.grow(action),
                 What::OutOfMemory | What::Mark => {}
             }
@@ -132,7 +140,7 @@ impl Truth {
                 None => self.unexplained += 1,
             },
             What::Grow => self.grow(action),
-            What::Release => self.shrink(action),
+            What::Release => drop(self.shrink(action)),
             What::OutOfMemory | What::Mark => {}
         }
     }
@@ -153,6 +161,12 @@ impl Truth {
         if let Some(before) = self.live.insert(action.at, live) {
             self.active = self.active.saturating_sub(before.bytes);
         }
+    }
+
+    /// The pool of the segment that an address lies in.
+    pub(super) fn pool(&self, at: u64) -> Option<PoolId> {
+        let (&start, range) = self.ranges.range(..=at).next_back()?;
+        (at - start < range.bytes).then_some(range.pool)
     }
 
     /// The range that an address lies in, and the bytes from there to the next block or its end.
@@ -195,12 +209,12 @@ impl Truth {
         }
     }
 
-    fn shrink(&mut self, action: &Action) {
+    fn shrink(&mut self, action: &Action) -> Option<Range> {
         let (from, end) = (action.at, action.at.saturating_add(action.bytes));
         let found = self.ranges.range(..=from).next_back().map(|(&at, &range)| (at, range));
         let Some((at, range)) = found.filter(|&(at, range)| at + range.bytes >= end) else {
             self.unexplained += 1;
-            return;
+            return None;
         };
         self.ranges.remove(&at);
         self.reserved = self.reserved.saturating_sub(action.bytes);
@@ -210,6 +224,7 @@ impl Truth {
         if end < at + range.bytes {
             self.ranges.insert(end, Range { bytes: at + range.bytes - end, ..range });
         }
+        Some(range)
     }
 }
 
@@ -217,7 +232,7 @@ impl Truth {
 fn block_size(requested: u64, extent: u64, range: Range, rules: &Rules<'_>) -> u64 {
     let rounded = (rules.round)(requested);
     let Some(left) = extent.checked_sub(rounded) else { return rounded };
-    let split = if range.small || rules.expandable {
+    let split = if range.small || range.expandable || rules.expandable {
         left >= 512
     } else {
         rounded < rules.max_split && left > SMALL
