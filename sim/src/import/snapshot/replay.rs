@@ -35,7 +35,7 @@ pub fn replay(
     for (entry, action) in device.actions.iter().enumerate() {
         run.step(entry, action)?;
     }
-    run.flush();
+    run.flush(What::Mark);
     if let Some(entry) = device.actions.len().checked_sub(1) {
         run.compare(entry);
     }
@@ -100,7 +100,7 @@ impl<'a> Run<'a> {
         }
         let sizes = model.clone();
         let round = |bytes| sizes.rounded(bytes);
-        let truth = Truth::first(device, &rules(settings, &round));
+        let truth = Truth::first(device, &rules(settings, expandable, &round));
         let entries = device.actions.len();
         let began_with = truth.reserved;
         let found = Replay {
@@ -181,14 +181,16 @@ impl<'a> Run<'a> {
     }
 
     fn step(&mut self, entry: usize, action: &Action) -> Result<(), String> {
-        if !matches!(action.what, What::Grow | What::Release | What::Alloc) && self.flush() {
+        if !matches!(action.what, What::Grow | What::Release | What::Alloc)
+            && self.flush(action.what)
+        {
             self.compare(entry.saturating_sub(1));
         }
         let told = action.pool.or_else(|| self.truth.pools.get(&entry).copied());
         let before = self.truth.pool(action.at);
         let action = &Action { pool: told, ..*action };
         let round = |bytes| self.sizes.rounded(bytes);
-        self.truth.apply(action, &rules(self.settings, &round));
+        self.truth.apply(action, &rules(self.settings, self.expandable, &round));
         let pool = told.or(before).or_else(|| self.truth.pool(action.at)).unwrap_or((0, 0));
         match action.what {
             What::Grow => {
@@ -287,9 +289,15 @@ impl<'a> Run<'a> {
         self.settings.garbage_collection_threshold > 0.0 && self.capacity.is_none()
     }
 
-    /// Entries that gave memory back and that no allocation follows: the cache was emptied.
-    fn flush(&mut self) -> bool {
+    /// Entries that gave memory back and that no allocation follows: the cache was emptied, or what
+    /// was given back for a request was not enough and it waits for streams.
+    fn flush(&mut self, next: What) -> bool {
         self.grown = None;
+        if next == What::FreeCompleted && self.oversize_only() {
+            let starts = self.released.drain(..).map(|(action, _)| action.at).collect();
+            self.model.release_at(&starts);
+            return true;
+        }
         self.release()
     }
 
@@ -373,9 +381,9 @@ impl<'a> Run<'a> {
     }
 }
 
-fn rules<'a>(settings: &Settings, round: &'a dyn Fn(u64) -> u64) -> Rules<'a> {
+fn rules<'a>(settings: &Settings, expandable: bool, round: &'a dyn Fn(u64) -> u64) -> Rules<'a> {
     let max_split = settings.max_split.unwrap_or(u64::MAX);
-    Rules { expandable: settings.expandable_segments, max_split, round }
+    Rules { expandable, max_split, round }
 }
 
 /// `expandable_segments` before the first entry: settings tell what was set last.
