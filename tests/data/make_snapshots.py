@@ -120,6 +120,10 @@ class Allocator:
         if not fits:
             return None
         i = 0
+        if fits[0].segment is not None and not self.expandable:
+            fits = [b for b in fits if b.segment is None]
+            if not fits:
+                return None
         if fits[0].segment is not None:
             def reach(b):
                 return b.size + (b.next.size if b.next and not b.next.mapped else 0)

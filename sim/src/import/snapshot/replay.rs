@@ -9,7 +9,7 @@
 
 use crate::import::snapshot::deviation::{Replay, Sample, note};
 use crate::import::snapshot::settings::Settings;
-use crate::import::snapshot::truth::{Rules, Truth, spacing};
+use crate::import::snapshot::truth::{Rules, Truth, spacing, starts};
 use crate::import::snapshot::{Action, Device, PoolId, Segment, What};
 use std::collections::{BTreeMap, BTreeSet};
 use tiersim_models::allocator::caching::{Caching, SegmentState, UsedBlock};
@@ -94,7 +94,7 @@ impl<'a> Run<'a> {
         if let Some(bytes) = settings.large_segment {
             model.set_large_segment(Bytes::new(bytes));
         }
-        if let (None, Some(bytes)) = (capacity, spacing(device)) {
+        if let (None, Some(bytes)) = (capacity, spacing(&starts(device))) {
             let handle = settings.large_segment.unwrap_or(20 << 20);
             model.set_reservation(Bytes::new(bytes / handle * handle));
         }
@@ -163,6 +163,10 @@ impl<'a> Run<'a> {
             let (bytes, small) = (range.bytes, range.small);
             let expandable = range.expandable;
             segments.push(SegmentState { at, bytes, stream, small, expandable, used });
+        }
+        for ((stream, pool, small), at) in self.truth.fronts(self.device) {
+            let (stream, used) = (self.lane(stream, pool)?, Vec::new());
+            segments.push(SegmentState { at, bytes: 0, stream, small, expandable: true, used });
         }
         self.truth.unexplained += contradictions;
         self.model.restore(&segments)

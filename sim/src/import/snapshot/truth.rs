@@ -240,9 +240,12 @@ fn block_size(requested: u64, extent: u64, range: Range, rules: &Rules<'_>) -> u
     if split { rounded } else { extent }
 }
 
-/// The addresses between expandable segments: none reserves more than to the next one.
-pub(super) fn spacing(device: &Device) -> Option<u64> {
-    let mut starts: BTreeMap<(i64, PoolId, bool), u64> = BTreeMap::new();
+/// Stream, pool and whether it is of small blocks: each has an expandable segment of its own.
+pub(super) type Owner = (i64, PoolId, bool);
+
+/// The lowest address that is known of each expandable segment, by any entry or at the end.
+pub(super) fn starts(device: &Device) -> BTreeMap<Owner, u64> {
+    let mut starts: BTreeMap<Owner, u64> = BTreeMap::new();
     let mut add = |key, at: u64| {
         starts.entry(key).and_modify(|least| *least = at.min(*least)).or_insert(at);
     };
@@ -254,7 +257,41 @@ pub(super) fn spacing(device: &Device) -> Option<u64> {
         let small = action.bytes == SMALL_SEGMENT;
         add((action.stream, action.pool.unwrap_or((0, 0)), small), action.at);
     }
-    let mut starts: Vec<u64> = starts.into_values().collect();
+    starts
+}
+
+/// The addresses between expandable segments: none reserves more than to the next one.
+pub(super) fn spacing(starts: &BTreeMap<Owner, u64>) -> Option<u64> {
+    let mut starts: Vec<u64> = starts.values().copied().collect();
     starts.sort_unstable();
     starts.windows(2).map(|pair| pair[1] - pair[0]).filter(|&gap| gap > 0).min()
+}
+
+impl Truth {
+    /// Starts of expandable segments that lie below what is mapped of them: addresses at their
+    /// front are free, and the first to be mapped again.
+    pub(super) fn fronts(&self, device: &Device) -> Vec<(Owner, u64)> {
+        let mut lowest = starts(device);
+        // Files that do not name pools have the shared one at least.
+        let unnamed = |action: &&Action| action.mapped && action.pool.is_none();
+        for action in device.actions.iter().filter(unnamed) {
+            let owned = lowest.iter_mut().filter(|((stream, pool, small), start)| {
+                let size = (action.bytes == SMALL_SEGMENT) == *small;
+                *stream == action.stream && *pool == (0, 0) && size && action.at < **start
+            });
+            owned.for_each(|(_, start)| *start = action.at);
+        }
+        let mut fronts = Vec::new();
+        for (&owner, &start) in &lowest {
+            let mut ranges = self.ranges.range(start..);
+            if let Some((&at, range)) = ranges.next()
+                && at > start
+                && range.expandable
+                && (range.stream, range.pool, range.small) == owner
+            {
+                fronts.push((owner, start));
+            }
+        }
+        fronts
+    }
 }
