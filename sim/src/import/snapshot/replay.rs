@@ -62,8 +62,6 @@ struct Run<'a> {
     grown: Option<Action>,
     /// `expandable_segments` of now.
     expandable: bool,
-    /// The block that the entry before gave back.
-    freeing: Option<u64>,
     /// A stream was done with a block just before memory was given back.
     synchronized: bool,
     compared: u64,
@@ -124,7 +122,6 @@ impl<'a> Run<'a> {
             released: Vec::new(),
             grown: None,
             expandable,
-            freeing: None,
             synchronized: false,
             compared: 0,
             stride: entries.div_ceil(SAMPLES).max(1),
@@ -210,7 +207,7 @@ impl<'a> Run<'a> {
             What::Alloc => self.alloc(action, pool)?,
             What::FreeRequested => {
                 self.found.frees += 1;
-                (self.freeing, self.synchronized) = (Some(action.at), false);
+                self.synchronized = false;
                 if let Some((block, held)) = self.live.get_mut(&action.at)
                     && *held
                 {
@@ -219,7 +216,7 @@ impl<'a> Run<'a> {
                 }
             }
             What::FreeCompleted => {
-                self.synchronized = self.freeing.take() != Some(action.at);
+                self.synchronized = true;
                 if let Some((block, held)) = self.live.remove(&action.at) {
                     if held {
                         self.model.free_requested(block);
@@ -284,8 +281,11 @@ impl<'a> Run<'a> {
     /// Whether only blocks were given back that `release_available_cached_blocks` takes.
     fn oversize_only(&self) -> bool {
         let Some(limit) = self.settings.max_split else { return false };
-        let oversize = |(action, _): &(Action, PoolId)| !action.mapped && action.bytes >= limit;
-        !self.collects() && !self.released.is_empty() && self.released.iter().all(oversize)
+        let Some(&(first, _)) = self.released.first() else { return false };
+        let oversize = |(action, _): &(Action, PoolId)| {
+            !action.mapped && action.bytes >= limit && action.stream == first.stream
+        };
+        !self.collects() && self.released.iter().all(oversize)
     }
 
     /// Whether the garbage collector is on, and nobody says from how many bytes on it collects.
@@ -387,7 +387,8 @@ impl<'a> Run<'a> {
 
 fn rules<'a>(settings: &Settings, expandable: bool, round: &'a dyn Fn(u64) -> u64) -> Rules<'a> {
     let max_split = settings.max_split.unwrap_or(u64::MAX);
-    Rules { expandable, max_split, round }
+    let large = settings.large_segment.unwrap_or(20 << 20);
+    Rules { expandable, max_split, large, round }
 }
 
 /// `expandable_segments` before the first entry: settings tell what was set last.

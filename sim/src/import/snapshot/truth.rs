@@ -35,6 +35,8 @@ pub(super) struct Live {
 pub(super) struct Rules<'a> {
     pub(super) expandable: bool,
     pub(super) max_split: u64,
+    /// What large expandable segments are mapped by.
+    pub(super) large: u64,
     pub(super) round: &'a dyn Fn(u64) -> u64,
 }
 
@@ -110,7 +112,7 @@ impl Truth {
                         truth.pools.insert(entry, pool);
                     }
                 }
-                What::Release => truth.grow(action),
+                What::Release => truth.grow(action, rules),
                 What::OutOfMemory | What::Mark => {}
             }
         }
@@ -139,7 +141,7 @@ impl Truth {
                 Some(live) => self.active = self.active.saturating_sub(live.bytes),
                 None => self.unexplained += 1,
             },
-            What::Grow => self.grow(action),
+            What::Grow => self.grow(action, rules),
             What::Release => drop(self.shrink(action)),
             What::OutOfMemory | What::Mark => {}
         }
@@ -177,10 +179,12 @@ impl Truth {
         Some((range, next - at))
     }
 
-    fn grow(&mut self, action: &Action) {
+    fn grow(&mut self, action: &Action, rules: &Rules<'_>) {
         let (mut at, mut bytes) = (action.at, action.bytes);
         self.reserved = self.reserved.saturating_add(bytes);
-        let small = bytes == SMALL_SEGMENT;
+        // Of a small one several handles may have been unmapped as one.
+        let odd = action.mapped && !bytes.is_multiple_of(rules.large);
+        let small = bytes == SMALL_SEGMENT || odd;
         let (stream, pool) = (action.stream, action.pool.unwrap_or((0, 0)));
         let mut range = Range { bytes, stream, pool, small, expandable: action.mapped };
         if action.mapped {
