@@ -1,6 +1,7 @@
 """Writes large CUDA memory snapshots of many kinds into a folder, to measure the model with.
 
     python3 stress_snapshots.py FOLDER [NAME...] [--entries N]
+    python3 stress_snapshots.py FOLDER --worlds N
 
 Each is cut where a recorder cuts: at the front by its ring buffer, by starting late, at the end
 while streams still use blocks. They are not kept: `tiersim allocator FOLDER/NAME.pickle` measures one.
@@ -11,7 +12,7 @@ import random
 import sys
 from pathlib import Path
 
-from make_snapshots import KIB, MIB, Allocator, OutOfMemory, drive
+from make_snapshots import MIB, Allocator, OutOfMemory, drive
 
 GIB = 1 << 30
 
@@ -151,8 +152,50 @@ def fill(a, seed, entries):
     a.max_entries = whole
 
 
+def world(seed):
+    """Settings, memory, lateness and cuts by chance: a name that says them, and the snapshot."""
+    rng = random.Random(seed * 7919)
+    kind = rng.choice(["plain", "exp", "split", "gc", "cap", "div", "mix"])
+    memory, named = rng.choice([200, 400, 600, 1000]) * MIB, rng.random() < 0.5
+    more = {"versions_pool_id": named, "others": rng.choice([0, 7, 33]) * MIB,
+            "expandable": kind == "exp" or (kind == "cap" and rng.random() < 0.3)}
+    if kind == "split":
+        more["max_split"] = rng.choice([24, 32, 64]) * MIB
+    if kind == "div":
+        more["divisions"] = [rng.choice([0, 1, 2, 4, 8])] * 16
+    if kind == "gc":
+        a = Collecting(memory, threshold=rng.choice([0.3, 0.5, 0.8]), **more)
+    else:
+        a = Allocator(4 * GIB if kind == "cap" else memory, **more)
+    late, cut = rng.random() < 0.3, rng.random() < 0.4
+    if late:
+        a.recording = False
+        drive(a, seed, rng.choice([100, 600]))
+        a.recording = True
+    for part in range(3):
+        drive(a, seed + part * 1000, 400, pending=rng.choice([0, 0.1, 0.5]),
+              empty=rng.choice([0, 0.002, 0.02]), capture=0.01 if kind == "cap" else 0)
+        a.capturing = None
+        pools = sorted({b.pool for b in a.blocks if b.pool != (0, 0)})
+        if pools and rng.random() < 0.7:
+            a.freeable.add(rng.choice(pools))
+        if kind == "mix" and rng.random() < 0.7:
+            a.expandable = not a.expandable
+    if cut:
+        del a.trace[: rng.randrange(len(a.trace) * 3 // 4)]
+    words = [f"{seed:04}", kind] + ["late"] * late + ["cut"] * cut + ["unnamed"] * (not named)
+    return "-".join(words), a.snapshot()
+
+
 def main():
     words = sys.argv[1:]
+    if "--worlds" in words:
+        folder = Path(words[0])
+        folder.mkdir(parents=True, exist_ok=True)
+        for seed in range(int(words[words.index("--worlds") + 1])):
+            name, made = world(seed)
+            (folder / f"{name}.pickle").write_bytes(pickle.dumps(made, protocol=2 + seed % 4))
+        return
     entries = 20_000
     if "--entries" in words:
         place = words.index("--entries")

@@ -50,7 +50,7 @@ fn divisions_round_to_steps_between_powers_of_two() {
 fn segments_follow_the_size_of_the_request() {
     let sizes = [512, MIB, MIB + 512, 10 * MIB - 512, 10 * MIB, 10 * MIB + 512, 21 * MIB];
     let segments = [2, 2, 20, 20, 10, 12, 22].map(|mib| mib * MIB);
-    assert_eq!(sizes.map(segment_size), segments);
+    assert_eq!(sizes.map(|size| segment_size(size, LARGE_SEGMENT)), segments);
 }
 
 #[test]
