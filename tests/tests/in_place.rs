@@ -16,6 +16,7 @@ use tiersim_sim::audit::Audit;
 use tiersim_sim::machine::SimMachine;
 use tiersim_tests::build::{Traced, hardware, law};
 use tiersim_tests::scripted::Scripted;
+use tiersim_tests::soak::seed_of;
 use tiersim_tests::world::World;
 
 const FAR: TierId = TierId(1);
@@ -111,6 +112,23 @@ fn alone_it_takes_what_the_law_says_whatever_the_links_are_called() {
                 assert_eq!(run(service, mode), (vec![compute + expected], expected));
             }
         }
+    }
+}
+
+#[test]
+fn alone_it_takes_what_the_law_says_for_any_numbers() {
+    let mut modes = [Mode::Read, Mode::Write, Mode::ReadWrite].into_iter().cycle();
+    for world in 0..1000 {
+        let draw = |number, below| seed_of(world, number) % below;
+        let access = law(draw(0, 1_000_000), 1000 + draw(1, 10 * ONE));
+        let link = law(draw(2, 1_000_000), access.rate.get() + draw(3, 2) * draw(4, ONE));
+        let (bytes, compute) = (1 + draw(5, 100_000_000), draw(6, 2) * draw(7, 1_000_000));
+        let lanes = (draw(8, 2) == 0).then_some(1);
+        let total = (draw(9, 2) == 0).then(|| link.rate.get() + draw(10, ONE));
+        let does = Does { compute, ..used(modes.next().expect("for ever"), bytes) };
+        let found = together(machine(access, link, fair(lanes, total)), &[does]);
+        let delay = access.span_of(Bytes::new(bytes)).ps();
+        assert_eq!(found, (vec![compute + delay], delay), "world {world}");
     }
 }
 
