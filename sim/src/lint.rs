@@ -241,12 +241,15 @@ fn total_never_binds(hardware: &Hardware, fetch: Lane) -> Option<Warning> {
 fn above_standard(hardware: &Hardware, lane: Lane) -> Option<Warning> {
     let link = &hardware.links[lane.link.index()];
     let (kind, rate) = (link.kind?, hardware.lane_law(lane).rate);
-    let limit = kind.limit().filter(|&limit| rate > limit)?;
+    // The rate is that of all drives of a set, each at the end of a bus of this kind.
+    let drives = link.raid0.map_or(1, |set| u64::from(set.drives.get()));
+    let limit = kind.limit().filter(|one| rate.get() > one.get().saturating_mul(drives))?;
+    let each = if drives > 1 { format!(" to each of {drives} drives") } else { String::new() };
     Some(Warning {
         rule: "faster-than-standard",
         place: format!("links.{}.{}", link.name, direction(lane)),
         found: words(rate),
-        reason: format!("`{kind}` signals {} in one direction", words(limit)),
+        reason: format!("`{kind}`{each} signals {} in one direction", words(limit)),
         remedy: format!("lower `{}`, or correct `kind`", direction(lane)),
     })
 }

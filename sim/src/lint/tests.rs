@@ -190,6 +190,15 @@ fn no_link_is_faster_than_its_standard() {
     assert_eq!(at("cxl(gen: 3, width: 8)", "gb_per_s(64)"), []);
     assert_eq!(at("cxl(gen: 3, width: 8)", "gb_per_s(64.000000001)"), both);
     assert_eq!(at("nvlink(gen: 1)", "gb_per_s(9000)"), []);
+    // A set of drives has one bus for each.
+    let set = |rate: &str| {
+        let drives =
+            "raid0: (drives: (drives(4), assumed(\"a\")), stripe: (kib(4), assumed(\"a\")))";
+        let more = format!("kind: pcie(gen: 5, width: 16), {drives}");
+        tripped(&machine("nvme", &far("us(1)", "gb_per_s(1)"), &bus("us(1)", rate, &more)))
+    };
+    assert_eq!(set("gb_per_s(63.015384615)"), []);
+    assert_eq!(set("gb_per_s(63.015384617)"), both);
 }
 
 #[test]
