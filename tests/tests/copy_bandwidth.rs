@@ -1,0 +1,294 @@
+//! `docs/copy-bandwidth.md`: what copies reach in the simulator against what somebody measured.
+//!
+//! Each row of `tests/data/copy-bandwidth.csv` is a published figure. The same copies run on the
+//! shipped machine, back to back through [`SimMachine`], both directions at once where they were
+//! measured so. Whether a figure is an input of the spec is read from the spec itself: a number on
+//! the route with this value and this source. Invariant: the page is what this suite writes.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use tiersim_models::hardware::{Hardware, Source};
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_policies::command::{Command, Edge, Hazard, Machine, Ticket, Work};
+use tiersim_sim::durations::Durations;
+use tiersim_sim::hardware_file::read_hardware;
+use tiersim_sim::machine::SimMachine;
+use tiersim_tests::build::Traced;
+
+/// Copies of each direction.
+const COPIES: usize = 32;
+/// A number of a spec is the measured one if it is as near as this: sources are rounded.
+const SAME: f64 = 0.003;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
+}
+
+/// How a figure relates to the spec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A number on the route is this figure.
+    Input,
+    /// A set-up on the route was worked out from the same source.
+    Fitted,
+    /// Nothing on the route comes from it.
+    HeldOut,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Kind::Input => "input",
+            Kind::Fitted => "fitted",
+            Kind::HeldOut => "held out",
+        }
+    }
+}
+
+/// One measured figure.
+struct Row {
+    machine: String,
+    /// `dram->hbm`, `dram<->hbm` (the sum of both) or `dram in place`.
+    route: String,
+    /// Copies under way at once, per direction; towards the first tier first.
+    flight: [usize; 2],
+    bytes: u64,
+    /// Whether the source states the size.
+    stated: bool,
+    measured: f64,
+    /// Where, without a date.
+    address: String,
+    what: String,
+}
+
+fn rows() -> Vec<Row> {
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split(',').collect();
+        assert_eq!(cells.len(), 8, "{line}");
+        let number =
+            |cell: usize| cells[cell].parse::<f64>().unwrap_or_else(|e| panic!("{line}: {e}"));
+        let (there, back) = cells[2].split_once('+').unwrap_or((cells[2], "0"));
+        let flight = [there, back].map(|copies| copies.parse().expect("a number of copies"));
+        let [machine, route, address, what] = [0, 1, 6, 7].map(|cell| cells[cell].to_owned());
+        let stated = cells[4] == "yes";
+        Row {
+            machine,
+            route,
+            flight,
+            bytes: number(3) as u64,
+            stated,
+            measured: number(5),
+            address,
+            what,
+        }
+    };
+    let file = root().join("tests/data/copy-bandwidth.csv");
+    let table = fs::read_to_string(file).expect("the table is there");
+    table.lines().skip(1).map(row).collect()
+}
+
+fn spec(name: &str) -> Hardware {
+    let file = root().join("hardware-specs").join(format!("{name}.ron"));
+    read_hardware(&file).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// From and to of each direction; one that uses a tier in place has the device at the other end.
+fn ends(row: &Row, machine: &Hardware) -> (TierId, TierId) {
+    let tier =
+        |name: &str| machine.tier(name).unwrap_or_else(|| panic!("{}: no {name}", row.machine));
+    if let Some(place) = row.route.strip_suffix(" in place") {
+        return (tier(place), TierId(0));
+    }
+    let parts = row.route.split_once("<->").or_else(|| row.route.split_once("->"));
+    let (from, to) = parts.expect("a route names two tiers");
+    (tier(from), tier(to))
+}
+
+/// GB/s of copies back to back: all bytes over all time in one direction; in both, the sum of what
+/// each reaches from its first end to the last one before either has run out.
+fn simulated(row: &Row, machine: &Hardware) -> f64 {
+    let (from, to) = ends(row, machine);
+    let mut traced = Traced::new();
+    traced.op(0, 0, Span::ZERO, &[]);
+    let workload = Workload::new(traced.0);
+    let durations = Durations::fixed(vec![Span::ZERO]);
+    let routes = machine.routes().expect("it is joined");
+    let mut sim = SimMachine::new(machine, routes, &workload, &durations, &[]);
+    let (object, bytes) = (ObjectId(0), Bytes::new(row.bytes));
+    let in_place = row.route.ends_with(" in place");
+    let ways = if row.flight[1] > 0 { 2 } else { 1 };
+    for ticket in 0..COPIES * ways {
+        let (way, nth) = (ticket % ways, ticket / ways);
+        let (from, to) = if way == 0 { (from, to) } else { (to, from) };
+        let work = if in_place {
+            let charges = [(from, bytes)].into_iter().collect();
+            Work::Compute { occurrence: 0, stream: 0, touches: Default::default(), charges }
+        } else {
+            Work::Copy { object, bytes, from, to }
+        };
+        let before = nth.checked_sub(row.flight[way]).map(|nth| Ticket((nth * ways + way) as u32));
+        let after =
+            before.map(|ticket| Edge { ticket, hazard: Hazard::Turn }).into_iter().collect();
+        let (claims, frees) = Default::default();
+        let command = Command { ticket: Ticket(ticket as u32), work, after, claims, frees };
+        sim.submit(command).expect("it takes it");
+    }
+    let mut ended: [Vec<Time>; 2] = Default::default();
+    while let Some((now, ticket)) = sim.next().expect("no fault") {
+        ended[ticket.0 as usize % ways].push(now);
+        if ended[..ways].iter().any(|ends| ends.len() == COPIES) {
+            break;
+        }
+    }
+    let rate =
+        |copies: usize, time: Span| copies as f64 * row.bytes as f64 * 1e3 / time.ps() as f64;
+    if ways == 1 {
+        return rate(COPIES, ended[0][COPIES - 1].since(Time::ZERO));
+    }
+    let steady = |ends: &Vec<Time>| rate(ends.len() - 1, ends[ends.len() - 1].since(ends[0]));
+    ended.iter().map(steady).sum()
+}
+
+/// The rates that a value as written holds, in GB/s.
+fn rates(written: &str) -> Vec<f64> {
+    let units = [("mb_per_s(", 1e-3), ("gb_per_s(", 1.0), ("tb_per_s(", 1e3)];
+    let of = |(unit, scale): (&str, f64)| {
+        let rest = written.split(unit).skip(1).map(|rest| rest.split(')').next().unwrap_or(""));
+        rest.filter_map(|number| number.trim().parse::<f64>().ok())
+            .map(|number| number * scale)
+            .collect::<Vec<_>>()
+    };
+    units.into_iter().flat_map(of).collect()
+}
+
+fn text(source: &Source) -> &str {
+    match source {
+        Source::Datasheet(text) | Source::Measured(text) => text,
+        Source::Announced(text) | Source::Assumed(text) => text,
+    }
+}
+
+/// What the spec has from the source of the row.
+fn kind(row: &Row, machine: &Hardware) -> Kind {
+    let (from, to) = ends(row, machine);
+    let places: Vec<String> = if row.route.ends_with(" in place") {
+        vec![format!("tiers.{}.", machine.tiers[from.index()].name)]
+    } else {
+        let routes = machine.routes().expect("it is joined");
+        let lanes = routes.between(from, to);
+        lanes
+            .iter()
+            .map(|lane| format!("links.{}.", machine.links[lane.link.index()].name))
+            .collect()
+    };
+    let here = |path: &str| places.iter().any(|place| path.starts_with(place));
+    let facts = || {
+        machine
+            .facts
+            .iter()
+            .filter(|fact| here(&fact.path) && text(&fact.source).contains(&row.address))
+    };
+    let same = |rate: &f64| (rate / row.measured - 1.0).abs() <= SAME;
+    if facts().any(|fact| rates(&fact.value).iter().any(same)) {
+        return Kind::Input;
+    }
+    if facts().any(|fact| fact.path.ends_with(".setup")) { Kind::Fitted } else { Kind::HeldOut }
+}
+
+fn size(bytes: u64) -> String {
+    let units = [
+        ("GiB", 1 << 30),
+        ("MiB", 1 << 20),
+        ("KiB", 1 << 10),
+        ("GB", 1_000_000_000),
+        ("MB", 1_000_000),
+    ];
+    let fits = units.into_iter().find(|(_, unit)| bytes.is_multiple_of(*unit));
+    fits.map_or(format!("{bytes} B"), |(name, unit)| format!("{} {name}", bytes / unit))
+}
+
+fn flight(row: &Row) -> String {
+    match row.flight {
+        [there, 0] => there.to_string(),
+        [there, back] => format!("{there} + {back}"),
+    }
+}
+
+/// Median and worst of absolute deviations, the worst with its sign.
+fn summary(kind: Kind, deviations: &[f64]) -> String {
+    let mut sorted = deviations.to_vec();
+    sorted.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
+    let count = sorted.len();
+    let median = (sorted[(count - 1) / 2].abs() + sorted[count / 2].abs()) / 2.0;
+    format!("| {} | {count} | {median:.1} % | {:+.1} % |", kind.word(), sorted[count - 1])
+}
+
+/// The lines of the page that start with `|` and are no heads of tables, then the machines that
+/// nobody measured.
+fn expected() -> Vec<String> {
+    let mut table = Vec::new();
+    let mut by_kind =
+        [(Kind::Input, Vec::new()), (Kind::Fitted, Vec::new()), (Kind::HeldOut, Vec::new())];
+    for row in rows() {
+        let machine = spec(&row.machine);
+        let (reached, kind) = (simulated(&row, &machine), kind(&row, &machine));
+        let deviation = 100.0 * (reached / row.measured - 1.0);
+        by_kind.iter_mut().filter(|(of, _)| *of == kind).for_each(|(_, all)| all.push(deviation));
+        table.push(format!(
+            "| `{}` | {} | {} | {}{} | {} | {reached:.2} | {deviation:+.1} % | {} | {}; {} |",
+            row.machine,
+            row.route,
+            flight(&row),
+            size(row.bytes),
+            if row.stated { "" } else { " ?" },
+            row.measured,
+            kind.word(),
+            row.what,
+            row.address,
+        ));
+    }
+    let mut lines: Vec<String> = by_kind.iter().map(|(kind, all)| summary(*kind, all)).collect();
+    lines.extend(table);
+    let measured: BTreeSet<String> = rows().into_iter().map(|row| row.machine).collect();
+    let entries = fs::read_dir(root().join("hardware-specs")).expect("the specs are there");
+    let files = entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file());
+    let names = files.map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned());
+    let without: BTreeSet<String> = names.filter(|name| !measured.contains(name)).collect();
+    lines.extend(without.iter().map(|name| format!("* `{name}`")));
+    lines
+}
+
+#[test]
+fn the_page_holds_what_the_simulator_reaches() {
+    let expected = expected();
+    let page = fs::read_to_string(root().join("docs/copy-bandwidth.md")).unwrap_or_default();
+    let is_row = |line: &&str| {
+        let head =
+            line.starts_with("| machine") || line.starts_with("| kind") || line.starts_with("|---");
+        (line.starts_with('|') && !head) || line.starts_with("* `")
+    };
+    let found: Vec<&str> = page.lines().filter(is_row).collect();
+    // A machine without a figure may say why after its name.
+    let name = |line: &str| match line.split_once("`: ") {
+        Some((name, _)) if line.starts_with("* ") => format!("{name}`"),
+        _ => line.to_owned(),
+    };
+    let found: Vec<String> = found.into_iter().map(name).collect();
+    let (expected, found) = (expected.join("\n"), found.join("\n"));
+    assert!(found == expected, "the rows of docs/copy-bandwidth.md must be:\n{expected}\n");
+}
+
+#[test]
+fn a_figure_that_was_put_in_comes_out_again() {
+    // Large copies of one direction at a rate of the spec must reach it but for the set-up.
+    for row in rows() {
+        let machine = spec(&row.machine);
+        if kind(&row, &machine) == Kind::Input && row.bytes >= 64 << 20 && row.flight[1] == 0 {
+            let off = simulated(&row, &machine) / row.measured - 1.0;
+            assert!(off.abs() < 0.05, "{} {}: off by {:.1} %", row.machine, row.route, 100.0 * off);
+        }
+    }
+}
