@@ -195,6 +195,7 @@ fn every_shipped_machine_reads_and_says_where_its_numbers_come_from() {
         "gb200",
         "gb300",
         "gh200",
+        "h100-nvlink4-peer",
         "h100-pcie5-shared",
         "h100-sxm-pcie5",
         "h200-sxm-pcie5",
