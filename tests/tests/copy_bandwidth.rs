@@ -175,6 +175,8 @@ fn text(source: &Source) -> &str {
 fn kind(row: &Row, machine: &Hardware) -> Kind {
     let (from, to) = ends(row, machine);
     let both = row.flight[1] > 0;
+    // Numbers of a set of drives are written for one of them.
+    let mut drives = 1.0;
     let (mut rated, mut set_up) = (Vec::new(), Vec::new());
     if row.route.ends_with(" in place") {
         let tier = &machine.tiers[from.index()].name;
@@ -183,9 +185,14 @@ fn kind(row: &Row, machine: &Hardware) -> Kind {
     } else {
         let routes = machine.routes().expect("it is joined");
         for lane in routes.between(from, to) {
-            let link = format!("links.{}", machine.links[lane.link.index()].name);
-            let one_way = if lane.evicting { &["evict"][..] } else { &["fetch"] };
-            let fields = if both { &["total", "mix"] } else { one_way };
+            let link = &machine.links[lane.link.index()];
+            drives = link.raid0.map_or(drives, |set| f64::from(set.drives.get()));
+            let link = format!("links.{}", link.name);
+            let fields = match (both, lane.evicting) {
+                (true, _) => ["total", "mix"],
+                (false, true) => ["evict", "evict_sizes"],
+                (false, false) => ["fetch", "fetch_sizes"],
+            };
             rated.extend(fields.iter().map(|field| format!("{link}.{field}")));
             set_up.push(format!("{link}.setup"));
         }
@@ -195,7 +202,9 @@ fn kind(row: &Row, machine: &Hardware) -> Kind {
         let facts = machine.facts.iter().filter(here);
         facts.filter(|fact| text(&fact.source).contains(&row.address)).collect()
     };
-    let same = |rate: f64| (rate / row.measured - 1.0).abs() <= SAME;
+    let same = |rate: f64| {
+        [rate, rate * drives].iter().any(|rate| (rate / row.measured - 1.0).abs() <= SAME)
+    };
     if from_there(&rated).iter().any(|fact| rates(&fact.value).into_iter().any(same)) {
         return Kind::Input;
     }
