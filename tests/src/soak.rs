@@ -24,6 +24,7 @@ use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Time};
 use tiersim_policies::command::Hazard;
 use tiersim_policies::drive::{DriveError, drive};
+use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_sim::audit::Audit;
 use tiersim_sim::durations::Durations;
@@ -201,6 +202,7 @@ impl Trial {
             hbm: Budget::Hardware,
             allocators: self.allocators.clone(),
             hidden: Vec::new(),
+            numa: NumaConfig::default(),
             micro_batch: None,
             pressure: None,
             params: Vec::new(),
