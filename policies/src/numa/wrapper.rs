@@ -222,11 +222,6 @@ impl Policy for Numa {
         Some(self.place(object, named, &mut Change::default(), view))
     }
 
-    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
-        let named = self.inner.far(object, view)?;
-        Some(self.place(object, named, &mut Change::default(), view))
-    }
-
     fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
         let action = self.inner.make_room(view, tier)?;
         self.meant(action, &mut Change::default(), view).filter(|action| match action {
