@@ -205,14 +205,15 @@ fn prescribe(dice: &mut Dice, hardware: &mut Hardware) {
     }
     for _ in 0..dice.within(1..=3) {
         let (from, to) = (dice.below(tiers), dice.below(tiers));
-        let via = dice.below(nodes);
+        let count = dice.pick(&[1, 1, 1, 2, 3]);
+        let via: Vec<NodeId> = (0..count).map(|_| NodeId::at(1 + dice.below(nodes - 1))).collect();
         let again =
             hardware.ways.iter().any(|way| (way.from.index(), way.to.index()) == (from, to));
-        if from == to || via == from || via == to || again {
+        if from == to || again {
             continue;
         }
         let (from, to) = (TierId::at(from), TierId::at(to));
-        hardware.ways.push(Way { from, to, via: vec![NodeId::at(via)] });
+        hardware.ways.push(Way { from, to, via });
         if hardware.routes().is_err() {
             hardware.ways.pop();
         }

@@ -6,6 +6,7 @@ use tiersim_models::allocator::{
     AllocatorSpec, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Model,
 };
 use tiersim_models::hardware::{HBM, Hardware};
+use tiersim_models::hidden::{Hidden, of_tier};
 use tiersim_models::ids::TierId;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{ObjectKind, Trace};
@@ -137,11 +138,12 @@ fn allocator(dice: &mut Dice) -> AllocatorSpec {
 }
 
 /// Gives every tier room: HBM from what one op needs up, the others mostly plenty. `all` objects'
-/// bytes, `most` of one op.
+/// bytes, `most` of one op; what is `hidden` is no room.
 pub(super) fn capacities(
     dice: &mut Dice,
     (all, most): (Bytes, Bytes),
     allocators: &[AllocatorSpec],
+    hidden: &[Hidden],
     hardware: &mut Hardware,
 ) {
     let (all, most) = (all.get(), most.get().max(1));
@@ -157,6 +159,7 @@ pub(super) fn capacities(
         // What is rounded up, and lies in pieces, needs more room than its bytes.
         let exact = allocators.get(index).is_none_or(AllocatorSpec::is_exact);
         let more = if exact { 0 } else { dice.log(1..=64 << 20).max(most / 2) };
-        tier.capacity = Bytes::new(room.saturating_add(more));
+        let hidden = of_tier(hidden, TierId::at(index)).get();
+        tier.capacity = Bytes::new(room.saturating_add(more).saturating_add(hidden));
     }
 }

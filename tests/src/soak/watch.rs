@@ -132,11 +132,10 @@ impl<'a> Watch<'a> {
         self.copies += 1;
         for &lane in self.routes.between(from, to) {
             self.sent[lane.index()] += u128::from(bytes.get());
-            let service = hardware.links[lane.link.index()].service.as_ref();
-            let law = hardware.lane_law(lane);
-            let slowest = service.map_or(law, |service| service.detail(lane.evicting).slowest(law));
-            let Law { setup, rate } = slowest;
-            let total = service.and_then(|service| service.least_total());
+            let link = &hardware.links[lane.link.index()];
+            let Law { setup, rate } = hardware.slowest(lane);
+            let total = link.service.as_ref().and_then(|service| service.least_total());
+            let total = total.map(|total| link.beside_others(total));
             let seconds = |rate: u64| bytes.get() as f64 / rate as f64;
             self.latest += pieces as f64 * (setup.ps() + 4) as f64;
             self.latest += PS_PER_S as f64 * seconds(rate.get());
@@ -186,7 +185,7 @@ impl<'a> Watch<'a> {
     }
 
     /// What must hold once nothing is under way.
-    pub(super) fn finished(&mut self, used: &[Bytes]) -> Result<(), Breach> {
+    pub(super) fn finished(&mut self, room: &[Bytes], used: &[Bytes]) -> Result<(), Breach> {
         let events = self.machine.events();
         let more = self.machine.next().map_err(|fault| self.breach(fault.to_string()))?;
         self.ensure(more.is_none(), || format!("{more:?} ends after the end"))?;
@@ -204,9 +203,9 @@ impl<'a> Watch<'a> {
         let meters = self.machine.meters();
         let tiers = self.trial.hardware.tiers.iter().enumerate();
         for (index, tier) in tiers {
-            let (peak, capacity) = (meters.peak[index], tier.capacity);
-            let holds = peak <= capacity;
-            self.ensure(holds, || format!("{} held {peak} of {capacity}", tier.name))?;
+            let (peak, room) = (meters.peak[index], room[index]);
+            let holds = peak <= room;
+            self.ensure(holds, || format!("{} held {peak} of {room}", tier.name))?;
             let (found, wanted) = (meters.used[index], used[index]);
             let holds = found == wanted;
             self.ensure(holds, || format!("{} holds {found}, planned {wanted}", tier.name))?;
