@@ -109,8 +109,7 @@ impl Trial {
         let mut trace = workload::trace(&mut Dice::new(seed, 0));
         let (all, most) = workload::sums(&trace);
         let largest = trace.objects.iter().map(|object| object.bytes).max().unwrap_or(Bytes::ZERO);
-        let mut hardware = machine::machine(&mut Dice::new(seed, 1), largest);
-        drives::drives_and_others(&mut Dice::new(seed, 4), &mut hardware);
+        let mut hardware = machine::machine(seed, largest);
         let routes = hardware.routes().expect("every drawn machine is joined");
         let mut dice = Dice::new(seed, 5);
         let hidden = memory::hidden(&mut dice, &mut hardware, &routes);

@@ -3,6 +3,7 @@
 //! Invariant: what is drawn obeys the rules of hardware files, so a failure is never the draw's.
 
 use super::dice::Dice;
+use super::drives::drives_and_others;
 use std::num::NonZeroU32;
 use tiersim_models::hardware::{Compute, Hardware, Law, Link, Tier, TierKind};
 use tiersim_models::ids::{NodeId, TierId};
@@ -19,8 +20,9 @@ const SETUP: u64 = 20_000_000;
 /// A copy goes in at most so many pieces, so that no world takes long.
 const PIECES: u64 = 48;
 
-/// A machine whose tiers are unlimited so far.
-pub(super) fn machine(dice: &mut Dice, largest: Bytes) -> Hardware {
+/// The machine of a seed; its tiers are unlimited so far.
+pub(super) fn machine(seed: u64, largest: Bytes) -> Hardware {
+    let dice = &mut Dice::new(seed, 1);
     let tiers = match dice.below(100) {
         0..3 => 1,
         3..80 => dice.within(2..=4) as usize,
@@ -45,6 +47,8 @@ pub(super) fn machine(dice: &mut Dice, largest: Bytes) -> Hardware {
         facts: Vec::new(),
         economics: Default::default(),
     };
+    drives_and_others(&mut Dice::new(seed, 4), &mut hardware);
+    // Last: which ways there are depends on rates.
     prescribe(dice, &mut hardware);
     hardware
 }
