@@ -7,6 +7,7 @@ mod drawing;
 mod layout;
 mod listing;
 #[cfg(test)]
+#[path = "../tests/drawn/mod.rs"]
 mod tests;
 
 pub use drawing::drawing;

@@ -317,7 +317,8 @@ fn records() -> [RunRecord; 2] {
 }
 
 /// Keys of results that hold a map by tier, lane, link or axis: its keys are data.
-const BY_NAME: [&str; 9] = [
+const BY_NAME: [&str; 10] = [
+    "hidden_bytes",
     "params",
     "parts",
     "within",

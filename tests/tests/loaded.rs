@@ -61,6 +61,7 @@ fn injection(ticket: usize, stream: usize, mode: Mode) -> Command {
 /// Bandwidth (bytes per second) and latency (picoseconds) that the injectors see.
 fn replay(machine: &Hardware, reads: u8, pause: Span) -> (f64, f64) {
     let mut traced = Traced::new();
+    traced.object(BYTES, true);
     traced.op(0, 0, Span::ZERO, &[]);
     let workload = Workload::new(traced.0);
     let routes = machine.routes().expect("two tiers");

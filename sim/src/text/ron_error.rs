@@ -12,7 +12,7 @@ use ron::error::{Error, SpannedError};
 use std::ops::Range;
 
 /// Most names that one message lists.
-const MAX_LISTED: usize = 24;
+const MAX_LISTED: usize = 40;
 /// Most names that are searched for a near one.
 const MAX_SEARCHED: usize = 200;
 

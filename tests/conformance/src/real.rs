@@ -109,7 +109,10 @@ pub fn on_sim(world: &World, make: Make<'_>, jitter: Option<u64>) -> Check<Optio
     let machine = SimMachine::new(&world.hardware, routes, workload, durations, &start);
     let driven = logged(world, &mut planner, machine, jitter)?;
     Ok(driven.map(|(ends, decisions, machine)| {
-        let (moved, residents) = (machine.meters().moved.clone(), residents(world, &planner));
+        // Lanes within a tier come last: only the simulator has those.
+        let lanes = 2 * world.hardware.links.len();
+        let (moved, residents) = (&machine.meters().moved[..lanes], residents(world, &planner));
+        let moved = moved.to_vec();
         Outcome { decisions, moved, residents, ends, checks: 0 }
     }))
 }
