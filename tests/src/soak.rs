@@ -155,11 +155,8 @@ impl Trial {
     fn planner(&self, routes: &Routes) -> Result<Option<Planner<'_>>, String> {
         let policy = self.policy.build(&self.workload.trace, &self.hardware)?;
         let capacities: Vec<Bytes> = self.hardware.tiers.iter().map(|tier| tier.capacity).collect();
-        let memory = Memory {
-            capacities: &capacities,
-            hidden: &self.hidden,
-            allocators: &self.allocators,
-        };
+        let memory =
+            Memory { capacities: &capacities, hidden: &self.hidden, allocators: &self.allocators };
         let mut planner = match Planner::over(&self.workload, policy, memory, self.repeat) {
             Ok(planner) => planner,
             Err(PlanError::OutOfMemory { .. }) => return Ok(None),

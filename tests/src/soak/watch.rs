@@ -39,7 +39,7 @@ pub(super) struct Watch<'a> {
     streams: Vec<u64>,
     /// By object: when its last write can have ended at the earliest.
     written: Vec<u64>,
-    /// Bytes that the plan sends over each lane.
+    /// Bytes that the plan sends over each lane, and moves within each tier.
     sent: Vec<u128>,
     /// No run takes longer, in picoseconds: everything after everything else.
     latest: f64,
@@ -68,7 +68,7 @@ impl<'a> Watch<'a> {
             earliest: vec![0; ops],
             streams: vec![0; trace.ops.iter().map(|op| op.stream + 1).max().unwrap_or(0).into()],
             written: vec![0; trace.objects.len()],
-            sent: vec![0; trial.hardware.links.len() * 2],
+            sent: vec![0; trial.hardware.links.len() * 2 + trial.hardware.tiers.len()],
             latest: 0.0,
             budget: 16,
             last: Time::ZERO,
@@ -146,7 +146,9 @@ impl<'a> Watch<'a> {
 
     /// Each byte of a compaction is read and written by its tier.
     fn compact(&mut self, tier: TierId, bytes: Bytes) {
-        let Law { setup, rate } = self.trial.hardware.tiers[tier.index()].access;
+        let hardware = &self.trial.hardware;
+        self.sent[hardware.links.len() * 2 + tier.index()] += u128::from(bytes.get());
+        let Law { setup, rate } = hardware.tiers[tier.index()].access;
         self.latest += (setup.ps() + 4) as f64;
         self.latest += PS_PER_S as f64 * 2.0 * bytes.get() as f64 / rate.get() as f64;
         self.budget += 8;
@@ -203,6 +205,11 @@ impl<'a> Watch<'a> {
         let meters = self.machine.meters();
         let tiers = self.trial.hardware.tiers.iter().enumerate();
         for (index, tier) in tiers {
+            let within = self.trial.hardware.links.len() * 2 + index;
+            let (moved, sent) = (u128::from(meters.moved[within].get()), self.sent[within]);
+            self.ensure(moved == sent, || {
+                format!("{} moved {moved} bytes of {sent} together", tier.name)
+            })?;
             let (peak, room) = (meters.peak[index], room[index]);
             let holds = peak <= room;
             self.ensure(holds, || format!("{} held {peak} of {room}", tier.name))?;
