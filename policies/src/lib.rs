@@ -14,6 +14,7 @@ pub mod fragmentation;
 pub mod ledger;
 pub mod lru;
 mod moves;
+pub mod numa;
 pub mod placed;
 mod plan_error;
 pub mod planner;

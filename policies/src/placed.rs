@@ -65,16 +65,6 @@ impl Placed {
     }
 
     fn use_in_place(&self, charge: Charge, view: &View<'_>, actions: &mut Vec<Action>) {
-        for touched in view.uses() {
-            let home = self.homes[touched.object.index()];
-            if home != HBM {
-                actions.push(Action::InPlace { object: touched.object });
-                if charge == Charge::EveryUse {
-                    let bytes = view.object(touched.object).bytes;
-                    actions.push(Action::Charge { tier: home, bytes });
-                }
-            }
-        }
         let charged = match charge {
             Charge::ModuleOutput => view.outputs(),
             Charge::ModuleWeights => view.weights(),
@@ -84,6 +74,16 @@ impl Placed {
             let tier = self.modules[module.index()];
             if tier != HBM {
                 actions.push(Action::Charge { tier, bytes });
+            }
+        }
+        for touched in view.uses() {
+            let home = self.homes[touched.object.index()];
+            if home != HBM {
+                actions.push(Action::InPlace { object: touched.object });
+                if charge == Charge::EveryUse {
+                    let bytes = view.object(touched.object).bytes;
+                    actions.push(Action::Charge { tier: home, bytes });
+                }
             }
         }
     }

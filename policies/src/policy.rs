@@ -57,7 +57,8 @@ pub enum Action {
         /// The object.
         object: ObjectId,
     },
-    /// Delay the op by one access of so many bytes to a tier.
+    /// Delay the op by one access of so many bytes to a tier. Directly behind an `InPlace` it is
+    /// what that use costs.
     Charge {
         /// The tier.
         tier: TierId,

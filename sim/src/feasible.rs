@@ -45,6 +45,10 @@ pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
             let rule = format!("policy {:?}: {error}", case.label);
             problems.push(folder, None, rule, "", "choose another policy, or another trace");
         }
+        if let Err(error) = case.numa.check(trace) {
+            let rule = format!("policy {:?}: {error}", case.label);
+            problems.push(folder, None, rule, "", "mend the pin's `module`; `*` is any text");
+        }
     }
     problems
 }

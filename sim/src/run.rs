@@ -19,7 +19,7 @@ use crate::run::stopwatch::Stopwatch;
 use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
-use tiersim_models::hardware::{HBM, Hardware, Routes};
+use tiersim_models::hardware::{HBM, Hardware, Routes, TierKind};
 use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
@@ -28,6 +28,7 @@ use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::config::PolicyConfig;
 use tiersim_policies::drive::{DriveError, WINDOW, drive};
 use tiersim_policies::ledger::Memory;
+use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::planner::Planner;
 use tiersim_policies::pressure::PressureConfig;
 
@@ -86,6 +87,7 @@ struct Asked<'s> {
     workload: &'s Workload,
     durations: &'s Durations,
     policy: PolicyConfig,
+    numa: NumaConfig,
     memory: Memory<'s>,
     /// What is watched, and the micro-batch of each step if there are any.
     watched: Option<(&'s PressureConfig, Vec<u32>)>,
@@ -148,6 +150,7 @@ impl<'a> Bench<'a> {
         let batches = self.micro_batches(case, memory)?;
         let own = self.own(batches.as_deref())?;
         let mut asked = self.plain(case.policy.clone(), memory);
+        asked.numa = case.numa.clone();
         if let Some(own) = &own {
             (asked.workload, asked.durations) = (&own.workload, &own.durations);
         }
@@ -183,13 +186,20 @@ impl<'a> Bench<'a> {
             placement.unwrap_or_default().iter().map(|&(_, t)| t).collect();
         let away: Vec<&str> = homes
             .iter()
-            .filter(|&&tier| tier != HBM.index())
-            .map(|&tier| self.hardware.tiers[tier].name.as_str())
+            .map(|&tier| &self.hardware.tiers[tier])
+            // With `numa` a home in DRAM is any node of it.
+            .filter(|tier| case.numa.is_none() || tier.kind != TierKind::Dram)
+            .map(|tier| tier.name.as_str())
+            .filter(|&name| name != self.hardware.tiers[HBM.index()].name)
             .collect();
         let mut details = match away.as_slice() {
             [] => policy.details(),
             away => format!("{}, {}", policy.details(), away.join(" and ")),
         };
+        if !case.numa.is_none() {
+            let between = if details.is_empty() { "" } else { ", " };
+            details = format!("{details}{between}{}", case.numa.details(self.hardware));
+        }
         let allocators = case.allocators.iter().zip(&self.hardware.tiers);
         for (spec, tier) in allocators.filter(|(spec, _)| !spec.is_exact()) {
             let between = if details.is_empty() { "" } else { "; " };
@@ -215,7 +225,8 @@ impl<'a> Bench<'a> {
     /// The workload of all cases, watched by nobody.
     fn plain<'s>(&'s self, policy: PolicyConfig, memory: Memory<'s>) -> Asked<'s> {
         let (workload, durations) = (self.workload, &self.durations);
-        Asked { workload, durations, policy, memory, watched: None }
+        let numa = NumaConfig::default();
+        Asked { workload, durations, policy, numa, memory, watched: None }
     }
 
     fn simulate(
@@ -224,10 +235,11 @@ impl<'a> Bench<'a> {
         asked: &Asked<'_>,
         options: Options,
     ) -> Result<(Outcome, Option<PressureRecord>), RunError> {
-        let Asked { workload, durations, policy, memory, watched } = asked;
+        let Asked { workload, durations, policy, numa, memory, watched } = asked;
         let internal =
             |what: String| RunError::Internal { case: label.to_owned(), seed: self.seed, what };
-        let built = policy.build(&workload.trace, self.hardware).map_err(RunError::Input)?;
+        let built = numa.build(policy, &workload.trace, self.hardware);
+        let built = built.map_err(RunError::Input)?;
         let full = |error| self.out_of_memory(error, memory.hidden, &workload.trace);
         let mut planner = match Planner::over(workload, built, *memory, self.repeat) {
             Ok(planner) => planner,

@@ -9,6 +9,7 @@ pub mod files;
 pub mod fingerprint;
 mod hidden;
 pub mod hints;
+mod numa;
 mod policies;
 mod pressure;
 pub mod raw;
@@ -28,6 +29,7 @@ use tiersim_models::layered::Layered;
 use tiersim_models::layered::training::Training;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::config::PolicyConfig;
+use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::pressure::{Level, PressureConfig};
 
 /// Everything that one run needs to know.
@@ -115,6 +117,8 @@ pub struct Case {
     pub hbm: Budget,
     /// The allocator of each tier; empty if all are exact.
     pub allocators: Vec<AllocatorSpec>,
+    /// Which node of DRAM objects go to.
+    pub numa: NumaConfig,
     /// What the scenario and the case say of memory that no object can have, instead of what the
     /// machine says of the same kind and tier.
     pub hidden: Vec<Hidden>,

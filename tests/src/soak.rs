@@ -29,6 +29,7 @@ use tiersim_models::units::{Bytes, Time};
 use tiersim_policies::command::Hazard;
 use tiersim_policies::drive::{DriveError, drive};
 use tiersim_policies::ledger::Memory;
+use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::pressure::PressureConfig;
 use tiersim_sim::audit::Audit;
@@ -56,6 +57,8 @@ pub struct Trial {
     pub repeat: u32,
     /// Who decides.
     pub policy: Chosen,
+    /// On which nodes of host memory; for policies that scenarios can name.
+    pub numa: NumaConfig,
     /// By tier; empty if all are exact.
     pub allocators: Vec<AllocatorSpec>,
     /// Memory that no object can have.
@@ -115,6 +118,7 @@ impl Trial {
         let hidden = memory::hidden(&mut dice, &mut hardware, &routes);
         let pressure = memory::pressure(&mut dice, hardware.tiers.len());
         let quickest = dice.chance(50);
+        let numa = memory::numa(&mut dice, &hardware);
         let mut dice = Dice::new(seed, 2);
         let allocators = plan::allocators(&mut dice, hardware.tiers.len());
         plan::capacities(&mut dice, (all, most), &allocators, &hidden, &mut hardware);
@@ -143,6 +147,7 @@ impl Trial {
             durations,
             repeat,
             policy,
+            numa,
             allocators,
             hidden,
             pressure,
@@ -153,7 +158,7 @@ impl Trial {
 
     /// The planner of the trial, before anything is planned. `None` if the start does not fit.
     fn planner(&self, routes: &Routes) -> Result<Option<Planner<'_>>, String> {
-        let policy = self.policy.build(&self.workload.trace, &self.hardware)?;
+        let policy = self.policy.build(&self.numa, &self.workload.trace, &self.hardware)?;
         let capacities: Vec<Bytes> = self.hardware.tiers.iter().map(|tier| tier.capacity).collect();
         let memory =
             Memory { capacities: &capacities, hidden: &self.hidden, allocators: &self.allocators };
@@ -240,6 +245,7 @@ impl Trial {
             hbm: Budget::Hardware,
             allocators: self.allocators.clone(),
             hidden: Vec::new(),
+            numa: self.numa.clone(),
             micro_batch: None,
             pressure: self.pressure.clone(),
             params: Vec::new(),

@@ -25,7 +25,7 @@ fn worlds_of_every_kind_break_no_rule() {
 /// What the worlds above have, among much else.
 #[test]
 fn worlds_have_everything_that_a_case_can_ask_for() {
-    let mut seen = [0; 8];
+    let mut seen = [0; 9];
     for index in 0..WORLDS {
         let trial = Trial::new(seed_of(1, index), usize::MAX);
         let (hardware, pressure) = (&trial.hardware, trial.pressure.as_ref());
@@ -35,7 +35,8 @@ fn worlds_have_everything_that_a_case_can_ask_for() {
             hardware.links.iter().any(|link| link.raid0.is_some()),
             hardware.links.iter().any(|link| link.others.iter().any(Option::is_some)),
             hardware.ways.iter().any(|way| way.via.len() > 1),
-            !trial.hidden.is_empty(),
+            !trial.numa.is_none(),
+            !hardware.hidden.is_empty(),
             trial.hidden.iter().any(|hidden| hidden.what == What::Staging),
             evicts && pressure.is_some_and(|config| config.responds(Response::Clean)),
             compactions().any(|how| how.at_once == Bytes::MAX),

@@ -94,7 +94,8 @@ impl Bench<'_> {
         (batches, fixed): (&[u32], usize),
     ) -> Result<Option<(usize, u32)>, RunError> {
         let workload = Workload::new(training.trace_of(batches));
-        let policy = case.policy.build(&workload.trace, self.hardware).map_err(RunError::Input)?;
+        let policy = case.numa.build(&case.policy, &workload.trace, self.hardware);
+        let policy = policy.map_err(RunError::Input)?;
         let planner = Planner::over(&workload, policy, memory, 1);
         // What goes wrong here goes wrong in the run, which says so.
         let Ok(mut planner) = planner else { return Ok(None) };

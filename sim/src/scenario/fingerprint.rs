@@ -58,11 +58,15 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
         }
     }
     for case in cases {
-        let Case { label, policy, hbm, allocators, hidden, micro_batch, pressure, params } = case;
+        let Case { label, policy, hbm, allocators, hidden, numa, micro_batch, pressure, params } =
+            case;
         let _ = writeln!(out, "case {label:?} {hbm:?} {params:?} {policy:?}");
         // What is exact is as if it was not said.
         for (tier, spec) in allocators.iter().enumerate().filter(|(_, spec)| !spec.is_exact()) {
             let _ = writeln!(out, "allocator {tier} {spec:?}");
+        }
+        if !numa.is_none() {
+            let _ = writeln!(out, "{numa:?}");
         }
         for entry in hidden {
             let _ = writeln!(out, "{entry:?}");

@@ -187,6 +187,11 @@ fn resolve_kinds(
         resolver.check.fault(&format!("{at}.kinds"), rule, "name a kind, or use AllHbm");
         return None;
     }
+    Some(object_kinds(raw))
+}
+
+/// In the order of reports, each once.
+pub(crate) fn object_kinds(raw: &[RawObjectKind]) -> Vec<ObjectKind> {
     let mut kinds: Vec<ObjectKind> = raw
         .iter()
         .map(|kind| match kind {
@@ -201,7 +206,7 @@ fn resolve_kinds(
         .collect();
     kinds.sort();
     kinds.dedup();
-    Some(kinds)
+    kinds
 }
 
 fn resolve_access(raw: Option<RawAccess>) -> Access {

@@ -22,6 +22,8 @@ pub struct RawScenario {
     pub(crate) allocators: Vec<RawAllocator>,
     #[serde(default)]
     pub(crate) hidden: Vec<RawHidden>,
+    pub(crate) numa: Option<RawNuma>,
+    pub(crate) pins: Option<Vec<RawPin>>,
     pub(crate) policies: Vec<RawCase>,
     pub(crate) sweep: Option<RawSweep>,
     pub(crate) seed: Option<u64>,
@@ -101,6 +103,24 @@ pub(crate) struct RawCase {
     pub(crate) hidden: Vec<RawHidden>,
     pub(crate) micro_batch: Option<u32>,
     pub(crate) pressure: Option<RawPressure>,
+    pub(crate) numa: Option<RawNuma>,
+    pub(crate) pins: Option<Vec<RawPin>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Numa", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum RawNuma {
+    NearGpu,
+    Interleave,
+    FirstTouch { node: String },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Pin", deny_unknown_fields)]
+pub(crate) struct RawPin {
+    pub(crate) kinds: Option<Vec<RawObjectKind>>,
+    pub(crate) module: Option<String>,
+    pub(crate) node: String,
 }
 
 #[derive(Debug, Deserialize)]

@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostics;
 use crate::scenario::files::{Files, Found, PathFault};
 use crate::scenario::raw::{RawCase, RawScenario};
 use crate::scenario::{AxisValue, Budget, Case, Scenario, WorkloadSpec};
-use crate::scenario::{allocators, expectations, hidden, policies, pressure};
+use crate::scenario::{allocators, expectations, hidden, numa, policies, pressure};
 use crate::text::check::Check;
 use crate::text::quantity::{Budget as BudgetUnit, CAPACITY, Quantity, Size};
 use crate::text::ron_text::{Document, Parsed};
@@ -18,6 +18,7 @@ use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::hardware::{Fact, HBM, Hardware, Source};
 use tiersim_models::hidden::Hidden;
 use tiersim_models::ids::TierId;
+use tiersim_policies::numa::NumaConfig;
 
 /// Version of the file format.
 pub const SCHEMA: u32 = 1;
@@ -25,7 +26,7 @@ pub const SCHEMA: u32 = 1;
 pub(crate) const MAX_ENTRIES: usize = 1000;
 
 /// Allocators and hidden memory of all cases.
-type Common<'a> = (&'a [AllocatorSpec], &'a [Hidden]);
+type Common<'a> = ((&'a [AllocatorSpec], &'a [Hidden]), &'a NumaConfig);
 
 /// Why a document is not a scenario.
 #[derive(Debug)]
@@ -114,7 +115,9 @@ impl Resolver<'_, '_> {
         let allocators = allocators::resolve(self, "allocators", &raw.allocators, &[], &hardware);
         let allocators = allocators.as_deref();
         let hidden = hidden::resolve(self, "hidden", &raw.hidden, &[], &hardware);
-        let common = allocators.zip(hidden.as_deref());
+        let said = (raw.numa.as_ref(), raw.pins.as_deref());
+        let numa = numa::resolve(self, "", said, &NumaConfig::default(), &hardware);
+        let common = (allocators.zip(hidden.as_deref())).zip(numa.as_ref());
         let spec = workload.as_ref().map(|(spec, _)| spec);
         let cases = self.cases(&raw.policies, (common, spec), &hardware, params);
         let expect = expectations::resolve(self, raw, &hardware);
@@ -192,6 +195,7 @@ impl Resolver<'_, '_> {
             self.check.fault("policies", "a scenario compares at least one policy", "add one");
         }
         let raw = self.check.at_most("policies", "policies", raw, MAX_ENTRIES);
+        let nothing = NumaConfig::default();
         let mut seen = BTreeMap::new();
         let mut cases = Vec::new();
         for (index, case) in raw.iter().enumerate() {
@@ -209,19 +213,30 @@ impl Resolver<'_, '_> {
             let policy = policies::resolve(self, &format!("{here}.policy"), &case.policy, hardware);
             let hbm = self.budget(&format!("{here}.hbm"), case.hbm.as_ref(), hardware);
             let watched = pressure::resolve(self, &here, case, hardware, workload);
-            let (allocators, hidden) = common.unwrap_or_default();
+            let ((allocators, hidden), nodes) = common.unwrap_or((Default::default(), &nothing));
             let at = format!("{here}.allocators");
             let own = allocators::resolve(self, &at, &case.allocators, allocators, hardware);
             let at = format!("{here}.hidden");
             let hidden = hidden::resolve(self, &at, &case.hidden, hidden, hardware);
             let memory = own.zip(hidden).filter(|_| common.is_some());
-            let label = label(name, params);
-            let params = params.to_vec();
+            let said = (case.numa.as_ref(), case.pins.as_deref());
+            let numa = numa::resolve(self, &format!("{here}."), said, nodes, hardware);
+            let (label, params) = (label(name, params), params.to_vec());
             cases.push((|| {
                 let (micro_batch, pressure) = watched?;
                 let (allocators, hidden) = memory?;
-                let (policy, hbm) = (policy?, hbm?);
-                Some(Case { label, policy, hbm, allocators, hidden, micro_batch, pressure, params })
+                let (policy, hbm, numa) = (policy?, hbm?, numa?);
+                Some(Case {
+                    label,
+                    policy,
+                    hbm,
+                    allocators,
+                    hidden,
+                    numa,
+                    micro_batch,
+                    pressure,
+                    params,
+                })
             })());
         }
         cases.into_iter().collect()

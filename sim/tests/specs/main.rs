@@ -5,6 +5,7 @@ mod economics;
 mod form;
 mod hardware;
 mod hostile;
+mod numa;
 mod parts;
 mod parts_hostile;
 mod project;

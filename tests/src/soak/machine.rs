@@ -209,11 +209,14 @@ fn prescribe(dice: &mut Dice, hardware: &mut Hardware) {
     }
     for _ in 0..dice.within(1..=3) {
         let (from, to) = (dice.below(tiers), dice.below(tiers));
-        let count = dice.pick(&[1, 1, 1, 2, 3]);
-        let via: Vec<NodeId> = (0..count).map(|_| NodeId::at(1 + dice.below(nodes - 1))).collect();
+        let (to, via) = match dice.chance(50) {
+            true => (to, vec![1 + dice.below(nodes - 1)]),
+            false => walk(dice, hardware, from),
+        };
+        let via: Vec<NodeId> = via.into_iter().map(NodeId::at).collect();
         let again =
             hardware.ways.iter().any(|way| (way.from.index(), way.to.index()) == (from, to));
-        if from == to || again {
+        if from == to || via.is_empty() || again {
             continue;
         }
         let (from, to) = (TierId::at(from), TierId::at(to));
@@ -222,4 +225,25 @@ fn prescribe(dice: &mut Dice, hardware: &mut Hardware) {
             hardware.ways.pop();
         }
     }
+}
+
+/// A tier, and the nodes on a way to it along links that passes none twice; no nodes if there is no such.
+fn walk(dice: &mut Dice, hardware: &Hardware, from: usize) -> (usize, Vec<usize>) {
+    let mut passed = vec![from];
+    for _ in 0..dice.within(2..=4) {
+        let here = passed[passed.len() - 1];
+        let ends = hardware.links.iter().map(|link| (link.near.index(), link.far.index()));
+        let beside = ends.flat_map(|(near, far)| [(near, far), (far, near)]);
+        let next = beside.filter(|&(near, far)| near == here && !passed.contains(&far));
+        let next: Vec<usize> = next.map(|(_, far)| far).collect();
+        if next.is_empty() || here == 0 && passed.len() > 1 {
+            break;
+        }
+        passed.push(dice.pick(&next));
+    }
+    while passed.len() > 1 && passed[passed.len() - 1] >= hardware.tiers.len() {
+        passed.pop();
+    }
+    let to = passed[passed.len() - 1];
+    (to, passed.get(1..passed.len() - 1).unwrap_or_default().to_vec())
 }

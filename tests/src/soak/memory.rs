@@ -1,13 +1,15 @@
-//! Random hidden memory and memory pressure, and what must hold of a tier that is watched.
+//! Random hidden memory, nodes of host memory and memory pressure, and what must hold of a tier that is watched.
 //!
 //! Invariant: what is drawn obeys the rules of scenarios; thresholds rise, and a target can be left.
 
 use super::dice::Dice;
 use super::drives::staging;
-use tiersim_models::hardware::{HBM, Hardware, Routes};
+use super::plan::kinds;
+use tiersim_models::hardware::{HBM, Hardware, Routes, TierKind};
 use tiersim_models::hidden::{Hidden, What, of_tier, over};
 use tiersim_models::ids::TierId;
 use tiersim_models::units::Bytes;
+use tiersim_policies::numa::{NumaConfig, Pin, Placement};
 use tiersim_policies::planner::Planner;
 use tiersim_policies::pressure::{
     HYSTERESIS, Level, MILLION, PressureConfig, PressureEvent, Response, Thresholds,
@@ -48,6 +50,26 @@ pub(super) fn left(hardware: &Hardware, hidden: &[Hidden]) -> Vec<Bytes> {
         capacity => Bytes::new(capacity.get().saturating_sub(of_tier(hidden, tier).get())),
     };
     hardware.tier_ids().map(left).collect()
+}
+
+/// On which nodes of host memory objects go, if there are any.
+pub(super) fn numa(dice: &mut Dice, hardware: &Hardware) -> NumaConfig {
+    let is_dram = |tier: &TierId| hardware.tiers[tier.index()].kind == TierKind::Dram;
+    let nodes: Vec<TierId> = hardware.tier_ids().filter(is_dram).collect();
+    if nodes.is_empty() || !dice.chance(40) {
+        return NumaConfig::default();
+    }
+    let first = dice.pick(&nodes);
+    let ways = [Placement::NearGpu, Placement::Interleave, Placement::FirstTouch(first)];
+    let placement = dice.chance(75).then(|| dice.pick(&ways));
+    let pin = |dice: &mut Dice| Pin {
+        kinds: kinds(dice),
+        // Every trace has the first module.
+        module: dice.chance(30).then(|| "m0".to_owned()),
+        node: dice.pick(&nodes),
+    };
+    let pins = (0..dice.pick(&[0, 0, 1, 2])).map(|_| pin(dice)).collect();
+    NumaConfig { placement, pins }
 }
 
 /// A watched tier, mostly HBM.

@@ -14,6 +14,7 @@ use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::adam_state::{AdamStateConfig, Count, Cut};
 use tiersim_policies::config::{HintsConfig, PolicyConfig};
 use tiersim_policies::lru::LruConfig;
+use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::policy::Policy;
 
 /// A policy that scenarios can name, or one that does whatever is allowed.
@@ -29,12 +30,13 @@ impl Chosen {
     /// The policy. Errors in words if the trace lacks what it needs.
     pub(super) fn build(
         &self,
+        numa: &NumaConfig,
         trace: &Trace,
         hardware: &Hardware,
     ) -> Result<Box<dyn Policy>, String> {
         let (tiers, objects) = (hardware.tiers.len(), trace.objects.len());
         match self {
-            Chosen::Config(config) => config.build(trace, hardware),
+            Chosen::Config(config) => numa.build(config, trace, hardware),
             Chosen::Chaos(seed) => {
                 Ok(Box::new(Chaos::new(*seed, tiers, objects, seed % 3 > 0).everywhere()))
             }
@@ -82,7 +84,7 @@ fn cut(dice: &mut Dice) -> Cut {
     }
 }
 
-fn kinds(dice: &mut Dice) -> Vec<ObjectKind> {
+pub(super) fn kinds(dice: &mut Dice) -> Vec<ObjectKind> {
     let mut kinds = ObjectKind::ALL.to_vec();
     kinds.retain(|_| dice.chance(60));
     if kinds.is_empty() {

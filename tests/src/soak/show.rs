@@ -40,6 +40,9 @@ impl fmt::Display for Trial {
             writeln!(f, "allocator of {}: {allocator}", hardware.tiers[index].name)?;
         }
         writeln!(f, "policy {:?}, quickest {}", self.policy, self.quickest)?;
+        if !self.numa.is_none() {
+            writeln!(f, "nodes {:?}", self.numa)?;
+        }
         if let Some(pressure) = &self.pressure {
             writeln!(f, "pressure {pressure:?}")?;
         }

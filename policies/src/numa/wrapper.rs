@@ -1,0 +1,239 @@
+//! The policy that names nodes in the place of the one that it wraps.
+//!
+//! Every answer of the wrapped policy passes here: starts, births, the actions before an op and
+//! those that make room. It keeps no books of what is where: an object's node is where the ledger
+//! has room for it.
+//! Invariant: no action moves an object from one node to another.
+
+use super::Placement;
+use crate::policy::{Action, Policy, Sight};
+use crate::view::View;
+use std::fmt;
+use tiersim_models::hardware::MAX_TIERS;
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::Bytes;
+
+/// A policy whose DRAM has nodes.
+pub(super) struct Numa {
+    pub(super) inner: Box<dyn Policy>,
+    /// Nearest to the device first.
+    pub(super) nodes: Vec<TierId>,
+    pub(super) placement: Option<Placement>,
+    /// By object.
+    pub(super) pinned: Vec<Option<TierId>>,
+    /// Where the policy would put an object that DRAM has no room for.
+    pub(super) beyond: Vec<TierId>,
+    /// Bytes that were placed on each node so far, by tier.
+    pub(super) given: [Bytes; MAX_TIERS],
+    /// Objects that the next op creates in DRAM and pays for, with the node that they will get.
+    pub(super) unborn: Vec<(ObjectId, TierId)>,
+}
+
+/// What the actions of one op change, by tier.
+#[derive(Default)]
+struct Change {
+    claimed: [Bytes; MAX_TIERS],
+    freed: [Bytes; MAX_TIERS],
+}
+
+impl Change {
+    /// Whether an object fits after the actions so far.
+    fn leaves_room(&self, tier: TierId, bytes: Bytes, view: &View<'_>) -> bool {
+        let need = (self.claimed[tier.index()] + bytes).get();
+        view.fits(tier, Bytes::new(need.saturating_sub(self.freed[tier.index()].get())))
+    }
+}
+
+impl Numa {
+    fn is_node(&self, tier: TierId) -> bool {
+        self.nodes.contains(&tier)
+    }
+
+    /// The node in which an object has room.
+    fn node_of(&self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+        self.nodes.iter().copied().find(|&node| view.has_room(object, node))
+    }
+
+    /// The tier in which an object is that the policy names: any node of DRAM stands for its own.
+    fn held(&self, object: ObjectId, named: TierId, view: &View<'_>) -> TierId {
+        let node = if self.is_node(named) { self.node_of(object, view) } else { None };
+        node.unwrap_or(named)
+    }
+
+    /// The nodes that an object may get, best first.
+    fn order(&self, object: ObjectId, named: TierId) -> Vec<TierId> {
+        if let Some(node) = self.pinned[object.index()] {
+            return vec![node];
+        }
+        let mut order = self.nodes.clone();
+        match self.placement {
+            None => order.sort_by_key(|&node| node != named),
+            Some(Placement::NearGpu) => {}
+            Some(Placement::Interleave) => order.sort_by_key(|node| self.given[node.index()]),
+            Some(Placement::FirstTouch(first)) => order.sort_by_key(|&node| node != first),
+        }
+        order
+    }
+
+    /// The tier that an object goes to where the policy names one. With no room anywhere it is the
+    /// one that it should get, and the ledger says that it is full.
+    fn place(
+        &mut self,
+        object: ObjectId,
+        named: TierId,
+        change: &mut Change,
+        view: &View<'_>,
+    ) -> TierId {
+        let bytes = view.object(object).bytes;
+        let to = if self.is_node(named) {
+            if let Some(node) = self.node_of(object, view) {
+                return node;
+            }
+            let order = self.order(object, named);
+            let mut tiers = order.iter().chain(&self.beyond);
+            let roomy = tiers.find(|&&tier| change.leaves_room(tier, bytes, view));
+            *roomy.unwrap_or(&order[0])
+        } else {
+            named
+        };
+        if !view.has_room(object, to) {
+            change.claimed[to.index()] += bytes;
+            self.given[to.index()] += bytes;
+        }
+        to
+    }
+
+    /// The node that a charge for the use of an object falls on; it is chosen now if the op creates
+    /// the object.
+    fn charged(
+        &mut self,
+        object: ObjectId,
+        named: TierId,
+        change: &mut Change,
+        view: &View<'_>,
+    ) -> TierId {
+        if view.exists(object) {
+            return self.held(object, named, view);
+        }
+        let known = self.unborn.iter().find(|(unborn, _)| *unborn == object);
+        if let Some(&(_, node)) = known {
+            return node;
+        }
+        let node = self.place(object, named, change, view);
+        self.unborn.push((object, node));
+        node
+    }
+
+    /// The node with most bytes of the objects that an op uses in place, the nearest of several.
+    fn most_used(&self, actions: &[Action], named: TierId, view: &View<'_>) -> TierId {
+        let mut bytes = [Bytes::ZERO; MAX_TIERS];
+        for action in actions {
+            if let Action::InPlace { object } = action
+                && let Some(node) = self.node_of(*object, view)
+            {
+                bytes[node.index()] += view.object(*object).bytes;
+            }
+        }
+        let used = self.nodes.iter().rev().filter(|node| bytes[node.index()] > Bytes::ZERO);
+        *used.max_by_key(|node| bytes[node.index()]).unwrap_or(match self.placement {
+            Some(Placement::FirstTouch(ref node)) => node,
+            Some(_) => &self.nodes[0],
+            None => return named,
+        })
+    }
+
+    /// An action with the nodes that it means; `None` if it moves an object to where it is.
+    fn meant(&mut self, action: Action, change: &mut Change, view: &View<'_>) -> Option<Action> {
+        Some(match action {
+            Action::Fetch { object, to } => {
+                Action::Fetch { object, to: self.place(object, to, change, view) }
+            }
+            Action::Prefetch { object, to } => {
+                Action::Prefetch { object, to: self.place(object, to, change, view) }
+            }
+            Action::Evict { object, from, to } => {
+                let from = self.held(object, from, view);
+                let to = self.place(object, to, change, view);
+                change.freed[from.index()] += view.object(object).bytes;
+                (from != to).then_some(Action::Evict { object, from, to })?
+            }
+            Action::Drop { object, tier } => {
+                let tier = self.held(object, tier, view);
+                change.freed[tier.index()] += view.object(object).bytes;
+                Action::Drop { object, tier }
+            }
+            Action::InPlace { .. } | Action::Charge { .. } => action,
+        })
+    }
+}
+
+impl Policy for Numa {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn sight(&self) -> Sight {
+        self.inner.sight()
+    }
+
+    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        let named = self.inner.start(object, view);
+        self.place(object, named, &mut Change::default(), view)
+    }
+
+    fn birth(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        let named = self.inner.birth(object, view);
+        let promised = self.unborn.iter().position(|(unborn, _)| *unborn == object);
+        if let Some(index) = promised {
+            return self.unborn.swap_remove(index).1;
+        }
+        let mut change = Change::default();
+        for &(unborn, node) in &self.unborn {
+            change.claimed[node.index()] += view.object(unborn).bytes;
+        }
+        self.place(object, named, &mut change, view)
+    }
+
+    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+        self.inner.before(view, actions);
+        self.unborn.clear();
+        let mut change = Change::default();
+        let mut meant = Vec::with_capacity(actions.len());
+        for (index, &action) in actions.iter().enumerate() {
+            let before = index.checked_sub(1).map(|before| actions[before]);
+            meant.extend(match (action, before) {
+                (Action::Charge { tier, bytes }, Some(Action::InPlace { object }))
+                    if self.is_node(tier) =>
+                {
+                    let tier = self.charged(object, tier, &mut change, view);
+                    Some(Action::Charge { tier, bytes })
+                }
+                (Action::Charge { tier, bytes }, _) if self.is_node(tier) => {
+                    Some(Action::Charge { tier: self.most_used(actions, tier, view), bytes })
+                }
+                _ => self.meant(action, &mut change, view),
+            });
+        }
+        *actions = meant;
+    }
+
+    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+        let named = self.inner.far(object, view)?;
+        Some(self.place(object, named, &mut Change::default(), view))
+    }
+
+    fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
+        let action = self.inner.make_room(view, tier)?;
+        self.meant(action, &mut Change::default(), view).filter(|action| match action {
+            Action::Evict { from, .. } => *from == tier,
+            Action::Drop { tier: from, .. } => *from == tier,
+            _ => true,
+        })
+    }
+}
+
+impl fmt::Debug for Numa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Numa({}, {:?})", self.inner.name(), self.placement)
+    }
+}

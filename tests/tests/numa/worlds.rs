@@ -1,0 +1,181 @@
+//! Random worlds with nodes of host memory, under audit and against each other.
+
+use crate::{DRAM1, capacities, copies, dual, hinted, pin, plan, says};
+use rand::rngs::ChaCha12Rng;
+use rand::{RngExt, SeedableRng};
+use tiersim_models::hardware::{HBM, Hardware, TierKind};
+use tiersim_models::ids::{ModuleId, ObjectId, TierId};
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::Bytes;
+use tiersim_models::workload::{ObjectKind, Trace};
+use tiersim_policies::access::{Access, Charge};
+use tiersim_policies::command::{Command, Work};
+use tiersim_policies::config::{HintsConfig, PolicyConfig};
+use tiersim_policies::lru::LruConfig;
+use tiersim_policies::numa::{NumaConfig, Placement};
+use tiersim_policies::planner::Planner;
+use tiersim_tests::world::World;
+
+/// A world with a second node behind the first, its objects each a module of its own.
+fn world(seed: u64) -> (World, ChaCha12Rng) {
+    let mut rng = ChaCha12Rng::seed_from_u64(seed);
+    let mut world = World::new(seed);
+    let mut trace = world.workload.trace.clone();
+    for (index, object) in trace.objects.iter_mut().enumerate() {
+        trace.modules.push(object.name.clone());
+        object.module = Some(ModuleId(index as u32));
+    }
+    world.workload = Workload::new(trace);
+    for tier in &mut world.hardware.tiers[1..] {
+        if rng.random_bool(0.7) {
+            tier.kind = TierKind::Dram;
+        }
+    }
+    world.repeat = 2;
+    (world, rng)
+}
+
+fn drams(hardware: &Hardware) -> Vec<TierId> {
+    let is_dram = |tier: &TierId| hardware.tiers[tier.index()].kind == TierKind::Dram;
+    hardware.tier_ids().filter(is_dram).collect()
+}
+
+fn drawn(rng: &mut ChaCha12Rng, nodes: &[TierId], trace: &Trace) -> NumaConfig {
+    let mut node = || nodes[rng.random_range(0..nodes.len())];
+    let (first, bound, weights) = (node(), node(), node());
+    let placement = match rng.random_range(0..4) {
+        0 => None,
+        1 => Some(Placement::NearGpu),
+        2 => Some(Placement::Interleave),
+        _ => Some(Placement::FirstTouch(first)),
+    };
+    let module = &trace.modules[rng.random_range(0..trace.modules.len())];
+    let mut pins = vec![pin(&[], Some(module), bound), pin(&[ObjectKind::Weight], None, weights)];
+    pins.truncate(rng.random_range(0..3));
+    NumaConfig { placement, pins }
+}
+
+fn policy(rng: &mut ChaCha12Rng, world: &World) -> PolicyConfig {
+    let trace = &world.workload.trace;
+    match rng.random_range(0..4) {
+        0 => {
+            let tiers = world.hardware.tier_ids().skip(1);
+            PolicyConfig::Lru(LruConfig { spill: tiers.collect() })
+        }
+        1 => hinted(trace, Access::InPlace(Charge::EveryUse)),
+        2 => hinted(trace, Access::InPlace(Charge::ModuleWeights)),
+        _ => hinted(trace, Access::Migrate { prefetch_ops: rng.random_range(0..30) }),
+    }
+}
+
+/// Whether every op is charged for what it uses in DRAM at the nodes where it uses it.
+fn charged_where_used(commands: &[Command], workload: &Workload, nodes: &[TierId]) {
+    for command in commands {
+        let Work::Compute { touches, charges, .. } = &command.work else { continue };
+        let mut left: Vec<(TierId, Bytes)> = charges.to_vec();
+        for touch in touches.iter().filter(|touch| nodes.contains(&touch.tier)) {
+            let bytes = workload.trace.objects[touch.object.index()].bytes;
+            let at = left.iter().position(|&charge| charge == (touch.tier, bytes));
+            left.swap_remove(at.unwrap_or_else(|| panic!("{touch:?} is free: {charges:?}")));
+        }
+        assert!(left.is_empty(), "{left:?} for nothing");
+    }
+}
+
+#[test]
+fn no_rule_is_broken_on_2000_random_worlds() {
+    let (mut ran, mut several) = (0, 0);
+    for seed in 0..2000 {
+        let (world, mut rng) = world(seed);
+        let nodes = drams(&world.hardware);
+        if nodes.is_empty() {
+            continue;
+        }
+        let trace = &world.workload.trace;
+        let config = drawn(&mut rng, &nodes, trace);
+        let policy = policy(&mut rng, &world);
+        let built = || config.build(&policy, trace, &world.hardware).expect("all is there");
+        let outcome = world.run(built(), None, 64);
+        let outcome = outcome.unwrap_or_else(|fault| panic!("seed {seed}: {config:?}: {fault}"));
+        if outcome.is_none() {
+            continue;
+        }
+        (ran, several) = (ran + 1, several + usize::from(nodes.len() > 1));
+        let commands = plan(built(), &world.workload, &world.hardware, world.repeat);
+        for (object, from, to) in copies(&commands) {
+            assert!(!nodes.contains(&from) || !nodes.contains(&to), "seed {seed}: {object:?}");
+        }
+        if let PolicyConfig::Hints(HintsConfig { access, .. }) = &policy
+            && *access == Access::InPlace(Charge::EveryUse)
+        {
+            charged_where_used(&commands, &world.workload, &nodes);
+        }
+    }
+    assert!(ran > 300 && several > 150, "only {ran} and {several} worlds said anything");
+}
+
+#[test]
+fn policies_that_try_everything_stay_within_the_rules_too() {
+    let mut ran = 0;
+    for seed in 0..1000 {
+        let (world, mut rng) = world(seed);
+        let nodes = drams(&world.hardware);
+        if nodes.len() < 2 {
+            continue;
+        }
+        let trace = &world.workload.trace;
+        let config = drawn(&mut rng, &nodes, trace);
+        let policy = config.around(world.chaos(), Vec::new(), trace, &world.hardware);
+        let outcome = world.run(policy.expect("all is there"), None, 64);
+        let outcome = outcome.unwrap_or_else(|fault| panic!("seed {seed}: {config:?}: {fault}"));
+        ran += usize::from(outcome.is_some());
+    }
+    assert!(ran > 50, "only {ran} worlds said anything");
+}
+
+#[test]
+fn with_one_node_nothing_changes() {
+    let mut compared = 0;
+    for seed in 0..500 {
+        let (mut world, mut rng) = world(seed);
+        for (index, tier) in world.hardware.tiers.iter_mut().enumerate().skip(1) {
+            tier.kind = if index == 1 { TierKind::Dram } else { TierKind::Nvme };
+        }
+        let trace = &world.workload.trace;
+        let config = drawn(&mut rng, &drams(&world.hardware), trace);
+        let policy = policy(&mut rng, &world);
+        let plain = policy.build(trace, &world.hardware).expect("all is there");
+        let on_nodes = config.build(&policy, trace, &world.hardware).expect("all is there");
+        let [plain, on_nodes] = [plain, on_nodes].map(|built| {
+            world.run(built, None, 64).unwrap_or_else(|fault| panic!("seed {seed}: {fault}"))
+        });
+        assert_eq!(plain, on_nodes, "seed {seed}");
+        compared += usize::from(plain.is_some());
+    }
+    assert!(compared > 100, "only {compared} worlds had enough memory to say anything");
+}
+
+#[test]
+fn where_there_is_room_the_same_bytes_cross_pcie() {
+    let mut compared = 0;
+    for seed in 0..300 {
+        let (world, mut rng) = world(seed);
+        let mut machine = dual(seed as usize % 2, [1 << 40; 2]);
+        machine.tiers[HBM.index()].capacity = world.hardware.tiers[HBM.index()].capacity;
+        let trace = &world.workload.trace;
+        let policy = hinted(trace, Access::Migrate { prefetch_ops: rng.random_range(0..30) });
+        let crossing = |config: &NumaConfig| -> Option<Vec<(ObjectId, bool)>> {
+            let built = config.build(&policy, trace, &machine).expect("all is there");
+            let planner = Planner::new(&world.workload, built, &capacities(&machine), 2);
+            let (mut planner, mut commands) = (planner.ok()?, Vec::new());
+            while planner.plan_next(&mut commands).ok()? {}
+            Some(copies(&commands).iter().map(|&(object, from, _)| (object, from == HBM)).collect())
+        };
+        let plain = crossing(&NumaConfig::default());
+        for placement in [Placement::NearGpu, Placement::Interleave, Placement::FirstTouch(DRAM1)] {
+            assert_eq!(crossing(&says(placement)), plain, "seed {seed}: {placement:?}");
+        }
+        compared += usize::from(plain.is_some_and(|copies| !copies.is_empty()));
+    }
+    assert!(compared > 50, "only {compared} worlds moved anything");
+}
