@@ -88,15 +88,21 @@ impl<'a> Planner<'a> {
         monitor.note(self.next, What::Level, (from, to), held.reserved, Bytes::ZERO);
     }
 
-    /// Whether pressure has already done what an action asks for.
+    /// Whether pressure has already done what an action asks for, or has moved the copy out that a
+    /// drop counted on.
     pub(crate) fn overtaken(&self, action: &Action) -> bool {
         let Some(monitor) = &self.pressure else { return false };
-        let (object, from) = match *action {
-            Action::Evict { object, from, .. } => (object, from),
-            Action::Drop { object, tier } => (object, tier),
-            _ => return false,
-        };
-        monitor.away[object.index()] && !self.ledger.has_room(object, from)
+        let away = |object: ObjectId| monitor.away[object.index()];
+        match *action {
+            Action::Evict { object, from, .. } => {
+                away(object) && !self.ledger.has_room(object, from)
+            }
+            Action::Drop { object, tier } => {
+                let only = || self.ledger.tiers_of(object).as_slice() == [tier];
+                away(object) && (!self.ledger.has_room(object, tier) || only())
+            }
+            _ => false,
+        }
     }
 
     /// Fetches what left because of pressure, is used now, and has not been fetched by the policy.

@@ -6,7 +6,9 @@
 //! Invariant: a trial depends on its seed alone, not on how many others run, or on which threads.
 
 mod dice;
+mod drives;
 mod machine;
+mod memory;
 mod plan;
 mod show;
 mod watch;
@@ -19,13 +21,17 @@ use dice::Dice;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tiersim_models::allocator::AllocatorSpec;
-use tiersim_models::hardware::Hardware;
+use tiersim_models::hardware::{Hardware, Routes};
+use tiersim_models::hidden::Hidden;
 use tiersim_models::lifetime::Workload;
+use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Time};
 use tiersim_policies::command::Hazard;
 use tiersim_policies::drive::{DriveError, drive};
+use tiersim_policies::ledger::Memory;
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::planner::{PlanError, Planner};
+use tiersim_policies::pressure::PressureConfig;
 use tiersim_sim::audit::Audit;
 use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::SimMachine;
@@ -51,8 +57,16 @@ pub struct Trial {
     pub repeat: u32,
     /// Who decides.
     pub policy: Chosen,
+    /// On which nodes of host memory; for policies that scenarios can name.
+    pub numa: NumaConfig,
     /// By tier; empty if all are exact.
     pub allocators: Vec<AllocatorSpec>,
+    /// Memory that no object can have.
+    pub hidden: Vec<Hidden>,
+    /// The tier that is watched, if one is.
+    pub pressure: Option<PressureConfig>,
+    /// Whether a fetch takes the copy with the quickest route, as scenarios do.
+    pub quickest: bool,
     /// Ops planned ahead.
     pub window: u64,
 }
@@ -98,10 +112,16 @@ impl Trial {
         let mut trace = workload::trace(&mut Dice::new(seed, 0));
         let (all, most) = workload::sums(&trace);
         let largest = trace.objects.iter().map(|object| object.bytes).max().unwrap_or(Bytes::ZERO);
-        let mut hardware = machine::machine(&mut Dice::new(seed, 1), largest);
+        let mut hardware = machine::machine(seed, largest);
+        let routes = hardware.routes().expect("every drawn machine is joined");
+        let mut dice = Dice::new(seed, 5);
+        let hidden = memory::hidden(&mut dice, &mut hardware, &routes);
+        let pressure = memory::pressure(&mut dice, hardware.tiers.len());
+        let quickest = dice.chance(50);
+        let numa = memory::numa(&mut dice, &hardware);
         let mut dice = Dice::new(seed, 2);
         let allocators = plan::allocators(&mut dice, hardware.tiers.len());
-        plan::capacities(&mut dice, (all, most), &allocators, &mut hardware);
+        plan::capacities(&mut dice, (all, most), &allocators, &hidden, &mut hardware);
         let policy = plan::policy(&mut dice, &trace, &hardware);
         let mut dice = Dice::new(seed, 3);
         let compute = hardware.compute.clone().expect("every drawn machine computes");
@@ -119,33 +139,51 @@ impl Trial {
         assert!(problems.is_empty(), "the drawn trace breaks a rule: {problems:?}");
         let workload = Workload::new(trace);
         let durations = Durations::new(&workload.trace, &spec, seed).expect("all ops have a time");
-        Trial { seed, hardware, workload, spec, durations, repeat, policy, allocators, window }
+        Trial {
+            seed,
+            hardware,
+            workload,
+            spec,
+            durations,
+            repeat,
+            policy,
+            numa,
+            allocators,
+            hidden,
+            pressure,
+            quickest,
+            window,
+        }
     }
 
-    fn capacities(&self) -> Vec<Bytes> {
-        self.hardware.tiers.iter().map(|tier| tier.capacity).collect()
+    /// The planner of the trial, before anything is planned. `None` if the start does not fit.
+    fn planner(&self, routes: &Routes) -> Result<Option<Planner<'_>>, String> {
+        let policy = self.policy.build(&self.numa, &self.workload.trace, &self.hardware)?;
+        let capacities: Vec<Bytes> = self.hardware.tiers.iter().map(|tier| tier.capacity).collect();
+        let memory =
+            Memory { capacities: &capacities, hidden: &self.hidden, allocators: &self.allocators };
+        let mut planner = match Planner::over(&self.workload, policy, memory, self.repeat) {
+            Ok(planner) => planner,
+            Err(PlanError::OutOfMemory { .. }) => return Ok(None),
+            Err(refused) => return Err(refused.to_string()),
+        };
+        if let Some(config) = &self.pressure {
+            planner.watch(config.clone(), Vec::new());
+        }
+        if self.quickest {
+            planner.fetch_the_quickest(CopyTimes::new(&self.hardware, routes));
+        }
+        Ok(Some(planner))
     }
 
     /// Runs the trial under audit, with all edges of one kind left out if asked. `None` if it runs
     /// out of memory.
     pub fn run(&self, without: Option<Hazard>) -> Result<Option<Ran>, Breach> {
         let told = |what: String| Breach { event: 0, what };
-        let (trace, capacities) = (&self.workload.trace, self.capacities());
-        let policy = self.policy.build(trace, &self.hardware).map_err(told)?;
-        let planner = Planner::with_allocators(
-            &self.workload,
-            policy,
-            &capacities,
-            &self.allocators,
-            self.repeat,
-        );
-        let mut planner = match planner {
-            Ok(planner) => planner,
-            Err(PlanError::OutOfMemory { .. }) => return Ok(None),
-            Err(refused) => return Err(told(refused.to_string())),
-        };
-        let start = planner.start();
         let routes = self.hardware.routes().map_err(|none| told(format!("{none:?}")))?;
+        let Some(mut planner) = self.planner(&routes).map_err(told)? else { return Ok(None) };
+        let room = memory::left(&self.hardware, &self.hidden);
+        let start = planner.start();
         let mut machine = SimMachine::new(
             &self.hardware,
             routes.clone(),
@@ -154,7 +192,8 @@ impl Trial {
             &start,
         );
         machine.draw_from(self.seed);
-        let audit = Audit::new(&self.hardware, &capacities, trace.objects.len(), &start);
+        let objects = self.workload.trace.objects.len();
+        let audit = Audit::new(&self.hardware, &room, objects, &start);
         machine.audit(audit.map_err(|breach| told(breach.to_string()))?);
         let mut watch = Watch::new(self, machine, &routes, without);
         let mut op_breach = None;
@@ -166,13 +205,17 @@ impl Trial {
         if let Some(breach) = op_breach {
             return Err(breach);
         }
+        if let Some(config) = &self.pressure {
+            let rules = memory::pressure_rules(config, &planner, room[config.tier.index()]);
+            rules.map_err(|what| watch.breach(what))?;
+        }
         match driven {
             Ok(()) => {}
             Err(DriveError::Plan(PlanError::OutOfMemory { .. })) => return Ok(None),
             Err(DriveError::Plan(refused)) => return Err(watch.breach(refused.to_string())),
             Err(DriveError::Machine(breach)) => return Err(breach),
         }
-        watch.finished(&self.held(&planner))?;
+        watch.finished(&room, &self.held(&planner))?;
         let (meters, events) = (watch.machine().meters().clone(), watch.machine().events());
         let copies = watch.copies();
         Ok(Some(Ran { ends: watch.ends, meters, events, copies }))
@@ -202,9 +245,9 @@ impl Trial {
             hbm: Budget::Hardware,
             allocators: self.allocators.clone(),
             hidden: Vec::new(),
-            numa: NumaConfig::default(),
+            numa: self.numa.clone(),
             micro_batch: None,
-            pressure: None,
+            pressure: self.pressure.clone(),
             params: Vec::new(),
         };
         let scenario = Scenario {

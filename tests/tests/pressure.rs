@@ -4,12 +4,20 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-use tiersim_models::units::Bytes;
-use tiersim_policies::pressure::{Level, What};
+use tiersim_models::hardware::HBM;
+use tiersim_models::ids::TierId;
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::{Bytes, Span};
+use tiersim_models::workload::Mode;
+use tiersim_policies::planner::Planner;
+use tiersim_policies::policy::Action;
+use tiersim_policies::pressure::{HYSTERESIS, Level, PressureConfig, Response, Thresholds, What};
 use tiersim_sim::record::{CaseRecord, Outcome, PressureRecord, RunRecord};
 use tiersim_sim::run::{Options, RunError, run};
 use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::traces::Traces;
+use tiersim_tests::build::Traced;
+use tiersim_tests::scripted::Scripted;
 
 /// Steps that are alike, and then short ones.
 const LONG_THEN_SHORT: &str = "[96, 96, 96, 96, 16, 16, 16, 16]";
@@ -302,4 +310,38 @@ fn any_policy_can_be_watched() {
         let Outcome::Done(figures) = &case.outcome else { continue };
         assert!(figures.peak[0] <= case.hbm_budget, "{}", case.label);
     }
+}
+
+/// A policy drops a far copy because there is one in HBM; before it comes to that, pressure has moved
+/// the one in HBM out.
+#[test]
+fn a_drop_of_what_has_become_the_only_copy_is_left_out() {
+    let mut traced = Traced::new();
+    let [a, b] = [60, 50].map(|bytes| traced.object(bytes, true));
+    for object in [a, b, a] {
+        traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
+    }
+    let (workload, far) = (Workload::new(traced.0), TierId(1));
+    let fetch = |object| Action::Fetch { object, to: HBM };
+    let script = vec![vec![fetch(a)], vec![fetch(b), Action::Drop { object: a, tier: far }]];
+    let policy = Box::new(Scripted { start: vec![far; 2], script });
+    let capacities = [Bytes::new(100), Bytes::MAX];
+    let mut planner = Planner::new(&workload, policy, &capacities, 1).expect("all is far");
+    let responses = [vec![], vec![], vec![], vec![Response::Evict]];
+    planner.watch(
+        PressureConfig {
+            tier: HBM,
+            thresholds: Thresholds::BALANCED,
+            hysteresis: HYSTERESIS,
+            responses,
+            spill: vec![far],
+            micro_batch: None,
+        },
+        Vec::new(),
+    );
+    let mut commands = Vec::new();
+    while planner.plan_next(&mut commands).expect("nothing is refused") {}
+    // It is there for the last op, for which the other one left.
+    assert!(planner.ledger().holds(a, HBM) && planner.ledger().holds(a, far));
+    assert_eq!(planner.pressure().map(|log| log.evictions), Some(2));
 }

@@ -1,6 +1,9 @@
 //! Random worlds of every kind pass, and what is broken in one of them is found.
 
+use tiersim_models::hidden::What;
+use tiersim_models::units::Bytes;
 use tiersim_policies::command::Hazard;
+use tiersim_policies::pressure::Response;
 use tiersim_tests::soak::{Trial, attempt, seed_of};
 
 const WORLDS: u64 = 300;
@@ -17,6 +20,31 @@ fn worlds_of_every_kind_break_no_rule() {
         }
     }
     assert!(fitted > WORLDS / 2 && copies > 1000, "{fitted} fitted, {copies} copies");
+}
+
+/// What the worlds above have, among much else.
+#[test]
+fn worlds_have_everything_that_a_case_can_ask_for() {
+    let mut seen = [0; 9];
+    for index in 0..WORLDS {
+        let trial = Trial::new(seed_of(1, index), usize::MAX);
+        let (hardware, pressure) = (&trial.hardware, trial.pressure.as_ref());
+        let compactions = || trial.allocators.iter().filter_map(|spec| spec.compaction);
+        let evicts = pressure.is_some_and(|config| config.responds(Response::Evict));
+        let found = [
+            hardware.links.iter().any(|link| link.raid0.is_some()),
+            hardware.links.iter().any(|link| link.others.iter().any(Option::is_some)),
+            hardware.ways.iter().any(|way| way.via.len() > 1),
+            !trial.numa.is_none(),
+            !hardware.hidden.is_empty(),
+            trial.hidden.iter().any(|hidden| hidden.what == What::Staging),
+            evicts && pressure.is_some_and(|config| config.responds(Response::Clean)),
+            compactions().any(|how| how.at_once == Bytes::MAX),
+            compactions().any(|how| how.at_once < Bytes::MAX),
+        ];
+        seen.iter_mut().zip(found).for_each(|(seen, found)| *seen += u64::from(found));
+    }
+    assert!(seen.iter().all(|&seen| (3..WORLDS / 2).contains(&seen)), "{seen:?}");
 }
 
 /// A prescribed way goes to a node and back over the same link, whose directions share a total.

@@ -3,6 +3,7 @@
 //! Invariant: what is drawn obeys the rules of hardware files, so a failure is never the draw's.
 
 use super::dice::Dice;
+use super::drives::drives_and_others;
 use std::num::NonZeroU32;
 use tiersim_models::hardware::{Compute, Hardware, Law, Link, Tier, TierKind};
 use tiersim_models::ids::{NodeId, TierId};
@@ -19,8 +20,9 @@ const SETUP: u64 = 20_000_000;
 /// A copy goes in at most so many pieces, so that no world takes long.
 const PIECES: u64 = 48;
 
-/// A machine whose tiers are unlimited so far.
-pub(super) fn machine(dice: &mut Dice, largest: Bytes) -> Hardware {
+/// The machine of a seed; its tiers are unlimited so far.
+pub(super) fn machine(seed: u64, largest: Bytes) -> Hardware {
+    let dice = &mut Dice::new(seed, 1);
     let tiers = match dice.below(100) {
         0..3 => 1,
         3..80 => dice.within(2..=4) as usize,
@@ -45,6 +47,8 @@ pub(super) fn machine(dice: &mut Dice, largest: Bytes) -> Hardware {
         facts: Vec::new(),
         economics: Default::default(),
     };
+    drives_and_others(&mut Dice::new(seed, 4), &mut hardware);
+    // Last: which ways there are depends on rates.
     prescribe(dice, &mut hardware);
     hardware
 }
@@ -205,16 +209,41 @@ fn prescribe(dice: &mut Dice, hardware: &mut Hardware) {
     }
     for _ in 0..dice.within(1..=3) {
         let (from, to) = (dice.below(tiers), dice.below(tiers));
-        let via = dice.below(nodes);
+        let (to, via) = match dice.chance(50) {
+            true => (to, vec![1 + dice.below(nodes - 1)]),
+            false => walk(dice, hardware, from),
+        };
+        let via: Vec<NodeId> = via.into_iter().map(NodeId::at).collect();
         let again =
             hardware.ways.iter().any(|way| (way.from.index(), way.to.index()) == (from, to));
-        if from == to || via == from || via == to || again {
+        if from == to || via.is_empty() || again {
             continue;
         }
         let (from, to) = (TierId::at(from), TierId::at(to));
-        hardware.ways.push(Way { from, to, via: vec![NodeId::at(via)] });
+        hardware.ways.push(Way { from, to, via });
         if hardware.routes().is_err() {
             hardware.ways.pop();
         }
     }
+}
+
+/// A tier, and the nodes on a way to it along links that passes none twice; no nodes if there is no such.
+fn walk(dice: &mut Dice, hardware: &Hardware, from: usize) -> (usize, Vec<usize>) {
+    let mut passed = vec![from];
+    for _ in 0..dice.within(2..=4) {
+        let here = passed[passed.len() - 1];
+        let ends = hardware.links.iter().map(|link| (link.near.index(), link.far.index()));
+        let beside = ends.flat_map(|(near, far)| [(near, far), (far, near)]);
+        let next = beside.filter(|&(near, far)| near == here && !passed.contains(&far));
+        let next: Vec<usize> = next.map(|(_, far)| far).collect();
+        if next.is_empty() || here == 0 && passed.len() > 1 {
+            break;
+        }
+        passed.push(dice.pick(&next));
+    }
+    while passed.len() > 1 && passed[passed.len() - 1] >= hardware.tiers.len() {
+        passed.pop();
+    }
+    let to = passed[passed.len() - 1];
+    (to, passed.get(1..passed.len() - 1).unwrap_or_default().to_vec())
 }

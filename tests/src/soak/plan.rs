@@ -6,6 +6,7 @@ use tiersim_models::allocator::{
     AllocatorSpec, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Model,
 };
 use tiersim_models::hardware::{HBM, Hardware};
+use tiersim_models::hidden::{Hidden, of_tier};
 use tiersim_models::ids::TierId;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{ObjectKind, Trace};
@@ -13,6 +14,7 @@ use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::adam_state::{AdamStateConfig, Count, Cut};
 use tiersim_policies::config::{HintsConfig, PolicyConfig};
 use tiersim_policies::lru::LruConfig;
+use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::policy::Policy;
 
 /// A policy that scenarios can name, or one that does whatever is allowed.
@@ -28,12 +30,13 @@ impl Chosen {
     /// The policy. Errors in words if the trace lacks what it needs.
     pub(super) fn build(
         &self,
+        numa: &NumaConfig,
         trace: &Trace,
         hardware: &Hardware,
     ) -> Result<Box<dyn Policy>, String> {
         let (tiers, objects) = (hardware.tiers.len(), trace.objects.len());
         match self {
-            Chosen::Config(config) => config.build(trace, hardware),
+            Chosen::Config(config) => numa.build(config, trace, hardware),
             Chosen::Chaos(seed) => {
                 Ok(Box::new(Chaos::new(*seed, tiers, objects, seed % 3 > 0).everywhere()))
             }
@@ -81,7 +84,7 @@ fn cut(dice: &mut Dice) -> Cut {
     }
 }
 
-fn kinds(dice: &mut Dice) -> Vec<ObjectKind> {
+pub(super) fn kinds(dice: &mut Dice) -> Vec<ObjectKind> {
     let mut kinds = ObjectKind::ALL.to_vec();
     kinds.retain(|_| dice.chance(60));
     if kinds.is_empty() {
@@ -137,11 +140,12 @@ fn allocator(dice: &mut Dice) -> AllocatorSpec {
 }
 
 /// Gives every tier room: HBM from what one op needs up, the others mostly plenty. `all` objects'
-/// bytes, `most` of one op.
+/// bytes, `most` of one op; what is `hidden` is no room.
 pub(super) fn capacities(
     dice: &mut Dice,
     (all, most): (Bytes, Bytes),
     allocators: &[AllocatorSpec],
+    hidden: &[Hidden],
     hardware: &mut Hardware,
 ) {
     let (all, most) = (all.get(), most.get().max(1));
@@ -157,6 +161,7 @@ pub(super) fn capacities(
         // What is rounded up, and lies in pieces, needs more room than its bytes.
         let exact = allocators.get(index).is_none_or(AllocatorSpec::is_exact);
         let more = if exact { 0 } else { dice.log(1..=64 << 20).max(most / 2) };
-        tier.capacity = Bytes::new(room.saturating_add(more));
+        let hidden = of_tier(hidden, TierId::at(index)).get();
+        tier.capacity = Bytes::new(room.saturating_add(more).saturating_add(hidden));
     }
 }

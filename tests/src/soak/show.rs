@@ -23,14 +23,29 @@ impl fmt::Display for Trial {
             if let Some(service) = &link.service {
                 writeln!(f, "    service {service:?}")?;
             }
+            if let Some(raid0) = &link.raid0 {
+                writeln!(f, "    {raid0:?}")?;
+            }
+            if link.others.iter().any(Option::is_some) {
+                writeln!(f, "    others {:?}", link.others)?;
+            }
         }
         for way in &hardware.ways {
             writeln!(f, "way {way:?}")?;
         }
+        for hidden in &self.hidden {
+            writeln!(f, "hidden {hidden:?}")?;
+        }
         for (index, allocator) in self.allocators.iter().enumerate() {
             writeln!(f, "allocator of {}: {allocator}", hardware.tiers[index].name)?;
         }
-        writeln!(f, "policy {:?}", self.policy)?;
+        writeln!(f, "policy {:?}, quickest {}", self.policy, self.quickest)?;
+        if !self.numa.is_none() {
+            writeln!(f, "nodes {:?}", self.numa)?;
+        }
+        if let Some(pressure) = &self.pressure {
+            writeln!(f, "pressure {pressure:?}")?;
+        }
         let (repeat, jitter, time) = (self.repeat, self.spec.jitter, &self.spec.time);
         writeln!(f, "replays {repeat}, jitter {jitter}, times {time:?}")?;
         let trace = &self.workload.trace;

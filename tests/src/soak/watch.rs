@@ -39,7 +39,7 @@ pub(super) struct Watch<'a> {
     streams: Vec<u64>,
     /// By object: when its last write can have ended at the earliest.
     written: Vec<u64>,
-    /// Bytes that the plan sends over each lane.
+    /// Bytes that the plan sends over each lane, and moves within each tier.
     sent: Vec<u128>,
     /// Bytes that ops use in place over each lane, and of each tier, where these flow.
     used: Vec<u128>,
@@ -71,7 +71,7 @@ impl<'a> Watch<'a> {
             earliest: vec![0; ops],
             streams: vec![0; trace.ops.iter().map(|op| op.stream + 1).max().unwrap_or(0).into()],
             written: vec![0; trace.objects.len()],
-            sent: vec![0; trial.hardware.links.len() * 2],
+            sent: vec![0; trial.hardware.links.len() * 2 + trial.hardware.tiers.len()],
             used: vec![0; trial.hardware.links.len() * 2],
             used_of: vec![0; trial.hardware.tiers.len()],
             latest: 0.0,
@@ -160,11 +160,10 @@ impl<'a> Watch<'a> {
         self.copies += 1;
         for &lane in self.routes.between(from, to) {
             self.sent[lane.index()] += u128::from(bytes.get());
-            let service = hardware.links[lane.link.index()].service.as_ref();
-            let law = hardware.lane_law(lane);
-            let slowest = service.map_or(law, |service| service.detail(lane.evicting).slowest(law));
-            let Law { setup, rate } = slowest;
-            let total = service.and_then(|service| service.least_total());
+            let link = &hardware.links[lane.link.index()];
+            let Law { setup, rate } = hardware.slowest(lane);
+            let total = link.service.as_ref().and_then(|service| service.least_total());
+            let total = total.map(|total| link.beside_others(total));
             let seconds = |rate: u64| bytes.get() as f64 / rate as f64;
             self.latest += pieces as f64 * (setup.ps() + 4) as f64;
             self.latest += PS_PER_S as f64 * seconds(rate.get());
@@ -175,7 +174,9 @@ impl<'a> Watch<'a> {
 
     /// Each byte of a compaction is read and written by its tier.
     fn compact(&mut self, tier: TierId, bytes: Bytes) {
-        let Law { setup, rate } = self.trial.hardware.tiers[tier.index()].access;
+        let hardware = &self.trial.hardware;
+        self.sent[hardware.links.len() * 2 + tier.index()] += u128::from(bytes.get());
+        let Law { setup, rate } = hardware.tiers[tier.index()].access;
         self.latest += (setup.ps() + 4) as f64;
         self.latest += PS_PER_S as f64 * 2.0 * bytes.get() as f64 / rate.get() as f64;
         self.budget += 8;
@@ -216,7 +217,7 @@ impl<'a> Watch<'a> {
     }
 
     /// What must hold once nothing is under way.
-    pub(super) fn finished(&mut self, used: &[Bytes]) -> Result<(), Breach> {
+    pub(super) fn finished(&mut self, room: &[Bytes], used: &[Bytes]) -> Result<(), Breach> {
         let events = self.machine.events();
         let more = self.machine.next().map_err(|fault| self.breach(fault.to_string()))?;
         self.ensure(more.is_none(), || format!("{more:?} ends after the end"))?;
@@ -234,9 +235,14 @@ impl<'a> Watch<'a> {
         let meters = self.machine.meters();
         let tiers = self.trial.hardware.tiers.iter().enumerate();
         for (index, tier) in tiers {
-            let (peak, capacity) = (meters.peak[index], tier.capacity);
-            let holds = peak <= capacity;
-            self.ensure(holds, || format!("{} held {peak} of {capacity}", tier.name))?;
+            let within = self.trial.hardware.links.len() * 2 + index;
+            let (moved, sent) = (u128::from(meters.moved[within].get()), self.sent[within]);
+            self.ensure(moved == sent, || {
+                format!("{} moved {moved} bytes of {sent} together", tier.name)
+            })?;
+            let (peak, room) = (meters.peak[index], room[index]);
+            let holds = peak <= room;
+            self.ensure(holds, || format!("{} held {peak} of {room}", tier.name))?;
             let needed = Self::needed(self.used_of[index], tier.access.rate.get(), 1);
             let holds = u128::from(end.ps() + events) >= needed;
             self.ensure(holds, || {
