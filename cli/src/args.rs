@@ -31,6 +31,9 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Look at traces and make them.
     Trace(TraceArgs),
+    /// Replay a CUDA memory snapshot's requests through the model of PyTorch's caching allocator;
+    /// compare reserved and active bytes at every entry.
+    Allocator(AllocatorArgs),
     /// List the machines of the project, or show and draw one with the source of each number.
     Hardware(HardwareArgs),
 }
@@ -221,6 +224,33 @@ pub(crate) struct CheckArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct AllocatorArgs {
+    /// What torch.cuda.memory._dump_snapshot wrote, or the same as JSON; may be packed with gzip or
+    /// Zstandard.
+    #[arg(value_name = "FILE")]
+    pub(crate) snapshot: PathBuf,
+    /// Which device of the snapshot, counted from 0 [default: each that has a history].
+    #[arg(long, value_name = "N")]
+    pub(crate) device: Option<usize>,
+    /// Memory of the device, such as 80GiB, or what set_per_process_memory_fraction leaves of it
+    /// [default: the snapshot shows when memory was out].
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) capacity: Option<u64>,
+    /// Largest deviation that is no failure, as a share of what the snapshot says.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.01, value_parser = share)]
+    pub(crate) at_most: f64,
+    /// Folder to write to [default: out/allocator-FILE].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// What to print on stdout.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Print nothing but problems.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct HardwareArgs {
     #[command(subcommand)]
     pub(crate) command: HardwareCommand,
@@ -297,4 +327,27 @@ fn assignment(text: &str) -> Result<(String, String), String> {
         Some((path, value)) if !path.is_empty() => Ok((path.to_owned(), value.to_owned())),
         _ => Err("write PATH=VALUE, such as seed=7".to_owned()),
     }
+}
+
+/// A number of bytes with its unit.
+fn size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+    let unit: u64 = match &text[digits.len()..] {
+        "" | "B" => 1,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        _ => {
+            return Err("write a whole number with B, MB, MiB, GB or GiB, such as 80GiB".to_owned());
+        }
+    };
+    let bytes = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit));
+    let bytes = bytes.filter(|bytes| (1..1 << 50).contains(bytes));
+    bytes.ok_or_else(|| "from 1 B to below 2^50 B, such as 80GiB".to_owned())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "a share from 0 to 1, such as 0.01".to_owned())
 }

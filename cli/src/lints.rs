@@ -59,12 +59,12 @@ pub(crate) fn deny_machines<'a>(
     Ok(all.into_result(())?)
 }
 
-/// Shows a record's warnings, or gives them back as failures if they are denied.
+/// Shows a record's warnings, or gives them back if they are denied.
 pub(crate) fn warned(record: &RunRecord, common: &Common) -> Vec<String> {
     let name = &record.scenario;
     if common.deny.is_some() {
         let denied = record.warnings.iter();
-        return denied.map(|warning| format!("{name}: no warnings: {warning}")).collect();
+        return denied.map(|warning| format!("{name}: {warning}")).collect();
     }
     if !common.quiet {
         say_warnings(name, &record.warnings);

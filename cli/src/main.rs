@@ -3,6 +3,8 @@
 //! Exit: 0 done, 1 an expectation failed or a case ran out of memory where it must fit, 2 bad
 //! input (message on stderr, nothing written), 3 an internal fault (seed and event printed).
 
+mod allocator;
+mod allocator_report;
 mod args;
 mod calibrate;
 mod calibrate_charts;
@@ -48,6 +50,7 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Check(args) => traces::check(&args),
         Command::Trace(args) => traces::trace(&args.command),
+        Command::Allocator(args) => allocator::allocator(&args),
         Command::Hardware(args) => hardware::hardware(&args.command),
     }
 }

@@ -15,6 +15,13 @@ pub(crate) const INTERNAL: u8 = 3;
 pub(crate) enum Failure {
     /// What was expected of a run does not hold: exit 1.
     Expectation(Vec<String>),
+    /// Results have warnings, and these are denied: exit 1. With them what else does not hold.
+    Denied {
+        /// The warnings.
+        warnings: Vec<String>,
+        /// Expectations that do not hold.
+        failed: Vec<String>,
+    },
     /// Bad input: exit 2.
     Input(String),
     /// A mistake in this program: exit 3.
@@ -24,7 +31,7 @@ pub(crate) enum Failure {
 impl Failure {
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Failure::Expectation(_) => 1,
+            Failure::Expectation(_) | Failure::Denied { .. } => 1,
             Failure::Input(_) => 2,
             Failure::Internal(_) => INTERNAL,
         }
@@ -34,9 +41,13 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Expectation(failed) => {
-                let list = failed.join("\n  ");
-                write!(f, "{} expectation(s) do not hold:\n  {list}", failed.len())
+            Failure::Expectation(failed) => list(f, failed, "expectation(s) do not hold"),
+            Failure::Denied { warnings, failed } => {
+                if !failed.is_empty() {
+                    list(f, failed, "expectation(s) do not hold")?;
+                    writeln!(f)?;
+                }
+                list(f, warnings, "warning(s) of the results are denied")
             }
             Failure::Input(problem) => write!(f, "error: {problem}"),
             Failure::Internal(fault) => {
@@ -44,6 +55,10 @@ impl fmt::Display for Failure {
             }
         }
     }
+}
+
+fn list(f: &mut fmt::Formatter<'_>, lines: &[String], heading: &str) -> fmt::Result {
+    write!(f, "{} {heading}:\n  {}", lines.len(), lines.join("\n  "))
 }
 
 impl From<Diagnostics> for Failure {

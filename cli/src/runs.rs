@@ -26,14 +26,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     use_threads(&args.common)?;
     let (scenarios, traces) = read_all(&args.scenarios, &overrides(&args.common))?;
     deny_machines(&args.common, &scenarios)?;
-    let mut failed = Vec::new();
+    let (mut failed, mut denied) = (Vec::new(), Vec::new());
     for scenario in &scenarios {
         let record = run_one(scenario, &traces, &args.common)?;
         emit(&record, &args.common, scenarios.len() > 1)?;
         failed.extend(named(scenario, failures(scenario, &record)));
-        failed.extend(warned(&record, &args.common));
+        denied.extend(warned(&record, &args.common));
     }
-    expect_none(failed)
+    expect_none(failed, denied)
 }
 
 /// Reads scenarios and their traces; every problem of every file is found before anything runs.
@@ -78,9 +78,8 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     bar.finish_and_clear();
     let base = run_one(&sweep.base, &traces, &args.common)?;
     emit(&record, &args.common, false)?;
-    let mut failed = named(&sweep.base, failures(&sweep.base, &base));
-    failed.extend(warned(&record, &args.common));
-    expect_none(failed)
+    let failed = named(&sweep.base, failures(&sweep.base, &base));
+    expect_none(failed, warned(&record, &args.common))
 }
 
 /// Writes the placement that a policy would choose.
@@ -209,6 +208,10 @@ fn named(scenario: &Scenario, failed: Vec<String>) -> Vec<String> {
     failed.into_iter().map(|failure| format!("{}: {failure}", scenario.name)).collect()
 }
 
-fn expect_none(failed: Vec<String>) -> Result<(), Failure> {
-    if failed.is_empty() { Ok(()) } else { Err(Failure::Expectation(failed)) }
+fn expect_none(failed: Vec<String>, warnings: Vec<String>) -> Result<(), Failure> {
+    match (failed.is_empty(), warnings.is_empty()) {
+        (true, true) => Ok(()),
+        (false, true) => Err(Failure::Expectation(failed)),
+        (_, false) => Err(Failure::Denied { warnings, failed }),
+    }
 }

@@ -89,6 +89,26 @@ pub struct Layered {
 }
 
 impl Layered {
+    /// Llama 3 8B in bf16 at a batch of one.
+    ///
+    /// Source: `config.json` of meta-llama/Meta-Llama-3-8B, as published with the weights.
+    pub fn llama_3_8b(mode: Mode) -> Layered {
+        Layered {
+            family: Family::Llama,
+            layers: 32,
+            hidden: 4096,
+            ffn: 14_336,
+            heads: 32,
+            kv_heads: 8,
+            vocab: 128_256,
+            positions: 0,
+            tied: false,
+            precision: Precision::Bf16,
+            batch: 1,
+            mode,
+        }
+    }
+
     /// Every parameter of the model, biases and norms included; a tied head counts once.
     pub fn parameters(&self) -> u64 {
         let layer: u64 = parts::layer(self, 0).modules().map(|module| module.parameters()).sum();

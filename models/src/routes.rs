@@ -10,7 +10,7 @@
 //!
 //! Invariant: a route crosses no lane twice, and between two tiers in which it bounces no node twice.
 
-use crate::hardware::{Hardware, Lane, Law, TierKind};
+use crate::hardware::{HBM, Hardware, Lane, Law, TierKind};
 use crate::ids::{LinkId, NodeId, TierId};
 use crate::nodes::{NodeKind, Way};
 use crate::service::Discipline;
@@ -145,6 +145,20 @@ impl Hardware {
             }
         }
         Ok(Routes { tiers, routes })
+    }
+
+    /// Whether what the device uses in place in a tier flows over shared links: the route there and
+    /// the one back are one hop each, and all their links are shared. `routes` must be this machine's.
+    pub fn uses_flow(&self, routes: &Routes, tier: TierId) -> bool {
+        [(tier, HBM), (HBM, tier)].into_iter().all(|(from, to)| {
+            let mut lanes = routes.between(from, to).iter();
+            routes.hops(from, to).len() == 1 && lanes.all(|&lane| self.is_shared(lane))
+        })
+    }
+
+    fn is_shared(&self, lane: Lane) -> bool {
+        let service = self.links[lane.link.index()].service.as_ref();
+        service.is_some_and(|service| service.discipline == Discipline::FairShare)
     }
 
     /// The way prescribed between two tiers, and whether it is the one of the other direction.
@@ -286,10 +300,7 @@ impl Finder<'_> {
 
     /// Where hops end: in every tier, and before and behind every link that is not shared.
     fn ends(&self, lanes: &[Lane]) -> Vec<usize> {
-        let shared = |lane: Lane| {
-            let service = self.hardware.links[lane.link.index()].service.as_ref();
-            service.is_some_and(|service| service.discipline == Discipline::FairShare)
-        };
+        let shared = |lane: Lane| self.hardware.is_shared(lane);
         let passes = |pair: &[Lane]| {
             let (_, between) = self.hardware.lane_ends(pair[0]);
             self.hardware.tier_of(between).is_none() && shared(pair[0]) && shared(pair[1])

@@ -210,6 +210,17 @@ pub struct Op {
     pub uses: Range<u32>,
 }
 
+impl Op {
+    /// An op on the first stream of the first rank of which nothing else is said: no FLOPs, no bytes,
+    /// no times, no module.
+    pub fn new(step: u32, phase: Phase, name: impl Into<String>, uses: Range<u32>) -> Op {
+        let (stream, rank, flops, bytes) = (0, RankId(0), 0, Bytes::ZERO);
+        let (name, module, after) = (name.into(), None, Vec::new());
+        let (duration, at) = (None, None);
+        Op { step, phase, name, module, stream, rank, duration, flops, bytes, at, after, uses }
+    }
+}
+
 /// An op touches an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {

@@ -25,20 +25,7 @@ fn gpt2(layers: u32, hidden: u32, heads: u32) -> Layered {
 }
 
 fn llama_8b() -> Layered {
-    Layered {
-        family: Family::Llama,
-        layers: 32,
-        hidden: 4096,
-        ffn: 14336,
-        heads: 32,
-        kv_heads: 8,
-        vocab: 128_256,
-        positions: 0,
-        tied: false,
-        precision: Precision::Bf16,
-        batch: 1,
-        mode: Mode::Train { sequence: 8192 },
-    }
+    Layered::llama_3_8b(Mode::Train { sequence: 8192 })
 }
 
 /// Any shape of moderate size without problems.

@@ -18,18 +18,11 @@ fn valid() -> Trace {
         freed_after: None,
     };
     let op = |uses| Op {
-        step: 0,
-        phase: Phase::Forward,
-        name: "mm".into(),
         module: Some(ModuleId(0)),
-        stream: 0,
-        rank: RankId(0),
         duration: Some(Span::from_ns(5)),
         flops: 1,
         bytes: Bytes::new(32),
-        at: None,
-        after: vec![],
-        uses,
+        ..Op::new(0, Phase::Forward, "mm", uses)
     };
     let row = |object, mode| Use { object: ObjectId(object), mode };
     Trace {

@@ -74,7 +74,8 @@ pub enum Work {
         stream: u16,
         /// Where its objects are.
         touches: SmallVec<[Touch; 4]>,
-        /// Delays for use in place: each costs the tier's set-up plus bytes over its bandwidth.
+        /// Delays for use in place, one after the other: each costs the tier's set-up plus bytes over its
+        /// bandwidth, or more where a simulated machine shares links.
         charges: SmallVec<[(TierId, Bytes); 2]>,
     },
     /// Copy an object.

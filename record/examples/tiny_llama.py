@@ -144,6 +144,7 @@ def main() -> None:
     parser.add_argument("--warmup", type=int, default=10, help="plain steps before")
     parser.add_argument("--steps", type=int, default=2, help="recorded steps")
     parser.add_argument("--after", type=int, default=10, help="plain steps after")
+    parser.add_argument("--snapshot", help="file for the CUDA memory snapshot of all steps")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--machine", help="what to call this machine in the trace")
     options = parser.parse_args()
@@ -165,6 +166,7 @@ def main() -> None:
         machine=options.machine,
         warmup=options.warmup,
         steps=options.steps,
+        snapshot=options.snapshot,
     ) as recorder:
         for _ in range(options.warmup + options.steps + options.after):
             loss = train_step(model, optimizer, ids)

@@ -47,6 +47,12 @@ class Recordings(Rules):
         self.follow_the_format(trace)
         return trace
 
+    def test_a_snapshot_needs_a_cuda_device(self) -> None:
+        model = nn.Linear(2, 2)
+        optimizer = torch.optim.AdamW(model.parameters())
+        with self.assertRaisesRegex(ValueError, "only a CUDA device"):
+            Recorder(model, optimizer, self.folder, batch=1, sequence=1, snapshot="s.pickle")
+
     def test_mlp(self) -> None:
         rows, sizes = 8, (16, 32, 4)
         model = nn.Sequential(

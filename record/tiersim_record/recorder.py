@@ -24,6 +24,7 @@ from . import note
 from .clock import clock_for
 from .dispatch import OpRecorder
 from .modules import ModuleTracker, Parameters
+from .snapshot import MemorySnapshot
 from .statistics import Statistics, adam_state, gradient_norms, state_tensors
 from .storages import Storages, check_weak_references
 from .tables import Tables, build
@@ -54,6 +55,7 @@ class Recorder:
         warmup: int = 1,
         steps: int = 2,
         compress: bool = True,
+        snapshot: str | Path | None = None,
     ) -> None:
         if warmup < 1:
             raise ValueError("warmup is at least 1: the first step makes the optimizer's state")
@@ -68,6 +70,7 @@ class Recorder:
         if not self.parameters.list or not self.optimizers:
             raise ValueError("a model with parameters and an optimizer are needed")
         self.device = self._device()
+        self.snapshot = None if snapshot is None else MemorySnapshot(snapshot, self.device)
         self.clock = clock_for(self.device)
         self.name = name or self.out.name
         self.about = about or type(model).__name__
@@ -96,6 +99,8 @@ class Recorder:
         for optimizer in self.optimizers:
             self._hooks.append(optimizer.register_step_pre_hook(self._before_optimizer))
             self._hooks.append(optimizer.register_step_post_hook(self._after_optimizer))
+        if self.snapshot is not None:
+            self.snapshot.start()
         self._synchronize()
         self._mark = self._now()
         return self
@@ -107,6 +112,10 @@ class Recorder:
         for hook in self._hooks:
             hook.remove()
         self._hooks.clear()
+        if self.snapshot is not None:
+            if kind is None and complete:
+                self.snapshot.stop()
+            self.snapshot.cancel()
         if kind is not None:
             return
         if not complete:

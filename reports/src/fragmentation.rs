@@ -1,9 +1,10 @@
 //! Fragmentation over a run: how much of a tier's free memory is in pieces, and what is reserved.
 //!
-//! Above, external fragmentation by case; below, the memory that each allocator reserves (bold) and
-//! the memory in live blocks (fine). Cases differ by colour and by the markers along their lines, so
-//! the chart reads without colour. The axis is the order of the plan, not time: allocators act when
-//! the plan is made.
+//! Above, external fragmentation by case; in the middle, internal fragmentation; below, the memory
+//! that each allocator reserves (bold) and the memory in live blocks (fine). Cases differ by colour
+//! and by the markers along their lines, so the chart reads without colour. The axis is the order of
+//! the plan, not time: allocators act when the plan is made. The histogram of free pieces is a column
+//! of `allocators.csv`: its third dimension would need a chart for each case.
 //! Invariant: a chart belongs to one tier, and exact cases are not on it.
 
 use crate::ChartError;
@@ -21,6 +22,8 @@ const MOST_CASES: usize = 8;
 const POINTS: usize = 160;
 /// Markers along a line.
 const MARKERS: usize = 14;
+/// Between two panels.
+const GAP: f64 = 22.0;
 const GIB: f64 = (1u64 << 30) as f64;
 const MIB: f64 = (1u64 << 20) as f64;
 
@@ -37,11 +40,16 @@ fn thinned(series: &[Point]) -> Vec<Point> {
         occurrence: points.last().map_or(0, |point| point.occurrence),
         allocated: points.iter().map(|point| point.allocated).max().unwrap_or_default(),
         reserved: points.iter().map(|point| point.reserved).max().unwrap_or_default(),
-        mean: points.iter().map(|point| point.mean).sum::<f64>() / points.len() as f64,
+        mean: mean(points, |point| point.mean),
         highest: points.iter().map(|point| point.highest).fold(0.0, f64::max),
+        internal_mean: mean(points, |point| point.internal_mean),
         ..points.last().cloned().unwrap_or_default()
     };
     series.chunks(series.len().div_ceil(POINTS).max(1)).map(together).collect()
+}
+
+fn mean(points: &[Point], read: impl Fn(&Point) -> f64) -> f64 {
+    points.iter().map(read).sum::<f64>() / points.len() as f64
 }
 
 /// A line over the ops of the run: how to read it off a point.
@@ -75,21 +83,36 @@ pub fn fragmentation(
     let top = frame::header(&mut canvas, &title, &about);
     let top = legend(&mut canvas, top, shown) + 14.0;
     let (left, right) = (MARGIN + 78.0, f64::from(CHART_SIZE.0) - MARGIN);
-    let middle = top + (FLOOR - 40.0 - top) * 0.52;
-    let upper = Rect::new(left, top, right, middle - 12.0);
-    let lower = Rect::new(left, middle + 12.0, right, FLOOR - 44.0);
+    let [upper, between, lower] = panels(left, right, top);
     let last = |s: &Series<'_>| s.points.last().map_or(0, |point| point.occurrence);
     let ops = shown.iter().map(last).max().unwrap_or(0).max(1) as f64;
     let x = Scale::linear(&[0.0, ops], 0.0, left, right);
-    share_panel(&mut canvas, upper, &x, shown);
+    let external: Read<'_> = &|point| point.mean * 100.0;
+    share_panel(&mut canvas, upper, &x, shown, ("external, %", external));
+    let internal: Read<'_> = &|point| point.internal_mean * 100.0;
+    share_panel(&mut canvas, between, &x, shown, ("internal, %", internal));
     bytes_panel(&mut canvas, lower, &x, shown);
     for (value, label) in x.ticks(8) {
         canvas.text(&label, (x.at(value), lower.bottom + 18.0), SMALL, style::INK, Align::Centre);
     }
     let centre = (left + right) / 2.0;
-    frame::x_title(&mut canvas, "op of the run, in the order of the plan", centre, FLOOR - 6.0);
+    frame::x_title(
+        &mut canvas,
+        "op of the run, in the order of the plan (free pieces by size: allocators.csv)",
+        centre,
+        FLOOR - 6.0,
+    );
     frame::footer(&mut canvas, record, version);
     Ok(Some(Chart::new(title, canvas)))
+}
+
+/// Room for the three panels, one below the other: internal fragmentation moves least.
+fn panels(left: f64, right: f64, top: f64) -> [Rect; 3] {
+    let bottom = FLOOR - 44.0;
+    let share = (bottom - top - 2.0 * GAP) / 100.0;
+    let (first, second) = (top + 38.0 * share, top + GAP + 62.0 * share);
+    [(top, first), (first + GAP, second), (second + GAP, bottom)]
+        .map(|(top, bottom)| Rect::new(left, top, right, bottom))
 }
 
 fn legend(canvas: &mut Canvas, top: f64, shown: &[Series<'_>]) -> f64 {
@@ -122,11 +145,16 @@ fn legend(canvas: &mut Canvas, top: f64, shown: &[Series<'_>]) -> f64 {
     )
 }
 
-fn share_panel(canvas: &mut Canvas, area: Rect, x: &Scale, shown: &[Series<'_>]) {
-    let read: Read<'_> = &|point| point.mean * 100.0;
+fn share_panel(
+    canvas: &mut Canvas,
+    area: Rect,
+    x: &Scale,
+    shown: &[Series<'_>],
+    (title, read): (&str, Read<'_>),
+) {
     let highest = shown.iter().flat_map(|s| &s.points).map(read).fold(1.0, f64::max);
     let y = Scale::linear(&[0.0, highest], 0.06, area.bottom, area.top);
-    grid(canvas, area, &y, "external fragmentation, %");
+    grid(canvas, area, &y, title);
     for (index, series) in shown.iter().enumerate() {
         line(canvas, (x, &y), series, index, read, 2.0);
         markers(canvas, (x, &y), series, index, read);

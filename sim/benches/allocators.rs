@@ -1,21 +1,23 @@
 //! How fast the allocator models are: nanoseconds per request, and against the plain pool.
 //!
-//! All models replay the same two sequences in one process, taking turns, so that a noisy machine
-//! disturbs all alike; medians and ratios are printed. *Steps* asks and gives back as a training
-//! loop does, last in first out with other sizes in each step; *churn* gives back at random. These are
-//! the costs of simulating an allocator, not those of allocating memory.
+//! `cargo bench -p tiersim --bench allocators`: all models replay the same two sequences in one process,
+//! taking turns, so that a noisy machine disturbs all alike; medians and ratios are printed. *Steps*
+//! asks and gives back as a training loop does, last in first out with other sizes in each step;
+//! *churn* gives back at random. These are the costs of simulating an allocator, not those of
+//! allocating memory.
 
-use std::hint::black_box;
-use std::time::Instant;
+mod timing;
 
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
+use std::hint::black_box;
 use tiersim_models::allocator::{
     Allocator, AllocatorSpec, Block, BucketsConfig, BuddyConfig, CachingConfig, Model,
 };
 use tiersim_models::units::Bytes;
+use timing::{median, ratio, seconds};
 
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 15;
 const CAPACITY: Bytes = Bytes::gib(80);
 /// Live blocks at most.
 const SLOTS: usize = 1000;
@@ -57,24 +59,27 @@ fn churn() -> Vec<Request> {
 /// Nanoseconds per request.
 fn replay(allocator: &mut dyn Allocator, requests: &[Request]) -> f64 {
     let mut blocks: Vec<Option<Block>> = vec![None; SLOTS];
-    #[expect(clippy::disallowed_methods, reason = "a bench measures")]
-    let start = Instant::now();
-    for request in requests {
-        match *request {
-            Request::Alloc(slot, bytes) => blocks[slot] = allocator.alloc(bytes, 0).ok(),
-            Request::Free(slot) => {
-                if let Some(block) = blocks[slot].take() {
-                    allocator.free(block);
+    let span = seconds(|| {
+        for request in requests {
+            match *request {
+                Request::Alloc(slot, bytes) => blocks[slot] = allocator.alloc(bytes, 0).ok(),
+                Request::Free(slot) => {
+                    if let Some(block) = blocks[slot].take() {
+                        allocator.free(block);
+                    }
                 }
             }
         }
-    }
-    let span = start.elapsed();
+    });
     black_box(allocator.stats());
-    span.as_nanos() as f64 / requests.len() as f64
+    span * 1e9 / requests.len() as f64
 }
 
 fn main() {
+    // `cargo test --benches` passes flags of the test harness; only `cargo bench` measures.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
     let expandable = CachingConfig { expandable_segments: true, ..CachingConfig::default() };
     let models = [
         ("pool", Model::Pool),
@@ -94,13 +99,9 @@ fn main() {
                 times.push(replay(&mut *spec.build(CAPACITY), &requests));
             }
         }
-        let medians = times.into_iter().map(|mut times| {
-            times.sort_by(f64::total_cmp);
-            times[ROUNDS / 2]
-        });
-        let medians: Vec<f64> = medians.collect();
-        for ((name, _), median) in models.iter().zip(&medians) {
-            println!("  {name:20} {median:7.1} ns  {:5.2} x the pool", median / medians[0]);
+        for ((name, _), rounds) in models.iter().zip(&times) {
+            let (time, ratio) = (median(rounds.clone()), ratio(rounds, &times[0]));
+            println!("  {name:20} {time:7.1} ns  {ratio:6.3} x the pool");
         }
     }
 }

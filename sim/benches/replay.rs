@@ -1,33 +1,23 @@
 //! Replayed ops per second, planning included.
 //!
-//! `cargo bench -p tiersim-sim --bench replay` replays the shipped trace under each policy and
+//! `cargo bench -p tiersim --bench replay` replays the shipped trace under each policy and
 //! prints ops/s, ns per op and ns per event, each beside the plain event queue's cost measured in
 //! the same run, so that a noisy machine shows in both.
 
+mod timing;
+
 use std::hint::black_box;
 use std::path::Path;
-use std::time::Instant;
-use tiersim_models::layered::{Family, Layered, Mode, Precision};
+use tiersim_models::layered::{Layered, Mode};
 use tiersim_models::units::{Span, Time};
 use tiersim_sim::queue::EventQueue;
 use tiersim_sim::run::{Bench, Options};
 use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::text::ron_text::Document;
 use tiersim_sim::traces::Traces;
+use timing::{median, seconds};
 
 const ROUNDS: usize = 9;
-
-#[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
-fn seconds(work: impl FnOnce()) -> f64 {
-    let start = Instant::now();
-    work();
-    start.elapsed().as_secs_f64()
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
 
 /// Nanoseconds for one pop and one push with 1,000 events pending.
 fn queue_ns() -> f64 {
@@ -106,7 +96,7 @@ fn main() {
         once * 1e3,
         twice / once
     );
-    let shape = llama_8b();
+    let shape = Layered::llama_3_8b(Mode::Train { sequence: 2048 });
     let made = median((0..ROUNDS).map(|_| seconds(|| drop(black_box(shape.trace())))).collect());
     let trace = shape.trace();
     println!(
@@ -116,21 +106,4 @@ fn main() {
         trace.uses.len(),
         made * 1e3
     );
-}
-
-fn llama_8b() -> Layered {
-    Layered {
-        family: Family::Llama,
-        layers: 32,
-        hidden: 4096,
-        ffn: 14336,
-        heads: 32,
-        kv_heads: 8,
-        vocab: 128_256,
-        positions: 0,
-        tied: false,
-        precision: Precision::Bf16,
-        batch: 1,
-        mode: Mode::Train { sequence: 2048 },
-    }
 }

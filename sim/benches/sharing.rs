@@ -3,31 +3,22 @@
 //!
 //! `cargo bench -p tiersim --bench sharing`
 
+mod timing;
+
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
-use tiersim_models::hardware::Link;
+use tiersim_models::hardware::{Link, Tier};
+use tiersim_models::loaded::{Curve, Loaded};
 use tiersim_models::service::{Detail, Discipline, Service, Tail};
 use tiersim_models::units::{Bytes, Rate, Span};
 use tiersim_sim::run::{Bench, Options};
 use tiersim_sim::scenario::Scenario;
 use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::traces::Traces;
+use timing::{median, ratio, seconds};
 
 const ROUNDS: usize = 15;
-
-#[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
-fn seconds(work: impl FnOnce()) -> f64 {
-    let start = Instant::now();
-    work();
-    start.elapsed().as_secs_f64()
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
 
 /// A table, a ramp and a tail that a lane of this rate might have.
 fn curves(rate: Rate) -> Detail {
@@ -61,12 +52,49 @@ fn service(number: usize, link: &Link) -> Option<Service> {
 const NAMES: [&str; 4] =
     ["first come, first served", "shared, one lane each way", "shared, no limit", "and all curves"];
 
+/// Latency at 0, a half and all of the bandwidth, for reads alone and for as many writes.
+fn loaded(tier: &Tier) -> Loaded {
+    let part = |percent: u64| Rate::new(tier.access.rate.get() / 100 * percent).expect("above 0");
+    let curve = |reads| {
+        let points = vec![
+            (part(1), Span::from_ns(100)),
+            (part(50), Span::from_ns(150)),
+            (part(100), Span::from_ns(400)),
+        ];
+        Curve { reads, points }
+    };
+    Loaded { curves: vec![curve(50), curve(100)] }
+}
+
 fn with_service(scenario: &Scenario, number: usize) -> Scenario {
     let mut scenario = scenario.clone();
-    for link in &mut Arc::make_mut(&mut scenario.hardware).links {
+    let hardware = Arc::make_mut(&mut scenario.hardware);
+    for link in &mut hardware.links {
         link.service = service(number, link);
     }
+    for tier in hardware.tiers.iter_mut().skip(1) {
+        tier.loaded = (number == NAMES.len() - 1).then(|| loaded(tier));
+    }
     scenario
+}
+
+/// The shipped cases, and one that uses what is outside HBM where it is.
+fn cases() -> [(String, String); 2] {
+    let adam = |name: &str, access: &str| {
+        format!(
+            "(name: \"{name}\", policy: AdamState(cut: shares(hbm: 0.5, cpu: 0.5), access: {access}))"
+        )
+    };
+    let all = [
+        adam("on demand", "migrate(prefetch_ops: 0)"),
+        adam("8 ops ahead", "migrate(prefetch_ops: 8)"),
+        adam("256 ops ahead", "migrate(prefetch_ops: 256)"),
+        adam("in place", "in_place(charge: every_use)"),
+    ];
+    [
+        ("policies".to_owned(), format!("[{}]", all.join(", "))),
+        ("expect".to_owned(), "[]".to_owned()),
+    ]
 }
 
 fn main() {
@@ -75,7 +103,7 @@ fn main() {
         return;
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace's folder");
-    let scenario = read_scenario(&root.join("scenarios/gpt2-shared-pcie.ron"), &[])
+    let scenario = read_scenario(&root.join("scenarios/gpt2-shared-pcie.ron"), &cases())
         .expect("the shipped scenario reads");
     let traces = Traces::read([&scenario]).expect("the shipped trace reads");
     let workload = traces.of(&scenario);
@@ -98,7 +126,6 @@ fn main() {
                 }));
             }
         }
-        let plain = median(times[0].clone());
         for (number, name) in NAMES.iter().enumerate() {
             let time = median(times[number].clone());
             println!(
@@ -107,7 +134,7 @@ fn main() {
                 name,
                 ops / time,
                 events[number] as f64 / ops,
-                plain / time
+                ratio(&times[0], &times[number])
             );
         }
     }

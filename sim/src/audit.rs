@@ -228,7 +228,8 @@ impl Audit {
         let expected = expected.filter(|expected| expected.started);
         let expected = expected.ok_or_else(|| Breach(format!("{ticket:?} ends unstarted")))?;
         match &command.work {
-            Work::Compute { touches, .. } => {
+            Work::Compute { touches, charges, .. } => {
+                self.flows.op_ends(ticket, charges)?;
                 for (touch, version) in touches.iter().zip(expected.versions) {
                     let held = self.held(touch.object, touch.tier, ticket)?;
                     if touch.mode.writes() {
@@ -284,18 +285,17 @@ impl Audit {
         Ok(())
     }
 
-    /// The bytes of a piece begin to go over shared lanes.
+    /// The bytes of a piece, or of what an op uses in `tier`, begin to go over shared lanes.
     pub(crate) fn flow_begins(
         &mut self,
-        copy: Ticket,
-        class: ClassId,
+        (ticket, class): (Ticket, ClassId),
         lanes: &[usize],
+        tier: Option<TierId>,
         bytes: Bytes,
         now: Time,
     ) -> Result<(), Breach> {
         self.tick(now)?;
-        self.flows.begins(copy, class, lanes, bytes);
-        Ok(())
+        self.flows.begins((ticket, class), lanes, tier, bytes)
     }
 
     /// Flows came or went, and these are the rates of each flow of a class from now on.
@@ -308,10 +308,10 @@ impl Audit {
         self.flows.retimed(rates)
     }
 
-    /// The bytes of a piece have gone over shared lanes, the first of which is `lane`.
-    pub(crate) fn flow_ends(&mut self, copy: Ticket, lane: usize, now: Time) -> Result<(), Breach> {
+    /// The bytes of a flow have gone over shared lanes, the first of which is `lane`.
+    pub(crate) fn flow_ends(&mut self, of: Ticket, lane: usize, now: Time) -> Result<(), Breach> {
         self.tick(now)?;
-        self.flows.ends(copy, lane)
+        self.flows.ends(of, lane)
     }
 
     /// Nothing is under way any more.

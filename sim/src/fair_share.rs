@@ -157,15 +157,21 @@ impl<T> FairShare<T> {
         ClassId(u16::try_from(index).expect("fewer than 2^16 classes"))
     }
 
-    /// From now on, a flow over these resources never ends and asks for no more than `demand`; a
-    /// class of its own, over a resource of its own as well.
-    pub fn stand(&mut self, resources: &[usize], demand: Rate) -> ClassId {
-        let own = self.capacities.len();
-        assert!(own < usize::from(u16::MAX), "fewer than 2^16 resources");
-        self.capacities.push(demand);
+    /// One more resource; its number.
+    pub fn resource(&mut self, rate: Rate) -> usize {
+        let number = self.capacities.len();
+        assert!(number < usize::from(u16::MAX), "fewer than 2^16 resources");
+        self.capacities.push(rate);
         self.varying.push(None);
         self.left.push(0);
         self.open.push(0);
+        number
+    }
+
+    /// From now on, a flow over these resources never ends and asks for no more than `demand`; a
+    /// class of its own, over a resource of its own as well.
+    pub fn stand(&mut self, resources: &[usize], demand: Rate) -> ClassId {
+        let own = self.resource(demand);
         let resources: SmallVec<[usize; 8]> = resources.iter().copied().chain([own]).collect();
         let class = self.class(&resources);
         self.classes[usize::from(class.0)].stands = true;

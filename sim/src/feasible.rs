@@ -83,7 +83,8 @@ fn in_least_batches(scenario: &Scenario) -> f64 {
 }
 
 /// No run takes longer than this many seconds of simulated time: every use of an object pays for
-/// every link there and back, twice, and for every tier, and nothing overlaps.
+/// every link there and back, twice, and for every tier, and nothing overlaps. What is used in place
+/// crosses links once, instead of a copy.
 ///
 /// In floating point, so that a bound on what overflows does not overflow itself.
 fn longest(scenario: &Scenario, trace: &Trace) -> f64 {

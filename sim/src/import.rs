@@ -1,4 +1,5 @@
-//! Readers of what other programs recorded; each makes a native trace.
+//! Readers of what other programs recorded: runs, which become native traces, and snapshots of
+//! CUDA memory, which the model of the caching allocator is measured with.
 //!
 //! An importer drops what a memory simulator cannot use, says how much that was, and guesses
 //! nothing silently.

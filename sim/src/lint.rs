@@ -5,9 +5,12 @@
 //! the same input gives the same list, in the order of the rules and of the spec.
 //! Invariant: a limit itself never warns; only what is beyond it does.
 
+mod pageable;
+
 use crate::record::{CaseRecord, LaneName, RunRecord};
+use pageable::{carried, faster_than_pinned};
 use std::fmt;
-use tiersim_models::hardware::{Fact, HBM, Hardware, Lane, Link, Routes, TierKind};
+use tiersim_models::hardware::{Fact, HBM, Hardware, Lane, Routes, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span};
 
@@ -50,9 +53,11 @@ pub fn lint_hardware(hardware: &Hardware) -> Vec<Warning> {
     for lane in hardware.lanes() {
         found.extend(too_shallow(hardware, lane));
     }
-    found.extend(hardware.links.iter().filter_map(|link| total_never_binds(hardware, link)));
+    let links = hardware.lanes().filter(|lane| !lane.evicting);
+    found.extend(links.filter_map(|fetch| total_never_binds(hardware, fetch)));
     for lane in hardware.lanes() {
         found.extend(above_standard(hardware, lane));
+        found.extend(faster_than_pinned(hardware, lane));
     }
     found
 }
@@ -70,13 +75,6 @@ pub fn assumed_note(hardware: &Hardware) -> Option<String> {
     (assumed > 0).then(|| format!("assumed: {assumed} of {all} numbers of {name} are assumed"))
 }
 
-/// Where the rates of copies in use are those of pageable buffers, what the wire carries is not in
-/// the laws any more.
-fn has_pageable(hardware: &Hardware, link: &Link) -> bool {
-    let path = format!("links.{}.pageable.fetch", link.name);
-    hardware.facts.iter().any(|fact| fact.path == path)
-}
-
 /// `link-faster-than-bus`: use in place goes over links, and is no faster than the slowest.
 ///
 /// Of flash and of another node's memory only the link that enters the device counts: direct
@@ -88,12 +86,9 @@ fn faster_than_bus(hardware: &Hardware, routes: &Routes, tier: TierId) -> Option
         TierKind::Nvme | TierKind::Remote => route.len() - 1,
         TierKind::Hbm | TierKind::Cxl | TierKind::Dram => 0,
     };
-    let crossed = route[skipped..].iter().filter(|lane| {
-        let link = &hardware.links[lane.link.index()];
-        !has_pageable(hardware, link)
-    });
-    let slowest = crossed.min_by_key(|lane| hardware.lane_law(**lane).rate)?;
-    let limit = hardware.lane_law(*slowest).rate;
+    let crossed = route[skipped..].iter();
+    let slowest = crossed.min_by_key(|lane| carried(hardware, **lane))?;
+    let limit = carried(hardware, *slowest);
     let link = &hardware.links[slowest.link.index()].name;
     (far.access.rate > limit).then(|| Warning {
         rule: "link-faster-than-bus",
@@ -220,11 +215,13 @@ fn too_shallow(hardware: &Hardware, lane: Lane) -> Option<Warning> {
 }
 
 /// `both-ways-above-sum`: a total that no traffic can reach says nothing.
-fn total_never_binds(hardware: &Hardware, link: &Link) -> Option<Warning> {
+fn total_never_binds(hardware: &Hardware, fetch: Lane) -> Option<Warning> {
+    let link = &hardware.links[fetch.link.index()];
     let total = link.service.as_ref()?.total?;
-    let (fetch, evict) = (link.fetch.rate, link.evict.rate);
+    let both = [fetch, Lane { evicting: true, ..fetch }];
+    let [fetch, evict] = both.map(|lane| carried(hardware, lane));
     let sum = u128::from(fetch.get()) + u128::from(evict.get());
-    let reason = if u128::from(total.get()) > sum && !has_pageable(hardware, link) {
+    let reason = if u128::from(total.get()) > sum {
         format!("`fetch` and `evict` together are {} + {}", words(fetch), words(evict))
     } else if total < fetch.max(evict) {
         format!("one direction alone is said to reach {}", words(fetch.max(evict)))
@@ -244,12 +241,15 @@ fn total_never_binds(hardware: &Hardware, link: &Link) -> Option<Warning> {
 fn above_standard(hardware: &Hardware, lane: Lane) -> Option<Warning> {
     let link = &hardware.links[lane.link.index()];
     let (kind, rate) = (link.kind?, hardware.lane_law(lane).rate);
-    let limit = kind.limit().filter(|&limit| rate > limit)?;
+    // The rate is that of all drives of a set, each at the end of a bus of this kind.
+    let drives = link.raid0.map_or(1, |set| u64::from(set.drives.get()));
+    let limit = kind.limit().filter(|one| rate.get() > one.get().saturating_mul(drives))?;
+    let each = if drives > 1 { format!(" to each of {drives} drives") } else { String::new() };
     Some(Warning {
         rule: "faster-than-standard",
         place: format!("links.{}.{}", link.name, direction(lane)),
         found: words(rate),
-        reason: format!("`{kind}` signals {} in one direction", words(limit)),
+        reason: format!("`{kind}`{each} signals {} in one direction", words(limit)),
         remedy: format!("lower `{}`, or correct `kind`", direction(lane)),
     })
 }

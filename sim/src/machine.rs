@@ -13,6 +13,7 @@
 mod blame;
 mod detail;
 mod entry;
+mod in_place;
 mod lanes;
 mod loads;
 pub mod meters;
@@ -24,6 +25,7 @@ use crate::durations::Durations;
 use crate::engine::Engine;
 use crate::machine::blame::{Blame, Ended};
 use crate::machine::entry::{Entries, Piece};
+use crate::machine::in_place::{Rises, Uses};
 use crate::machine::lanes::Lane;
 use crate::machine::loads::Loads;
 use crate::machine::meters::Meters;
@@ -67,6 +69,8 @@ enum Event {
     Flows(Flight),
     /// A flow has ended.
     Landed,
+    /// The bytes of an op's charge go over shared links from now on.
+    Uses(Ticket),
 }
 
 /// Ends come first at equal times: room is freed before it is asked for.
@@ -95,6 +99,7 @@ pub struct SimMachine<'a> {
     lanes: Vec<Lane>,
     links: usize,
     sharing: Option<Box<Sharing>>,
+    uses: Option<Box<Uses>>,
     seed: u64,
     /// Whether objects lie where something else than the plan's allocators puts them.
     placed_elsewhere: bool,
@@ -123,6 +128,7 @@ impl<'a> SimMachine<'a> {
             accesses: hardware.tiers.iter().map(|tier| tier.access).collect(),
             loads: Loads::new(hardware),
             chunk: hardware.chunk,
+            uses: Uses::new(hardware, &routes),
             routes,
             engine: Engine::new(),
             entries: Entries::default(),
@@ -193,12 +199,18 @@ impl<'a> SimMachine<'a> {
         };
         entry.compute = self.durations.of(occurrence);
         let delay = |&(tier, bytes): &(TierId, Bytes)| self.accesses[tier.index()].span_of(bytes);
-        let mut total = entry.compute + charges.iter().map(delay).sum();
+        let total = entry.compute + charges.iter().map(delay).sum();
+        let flows = self.uses.as_ref().is_some_and(|uses| uses.any_flows(charges));
         self.meters.op_starts(self.engine.now());
+        let mut rises = Rises::new();
         if self.loads.is_some() && !charges.is_empty() {
             let (touches, charges) = (touches.clone(), charges.clone());
-            total += self.load(ticket, &touches, &charges, total);
+            rises = self.load(ticket, &touches, &charges, total);
         }
+        if flows {
+            return self.start_uses(ticket, rises);
+        }
+        let total = total + rises.iter().copied().sum();
         self.engine.schedule_in(total, ENDS, Event::Op(ticket));
         Ok(())
     }
@@ -240,6 +252,9 @@ impl<'a> SimMachine<'a> {
             }
             for (tier, rise) in self.loads.iter_mut().flat_map(|loads| loads.ends(ticket)) {
                 self.meters.in_place[tier] += rise;
+            }
+            for (tier, beyond) in self.uses.iter_mut().flat_map(|uses| uses.ends(ticket)) {
+                self.meters.in_place[tier] += beyond;
             }
         }
         entry.command.frees.iter().for_each(|room| self.meters.free(room));
@@ -347,6 +362,7 @@ impl Machine for SimMachine<'_> {
                 }
                 Some((_, Event::Flows(flight))) => self.flow(flight)?,
                 Some((_, Event::Landed)) => self.landed()?,
+                Some((_, Event::Uses(op))) => self.use_flows(op)?,
                 None if self.entries.is_empty() => {
                     self.check(|audit, now| audit.idle(now))?;
                     return Ok(None);

@@ -6,7 +6,7 @@ use flate2::write::GzEncoder;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use tiersim_models::ids::{ModuleId, ObjectId, OpId, RankId};
+use tiersim_models::ids::{ModuleId, ObjectId, OpId};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{
     Mode, Object, ObjectKind, Op, Phase, Recorded, Statistics, Trace, TraceMeta, Use,
@@ -34,18 +34,12 @@ fn small_trace() -> Trace {
         freed_after: (!persistent).then_some(OpId(1)),
     };
     let op = |phase, name: &str, duration: Option<u64>, flops, bytes, at, uses| Op {
-        step: 0,
-        phase,
-        name: name.into(),
         module: (flops > 0).then_some(ModuleId(0)),
-        stream: 0,
-        rank: RankId(0),
         duration: duration.map(Span::from_ps),
         flops,
         bytes: Bytes::new(bytes),
         at: Some(Time::from_ps(at)),
-        after: vec![],
-        uses,
+        ..Op::new(0, phase, name, uses)
     };
     let row = |object, mode| Use { object: ObjectId(object), mode };
     Trace {

@@ -4,6 +4,7 @@
 //! can promise: nothing half-written, nothing printed where it does not belong, the same bytes
 //! again. One target for all of it, so that it is linked once.
 
+mod allocator;
 mod calibrate;
 mod common;
 mod conform;
@@ -15,5 +16,6 @@ mod hostile;
 mod hostile_layered;
 mod hostile_pressure;
 mod hostile_traces;
+mod lints;
 mod round_trips;
 mod validate;

@@ -120,6 +120,10 @@ class Allocator:
         if not fits:
             return None
         i = 0
+        if fits[0].segment is not None and not self.expandable:
+            fits = [b for b in fits if b.segment is None]
+            if not fits:
+                return None
         if fits[0].segment is not None:
             def reach(b):
                 return b.size + (b.next.size if b.next and not b.next.mapped else 0)
@@ -467,6 +471,24 @@ def cases():
     a = Allocator(600 * MIB, max_entries=700, versions_pool_id=False)
     drive(a, 7, 1500)
     yield "ring-buffer", a.snapshot(), 4
+    a = Allocator(500 * MIB)
+    drive(a, 29, 1500, pending=0.3, empty=0.0)
+    yield "retry-synchronized", a.snapshot(), 4
+    a = Allocator(500 * MIB, max_split=32 * MIB)
+    drive(a, 21, 1500, pending=0.3, empty=0.01)
+    yield "emptied-max-split", a.snapshot("max_split_size_mb:32"), 4
+    a = Allocator(600 * MIB)
+    a.recording = False
+    drive(a, 11, 900)
+    a.recording = True
+    drive(a, 12, 900)
+    yield "late-start", a.snapshot(), 4
+    a = Allocator(2 * gib, versions_pool_id=False)
+    drive(a, 33, 1500, capture=0.01, empty=0.02)
+    yield "captures-unnamed", a.snapshot(), 4
+    a = Allocator(64 * MIB)
+    drive(a, 14, 12)
+    yield "tiny", a.snapshot(), 4
     a = Allocator(900 * MIB, max_entries=700, expandable=True)
     drive(a, 8, 1500)
     yield "ring-buffer-expandable", a.snapshot("expandable_segments:True"), 4
@@ -479,6 +501,8 @@ def main():
     for name, snapshot, protocol in cases():
         data = gzip.compress(pickle.dumps(snapshot, protocol=protocol), mtime=0)
         path = folder / f"{name}.pickle.gz"
+        if name == "tiny" and not check:
+            (folder / f"{name}.json").write_text(json.dumps(snapshot, indent=1) + "\n")
         if check:
             there = pickle.loads(gzip.decompress(path.read_bytes()))
             assert there == pickle.loads(gzip.decompress(data)), f"{path} differs"

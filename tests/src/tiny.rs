@@ -4,7 +4,7 @@
 //! to backward. Sizes and durations are chosen, not measured: ops are long against what starting a
 //! thread costs, and the whole is a few MB.
 
-use tiersim_models::ids::{ModuleId, ObjectId, OpId, RankId};
+use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{
     Mode, Object, ObjectKind, Op, Phase, Recorded, Statistics, Trace, TraceMeta, Use,
@@ -99,17 +99,9 @@ fn op(
     trace.uses.extend(uses.iter().map(|&(object, mode)| Use { object, mode }));
     let bytes = uses.iter().map(|(object, _)| trace.objects[object.index()].bytes).sum();
     trace.ops.push(Op {
-        step,
-        phase,
-        name: name.to_owned(),
         module: Some(ModuleId::at(layer)),
-        stream: 0,
-        rank: RankId(0),
         duration: Some(Span::from_us(us)),
-        flops: 0,
         bytes,
-        at: None,
-        after: Vec::<OpId>::new(),
-        uses: start..trace.uses.len() as u32,
+        ..Op::new(step, phase, name, start..trace.uses.len() as u32)
     });
 }

@@ -8,7 +8,7 @@
 
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
-use tiersim_models::ids::{ModuleId, ObjectId, OpId, RankId};
+use tiersim_models::ids::{ModuleId, ObjectId, OpId};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{
     Mode, Object, ObjectKind, Op, Phase, Recorded, Statistics, Trace, TraceMeta, Use,
@@ -227,18 +227,10 @@ impl Loop {
         let touched = uses.iter().map(|(object, _)| trace.objects[object.index()].bytes);
         let bytes: Bytes = touched.sum();
         trace.ops.push(Op {
-            step: self.step,
-            phase,
-            name: name.to_owned(),
             module: layer.map(ModuleId::at),
-            stream: 0,
-            rank: RankId(0),
-            duration: None,
             flops,
             bytes,
-            at: None,
-            after: Vec::new(),
-            uses: start..end,
+            ..Op::new(self.step, phase, name, start..end)
         });
         id
     }

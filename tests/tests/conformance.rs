@@ -6,7 +6,7 @@
 use std::path::Path;
 use tiersim_conformance::soak::soak;
 use tiersim_conformance::world::World;
-use tiersim_conformance::{BODIES, BYTES, Check, Counts, Site, TIME, cases, edges, failures, same};
+use tiersim_conformance::{BYTES, Check, Counts, Site, TIME, cases, edges, failures, same};
 use tiersim_models::service::{Discipline, Service};
 use tiersim_models::units::Span;
 use tiersim_validation::fault::Fault;
@@ -30,30 +30,13 @@ fn holds(body: fn(&Site) -> Check<Counts>) {
 }
 
 macro_rules! tests {
-    ($($room:ident::$name:ident,)*) => {
+    ($($room:ident::$name:ident,)*; $($metered:ident::$meter:ident,)*) => {
         $(#[test] fn $name() { holds($room::$name); })*
-
-        const TESTED: &[&str] = &[$(stringify!($name)),*];
+        $(#[test] fn $meter() { holds($metered::$meter); })*
     };
 }
 
-tests![
-    same::random_worlds_are_the_same_everywhere,
-    cases::what_was_written_is_written_back_and_comes_back_new,
-    cases::what_was_only_read_is_dropped_without_a_copy,
-    cases::double_buffering_ends_in_order,
-    cases::copies_over_several_links_arrive_whole,
-    cases::use_in_place_moves_nothing_and_costs_its_delay,
-    cases::without_emulation_nothing_is_added_to_an_op_and_contents_hold_in_place,
-    edges::with_all_edges_the_same_delays_show_nothing,
-    edges::contents_show_a_missing_arrival_edge,
-    edges::contents_show_a_missing_last_use_edge,
-    edges::contents_show_a_missing_write_back_edge,
-    edges::meters_show_a_missing_room_edge,
-    edges::times_of_copies_show_a_missing_turn_edge,
-    failures::a_failed_allocation_is_a_clean_error_and_everything_is_given_back,
-    failures::a_failed_copy_is_a_clean_error_and_everything_is_given_back,
-];
+tiersim_conformance::bodies!(tests);
 
 #[test]
 fn how_links_serve_is_nothing_to_decisions_bytes_and_contents() {
@@ -86,10 +69,4 @@ fn a_machine_that_is_not_there_is_said() {
     let found = Site::new(Kind::Cuda, scratch()).probe();
     // On a computer that has one, it must run.
     assert!(found.is_ok() || matches!(found, Err(Fault::NoDevice { .. })), "{found:?}");
-}
-
-#[test]
-fn every_body_is_tested_here() {
-    let names: Vec<&str> = BODIES.iter().map(|body| body.name).collect();
-    assert_eq!(TESTED, names);
 }

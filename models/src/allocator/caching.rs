@@ -1,9 +1,10 @@
 //! PyTorch's caching allocator for CUDA, rule by rule.
 //!
 //! Follows `DeviceCachingAllocator` of `c10/cuda/CUDACachingAllocator.cpp` (pytorch/pytorch at
-//! 001074d); each function names the one that it follows. Left out: private pools of CUDA
-//! graphs, events (who frees a block says with [`Caching::free_requested`] that a stream may still use
-//! it), and callbacks. Assumed: `cudaMalloc` returns the lowest free address, which decides between
+//! 001074d, and what later versions changed); each function names the one that it follows. Events are
+//! left to who frees: [`Caching::free_requested`] says that a stream may still use a block. A private
+//! pool is a stream of its own that [`Caching::keep`] keeps from being released. Left out: callbacks,
+//! pools that never split, and pools that others may use when memory is out. Assumed: `cudaMalloc` returns the lowest free address, which decides between
 //! free blocks of equal size only, and fails only when the capacity is used up.
 //! Invariant: the blocks of each segment tile it, and `reserved` is the sum of mapped segments.
 
@@ -62,6 +63,8 @@ pub struct Caching {
     divisions: [u32; INTERVALS],
     /// `max_non_split_rounding_mb`, in bytes.
     rounding_limit: u64,
+    /// `large_segment_size_mb`, in bytes: segments of the large pool, and what it is mapped by.
+    large_segment: u64,
     /// Streams whose segments are never given back: those of private pools in use.
     kept: BTreeSet<u16>,
     /// Addresses that an expandable segment reserves, if not 9/8 of the capacity.
@@ -102,6 +105,7 @@ impl Caching {
             config,
             divisions: [config.roundup_power2_divisions; INTERVALS],
             rounding_limit: LARGE_SEGMENT,
+            large_segment: LARGE_SEGMENT,
             kept: BTreeSet::new(),
             reservation: None,
             hint: None,
@@ -151,7 +155,12 @@ impl Caching {
 
     fn request(&self, bytes: u64, stream: u16) -> Request {
         let size = round_size(bytes, u64::from(self.divisions[interval(bytes)]));
-        Request { stream, size, segment: segment_size(size), small: size <= SMALL }
+        Request {
+            stream,
+            size,
+            segment: segment_size(size, self.large_segment),
+            small: size <= SMALL,
+        }
     }
 
     /// The function `malloc`, without its error message.
@@ -193,6 +202,10 @@ impl Caching {
             let next = block.next.map(|next| &self.blocks[next]);
             block.size + next.filter(|next| !next.mapped).map_or(0, |next| next.size)
         };
+        if self.blocks[id].segment.is_some() && !self.config.expandable_segments {
+            // They were switched off: blocks of before are not handed out.
+            id = candidates.find(|&id| self.blocks[id].segment.is_none())?;
+        }
         for next in candidates {
             if self.blocks[id].segment.is_none() || reach(next) >= reach(id) {
                 break;
@@ -330,7 +343,7 @@ impl Allocator for Caching {
         let segment = match (self.config.expandable_segments, request.small) {
             (false, _) => request.segment,
             (true, true) => SMALL_SEGMENT,
-            (true, false) => round_up(request.size, LARGE_SEGMENT),
+            (true, false) => round_up(request.size, self.large_segment),
         };
         // The short ways first: trying it out on a copy takes time.
         self.best_fit(&request).is_some()

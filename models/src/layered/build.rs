@@ -2,7 +2,7 @@
 
 use super::parts::Part;
 use super::{Layered, Mode as Does, Precision};
-use crate::ids::{ModuleId, ObjectId, RankId};
+use crate::ids::{ModuleId, ObjectId};
 use crate::units::Bytes;
 use crate::workload::{
     Mode, Object, ObjectKind, Op, Phase, Recorded, Statistics, Trace, TraceMeta, Use,
@@ -166,18 +166,10 @@ impl Builder {
         }
         let (step, phase) = self.now;
         self.trace.ops.push(Op {
-            step,
-            phase,
-            name: name.to_owned(),
             module: Some(module),
-            stream: 0,
-            rank: RankId(0),
-            duration: None,
             flops,
             bytes: Bytes::new(bytes),
-            at: None,
-            after: Vec::new(),
-            uses: start..self.trace.uses.len() as u32,
+            ..Op::new(step, phase, name, start..self.trace.uses.len() as u32)
         });
     }
 }

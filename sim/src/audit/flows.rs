@@ -4,13 +4,15 @@
 //! it takes from the hardware. It follows every flow by itself, where the machine keeps one counter
 //! for all flows of a class, and checks after every change: no resource above its rate, every flow
 //! held back by a full resource on which none is faster (that is max-min fairness), and at the end
-//! of a flow all its bytes sent, and not yet so a picosecond before.
+//! of a flow all its bytes sent, and not yet so a picosecond before. Flows of ops cross the tier that
+//! they use, too, and by the end of an op the bytes of all its charges that flow have gone.
 
 use super::Breach;
 use crate::fair_share::{ClassId, GRAINS};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
-use tiersim_models::hardware::Hardware;
+use tiersim_models::hardware::{HBM, Hardware};
+use tiersim_models::ids::TierId;
 use tiersim_models::service::{Detail, Discipline, Service};
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Time};
 use tiersim_policies::command::Ticket;
@@ -22,6 +24,10 @@ pub(super) struct Flows {
     lanes: Vec<(Rate, Detail)>,
     /// By link.
     services: Vec<Service>,
+    /// By tier: its bandwidth, and the lanes to and from the device if what is used there flows.
+    tiers: Vec<(Rate, Option<[Vec<usize>; 2]>)>,
+    /// Bytes of flows of ops that have ended, by op and tier.
+    used: BTreeMap<(Ticket, TierId), u128>,
     flows: BTreeMap<(Ticket, usize), Flow>,
     /// Those of others, which never end, and what each asks for: a resource of its own.
     others: Vec<(Flow, Rate)>,
@@ -32,6 +38,8 @@ pub(super) struct Flows {
 struct Flow {
     class: ClassId,
     resources: SmallVec<[usize; 4]>,
+    /// The tier that an op uses.
+    tier: Option<TierId>,
     rate: u128,
     /// Its rate in the last picosecond that passed.
     last: u128,
@@ -50,15 +58,16 @@ impl Flows {
         let services: Vec<Service> =
             links.map(|link| link.service.clone().unwrap_or_default()).collect();
         let (lanes, flows, now) = (lanes.collect(), BTreeMap::new(), Time::ZERO);
-        let mut account = Flows { lanes, services, flows, others: Vec::new(), now };
+        let (tiers, used) = (tiers(hardware), BTreeMap::new());
+        let mut account = Flows { lanes, services, tiers, used, flows, others: Vec::new(), now };
         for lane in hardware.lanes() {
             let link = lane.link.index();
             let shared = account.services[link].discipline == Discipline::FairShare;
             let demand = hardware.links[link].others[usize::from(lane.evicting)];
             let Some(demand) = demand.filter(|_| shared) else { continue };
             let own = account.others.len();
-            let mut flow = account.flow(ClassId(own as u16), &[lane.index()], Bytes::MAX);
-            flow.resources.push(account.lanes.len() + account.services.len() + own);
+            let mut flow = account.flow(ClassId(own as u16), &[lane.index()], None, Bytes::MAX);
+            flow.resources.push(account.first_tier() + account.tiers.len() + own);
             account.others.push((flow, demand));
         }
         account
@@ -72,22 +81,42 @@ impl Flows {
         let totals = self.services.iter().enumerate().map(|(link, service)| {
             service.total_of(count[2 * link], count[2 * link + 1]).map_or(0, Rate::get)
         });
+        let tiers = self.tiers.iter().map(|(rate, _)| rate.get());
         let others = self.others.iter().map(|(_, demand)| demand.get());
-        let rates = lanes.chain(totals).chain(others);
+        let rates = lanes.chain(totals).chain(tiers).chain(others);
         rates.map(|rate| u128::from(rate) * u128::from(GRAINS)).collect()
     }
 
-    pub(super) fn begins(&mut self, ticket: Ticket, class: ClassId, lanes: &[usize], bytes: Bytes) {
-        let flow = self.flow(class, lanes, bytes);
-        self.flows.insert((ticket, lanes[0]), flow);
+    /// The first resource that is a tier; before come lanes, and links in both directions together.
+    fn first_tier(&self) -> usize {
+        self.lanes.len() + self.services.len()
     }
 
-    fn flow(&self, class: ClassId, lanes: &[usize], bytes: Bytes) -> Flow {
+    pub(super) fn begins(
+        &mut self,
+        (ticket, class): (Ticket, ClassId),
+        lanes: &[usize],
+        tier: Option<TierId>,
+        bytes: Bytes,
+    ) -> Result<(), Breach> {
+        if let Some(tier) = tier {
+            let ways = self.tiers[tier.index()].1.as_ref();
+            let leads = ways.is_some_and(|ways| ways.iter().any(|way| way == lanes));
+            rule!(leads, "{ticket:?} uses {tier:?} over lanes {lanes:?}, which do not lead there");
+        }
+        let flow = self.flow(class, lanes, tier, bytes);
+        let before = self.flows.insert((ticket, lanes[0]), flow);
+        rule!(before.is_none(), "{ticket:?} sends twice at once over lane {}", lanes[0]);
+        Ok(())
+    }
+
+    fn flow(&self, class: ClassId, lanes: &[usize], tier: Option<TierId>, bytes: Bytes) -> Flow {
         let links = lanes.iter().map(|lane| lane / 2);
         let limited = links.filter(|&link| self.services[link].total.is_some());
         let totals = limited.map(|link| self.lanes.len() + link);
-        let resources = lanes.iter().copied().chain(totals).collect();
-        Flow { class, resources, rate: 0, last: 0, sent: 0, bytes }
+        let used = tier.map(|tier| self.first_tier() + tier.index());
+        let resources = lanes.iter().copied().chain(totals).chain(used).collect();
+        Flow { class, resources, tier, rate: 0, last: 0, sent: 0, bytes }
     }
 
     /// The rates that hold from now on.
@@ -96,7 +125,7 @@ impl Flows {
         rates: impl Iterator<Item = (ClassId, u128)>,
     ) -> Result<(), Breach> {
         let rates: BTreeMap<ClassId, u128> = rates.collect();
-        let resources = self.lanes.len() + self.services.len() + self.others.len();
+        let resources = self.first_tier() + self.tiers.len() + self.others.len();
         let mut used = vec![0u128; resources];
         let mut fastest = vec![0u128; resources];
         let mut count = vec![0u64; resources];
@@ -134,10 +163,29 @@ impl Flows {
     pub(super) fn ends(&mut self, ticket: Ticket, lane: usize) -> Result<(), Breach> {
         let flow = self.flows.remove(&(ticket, lane));
         let flow = flow.ok_or_else(|| Breach(format!("flow {ticket:?} ends and never began")))?;
-        let Flow { sent, last, bytes, .. } = flow;
+        let Flow { sent, last, bytes, tier, .. } = flow;
         let work = u128::from(bytes.get()) * u128::from(PS_PER_S) * u128::from(GRAINS);
         rule!(sent >= work, "flow {ticket:?} ends before its {bytes} have gone");
         rule!(sent - last < work, "flow {ticket:?} ends after its {bytes} have gone");
+        if let Some(tier) = tier {
+            *self.used.entry((ticket, tier)).or_default() += u128::from(bytes.get());
+        }
+        Ok(())
+    }
+
+    /// An op has ended: all that it uses in place over shared links has gone.
+    pub(super) fn op_ends(
+        &mut self,
+        op: Ticket,
+        charges: &[(TierId, Bytes)],
+    ) -> Result<(), Breach> {
+        for tier in (0..self.tiers.len()).map(TierId::at) {
+            let charged = charges.iter().filter(|charge| charge.0 == tier);
+            let charged: u128 = charged.map(|charge| u128::from(charge.1.get())).sum();
+            let wanted = if self.tiers[tier.index()].1.is_some() { charged } else { 0 };
+            let gone = self.used.remove(&(op, tier)).unwrap_or(0);
+            rule!(gone == wanted, "{op:?} used {gone} bytes of {tier:?} in place, not {wanted}");
+        }
         Ok(())
     }
 
@@ -156,4 +204,16 @@ impl Flows {
     pub(super) fn is_empty(&self) -> bool {
         self.flows.is_empty()
     }
+}
+
+/// By tier: its bandwidth, and the lanes over which what is used there flows.
+fn tiers(hardware: &Hardware) -> Vec<(Rate, Option<[Vec<usize>; 2]>)> {
+    let routes = hardware.routes().ok();
+    let way = |tier| {
+        let routes = routes.as_ref().filter(|routes| hardware.uses_flow(routes, tier))?;
+        let lanes = |from, to| routes.between(from, to).iter().map(|lane| lane.index()).collect();
+        Some([lanes(tier, HBM), lanes(HBM, tier)])
+    };
+    let tiers = hardware.tiers.iter().zip(hardware.tier_ids());
+    tiers.map(|(tier, id)| (tier.access.rate, way(id))).collect()
 }

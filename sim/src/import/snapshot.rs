@@ -6,6 +6,7 @@
 //! Invariant: rows are as many as the file has bytes at most, whatever it shares.
 
 pub mod deviation;
+mod file;
 mod json;
 pub mod pickle;
 pub mod replay;
@@ -13,10 +14,10 @@ pub mod settings;
 pub mod tree;
 mod truth;
 
-use crate::diagnostic::Diagnostics;
 use crate::import::snapshot::settings::Settings;
 use crate::import::snapshot::tree::{Item, Tree};
-use std::path::Path;
+
+pub use crate::import::snapshot::file::read_snapshot;
 
 /// A file's snapshot.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,17 +110,6 @@ pub struct Action {
     pub stream: i64,
     /// The pool, where the entry says it.
     pub pool: Option<PoolId>,
-}
-
-/// Reads a snapshot, or says what is wrong with it.
-pub fn read_snapshot(path: &Path) -> Result<Snapshot, Diagnostics> {
-    let bytes = std::fs::read(path).map_err(|error| {
-        let remedy = "give a file that torch.cuda.memory._dump_snapshot wrote";
-        Diagnostics::one(path, None, "a snapshot can be read", error.to_string(), remedy)
-    })?;
-    parse(bytes).map_err(|Problem { rule, found, remedy }| {
-        Diagnostics::one(path, None, rule, found, remedy)
-    })
 }
 
 /// What is wrong with a snapshot.

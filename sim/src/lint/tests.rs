@@ -136,6 +136,46 @@ fn a_total_can_bind() {
     assert_eq!(tripped(&low), rule);
 }
 
+/// Copies of this machine use pageable memory or not; the wire is the same.
+fn with_pageable(tier: &str, used: bool, pageable: &str, more: &str) -> Hardware {
+    let buffers = if used { "pageable" } else { "pinned" };
+    let more = format!(
+        "buffers: {buffers}, pageable: (fetch: ({pageable}, assumed(\"a\")), \
+         evict: (gb_per_s(5), assumed(\"a\"))), {more}"
+    );
+    machine("dram", tier, &bus("us(1)", "gb_per_s(50)", &more))
+}
+
+#[test]
+fn the_wire_is_judged_by_pinned_memory_whatever_copies_use() {
+    for used in [false, true] {
+        let at = |rate| tripped(&with_pageable(&far("us(1)", rate), used, "gb_per_s(5)", ""));
+        assert_eq!(at("gb_per_s(50)"), [], "{used}");
+        let rule = one("link-faster-than-bus", "tiers.far.bandwidth");
+        assert_eq!(at("gb_per_s(50.000000001)"), rule, "{used}");
+
+        let at = |total: &str| {
+            let more = format!("service: fair_share, total: ({total}, assumed(\"a\"))");
+            let tier = far("us(1)", "gb_per_s(1)");
+            tripped(&with_pageable(&tier, used, "gb_per_s(5)", &more))
+        };
+        assert_eq!(at("gb_per_s(100)"), [], "{used}");
+        let rule = one("both-ways-above-sum", "links.bus.total");
+        assert_eq!(at("gb_per_s(100.000000001)"), rule, "{used}");
+    }
+}
+
+#[test]
+fn pageable_memory_is_no_faster_than_pinned() {
+    for used in [false, true] {
+        let tier = far("us(1)", "gb_per_s(1)");
+        let at = |rate| tripped(&with_pageable(&tier, used, rate, ""));
+        assert_eq!(at("mb_per_s(50000)"), [], "{used}");
+        let rule = one("pageable-faster-than-pinned", "links.bus.pageable.fetch");
+        assert_eq!(at("gb_per_s(50.000000001)"), rule, "{used}");
+    }
+}
+
 #[test]
 fn no_link_is_faster_than_its_standard() {
     let at = |kind: &str, rate: &str| {
@@ -150,6 +190,15 @@ fn no_link_is_faster_than_its_standard() {
     assert_eq!(at("cxl(gen: 3, width: 8)", "gb_per_s(64)"), []);
     assert_eq!(at("cxl(gen: 3, width: 8)", "gb_per_s(64.000000001)"), both);
     assert_eq!(at("nvlink(gen: 1)", "gb_per_s(9000)"), []);
+    // A set of drives has one bus for each.
+    let set = |rate: &str| {
+        let drives =
+            "raid0: (drives: (drives(4), assumed(\"a\")), stripe: (kib(4), assumed(\"a\")))";
+        let more = format!("kind: pcie(gen: 5, width: 16), {drives}");
+        tripped(&machine("nvme", &far("us(1)", "gb_per_s(1)"), &bus("us(1)", rate, &more)))
+    };
+    assert_eq!(set("gb_per_s(63.015384615)"), []);
+    assert_eq!(set("gb_per_s(63.015384617)"), both);
 }
 
 #[test]

@@ -2,10 +2,12 @@
 //!
 //! An op that uses a tier in place loads it with its bytes over its whole duration, a copy under way
 //! with the rate of its lane: it reads where it comes from and writes where it goes. What is in use
-//! when an op starts decides the latency of that op.
+//! when an op starts decides the latency of that op. Where links are shared, the duration is the one
+//! that the op has alone, and its bytes are not counted on the lanes again.
 //! Invariant: an op takes back at its end exactly what it had put on.
 
 use super::SimMachine;
+use super::in_place::Rises;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::Hardware;
@@ -70,7 +72,7 @@ impl Loads {
 }
 
 /// Reads and writes among the uses in a tier; all reads if the op uses nothing there.
-fn uses(touches: &[Touch], tier: TierId) -> (u64, u64) {
+pub(super) fn uses(touches: &[Touch], tier: TierId) -> (u64, u64) {
     let there = || touches.iter().filter(|touch| touch.tier == tier);
     let reads = there().filter(|touch| touch.mode.reads()).count() as u64;
     let writes = there().filter(|touch| touch.mode.writes()).count() as u64;
@@ -78,18 +80,20 @@ fn uses(touches: &[Touch], tier: TierId) -> (u64, u64) {
 }
 
 impl SimMachine<'_> {
-    /// An op starts that takes `span` in idle memories; how much longer it takes in these.
+    /// An op starts that takes `span` in idle memories, alone; how much longer it takes in these, by
+    /// charge.
     pub(super) fn load(
         &mut self,
         op: Ticket,
         touches: &[Touch],
         charges: &[(TierId, Bytes)],
         span: Span,
-    ) -> Span {
+    ) -> Rises {
         let rates: Vec<u64> = (0..self.lanes.len()).map(|lane| self.rate_in_use(lane)).collect();
-        let Some(loads) = &mut self.loads else { return Span::ZERO };
+        let mut rises: Rises = SmallVec::from_elem(Span::ZERO, charges.len());
+        let Some(loads) = &mut self.loads else { return rises };
         let mut own: SmallVec<[Load; 2]> = SmallVec::new();
-        for &(tier, bytes) in charges {
+        for (&(tier, bytes), longer) in charges.iter().zip(&mut rises) {
             let index = tier.index();
             let Some(curves) = &loads.curves[index] else { continue };
             let (reads, writes) = uses(touches, tier);
@@ -104,15 +108,15 @@ impl SimMachine<'_> {
             let to: u64 = lanes().filter(|(ends, _)| ends.1 == index).map(|(_, rate)| rate).sum();
             let read_all = loads.read[index] + read + from;
             let rise = curves.rise(read_all, loads.written[index] + written + to);
+            *longer = rise;
             own.push(Load { tier: index, read, written, rise });
         }
         for load in &own {
             loads.read[load.tier] += load.read;
             loads.written[load.tier] += load.written;
         }
-        let rise = own.iter().map(|load| load.rise).sum();
         loads.under_way.insert(op, own);
-        rise
+        rises
     }
 
     /// Bytes per second that go over a lane now.

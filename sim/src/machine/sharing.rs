@@ -1,6 +1,6 @@
 //! Shared links: pieces become flows, which have max-min fair rates.
 //!
-//! A piece is one flow over all lanes of its hop at once and pays the set-up of each. A copy whose
+//! Use in place flows beside them (`in_place`). A piece is one flow over all lanes of its hop at once and pays the set-up of each. A copy whose
 //! route is one hop is one piece; on any other route each chunk is a flow of its own over each hop.
 //! A flow waits until it is first in line on each of its lanes and each has a place, then pays its
 //! set-up, which takes a place and no bandwidth, and then its bytes go. Lines are joined on all
@@ -15,27 +15,48 @@ use crate::engine::EventId;
 use crate::fair_share::{ClassId, FairShare};
 use smallvec::SmallVec;
 use tiersim_models::hardware::Hardware;
+use tiersim_models::ids::TierId;
 use tiersim_models::service::Discipline;
-use tiersim_models::units::{Rate, Span};
+use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_policies::command::Ticket;
 
 /// The lanes of a flow.
 pub(super) type Lanes = SmallVec<[usize; 4]>;
 
-/// A piece under way as a flow.
+/// What is under way as a flow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flight {
-    piece: Piece,
-    class: ClassId,
+    pub(super) cargo: Cargo,
+    pub(super) class: ClassId,
 }
 
-/// The flows of a machine, and the lanes of each class of them.
+/// Whose bytes a flow carries.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Cargo {
+    /// A piece of a copy.
+    Piece(Piece),
+    /// What an op uses in place (`in_place`).
+    Use { op: Ticket, bytes: Bytes },
+}
+
+/// What the flows of a class cross.
+#[derive(Debug)]
+struct Crossed {
+    lanes: Lanes,
+    /// The tier that ops use in place; `None` for copies.
+    tier: Option<TierId>,
+}
+
+/// The flows of a machine, and what each class of them crosses.
 #[derive(Debug)]
 pub(super) struct Sharing {
     fair: FairShare<Flight>,
     /// By link: the resource of both directions together, if it has one.
     totals: Vec<Option<usize>>,
+    /// By tier: the resource of its use in place, once it has been used so.
+    tiers: Vec<Option<usize>>,
     /// By class: first those of others.
-    lanes: Vec<Lanes>,
+    classes: Vec<Crossed>,
     /// How many classes are of others.
     others: usize,
     next_end: Option<EventId>,
@@ -70,7 +91,7 @@ impl Sharing {
                 fair.mix(total, [2 * link, 2 * link + 1], service);
             }
         }
-        let mut lanes: Vec<Lanes> = Vec::new();
+        let mut classes: Vec<Crossed> = Vec::new();
         for lane in hardware.lanes() {
             let link = &hardware.links[lane.link.index()];
             let shared = link.service.as_ref().is_some_and(|service| is_fair(service.discipline));
@@ -79,30 +100,41 @@ impl Sharing {
             let crossed = [Some(lane.index()), totals[lane.link.index()]];
             let resources: Lanes = crossed.into_iter().flatten().collect();
             let class = fair.stand(&resources, demand);
-            assert_eq!(usize::from(class.0), lanes.len(), "one class per direction");
-            lanes.push(SmallVec::from_slice(&[lane.index()]));
+            assert_eq!(usize::from(class.0), classes.len(), "one class per direction");
+            classes.push(Crossed { lanes: SmallVec::from_slice(&[lane.index()]), tier: None });
         }
-        let (others, next_end, ended) = (lanes.len(), None, Vec::new());
-        Some(Sharing { fair, totals, lanes, others, next_end, ended })
+        let (others, next_end, ended) = (classes.len(), None, Vec::new());
+        let tiers = vec![None; hardware.tiers.len()];
+        Some(Sharing { fair, totals, tiers, classes, others, next_end, ended })
     }
 
-    /// The class of flows over these lanes.
-    fn class(&mut self, lanes: &[usize]) -> ClassId {
-        let mut own = self.lanes.iter().enumerate().skip(self.others);
-        if let Some((known, _)) = own.find(|(_, known)| known.as_slice() == lanes) {
+    /// The class of flows over these lanes and, where they are of ops, a tier of this bandwidth.
+    pub(super) fn class(&mut self, lanes: &[usize], used: Option<(TierId, Rate)>) -> ClassId {
+        let tier = used.map(|(tier, _)| tier);
+        let mut own = self.classes.iter().enumerate().skip(self.others);
+        let same = |known: &Crossed| known.tier == tier && known.lanes.as_slice() == lanes;
+        if let Some((known, _)) = own.find(|(_, known)| same(known)) {
             return ClassId(known as u16);
         }
         let totals = lanes.iter().filter_map(|lane| self.totals[lane / 2]);
-        let resources: SmallVec<[usize; 8]> = lanes.iter().copied().chain(totals).collect();
+        let mut resources: SmallVec<[usize; 8]> = lanes.iter().copied().chain(totals).collect();
+        if let Some((tier, rate)) = used {
+            let resource = &mut self.tiers[tier.index()];
+            resources.push(*resource.get_or_insert_with(|| self.fair.resource(rate)));
+        }
         let class = self.fair.class(&resources);
-        assert_eq!(usize::from(class.0), self.lanes.len(), "one class per set of lanes");
-        self.lanes.push(lanes.into());
+        assert_eq!(usize::from(class.0), self.classes.len(), "one class per set of resources");
+        self.classes.push(Crossed { lanes: lanes.into(), tier });
         class
+    }
+
+    fn crossed(&self, class: ClassId) -> &Crossed {
+        &self.classes[usize::from(class.0)]
     }
 }
 
 impl SimMachine<'_> {
-    fn sharing(&mut self) -> &mut Sharing {
+    pub(super) fn sharing(&mut self) -> &mut Sharing {
         self.sharing.as_mut().expect("a machine with shared lanes shares")
     }
 
@@ -142,12 +174,14 @@ impl SimMachine<'_> {
         Ok(())
     }
 
-    /// Bytes per second of all flows over a lane.
+    /// Bytes per second of all copies and others over a lane, what is used in place not counted.
     pub(super) fn shared_rate(&mut self, lane: usize) -> u64 {
-        let Sharing { fair, lanes, .. } = &mut **self.sharing.as_mut().expect("it is shared");
-        let over =
-            fair.sent_by_class().filter(|(class, _)| lanes[usize::from(class.0)].contains(&lane));
-        over.map(|(_, rate)| rate).sum()
+        let Sharing { fair, classes, .. } = &mut **self.sharing.as_mut().expect("it is shared");
+        let over = |class: ClassId| {
+            let Crossed { lanes, tier } = &classes[usize::from(class.0)];
+            tier.is_none() && lanes.contains(&lane)
+        };
+        fair.sent_by_class().filter(|(class, _)| over(*class)).map(|(_, rate)| rate).sum()
     }
 
     /// A piece leaves its lines and starts.
@@ -164,7 +198,8 @@ impl SimMachine<'_> {
             }
         }
         self.begin_first(piece, lane)?;
-        let flight = Flight { piece, class: self.sharing().class(lanes) };
+        let class = self.sharing().class(lanes, None);
+        let flight = Flight { cargo: Cargo::Piece(piece), class };
         if setup > Span::ZERO {
             self.engine.schedule_in(setup, ENDS, Event::Flows(flight));
             return Ok(());
@@ -172,17 +207,21 @@ impl SimMachine<'_> {
         self.flow(flight)
     }
 
-    /// The bytes of a piece begin to go.
+    /// Bytes begin to go.
     pub(super) fn flow(&mut self, flight: Flight) -> Result<(), Fault> {
         let now = self.engine.now();
-        let Flight { piece, class } = flight;
-        self.sharing().fair.join(class, piece.part.bytes, flight, now);
+        let Flight { cargo, class } = flight;
+        let (ticket, bytes) = match cargo {
+            Cargo::Piece(Piece { ticket, part }) => (ticket, part.bytes),
+            Cargo::Use { op, bytes } => (op, bytes),
+        };
+        self.sharing().fair.join(class, bytes, flight, now);
         if self.audit.is_none() {
             return Ok(());
         }
-        let lanes = self.sharing().lanes[usize::from(class.0)].clone();
-        let Piece { ticket, part } = piece;
-        self.check(|audit, now| audit.flow_begins(ticket, class, &lanes, part.bytes, now))
+        let Crossed { ref lanes, tier } = *self.sharing().crossed(class);
+        let lanes = lanes.clone();
+        self.check(|audit, now| audit.flow_begins((ticket, class), &lanes, tier, bytes, now))
     }
 
     /// Sets the event of the next end, if flows came or went since it was set.
@@ -210,16 +249,26 @@ impl SimMachine<'_> {
         sharing.next_end = None;
         let mut ended = std::mem::take(&mut sharing.ended);
         sharing.fair.ended(now, &mut ended);
-        for Flight { piece, class } in ended.drain(..) {
-            let lanes = self.sharing().lanes[usize::from(class.0)].clone();
-            self.check(|audit, now| audit.flow_ends(piece.ticket, lanes[0], now))?;
-            for &lane in &lanes {
-                self.leave(lane, piece)?;
+        for Flight { cargo, class } in ended.drain(..) {
+            let lanes = self.sharing().crossed(class).lanes.clone();
+            match cargo {
+                Cargo::Piece(piece) => self.piece_landed(piece, lanes)?,
+                Cargo::Use { op, bytes } => {
+                    self.check(|audit, now| audit.flow_ends(op, lanes[0], now))?;
+                    self.use_landed(op, bytes)?;
+                }
             }
-            self.arrived(piece)?;
-            self.admit(lanes)?;
         }
         self.sharing().ended = ended;
         Ok(())
+    }
+
+    fn piece_landed(&mut self, piece: Piece, lanes: Lanes) -> Result<(), Fault> {
+        self.check(|audit, now| audit.flow_ends(piece.ticket, lanes[0], now))?;
+        for &lane in &lanes {
+            self.leave(lane, piece)?;
+        }
+        self.arrived(piece)?;
+        self.admit(lanes)
     }
 }

@@ -40,6 +40,15 @@ struct Known<'k> {
     hardware: &'k Hardware,
 }
 
+/// The mean, unless another is named.
+fn measure(raw: Option<&RawOver>) -> Over {
+    match raw {
+        None | Some(RawOver::Mean) => Over::Mean,
+        Some(RawOver::Highest) => Over::Highest,
+        Some(RawOver::End) => Over::End,
+    }
+}
+
 impl Resolver<'_, '_> {
     fn expectation(
         &mut self,
@@ -71,10 +80,8 @@ impl Resolver<'_, '_> {
             }
             RawExpectation::Slowdown { case, at_least, at_most } => {
                 let case = self.case(&field("case"), case, known);
-                let [low, high] = [("at_least", at_least), ("at_most", at_most)].map(|(n, raw)| {
-                    raw.map(|raw| self.check.number(&field(n), "a slowdown", raw, 0.0, 1e9))
-                });
-                let (at_least, at_most) = self.bounds(at, low, high)?;
+                let limits = [*at_least, *at_most];
+                let (at_least, at_most) = self.numbers(at, "a slowdown", limits, 1e9)?;
                 Expectation::Slowdown { case: case?, at_least, at_most }
             }
             RawExpectation::Moved { case, lane, at_least, at_most } => {
@@ -86,15 +93,8 @@ impl Resolver<'_, '_> {
             RawExpectation::Fragmentation { case, tier, over, at_least, at_most } => {
                 let case = self.case(&field("case"), case, known);
                 let tier = self.tier(&field("tier"), tier, known.hardware);
-                let over = match over {
-                    None | Some(RawOver::Mean) => Over::Mean,
-                    Some(RawOver::Highest) => Over::Highest,
-                    Some(RawOver::End) => Over::End,
-                };
-                let [low, high] = [("at_least", at_least), ("at_most", at_most)].map(|(n, raw)| {
-                    raw.map(|raw| self.check.number(&field(n), "a share", raw, 0.0, 1.0))
-                });
-                let (at_least, at_most) = self.bounds(at, low, high)?;
+                let (over, limits) = (measure(over.as_ref()), [*at_least, *at_most]);
+                let (at_least, at_most) = self.numbers(at, "a share", limits, 1.0)?;
                 Expectation::Fragmentation { case: case?, tier: tier?, over, at_least, at_most }
             }
             RawExpectation::Pressure { case, at_least, at_most } => {
@@ -116,6 +116,20 @@ impl Resolver<'_, '_> {
                 Expectation::Peak { case: case?, tier: tier?, at_least, at_most }
             }
         })
+    }
+
+    /// Bounds that are numbers from 0 to `most`; `what` with its article.
+    fn numbers(
+        &mut self,
+        at: &str,
+        what: &str,
+        [at_least, at_most]: [Option<f64>; 2],
+        most: f64,
+    ) -> Option<(Option<f64>, Option<f64>)> {
+        let [low, high] = [("at_least", at_least), ("at_most", at_most)].map(|(name, raw)| {
+            raw.map(|raw| self.check.number(&format!("{at}.{name}"), what, raw, 0.0, most))
+        });
+        self.bounds(at, low, high)
     }
 
     fn bytes(

@@ -144,16 +144,17 @@ impl Source {
         let (inner, limit): (Box<dyn Read>, u64) = match extension {
             "gz" | "zst" => {
                 let unpacked = length.saturating_mul(limits.ratio).saturating_add(limits.free);
-                let inner: Box<dyn Read> = match extension {
-                    "gz" => Box::new(MultiGzDecoder::new(file)),
-                    _ => Box::new(ZstdFrames::Between(file)),
-                };
-                (inner, limits.expanded.min(unpacked))
+                (unpack(file, extension == "gz"), limits.expanded.min(unpacked))
             }
             _ => (Box::new(file), limits.expanded),
         };
         Ok(Source { path, text: Guard::new(inner, limit, quotes) })
     }
+}
+
+/// What a packed file holds: gzip members, or else Zstandard frames, one after the other.
+pub(crate) fn unpack(file: BufReader<File>, gzip: bool) -> Box<dyn Read> {
+    if gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(ZstdFrames::Between(file)) }
 }
 
 /// Checks that `path` is a file itself, not a link, of at most `limit` bytes; returns its length.

@@ -5,15 +5,25 @@ use crate::project::assert_says;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::service::Discipline;
 use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::hardware_file::write::hardware_text;
+
+/// A machine whose link says more of itself.
+fn with(fields: &str) -> Result<Hardware, Diagnostics> {
+    let evict = "evict: (mb_per_s(25900), measured(\"m\"))";
+    read(&TWO.replacen(evict, &format!("{evict}, {fields}"), 1))
+}
+
+#[track_caller]
+fn says(fields: &str, expected: &[&str]) {
+    assert_says(&with(fields).unwrap_err(), expected);
+}
+
+const SOURCE: &str = "source: measured(\"m\")";
 
 #[test]
 fn a_link_may_say_how_it_serves() {
     assert_eq!(read(TWO).unwrap().links[0].service, None);
-    let with = |fields: &str| {
-        let evict = "evict: (mb_per_s(25900), measured(\"m\"))";
-        read(&TWO.replacen(evict, &format!("{evict}, {fields}"), 1))
-    };
     // What is the default anyway is no service.
     assert_eq!(with("service: fifo").unwrap().links[0].service, None);
     let machine = with(
@@ -25,11 +35,19 @@ fn a_link_may_say_how_it_serves() {
     assert_eq!(service.total, Rate::new(37_000_000_000));
     let facts: Vec<&str> = machine.facts.iter().map(|fact| fact.path.as_str()).collect();
     assert!(facts.contains(&"links.pcie.lanes") && facts.contains(&"links.pcie.total"));
-    let says = |fields: &str, expected: &[&str]| assert_says(&with(fields).unwrap_err(), expected);
     says("service: fair", &["`fair`", "did you mean `fair_share`?"]);
     says("total: (gb_per_s(37), measured(\"m\"))", &["shares nothing", "service: fair_share"]);
-    let source = "source: measured(\"m\")";
-    let sizes = |points: &str| with(&format!("fetch_sizes: (points: [{points}], {source})"));
+    let total = |rate: &str| format!("service: fair_share, total: ({rate}, measured(\"m\"))");
+    says(&total("gb_per_s(20)"), &["at least what one does alone", "raise `total`"]);
+    says("lanes: copies(2)", &["a number of copies of a hardware file needs its source"]);
+    says("lanes: (2, assumed(\"a\"))", &["a number of copies needs its unit", "copies(4)"]);
+    says("lanes: (copies(1.5), assumed(\"a\"))", &["copies come in whole numbers"]);
+    says("lanes: (copies(0), assumed(\"a\"))", &["must lie between 1 and 65536"]);
+}
+
+#[test]
+fn a_link_may_have_a_table_of_sizes() {
+    let sizes = |points: &str| with(&format!("fetch_sizes: (points: [{points}], {SOURCE})"));
     let machine = sizes("(kib(4), gb_per_s(1)), (mib(1), gb_per_s(20))").unwrap();
     let fetch = &machine.links[0].service.as_ref().expect("it has one").fetch;
     let law = machine.links[0].fetch;
@@ -47,15 +65,23 @@ fn a_link_may_say_how_it_serves() {
         &sizes(falling).unwrap_err(),
         &["sizes rise, and a larger copy takes no less time"],
     );
+}
+
+#[test]
+fn a_link_may_have_a_ramp_of_depths() {
     let depths = |points: &str| {
-        with(&format!("service: fair_share, evict_depths: (points: [{points}], {source})"))
+        with(&format!("service: fair_share, evict_depths: (points: [{points}], {SOURCE})"))
     };
     let machine = depths("(copies(1), gb_per_s(2)), (copies(8), gb_per_s(9))").unwrap();
     assert_eq!(machine.links[0].service.as_ref().unwrap().evict.depths.len(), 2);
     assert_says(&depths("(copies(2), gb_per_s(2))").unwrap_err(), &["begins with one copy"]);
     let falling = "(copies(1), gb_per_s(2)), (copies(8), gb_per_s(1))";
     assert_says(&depths(falling).unwrap_err(), &["more of them reach no less together"]);
-    says(&format!("fetch_depths: (points: [], {source})"), &["at least one point"]);
+    says(&format!("fetch_depths: (points: [], {SOURCE})"), &["at least one point"]);
+}
+
+#[test]
+fn a_link_may_have_a_tail_and_a_write_cache() {
     let tail = |p50: &str, p99: &str| {
         with(&format!("fetch_tail: (p50: ({p50}, measured(\"m\")), p99: ({p99}, measured(\"m\")))"))
     };
@@ -74,6 +100,10 @@ fn a_link_may_say_how_it_serves() {
     );
     let shared = cache("service: fair_share, ", "gb_per_s(1)").unwrap_err();
     assert_says(&shared, &["a write cache needs a link that serves one copy after the other"]);
+}
+
+#[test]
+fn a_link_may_use_pageable_memory() {
     let pageable =
         "pageable: (fetch: (gb_per_s(10), measured(\"m\")), evict: (gb_per_s(9), measured(\"m\")))";
     let rates = |machine: &Hardware| [machine.links[0].fetch.rate, machine.links[0].evict.rate];
@@ -82,17 +112,15 @@ fn a_link_may_say_how_it_serves() {
     let machine = with(&format!("buffers: pageable, {pageable}")).unwrap();
     assert_eq!(rates(&machine), [10, 9].map(Rate::gb_per_s));
     says("buffers: pageable", &["nothing says what pageable memory reaches"]);
+}
+
+#[test]
+fn the_size_for_half_the_rate_is_a_set_up() {
     // b / (r b / (b + n)) is n / r + b / r: a set-up, and so no service.
     let machine = with("half: (kb(170), measured(\"m\"))").unwrap();
     assert_eq!(machine.links[0].service, None);
     let half = machine.links[0].fetch.rate.span_of(170_000);
     assert_eq!(machine.links[0].fetch.setup, Span::from_ps(3_400_000) + half);
-    let total = |rate: &str| format!("service: fair_share, total: ({rate}, measured(\"m\"))");
-    says(&total("gb_per_s(20)"), &["at least what one does alone", "raise `total`"]);
-    says("lanes: copies(2)", &["a number of copies of a hardware file needs its source"]);
-    says("lanes: (2, assumed(\"a\"))", &["a number of copies needs its unit", "copies(4)"]);
-    says("lanes: (copies(1.5), assumed(\"a\"))", &["copies come in whole numbers"]);
-    says("lanes: (copies(0), assumed(\"a\"))", &["must lie between 1 and 65536"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Small machines and traces, written out by hand in tests.
 
 use tiersim_models::hardware::{Hardware, Law, Link, Tier, TierKind};
-use tiersim_models::ids::{NodeId, ObjectId, OpId, RankId};
+use tiersim_models::ids::{NodeId, ObjectId, OpId};
 use tiersim_models::units::{Bytes, Rate, Span};
 use tiersim_models::workload::{
     Mode, Object, ObjectKind, Op, Phase, Statistics, Trace, TraceMeta, Use,
@@ -98,18 +98,9 @@ impl Traced {
         self.0.uses.extend(uses.iter().map(|&(object, mode)| Use { object, mode }));
         let end = u32::try_from(self.0.uses.len()).expect("a small trace");
         self.0.ops.push(Op {
-            step,
-            phase: Phase::Other,
-            name: format!("op{}", id.0),
-            module: None,
             stream,
-            rank: RankId(0),
             duration: Some(span),
-            flops: 0,
-            bytes: Bytes::ZERO,
-            at: None,
-            after: Vec::new(),
-            uses: start..end,
+            ..Op::new(step, Phase::Other, format!("op{}", id.0), start..end)
         });
         id
     }

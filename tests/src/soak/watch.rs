@@ -5,10 +5,10 @@
 
 use super::Trial;
 use std::collections::BTreeSet;
-use tiersim_models::hardware::{Lane, Law, Routes};
+use tiersim_models::hardware::{HBM, Lane, Law, Routes};
 use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::service::Discipline;
-use tiersim_models::units::{Bytes, PS_PER_S, Time};
+use tiersim_models::units::{Bytes, PS_PER_S, Rate, Time};
 use tiersim_policies::command::{Command, Hazard, Machine, Ticket, Touch, Work};
 use tiersim_sim::machine::SimMachine;
 
@@ -41,6 +41,9 @@ pub(super) struct Watch<'a> {
     written: Vec<u64>,
     /// Bytes that the plan sends over each lane, and moves within each tier.
     sent: Vec<u128>,
+    /// Bytes that ops use in place over each lane, and of each tier, where these flow.
+    used: Vec<u128>,
+    used_of: Vec<u128>,
     /// No run takes longer, in picoseconds: everything after everything else.
     latest: f64,
     /// No run has more events.
@@ -69,6 +72,8 @@ impl<'a> Watch<'a> {
             streams: vec![0; trace.ops.iter().map(|op| op.stream + 1).max().unwrap_or(0).into()],
             written: vec![0; trace.objects.len()],
             sent: vec![0; trial.hardware.links.len() * 2 + trial.hardware.tiers.len()],
+            used: vec![0; trial.hardware.links.len() * 2],
+            used_of: vec![0; trial.hardware.tiers.len()],
             latest: 0.0,
             budget: 16,
             last: Time::ZERO,
@@ -122,6 +127,29 @@ impl<'a> Watch<'a> {
             charges.iter().map(|&(of, bytes)| rise(of) + tier(of).access.span_of(bytes).ps());
         let rises: u64 = touches.iter().map(|touch| rise(touch.tier)).sum();
         self.latest += (duration + delays.sum::<u64>() + rises) as f64;
+        charges.iter().for_each(|&(tier, bytes)| self.charge(tier, bytes, touches));
+    }
+
+    /// What is used in place flows where one hop of shared links leads from the tier to the device:
+    /// away from it if the op does nothing but write there.
+    fn charge(&mut self, tier: TierId, bytes: Bytes, touches: &[Touch]) {
+        let hardware = &self.trial.hardware;
+        if !hardware.uses_flow(self.routes, tier) {
+            return;
+        }
+        let mut there = touches.iter().filter(|touch| touch.tier == tier).peekable();
+        let away = there.peek().is_some() && there.all(|touch| !touch.mode.reads());
+        let (from, to) = if away { (HBM, tier) } else { (tier, HBM) };
+        self.used_of[tier.index()] += u128::from(bytes.get());
+        for &lane in self.routes.between(from, to) {
+            self.used[lane.index()] += u128::from(bytes.get());
+            let service = hardware.links[lane.link.index()].service.as_ref();
+            let total = service.and_then(|service| service.least_total());
+            let seconds = |rate: Rate| bytes.get() as f64 / rate.get() as f64;
+            let slowest = seconds(hardware.slowest(lane).rate) + total.map_or(0.0, seconds);
+            self.latest += PS_PER_S as f64 * slowest + 4.0;
+        }
+        self.budget += 4;
     }
 
     fn copy(&mut self, object: ObjectId, bytes: Bytes, from: TierId, to: TierId) {
@@ -169,6 +197,7 @@ impl<'a> Watch<'a> {
         let fair = service.is_some_and(|service| service.discipline == Discipline::FairShare);
         let at_once = if fair { 1 } else { service.map_or(1, |service| service.at_once()) };
         let rate = hardware.lane_law(lane).rate.get();
+        let sent = sent + self.used[lane.index()];
         // Flows end at whole picoseconds, the earliest of them up to one early.
         let needed = Self::needed(sent, rate, at_once);
         let slack = u128::from(if fair { self.machine.events() } else { 0 });
@@ -179,7 +208,8 @@ impl<'a> Watch<'a> {
         let busy = u128::from(meters.busy[lane.index()].ps());
         self.ensure(busy <= end, || format!("{} was busy {busy} of {end} ps", name()))?;
         let Some(total) = service.and_then(|service| service.total) else { return Ok(()) };
-        let both = self.sent[lane.index()] + self.sent[lane.index() ^ 1];
+        let sent = |lane: usize| self.sent[lane] + self.used[lane];
+        let both = sent(lane.index()) + sent(lane.index() ^ 1);
         let needed = Self::needed(both, total.get(), 1);
         self.ensure(end + slack >= needed, || {
             format!("both ways of {} in {end} ps, they need {needed}", name())
@@ -213,6 +243,11 @@ impl<'a> Watch<'a> {
             let (peak, room) = (meters.peak[index], room[index]);
             let holds = peak <= room;
             self.ensure(holds, || format!("{} held {peak} of {room}", tier.name))?;
+            let needed = Self::needed(self.used_of[index], tier.access.rate.get(), 1);
+            let holds = u128::from(end.ps() + events) >= needed;
+            self.ensure(holds, || {
+                format!("{} was used in {end}, it needs {needed} ps", tier.name)
+            })?;
             let (found, wanted) = (meters.used[index], used[index]);
             let holds = found == wanted;
             self.ensure(holds, || format!("{} holds {found}, planned {wanted}", tier.name))?;

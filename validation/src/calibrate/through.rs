@@ -15,7 +15,7 @@ use crate::real::{Kind, RealMachine, Report, Setup};
 use smallvec::{SmallVec, smallvec};
 use std::path::Path;
 use tiersim_models::hardware::{Hardware, Lane};
-use tiersim_models::ids::{ObjectId, RankId, TierId};
+use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Statistics, Trace, TraceMeta};
@@ -266,20 +266,7 @@ fn workload(rooms: &[Room]) -> Workload {
         statistics: Statistics::default(),
         freed_after: None,
     };
-    let op = Op {
-        step: 0,
-        phase: Phase::Other,
-        name: "probe".to_owned(),
-        module: None,
-        stream: 0,
-        rank: RankId(0),
-        duration: None,
-        flops: 0,
-        bytes: Bytes::ZERO,
-        at: None,
-        after: Vec::new(),
-        uses: 0..0,
-    };
+    let op = Op::new(0, Phase::Other, "probe", 0..0);
     Workload::new(Trace {
         meta: TraceMeta { name: "calibration".to_owned(), ..TraceMeta::default() },
         modules: Vec::new(),

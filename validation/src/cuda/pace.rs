@@ -263,7 +263,6 @@ impl Bench<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tiersim_models::ids::RankId;
     use tiersim_models::units::Bytes;
     use tiersim_models::workload::Phase;
 
@@ -300,18 +299,9 @@ mod tests {
         let (read, write) = ([free; 2], [free; 2]);
         let paces = Paces { compute: free, flops: 100.0, stream: free, read, write };
         let op = |flops, bytes| Op {
-            step: 0,
-            phase: Phase::Other,
-            name: String::new(),
-            module: None,
-            stream: 0,
-            rank: RankId(0),
-            duration: None,
             flops,
             bytes: Bytes::new(bytes),
-            at: None,
-            after: Vec::new(),
-            uses: 0..0,
+            ..Op::new(0, Phase::Other, "", 0..0)
         };
         let filler = |flops, bytes| paces.filler(1_000.0, &op(flops, bytes), "bf16", None);
         assert_eq!(filler(5_000, 100), Some(Filler::Compute(1_000)));

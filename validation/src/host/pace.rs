@@ -224,24 +224,10 @@ fn goes(mut go: impl FnMut()) -> [u64; GOES] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tiersim_models::ids::RankId;
     use tiersim_models::workload::Phase;
 
     fn op(flops: u64, bytes: u64) -> Op {
-        Op {
-            step: 0,
-            phase: Phase::Other,
-            name: String::new(),
-            module: None,
-            stream: 0,
-            rank: RankId(0),
-            duration: None,
-            flops,
-            bytes: Bytes::new(bytes),
-            at: None,
-            after: Vec::new(),
-            uses: 0..0,
-        }
+        Op { flops, bytes: Bytes::new(bytes), ..Op::new(0, Phase::Other, "", 0..0) }
     }
 
     /// An iteration of 2 ns, so 32 flops per ns; a line of 4 ns, so 16 bytes per ns.

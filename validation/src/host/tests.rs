@@ -5,7 +5,6 @@
 use super::*;
 use crate::options::Delay;
 use tiersim_models::hardware::{Hardware, Law, Tier, TierKind};
-use tiersim_models::ids::RankId;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Rate;
 use tiersim_models::workload::{
@@ -44,20 +43,7 @@ fn world() -> (Hardware, Workload) {
         statistics: Statistics::default(),
         freed_after: None,
     };
-    let op = Op {
-        step: 0,
-        phase: Phase::Other,
-        name: "op".to_owned(),
-        module: None,
-        stream: 0,
-        rank: RankId(0),
-        duration: None,
-        flops: 0,
-        bytes: Bytes::ZERO,
-        at: None,
-        after: Vec::new(),
-        uses: 0..1,
-    };
+    let op = Op::new(0, Phase::Other, "op", 0..1);
     let uses = vec![Use { object: OBJECT, mode: Mode::Read }];
     let meta = TraceMeta::default();
     let trace = Trace { meta, modules: Vec::new(), objects: vec![object], ops: vec![op], uses };

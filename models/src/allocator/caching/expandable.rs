@@ -1,11 +1,11 @@
 //! Expandable segments: one reservation of addresses that memory is mapped into piece by piece.
 //!
 //! A segment reserves addresses for 9/8 of the device and maps handles of 2 MiB (small pool) or
-//! 20 MiB (large pool) as it grows. Its last block is always the addresses that are not mapped.
+//! 20 MiB (large pool, unless set otherwise) as it grows. Its last block is always the addresses that are not mapped.
 //! Invariant: an unmapped block starts and ends at a multiple of the segment's handle.
 
 use crate::allocator::caching::blocks::{Id, Key, Node};
-use crate::allocator::caching::{Caching, LARGE_SEGMENT, Request, SMALL_SEGMENT};
+use crate::allocator::caching::{Caching, Request, SMALL_SEGMENT};
 use crate::allocator::pool::round_up;
 
 /// One reservation: `struct ExpandableSegment`.
@@ -55,7 +55,7 @@ impl Caching {
                 return Some(start);
             }
         }
-        let handle = if request.small { SMALL_SEGMENT } else { LARGE_SEGMENT };
+        let handle = if request.small { SMALL_SEGMENT } else { self.large_segment };
         let size = self.reservation_size(handle);
         let at = self.place(size)?;
         let number = self.expandable.iter().position(Option::is_none);

@@ -102,7 +102,7 @@ impl Caching {
     }
 
     /// `cudaFree` of a block that is a whole segment: `release_block`.
-    fn release_segment(&mut self, id: Id) {
+    pub(super) fn release_segment(&mut self, id: Id) {
         assert!(!self.blocks[id].is_split(), "a segment is released whole");
         self.remove_free(id);
         let (at, size) = (self.blocks[id].at, self.blocks[id].size);

@@ -5,11 +5,13 @@
 //! size, of which the lowest is taken. A private pool is modelled as streams of its own.
 //! Invariant: as in the parent; a state that does not fit is refused before anything is changed.
 
-use crate::allocator::caching::blocks::Node;
+use crate::allocator::caching::blocks::{Id, Node};
 use crate::allocator::caching::expandable::Expandable;
-use crate::allocator::caching::{Caching, INTERVALS, LARGE_SEGMENT, Request, SMALL_SEGMENT};
+use crate::allocator::caching::{Caching, INTERVALS, ROUND_LARGE, Request, SMALL_SEGMENT};
+use crate::allocator::pool::round_up;
 use crate::allocator::{Allocator, Block, Full};
 use crate::units::Bytes;
+use std::collections::BTreeSet;
 
 /// A block in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +71,16 @@ impl Caching {
         self.rounding_limit = bytes.get();
     }
 
+    /// `large_segment_size_mb`, in bytes; a multiple of [`ROUND_LARGE`].
+    pub fn set_large_segment(&mut self, bytes: Bytes) {
+        self.large_segment = round_up(bytes.get().max(1), ROUND_LARGE);
+    }
+
+    /// Switches `expandable_segments` on or off from now on, as a running program can.
+    pub fn set_expandable(&mut self, expandable: bool) {
+        self.config.expandable_segments = expandable;
+    }
+
     /// Looks after so many bytes from now on, at least those that are reserved.
     pub fn set_capacity(&mut self, capacity: Bytes) {
         self.capacity = capacity.get().max(self.reserved);
@@ -86,6 +98,37 @@ impl Caching {
             self.kept.insert(stream);
         } else {
             self.kept.remove(&stream);
+        }
+    }
+
+    /// Gives back those of the segments that begin at `starts` in which nothing is in use.
+    pub fn release_at(&mut self, starts: &BTreeSet<u64>) {
+        for small in [false, true] {
+            let keys = self.list(small).free.iter().filter(|key| starts.contains(&key.at));
+            let whole = |&id: &Id| {
+                let block = &self.blocks[id];
+                block.segment.is_none() && !block.is_split()
+            };
+            let ids: Vec<Id> = keys.map(|key| key.id).filter(whole).collect();
+            ids.into_iter().for_each(|id| self.release_segment(id));
+        }
+    }
+
+    /// [`Caching::alloc_at`] from new memory, though a free block might do: one that became free
+    /// only after the request had looked for it.
+    pub fn alloc_new(
+        &mut self,
+        bytes: Bytes,
+        stream: u16,
+        hint: Option<u64>,
+    ) -> Result<Block, Full> {
+        let request = self.request(bytes.get(), stream);
+        self.hint = hint;
+        let found = self.alloc_block(&request);
+        self.hint = None;
+        match found {
+            Some(found) => Ok(self.use_block(found, &request, bytes.get())),
+            None => self.alloc_at(bytes, stream, hint),
         }
     }
 
@@ -173,7 +216,7 @@ impl Caching {
     /// The reservation that begins with `first` and every range of its stream and pool in it.
     fn restore_expandable(&mut self, sorted: &[&SegmentState], first: usize, done: &mut [bool]) {
         let head = sorted[first];
-        let handle = if head.small { SMALL_SEGMENT } else { LARGE_SEGMENT };
+        let handle = if head.small { SMALL_SEGMENT } else { self.large_segment };
         let mut end = head.at + self.reservation_size(handle);
         let mut ranges = Vec::new();
         for (index, &segment) in sorted.iter().enumerate().skip(first) {

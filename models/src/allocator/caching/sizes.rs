@@ -2,9 +2,7 @@
 //!
 //! Invariant: a rounded size is a multiple of [`MIN_BLOCK`], and rounding it again changes nothing.
 
-use crate::allocator::caching::{
-    LARGE_SEGMENT, MIN_BLOCK, MIN_LARGE, ROUND_LARGE, SMALL, SMALL_SEGMENT,
-};
+use crate::allocator::caching::{MIN_BLOCK, MIN_LARGE, ROUND_LARGE, SMALL, SMALL_SEGMENT};
 use crate::allocator::pool::round_up;
 
 /// Sizes that `roundup_power2_divisions` tells apart: below 2 MiB, below 4, and so on by powers of
@@ -38,12 +36,12 @@ pub(super) fn next_division(bytes: u64, divisions: u64) -> u64 {
     if division == 0 { floor << 1 } else { round_up(bytes, division) }
 }
 
-/// `get_allocation_size`.
-pub(super) fn segment_size(size: u64) -> u64 {
+/// `get_allocation_size`; `large` is `large_segment_size`.
+pub(super) fn segment_size(size: u64, large: u64) -> u64 {
     if size <= SMALL {
         SMALL_SEGMENT
     } else if size < MIN_LARGE {
-        LARGE_SEGMENT
+        large
     } else {
         round_up(size, ROUND_LARGE)
     }

@@ -50,7 +50,7 @@ fn divisions_round_to_steps_between_powers_of_two() {
 fn segments_follow_the_size_of_the_request() {
     let sizes = [512, MIB, MIB + 512, 10 * MIB - 512, 10 * MIB, 10 * MIB + 512, 21 * MIB];
     let segments = [2, 2, 20, 20, 10, 12, 22].map(|mib| mib * MIB);
-    assert_eq!(sizes.map(segment_size), segments);
+    assert_eq!(sizes.map(|size| segment_size(size, LARGE_SEGMENT)), segments);
 }
 
 #[test]
@@ -255,4 +255,70 @@ fn best_fit_prefers_a_block_that_cannot_grow() {
     caching.free(blocks[4]);
     // The last block is free with 12 MiB and can grow; the hole of 20 MiB cannot, and is taken.
     assert_eq!(take(&mut caching, 10 * MIB).at, blocks[2].at);
+}
+
+#[test]
+fn large_segments_and_handles_are_as_large_as_set() {
+    let mut plain = caching(400 * MIB);
+    plain.set_large_segment(Bytes::mib(12));
+    let block = take(&mut plain, 2 * MIB);
+    assert_eq!(bytes(&plain), (2 * MIB, 12 * MIB, 10 * MIB));
+    plain.free(block);
+    take(&mut plain, 11 * MIB);
+    assert_eq!(bytes(&plain).1, 12 * MIB, "a cached segment is as good");
+    let mut growing = expandable(400 * MIB);
+    growing.set_large_segment(Bytes::mib(12));
+    take(&mut growing, 13 * MIB);
+    assert_eq!(bytes(&growing).1, 24 * MIB);
+}
+
+#[test]
+fn expandable_blocks_are_not_handed_out_once_switched_off() {
+    let mut caching = expandable(400 * MIB);
+    let old = take(&mut caching, 30 * MIB);
+    caching.free(old);
+    caching.set_expandable(false);
+    let plain = take(&mut caching, 30 * MIB);
+    assert_ne!(plain.at, old.at);
+    assert_eq!(bytes(&caching), (30 * MIB, 70 * MIB, 0));
+    caching.free(plain);
+    assert_eq!(take(&mut caching, 30 * MIB).at, plain.at, "a plain segment is");
+}
+
+#[test]
+fn streams_that_are_kept_keep_their_segments() {
+    let mut caching = caching(400 * MIB);
+    let private = caching.alloc(Bytes::mib(30), 1).expect("it fits");
+    let shared = take(&mut caching, 30 * MIB);
+    caching.keep(1, true);
+    caching.free(private);
+    caching.free(shared);
+    caching.empty_cache();
+    assert_eq!(bytes(&caching).1, 30 * MIB);
+    assert_eq!(caching.segments(), [(private.at, 30 * MIB)]);
+    caching.keep(1, false);
+    caching.empty_cache();
+    assert_eq!(bytes(&caching).1, 0);
+}
+
+#[test]
+fn only_named_segments_that_are_free_as_a_whole_are_released() {
+    let mut caching = caching(400 * MIB);
+    let blocks = [30, 32, 34].map(|mib| take(&mut caching, mib * MIB));
+    caching.free(blocks[0]);
+    caching.free(blocks[1]);
+    caching.release_at(&BTreeSet::from([blocks[1].at, blocks[2].at]));
+    assert_eq!(bytes(&caching), (34 * MIB, 64 * MIB, 0));
+}
+
+#[test]
+fn a_request_that_looked_too_early_gets_new_memory() {
+    let mut caching = caching(100 * MIB);
+    let block = take(&mut caching, 30 * MIB);
+    caching.free(block);
+    let new = caching.alloc_new(Bytes::mib(30), 0, None).expect("it fits");
+    assert_ne!(new.at, block.at);
+    assert_eq!(bytes(&caching), (30 * MIB, 60 * MIB, 0));
+    let last = caching.alloc_new(Bytes::mib(50), 0, None).expect("after a release");
+    assert_eq!((last.bytes, bytes(&caching).1), (Bytes::mib(50), 80 * MIB));
 }

@@ -40,6 +40,8 @@ pub struct Replay {
     pub entries: usize,
     /// Allocations among them.
     pub allocations: u64,
+    /// Frees among them, as they were requested.
+    pub frees: u64,
     /// Of these, those that the model placed at the address that the snapshot names.
     pub same_address: u64,
     /// Allocations that the model could not meet.

@@ -9,17 +9,15 @@
 
 use crate::import::snapshot::deviation::{Replay, Sample, note};
 use crate::import::snapshot::settings::Settings;
-use crate::import::snapshot::truth::{Rules, Truth, spacing};
+use crate::import::snapshot::truth::{Rules, Truth, spacing, starts};
 use crate::import::snapshot::{Action, Device, PoolId, Segment, What};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tiersim_models::allocator::caching::{Caching, SegmentState, UsedBlock};
 use tiersim_models::allocator::{Allocator, Block, CachingConfig, LARGEST};
 use tiersim_models::units::Bytes;
 
 /// Most actions that are kept for a chart.
 const SAMPLES: usize = 2000;
-/// What large expandable segments are mapped by.
-const HANDLE: u64 = 20 << 20;
 /// Bytes looked after where nobody says how large the device is.
 const ROOM: u64 = 1 << 40;
 
@@ -37,7 +35,7 @@ pub fn replay(
     for (entry, action) in device.actions.iter().enumerate() {
         run.step(entry, action)?;
     }
-    run.flush();
+    run.flush(What::Mark);
     if let Some(entry) = device.actions.len().checked_sub(1) {
         run.compare(entry);
     }
@@ -54,12 +52,18 @@ struct Run<'a> {
     sizes: Caching,
     truth: Truth,
     lanes: BTreeMap<(i64, PoolId), u16>,
+    /// Private pools that are no longer in use.
+    done: BTreeSet<PoolId>,
     /// The model's block of each address of the snapshot.
     live: BTreeMap<u64, (Block, bool)>,
-    /// Bytes given back by entries that no action has explained yet.
-    released: bool,
-    /// Where the latest entries put a segment.
-    grown: Option<u64>,
+    /// Segments given back by entries that no action has explained yet.
+    released: Vec<(Action, PoolId)>,
+    /// The entry that put a segment somewhere, for the allocation that follows.
+    grown: Option<Action>,
+    /// `expandable_segments` of now.
+    expandable: bool,
+    /// A stream was done with a block just before memory was given back.
+    synchronized: bool,
     compared: u64,
     stride: usize,
     found: Replay,
@@ -73,8 +77,9 @@ impl<'a> Run<'a> {
     ) -> Result<Run<'a>, String> {
         let room = capacity.unwrap_or(Bytes::new(ROOM)).min(LARGEST);
         let threshold = capacity.map_or(0.0, |_| settings.garbage_collection_threshold);
+        let expandable = begins_expandable(device, settings);
         let config = CachingConfig {
-            expandable_segments: settings.expandable_segments,
+            expandable_segments: expandable,
             max_split: settings.max_split.map(Bytes::new),
             roundup_power2_divisions: 0,
             garbage_collection_threshold: threshold,
@@ -84,12 +89,16 @@ impl<'a> Run<'a> {
         if let Some(bytes) = settings.rounding_limit {
             model.set_rounding_limit(Bytes::new(bytes));
         }
-        if let (None, Some(bytes)) = (capacity, spacing(device)) {
-            model.set_reservation(Bytes::new(bytes / HANDLE * HANDLE));
+        if let Some(bytes) = settings.large_segment {
+            model.set_large_segment(Bytes::new(bytes));
+        }
+        if let (None, Some(bytes)) = (capacity, spacing(&starts(device))) {
+            let handle = settings.large_segment.unwrap_or(20 << 20);
+            model.set_reservation(Bytes::new(bytes / handle * handle));
         }
         let sizes = model.clone();
         let round = |bytes| sizes.rounded(bytes);
-        let truth = Truth::first(device, &rules(settings, &round));
+        let truth = Truth::first(device, &rules(settings, expandable, &round));
         let entries = device.actions.len();
         let began_with = truth.reserved;
         let found = Replay {
@@ -109,8 +118,11 @@ impl<'a> Run<'a> {
             truth,
             lanes: BTreeMap::new(),
             live: BTreeMap::new(),
-            released: false,
+            done: BTreeSet::new(),
+            released: Vec::new(),
             grown: None,
+            expandable,
+            synchronized: false,
             compared: 0,
             stride: entries.div_ceil(SAMPLES).max(1),
             found,
@@ -149,6 +161,10 @@ impl<'a> Run<'a> {
             let expandable = range.expandable;
             segments.push(SegmentState { at, bytes, stream, small, expandable, used });
         }
+        for ((stream, pool, small), at) in self.truth.fronts(self.device) {
+            let (stream, used) = (self.lane(stream, pool)?, Vec::new());
+            segments.push(SegmentState { at, bytes: 0, stream, small, expandable: true, used });
+        }
         self.truth.unexplained += contradictions;
         self.model.restore(&segments)
     }
@@ -161,47 +177,37 @@ impl<'a> Run<'a> {
         }
         let lane = u16::try_from(new).map_err(|_| "more than 65,536 streams and pools")?;
         self.lanes.insert((stream, pool), lane);
-        self.model.keep(lane, pool != (0, 0));
+        self.model.keep(lane, pool != (0, 0) && !self.done.contains(&pool));
         Ok(lane)
     }
 
-    /// The pool that an action is about; of files that do not say it, that of the segment which
-    /// lies there at the end.
-    fn pool(&self, action: &Action) -> PoolId {
-        if let Some(pool) = action.pool {
-            return pool;
-        }
-        let after = self.device.segments.partition_point(|segment| segment.at <= action.at);
-        let segment = after.checked_sub(1).map(|index| &self.device.segments[index]);
-        let segment = segment.filter(|segment| action.at - segment.at < segment.bytes);
-        segment.map_or((0, 0), |segment| segment.pool)
-    }
-
     fn step(&mut self, entry: usize, action: &Action) -> Result<(), String> {
-        if !matches!(action.what, What::Grow | What::Release | What::Alloc) && self.flush() {
+        if !matches!(action.what, What::Grow | What::Release | What::Alloc)
+            && self.flush(action.what)
+        {
             self.compare(entry.saturating_sub(1));
         }
+        let told = action.pool.or_else(|| self.truth.pools.get(&entry).copied());
+        let before = self.truth.pool(action.at);
+        let action = &Action { pool: told, ..*action };
         let round = |bytes| self.sizes.rounded(bytes);
-        self.truth.apply(action, &rules(self.settings, &round));
+        self.truth.apply(action, &rules(self.settings, self.expandable, &round));
+        let pool = told.or(before).or_else(|| self.truth.pool(action.at)).unwrap_or((0, 0));
         match action.what {
             What::Grow => {
-                self.grown.get_or_insert(action.at);
+                self.grown.get_or_insert(*action);
                 return Ok(());
             }
             What::Release => {
-                if self.grown.is_some() {
-                    // Memory ran out while an expandable segment grew.
-                    self.grown = None;
-                }
-                let pool = self.pool(action);
-                let lane = self.lane(action.stream, pool)?;
-                // A private pool that gives memory back is no longer in use.
-                self.model.keep(lane, false);
-                self.released = true;
+                // If memory ran out while an expandable segment grew, it grows anew.
+                self.grown = None;
+                self.released.push((*action, pool));
                 return Ok(());
             }
-            What::Alloc => self.alloc(action)?,
+            What::Alloc => self.alloc(action, pool)?,
             What::FreeRequested => {
+                self.found.frees += 1;
+                self.synchronized = false;
                 if let Some((block, held)) = self.live.get_mut(&action.at)
                     && *held
                 {
@@ -210,6 +216,7 @@ impl<'a> Run<'a> {
                 }
             }
             What::FreeCompleted => {
+                self.synchronized = true;
                 if let Some((block, held)) = self.live.remove(&action.at) {
                     if held {
                         self.model.free_requested(block);
@@ -223,25 +230,37 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn alloc(&mut self, action: &Action) -> Result<(), String> {
-        let pool = self.pool(action);
+    fn alloc(&mut self, action: &Action, pool: PoolId) -> Result<(), String> {
         let lane = self.lane(action.stream, pool)?;
         let grown = self.grown.take();
-        let released = std::mem::take(&mut self.released);
+        let hint = grown.map(|grown| grown.at);
+        if let Some(grown) = grown {
+            self.model.set_expandable(grown.mapped);
+            // A private pool may have an allocator of its own, which does not expand.
+            if pool == (0, 0) {
+                self.expandable = grown.mapped;
+            }
+        }
         let bytes = Bytes::new(action.bytes.max(1));
-        let whole = self.capacity.unwrap_or(Bytes::new(ROOM));
-        let short = released && grown.is_some() && !self.settings.expandable_segments;
-        if short && self.capacity.is_none() {
+        let short = grown.is_some_and(|grown| !grown.mapped) && self.capacity.is_none();
+        let mut block = if short && self.oversize_only() {
             // The driver had no more than this: which segments go is up to the model.
             self.model.set_capacity(Bytes::new(self.truth.reserved));
-        } else if released {
-            self.model.empty_cache();
-        }
-        let mut block = self.model.alloc_at(bytes, lane, grown);
-        self.model.set_capacity(whole);
+            self.released.clear();
+            self.model.alloc_at(bytes, lane, hint)
+        } else {
+            let late = self.release() && grown.is_some() && self.synchronized;
+            match late {
+                true => self.model.alloc_new(bytes, lane, hint),
+                false => self.model.alloc_at(bytes, lane, hint),
+            }
+        };
+        self.synchronized = false;
+        self.model.set_capacity(self.capacity.unwrap_or(Bytes::new(ROOM)));
         if block.is_err() {
-            block = self.model.alloc_at(bytes, lane, grown);
+            block = self.model.alloc_at(bytes, lane, hint);
         }
+        self.model.set_expandable(self.expandable);
         self.found.allocations += 1;
         match block {
             Ok(block) => {
@@ -259,14 +278,64 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Entries that gave memory back and that no allocation follows: the cache was emptied.
-    fn flush(&mut self) -> bool {
+    /// Whether only blocks were given back that `release_available_cached_blocks` takes.
+    fn oversize_only(&self) -> bool {
+        let Some(limit) = self.settings.max_split else { return false };
+        let Some(&(first, _)) = self.released.first() else { return false };
+        let oversize = |(action, _): &(Action, PoolId)| {
+            !action.mapped && action.bytes >= limit && action.stream == first.stream
+        };
+        !self.collects() && self.released.iter().all(oversize)
+    }
+
+    /// Whether the garbage collector is on, and nobody says from how many bytes on it collects.
+    fn collects(&self) -> bool {
+        self.settings.garbage_collection_threshold > 0.0 && self.capacity.is_none()
+    }
+
+    /// Entries that gave memory back and that no allocation follows: the cache was emptied, or what
+    /// was given back for a request was not enough and it waits for streams.
+    fn flush(&mut self, next: What) -> bool {
         self.grown = None;
-        let released = std::mem::take(&mut self.released);
-        if released {
-            self.model.empty_cache();
+        if next == What::FreeCompleted && self.oversize_only() {
+            let starts = self.released.drain(..).map(|(action, _)| action.at).collect();
+            self.model.release_at(&starts);
+            return true;
         }
-        released
+        self.release()
+    }
+
+    /// Gives back in the model what the latest entries gave back: all that is free, of the pools
+    /// that they name. Which segments are free is the model's own, except for the collector's.
+    fn release(&mut self) -> bool {
+        let released = std::mem::take(&mut self.released);
+        if released.is_empty() {
+            return false;
+        }
+        let pools: BTreeSet<PoolId> = released.iter().map(|&(_, pool)| pool).collect();
+        // A private pool that gives memory back is no longer in use.
+        self.done.extend(&pools);
+        self.done.remove(&(0, 0));
+        if self.collects() && released.iter().all(|(action, _)| !action.mapped) {
+            self.model.release_at(&released.iter().map(|(action, _)| action.at).collect());
+            return true;
+        }
+        let shared = pools.contains(&(0, 0));
+        for (&(_, pool), &lane) in &self.lanes {
+            self.model.keep(
+                lane,
+                if shared {
+                    pool != (0, 0) && !self.done.contains(&pool)
+                } else {
+                    !pools.contains(&pool)
+                },
+            );
+        }
+        self.model.empty_cache();
+        for (&(_, pool), &lane) in &self.lanes {
+            self.model.keep(lane, pool != (0, 0) && !self.done.contains(&pool));
+        }
+        true
     }
 
     fn compare(&mut self, entry: usize) {
@@ -316,7 +385,15 @@ impl<'a> Run<'a> {
     }
 }
 
-fn rules<'a>(settings: &Settings, round: &'a dyn Fn(u64) -> u64) -> Rules<'a> {
+fn rules<'a>(settings: &Settings, expandable: bool, round: &'a dyn Fn(u64) -> u64) -> Rules<'a> {
     let max_split = settings.max_split.unwrap_or(u64::MAX);
-    Rules { expandable: settings.expandable_segments, max_split, round }
+    let large = settings.large_segment.unwrap_or(20 << 20);
+    Rules { expandable, max_split, large, round }
+}
+
+/// `expandable_segments` before the first entry: settings tell what was set last.
+fn begins_expandable(device: &Device, settings: &Settings) -> bool {
+    let shared = |action: &&Action| action.pool.unwrap_or((0, 0)) == (0, 0);
+    let mut grown = device.actions.iter().filter(|action| action.what == What::Grow);
+    grown.find(shared).map_or(settings.expandable_segments, |action| action.mapped)
 }

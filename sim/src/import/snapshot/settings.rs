@@ -16,6 +16,8 @@ pub struct Settings {
     pub max_split: Option<u64>,
     /// `max_non_split_rounding_mb`, in bytes.
     pub rounding_limit: Option<u64>,
+    /// `large_segment_size_mb`, in bytes; [`None`] for 20 MiB.
+    pub large_segment: Option<u64>,
     /// `garbage_collection_threshold`; 0 for never.
     pub garbage_collection_threshold: f64,
     /// `roundup_power2_divisions` by size: below 2 MiB, below 4, and so on.
@@ -25,12 +27,14 @@ pub struct Settings {
 }
 
 /// Settings that change nothing about blocks and segments.
-const HARMLESS: [&str; 12] = [
+const HARMLESS: [&str; 14] = [
     "expandable_segments",
+    "large_segment_size_mb",
     "max_split_size_mb",
     "garbage_collection_threshold",
     "roundup_power2_divisions",
     "max_non_split_rounding_mb",
+    "per_process_memory_fraction",
     "release_lock_on_cudamalloc",
     "release_lock_on_hipmalloc",
     "pinned_use_cuda_host_register",
@@ -112,10 +116,13 @@ impl Settings {
         for part in &parts {
             let (name, value) = part.split_once(':').unwrap_or((part.as_str(), ""));
             let (name, value) = (name.trim(), value.trim());
-            if name == "max_non_split_rounding_mb"
-                && let Ok(mib) = value.parse::<u64>()
+            if name == "max_non_split_rounding_mb" {
+                self.rounding_limit = value.parse().ok().and_then(mib);
+            }
+            if name == "large_segment_size_mb"
+                && let Some(bytes) = value.parse().ok().and_then(mib)
             {
-                self.rounding_limit = mib.checked_mul(1 << 20);
+                self.large_segment = Some(bytes);
             }
             let native = name == "backend" && value == "native";
             if !name.is_empty() && !native && !HARMLESS.contains(&name) {
@@ -123,4 +130,9 @@ impl Settings {
             }
         }
     }
+}
+
+/// Bytes of so many MiB, up to a TiB.
+fn mib(count: u64) -> Option<u64> {
+    (1..=1 << 20).contains(&count).then_some(count << 20)
 }

@@ -35,6 +35,8 @@ pub(super) struct Live {
 pub(super) struct Rules<'a> {
     pub(super) expandable: bool,
     pub(super) max_split: u64,
+    /// What large expandable segments are mapped by.
+    pub(super) large: u64,
     pub(super) round: &'a dyn Fn(u64) -> u64,
 }
 
@@ -47,6 +49,9 @@ pub(super) struct Truth {
     pub(super) active: u64,
     /// Entries that contradict the entries before them.
     pub(super) unexplained: u64,
+    /// Pools of segments by the entry that made them, as segments at the end tell them: entries of
+    /// old versions do not name their pool.
+    pub(super) pools: BTreeMap<usize, PoolId>,
 }
 
 impl Truth {
@@ -84,7 +89,7 @@ impl Truth {
     pub(super) fn first(device: &Device, rules: &Rules<'_>) -> Truth {
         let mut truth = Truth::last(device);
         let mut inferred: BTreeMap<u64, ()> = BTreeMap::new();
-        for action in device.actions.iter().rev() {
+        for (entry, action) in device.actions.iter().enumerate().rev() {
             match action.what {
                 What::Alloc => {
                     truth.live.remove(&action.at);
@@ -101,8 +106,13 @@ impl Truth {
                         live.allocated = true;
                     }
                 }
-                What::Grow => truth.shrink(action),
-                What::Release => truth.grow(action),
+                What::Grow => {
+                    let pool = truth.shrink(action).map_or((0, 0), |range| range.pool);
+                    if pool != (0, 0) {
+                        truth.pools.insert(entry, pool);
+                    }
+                }
+                What::Release => truth.grow(action, rules),
                 What::OutOfMemory | What::Mark => {}
             }
         }
@@ -131,8 +141,8 @@ impl Truth {
                 Some(live) => self.active = self.active.saturating_sub(live.bytes),
                 None => self.unexplained += 1,
             },
-            What::Grow => self.grow(action),
-            What::Release => self.shrink(action),
+            What::Grow => self.grow(action, rules),
+            What::Release => drop(self.shrink(action)),
             What::OutOfMemory | What::Mark => {}
         }
     }
@@ -155,6 +165,12 @@ impl Truth {
         }
     }
 
+    /// The pool of the segment that an address lies in.
+    pub(super) fn pool(&self, at: u64) -> Option<PoolId> {
+        let (&start, range) = self.ranges.range(..=at).next_back()?;
+        (at - start < range.bytes).then_some(range.pool)
+    }
+
     /// The range that an address lies in, and the bytes from there to the next block or its end.
     fn extent(&self, at: u64) -> Option<(Range, u64)> {
         let (&start, &range) = self.ranges.range(..=at).next_back()?;
@@ -163,10 +179,12 @@ impl Truth {
         Some((range, next - at))
     }
 
-    fn grow(&mut self, action: &Action) {
+    fn grow(&mut self, action: &Action, rules: &Rules<'_>) {
         let (mut at, mut bytes) = (action.at, action.bytes);
         self.reserved = self.reserved.saturating_add(bytes);
-        let small = bytes == SMALL_SEGMENT;
+        // Of a small one several handles may have been unmapped as one.
+        let odd = action.mapped && !bytes.is_multiple_of(rules.large);
+        let small = bytes == SMALL_SEGMENT || odd;
         let (stream, pool) = (action.stream, action.pool.unwrap_or((0, 0)));
         let mut range = Range { bytes, stream, pool, small, expandable: action.mapped };
         if action.mapped {
@@ -195,12 +213,12 @@ impl Truth {
         }
     }
 
-    fn shrink(&mut self, action: &Action) {
+    fn shrink(&mut self, action: &Action) -> Option<Range> {
         let (from, end) = (action.at, action.at.saturating_add(action.bytes));
         let found = self.ranges.range(..=from).next_back().map(|(&at, &range)| (at, range));
         let Some((at, range)) = found.filter(|&(at, range)| at + range.bytes >= end) else {
             self.unexplained += 1;
-            return;
+            return None;
         };
         self.ranges.remove(&at);
         self.reserved = self.reserved.saturating_sub(action.bytes);
@@ -210,6 +228,7 @@ impl Truth {
         if end < at + range.bytes {
             self.ranges.insert(end, Range { bytes: at + range.bytes - end, ..range });
         }
+        Some(range)
     }
 }
 
@@ -217,7 +236,7 @@ impl Truth {
 fn block_size(requested: u64, extent: u64, range: Range, rules: &Rules<'_>) -> u64 {
     let rounded = (rules.round)(requested);
     let Some(left) = extent.checked_sub(rounded) else { return rounded };
-    let split = if range.small || rules.expandable {
+    let split = if range.small || range.expandable || rules.expandable {
         left >= 512
     } else {
         rounded < rules.max_split && left > SMALL
@@ -225,9 +244,12 @@ fn block_size(requested: u64, extent: u64, range: Range, rules: &Rules<'_>) -> u
     if split { rounded } else { extent }
 }
 
-/// The addresses between expandable segments: none reserves more than to the next one.
-pub(super) fn spacing(device: &Device) -> Option<u64> {
-    let mut starts: BTreeMap<(i64, PoolId, bool), u64> = BTreeMap::new();
+/// Stream, pool and whether it is of small blocks: each has an expandable segment of its own.
+pub(super) type Owner = (i64, PoolId, bool);
+
+/// The lowest address that is known of each expandable segment, by any entry or at the end.
+pub(super) fn starts(device: &Device) -> BTreeMap<Owner, u64> {
+    let mut starts: BTreeMap<Owner, u64> = BTreeMap::new();
     let mut add = |key, at: u64| {
         starts.entry(key).and_modify(|least| *least = at.min(*least)).or_insert(at);
     };
@@ -239,7 +261,41 @@ pub(super) fn spacing(device: &Device) -> Option<u64> {
         let small = action.bytes == SMALL_SEGMENT;
         add((action.stream, action.pool.unwrap_or((0, 0)), small), action.at);
     }
-    let mut starts: Vec<u64> = starts.into_values().collect();
+    starts
+}
+
+/// The addresses between expandable segments: none reserves more than to the next one.
+pub(super) fn spacing(starts: &BTreeMap<Owner, u64>) -> Option<u64> {
+    let mut starts: Vec<u64> = starts.values().copied().collect();
     starts.sort_unstable();
     starts.windows(2).map(|pair| pair[1] - pair[0]).filter(|&gap| gap > 0).min()
+}
+
+impl Truth {
+    /// Starts of expandable segments that lie below what is mapped of them: addresses at their
+    /// front are free, and the first to be mapped again.
+    pub(super) fn fronts(&self, device: &Device) -> Vec<(Owner, u64)> {
+        let mut lowest = starts(device);
+        // Files that do not name pools have the shared one at least.
+        let unnamed = |action: &&Action| action.mapped && action.pool.is_none();
+        for action in device.actions.iter().filter(unnamed) {
+            let owned = lowest.iter_mut().filter(|((stream, pool, small), start)| {
+                let size = (action.bytes == SMALL_SEGMENT) == *small;
+                *stream == action.stream && *pool == (0, 0) && size && action.at < **start
+            });
+            owned.for_each(|(_, start)| *start = action.at);
+        }
+        let mut fronts = Vec::new();
+        for (&owner, &start) in &lowest {
+            let mut ranges = self.ranges.range(start..);
+            if let Some((&at, range)) = ranges.next()
+                && at > start
+                && range.expandable
+                && (range.stream, range.pool, range.small) == owner
+            {
+                fronts.push((owner, start));
+            }
+        }
+        fronts
+    }
 }

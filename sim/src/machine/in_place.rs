@@ -1,0 +1,149 @@
+//! Use in place over shared links: the bytes of a charge become a flow.
+//!
+//! An op computes, then pays its charges one after the other: the set-up of the tier, then its
+//! bytes. Where the route between the tier and the device is one hop of shared links, the bytes flow
+//! over its lanes, at max-min fair rates with all that crosses them, and over the tier, whose
+//! bandwidth all that use it in place share. Loads and stores take no place in a lane: they are no
+//! copies. Copies do not cross the tier's bandwidth, which is what use in place reaches.
+//! Invariant: a charge never takes less than the tier's law says, and alone on links no narrower
+//! than the tier it takes exactly that.
+
+use super::loads::uses;
+use super::sharing::{Cargo, Flight, Lanes};
+use super::{ENDS, Event, Fault, SimMachine};
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+use tiersim_models::hardware::{HBM, Hardware, Routes};
+use tiersim_models::ids::TierId;
+use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_policies::command::{Ticket, Work};
+
+/// Longer latencies, by charge; those missing are none.
+pub(super) type Rises = SmallVec<[Span; 2]>;
+
+/// The tiers over shared links, and the ops that pay for their use.
+#[derive(Debug)]
+pub(super) struct Uses {
+    /// By tier: the lanes towards the device and away from it; `None` if its charges do not flow.
+    ways: Vec<Option<[Lanes; 2]>>,
+    under_way: BTreeMap<Ticket, Use>,
+}
+
+/// How far an op has come.
+#[derive(Debug)]
+struct Use {
+    rises: Rises,
+    /// The charge that it pays or will pay next.
+    next: usize,
+    /// When the bytes of that charge began to go.
+    began: Time,
+    /// What charges took beyond their laws.
+    beyond: SmallVec<[(usize, Span); 2]>,
+}
+
+impl Uses {
+    /// `None` if no charge flows on this machine.
+    pub(super) fn new(hardware: &Hardware, routes: &Routes) -> Option<Box<Uses>> {
+        let way = |tier| {
+            let shared = hardware.uses_flow(routes, tier);
+            let lanes = |from, to| routes.between(from, to).iter().map(|lane| lane.index());
+            shared.then(|| [lanes(tier, HBM).collect(), lanes(HBM, tier).collect()])
+        };
+        let ways: Vec<Option<[Lanes; 2]>> = hardware.tier_ids().map(way).collect();
+        let any = ways.iter().any(Option::is_some);
+        any.then(|| Box::new(Uses { ways, under_way: BTreeMap::new() }))
+    }
+
+    /// Whether some of the charges flow.
+    pub(super) fn any_flows(&self, charges: &[(TierId, Bytes)]) -> bool {
+        let flows = |&(tier, bytes): &(TierId, Bytes)| flows(&self.ways, tier, bytes);
+        charges.iter().any(flows)
+    }
+
+    /// An op has ended; what its charges took beyond their laws, by tier.
+    pub(super) fn ends(&mut self, op: Ticket) -> impl Iterator<Item = (usize, Span)> + use<> {
+        let used = self.under_way.remove(&op);
+        used.map(|used| used.beyond).unwrap_or_default().into_iter()
+    }
+}
+
+impl SimMachine<'_> {
+    /// An op starts of which some charges flow.
+    pub(super) fn start_uses(&mut self, op: Ticket, rises: Rises) -> Result<(), Fault> {
+        let (began, beyond) = (self.engine.now(), SmallVec::new());
+        let compute = self.entries.get(op).compute;
+        let uses = self.uses.as_mut().expect("a machine on which charges flow");
+        uses.under_way.insert(op, Use { rises, next: 0, began, beyond });
+        self.next_use(op, compute)
+    }
+
+    /// The op goes on with its next charge after `span`, or ends.
+    fn next_use(&mut self, op: Ticket, mut span: Span) -> Result<(), Fault> {
+        let uses = self.uses.as_mut().expect("a machine on which charges flow");
+        let used = uses.under_way.get_mut(&op).expect("it has charges that flow");
+        let mut next = used.next;
+        let mut flows = false;
+        while let Some(&charge) = charges(&self.entries.get(op).command.work).get(next) {
+            let law = self.accesses[charge.0.index()];
+            span += law.setup + used.rises.get(next).copied().unwrap_or(Span::ZERO);
+            flows = self::flows(&uses.ways, charge.0, charge.1);
+            if flows {
+                break;
+            }
+            span += law.rate.span_of(charge.1.get());
+            next += 1;
+        }
+        used.next = next;
+        match (flows, span > Span::ZERO) {
+            (true, true) => self.engine.schedule_in(span, ENDS, Event::Uses(op)),
+            (true, false) => return self.use_flows(op),
+            (false, true) => self.engine.schedule_in(span, ENDS, Event::Op(op)),
+            (false, false) => return self.finish(op),
+        };
+        Ok(())
+    }
+
+    /// The bytes of a charge begin to go.
+    pub(super) fn use_flows(&mut self, op: Ticket) -> Result<(), Fault> {
+        let now = self.engine.now();
+        let all = self.uses.as_mut().expect("a machine on which charges flow");
+        let used = all.under_way.get_mut(&op).expect("it has charges that flow");
+        used.began = now;
+        let Work::Compute { ref touches, ref charges, .. } = self.entries.get(op).command.work
+        else {
+            unreachable!("ops only have charges")
+        };
+        let (tier, bytes) = charges[used.next];
+        // Away from the device only what does nothing but write there.
+        let away = uses(touches, tier).0 == 0;
+        let way = all.ways[tier.index()].as_ref().expect("its charges flow");
+        let lanes = way[usize::from(away)].clone();
+        let rate = self.accesses[tier.index()].rate;
+        let class = self.sharing().class(&lanes, Some((tier, rate)));
+        self.flow(Flight { cargo: Cargo::Use { op, bytes }, class })
+    }
+
+    /// The bytes of a charge have gone.
+    pub(super) fn use_landed(&mut self, op: Ticket, bytes: Bytes) -> Result<(), Fault> {
+        let now = self.engine.now();
+        let uses = self.uses.as_mut().expect("a machine on which charges flow");
+        let used = uses.under_way.get_mut(&op).expect("it has charges that flow");
+        let (tier, _) = charges(&self.entries.get(op).command.work)[used.next];
+        let least = self.accesses[tier.index()].rate.span_of(bytes.get());
+        let beyond = now.since(used.began).ps() - least.ps();
+        used.beyond.push((tier.index(), Span::from_ps(beyond)));
+        used.next += 1;
+        self.next_use(op, Span::ZERO)
+    }
+}
+
+/// Whether a charge flows. One of no bytes has nothing to send.
+fn flows(ways: &[Option<[Lanes; 2]>], tier: TierId, bytes: Bytes) -> bool {
+    ways[tier.index()].is_some() && bytes > Bytes::ZERO
+}
+
+/// The charges of an op.
+fn charges(work: &Work) -> &[(TierId, Bytes)] {
+    let Work::Compute { charges, .. } = work else { unreachable!("ops only have charges") };
+    charges
+}

@@ -1,0 +1,67 @@
+//! Warnings that only results show: told on stderr, and denied under a heading of their own.
+
+use crate::common::Project;
+use serde_json::Value;
+
+const CASE: &str = "scenarios/case.ron";
+const RULE: &str = "offload-although-all-fits: results.";
+const UNMET: &str = "expectation(s) do not hold";
+const DENIED: &str = "warning(s) of the results are denied";
+/// What cannot hold of the project's scenario.
+const WRONG: &str = "expect=[faster(case: \"lru\", than: \"all\")]";
+
+/// The scenario with two budgets: the first holds everything, the second does not.
+fn with_sweep() -> Project {
+    let project = Project::new();
+    let axes = "sweep: (axes: [(name: \"budget\", path: \"policies.1.hbm\", \
+                values: choices([(\"all\", \"mib(64)\"), (\"half\", \"share_of_peak(0.5)\")]))]),\n    \
+                seed: 1,";
+    project.edit_scenario("seed: 1,", axes);
+    let adam = "access: migrate(prefetch_ops: 2))";
+    project.edit_scenario(&format!("{adam})"), &format!("{adam}, hbm: mib(64))"));
+    project
+}
+
+/// Ran as told, the command warns of what moved for nothing; denied, it ends with 1 for that alone.
+#[track_caller]
+fn warns_and_denies(project: &Project, command: &str) {
+    let ran = project.run(&[command, CASE, "--out", "told"]).ends_with(0);
+    let ran = ran.says(&["warning: case: ", RULE]);
+    assert!(!ran.stderr.contains(UNMET) && !ran.stderr.contains(DENIED), "{}", ran.stderr);
+
+    let args = [command, CASE, "--deny", "warnings", "--out", "denied"];
+    let ran = project.run(&args).ends_with(1).says(&[DENIED, "case: ", RULE, "lower the case's"]);
+    assert!(!ran.stderr.contains(UNMET), "every expectation holds: {}", ran.stderr);
+    assert!(!ran.stderr.contains("warning: "), "said once: {}", ran.stderr);
+    // The figures show what the warnings are about, so they are written, and the same.
+    assert_eq!(project.files("told"), project.files("denied"));
+    let summary = &project.files("denied")["summary.json"];
+    let summary: Value = serde_json::from_slice(summary).expect("JSON");
+    let warnings = summary["warnings"].as_array().expect("a list");
+    assert!(ran.stderr.contains(&format!("{} {DENIED}:\n", warnings.len())), "{}", ran.stderr);
+
+    let ran = project.run(&[&args[..], &["--set", WRONG]].concat()).ends_with(1);
+    let (unmet, denied) = (ran.stderr.find(UNMET), ran.stderr.find(DENIED));
+    assert!(unmet.is_some() && unmet < denied, "both, one after the other: {}", ran.stderr);
+    let listed = ran.stderr.find(RULE);
+    assert!(listed > denied, "warnings are no expectations: {}", ran.stderr);
+}
+
+#[test]
+fn a_run_whose_cases_moved_for_nothing_is_denied() {
+    warns_and_denies(&Project::new(), "run");
+}
+
+#[test]
+fn a_sweep_whose_points_moved_for_nothing_is_denied() {
+    warns_and_denies(&with_sweep(), "sweep");
+}
+
+#[test]
+fn what_had_to_move_is_not_denied() {
+    let project = Project::new();
+    let tight = ["--set", "policies.1.hbm=share_of_peak(0.75)"];
+    let args = ["run", CASE, "--deny", "warnings"];
+    let ran = project.run(&[&args[..], &tight].concat()).ends_with(0);
+    assert_eq!(ran.stderr, "");
+}

@@ -1,0 +1,268 @@
+//! Use in place over shared links: oracles worked out by hand, and equality with the law alone.
+//!
+//! Links and tiers have rates of whole bytes per picosecond, so every time is a whole number.
+
+use std::num::NonZeroU32;
+use tiersim_models::hardware::{HBM, Hardware, Law, TierKind};
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::loaded::{Curve, Loaded};
+use tiersim_models::service::{Detail, Discipline, Service};
+use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span};
+use tiersim_models::workload::Mode;
+use tiersim_policies::drive::drive;
+use tiersim_policies::planner::Planner;
+use tiersim_policies::policy::Action;
+use tiersim_sim::audit::Audit;
+use tiersim_sim::machine::SimMachine;
+use tiersim_tests::build::{Traced, hardware, law};
+use tiersim_tests::scripted::Scripted;
+use tiersim_tests::soak::seed_of;
+use tiersim_tests::world::World;
+
+const FAR: TierId = TierId(1);
+/// A byte per picosecond.
+const ONE: u64 = PS_PER_S;
+
+fn fair(lanes: Option<u32>, total: Option<u64>) -> Option<Service> {
+    let lanes = lanes.and_then(NonZeroU32::new);
+    let total = total.and_then(Rate::new);
+    Some(Service { discipline: Discipline::FairShare, lanes, total, ..Service::default() })
+}
+
+/// HBM, and a tier used in place at `access` behind one link of law `link`.
+fn machine(access: Law, link: Law, service: Option<Service>) -> Hardware {
+    let tiers =
+        [(TierKind::Hbm, Bytes::MAX, law(0, u64::MAX)), (TierKind::Dram, Bytes::MAX, access)];
+    let mut hardware = hardware(&tiers, &[(0, 1, link)]);
+    hardware.links[0].service = service;
+    hardware
+}
+
+fn rate(per_ps: u64) -> Rate {
+    Rate::new(per_ps * ONE).expect("above zero")
+}
+
+/// What an op does: its stream, how long it computes, whether it uses its object in place or has it
+/// fetched, how, and bytes.
+#[derive(Clone, Copy)]
+struct Does {
+    compute: u64,
+    in_place: bool,
+    mode: Mode,
+    bytes: u64,
+}
+
+const fn used(mode: Mode, bytes: u64) -> Does {
+    Does { compute: 0, in_place: true, mode, bytes }
+}
+
+const fn fetched(bytes: u64) -> Does {
+    Does { compute: 0, in_place: false, mode: Mode::Read, bytes }
+}
+
+/// When ops that begin at once on a stream of their own each end, and the delays by use in place.
+fn together(hardware: Hardware, ops: &[Does]) -> (Vec<u64>, u64) {
+    let mut traced = Traced::new();
+    let mut script: Vec<Vec<Action>> = Vec::new();
+    for (stream, does) in ops.iter().enumerate() {
+        let object = traced.object(does.bytes, true);
+        traced.op(0, stream as u16, Span::ZERO, &[(object, does.mode)]);
+        let charge = Action::Charge { tier: FAR, bytes: Bytes::new(does.bytes) };
+        script.push(match does.in_place {
+            true => vec![Action::InPlace { object }, charge],
+            false => vec![Action::Fetch { object, to: HBM }],
+        });
+    }
+    let spans = ops.iter().map(|does| Span::from_ps(does.compute)).collect();
+    measured(&World::of(hardware, traced.0, spans), vec![FAR; ops.len()], script)
+}
+
+/// When each op of a world ends, under audit, and the delay by use in place of the far tier.
+fn measured(world: &World, start: Vec<TierId>, script: Vec<Vec<Action>>) -> (Vec<u64>, u64) {
+    let capacities: Vec<Bytes> = world.hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let policy = Box::new(Scripted { start, script });
+    let mut planner = Planner::new(&world.workload, policy, &capacities, 1).expect("it fits");
+    let start = planner.start();
+    let routes = world.hardware.routes().expect("every tier is joined");
+    let mut machine =
+        SimMachine::new(&world.hardware, routes, &world.workload, &world.durations, &start);
+    let objects = world.workload.trace.objects.len();
+    machine.audit(Audit::new(&world.hardware, &capacities, objects, &start).expect("it fits"));
+    let mut ends = vec![0; world.workload.trace.ops.len()];
+    drive(&mut planner, &mut machine, 64, |op, at, _| ends[op as usize] = at.ps())
+        .expect("no rule is broken");
+    (ends, machine.meters().in_place[FAR.index()].ps())
+}
+
+#[test]
+fn alone_it_takes_what_the_law_says_whatever_the_links_are_called() {
+    for (setup, tier, link, bytes, compute) in [
+        (5_000_000, 35_200_000_000, 51_200_000_000, 67_108_864, 3),
+        (0, 3, 3, 1, 0),
+        (1, 7_000_000_000_001, 7_000_000_000_001, 999_999_937, 0),
+        (17, 1_000_000_000_000, u64::MAX, 12_345, 999),
+    ] {
+        let run = |service, mode| {
+            let hardware = machine(law(setup, tier), law(13, link), service);
+            together(hardware, &[Does { compute, ..used(mode, bytes) }])
+        };
+        let expected = law(setup, tier).span_of(Bytes::new(bytes)).ps();
+        for mode in [Mode::Read, Mode::ReadWrite, Mode::Write] {
+            for service in [None, fair(None, None), fair(Some(1), Some(link))] {
+                assert_eq!(run(service, mode), (vec![compute + expected], expected));
+            }
+        }
+    }
+}
+
+#[test]
+fn alone_it_takes_what_the_law_says_for_any_numbers() {
+    let mut modes = [Mode::Read, Mode::Write, Mode::ReadWrite].into_iter().cycle();
+    for world in 0..1000 {
+        let draw = |number, below| seed_of(world, number) % below;
+        let access = law(draw(0, 1_000_000), 1000 + draw(1, 10 * ONE));
+        let link = law(draw(2, 1_000_000), access.rate.get() + draw(3, 2) * draw(4, ONE));
+        let (bytes, compute) = (1 + draw(5, 100_000_000), draw(6, 2) * draw(7, 1_000_000));
+        let lanes = (draw(8, 2) == 0).then_some(1);
+        let total = (draw(9, 2) == 0).then(|| link.rate.get() + draw(10, ONE));
+        let does = Does { compute, ..used(modes.next().expect("for ever"), bytes) };
+        let found = together(machine(access, link, fair(lanes, total)), &[does]);
+        let delay = access.span_of(Bytes::new(bytes)).ps();
+        assert_eq!(found, (vec![compute + delay], delay), "world {world}");
+    }
+}
+
+#[test]
+fn a_narrower_link_sets_the_pace() {
+    let run = |service| {
+        let hardware = machine(law(10, 8 * ONE), law(7, 6 * ONE), service);
+        together(hardware, &[used(Mode::Read, 240)])
+    };
+    assert_eq!(run(None), (vec![10 + 30], 40));
+    assert_eq!(run(fair(None, None)), (vec![10 + 40], 50));
+    // A ramp counts it as one copy: two bytes per ps for one.
+    let depths = vec![(1, rate(2)), (2, rate(4))];
+    let fetch = Detail { depths, ..Detail::default() };
+    let ramp = fair(None, None).map(|service| Service { fetch, ..service });
+    assert_eq!(run(ramp), (vec![10 + 120], 130));
+}
+
+#[test]
+fn an_op_in_place_and_a_fetch_share_a_link() {
+    let ops = [used(Mode::Read, 240), fetched(180)];
+    let run = |service| together(machine(law(10, 6 * ONE), law(10, 6 * ONE), service), &ops);
+    assert_eq!(run(None), (vec![10 + 40, 10 + 30], 50));
+    // Both set up until 10 and have 3 each: 180 are through at 70, and the other 60 at 6 at 80.
+    assert_eq!(run(fair(None, None)), (vec![80, 70], 80));
+    // It takes no place in the lane.
+    assert_eq!(run(fair(Some(1), None)), (vec![80, 70], 80));
+    // A slower tier leaves the copy more: 1 and 5 until 46, then 1 alone: 240 take 240.
+    let slow = machine(law(10, ONE), law(10, 6 * ONE), fair(None, None));
+    assert_eq!(together(slow, &ops), (vec![10 + 240, 10 + 36], 250));
+}
+
+#[test]
+fn two_ops_in_place_share_the_tier_and_a_copy_does_not() {
+    // The link would carry 10; the tier gives 4, 2 to each of two: 80 and then the rest of 160.
+    let shared = || machine(law(5, 4 * ONE), law(0, 10 * ONE), fair(None, None));
+    let two = [used(Mode::Read, 80), used(Mode::Read, 160)];
+    assert_eq!(together(shared(), &two), (vec![5 + 40, 5 + 40 + 20], 45 + 65));
+    // A copy beside them: 10 alone until 5, then 6 beside their 2 and 2.
+    let three = [two[0], two[1], fetched(50 + 120)];
+    assert_eq!(together(shared(), &three), (vec![45, 65, 5 + 20], 110));
+    // A reader and a writer share the tier, too, though not the lanes.
+    let both = [used(Mode::Read, 80), used(Mode::Write, 160)];
+    assert_eq!(together(shared(), &both), (vec![45, 65], 110));
+    // Without shared links each has the tier to itself.
+    let apart = machine(law(5, 4 * ONE), law(0, 10 * ONE), None);
+    assert_eq!(together(apart, &two), (vec![5 + 20, 5 + 40], 25 + 45));
+}
+
+#[test]
+fn what_both_directions_reach_together_holds_for_use_in_place() {
+    // 6 each way, 8 both ways: a fetch and writes in place have 4 each.
+    let total = || machine(law(0, 6 * ONE), law(0, 6 * ONE), fair(None, Some(8 * ONE)));
+    let writes = [used(Mode::Write, 120), fetched(120)];
+    assert_eq!(together(total(), &writes), (vec![30, 30], 30));
+    // Reads in place go the same way as a fetch: 3 each.
+    let reads = [used(Mode::Read, 120), fetched(120)];
+    assert_eq!(together(total(), &reads), (vec![40, 40], 40));
+    // What is read and written counts towards the device.
+    let reads = [used(Mode::ReadWrite, 120), fetched(120)];
+    assert_eq!(together(total(), &reads), (vec![40, 40], 40));
+}
+
+#[test]
+fn others_on_the_link_slow_use_in_place() {
+    let mut hardware = machine(law(0, 6 * ONE), law(0, 6 * ONE), fair(None, None));
+    hardware.links[0].others[0] = Some(rate(2));
+    assert_eq!(together(hardware.clone(), &[used(Mode::Read, 120)]), (vec![30], 30));
+    assert_eq!(together(hardware, &[used(Mode::Write, 120)]), (vec![20], 20));
+}
+
+#[test]
+fn charges_of_an_op_come_one_after_the_other() {
+    // Two tiers: one over a shared link, one behind a link of its own.
+    let tier = |access| (TierKind::Dram, Bytes::MAX, access);
+    let tiers =
+        [(TierKind::Hbm, Bytes::MAX, law(0, u64::MAX)), tier(law(3, 2 * ONE)), tier(law(7, ONE))];
+    let links = [(0, 1, law(0, 4 * ONE)), (0, 2, law(0, ONE))];
+    let mut hardware = hardware(&tiers, &links);
+    hardware.links[0].service = fair(None, None);
+    let mut traced = Traced::new();
+    let objects: Vec<ObjectId> = [100, 100].map(|bytes| traced.object(bytes, true)).to_vec();
+    let uses: Vec<_> = objects.iter().map(|&object| (object, Mode::Read)).collect();
+    traced.op(0, 0, Span::ZERO, &uses);
+    let mut actions: Vec<Action> =
+        objects.iter().map(|&object| Action::InPlace { object }).collect();
+    for (tier, bytes) in [(1, 100), (2, 100), (1, 40), (1, 0)] {
+        actions.push(Action::Charge { tier: TierId(tier), bytes: Bytes::new(bytes) });
+    }
+    let world = World::of(hardware, traced.0, vec![Span::from_ps(11)]);
+    let (ends, in_place) = measured(&world, vec![TierId(1), TierId(2)], vec![actions]);
+    let first = (3 + 50) + (3 + 20) + 3;
+    assert_eq!((ends[0], in_place), (11 + first + (7 + 100), first));
+}
+
+#[test]
+fn latency_under_load_comes_before_the_bytes_and_counts_no_byte_twice() {
+    // 10 ps more at 4 bytes per ps or above, none at 1 or below.
+    let points = vec![(rate(1), Span::from_ps(100)), (rate(4), Span::from_ps(130))];
+    let run = |service, ops: &[Does]| {
+        let mut hardware = machine(law(0, 4 * ONE), law(0, 4 * ONE), service);
+        let curves = vec![Curve { reads: 100, points: points.clone() }];
+        hardware.tiers[1].loaded = Some(Loaded { curves });
+        together(hardware, ops)
+    };
+    // Alone: 100 bytes over 100 ps load the tier with 1: no rise.
+    let slow = Does { compute: 75, ..used(Mode::Read, 100) };
+    // Beside it the same again: 2 in use, a rise of 10.
+    let next = Does { compute: 75, ..used(Mode::Read, 100) };
+    assert_eq!(run(None, &[slow, next]), (vec![100, 110], 25 + 35));
+    // The first flows at 4 from 75 on, alone for 10 ps; the rest of its 60 goes at 2 in 30, and the
+    // second then has 40 left for 4.
+    assert_eq!(run(fair(None, None), &[slow, next]), (vec![115, 125], 40 + 50));
+}
+
+#[test]
+fn bytes_in_place_load_their_tier_once_while_they_flow() {
+    let points = vec![(rate(1), Span::from_ps(100)), (rate(4), Span::from_ps(130))];
+    let mut hardware = machine(law(0, 4 * ONE), law(0, 4 * ONE), fair(None, None));
+    let curves = vec![Curve { reads: 100, points }];
+    hardware.tiers[1].loaded = Some(Loaded { curves });
+    let mut traced = Traced::new();
+    let objects = [100, 100].map(|bytes| traced.object(bytes, true));
+    traced.op(0, 0, Span::ZERO, &[(objects[0], Mode::Read)]);
+    traced.op(0, 1, Span::ZERO, &[]);
+    traced.op(0, 1, Span::ZERO, &[(objects[1], Mode::Read)]);
+    let uses = |object| {
+        vec![Action::InPlace { object }, Action::Charge { tier: FAR, bytes: Bytes::new(100) }]
+    };
+    let spans = [75, 80, 75].map(Span::from_ps).to_vec();
+    let world = World::of(hardware, traced.0, spans);
+    let script = vec![uses(objects[0]), Vec::new(), uses(objects[1])];
+    let (ends, _) = measured(&world, vec![FAR; 2], script);
+    // When the last op starts, at 80, the first flows at 4, which is 1 over its whole time: 2 in use
+    // with its own, a rise of 10. The lane's 4 on top would make it 30.
+    assert_eq!(ends, [100, 80, 80 + 75 + 10 + 25]);
+}
