@@ -54,6 +54,13 @@ fn a_way_there_and_back_over_a_shared_link_is_served() {
     assert!(ran.expect("no rule is broken").is_some_and(|ran| ran.copies > 0));
 }
 
+/// Uses in place flow over a link that others use too, and take longer than their tier's law says.
+#[test]
+fn use_in_place_beside_others_is_within_its_bound() {
+    let ran = attempt(18_225_040_878_303_888_662, usize::MAX, None);
+    assert!(ran.expect("no rule is broken").is_some());
+}
+
 /// The number of the first world in which a missing kind of edge is found.
 fn first_caught(without: Hazard) -> u64 {
     let caught =

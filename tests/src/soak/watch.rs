@@ -143,8 +143,9 @@ impl<'a> Watch<'a> {
         self.used_of[tier.index()] += u128::from(bytes.get());
         for &lane in self.routes.between(from, to) {
             self.used[lane.index()] += u128::from(bytes.get());
-            let service = hardware.links[lane.link.index()].service.as_ref();
-            let total = service.and_then(|service| service.least_total());
+            let link = &hardware.links[lane.link.index()];
+            let total = link.service.as_ref().and_then(|service| service.least_total());
+            let total = total.map(|total| link.beside_others(total));
             let seconds = |rate: Rate| bytes.get() as f64 / rate.get() as f64;
             let slowest = seconds(hardware.slowest(lane).rate) + total.map_or(0.0, seconds);
             self.latest += PS_PER_S as f64 * slowest + 4.0;
