@@ -29,6 +29,10 @@ pub(crate) struct Entry {
     pub(crate) ended: bool,
 }
 
+// Memory per transfer in flight is bounded: one entry, beside one piece per lane that it is on. Longer
+// lists of edges than usual are on the heap, and a plan is made at most a window of ops ahead.
+const _: () = assert!(size_of::<Entry>() <= 576 && size_of::<Piece>() <= 48);
+
 /// All commands from the oldest under way to the newest, by ticket.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
