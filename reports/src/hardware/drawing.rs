@@ -181,7 +181,8 @@ fn labels(hardware: &Hardware, link: &Link) -> [String; 2] {
     let both = link.service.as_ref().and_then(|service| service.total);
     let both = both.map_or(String::new(), |both| format!(", both {}", rate(both, "total")));
     let rates = [rate(link.fetch.rate, "fetch"), rate(link.evict.rate, "evict")].join(" / ");
-    [format!("{}{kind}", link.name), format!("{rates}{both}")]
+    let set = link.raid0.as_ref().map_or(String::new(), |set| format!(" · {} drives", set.drives));
+    [format!("{}{kind}{set}", link.name), format!("{rates}{both}")]
 }
 
 /// What marks a number by the kind of its source.

@@ -47,6 +47,9 @@ struct Crossed {
     tier: Option<TierId>,
 }
 
+// What a flow keeps in its class's heap, beside two counters.
+const _: () = assert!(size_of::<Flight>() <= 64);
+
 /// The flows of a machine, and what each class of them crosses.
 #[derive(Debug)]
 pub(super) struct Sharing {
