@@ -175,14 +175,20 @@ fn line(
 
 /// A link's name and kind, and its rates.
 fn labels(hardware: &Hardware, link: &Link) -> [String; 2] {
-    let kind = link.kind.map_or(String::new(), |kind| format!(" · {}", link_word(kind)));
+    let kind = link.kind.map(link_word);
+    let set = link.raid0.as_ref().map(|set| set.drives);
+    let kind = match (kind, set) {
+        (Some(kind), None) => format!(" · {kind}"),
+        (Some(kind), Some(drives)) => format!(" · {drives} × {kind}"),
+        (None, Some(drives)) => format!(" · {drives} drives"),
+        (None, None) => String::new(),
+    };
     let mark = |field: &str| mark(hardware, &format!("links.{}.{field}", link.name));
     let rate = |rate, field| format!("{}{}", gb_per_s(rate), mark(field));
     let both = link.service.as_ref().and_then(|service| service.total);
     let both = both.map_or(String::new(), |both| format!(", both {}", rate(both, "total")));
     let rates = [rate(link.fetch.rate, "fetch"), rate(link.evict.rate, "evict")].join(" / ");
-    let set = link.raid0.as_ref().map_or(String::new(), |set| format!(" · {} drives", set.drives));
-    [format!("{}{kind}{set}", link.name), format!("{rates}{both}")]
+    [format!("{}{kind}", link.name), format!("{rates}{both}")]
 }
 
 /// What marks a number by the kind of its source.
