@@ -30,6 +30,21 @@ pub(crate) fn refused(project: &Project, commands: &[&[&str]], pieces: &[&str]) 
     }
 }
 
+/// What ships, with this scenario.
+pub(crate) fn shipped_with(scenario: &str) -> Project {
+    let project = Project::shipped();
+    project.write(CASE, scenario);
+    project
+}
+
+/// What ships with this scenario, a piece of which is replaced: it must be refused.
+#[track_caller]
+pub(crate) fn refused_with(scenario: &str, from: &str, to: &str, pieces: &[&str]) {
+    let project = shipped_with(scenario);
+    project.edit_scenario(from, to);
+    refused(&project, &COMMANDS, pieces);
+}
+
 /// A piece of the scenario, what it is replaced by, and what must be said about that.
 #[track_caller]
 fn check(from: &str, to: &str, pieces: &[&str]) {

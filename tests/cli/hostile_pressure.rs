@@ -2,7 +2,7 @@
 //! is written.
 
 use crate::common::Project;
-use crate::hostile::{CASE, COMMANDS, refused};
+use crate::hostile::{CASE, COMMANDS, refused, refused_with, shipped_with};
 
 const SCENARIO: &str = r#"Scenario(
     schema: 1,
@@ -44,16 +44,12 @@ const SCENARIO: &str = r#"Scenario(
 "#;
 
 fn project() -> Project {
-    let project = Project::shipped();
-    project.write(CASE, SCENARIO);
-    project
+    shipped_with(SCENARIO)
 }
 
 #[track_caller]
 fn check(from: &str, to: &str, pieces: &[&str]) {
-    let project = project();
-    project.edit_scenario(from, to);
-    refused(&project, &COMMANDS, pieces);
+    refused_with(SCENARIO, from, to, pieces);
 }
 
 #[test]

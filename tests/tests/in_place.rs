@@ -2,11 +2,10 @@
 //!
 //! Links and tiers have rates of whole bytes per picosecond, so every time is a whole number.
 
-use std::num::NonZeroU32;
 use tiersim_models::hardware::{HBM, Hardware, Law, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::loaded::{Curve, Loaded};
-use tiersim_models::service::{Detail, Discipline, Service};
+use tiersim_models::service::{Detail, Service};
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span};
 use tiersim_models::workload::Mode;
 use tiersim_policies::drive::drive;
@@ -14,7 +13,7 @@ use tiersim_policies::planner::Planner;
 use tiersim_policies::policy::Action;
 use tiersim_sim::audit::Audit;
 use tiersim_sim::machine::SimMachine;
-use tiersim_tests::build::{Traced, hardware, law};
+use tiersim_tests::build::{Traced, fair, hardware, law};
 use tiersim_tests::scripted::Scripted;
 use tiersim_tests::soak::seed_of;
 use tiersim_tests::world::World;
@@ -22,12 +21,6 @@ use tiersim_tests::world::World;
 const FAR: TierId = TierId(1);
 /// A byte per picosecond.
 const ONE: u64 = PS_PER_S;
-
-fn fair(lanes: Option<u32>, total: Option<u64>) -> Option<Service> {
-    let lanes = lanes.and_then(NonZeroU32::new);
-    let total = total.and_then(Rate::new);
-    Some(Service { discipline: Discipline::FairShare, lanes, total, ..Service::default() })
-}
 
 /// HBM, and a tier used in place at `access` behind one link of law `link`.
 fn machine(access: Law, link: Law, service: Option<Service>) -> Hardware {

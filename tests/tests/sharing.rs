@@ -14,19 +14,13 @@ use tiersim_policies::planner::Planner;
 use tiersim_policies::policy::Action;
 use tiersim_sim::audit::Audit;
 use tiersim_sim::machine::{Fault, SimMachine};
-use tiersim_tests::build::{Traced, hardware, law, two_tiers};
+use tiersim_tests::build::{Traced, fair, hardware, law, two_tiers};
 use tiersim_tests::scripted::Scripted;
 use tiersim_tests::world::World;
 
 const FAR: TierId = TierId(1);
 /// A byte per picosecond.
 const ONE: u64 = PS_PER_S;
-
-fn fair(lanes: Option<u32>, total: Option<u64>) -> Option<Service> {
-    let lanes = lanes.and_then(NonZeroU32::new);
-    let total = total.and_then(Rate::new);
-    Some(Service { discipline: Discipline::FairShare, lanes, total, ..Service::default() })
-}
 
 fn fifo(lanes: u32) -> Option<Service> {
     Some(Service { lanes: NonZeroU32::new(lanes), ..Service::default() })
