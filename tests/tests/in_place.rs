@@ -11,8 +11,6 @@ use tiersim_models::workload::Mode;
 use tiersim_policies::drive::drive;
 use tiersim_policies::planner::Planner;
 use tiersim_policies::policy::Action;
-use tiersim_sim::audit::Audit;
-use tiersim_sim::machine::SimMachine;
 use tiersim_tests::build::{Traced, fair, hardware, law};
 use tiersim_tests::scripted::Scripted;
 use tiersim_tests::soak::seed_of;
@@ -75,12 +73,7 @@ fn measured(world: &World, start: Vec<TierId>, script: Vec<Vec<Action>>) -> (Vec
     let capacities: Vec<Bytes> = world.hardware.tiers.iter().map(|tier| tier.capacity).collect();
     let policy = Box::new(Scripted { start, script });
     let mut planner = Planner::new(&world.workload, policy, &capacities, 1).expect("it fits");
-    let start = planner.start();
-    let routes = world.hardware.routes().expect("every tier is joined");
-    let mut machine =
-        SimMachine::new(&world.hardware, routes, &world.workload, &world.durations, &start);
-    let objects = world.workload.trace.objects.len();
-    machine.audit(Audit::new(&world.hardware, &capacities, objects, &start).expect("it fits"));
+    let mut machine = world.audited(&planner);
     let mut ends = vec![0; world.workload.trace.ops.len()];
     drive(&mut planner, &mut machine, 64, |op, at, _| ends[op as usize] = at.ps())
         .expect("no rule is broken");

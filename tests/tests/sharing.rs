@@ -12,7 +12,6 @@ use tiersim_policies::command::{Command, Machine, Ticket};
 use tiersim_policies::drive::{DriveError, drive};
 use tiersim_policies::planner::Planner;
 use tiersim_policies::policy::Action;
-use tiersim_sim::audit::Audit;
 use tiersim_sim::machine::{Fault, SimMachine};
 use tiersim_tests::build::{Traced, fair, hardware, law, two_tiers};
 use tiersim_tests::scripted::Scripted;
@@ -244,12 +243,7 @@ fn told(world: &World) -> Option<(Vec<Command>, Vec<Bytes>, Vec<Span>)> {
     let capacities: Vec<Bytes> = world.hardware.tiers.iter().map(|t| t.capacity).collect();
     let mut planner =
         Planner::new(&world.workload, world.chaos(), &capacities, world.repeat).ok()?;
-    let start = planner.start();
-    let routes = world.hardware.routes().expect("every tier is joined");
-    let mut machine =
-        SimMachine::new(&world.hardware, routes, &world.workload, &world.durations, &start);
-    let objects = world.workload.trace.objects.len();
-    machine.audit(Audit::new(&world.hardware, &capacities, objects, &start).expect("it fits"));
+    let machine = world.audited(&planner);
     let mut told = Told { machine, commands: Vec::new() };
     match drive(&mut planner, &mut told, 1000, |_, _, _| ()) {
         Ok(()) => {}

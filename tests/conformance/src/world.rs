@@ -31,6 +31,18 @@ pub struct World {
 }
 
 impl World {
+    /// The simulated machine for a plan of this world, audited after every event.
+    pub fn audited(&self, planner: &Planner<'_>) -> SimMachine<'_> {
+        let World { hardware, workload, durations, .. } = self;
+        let (start, routes) = (planner.start(), hardware.routes().expect("every tier is joined"));
+        let capacities: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
+        let objects = workload.trace.objects.len();
+        let audit = Audit::new(hardware, &capacities, objects, &start).expect("it fits");
+        let mut machine = SimMachine::new(hardware, routes, workload, durations, &start);
+        machine.audit(audit);
+        machine
+    }
+
     /// The world of a seed: objects of up to 1000 bytes, ops of up to 200 ps.
     pub fn new(seed: u64) -> World {
         World::scaled(seed, 1, 1)
