@@ -1,0 +1,197 @@
+//! How a policy is spelled in a scenario: its name, its parameters and their kinds.
+//!
+//! Every policy's file has one [`Entry`]; `zoo::ALL` lists them. Readers of scenarios take
+//! names and kinds from it, check ranges and tiers, and give back [`Params`] without an invalid
+//! state, of which the policy makes its [`PolicyConfig`].
+
+use crate::access::Access;
+use crate::adam_state::Cut;
+use crate::recipe::PolicyConfig;
+use std::collections::BTreeMap;
+use tiersim_models::hardware::TierKind;
+use tiersim_models::ids::TierId;
+use tiersim_models::units::{Bytes, Span};
+use tiersim_models::workload::ObjectKind;
+
+/// A policy as scenarios spell it.
+#[derive(Debug)]
+pub struct Entry {
+    /// The variant, such as `AdamState`.
+    pub spelling: &'static str,
+    /// One line for lists and documentation.
+    pub about: &'static str,
+    /// What can stand in its parentheses.
+    pub parameters: &'static [Parameter],
+    /// From checked parameters to the policy's configuration.
+    pub make: fn(&Params) -> Result<PolicyConfig, Fault>,
+}
+
+/// One parameter.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    /// As written in a scenario.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: Kind,
+    /// Whether it may be left out.
+    pub need: Need,
+}
+
+/// Whether a parameter may be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// It must be written.
+    Required,
+    /// The policy has a default.
+    Optional,
+}
+
+/// What a parameter can be.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// A whole number from `least` to `most`.
+    Count {
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
+    /// A number from `least` to `most`.
+    Number {
+        /// The least.
+        least: f64,
+        /// The most.
+        most: f64,
+    },
+    /// `true` or `false`.
+    Flag,
+    /// A size with its unit, such as `mib(2)`, of at least one byte.
+    Size,
+    /// A duration with its unit, such as `us(45)`.
+    Duration,
+    /// One of these words, in snake case.
+    Word(&'static [&'static str]),
+    /// The name of a tier.
+    Tier,
+    /// Names of different tiers outside HBM; left out, every tier but the first, nearer kinds first.
+    Spill,
+    /// Three names of tiers; left out, the first tier, the first of kind dram, the first of kind
+    /// nvme.
+    ThreeTiers,
+    /// Kinds of objects; left out, all that a model's state consists of: weight, gradient,
+    /// optimizer, master.
+    Kinds,
+    /// `migrate(prefetch_ops: 4)` or `in_place(charge: every_use)`; left out, migrate on demand.
+    Access,
+    /// `shares(hbm: 0.3, cpu: 0.5)` or `cumulative(hbm: 0.3, cpu: 0.8)`.
+    Cut,
+    /// A file of tier hints.
+    Hints,
+    /// A file of learned weights.
+    Weights,
+}
+
+/// A checked value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Of [`Kind::Count`].
+    Count(u64),
+    /// Of [`Kind::Number`].
+    Number(f64),
+    /// Of [`Kind::Flag`].
+    Flag(bool),
+    /// Of [`Kind::Size`].
+    Size(Bytes),
+    /// Of [`Kind::Duration`].
+    Duration(Span),
+    /// Of [`Kind::Word`].
+    Word(&'static str),
+    /// Of [`Kind::Tier`].
+    Tier(TierId),
+    /// Of [`Kind::Spill`] and [`Kind::ThreeTiers`].
+    Tiers(Vec<TierId>),
+    /// Of [`Kind::Kinds`], in the order of reports, each once.
+    Kinds(Vec<ObjectKind>),
+    /// Of [`Kind::Access`].
+    Access(Access),
+    /// Of [`Kind::Cut`].
+    Cut(Cut),
+    /// Of [`Kind::Hints`].
+    Hints(BTreeMap<String, TierKind>),
+    /// Of [`Kind::Weights`]: by name of the feature.
+    Weights(BTreeMap<String, f64>),
+}
+
+/// What parameters can break between them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The parameter to point at.
+    pub parameter: &'static str,
+    /// The rule that is broken.
+    pub rule: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// Checked values by the name of the parameter: all that were written, and the defaults of those
+/// kinds that have one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Params(pub BTreeMap<&'static str, Value>);
+
+macro_rules! getters {
+    ($($(#[$doc:meta])* $name:ident: $variant:ident -> $type:ty;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Panics
+        /// If the entry gives the parameter another kind: a mistake in the policy's file.
+        pub fn $name(&self, parameter: &str) -> Option<$type> {
+            self.0.get(parameter).map(|value| match value {
+                Value::$variant(value) => value.clone(),
+                other => panic!("{parameter} is {other:?}"),
+            })
+        }
+    )*};
+}
+
+impl Params {
+    getters! {
+        /// A whole number; `None` if it was left out.
+        count: Count -> u64;
+        /// A number; `None` if it was left out.
+        number: Number -> f64;
+        /// A flag; `None` if it was left out.
+        flag: Flag -> bool;
+        /// A size; `None` if it was left out.
+        size: Size -> Bytes;
+        /// A duration; `None` if it was left out.
+        duration: Duration -> Span;
+        /// A word; `None` if it was left out.
+        word: Word -> &'static str;
+        /// A tier; `None` if it was left out.
+        tier: Tier -> TierId;
+        /// Tiers; always there.
+        tiers: Tiers -> Vec<TierId>;
+        /// Kinds of objects; always there.
+        kinds: Kinds -> Vec<ObjectKind>;
+        /// How objects are touched; always there.
+        access: Access -> Access;
+        /// Where a list is cut; `None` if it was left out.
+        cut: Cut -> Cut;
+        /// Tier hints; `None` if they were left out.
+        hints: Hints -> BTreeMap<String, TierKind>;
+        /// Learned weights; `None` if they were left out.
+        weights: Weights -> BTreeMap<String, f64>;
+    }
+}
+
+impl Parameter {
+    /// A parameter that must be written.
+    pub const fn required(name: &'static str, kind: Kind) -> Parameter {
+        Parameter { name, kind, need: Need::Required }
+    }
+
+    /// A parameter that may be left out.
+    pub const fn optional(name: &'static str, kind: Kind) -> Parameter {
+        Parameter { name, kind, need: Need::Optional }
+    }
+}

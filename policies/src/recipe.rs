@@ -1,0 +1,149 @@
+//! What a policy is made from: the trait that a policy's parameters implement.
+//!
+//! A recipe is what a scenario asks for, resolved to ids. It knows the policy's name and words, and
+//! builds the policy for a workload on a machine. All that is particular to one policy is in that
+//! policy's file: its parameters with their spelling ([`crate::entry::Entry`]), its recipe and its
+//! decisions.
+
+use crate::access::Access;
+use crate::policy::Policy;
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+use tiersim_models::hardware::Hardware;
+use tiersim_models::ids::{OpId, TierId};
+use tiersim_models::lifetime::Workload;
+use tiersim_models::routes::CopyTimes;
+use tiersim_models::units::{Bytes, Span};
+use tiersim_models::workload::Trace;
+
+/// What a policy is built for. All of it is known before the first op: estimates, no clock.
+#[derive(Clone, Copy)]
+pub struct Setting<'a> {
+    /// The workload that is planned.
+    pub workload: &'a Workload,
+    /// The machine.
+    pub hardware: &'a Hardware,
+    /// What objects can have of each tier: capacity or budget, less hidden memory.
+    pub memory: &'a [Bytes],
+    /// How long each op of the trace takes where nothing holds it up, without jitter.
+    pub spans: &'a [Span],
+    /// How long a copy takes that is alone, with its route.
+    pub copies: &'a CopyTimes,
+    /// How often the trace is replayed.
+    pub repeat: u32,
+}
+
+/// Whether a policy's rule was written or learned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// Somebody wrote the rule.
+    #[default]
+    Written,
+    /// Its numbers were found by training on a workload.
+    Learned,
+}
+
+/// Another workload in the place of the one that a policy is asked to run, with the same results:
+/// larger objects in pieces, or ops that run again what was not kept.
+#[derive(Clone, Debug)]
+pub struct Rewrite {
+    /// The workload.
+    pub workload: Workload,
+    /// For each of its ops the op of the original that it repeats, whose time it takes.
+    pub source: Vec<OpId>,
+}
+
+/// The parameters of a policy.
+pub trait Recipe: Any + fmt::Debug + Send + Sync {
+    /// The policy's name in tables and charts, such as `lru`.
+    fn name(&self) -> &'static str;
+
+    /// The parameters in words, such as `on demand`; empty where there are none.
+    fn details(&self) -> String;
+
+    /// The policy for a setting.
+    ///
+    /// Errors in words if the trace or the machine lacks what the policy needs.
+    fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String>;
+
+    /// Errors in words if the trace lacks what the policy needs. For questions that are asked
+    /// before there are capacities and times.
+    fn check(&self, _trace: &Trace, _hardware: &Hardware) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// The tier of every module, by module id, for policies that place modules.
+    fn placement(&self, _: &Trace, _: &Hardware) -> Result<Option<Vec<TierId>>, String> {
+        Ok(None)
+    }
+
+    /// How objects outside HBM are touched, for policies that let the scenario choose.
+    fn access(&self) -> Option<Access> {
+        None
+    }
+
+    /// Where objects go that leave HBM, in order, for policies that let the scenario choose.
+    fn spill(&self) -> Option<&[TierId]> {
+        None
+    }
+
+    /// The same with other tiers in the place of [`Recipe::spill`].
+    fn with_spill(&self, _: Vec<TierId>) -> Option<PolicyConfig> {
+        None
+    }
+
+    /// Whether the rule was written or learned.
+    fn origin(&self) -> Origin {
+        Origin::Written
+    }
+
+    /// The workload that the policy runs instead, if it is another one. Asked with the setting of
+    /// the original; the policy is then built for the new one.
+    fn rewrite(&self, _: &Setting<'_>) -> Result<Option<Rewrite>, String> {
+        Ok(None)
+    }
+}
+
+/// A policy and its parameters, as a scenario's case has them.
+#[derive(Clone)]
+pub struct PolicyConfig(Arc<dyn Recipe>);
+
+impl PolicyConfig {
+    /// The parameters, if they are of this policy.
+    pub fn get<R: Recipe>(&self) -> Option<&R> {
+        (&*self.0 as &dyn Any).downcast_ref()
+    }
+
+    /// Whether accesses are emulated, see [`Access::is_emulated`].
+    pub fn is_emulated(&self) -> bool {
+        self.0.access().is_some_and(Access::is_emulated)
+    }
+}
+
+impl<R: Recipe> From<R> for PolicyConfig {
+    fn from(recipe: R) -> PolicyConfig {
+        PolicyConfig(Arc::new(recipe))
+    }
+}
+
+impl std::ops::Deref for PolicyConfig {
+    type Target = dyn Recipe;
+
+    fn deref(&self) -> &(dyn Recipe + 'static) {
+        &*self.0
+    }
+}
+
+impl fmt::Debug for PolicyConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Two configurations are the same if all that they print is: a recipe prints every parameter.
+impl PartialEq for PolicyConfig {
+    fn eq(&self, other: &PolicyConfig) -> bool {
+        format!("{self:?}") == format!("{other:?}")
+    }
+}
