@@ -23,6 +23,7 @@ pub mod policy;
 pub mod pressure;
 pub mod recipe;
 mod relief;
+pub mod replacement;
 mod room;
 mod tickets;
 pub mod transit;
