@@ -12,7 +12,6 @@ pub mod drive;
 pub mod entry;
 pub mod fragmentation;
 pub mod ledger;
-pub mod lru;
 mod moves;
 pub mod numa;
 pub mod placed;

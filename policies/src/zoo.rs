@@ -3,14 +3,30 @@
 //! One file per policy, which holds its parameters, their spelling, its recipe and its decisions;
 //! this list is the only other place that knows of it.
 
+use crate::adam_state;
 use crate::entry::Entry;
-use crate::{adam_state, lru};
 
 pub mod all_hbm;
+pub mod demand;
 pub mod hints;
 
 /// All of them, by spelling.
-pub const ALL: &[&Entry] = &[&adam_state::ENTRY, &all_hbm::ENTRY, &hints::ENTRY, &lru::ENTRY];
+pub const ALL: &[&Entry] = &[
+    &adam_state::ENTRY,
+    &all_hbm::ENTRY,
+    &demand::ARC,
+    &demand::BELADY,
+    &demand::CLOCK,
+    &demand::FIFO,
+    &hints::ENTRY,
+    &demand::LFU,
+    &demand::LIRS,
+    &demand::LRU,
+    &demand::S3_FIFO,
+    &demand::SIEVE,
+    &demand::SLRU,
+    &demand::TWO_Q,
+];
 
 #[cfg(test)]
 mod tests {
