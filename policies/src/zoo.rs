@@ -5,12 +5,35 @@
 
 use crate::entry::Entry;
 use crate::{adam_state, lru};
+use std::sync::OnceLock;
 
 pub mod all_hbm;
 pub mod hints;
 
-/// All of them, by spelling.
+/// Those of tiersim, by spelling.
 pub const ALL: &[&Entry] = &[&adam_state::ENTRY, &all_hbm::ENTRY, &hints::ENTRY, &lru::ENTRY];
+
+/// Policies of the program that uses this library.
+static MORE: OnceLock<&'static [&'static Entry]> = OnceLock::new();
+
+/// Lets scenarios name policies that are not tiersim's own. Once per program, before the first
+/// scenario is read.
+///
+/// # Panics
+/// If it is called twice, or a spelling is taken.
+pub fn add(policies: &'static [&'static Entry]) {
+    for (index, entry) in policies.iter().enumerate() {
+        let mut others = ALL.iter().chain(&policies[..index]);
+        let taken = others.any(|other| other.spelling == entry.spelling);
+        assert!(!taken, "there are two policies called {}", entry.spelling);
+    }
+    assert!(MORE.set(policies).is_ok(), "policies are added once");
+}
+
+/// All policies that scenarios can name: [`ALL`], and those that were added.
+pub fn all() -> impl Iterator<Item = &'static Entry> {
+    ALL.iter().chain(MORE.get().copied().unwrap_or_default()).copied()
+}
 
 #[cfg(test)]
 mod tests {
