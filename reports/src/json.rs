@@ -8,6 +8,7 @@
 //! Invariant: no NaN and no infinity is ever written.
 
 use crate::ChartError;
+use crate::contest::{self, ranks};
 use crate::csv::busiest;
 use crate::economics_summary::{self, CostSummary, EnergySummary, NumberSummary};
 use crate::hidden::hidden_bytes;
@@ -117,6 +118,14 @@ pub struct CaseSummary {
     pub emulated: bool,
     /// HBM that the case may use; `null` for no limit.
     pub hbm_budget_bytes: Option<u64>,
+    /// How far the policy looks ahead: `past`, `window` or `all` (an oracle).
+    pub sight: &'static str,
+    /// Whether the policy's numbers were found by training.
+    pub learned: bool,
+    /// Place by mean step among the cases that ran and pay for every access; 1 is the quickest.
+    pub rank: Option<usize>,
+    /// How much longer the mean step is than the bound: 0.25 for a quarter.
+    pub gap_to_bound: Option<f64>,
     /// Delay per step of ops for objects used in place, by tier.
     pub in_place_ms: Option<Map<String, Value>>,
     /// Time per step that ops computed.
@@ -202,7 +211,12 @@ pub fn summary(record: &RunRecord, version: &str) -> Summary {
         workload: record.workload.clone(),
         seed: record.seed,
         assumed_numbers: record.assumed_numbers,
-        results: record.results.iter().map(|case| case_summary(record, case)).collect(),
+        results: record
+            .results
+            .iter()
+            .zip(ranks(record))
+            .map(|(case, rank)| case_summary(record, case, rank))
+            .collect(),
         about: record.about.clone(),
         op_time: record.op_time.clone(),
         tokens_per_step: record.tokens_per_step,
@@ -223,7 +237,7 @@ pub fn summary_json(record: &RunRecord, version: &str) -> Result<String, ChartEr
     Ok(json)
 }
 
-fn case_summary(record: &RunRecord, case: &CaseRecord) -> CaseSummary {
+fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> CaseSummary {
     let ran = case.outcome.figures();
     let by_tier = |figure: &dyn Fn(&Figures, usize) -> Value| {
         ran.map(|f| {
@@ -267,6 +281,10 @@ fn case_summary(record: &RunRecord, case: &CaseRecord) -> CaseSummary {
         events: ran.map(|f| f.events),
         label: case.label.clone(),
         emulated: case.emulated,
+        sight: contest::sight_word(case.sight),
+        learned: case.learned,
+        rank,
+        gap_to_bound: contest::gap(case).and_then(finite),
         details: case.details.clone(),
         hbm_budget_bytes: limited(case.hbm_budget),
         in_place_ms: by_tier(&|f, tier| json!(step_share(f.in_place[tier], f))),
@@ -365,6 +383,8 @@ pub(crate) mod tests {
             hidden: Vec::new(),
             pressure: None,
             emulated: false,
+            sight: tiersim_policies::policy::Sight::Past,
+            learned: false,
             baseline_step: Span::ZERO,
             baseline_peak: Bytes::ZERO,
             bound_step: Span::ZERO,
