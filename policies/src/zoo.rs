@@ -3,15 +3,32 @@
 //! One file per policy, which holds its parameters, their spelling, its recipe and its decisions;
 //! this list is the only other place that knows of it.
 
+use crate::adam_state;
 use crate::entry::Entry;
-use crate::{adam_state, lru};
 use std::sync::OnceLock;
 
 pub mod all_hbm;
+pub mod demand;
 pub mod hints;
 
 /// Those of tiersim, by spelling.
-pub const ALL: &[&Entry] = &[&adam_state::ENTRY, &all_hbm::ENTRY, &hints::ENTRY, &lru::ENTRY];
+pub const ALL: &[&Entry] = &[
+    &adam_state::ENTRY,
+    &all_hbm::ENTRY,
+    &hints::ENTRY,
+    &demand::ARC,
+    &demand::BELADY,
+    &demand::CLOCK,
+    &demand::FIFO,
+    &demand::LFU,
+    &demand::LIRS,
+    &demand::LRU,
+    &demand::S3_FIFO,
+    &demand::SIEVE,
+    &demand::SLRU,
+    &demand::TWO_Q,
+    &lru::ENTRY,
+];
 
 /// Policies of the program that uses this library.
 static MORE: OnceLock<&'static [&'static Entry]> = OnceLock::new();
