@@ -8,9 +8,11 @@ use crate::{adam_state, lru};
 
 pub mod all_hbm;
 pub mod hints;
+pub mod planned_migration;
 
 /// All of them, by spelling.
-pub const ALL: &[&Entry] = &[&adam_state::ENTRY, &all_hbm::ENTRY, &hints::ENTRY, &lru::ENTRY];
+pub const ALL: &[&Entry] =
+    &[&adam_state::ENTRY, &all_hbm::ENTRY, &hints::ENTRY, &lru::ENTRY, &planned_migration::ENTRY];
 
 #[cfg(test)]
 mod tests {
