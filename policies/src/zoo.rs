@@ -10,24 +10,25 @@ use std::sync::OnceLock;
 pub mod all_hbm;
 pub mod demand;
 pub mod hints;
+pub mod planned_migration;
 
 /// Those of tiersim, by spelling.
 pub const ALL: &[&Entry] = &[
     &adam_state::ENTRY,
     &all_hbm::ENTRY,
-    &hints::ENTRY,
     &demand::ARC,
     &demand::BELADY,
     &demand::CLOCK,
     &demand::FIFO,
+    &hints::ENTRY,
     &demand::LFU,
     &demand::LIRS,
     &demand::LRU,
+    &planned_migration::ENTRY,
     &demand::S3_FIFO,
     &demand::SIEVE,
     &demand::SLRU,
     &demand::TWO_Q,
-    &lru::ENTRY,
 ];
 
 /// Policies of the program that uses this library.
@@ -51,6 +52,9 @@ pub fn add(policies: &'static [&'static Entry]) {
 pub fn all() -> impl Iterator<Item = &'static Entry> {
     ALL.iter().chain(MORE.get().copied().unwrap_or_default()).copied()
 }
+/// All of them, by spelling.
+pub const ALL: &[&Entry] =
+    &[&adam_state::ENTRY, &all_hbm::ENTRY, &hints::ENTRY, &lru::ENTRY, &planned_migration::ENTRY];
 
 #[cfg(test)]
 mod tests {
