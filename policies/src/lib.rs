@@ -27,3 +27,4 @@ mod room;
 mod tickets;
 pub mod transit;
 pub mod view;
+pub mod zoo;

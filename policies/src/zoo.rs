@@ -1,0 +1,3 @@
+//! The policies, one file each.
+
+pub mod clairvoyant_offload;

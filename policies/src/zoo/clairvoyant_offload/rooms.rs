@@ -1,0 +1,246 @@
+//! Who leaves, and where to: victims in HBM and rooms outside.
+//!
+//! Invariant: what has been decided for an op is not undone by a later decision for the same op.
+
+use super::{ClairvoyantOffload, Future, Now, PASSED_OVER, Place, SOON};
+use crate::policy::Action;
+use crate::view::View;
+use tiersim_models::hardware::HBM;
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::Bytes;
+
+impl ClairvoyantOffload {
+    /// Makes room in HBM for so many bytes.
+    pub(super) fn make_way(&mut self, need: Bytes, view: &View<'_>) {
+        while self.now.free < need {
+            let Some((object, place)) = self.victim(view) else { break };
+            if place == Place::Copied {
+                self.give_up(object, view);
+            } else if !self.evict(object, view) {
+                break;
+            }
+        }
+    }
+
+    /// Who leaves for an op: of those that are not needed soon one whose copy is complete, else one
+    /// whose copy is under way, else the one that is needed last; then the same of all others.
+    fn victim(&mut self, view: &View<'_>) -> Option<(ObjectId, Place)> {
+        let turn = self.now.turn;
+        loop {
+            let landed = |object: &ObjectId| self.estimate.copied(*object) <= turn;
+            let spared = |place| {
+                let farthest = self.stock.of(place).rev().take(PASSED_OVER);
+                farthest.filter(|&(rank, object)| !self.is_soon(object, rank, view))
+            };
+            let copied = || spared(Place::Copied).map(|(_, object)| (object, Place::Copied));
+            let done = copied().find(|(object, _)| landed(object));
+            let alone = || {
+                let places = [Place::Alone, Place::Kept];
+                let last = places.map(|place| spared(place).next().map(|found| (found, place)));
+                let last = last.into_iter().flatten().max_by_key(|found| found.0);
+                last.map(|((_, object), place)| (object, place))
+            };
+            let any = || {
+                let places = [Place::Copied, Place::Alone, Place::Kept];
+                let last = places.map(|place| self.stock.of(place).next_back().map(|f| (f, place)));
+                let last = last.into_iter().flatten().max_by_key(|found| found.0);
+                last.map(|((_, object), place)| (object, place))
+            };
+            let found = done.or_else(|| copied().next()).or_else(alone).or_else(any);
+            let (object, place) = found?;
+            if self.is_true(object, place, view) {
+                return Some((object, place));
+            }
+        }
+    }
+
+    /// Whether an object would hardly be back in time if it left now.
+    fn is_soon(&self, object: ObjectId, rank: u64, view: &View<'_>) -> bool {
+        let Some(next) = Future::in_sight(rank) else { return false };
+        let Now { occurrence, turn, .. } = self.now;
+        let from = self.spill.first().copied().unwrap_or(HBM);
+        let span = self.estimate.span(from, HBM, view.object(object).bytes);
+        let queue = self.estimate.begins(turn, from, HBM) - turn;
+        self.future.between(occurrence, next) < queue.saturating_add(span.saturating_mul(SOON))
+    }
+
+    /// Gives up the room of an object that has a copy outside.
+    pub(super) fn give_up(&mut self, object: ObjectId, view: &View<'_>) {
+        self.now.leaving.push(Action::Drop { object, tier: HBM });
+        self.left(object, view);
+    }
+
+    /// Writes an object back and gives up its room; whether there is room for it outside.
+    fn evict(&mut self, object: ObjectId, view: &View<'_>) -> bool {
+        let bytes = view.object(object).bytes;
+        let to = self.target(object, self.rank(object), view);
+        let Some(to) = to.or_else(|| self.reclaim(bytes, view)) else { return false };
+        self.claim(object, to, view);
+        self.now.leaving.push(Action::Evict { object, from: HBM, to });
+        self.estimate.copy_out(object, HBM, to, bytes, self.now.turn);
+        self.left(object, view);
+        true
+    }
+
+    fn left(&mut self, object: ObjectId, view: &View<'_>) {
+        let bytes = view.object(object).bytes;
+        self.estimate.leave(object, bytes);
+        self.now.free += bytes;
+        self.moves(object);
+        self.stock.put(object, Place::Outside, self.rank(object));
+    }
+
+    /// Objects with complete copies that are needed after `rank`, the last first, enough for `now`
+    /// bytes; `None` if all of them together do not make room for `in_all`.
+    pub(super) fn later_than(
+        &mut self,
+        rank: u64,
+        now: Bytes,
+        in_all: Bytes,
+        view: &View<'_>,
+    ) -> Option<Vec<ObjectId>> {
+        let turn = self.now.turn;
+        let mut gone = Vec::new();
+        let mut room = self.now.free;
+        let mut index = 0;
+        let later: Vec<ObjectId> = if room >= in_all {
+            Vec::new()
+        } else {
+            let later = self.stock.of(Place::Copied).rev().take_while(|found| found.0 > rank);
+            later.map(|(_, object)| object).collect()
+        };
+        while room < in_all {
+            let object = *later.get(index)?;
+            index += 1;
+            let fixed = self.moved[object.index()] == self.now.occurrence + 1;
+            let landed = self.estimate.copied(object) <= turn;
+            if fixed || !landed || !self.is_true(object, Place::Copied, view) {
+                continue;
+            }
+            if room < now {
+                gone.push(object);
+            }
+            room += view.object(object).bytes;
+        }
+        Some(gone)
+    }
+
+    /// Where an object goes that leaves HBM: where it has room already, else the nearest tier of
+    /// the list with room. If that will not hold all that must leave, it is spared for what is
+    /// needed before a slower tier could have brought it back.
+    pub(super) fn target(&self, object: ObjectId, rank: u64, view: &View<'_>) -> Option<TierId> {
+        let owned = self.spill.iter().copied().find(|&tier| view.has_room(object, tier));
+        let bytes = view.object(object).bytes;
+        let free = |tier: TierId| self.now.claimed[tier.index()] + bytes;
+        let mut roomy = self.spill.iter().copied().filter(|&tier| view.fits(tier, free(tier)));
+        owned.or_else(|| {
+            let near = roomy.next()?;
+            let far = roomy.find(|&far| self.is_spared(near, far, rank, bytes, view));
+            Some(far.unwrap_or(near))
+        })
+    }
+
+    fn is_spared(&self, near: TierId, far: TierId, rank: u64, bytes: Bytes, view: &View<'_>) -> bool {
+        let Now { occurrence, turn, .. } = self.now;
+        let peak = self.future.peak(occurrence);
+        let excess = peak.checked_sub(view.capacity(HBM)).unwrap_or(Bytes::ZERO);
+        let held = view.capacity(near).checked_sub(view.free(near)).unwrap_or(Bytes::ZERO);
+        if held + view.free(near) >= excess && view.free(near) >= excess {
+            return false;
+        }
+        let next = Future::in_sight(rank);
+        let spare = next.map_or(u64::MAX, |next| self.future.between(occurrence, next));
+        let way = |from, to| {
+            let queue = self.estimate.begins(turn, from, to) - turn;
+            queue.saturating_add(self.estimate.span(from, to, bytes))
+        };
+        let both = way(HBM, far).saturating_add(way(far, HBM));
+        spare > both.saturating_mul(4)
+    }
+
+    /// Notes that an object gets room in a tier outside.
+    pub(super) fn claim(&mut self, object: ObjectId, to: TierId, view: &View<'_>) {
+        if !view.has_room(object, to) {
+            self.now.claimed[to.index()] += view.object(object).bytes;
+        }
+    }
+
+    /// Where an object starts out, or belongs if others send it away: outside if there is room.
+    pub(super) fn home(&self, object: ObjectId, view: &View<'_>) -> TierId {
+        let bytes = view.object(object).bytes;
+        let owned = self.spill.iter().copied().find(|&tier| view.has_room(object, tier));
+        let roomy = || self.spill.iter().copied().find(|&tier| view.fits(tier, bytes));
+        owned.or_else(roomy).unwrap_or(HBM)
+    }
+
+    /// Makes room outside by giving up rooms there of objects that are in HBM, those that are
+    /// needed next first.
+    fn reclaim(&mut self, bytes: Bytes, view: &View<'_>) -> Option<TierId> {
+        let spill = self.spill.clone();
+        for tier in spill.iter().copied().filter(|&tier| view.capacity(tier) >= bytes) {
+            let taken = self.now.claimed[tier.index()] + bytes;
+            let mut free = view.free(tier);
+            let mut gone = Vec::new();
+            let places = [Place::Kept, Place::Alone, Place::Copied];
+            for (_, object) in places.iter().flat_map(|&place| self.stock.of(place)) {
+                if free >= taken {
+                    break;
+                }
+                let moved = self.moved[object.index()] == self.now.occurrence + 1;
+                if !moved && view.has_room(object, tier) && view.in_hbm(object) {
+                    free += view.object(object).bytes;
+                    gone.push(object);
+                }
+            }
+            if free < taken {
+                continue;
+            }
+            for object in gone {
+                self.now.leaving.push(Action::Drop { object, tier });
+                self.moves(object);
+                let bytes = view.object(object).bytes.get();
+                let claimed = &mut self.now.claimed[tier.index()];
+                *claimed = Bytes::new(claimed.get().saturating_sub(bytes));
+                self.put(object, Place::Alone, view);
+            }
+            return Some(tier);
+        }
+        // Where free bytes are not all that counts, the planner asks for pieces.
+        spill.last().copied()
+    }
+
+    /// Something that leaves HBM though that was not planned.
+    pub(super) fn piece(&mut self, view: &View<'_>) -> Option<Action> {
+        let places = [Place::Copied, Place::Kept, Place::Alone];
+        let usable = |&(_, object): &(u64, ObjectId)| {
+            let used = view.uses().iter().any(|touched| touched.object == object);
+            let moved = self.moved[object.index()] == self.now.occurrence + 1;
+            !used && !moved && view.in_hbm(object)
+        };
+        let last = places.map(|place| self.stock.of(place).rev().find(usable));
+        let (_, object) = last.into_iter().flatten().max()?;
+        self.moves(object);
+        self.estimate.leave(object, view.object(object).bytes);
+        self.stock.put(object, Place::Outside, self.rank(object));
+        if self.holder(object, view).is_some() {
+            return Some(Action::Drop { object, tier: HBM });
+        }
+        let last = self.spill.last().copied().unwrap_or(HBM);
+        let to = self.target(object, self.rank(object), view).unwrap_or(last);
+        Some(Action::Evict { object, from: HBM, to })
+    }
+
+    /// A room outside that can be given up: of an object that is in HBM.
+    pub(super) fn spare_copy(&mut self, tier: TierId, view: &View<'_>) -> Option<Action> {
+        let places = [Place::Kept, Place::Alone, Place::Copied];
+        let usable = |&(_, object): &(u64, ObjectId)| {
+            let used = view.uses().iter().any(|touched| touched.object == object);
+            let moved = self.moved[object.index()] == self.now.occurrence + 1;
+            !used && !moved && view.has_room(object, tier) && view.in_hbm(object)
+        };
+        let found = places.iter().flat_map(|&place| self.stock.of(place)).find(usable);
+        let (_, object) = found?;
+        self.moves(object);
+        Some(Action::Drop { object, tier })
+    }
+}
