@@ -65,7 +65,13 @@ struct Now {
     end: u64,
     /// Free in HBM after what is decided.
     free: Bytes,
+    /// More than HBM holds will be alive: so much must be elsewhere.
+    excess: Bytes,
+    /// Room outside that is promised, and tiers where none could be had.
     claimed: [Bytes; MAX_TIERS],
+    exhausted: [bool; MAX_TIERS],
+    /// Rooms outside that are given up.
+    dropped: Vec<(ObjectId, TierId)>,
     leaving: Vec<Action>,
     coming: Vec<Action>,
 }
@@ -114,7 +120,7 @@ impl ClairvoyantOffload {
 
     /// Whether an object is where it is believed to be; if not, that is mended.
     fn is_true(&mut self, object: ObjectId, place: Place, view: &View<'_>) -> bool {
-        if self.moved[object.index()] == self.now.occurrence + 1 {
+        if self.has_moved(object) {
             return true;
         }
         let inside = view.in_hbm(object);
@@ -131,6 +137,10 @@ impl ClairvoyantOffload {
             self.put(object, found, view);
         }
         view.exists(object) && found == place
+    }
+
+    fn has_moved(&self, object: ObjectId) -> bool {
+        self.moved[object.index()] == self.now.occurrence + 1
     }
 
     fn moves(&mut self, object: ObjectId) {
@@ -175,7 +185,7 @@ impl ClairvoyantOffload {
                 self.stock.put(object, Place::Kept, rank);
                 continue;
             }
-            let Some(to) = self.early_target(object, rank, view) else {
+            let Some(to) = self.lodge(object, rank, true, view) else {
                 passed += 1;
                 continue;
             };
@@ -186,20 +196,6 @@ impl ClairvoyantOffload {
             self.moves(object);
             self.stock.put(object, Place::Copied, rank);
         }
-    }
-
-    /// Where an object can be copied to before the op ends without being in the way of its next
-    /// use.
-    fn early_target(&self, object: ObjectId, rank: u64, view: &View<'_>) -> Option<TierId> {
-        let Now { occurrence, turn, end, .. } = self.now;
-        let to = self.target(object, rank, view)?;
-        let bytes = view.object(object).bytes;
-        let begins = self.estimate.begins(turn, HBM, to);
-        let span = self.estimate.span(HBM, to, bytes);
-        let next = Future::in_sight(rank);
-        let spare = next.map_or(u64::MAX, |next| self.future.between(occurrence, next));
-        let needed = (begins - turn).saturating_add(span.saturating_mul(3));
-        (begins < end && spare >= needed).then_some(to)
     }
 
     /// Brings back what is needed next, in the place of what is needed later, as long as a link is
@@ -288,6 +284,9 @@ impl Policy for ClairvoyantOffload {
             occurrence,
             turn: self.estimate.turn(view.op().stream),
             free: view.free(HBM),
+            excess: Bytes::new(
+                self.future.peak(occurrence).get().saturating_sub(view.capacity(HBM).get()),
+            ),
             ..Now::default()
         };
         if let Some(op) = self.future.appears(occurrence) {

@@ -82,13 +82,27 @@ impl Estimate {
     }
 
     /// Copies an object out of HBM, where it stays.
-    pub(super) fn copy_out(&mut self, object: ObjectId, from: TierId, to: TierId, bytes: Bytes, turn: u64) {
+    pub(super) fn copy_out(
+        &mut self,
+        object: ObjectId,
+        from: TierId,
+        to: TierId,
+        bytes: Bytes,
+        turn: u64,
+    ) {
         let ready = turn.max(self.ready[object.index()]);
         self.copied[object.index()] = self.lanes.copy(from, to, bytes, ready);
     }
 
     /// Brings an object into HBM.
-    pub(super) fn bring(&mut self, object: ObjectId, from: TierId, to: TierId, bytes: Bytes, turn: u64) {
+    pub(super) fn bring(
+        &mut self,
+        object: ObjectId,
+        from: TierId,
+        to: TierId,
+        bytes: Bytes,
+        turn: u64,
+    ) {
         let room = self.room.claim(bytes.get());
         let ready = turn.max(room).max(self.copied[object.index()]);
         self.ready[object.index()] = self.lanes.copy(from, to, bytes, ready);

@@ -162,10 +162,8 @@ fn uses(workload: &Workload) -> Vec<Uses> {
         }
     }
     // Backwards, and for what persists twice: behind the last op comes the first again.
-    let mut write: Vec<u64> = all
-        .iter()
-        .map(|uses| uses.release.map_or(u64::MAX, u64::from))
-        .collect();
+    let mut write: Vec<u64> =
+        all.iter().map(|uses| uses.release.map_or(u64::MAX, u64::from)).collect();
     let mut position: Vec<usize> = vec![0; all.len()];
     for lap in (0..2u64).rev() {
         position.iter_mut().zip(&all).for_each(|(at, uses)| *at = uses.ops.len());

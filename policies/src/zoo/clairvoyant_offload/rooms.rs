@@ -73,8 +73,12 @@ impl ClairvoyantOffload {
     /// Writes an object back and gives up its room; whether there is room for it outside.
     fn evict(&mut self, object: ObjectId, view: &View<'_>) -> bool {
         let bytes = view.object(object).bytes;
-        let to = self.target(object, self.rank(object), view);
-        let Some(to) = to.or_else(|| self.reclaim(bytes, view)) else { return false };
+        let rank = self.rank(object);
+        // Any copy outside is worth less than an op that can run. Where free bytes are not all that
+        // counts, the planner asks for pieces.
+        let to = self.lodge(object, rank, false, view);
+        let to = to.or_else(|| self.lodge(object, u64::MAX, false, view));
+        let Some(to) = to.or(self.spill.last().copied()) else { return false };
         self.claim(object, to, view);
         self.now.leaving.push(Action::Evict { object, from: HBM, to });
         self.estimate.copy_out(object, HBM, to, bytes, self.now.turn);
@@ -112,7 +116,7 @@ impl ClairvoyantOffload {
         while room < in_all {
             let object = *later.get(index)?;
             index += 1;
-            let fixed = self.moved[object.index()] == self.now.occurrence + 1;
+            let fixed = self.has_moved(object);
             let landed = self.estimate.copied(object) <= turn;
             if fixed || !landed || !self.is_true(object, Place::Copied, view) {
                 continue;
@@ -125,27 +129,68 @@ impl ClairvoyantOffload {
         Some(gone)
     }
 
-    /// Where an object goes that leaves HBM: where it has room already, else the nearest tier of
-    /// the list with room. If that will not hold all that must leave, it is spared for what is
-    /// needed before a slower tier could have brought it back.
-    pub(super) fn target(&self, object: ObjectId, rank: u64, view: &View<'_>) -> Option<TierId> {
-        let owned = self.spill.iter().copied().find(|&tier| view.has_room(object, tier));
+    /// Where an object goes that leaves HBM: the nearest tier of the list where it has room, can
+    /// have it, or gets it from copies of what is in HBM anyway and needed sooner. If that tier
+    /// will not hold all that must leave, it is spared for what is needed before a slower one could
+    /// have brought it back. With `early` only where the copy costs the op nothing.
+    pub(super) fn lodge(
+        &mut self,
+        object: ObjectId,
+        rank: u64,
+        early: bool,
+        view: &View<'_>,
+    ) -> Option<TierId> {
         let bytes = view.object(object).bytes;
-        let free = |tier: TierId| self.now.claimed[tier.index()] + bytes;
-        let mut roomy = self.spill.iter().copied().filter(|&tier| view.fits(tier, free(tier)));
-        owned.or_else(|| {
-            let near = roomy.next()?;
-            let far = roomy.find(|&far| self.is_spared(near, far, rank, bytes, view));
-            Some(far.unwrap_or(near))
-        })
+        let allowed = |all: &Self, tier| !early || all.is_idle(object, rank, tier, view);
+        let fits = |all: &Self, tier: TierId| {
+            let claimed = all.now.claimed[tier.index()];
+            all.has_room(object, tier, view) || view.fits(tier, claimed + bytes)
+        };
+        for index in 0..self.spill.len() {
+            let tier = self.spill[index];
+            if !allowed(self, tier) {
+                continue;
+            }
+            if fits(self, tier) {
+                let mut far = self.spill[index + 1..].iter().copied();
+                let far = far.find(|&far| {
+                    self.is_spared(tier, far, rank, bytes, view)
+                        && allowed(self, far)
+                        && fits(self, far)
+                });
+                return Some(far.unwrap_or(tier));
+            }
+            if !(early && self.now.exhausted[tier.index()]) && self.reclaim(tier, bytes, rank, view)
+            {
+                return Some(tier);
+            }
+            self.now.exhausted[tier.index()] = true;
+        }
+        None
     }
 
-    fn is_spared(&self, near: TierId, far: TierId, rank: u64, bytes: Bytes, view: &View<'_>) -> bool {
-        let Now { occurrence, turn, .. } = self.now;
-        let peak = self.future.peak(occurrence);
-        let excess = peak.checked_sub(view.capacity(HBM)).unwrap_or(Bytes::ZERO);
-        let held = view.capacity(near).checked_sub(view.free(near)).unwrap_or(Bytes::ZERO);
-        if held + view.free(near) >= excess && view.free(near) >= excess {
+    /// Whether an object can be copied to a tier before the op ends and without being in the way
+    /// of its next use.
+    fn is_idle(&self, object: ObjectId, rank: u64, to: TierId, view: &View<'_>) -> bool {
+        let Now { occurrence, turn, end, .. } = self.now;
+        let begins = self.estimate.begins(turn, HBM, to);
+        let span = self.estimate.span(HBM, to, view.object(object).bytes);
+        let next = Future::in_sight(rank);
+        let spare = next.map_or(u64::MAX, |next| self.future.between(occurrence, next));
+        begins < end && spare >= (begins - turn).saturating_add(span.saturating_mul(3))
+    }
+
+    /// Whether `near` is better kept for others than an object that can go to `far`.
+    fn is_spared(
+        &self,
+        near: TierId,
+        far: TierId,
+        rank: u64,
+        bytes: Bytes,
+        view: &View<'_>,
+    ) -> bool {
+        let Now { occurrence, turn, excess, .. } = self.now;
+        if view.capacity(near) >= excess {
             return false;
         }
         let next = Future::in_sight(rank);
@@ -158,10 +203,20 @@ impl ClairvoyantOffload {
         spare > both.saturating_mul(4)
     }
 
-    /// Notes that an object gets room in a tier outside.
+    /// Whether an object has room in a tier outside after what is decided.
+    fn has_room(&self, object: ObjectId, tier: TierId, view: &View<'_>) -> bool {
+        view.has_room(object, tier) && !self.now.dropped.contains(&(object, tier))
+    }
+
+    /// Notes that an object gets room in a tier outside, and gives up stale room in others.
     pub(super) fn claim(&mut self, object: ObjectId, to: TierId, view: &View<'_>) {
-        if !view.has_room(object, to) {
+        if !self.has_room(object, to, view) {
             self.now.claimed[to.index()] += view.object(object).bytes;
+        }
+        for &tier in self.outside.iter().filter(|&&tier| tier != to) {
+            if self.has_room(object, tier, view) && !view.holds(object, tier) {
+                self.now.leaving.push(Action::Drop { object, tier });
+            }
         }
     }
 
@@ -173,40 +228,36 @@ impl ClairvoyantOffload {
         owned.or_else(roomy).unwrap_or(HBM)
     }
 
-    /// Makes room outside by giving up rooms there of objects that are in HBM, those that are
-    /// needed next first.
-    fn reclaim(&mut self, bytes: Bytes, view: &View<'_>) -> Option<TierId> {
-        let spill = self.spill.clone();
-        for tier in spill.iter().copied().filter(|&tier| view.capacity(tier) >= bytes) {
-            let taken = self.now.claimed[tier.index()] + bytes;
-            let mut free = view.free(tier);
-            let mut gone = Vec::new();
-            let places = [Place::Kept, Place::Alone, Place::Copied];
-            for (_, object) in places.iter().flat_map(|&place| self.stock.of(place)) {
-                if free >= taken {
-                    break;
-                }
-                let moved = self.moved[object.index()] == self.now.occurrence + 1;
-                if !moved && view.has_room(object, tier) && view.in_hbm(object) {
-                    free += view.object(object).bytes;
-                    gone.push(object);
-                }
+    /// Makes room in a tier outside by giving up rooms there of objects that are in HBM: stale ones,
+    /// then copies of what is needed before `rank`, the next first. Whether that was enough.
+    fn reclaim(&mut self, tier: TierId, bytes: Bytes, rank: u64, view: &View<'_>) -> bool {
+        let taken = self.now.claimed[tier.index()] + bytes;
+        let mut free = view.free(tier);
+        let mut gone = Vec::new();
+        let stale = [Place::Kept, Place::Alone].into_iter().flat_map(|place| self.stock.of(place));
+        let sooner = self.stock.of(Place::Copied).take_while(|found| found.0 < rank);
+        for (_, object) in stale.chain(sooner) {
+            if free >= taken {
+                break;
             }
-            if free < taken {
-                continue;
+            if !self.has_moved(object) && view.has_room(object, tier) && view.in_hbm(object) {
+                free += view.object(object).bytes;
+                gone.push(object);
             }
-            for object in gone {
-                self.now.leaving.push(Action::Drop { object, tier });
-                self.moves(object);
-                let bytes = view.object(object).bytes.get();
-                let claimed = &mut self.now.claimed[tier.index()];
-                *claimed = Bytes::new(claimed.get().saturating_sub(bytes));
-                self.put(object, Place::Alone, view);
-            }
-            return Some(tier);
         }
-        // Where free bytes are not all that counts, the planner asks for pieces.
-        spill.last().copied()
+        if free < taken {
+            return false;
+        }
+        for object in gone {
+            self.now.leaving.push(Action::Drop { object, tier });
+            self.now.dropped.push((object, tier));
+            self.moves(object);
+            let bytes = view.object(object).bytes.get();
+            let claimed = &mut self.now.claimed[tier.index()];
+            *claimed = Bytes::new(claimed.get().saturating_sub(bytes));
+            self.put(object, Place::Alone, view);
+        }
+        true
     }
 
     /// Something that leaves HBM though that was not planned.
@@ -214,8 +265,7 @@ impl ClairvoyantOffload {
         let places = [Place::Copied, Place::Kept, Place::Alone];
         let usable = |&(_, object): &(u64, ObjectId)| {
             let used = view.uses().iter().any(|touched| touched.object == object);
-            let moved = self.moved[object.index()] == self.now.occurrence + 1;
-            !used && !moved && view.in_hbm(object)
+            !used && !self.has_moved(object) && view.in_hbm(object)
         };
         let last = places.map(|place| self.stock.of(place).rev().find(usable));
         let (_, object) = last.into_iter().flatten().max()?;
@@ -226,7 +276,10 @@ impl ClairvoyantOffload {
             return Some(Action::Drop { object, tier: HBM });
         }
         let last = self.spill.last().copied().unwrap_or(HBM);
-        let to = self.target(object, self.rank(object), view).unwrap_or(last);
+        let to = self.spill.iter().copied().find(|&tier| {
+            view.has_room(object, tier) || view.fits(tier, view.object(object).bytes)
+        });
+        let to = to.unwrap_or(last);
         Some(Action::Evict { object, from: HBM, to })
     }
 
@@ -235,8 +288,7 @@ impl ClairvoyantOffload {
         let places = [Place::Kept, Place::Alone, Place::Copied];
         let usable = |&(_, object): &(u64, ObjectId)| {
             let used = view.uses().iter().any(|touched| touched.object == object);
-            let moved = self.moved[object.index()] == self.now.occurrence + 1;
-            !used && !moved && view.has_room(object, tier) && view.in_hbm(object)
+            !used && !self.has_moved(object) && view.has_room(object, tier) && view.in_hbm(object)
         };
         let found = places.iter().flat_map(|&place| self.stock.of(place)).find(usable);
         let (_, object) = found?;

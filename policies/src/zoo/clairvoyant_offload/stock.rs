@@ -53,10 +53,7 @@ impl Stock {
     }
 
     /// Those of one place, by rank.
-    pub(super) fn of(
-        &self,
-        place: Place,
-    ) -> impl DoubleEndedIterator<Item = (u64, ObjectId)> + '_ {
+    pub(super) fn of(&self, place: Place) -> impl DoubleEndedIterator<Item = (u64, ObjectId)> + '_ {
         self.sets[place as usize].iter().copied()
     }
 
