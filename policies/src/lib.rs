@@ -8,7 +8,6 @@ pub mod adam_state;
 mod arena;
 pub mod command;
 mod compaction;
-pub mod config;
 pub mod drive;
 pub mod entry;
 pub mod fragmentation;

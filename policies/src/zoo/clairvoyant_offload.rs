@@ -15,8 +15,9 @@ mod future;
 mod rooms;
 mod stock;
 
+use crate::entry::{Entry, Kind, Parameter};
 use crate::policy::{Action, Policy, Sight};
-use crate::recipe::Setting;
+use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::view::View;
 use estimate::Estimate;
 use future::Future;
@@ -39,6 +40,42 @@ pub struct ClairvoyantOffloadConfig {
     pub spill: Vec<TierId>,
     /// How many ops ahead are known; `None` for all.
     pub window: Option<u32>,
+}
+
+/// How scenarios spell it.
+pub const ENTRY: Entry = Entry {
+    spelling: "ClairvoyantOffload",
+    about: "copies out early, evicts what is needed last, fetches what is needed next",
+    parameters: &[
+        Parameter::optional("spill", Kind::Spill),
+        Parameter::optional("window", Kind::Count { least: 1, most: 1_000_000 }),
+    ],
+    make: |params| {
+        let window = params.count("window").map(|ops| u32::try_from(ops).expect("in range"));
+        Ok(ClairvoyantOffloadConfig { spill: params.tiers("spill"), window }.into())
+    },
+};
+
+impl Recipe for ClairvoyantOffloadConfig {
+    fn name(&self) -> &'static str {
+        "clairvoyant-offload"
+    }
+
+    fn details(&self) -> String {
+        self.window.map_or("all in sight".to_owned(), |ops| format!("{ops} ops in sight"))
+    }
+
+    fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
+        Ok(Box::new(ClairvoyantOffload::new(self, setting)?))
+    }
+
+    fn spill(&self) -> Option<&[TierId]> {
+        Some(&self.spill)
+    }
+
+    fn with_spill(&self, spill: Vec<TierId>) -> Option<PolicyConfig> {
+        Some(ClairvoyantOffloadConfig { spill, window: self.window }.into())
+    }
 }
 
 /// The policy.
