@@ -11,13 +11,8 @@ pub mod clairvoyant_offload;
 pub mod hints;
 
 /// All of them, by spelling.
-pub const ALL: &[&Entry] = &[
-    &adam_state::ENTRY,
-    &all_hbm::ENTRY,
-    &clairvoyant_offload::ENTRY,
-    &hints::ENTRY,
-    &lru::ENTRY,
-];
+pub const ALL: &[&Entry] =
+    &[&adam_state::ENTRY, &all_hbm::ENTRY, &clairvoyant_offload::ENTRY, &hints::ENTRY, &lru::ENTRY];
 
 #[cfg(test)]
 mod tests {

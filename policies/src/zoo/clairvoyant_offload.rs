@@ -102,6 +102,9 @@ struct Now {
     end: u64,
     /// Free in HBM after what is decided.
     free: Bytes,
+    /// Bytes of complete copies that could leave, as far as they have been looked at.
+    pool: Bytes,
+    cursor: Option<(u64, ObjectId)>,
     /// More than HBM holds will be alive: so much must be elsewhere.
     excess: Bytes,
     /// Room outside that is promised, and tiers where none could be had.
@@ -258,9 +261,8 @@ impl ClairvoyantOffload {
             let bytes = view.object(object).bytes;
             let need = bytes + born;
             let grows = self.future.growth(occurrence, next);
-            let Some(gone) = self.later_than(rank, need, need + grows, view) else { break };
-            for object in gone {
-                self.give_up(object, view);
+            if !self.displace(rank, need, need + grows, view) {
+                break;
             }
             self.fetch(object, Action::Prefetch { object, to: HBM }, view);
             self.stock.put(object, Place::Copied, rank);

@@ -94,39 +94,49 @@ impl ClairvoyantOffload {
         self.stock.put(object, Place::Outside, self.rank(object));
     }
 
-    /// Objects with complete copies that are needed after `rank`, the last first, enough for `now`
-    /// bytes; `None` if all of them together do not make room for `in_all`.
-    pub(super) fn later_than(
+    /// Gives up complete copies that are needed after `rank`, the last first, until `now` bytes are
+    /// free; nothing, and `false`, if all of them together would not make room for `in_all`. Asked
+    /// with rising ranks before one op.
+    pub(super) fn displace(
         &mut self,
         rank: u64,
         now: Bytes,
         in_all: Bytes,
         view: &View<'_>,
-    ) -> Option<Vec<ObjectId>> {
-        let turn = self.now.turn;
-        let mut gone = Vec::new();
-        let mut room = self.now.free;
-        let mut index = 0;
-        let later: Vec<ObjectId> = if room >= in_all {
-            Vec::new()
-        } else {
-            let later = self.stock.of(Place::Copied).rev().take_while(|found| found.0 > rank);
-            later.map(|(_, object)| object).collect()
-        };
-        while room < in_all {
-            let object = *later.get(index)?;
-            index += 1;
-            let fixed = self.has_moved(object);
-            let landed = self.estimate.copied(object) <= turn;
-            if fixed || !landed || !self.is_true(object, Place::Copied, view) {
-                continue;
+    ) -> bool {
+        while self.now.free + self.now.pool < in_all {
+            let cursor = self.now.cursor.unwrap_or((u64::MAX, ObjectId(u32::MAX)));
+            let next = self.stock.down_from(Place::Copied, cursor).next();
+            let Some(found) = next.filter(|found| found.0 > rank) else { return false };
+            self.now.cursor = Some(found);
+            if self.is_loose(found.1, view) {
+                self.now.pool += view.object(found.1).bytes;
             }
-            if room < now {
-                gone.push(object);
-            }
-            room += view.object(object).bytes;
         }
-        Some(gone)
+        while self.now.free < now {
+            let Some(object) = self.last_landed(rank) else { return false };
+            if self.is_true(object, Place::Copied, view) {
+                let bytes = view.object(object).bytes;
+                self.now.pool = self.now.pool.checked_sub(bytes).unwrap_or(Bytes::ZERO);
+                self.give_up(object, view);
+            }
+        }
+        true
+    }
+
+    /// Whether an object could leave at once: its copy is complete, and nothing else is decided.
+    fn is_loose(&mut self, object: ObjectId, view: &View<'_>) -> bool {
+        self.has_landed(object) && self.is_true(object, Place::Copied, view)
+    }
+
+    /// What is needed last of those needed after `rank` whose copies are complete.
+    fn last_landed(&self, rank: u64) -> Option<ObjectId> {
+        let last = self.stock.of(Place::Copied).rev().take_while(|found| found.0 > rank);
+        last.map(|(_, object)| object).find(|&object| self.has_landed(object))
+    }
+
+    fn has_landed(&self, object: ObjectId) -> bool {
+        !self.has_moved(object) && self.estimate.copied(object) <= self.now.turn
     }
 
     /// Where an object goes that leaves HBM: the nearest tier of the list where it has room, can
