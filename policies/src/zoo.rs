@@ -8,6 +8,7 @@ use crate::entry::Entry;
 use std::sync::OnceLock;
 
 pub mod all_hbm;
+pub mod clairvoyant_offload;
 pub mod demand;
 pub mod hints;
 pub mod planned_migration;
@@ -18,6 +19,7 @@ pub const ALL: &[&Entry] = &[
     &all_hbm::ENTRY,
     &demand::ARC,
     &demand::BELADY,
+    &clairvoyant_offload::ENTRY,
     &demand::CLOCK,
     &demand::FIFO,
     &hints::ENTRY,
@@ -55,6 +57,7 @@ pub fn all() -> impl Iterator<Item = &'static Entry> {
 /// All of them, by spelling.
 pub const ALL: &[&Entry] =
     &[&adam_state::ENTRY, &all_hbm::ENTRY, &hints::ENTRY, &lru::ENTRY, &planned_migration::ENTRY];
+    &[&adam_state::ENTRY, &all_hbm::ENTRY, &clairvoyant_offload::ENTRY, &hints::ENTRY, &lru::ENTRY];
 
 #[cfg(test)]
 mod tests {
