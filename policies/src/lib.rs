@@ -6,6 +6,7 @@
 pub mod access;
 pub mod adam_state;
 mod arena;
+pub mod chunks;
 pub mod command;
 mod compaction;
 pub mod drive;
@@ -15,6 +16,7 @@ pub mod ledger;
 pub mod lru;
 mod moves;
 pub mod numa;
+mod paging;
 pub mod placed;
 mod plan_error;
 pub mod planner;

@@ -7,10 +7,25 @@ use crate::entry::Entry;
 use crate::{adam_state, lru};
 
 pub mod all_hbm;
+pub mod correlation_prefetch;
 pub mod hints;
+pub mod hot_cold;
+pub mod layers;
+pub mod unified_memory;
 
 /// All of them, by spelling.
-pub const ALL: &[&Entry] = &[&adam_state::ENTRY, &all_hbm::ENTRY, &hints::ENTRY, &lru::ENTRY];
+pub const ALL: &[&Entry] = &[
+    &adam_state::ENTRY,
+    &all_hbm::ENTRY,
+    &correlation_prefetch::ENTRY,
+    &layers::DOUBLE_BUFFERING,
+    &hints::ENTRY,
+    &hot_cold::ENTRY,
+    &layers::HOOKS,
+    &layers::LOOK_AHEAD,
+    &lru::ENTRY,
+    &unified_memory::ENTRY,
+];
 
 #[cfg(test)]
 mod tests {
