@@ -171,7 +171,7 @@ impl Parts<'_> {
         let (compute, precision) = (self.hardware.compute.as_ref(), &trace.meta.precision);
         let ns = planned.span.ps() as f64 / 1000.0 - near;
         // What is touched far away takes a part of the law's delay, and none of what is stated.
-        let law = planned.delay - stated;
+        let law = Span::from_ps(planned.delay.ps() - stated.ps());
         let law = (law.ps() as f64 / 1000.0 - far).max(0.0) as u64;
         let delay = law + stated.ps() / 1000;
         let filler = self.floor.paces.filler(ns, op, precision, compute);
