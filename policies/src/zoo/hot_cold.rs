@@ -256,12 +256,14 @@ impl Policy for HotCold {
     fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         let left = view.free(HBM).checked_sub(self.share(self.config.high, view));
         let bytes = view.object(object).bytes;
-        if left.is_some_and(|left| left >= bytes) && view.fits(HBM, bytes) {
-            return HBM;
-        }
-        match Change::new(view).home(object, &self.config.spill) {
+        let near = left.is_some_and(|left| left >= bytes) && view.fits(HBM, bytes);
+        let slow = Change::new(view).home(object, &self.config.spill);
+        match slow.filter(|_| !near) {
             Some(tier) => tier,
-            None => HBM,
+            None => {
+                self.recency.touch(object);
+                HBM
+            }
         }
     }
 

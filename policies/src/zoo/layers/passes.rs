@@ -1,7 +1,7 @@
 //! Passes of layers: which ops run one layer once, and what of its state they use.
 //!
 //! A pass is a longest run of ops of one stream that work for the same module in the same step and
-//! phase. Ops without a module are a pass together, too.
+//! phase. An op without a module is a pass of its own.
 //! Invariant: passes are numbered by their first op, and every op is in exactly one.
 
 use std::collections::BTreeMap;
@@ -41,7 +41,8 @@ impl Passes {
                 let op = &trace.ops[op];
                 (op.module, op.step, op.phase)
             };
-            let same = running.get(&op.stream).filter(|&&at| layer(list[at].first) == layer(index));
+            let same = running.get(&op.stream).filter(|_| op.module.is_some());
+            let same = same.filter(|&&at| layer(list[at].first) == layer(index));
             let at = same.copied().unwrap_or_else(|| {
                 list.push(Pass { first: index, last: index, objects: Vec::new() });
                 list.len() - 1
