@@ -9,9 +9,13 @@ use std::sync::OnceLock;
 
 pub mod all_hbm;
 pub mod clairvoyant_offload;
+pub mod correlation_prefetch;
 pub mod demand;
 pub mod hints;
+pub mod hot_cold;
+pub mod layers;
 pub mod planned_migration;
+pub mod unified_memory;
 
 /// Those of tiersim, by spelling.
 pub const ALL: &[&Entry] = &[
@@ -21,16 +25,22 @@ pub const ALL: &[&Entry] = &[
     &demand::BELADY,
     &clairvoyant_offload::ENTRY,
     &demand::CLOCK,
+    &correlation_prefetch::ENTRY,
+    &layers::DOUBLE_BUFFERING,
     &demand::FIFO,
     &hints::ENTRY,
+    &hot_cold::ENTRY,
+    &layers::HOOKS,
     &demand::LFU,
     &demand::LIRS,
+    &layers::LOOK_AHEAD,
     &demand::LRU,
     &planned_migration::ENTRY,
     &demand::S3_FIFO,
     &demand::SIEVE,
     &demand::SLRU,
     &demand::TWO_Q,
+    &unified_memory::ENTRY,
 ];
 
 /// Policies of the program that uses this library.
@@ -54,10 +64,6 @@ pub fn add(policies: &'static [&'static Entry]) {
 pub fn all() -> impl Iterator<Item = &'static Entry> {
     ALL.iter().chain(MORE.get().copied().unwrap_or_default()).copied()
 }
-/// All of them, by spelling.
-pub const ALL: &[&Entry] =
-    &[&adam_state::ENTRY, &all_hbm::ENTRY, &hints::ENTRY, &lru::ENTRY, &planned_migration::ENTRY];
-    &[&adam_state::ENTRY, &all_hbm::ENTRY, &clairvoyant_offload::ENTRY, &hints::ENTRY, &lru::ENTRY];
 
 #[cfg(test)]
 mod tests {

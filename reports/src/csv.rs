@@ -74,6 +74,7 @@ fn header(record: &RunRecord, axes: &[&str]) -> Vec<String> {
     header.extend(lanes.iter().map(|lane| format!("moved_bytes.{lane}")));
     header.extend(lanes.iter().map(|lane| format!("stall_ms.{lane}")));
     header.extend(links(record).iter().map(|(link, _)| format!("busy_fraction.{link}")));
+    header.push("delay_ms".to_owned());
     header.push("oom_reason".to_owned());
     header
 }
@@ -124,6 +125,7 @@ fn row(record: &RunRecord, case: &CaseRecord, rank: Option<usize>, axes: &[&str]
     for (_, lanes) in links(record) {
         row.push(of(&|f| float(busiest(f, &lanes))));
     }
+    row.push(of(&|f| ms(f.delay.ps(), f)));
     row.push(match &case.outcome {
         Outcome::Done(_) => String::new(),
         Outcome::OutOfMemory(oom) => oom_reason(oom),

@@ -249,6 +249,8 @@ fn memory_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     group("moved", &lanes, None, lane(&|f, i| f.moved[i].get() as f64 / steps(f)));
     group("stall", &lanes, Some("ms"), lane(&|f, i| f.stall[i].as_ms() / steps(f)));
     group("in place", &tiers, Some("ms"), tier(&|f, i| f.in_place[i].as_ms() / steps(f)));
+    let delay = vec![of(&|f| f.delay.as_ms() / steps(f))];
+    group("delay", &["of ops".to_owned()], Some("ms"), delay);
     columns
 }
 

@@ -184,6 +184,8 @@ pub struct Figures {
     pub in_place: Vec<Span>,
     /// Time that ops computed.
     pub compute: Span,
+    /// Delays of ops that their policy stated, such as the handling of page faults.
+    pub delay: Span,
     /// Uses of objects that found them in HBM.
     pub hits: u64,
     /// Uses that did not: fetched, or in place.

@@ -160,7 +160,7 @@ impl<'a> Bench<'a> {
         let allocators = case.allocators.as_slice();
         let memory = Memory { capacities: &capacities, hidden: &hidden, allocators };
         let batches = self.micro_batches(case, memory)?;
-        let own = self.own(batches.as_deref())?;
+        let own = self.own(batches.as_deref(), case.chunk)?;
         let mut asked = self.plain(case.policy.clone(), memory);
         asked.numa = case.numa.clone();
         if let Some(own) = &own {

@@ -266,6 +266,7 @@ impl Trial {
             allocators: self.allocators.clone(),
             hidden: Vec::new(),
             numa: self.numa.clone(),
+            chunk: None,
             micro_batch: None,
             pressure: self.pressure.clone(),
             params: Vec::new(),
