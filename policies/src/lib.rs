@@ -6,6 +6,7 @@
 pub mod access;
 pub mod adam_state;
 mod arena;
+pub mod chunks;
 pub mod command;
 mod compaction;
 pub mod drive;
@@ -14,6 +15,7 @@ pub mod fragmentation;
 pub mod ledger;
 mod moves;
 pub mod numa;
+mod paging;
 pub mod placed;
 mod plan_error;
 pub mod planner;

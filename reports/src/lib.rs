@@ -9,6 +9,7 @@
 mod annotations;
 mod canvas;
 mod cells;
+mod contest;
 mod csv;
 mod economics_summary;
 mod fragmentation;

@@ -7,3 +7,4 @@
 
 pub mod recording;
 pub mod snapshot;
+pub mod tables;
