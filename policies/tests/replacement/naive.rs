@@ -190,7 +190,9 @@ pub(crate) fn arc(trace: &[u32], c: usize) -> Misses {
 pub(crate) fn s3_fifo(trace: &[u32], capacity: usize) -> Misses {
     let (small_share, ghosts) = (capacity / 10, capacity * 9 / 10);
     let main_share = capacity - small_share;
-    let (mut s, mut m): (Vec<(u32, u32)>, Vec<(u32, u32)>) = (vec![], vec![]);
+    // Object and uses.
+    let mut s: Vec<(u32, u32)> = vec![];
+    let mut m: Vec<(u32, u32)> = vec![];
     let mut g: Vec<u32> = vec![];
     let mut evicted = false;
     let one = |&x: &u32| {
