@@ -16,6 +16,7 @@ use tiersim_models::units::Bytes;
 pub struct Visits {
     ops: u32,
     lives: Vec<Range<u32>>,
+    born: Vec<bool>,
     starts: Vec<u32>,
     /// By object, in order: the op, and whether it writes.
     uses: Vec<(u32, bool)>,
@@ -35,6 +36,7 @@ impl Visits {
     pub fn new(workload: &Workload) -> Visits {
         let trace = &workload.trace;
         let ops = trace.ops.len() as u32;
+        let born = trace.objects.iter().map(|object| !object.persistent).collect();
         let mut lives: Vec<Range<u32>> =
             trace.objects.iter().map(|o| if o.persistent { 0..ops } else { 0..0 }).collect();
         let mut starts = vec![0u32; trace.objects.len() + 1];
@@ -56,7 +58,7 @@ impl Visits {
                 *at += 1;
             }
         }
-        Visits { ops, lives, starts, uses }
+        Visits { ops, lives, born, starts, uses }
     }
 
     /// How many ops a replay has.
@@ -64,7 +66,7 @@ impl Visits {
         self.ops
     }
 
-    /// The ops before, at or after whose start the object exists; empty if it never does.
+    /// The ops during which the object exists; empty if it never does.
     pub fn life(&self, object: ObjectId) -> Range<u32> {
         self.lives[object.index()].clone()
     }
@@ -85,20 +87,20 @@ impl Visits {
     pub fn moves(&self, object: ObjectId, window: u32) -> Moves {
         let (life, uses) = (self.life(object), self.uses(object));
         let mut moves = Moves::default();
-        let born = (life.len() as u32) < self.ops || life.start > 0;
+        let away = window.saturating_add(1);
         let mut dirty = false;
         for (index, &(op, writes)) in uses.iter().enumerate() {
             let before = index.checked_sub(1).map(|index| uses[index].0);
-            let arrives = before.is_none_or(|before| op - before > window.saturating_add(1));
+            let arrives = before.is_none_or(|before| op - before > away);
             // What is created is there without a copy; whoever comes back is fetched.
-            let created = before.is_none() && born;
+            let created = before.is_none() && self.born[object.index()];
             if arrives {
                 moves.fetches += u64::from(!created);
                 dirty = created;
             }
             dirty |= writes;
-            let next = uses.get(index + 1).map_or(life.end + window.saturating_add(1), |n| n.0);
-            let leaves = next - op > window.saturating_add(1) && op + 1 < life.end;
+            let stays = uses.get(index + 1).is_some_and(|next| next.0 - op <= away);
+            let leaves = !stays && op + 1 < life.end;
             moves.write_backs += u64::from(leaves && dirty);
         }
         moves
@@ -107,13 +109,20 @@ impl Visits {
     /// Bytes that a replay saves if the object is at home in HBM, for how it is touched otherwise.
     /// In place every use counts.
     pub fn saved(&self, object: ObjectId, bytes: Bytes, access: Access) -> u64 {
-        let times = match access {
-            Access::InPlace(_) => self.uses(object).len() as u64,
-            Access::Migrate { prefetch_ops } => {
-                let moves = self.moves(object, prefetch_ops);
-                moves.fetches + moves.write_backs
+        let Moves { fetches, write_backs } = self.accesses(object, access);
+        (fetches + write_backs).saturating_mul(bytes.get())
+    }
+
+    /// How often the object crosses to HBM and back if it is at home elsewhere: in place it crosses
+    /// at every use, to be read and back if it is written.
+    pub fn accesses(&self, object: ObjectId, access: Access) -> Moves {
+        match access {
+            Access::Migrate { prefetch_ops } => self.moves(object, prefetch_ops),
+            Access::InPlace(_) => {
+                let uses = self.uses(object);
+                let written = uses.iter().filter(|(_, writes)| *writes).count() as u64;
+                Moves { fetches: uses.len() as u64 - written, write_backs: written }
             }
-        };
-        times.saturating_mul(bytes.get())
+        }
     }
 }

@@ -6,11 +6,24 @@
 use crate::entry::Entry;
 use crate::{adam_state, lru};
 
+pub mod access_density;
 pub mod all_hbm;
+pub mod gradient_aware;
 pub mod hints;
+pub mod knapsack;
+pub mod size_greedy;
 
 /// All of them, by spelling.
-pub const ALL: &[&Entry] = &[&adam_state::ENTRY, &all_hbm::ENTRY, &hints::ENTRY, &lru::ENTRY];
+pub const ALL: &[&Entry] = &[
+    &access_density::ENTRY,
+    &adam_state::ENTRY,
+    &all_hbm::ENTRY,
+    &gradient_aware::ENTRY,
+    &hints::ENTRY,
+    &knapsack::ENTRY,
+    &lru::ENTRY,
+    &size_greedy::ENTRY,
+];
 
 #[cfg(test)]
 mod tests {

@@ -85,10 +85,10 @@ impl Spill {
         if self.is_empty() {
             return Some(home);
         }
-        let owns = home != HBM && view.has_room(object, home);
         let bytes = view.object(object).bytes;
-        if owns {
-            return Some(home);
+        let has_room = |tier: &TierId| *tier != HBM && view.has_room(object, *tier);
+        if let Some(tier) = [home].iter().chain(&self.tiers).find(|tier| has_room(tier)) {
+            return Some(*tier);
         }
         if home != HBM && view.fits(home, claimed[home.index()] + bytes) {
             claimed[home.index()] += bytes;
