@@ -8,6 +8,7 @@ use crate::{adam_state, lru};
 
 pub mod access_density;
 pub mod all_hbm;
+pub mod device_map;
 pub mod gradient_aware;
 pub mod hints;
 pub mod knapsack;
@@ -18,6 +19,7 @@ pub const ALL: &[&Entry] = &[
     &access_density::ENTRY,
     &adam_state::ENTRY,
     &all_hbm::ENTRY,
+    &device_map::ENTRY,
     &gradient_aware::ENTRY,
     &hints::ENTRY,
     &knapsack::ENTRY,

@@ -3,14 +3,14 @@
 //! Value of an object: the bytes that one replay moves if it only visits HBM. Its size counts in
 //! every period of the trace in which it ever lies idle; a period's limit is what is free throughout
 //! it when all ops have their objects and the kinds that the rule does not speak of have stayed. Up
-//! to [`EXACT_ITEMS`] objects are chosen exactly, more by the rounded linear relaxation
+//! to [`crate::packing::EXACT_ITEMS`] objects are chosen exactly, more by the rounded linear relaxation
 //! ([`crate::packing`]). Objects that fit beside the choice, periods being coarser than ops, stay
 //! too, by falling density.
 //! Invariant: what stays leaves every op its room ([`Residents`]).
 
 use crate::access::Access;
 use crate::entry::{Entry, Kind, Parameter};
-use crate::packing::{EXACT_ITEMS, Packed, Packing, Period};
+use crate::packing::{Packed, Packing, Period};
 use crate::placed::Placed;
 use crate::policy::Policy;
 use crate::recipe::{PolicyConfig, Recipe, Setting};
