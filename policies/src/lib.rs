@@ -6,6 +6,7 @@
 pub mod access;
 pub mod adam_state;
 mod arena;
+pub mod bound;
 pub mod command;
 mod compaction;
 pub mod config;
