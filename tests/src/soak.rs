@@ -26,12 +26,15 @@ use tiersim_models::hidden::Hidden;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Time};
+use tiersim_models::workload::Trace;
 use tiersim_policies::command::Hazard;
 use tiersim_policies::drive::{DriveError, drive};
+use tiersim_policies::entry::Entry;
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::pressure::PressureConfig;
+use tiersim_policies::recipe::{PolicyConfig, Setting};
 use tiersim_sim::audit::Audit;
 use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::SimMachine;
@@ -106,6 +109,17 @@ pub fn seed_of(seed: u64, index: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
+/// A policy of the registry with parameters drawn from a seed, for a machine of several tiers; `None`
+/// if they do not go together.
+pub fn drawn(
+    entry: &Entry,
+    seed: u64,
+    trace: &Trace,
+    hardware: &Hardware,
+) -> Option<PolicyConfig> {
+    plan::of_entry(&mut Dice::new(seed, 6), entry, trace, hardware)
+}
+
 impl Trial {
     /// The trial of a seed, with no more than its first `ops` ops.
     pub fn new(seed: u64, ops: usize) -> Trial {
@@ -158,7 +172,19 @@ impl Trial {
 
     /// The planner of the trial, before anything is planned. `None` if the start does not fit.
     fn planner(&self, routes: &Routes) -> Result<Option<Planner<'_>>, String> {
-        let policy = self.policy.build(&self.numa, &self.workload.trace, &self.hardware)?;
+        let copies = CopyTimes::new(&self.hardware, routes);
+        let room = memory::left(&self.hardware, &self.hidden);
+        let policy = self.policy.build(
+            &self.numa,
+            &Setting {
+                workload: &self.workload,
+                hardware: &self.hardware,
+                memory: &room,
+                spans: &self.durations.nominal()[..self.workload.trace.ops.len()],
+                copies: &copies,
+                repeat: self.repeat,
+            },
+        )?;
         let capacities: Vec<Bytes> = self.hardware.tiers.iter().map(|tier| tier.capacity).collect();
         let memory =
             Memory { capacities: &capacities, hidden: &self.hidden, allocators: &self.allocators };
@@ -171,7 +197,7 @@ impl Trial {
             planner.watch(config.clone(), Vec::new());
         }
         if self.quickest {
-            planner.fetch_the_quickest(CopyTimes::new(&self.hardware, routes));
+            planner.fetch_the_quickest(copies);
         }
         Ok(Some(planner))
     }

@@ -2,22 +2,24 @@
 
 use super::state::{HBM_SLOTS, Machine, OBJECTS};
 use crate::build::{Traced, hardware, law};
+use crate::setting::with_setting;
+use crate::soak::drawn;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
-use tiersim_models::hardware::{HBM, Hardware, Law, TierKind};
+use tiersim_models::hardware::{Hardware, Law, TierKind};
 use tiersim_models::ids::{ModuleId, ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::{Mode, ObjectKind, Trace};
+use tiersim_models::workload::{Mode, ObjectKind, Statistics, Trace};
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::bound::{Bound, Question, least_time};
 use tiersim_policies::drive::{DriveError, drive};
 use tiersim_policies::ledger::Memory;
-use tiersim_policies::lru::{Lru, LruConfig};
 use tiersim_policies::placed::Placed;
 use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::policy::Policy;
+use tiersim_policies::zoo;
 use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::SimMachine;
 
@@ -40,10 +42,8 @@ impl Tiny {
     pub fn new(seed: u64) -> Tiny {
         let mut rng = ChaCha12Rng::seed_from_u64(seed);
         let trace = trace(&mut rng);
-        let units: Vec<usize> =
-            trace.objects.iter().map(|object| (object.bytes.get() / UNIT) as usize).collect();
-        let all: usize = units.iter().sum();
-        let hbm = rng.random_range(1..=all).min(HBM_SLOTS);
+        let all: u64 = trace.objects.iter().map(|object| object.bytes.get() / UNIT).sum();
+        let hbm = rng.random_range(1..=all as usize).min(HBM_SLOTS);
         let mut slow = |least: u64, most: u64| {
             let rate = RATE * 10 / rng.random_range(least..=most);
             law(rng.random_range(0..3) * 10, rate)
@@ -51,27 +51,26 @@ impl Tiny {
         let outside = if seed % 5 == 0 { 2 } else { 1 };
         let tiers: Vec<[Law; 3]> =
             (0..outside).map(|_| [slow(5, 20), slow(5, 20), slow(5, 80)]).collect();
-        let durations: Vec<u32> =
-            trace.ops.iter().map(|_| rng.random_range(0..6) * 60).collect();
-        Tiny::of(trace, Machine { hbm, unit: UNIT, units, tiers, durations })
+        Tiny::of(trace, (hbm, UNIT), tiers)
     }
 
-    /// A world written out by a test.
-    pub fn of(trace: Trace, machine: Machine) -> Tiny {
-        let free = law(0, u64::MAX);
-        let hbm = Bytes::new(machine.hbm as u64 * machine.unit);
-        let mut tiers = vec![(TierKind::Hbm, hbm, free)];
+    /// A world written out by a test: units of HBM, bytes of a unit, and the tiers outside.
+    pub fn of(trace: Trace, (hbm, unit): (usize, u64), outside: Vec<[Law; 3]>) -> Tiny {
+        let mut tiers = vec![(TierKind::Hbm, Bytes::new(hbm as u64 * unit), law(0, u64::MAX))];
         let mut links = Vec::new();
-        for (index, laws) in machine.tiers.iter().enumerate() {
+        for (index, laws) in outside.iter().enumerate() {
             let kind = [TierKind::Dram, TierKind::Cxl][index];
             tiers.push((kind, Bytes::MAX, laws[2]));
             links.push((0, index + 1, laws[0]));
         }
         let mut hardware = hardware(&tiers, &links);
-        for (link, laws) in hardware.links.iter_mut().zip(&machine.tiers) {
+        for (link, laws) in hardware.links.iter_mut().zip(&outside) {
             link.evict = laws[1];
         }
-        let spans = machine.durations.iter().map(|&ps| Span::from_ps(ps.into())).collect();
+        let units = trace.objects.iter().map(|object| (object.bytes.get() / unit) as usize).collect();
+        let spans: Vec<Span> = trace.ops.iter().map(|op| op.duration.unwrap_or(Span::ZERO)).collect();
+        let durations = spans.iter().map(|span| span.ps() as u32).collect();
+        let machine = Machine { hbm, unit, units, tiers: outside, durations };
         let durations = Durations::fixed(spans);
         Tiny { machine, hardware, workload: Workload::new(trace), durations }
     }
@@ -123,15 +122,21 @@ impl Tiny {
     }
 }
 
-/// The policies that a world is judged with, by name.
-pub fn policies(tiny: &Tiny, seed: u64) -> Vec<(String, Box<dyn Policy>)> {
+/// The policies that a world is judged with, by name: each of the registry with parameters drawn from
+/// `seed`, unless it is an emulation or lacks what it needs; and fixed placements of every access.
+pub fn policies(tiny: &Tiny, seed: u64, repeat: u32) -> Vec<(String, Box<dyn Policy>)> {
     let trace = &tiny.workload.trace;
-    let outside: Vec<TierId> = tiny.hardware.tier_ids().filter(|&tier| tier != HBM).collect();
     let mut policies: Vec<(String, Box<dyn Policy>)> = Vec::new();
-    let mut add = |name: String, policy: Box<dyn Policy>| policies.push((name, policy));
-    add("all-hbm".to_owned(), Box::new(Placed::all_in_hbm(trace)));
-    let spill = LruConfig { spill: outside.clone() };
-    add("lru".to_owned(), Box::new(Lru::new(&spill, trace.objects.len())));
+    for (index, entry) in (0u64..).zip(zoo::ALL) {
+        let seed = seed.wrapping_mul(31).wrapping_add(index);
+        let drawn = drawn(entry, seed, trace, &tiny.hardware);
+        let Some(config) = drawn.filter(|config| !config.is_emulated()) else { continue };
+        let built =
+            with_setting(&tiny.workload, &tiny.hardware, repeat, |setting| config.build(setting));
+        if let Ok(policy) = built {
+            policies.push((format!("{config:?}"), policy));
+        }
+    }
     let mut rng = ChaCha12Rng::seed_from_u64(seed ^ 0x5eed);
     for access in [
         Access::InPlace(Charge::EveryUse),
@@ -143,7 +148,7 @@ pub fn policies(tiny: &Tiny, seed: u64) -> Vec<(String, Box<dyn Policy>)> {
         let home = |_| TierId::at(rng.random_range(0..tiers));
         let homes: Vec<TierId> = (0..trace.modules.len()).map(home).collect();
         let placed = Placed::new("placed", trace, homes, &ObjectKind::ALL, access);
-        add(format!("placed, {access}"), Box::new(placed));
+        policies.push((format!("placed, {access}"), Box::new(placed)));
     }
     policies
 }
@@ -158,7 +163,10 @@ fn trace(rng: &mut ChaCha12Rng) -> Trace {
         .collect();
     for (index, object) in objects.iter().enumerate() {
         traced.0.modules.push(format!("m{index}"));
-        traced.0.objects[object.index()].module = Some(ModuleId::at(index));
+        let mut score = || Some(f64::from(rng.random_range(0..5)));
+        let statistics = Statistics { adam_m: score(), adam_v: score(), grad_norm: score() };
+        let record = &mut traced.0.objects[object.index()];
+        (record.module, record.statistics) = (Some(ModuleId::at(index)), statistics);
     }
     let mut exists: Vec<bool> = traced.0.objects.iter().map(|object| object.persistent).collect();
     for _ in 0..rng.random_range(2..=5) {
@@ -174,7 +182,8 @@ fn trace(rng: &mut ChaCha12Rng) -> Trace {
             };
             uses.push((object, mode));
         }
-        traced.op(0, 0, Span::ZERO, &uses);
+        let span = Span::from_ps(rng.random_range(0..6) * 60);
+        traced.op(0, 0, span, &uses);
     }
     traced.0
 }
