@@ -6,6 +6,7 @@
 pub mod access;
 pub mod adam_state;
 mod arena;
+pub mod bound;
 pub mod chunks;
 pub mod command;
 mod compaction;
