@@ -6,4 +6,5 @@
 //! Invariant: a trace that an importer returns has passed `Trace::problems`.
 
 pub mod recording;
+pub mod requests;
 pub mod snapshot;
