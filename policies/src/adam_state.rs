@@ -6,7 +6,11 @@
 //! Source: the hierarchical-tiering recipe that published tiering code uses.
 
 use crate::access::Access;
-use tiersim_models::hardware::HBM;
+use crate::entry::{Entry, Fault, Kind, Parameter, Params};
+use crate::placed::Placed;
+use crate::policy::Policy;
+use crate::recipe::{PolicyConfig, Recipe, Setting};
+use tiersim_models::hardware::{HBM, Hardware};
 use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{ObjectKind, Trace};
@@ -24,6 +28,68 @@ pub struct AdamStateConfig {
     pub kinds: Vec<ObjectKind>,
     /// How objects outside HBM are touched.
     pub access: Access,
+}
+
+/// How scenarios spell it.
+pub const ENTRY: Entry = Entry {
+    spelling: "AdamState",
+    about: "modules ranked by Adam statistics, the busiest in HBM",
+    parameters: &[
+        Parameter::required("cut", Kind::Cut),
+        Parameter::optional("by", Kind::Word(&["modules", "bytes"])),
+        Parameter::optional("tiers", Kind::ThreeTiers),
+        Parameter::optional("kinds", Kind::Kinds),
+        Parameter::optional("access", Kind::Access),
+    ],
+    make,
+};
+
+fn make(params: &Params) -> Result<PolicyConfig, Fault> {
+    let by = if params.word("by") == Some("bytes") { Count::Bytes } else { Count::Modules };
+    let tiers = params.tiers("tiers").try_into().expect("three tiers");
+    let cut = params.cut("cut").expect("required");
+    let (kinds, access) = (params.kinds("kinds"), params.access("access"));
+    Ok(AdamStateConfig { cut, by, tiers, kinds, access }.into())
+}
+
+impl Recipe for AdamStateConfig {
+    fn name(&self) -> &'static str {
+        "adam-state"
+    }
+
+    fn details(&self) -> String {
+        let by = match self.by {
+            Count::Modules => "modules",
+            Count::Bytes => "bytes",
+        };
+        let cut = match self.cut {
+            Cut::Shares { hbm, cpu } => format!("shares {hbm}/{cpu}"),
+            Cut::Cumulative { hbm, cpu } => format!("cumulative {hbm}/{cpu}"),
+        };
+        format!("{cut} of {by}, {}", self.access)
+    }
+
+    fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
+        let trace = &setting.workload.trace;
+        let modules = self.modules(trace)?;
+        Ok(Box::new(Placed::new(self.name(), trace, modules, &self.kinds, self.access)))
+    }
+
+    fn placement(&self, trace: &Trace, _: &Hardware) -> Result<Option<Vec<TierId>>, String> {
+        self.modules(trace).map(Some)
+    }
+
+    fn access(&self) -> Option<Access> {
+        Some(self.access)
+    }
+}
+
+impl AdamStateConfig {
+    fn modules(&self, trace: &Trace) -> Result<Vec<TierId>, String> {
+        place(trace, self).map_err(|name| {
+            format!("adam-state needs adam_m and adam_v of every weight; {name} has none")
+        })
+    }
 }
 
 /// Where a ranked list is cut. The field uses both spellings, so both exist by name.

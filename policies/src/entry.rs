@@ -1,6 +1,6 @@
 //! How a policy is spelled in a scenario: its name, its parameters and their kinds.
 //!
-//! Every policy's file has one [`Entry`]; `zoo::ALL` lists them. Readers of scenarios take
+//! Every policy's file has one [`Entry`]; [`crate::zoo::ALL`] lists them. Readers of scenarios take
 //! names and kinds from it, check ranges and tiers, and give back [`Params`] without an invalid
 //! state, of which the policy makes its [`PolicyConfig`].
 
@@ -87,8 +87,6 @@ pub enum Kind {
     Cut,
     /// A file of tier hints.
     Hints,
-    /// A file of learned weights.
-    Weights,
 }
 
 /// A checked value.
@@ -118,8 +116,6 @@ pub enum Value {
     Cut(Cut),
     /// Of [`Kind::Hints`].
     Hints(BTreeMap<String, TierKind>),
-    /// Of [`Kind::Weights`]: by name of the feature.
-    Weights(BTreeMap<String, f64>),
 }
 
 /// What parameters can break between them.
@@ -153,6 +149,21 @@ macro_rules! getters {
     )*};
 }
 
+macro_rules! defaulted {
+    ($($(#[$doc:meta])* $name:ident: $variant:ident -> $type:ty;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Panics
+        /// If the entry does not list the parameter with this kind: a mistake in the policy's file.
+        pub fn $name(&self, parameter: &str) -> $type {
+            match self.0.get(parameter) {
+                Some(Value::$variant(value)) => value.clone(),
+                other => panic!("{parameter} is {other:?}"),
+            }
+        }
+    )*};
+}
+
 impl Params {
     getters! {
         /// A whole number; `None` if it was left out.
@@ -169,18 +180,19 @@ impl Params {
         word: Word -> &'static str;
         /// A tier; `None` if it was left out.
         tier: Tier -> TierId;
-        /// Tiers; always there.
-        tiers: Tiers -> Vec<TierId>;
-        /// Kinds of objects; always there.
-        kinds: Kinds -> Vec<ObjectKind>;
-        /// How objects are touched; always there.
-        access: Access -> Access;
         /// Where a list is cut; `None` if it was left out.
         cut: Cut -> Cut;
         /// Tier hints; `None` if they were left out.
         hints: Hints -> BTreeMap<String, TierKind>;
-        /// Learned weights; `None` if they were left out.
-        weights: Weights -> BTreeMap<String, f64>;
+    }
+
+    defaulted! {
+        /// Tiers: written or by default.
+        tiers: Tiers -> Vec<TierId>;
+        /// Kinds of objects: written or by default.
+        kinds: Kinds -> Vec<ObjectKind>;
+        /// How objects are touched: written or by default.
+        access: Access -> Access;
     }
 }
 

@@ -5,7 +5,9 @@
 //! unchanged one whose copy outside is still good is just given up.
 //! Invariant: an object that the op in question uses is never evicted for it.
 
+use crate::entry::{Entry, Kind, Parameter};
 use crate::policy::{Action, Policy, Sight};
+use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::view::View;
 use tiersim_models::hardware::{HBM, MAX_TIERS};
 use tiersim_models::ids::{ObjectId, TierId};
@@ -16,6 +18,36 @@ use tiersim_models::units::Bytes;
 pub struct LruConfig {
     /// Where objects live that are not in HBM: the first of these with room.
     pub spill: Vec<TierId>,
+}
+
+/// How scenarios spell it.
+pub const ENTRY: Entry = Entry {
+    spelling: "Lru",
+    about: "demand paging by object, least recently used first out",
+    parameters: &[Parameter::optional("spill", Kind::Spill)],
+    make: |params| Ok(LruConfig { spill: params.tiers("spill") }.into()),
+};
+
+impl Recipe for LruConfig {
+    fn name(&self) -> &'static str {
+        "lru"
+    }
+
+    fn details(&self) -> String {
+        "on demand".to_owned()
+    }
+
+    fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
+        Ok(Box::new(Lru::new(self, setting.workload.trace.objects.len())))
+    }
+
+    fn spill(&self) -> Option<&[TierId]> {
+        Some(&self.spill)
+    }
+
+    fn with_spill(&self, spill: Vec<TierId>) -> Option<PolicyConfig> {
+        Some(LruConfig { spill }.into())
+    }
 }
 
 /// Demand paging.

@@ -9,10 +9,9 @@
 
 mod wrapper;
 
-use crate::config::PolicyConfig;
-use crate::lru::LruConfig;
 use crate::numa::wrapper::Numa;
 use crate::policy::Policy;
+use crate::recipe::{PolicyConfig, Setting};
 use std::cmp::Reverse;
 use tiersim_models::hardware::{HBM, Hardware, MAX_TIERS, TierKind};
 use tiersim_models::ids::TierId;
@@ -65,26 +64,25 @@ impl NumaConfig {
         self.placement.is_none() && self.pins.is_empty()
     }
 
-    /// The policy for a workload, on the nodes that this says.
+    /// The policy for a setting, on the nodes that this says.
     ///
     /// Errors in words if the trace lacks what the policy or a pin needs.
     pub fn build(
         &self,
         policy: &PolicyConfig,
-        trace: &Trace,
-        hardware: &Hardware,
+        setting: &Setting<'_>,
     ) -> Result<Box<dyn Policy>, String> {
+        let Setting { workload, hardware, .. } = *setting;
         if self.is_none() {
-            return policy.build(trace, hardware);
+            return policy.build(setting);
         }
-        let (policy, beyond) = match policy {
-            PolicyConfig::Lru(config) => {
-                let (spill, beyond) = pooled(&config.spill, &near_first(hardware)?);
-                (PolicyConfig::Lru(LruConfig { spill }), beyond)
-            }
-            other => (other.clone(), Vec::new()),
+        let pooled = match policy.spill() {
+            Some(spill) => Some(pooled(spill, &near_first(hardware)?)),
+            None => None,
         };
-        self.around(policy.build(trace, hardware)?, beyond, trace, hardware)
+        let pooled = pooled.and_then(|(spill, beyond)| Some((policy.with_spill(spill)?, beyond)));
+        let (policy, beyond) = pooled.unwrap_or_else(|| (policy.clone(), Vec::new()));
+        self.around(policy.build(setting)?, beyond, &workload.trace, hardware)
     }
 
     /// Any policy, on the nodes that this says; the policy itself where nothing is said or the

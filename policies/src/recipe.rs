@@ -69,8 +69,8 @@ pub trait Recipe: Any + fmt::Debug + Send + Sync {
 
     /// Errors in words if the trace lacks what the policy needs. For questions that are asked
     /// before there are capacities and times.
-    fn check(&self, _trace: &Trace, _hardware: &Hardware) -> Result<(), String> {
-        Ok(())
+    fn check(&self, trace: &Trace, hardware: &Hardware) -> Result<(), String> {
+        self.placement(trace, hardware).map(|_| ())
     }
 
     /// The tier of every module, by module id, for policies that place modules.

@@ -54,6 +54,11 @@ impl Durations {
         Ok(Durations { base, jitter })
     }
 
+    /// Without jitter; of one replay of the trace, or of all of them where each has its own.
+    pub fn nominal(&self) -> &[Span] {
+        &self.base
+    }
+
     /// How long op `occurrence` of the run takes.
     pub fn of(&self, occurrence: u64) -> Span {
         let span = self.base[(occurrence % self.base.len() as u64) as usize];

@@ -8,7 +8,6 @@
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::durations::Durations;
-use crate::run::placement;
 use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use tiersim_models::hardware::{HBM, Hardware, Law, Link};
 use tiersim_models::units::Bytes;
@@ -41,7 +40,7 @@ pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
         problems.push(folder, None, rule, "", "choose another `time` in the scenario's workload");
     }
     for case in &scenario.cases {
-        if let Err(error) = placement(&case.policy, trace, &scenario.hardware) {
+        if let Err(error) = case.policy.check(trace, &scenario.hardware) {
             let rule = format!("policy {:?}: {error}", case.label);
             problems.push(folder, None, rule, "", "choose another policy, or another trace");
         }

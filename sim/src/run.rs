@@ -25,12 +25,14 @@ use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{ObjectKind, Trace};
-use tiersim_policies::config::PolicyConfig;
 use tiersim_policies::drive::{DriveError, WINDOW, drive};
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::planner::Planner;
+use tiersim_policies::policy::Policy;
 use tiersim_policies::pressure::PressureConfig;
+use tiersim_policies::recipe::{PolicyConfig, Setting};
+use tiersim_policies::zoo::all_hbm::AllHbm;
 
 /// How to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +74,7 @@ pub enum RunError {
 pub struct Bench<'a> {
     hardware: &'a Hardware,
     routes: Routes,
+    copies: CopyTimes,
     workload: &'a Workload,
     spec: &'a WorkloadSpec,
     durations: Durations,
@@ -109,6 +112,7 @@ impl<'a> Bench<'a> {
         })?;
         let mut bench = Bench {
             hardware: &scenario.hardware,
+            copies: CopyTimes::new(&scenario.hardware, &routes),
             routes,
             workload,
             spec,
@@ -122,7 +126,7 @@ impl<'a> Bench<'a> {
         bench.bound = bench.compute_bound(workload, &bench.durations);
         let capacities = vec![Bytes::MAX; bench.hardware.tiers.len()];
         let memory = Memory { capacities: &capacities, hidden: &[], allocators: &[] };
-        let all = bench.plain(PolicyConfig::AllHbm, memory);
+        let all = bench.plain(AllHbm.into(), memory);
         match bench.simulate("baseline", &all, options)?.0 {
             Outcome::Done(figures) => bench.baseline = figures,
             Outcome::OutOfMemory(_) => unreachable!("an unlimited tier is never full"),
@@ -229,6 +233,30 @@ impl<'a> Bench<'a> {
         Asked { workload, durations, policy, numa, memory, watched: None }
     }
 
+    /// What a policy is built for.
+    fn setting<'s>(
+        &'s self,
+        workload: &'s Workload,
+        durations: &'s Durations,
+        memory: &'s [Bytes],
+    ) -> Setting<'s> {
+        Setting {
+            workload,
+            hardware: self.hardware,
+            memory,
+            spans: &durations.nominal()[..workload.trace.ops.len()],
+            copies: &self.copies,
+            repeat: self.repeat,
+        }
+    }
+
+    /// The policy of a case for the workload of all cases.
+    pub fn policy(&self, case: &Case) -> Result<Box<dyn Policy>, RunError> {
+        let left = memory::left(&self.capacities_of(case)?, &self.hidden_of(case)?);
+        let setting = self.setting(self.workload, &self.durations, &left);
+        case.numa.build(&case.policy, &setting).map_err(RunError::Input)
+    }
+
     fn simulate(
         &self,
         label: &str,
@@ -238,7 +266,8 @@ impl<'a> Bench<'a> {
         let Asked { workload, durations, policy, numa, memory, watched } = asked;
         let internal =
             |what: String| RunError::Internal { case: label.to_owned(), seed: self.seed, what };
-        let built = numa.build(policy, &workload.trace, self.hardware);
+        let left = memory::left(memory.capacities, memory.hidden);
+        let built = numa.build(policy, &self.setting(workload, durations, &left));
         let built = built.map_err(RunError::Input)?;
         let full = |error| self.out_of_memory(error, memory.hidden, &workload.trace);
         let mut planner = match Planner::over(workload, built, *memory, self.repeat) {
@@ -249,13 +278,12 @@ impl<'a> Bench<'a> {
             planner.watch((*config).clone(), batches.clone());
         }
         let start = planner.start();
-        planner.fetch_the_quickest(CopyTimes::new(self.hardware, &self.routes));
+        planner.fetch_the_quickest(self.copies.clone());
         let routes = self.routes.clone();
         let mut machine = SimMachine::new(self.hardware, routes, workload, durations, &start);
         machine.draw_from(self.seed);
         if options.audit {
             let objects = workload.trace.objects.len();
-            let left = memory::left(memory.capacities, memory.hidden);
             let audit = Audit::new(self.hardware, &left, objects, &start);
             machine.audit(audit.map_err(|breach| internal(breach.to_string()))?);
         }
@@ -359,10 +387,8 @@ pub fn placement(
     trace: &Trace,
     hardware: &Hardware,
 ) -> Result<Option<Vec<(String, usize)>>, RunError> {
-    if matches!(policy, PolicyConfig::AllHbm | PolicyConfig::Lru(_)) {
-        return Ok(None);
-    }
     let tiers = policy.placement(trace, hardware).map_err(RunError::Input)?;
+    let Some(tiers) = tiers else { return Ok(None) };
     let weights = trace.objects.iter().filter(|object| object.kind == ObjectKind::Weight);
     let owners: BTreeSet<_> = weights.filter_map(|object| object.module).collect();
     let named =

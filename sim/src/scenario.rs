@@ -15,6 +15,7 @@ mod pressure;
 pub mod raw;
 pub mod read;
 pub mod resolve;
+mod spelling;
 pub mod sweep;
 mod workload;
 
@@ -28,9 +29,9 @@ use tiersim_models::ids::TierId;
 use tiersim_models::layered::Layered;
 use tiersim_models::layered::training::Training;
 use tiersim_models::units::{Bytes, Span};
-use tiersim_policies::config::PolicyConfig;
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::pressure::{Level, PressureConfig};
+use tiersim_policies::recipe::PolicyConfig;
 
 /// Everything that one run needs to know.
 #[derive(Clone, Debug, PartialEq)]

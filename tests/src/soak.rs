@@ -32,6 +32,7 @@ use tiersim_policies::ledger::Memory;
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::pressure::PressureConfig;
+use tiersim_policies::recipe::Setting;
 use tiersim_sim::audit::Audit;
 use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::SimMachine;
@@ -158,7 +159,19 @@ impl Trial {
 
     /// The planner of the trial, before anything is planned. `None` if the start does not fit.
     fn planner(&self, routes: &Routes) -> Result<Option<Planner<'_>>, String> {
-        let policy = self.policy.build(&self.numa, &self.workload.trace, &self.hardware)?;
+        let copies = CopyTimes::new(&self.hardware, routes);
+        let room = memory::left(&self.hardware, &self.hidden);
+        let policy = self.policy.build(
+            &self.numa,
+            &Setting {
+                workload: &self.workload,
+                hardware: &self.hardware,
+                memory: &room,
+                spans: &self.durations.nominal()[..self.workload.trace.ops.len()],
+                copies: &copies,
+                repeat: self.repeat,
+            },
+        )?;
         let capacities: Vec<Bytes> = self.hardware.tiers.iter().map(|tier| tier.capacity).collect();
         let memory =
             Memory { capacities: &capacities, hidden: &self.hidden, allocators: &self.allocators };
@@ -171,7 +184,7 @@ impl Trial {
             planner.watch(config.clone(), Vec::new());
         }
         if self.quickest {
-            planner.fetch_the_quickest(CopyTimes::new(&self.hardware, routes));
+            planner.fetch_the_quickest(copies);
         }
         Ok(Some(planner))
     }

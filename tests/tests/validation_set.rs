@@ -6,7 +6,6 @@ use tiersim_models::hardware::{HBM, TierKind};
 use tiersim_models::layered::{Layered, Mode};
 use tiersim_models::units::Bytes;
 use tiersim_policies::access::{Access, Charge};
-use tiersim_policies::config::PolicyConfig;
 use tiersim_sim::expect::failures;
 use tiersim_sim::record::{CaseRecord, RunRecord};
 use tiersim_sim::run::{Options, run};
@@ -105,11 +104,7 @@ fn the_page_lists_every_file_with_its_cases_and_bytes() {
 }
 
 fn access(case: &Case) -> Option<Access> {
-    match &case.policy {
-        PolicyConfig::AdamState(config) => Some(config.access),
-        PolicyConfig::Hints(config) => Some(config.access),
-        PolicyConfig::AllHbm | PolicyConfig::Lru(_) => None,
-    }
+    case.policy.access()
 }
 
 #[test]
@@ -197,8 +192,8 @@ fn expectations_are_what_the_formulas_say() {
             };
             let case = &scenario.cases[*case];
             let lane = scenario.hardware.lane_name(*lane);
-            let (PolicyConfig::Lru(_), Budget::ShareOfPeak(share), "dram->hbm") =
-                (&case.policy, case.hbm, lane.as_str())
+            let ("lru", Budget::ShareOfPeak(share), "dram->hbm") =
+                (case.policy.name(), case.hbm, lane.as_str())
             else {
                 continue;
             };

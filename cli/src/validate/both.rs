@@ -67,8 +67,7 @@ impl Both<'_> {
 
     fn planner(&self, case: &Case) -> Result<Result<Planner<'_>, String>, Failure> {
         let hardware = &self.scenario.hardware;
-        let policy = case.numa.build(&case.policy, &self.workload.trace, hardware);
-        let policy = policy.map_err(Failure::Input)?;
+        let policy = self.bench.policy(case)?;
         let capacities = self.bench.capacities_of(case)?;
         let repeat = self.scenario.workload.repeat;
         let (hidden, allocators) = (self.bench.hidden_of(case)?, &case.allocators);

@@ -9,15 +9,16 @@
 //! Invariant: every case covers the same samples in every step.
 
 use crate::durations::Durations;
+use crate::run::memory::left;
 use crate::run::{Bench, RunError};
 use crate::scenario::{Case, TraceSource};
 use tiersim_models::hardware::Hardware;
 use tiersim_models::layered::training::Training;
 use tiersim_models::lifetime::Workload;
-use tiersim_models::routes::CopyTimes;
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::planner::Planner;
 use tiersim_policies::pressure::{MILLION, MicroBatch, PressureConfig, Thresholds};
+use tiersim_policies::recipe::Setting;
 
 /// A workload of a case's own.
 pub(super) struct Own {
@@ -94,13 +95,16 @@ impl Bench<'_> {
         (batches, fixed): (&[u32], usize),
     ) -> Result<Option<(usize, u32)>, RunError> {
         let workload = Workload::new(training.trace_of(batches));
-        let policy = case.numa.build(&case.policy, &workload.trace, self.hardware);
-        let policy = policy.map_err(RunError::Input)?;
+        let durations =
+            Durations::new(&workload.trace, self.spec, self.seed).map_err(RunError::Input)?;
+        let left = left(memory.capacities, memory.hidden);
+        let setting = Setting { repeat: 1, ..self.setting(&workload, &durations, &left) };
+        let policy = case.numa.build(&case.policy, &setting).map_err(RunError::Input)?;
         let planner = Planner::over(&workload, policy, memory, 1);
         // What goes wrong here goes wrong in the run, which says so.
         let Ok(mut planner) = planner else { return Ok(None) };
         planner.watch(config.clone(), batches.to_vec());
-        planner.fetch_the_quickest(CopyTimes::new(self.hardware, self.routes()));
+        planner.fetch_the_quickest(self.copies.clone());
         let capacity = planner.ledger().capacity(config.tier);
         let mut commands = Vec::new();
         for (step, end) in workload.step_ends().iter().enumerate() {

@@ -1,18 +1,21 @@
 //! From what a scenario says about a policy to its [`PolicyConfig`].
 //!
-//! One function per policy; a new policy adds a variant in `raw.rs`, a line in [`resolve`] and its
-//! function here.
+//! Policies are not known here by name: the registry says what each parameter is, and the policy's
+//! own file makes its configuration of values that are already checked.
 
-use crate::scenario::raw::{RawAccess, RawCharge, RawCount, RawCut, RawObjectKind, RawPolicy};
+use crate::scenario::raw::{RawAccess, RawCharge, RawCut, RawObjectKind};
 use crate::scenario::resolve::Resolver;
+use crate::scenario::spelling::{RawPolicy, RawValue};
 use crate::text::check::MAX_PROBLEMS;
+use crate::text::quantity::{CAPACITY, SETUP};
+use std::collections::BTreeMap;
 use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::workload::ObjectKind;
 use tiersim_policies::access::{Access, Charge};
-use tiersim_policies::adam_state::{AdamStateConfig, Count, Cut};
-use tiersim_policies::config::{HintsConfig, PolicyConfig};
-use tiersim_policies::lru::LruConfig;
+use tiersim_policies::adam_state::Cut;
+use tiersim_policies::entry::{Kind, Parameter, Params, Value};
+use tiersim_policies::recipe::PolicyConfig;
 
 /// Room for rounding where shares are added up.
 const ROUNDING: f64 = 1e-9;
@@ -24,51 +27,103 @@ pub(crate) fn resolve(
     raw: &RawPolicy,
     hardware: &Hardware,
 ) -> Option<PolicyConfig> {
-    match raw {
-        RawPolicy::AllHbm => Some(PolicyConfig::AllHbm),
-        RawPolicy::AdamState { cut, by, tiers, kinds, access } => {
-            let cut = resolve_cut(resolver, &format!("{at}.cut"), cut);
-            let by = match by {
-                None | Some(RawCount::Modules) => Count::Modules,
-                Some(RawCount::Bytes) => Count::Bytes,
-            };
-            let tiers = match tiers {
-                Some(names) => three_tiers(resolver, &format!("{at}.tiers"), names, hardware),
-                None => default_tiers(resolver, at, hardware),
-            };
-            let kinds = resolve_kinds(resolver, at, kinds.as_deref());
-            let access = resolve_access(*access);
-            Some(PolicyConfig::AdamState(AdamStateConfig {
-                cut: cut?,
-                by,
-                tiers: tiers?,
-                kinds: kinds?,
-                access,
-            }))
-        }
-        RawPolicy::Hints { file, kinds, access } => {
-            let found = resolver.files.hints(file);
-            let hints = resolver.good(&format!("{at}.file"), found);
-            let kinds = resolve_kinds(resolver, at, kinds.as_deref());
-            let hints = hints?;
-            let has = |kind| hardware.tiers.iter().any(|tier| tier.kind == kind);
-            if !hints.hints.values().all(|kind| has(*kind)) {
-                if resolver.check.problems.0.len() < MAX_PROBLEMS {
-                    resolver.check.problems.0.extend(hints.missing(has).0);
-                }
-                return None;
-            }
-            let (hints, access) = (hints.hints.clone(), resolve_access(*access));
-            Some(PolicyConfig::Hints(HintsConfig { hints, kinds: kinds?, access }))
-        }
-        RawPolicy::Lru { spill } => {
-            let spill = match spill {
-                Some(names) => spill_tiers(resolver, &format!("{at}.spill"), names, hardware),
-                None => default_spill(resolver, at, hardware),
-            };
-            Some(PolicyConfig::Lru(LruConfig { spill: spill? }))
+    let mut values = Some(BTreeMap::new());
+    for Parameter { name, kind, .. } in raw.entry.parameters {
+        let at = format!("{at}.{name}");
+        let value = match raw.values.get(name) {
+            Some(value) => written(resolver, &at, value, *kind, hardware).map(Some),
+            None => default(resolver, &at, *kind, hardware),
+        };
+        match (value, &mut values) {
+            (Some(Some(value)), Some(values)) => _ = values.insert(*name, value),
+            (Some(None), _) | (Some(_), None) => {}
+            (None, _) => values = None,
         }
     }
+    let made = (raw.entry.make)(&Params(values?));
+    made.map_err(|fault| {
+        resolver.check.fault(&format!("{at}.{}", fault.parameter), fault.rule, fault.remedy);
+    })
+    .ok()
+}
+
+/// A value that was written; `None` if it breaks a rule.
+fn written(
+    resolver: &mut Resolver<'_, '_>,
+    at: &str,
+    raw: &RawValue,
+    kind: Kind,
+    hardware: &Hardware,
+) -> Option<Value> {
+    Some(match (kind, raw) {
+        (Kind::Count { least, most }, RawValue::Count(count)) => {
+            if !(least..=most).contains(count) {
+                let rule = format!("it must lie between {least} and {most}");
+                resolver.check.fault(at, rule, "write a whole number in that range");
+                return None;
+            }
+            Value::Count(*count)
+        }
+        (Kind::Number { least, most }, RawValue::Number(number)) => {
+            Value::Number(resolver.check.number(at, "it", *number, least, most)?)
+        }
+        (Kind::Size, RawValue::Size(size)) => {
+            Value::Size(size.bytes(&mut resolver.check, at, CAPACITY)?)
+        }
+        (_, RawValue::Flag(flag)) => Value::Flag(*flag),
+        (_, RawValue::Duration(duration)) => {
+            Value::Duration(duration.span(&mut resolver.check, at, SETUP)?)
+        }
+        (_, RawValue::Word(word)) => Value::Word(word),
+        (Kind::Hints, RawValue::Name(file)) => hints(resolver, at, file, hardware)?,
+        (_, RawValue::Name(name)) => Value::Tier(resolver.tier(at, name, hardware)?),
+        (Kind::ThreeTiers, RawValue::Names(names)) => {
+            Value::Tiers(three_tiers(resolver, at, names, hardware)?.to_vec())
+        }
+        (_, RawValue::Names(names)) => Value::Tiers(spill_tiers(resolver, at, names, hardware)?),
+        (_, RawValue::Kinds(kinds)) => Value::Kinds(resolve_kinds(resolver, at, kinds)?),
+        (_, RawValue::Access(access)) => Value::Access(resolve_access(*access)),
+        (_, RawValue::Cut(cut)) => Value::Cut(resolve_cut(resolver, at, cut)?),
+        (kind, raw) => unreachable!("{raw:?} was not read as {kind:?}"),
+    })
+}
+
+/// What a parameter is that was left out, if its kind says so; `None` if the machine has none such.
+fn default(
+    resolver: &mut Resolver<'_, '_>,
+    at: &str,
+    kind: Kind,
+    hardware: &Hardware,
+) -> Option<Option<Value>> {
+    let state =
+        [ObjectKind::Weight, ObjectKind::Gradient, ObjectKind::Optimizer, ObjectKind::Master];
+    // What is left out has no place of its own.
+    let at = at.rsplit_once('.').map_or(at, |(policy, _)| policy);
+    Some(Some(match kind {
+        Kind::Spill => Value::Tiers(default_spill(resolver, at, hardware)?),
+        Kind::ThreeTiers => Value::Tiers(default_tiers(resolver, at, hardware)?.to_vec()),
+        Kind::Kinds => Value::Kinds(state.to_vec()),
+        Kind::Access => Value::Access(Access::Migrate { prefetch_ops: 0 }),
+        _ => return Some(None),
+    }))
+}
+
+fn hints(
+    resolver: &mut Resolver<'_, '_>,
+    at: &str,
+    file: &str,
+    hardware: &Hardware,
+) -> Option<Value> {
+    let found = resolver.files.hints(file);
+    let hints = resolver.good(at, found)?;
+    let has = |kind| hardware.tiers.iter().any(|tier| tier.kind == kind);
+    if !hints.hints.values().all(|kind| has(*kind)) {
+        if resolver.check.problems.0.len() < MAX_PROBLEMS {
+            resolver.check.problems.0.extend(hints.missing(has).0);
+        }
+        return None;
+    }
+    Some(Value::Hints(hints.hints.clone()))
 }
 
 fn resolve_cut(resolver: &mut Resolver<'_, '_>, at: &str, raw: &RawCut) -> Option<Cut> {
@@ -172,19 +227,11 @@ fn default_spill(
 fn resolve_kinds(
     resolver: &mut Resolver<'_, '_>,
     at: &str,
-    raw: Option<&[RawObjectKind]>,
+    raw: &[RawObjectKind],
 ) -> Option<Vec<ObjectKind>> {
-    let Some(raw) = raw else {
-        return Some(vec![
-            ObjectKind::Weight,
-            ObjectKind::Gradient,
-            ObjectKind::Optimizer,
-            ObjectKind::Master,
-        ]);
-    };
     if raw.is_empty() {
         let rule = "a policy for no kind of object places nothing";
-        resolver.check.fault(&format!("{at}.kinds"), rule, "name a kind, or use AllHbm");
+        resolver.check.fault(at, rule, "name a kind, or use AllHbm");
         return None;
     }
     Some(object_kinds(raw))
@@ -209,13 +256,12 @@ pub(crate) fn object_kinds(raw: &[RawObjectKind]) -> Vec<ObjectKind> {
     kinds
 }
 
-fn resolve_access(raw: Option<RawAccess>) -> Access {
+fn resolve_access(raw: RawAccess) -> Access {
     match raw {
-        None => Access::Migrate { prefetch_ops: 0 },
-        Some(RawAccess::Migrate { prefetch_ops }) => {
+        RawAccess::Migrate { prefetch_ops } => {
             Access::Migrate { prefetch_ops: prefetch_ops.unwrap_or(0) }
         }
-        Some(RawAccess::InPlace { charge }) => Access::InPlace(match charge {
+        RawAccess::InPlace { charge } => Access::InPlace(match charge {
             RawCharge::ModuleOutput => Charge::ModuleOutput,
             RawCharge::ModuleWeights => Charge::ModuleWeights,
             RawCharge::EveryUse => Charge::EveryUse,

@@ -4,6 +4,7 @@
 //! out is an `Option`, so that its default is chosen in one place, where it is resolved.
 
 use crate::hidden::RawHidden;
+use crate::scenario::spelling::RawPolicy;
 use crate::text::quantity::{Budget, Duration, Quantity, Size};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -222,38 +223,10 @@ pub(crate) struct RawCompaction {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(rename = "Policy", deny_unknown_fields)]
-pub(crate) enum RawPolicy {
-    AllHbm,
-    AdamState {
-        cut: RawCut,
-        by: Option<RawCount>,
-        tiers: Option<Vec<String>>,
-        kinds: Option<Vec<RawObjectKind>>,
-        access: Option<RawAccess>,
-    },
-    Hints {
-        file: String,
-        kinds: Option<Vec<RawObjectKind>>,
-        access: Option<RawAccess>,
-    },
-    Lru {
-        spill: Option<Vec<String>>,
-    },
-}
-
-#[derive(Debug, Deserialize)]
 #[serde(rename = "Cut", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum RawCut {
     Shares { hbm: f64, cpu: f64 },
     Cumulative { hbm: f64, cpu: f64 },
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Count", rename_all = "snake_case")]
-pub(crate) enum RawCount {
-    Modules,
-    Bytes,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

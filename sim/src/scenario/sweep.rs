@@ -14,7 +14,7 @@ use crate::text::check::Check;
 use crate::text::ron_text::Document;
 use std::collections::BTreeSet;
 use std::path::Path;
-use tiersim_policies::config::PolicyConfig;
+use tiersim_policies::zoo::hints::HintsConfig;
 
 /// Most points of one sweep.
 pub const MAX_POINTS: usize = 1_000_000;
@@ -251,10 +251,8 @@ fn rounded(number: f64) -> f64 {
 }
 
 fn weight_of(scenario: &Scenario) -> usize {
-    let hints = |case: &Case| match &case.policy {
-        PolicyConfig::Hints(config) => config.hints.len(),
-        _ => 0,
-    };
+    let hints =
+        |case: &Case| case.policy.get().map_or(0, |config: &HintsConfig| config.hints.len());
     scenario.cases.iter().map(|case| 1 + hints(case)).sum()
 }
 

@@ -6,8 +6,10 @@ use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::ObjectKind;
 use tiersim_policies::access::{Access, Charge};
-use tiersim_policies::adam_state::{Count, Cut};
-use tiersim_policies::config::PolicyConfig;
+use tiersim_policies::adam_state::{AdamStateConfig, Count, Cut};
+use tiersim_policies::lru::LruConfig;
+use tiersim_policies::zoo::all_hbm::AllHbm;
+use tiersim_policies::zoo::hints::HintsConfig;
 use tiersim_sim::scenario::fingerprint::fingerprint;
 use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::scenario::{Budget, Expectation, OpTime};
@@ -29,18 +31,18 @@ fn a_good_scenario_means_what_it_says() {
     let OpTime::Roofline { compute, precision } = &scenario.workload.time else { panic!() };
     assert_eq!((compute.name.as_str(), precision.as_str()), ("H100 SXM 80 GB", "tf32"));
     let [all, adam, hints, lru, lru_bytes] = &scenario.cases[..] else { panic!() };
-    assert_eq!((&all.policy, all.hbm), (&PolicyConfig::AllHbm, Budget::Hardware));
-    let PolicyConfig::AdamState(adam) = &adam.policy else { panic!() };
+    assert_eq!((&all.policy, all.hbm), (&AllHbm.into(), Budget::Hardware));
+    let adam: &AdamStateConfig = adam.policy.get().unwrap();
     assert_eq!(adam.cut, Cut::Shares { hbm: 0.3, cpu: 0.5 });
     assert_eq!(adam.by, Count::Modules);
     assert_eq!(adam.tiers, [TierId(0), TierId(1), TierId(2)]);
     assert_eq!(adam.access, Access::InPlace(Charge::ModuleOutput));
-    let PolicyConfig::Hints(hints) = &hints.policy else { panic!() };
+    let hints: &HintsConfig = hints.policy.get().unwrap();
     assert_eq!(hints.hints["h.1.mlp"], TierKind::Nvme);
     assert_eq!(hints.kinds, [ObjectKind::Weight]);
     assert_eq!(lru.hbm, Budget::ShareOfPeak(0.25));
     assert_eq!(lru_bytes.hbm, Budget::Bytes(Bytes::gib(1)));
-    let PolicyConfig::Lru(spill) = &lru_bytes.policy else { panic!() };
+    let spill: &LruConfig = lru_bytes.policy.get().unwrap();
     assert_eq!(spill.spill, [TierId(1), TierId(2)]);
     assert_eq!(scenario.expect.len(), 7);
     assert_eq!(
@@ -65,11 +67,11 @@ fn what_is_left_out_has_the_documented_default() {
     let work = &scenario.workload;
     assert_eq!((work.repeat, work.warmup, work.jitter, scenario.seed), (3, 1, 0.0, 1));
     assert_eq!(work.time, OpTime::Recorded { scale: 1.0 });
-    let PolicyConfig::AdamState(adam) = &scenario.cases[0].policy else { panic!() };
+    let adam: &AdamStateConfig = scenario.cases[0].policy.get().unwrap();
     assert_eq!(adam.tiers, [HBM, TierId(1), TierId(2)]);
     assert_eq!(adam.access, Access::Migrate { prefetch_ops: 0 });
     assert_eq!(adam.kinds.len(), 4);
-    let PolicyConfig::Lru(lru) = &scenario.cases[1].policy else { panic!() };
+    let lru: &LruConfig = scenario.cases[1].policy.get().unwrap();
     // dram, cxl, nvme: by kind, not by position in the file.
     assert_eq!(lru.spill, [TierId(1), TierId(3), TierId(2)]);
 }
@@ -210,9 +212,8 @@ fn overrides_obey_the_same_rules() {
     assert_eq!(set("seed", "7").unwrap().seed, 7);
     // A shell eats quotes; where a string stands, a bare word is one.
     assert_eq!(set("hardware", "h200-sxm-pcie5").unwrap().hardware.name, "h200-sxm-pcie5");
-    let adam = |s: tiersim_sim::scenario::Scenario| match &s.cases[1].policy {
-        PolicyConfig::AdamState(adam) => adam.cut,
-        _ => panic!(),
+    let adam = |s: tiersim_sim::scenario::Scenario| {
+        s.cases[1].policy.get::<AdamStateConfig>().unwrap().cut
     };
     let cut = Cut::Shares { hbm: 0.2, cpu: 0.5 };
     assert_eq!(adam(set("policies.1.policy.cut.hbm", "0.2").unwrap()), cut);

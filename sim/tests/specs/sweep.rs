@@ -2,8 +2,7 @@
 
 use crate::project::{GOOD, Project, assert_says, edited};
 use std::sync::Arc;
-use tiersim_policies::adam_state::Cut;
-use tiersim_policies::config::PolicyConfig;
+use tiersim_policies::adam_state::{AdamStateConfig, Cut};
 use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::scenario::AxisValue;
 use tiersim_sim::scenario::sweep::{Sweep, read_sweep};
@@ -44,7 +43,7 @@ fn points_come_in_row_major_order_with_decimal_values() {
     let case = &point.scenario.cases[1];
     assert_eq!(case.label, "adam [hbm=0.15, access=migrate]");
     assert_eq!(case.params, point.params);
-    let PolicyConfig::AdamState(adam) = &case.policy else { panic!() };
+    let adam: &AdamStateConfig = case.policy.get().unwrap();
     assert_eq!(adam.cut, Cut::Shares { hbm: 0.15, cpu: 0.5 });
     assert!(sweep.skipped[0].1.contains("add up to more than 1"), "{:?}", sweep.skipped[0]);
     assert_eq!(sweep.base.cases[1].label, "adam");

@@ -2,20 +2,22 @@
 
 use super::dice::Dice;
 use crate::chaos::Chaos;
+use std::collections::BTreeMap;
 use tiersim_models::allocator::{
     AllocatorSpec, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Model,
 };
 use tiersim_models::hardware::{HBM, Hardware};
 use tiersim_models::hidden::{Hidden, of_tier};
 use tiersim_models::ids::TierId;
-use tiersim_models::units::Bytes;
+use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::access::{Access, Charge};
-use tiersim_policies::adam_state::{AdamStateConfig, Count, Cut};
-use tiersim_policies::config::{HintsConfig, PolicyConfig};
-use tiersim_policies::lru::LruConfig;
+use tiersim_policies::adam_state::Cut;
+use tiersim_policies::entry::{Kind, Need, Parameter, Params, Value};
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::policy::Policy;
+use tiersim_policies::recipe::{PolicyConfig, Setting};
+use tiersim_policies::zoo;
 
 /// A policy that scenarios can name, or one that does whatever is allowed.
 #[derive(Clone, Debug)]
@@ -31,12 +33,12 @@ impl Chosen {
     pub(super) fn build(
         &self,
         numa: &NumaConfig,
-        trace: &Trace,
-        hardware: &Hardware,
+        setting: &Setting<'_>,
     ) -> Result<Box<dyn Policy>, String> {
-        let (tiers, objects) = (hardware.tiers.len(), trace.objects.len());
+        let tiers = setting.hardware.tiers.len();
+        let objects = setting.workload.trace.objects.len();
         match self {
-            Chosen::Config(config) => numa.build(config, trace, hardware),
+            Chosen::Config(config) => numa.build(config, setting),
             Chosen::Chaos(seed) => {
                 Ok(Box::new(Chaos::new(*seed, tiers, objects, seed % 3 > 0).everywhere()))
             }
@@ -44,35 +46,65 @@ impl Chosen {
     }
 }
 
+/// Any policy that scenarios can name, with any parameters; or everything that is allowed.
 pub(super) fn policy(dice: &mut Dice, trace: &Trace, hardware: &Hardware) -> Chosen {
+    let chaos = dice.chance(25);
+    let entry = dice.pick(zoo::ALL);
+    let alone = hardware.tiers.len() == 1;
+    if chaos || (alone && entry.parameters.iter().any(|p| matches!(p.kind, Kind::Spill))) {
+        return Chosen::Chaos(dice.seed());
+    }
+    let mut params = Params::default();
+    for Parameter { name, kind, need } in entry.parameters {
+        let always = matches!(kind, Kind::Spill | Kind::ThreeTiers | Kind::Kinds | Kind::Access);
+        if always || *need == Need::Required || dice.chance(60) {
+            params.0.insert(name, value(dice, *kind, trace, hardware));
+        }
+    }
+    match (entry.make)(&params) {
+        Ok(config) => Chosen::Config(config),
+        // These parameters do not go together.
+        Err(_) => Chosen::Chaos(dice.seed()),
+    }
+}
+
+fn value(dice: &mut Dice, kind: Kind, trace: &Trace, hardware: &Hardware) -> Value {
     let tiers = hardware.tiers.len();
-    let kind = if tiers == 1 { dice.pick(&[0, 5]) } else { dice.below(9) };
-    Chosen::Config(match kind {
-        0 => PolicyConfig::AllHbm,
-        1 => PolicyConfig::AdamState(AdamStateConfig {
-            cut: cut(dice),
-            by: dice.pick(&[Count::Modules, Count::Bytes]),
-            tiers: [(); 3].map(|()| TierId::at(dice.below(tiers))),
-            kinds: kinds(dice),
-            access: access(dice),
-        }),
-        2 => {
-            let mut hints = std::collections::BTreeMap::new();
+    match kind {
+        Kind::Count { least, most } => {
+            let small = most.min(least.saturating_add(64)) - least;
+            let more = if dice.chance(90) { small } else { most - least };
+            Value::Count(least + dice.within(0..=more))
+        }
+        Kind::Number { least, most } => {
+            let most = if most.is_finite() { most } else { least + 1e3 };
+            Value::Number(least + (most - least) * dice.below(11) as f64 / 10.0)
+        }
+        Kind::Flag => Value::Flag(dice.chance(50)),
+        Kind::Size => Value::Size(Bytes::new(dice.log(1..=1 << 24))),
+        Kind::Duration => Value::Duration(Span::from_ps(dice.log(1..=100_000_000))),
+        Kind::Word(words) => Value::Word(dice.pick(words)),
+        Kind::Tier => Value::Tier(TierId::at(dice.below(tiers))),
+        Kind::Spill => {
+            let mut spill: Vec<TierId> = (1..tiers).map(TierId::at).collect();
+            dice.shuffle(&mut spill);
+            spill.truncate(1 + dice.below(tiers - 1));
+            Value::Tiers(spill)
+        }
+        Kind::ThreeTiers => Value::Tiers((0..3).map(|_| TierId::at(dice.below(tiers))).collect()),
+        Kind::Kinds => Value::Kinds(kinds(dice)),
+        Kind::Access => Value::Access(access(dice)),
+        Kind::Cut => Value::Cut(cut(dice)),
+        Kind::Hints => {
+            let mut hints = BTreeMap::new();
             for name in &trace.modules {
                 if dice.chance(70) {
                     hints.insert(name.clone(), dice.pick(&hardware.tiers).kind);
                 }
             }
-            PolicyConfig::Hints(HintsConfig { hints, kinds: kinds(dice), access: access(dice) })
+            Value::Hints(hints)
         }
-        3 | 4 => {
-            let mut spill: Vec<TierId> = (1..tiers).map(TierId::at).collect();
-            dice.shuffle(&mut spill);
-            spill.truncate(1 + dice.below(tiers - 1));
-            PolicyConfig::Lru(LruConfig { spill })
-        }
-        _ => return Chosen::Chaos(dice.seed()),
-    })
+    }
 }
 
 fn cut(dice: &mut Dice) -> Cut {

@@ -15,13 +15,15 @@ use tiersim_models::units::{Bytes, PS_PER_S, Span};
 use tiersim_models::workload::{Mode, ObjectKind, Trace};
 use tiersim_policies::access::Access;
 use tiersim_policies::command::{Command, Work};
-use tiersim_policies::config::{HintsConfig, PolicyConfig};
 use tiersim_policies::lru::LruConfig;
 use tiersim_policies::numa::{NumaConfig, Pin, Placement};
 use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::policy::{Action, Policy};
+use tiersim_policies::recipe::PolicyConfig;
+use tiersim_policies::zoo::hints::HintsConfig;
 use tiersim_tests::build::{Traced, hardware, law};
 use tiersim_tests::scripted::Scripted;
+use tiersim_tests::setting::with_setting;
 use tiersim_tests::world::World;
 
 const DRAM0: TierId = TierId(1);
@@ -85,7 +87,7 @@ fn at_rest(sizes: &[u64]) -> Trace {
 fn hinted(trace: &Trace, access: Access) -> PolicyConfig {
     let hints = trace.modules.iter().map(|module| (module.clone(), TierKind::Dram)).collect();
     let kinds = vec![ObjectKind::Weight, ObjectKind::Optimizer, ObjectKind::Activation];
-    PolicyConfig::Hints(HintsConfig { hints, kinds, access })
+    HintsConfig { hints, kinds, access }.into()
 }
 
 fn capacities(hardware: &Hardware) -> Vec<Bytes> {
@@ -100,7 +102,8 @@ fn starts(
     machine: &Hardware,
 ) -> Result<Vec<TierId>, PlanError> {
     let workload = Workload::new(trace.clone());
-    let policy = config.build(policy, trace, machine).expect("the trace has all that is named");
+    let built = with_setting(&workload, machine, 1, |setting| config.build(policy, setting));
+    let policy = built.expect("the trace has all that is named");
     let planner = Planner::new(&workload, policy, &capacities(machine), 1)?;
     Ok(planner.start().into_iter().map(|room| room.tier).collect())
 }
@@ -206,7 +209,9 @@ fn a_pin_for_modules_that_the_trace_lacks_is_an_error_in_words() {
     let policy = hinted(&trace, Access::Migrate { prefetch_ops: 0 });
     for pattern in ["lm_head*", "mlp", "h.0.attn.*", "h*h*l*p", "*.0.*.*", "h.0.mlp*p"] {
         let config = NumaConfig { placement: None, pins: vec![pin(&[], Some(pattern), DRAM1)] };
-        let refused = config.build(&policy, &trace, &dual(0, [100; 2])).err();
+        let (workload, machine) = (Workload::new(trace.clone()), dual(0, [100; 2]));
+        let built = with_setting(&workload, &machine, 1, |setting| config.build(&policy, setting));
+        let refused = built.err();
         let refused = refused.unwrap_or_else(|| panic!("{pattern} is accepted"));
         assert!(refused.contains(pattern), "{refused}");
     }
@@ -249,8 +254,10 @@ fn an_object_keeps_its_node_until_it_is_freed() {
     let mut machine = dual(0, [1000, 1000]);
     machine.tiers[HBM.index()].capacity = Bytes::new(10);
     let workload = Workload::new(traced.0.clone());
-    let lru = PolicyConfig::Lru(LruConfig { spill: vec![DRAM0, DRAM1, NVME] });
-    let policy = says(Placement::Interleave).build(&lru, &traced.0, &machine).expect("it can be");
+    let lru: PolicyConfig = LruConfig { spill: vec![DRAM0, DRAM1, NVME] }.into();
+    let numa = says(Placement::Interleave);
+    let built = with_setting(&workload, &machine, 3, |setting| numa.build(&lru, setting));
+    let policy = built.expect("it can be");
     let commands = plan(policy, &workload, &machine, 3);
     let mut homes: BTreeMap<ObjectId, Vec<TierId>> = BTreeMap::new();
     for (object, from, to) in copies(&commands) {
@@ -269,18 +276,18 @@ fn lru_takes_one_node_for_all_and_then_what_comes_behind_dram() {
     let trace = at_rest(&[60, 60, 60]);
     let machine = dual(0, [100, 100]);
     for spill in [vec![DRAM0, NVME], vec![DRAM1, NVME], vec![DRAM0, DRAM1, NVME]] {
-        let lru = PolicyConfig::Lru(LruConfig { spill });
+        let lru: PolicyConfig = LruConfig { spill }.into();
         let at = |placement| starts(&says(placement), &lru, &trace, &machine).expect("it fits");
         assert_eq!(at(Placement::NearGpu), [DRAM0, DRAM1, NVME]);
         assert_eq!(at(Placement::FirstTouch(DRAM1)), [DRAM1, DRAM0, NVME]);
     }
     // What is pinned to a full node goes on to the drive, not to the other node.
-    let lru = PolicyConfig::Lru(LruConfig { spill: vec![DRAM0, NVME] });
+    let lru: PolicyConfig = LruConfig { spill: vec![DRAM0, NVME] }.into();
     let pins = vec![pin(&[ObjectKind::Weight], None, DRAM1)];
     let config = NumaConfig { placement: Some(Placement::NearGpu), pins };
     assert_eq!(starts(&config, &lru, &trace, &machine), Ok(vec![DRAM1, NVME, NVME]));
     // Nothing behind DRAM: the case is out of memory.
-    let lru = PolicyConfig::Lru(LruConfig { spill: vec![DRAM0] });
+    let lru: PolicyConfig = LruConfig { spill: vec![DRAM0] }.into();
     let full = starts(&says(Placement::NearGpu), &lru, &trace, &machine);
     assert!(matches!(full, Err(PlanError::OutOfMemory { .. })));
 }

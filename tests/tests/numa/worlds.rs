@@ -10,10 +10,13 @@ use tiersim_models::units::Bytes;
 use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::command::{Command, Work};
-use tiersim_policies::config::{HintsConfig, PolicyConfig};
 use tiersim_policies::lru::LruConfig;
 use tiersim_policies::numa::{NumaConfig, Placement};
 use tiersim_policies::planner::Planner;
+use tiersim_policies::policy::Policy;
+use tiersim_policies::recipe::{PolicyConfig, Setting};
+use tiersim_policies::zoo::hints::HintsConfig;
+use tiersim_tests::setting::with_setting;
 use tiersim_tests::world::World;
 
 /// A world with a second node behind the first, its objects each a module of its own.
@@ -60,12 +63,23 @@ fn policy(rng: &mut ChaCha12Rng, world: &World) -> PolicyConfig {
     match rng.random_range(0..4) {
         0 => {
             let tiers = world.hardware.tier_ids().skip(1);
-            PolicyConfig::Lru(LruConfig { spill: tiers.collect() })
+            LruConfig { spill: tiers.collect() }.into()
         }
         1 => hinted(trace, Access::InPlace(Charge::EveryUse)),
         2 => hinted(trace, Access::InPlace(Charge::ModuleWeights)),
         _ => hinted(trace, Access::Migrate { prefetch_ops: rng.random_range(0..30) }),
     }
+}
+
+/// The policy of a world on a machine, on the nodes that `config` says.
+fn built(
+    config: &NumaConfig,
+    policy: &PolicyConfig,
+    world: &World,
+    machine: &Hardware,
+) -> Box<dyn Policy> {
+    let build = |setting: &Setting<'_>| config.build(policy, setting);
+    with_setting(&world.workload, machine, world.repeat, build).expect("all is there")
 }
 
 /// Whether every op is charged for what it uses in DRAM at the nodes where it uses it.
@@ -94,7 +108,7 @@ fn no_rule_is_broken_on_2000_random_worlds() {
         let trace = &world.workload.trace;
         let config = drawn(&mut rng, &nodes, trace);
         let policy = policy(&mut rng, &world);
-        let built = || config.build(&policy, trace, &world.hardware).expect("all is there");
+        let built = || built(&config, &policy, &world, &world.hardware);
         let outcome = world.run(built(), None, 64);
         let outcome = outcome.unwrap_or_else(|fault| panic!("seed {seed}: {config:?}: {fault}"));
         if outcome.is_none() {
@@ -105,7 +119,7 @@ fn no_rule_is_broken_on_2000_random_worlds() {
         for (object, from, to) in copies(&commands) {
             assert!(!nodes.contains(&from) || !nodes.contains(&to), "seed {seed}: {object:?}");
         }
-        if let PolicyConfig::Hints(HintsConfig { access, .. }) = &policy
+        if let Some(HintsConfig { access, .. }) = policy.get()
             && *access == Access::InPlace(Charge::EveryUse)
         {
             charged_where_used(&commands, &world.workload, &nodes);
@@ -144,8 +158,8 @@ fn with_one_node_nothing_changes() {
         let trace = &world.workload.trace;
         let config = drawn(&mut rng, &drams(&world.hardware), trace);
         let policy = policy(&mut rng, &world);
-        let plain = policy.build(trace, &world.hardware).expect("all is there");
-        let on_nodes = config.build(&policy, trace, &world.hardware).expect("all is there");
+        let plain = built(&NumaConfig::default(), &policy, &world, &world.hardware);
+        let on_nodes = built(&config, &policy, &world, &world.hardware);
         let [plain, on_nodes] = [plain, on_nodes].map(|built| {
             world.run(built, None, 64).unwrap_or_else(|fault| panic!("seed {seed}: {fault}"))
         });
@@ -165,7 +179,7 @@ fn where_there_is_room_the_same_bytes_cross_pcie() {
         let trace = &world.workload.trace;
         let policy = hinted(trace, Access::Migrate { prefetch_ops: rng.random_range(0..30) });
         let crossing = |config: &NumaConfig| -> Option<Vec<(ObjectId, bool)>> {
-            let built = config.build(&policy, trace, &machine).expect("all is there");
+            let built = built(config, &policy, &world, &machine);
             let planner = Planner::new(&world.workload, built, &capacities(&machine), 2);
             let (mut planner, mut commands) = (planner.ok()?, Vec::new());
             while planner.plan_next(&mut commands).ok()? {}
