@@ -40,9 +40,11 @@ impl FromStr for Capacity {
             "GiB" => 1 << 30,
             "TiB" => 1 << 40,
             _ => {
-                return Err("write a whole number, alone or with B, kB, MB, GB, TB, KiB, MiB, GiB or \
+                return Err(
+                    "write a whole number, alone or with B, kB, MB, GB, TB, KiB, MiB, GiB or \
                             TiB, such as 65536 or 10MiB"
-                    .to_owned());
+                        .to_owned(),
+                );
             }
         };
         let amount = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit));

@@ -179,7 +179,8 @@ mod tests {
             let (mut stack, mut list) = (Stack::new(), Vec::new());
             for _ in 0..requests {
                 // Half of the requests go to a tenth of the objects.
-                let among = if drawn(&mut seed).is_multiple_of(2) { objects } else { objects.div_ceil(10) };
+                let among =
+                    if drawn(&mut seed).is_multiple_of(2) { objects } else { objects.div_ceil(10) };
                 let object = (drawn(&mut seed) % among) << 37;
                 let expected = list.iter().rev().position(|other| *other == object);
                 let hash = stack.hash(object);

@@ -4,7 +4,8 @@
 //! a header ([`table`]), among them the table `accesses` of a trace's folder. Either may be packed
 //! with gzip or Zstandard; the file's name says which.
 //! Invariant: memory is bounded whatever the file holds, and a request that is handed out is
-//! sound. Rows that are not are reported all together, up to a number, once the rest is read.
+//! sound and the next of its file. Problems are reported all together, up to a number of them, and
+//! after the first the rest of the file is only looked at.
 
 mod binary;
 mod table;

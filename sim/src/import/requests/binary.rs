@@ -56,10 +56,12 @@ impl Records {
             for (at, record) in self.block[..whole * RECORD].chunks_exact(RECORD).enumerate() {
                 let request = read(record);
                 if request.bytes == 0 {
-                    let rule = format!("record {}: a size of 1 byte or more", self.index + at as u64);
+                    let rule =
+                        format!("record {}: a size of 1 byte or more", self.index + at as u64);
                     let remedy = "remove the record, or write the size of the object";
                     self.findings.push(&self.path, None, rule, "0", remedy);
-                } else {
+                } else if self.findings.is_empty() {
+                    // After a bad record, others would be handed out under a wrong number.
                     batch.push(request);
                 }
             }

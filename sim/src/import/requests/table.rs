@@ -6,7 +6,7 @@
 
 use super::{BATCH, MOST_BYTES, NEVER, Request};
 use crate::diagnostic::{Diagnostics, Place};
-use crate::trace::rows::{Row, find_columns, csv_problem};
+use crate::trace::rows::{Row, csv_problem, find_columns};
 use crate::trace::tables::{Column, Findings, Guard, Limits, Source, optional, required};
 use csv::{Reader, ReaderBuilder, StringRecord};
 use std::path::{Path, PathBuf};
@@ -94,7 +94,8 @@ impl Rows {
     fn request(&mut self) -> Option<Request> {
         let before = self.findings.count();
         let Rows { record, places, path, index, findings, .. } = self;
-        let mut row = Row { record, places, columns: &COLUMNS, file: path, index: *index, findings };
+        let mut row =
+            Row { record, places, columns: &COLUMNS, file: path, index: *index, findings };
         let object = row.whole("object");
         let bytes = if places[2].is_some() { row.whole("bytes") } else { 1 };
         let said = row.findings.count() > before;
@@ -113,6 +114,7 @@ impl Rows {
             let mode = |text: &str| matches!(text, "r" | "w" | "rw").then_some(());
             row.word("mode", mode, "r, w, rw", ());
         }
-        (self.findings.count() == before).then_some(Request { object, bytes, next: NEVER })
+        // After a bad row, others would be handed out under a wrong number.
+        self.findings.is_empty().then_some(Request { object, bytes, next: NEVER })
     }
 }
