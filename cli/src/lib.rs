@@ -9,6 +9,7 @@
 mod allocator;
 mod allocator_report;
 mod args;
+mod cache;
 mod calibrate;
 mod calibrate_charts;
 mod calibrate_report;
@@ -61,6 +62,7 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Check(args) => traces::check(&args),
         Command::Trace(args) => traces::trace(&args.command),
+        Command::Cache(args) => cache::cache(&args),
         Command::Allocator(args) => allocator::allocator(&args),
         Command::Hardware(args) => hardware::hardware(&args.command),
     }

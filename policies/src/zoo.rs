@@ -7,18 +7,24 @@ use crate::adam_state;
 use crate::entry::Entry;
 use std::sync::OnceLock;
 
+pub mod access_density;
 pub mod all_hbm;
 pub mod clairvoyant_offload;
 pub mod correlation_prefetch;
 pub mod demand;
+pub mod device_map;
+pub mod gradient_aware;
 pub mod hints;
 pub mod hot_cold;
+pub mod knapsack;
 pub mod layers;
 pub mod planned_migration;
+pub mod size_greedy;
 pub mod unified_memory;
 
 /// Those of tiersim, by spelling.
 pub const ALL: &[&Entry] = &[
+    &access_density::ENTRY,
     &adam_state::ENTRY,
     &all_hbm::ENTRY,
     &demand::ARC,
@@ -26,10 +32,13 @@ pub const ALL: &[&Entry] = &[
     &clairvoyant_offload::ENTRY,
     &demand::CLOCK,
     &correlation_prefetch::ENTRY,
+    &device_map::ENTRY,
     &layers::DOUBLE_BUFFERING,
     &demand::FIFO,
+    &gradient_aware::ENTRY,
     &hints::ENTRY,
     &hot_cold::ENTRY,
+    &knapsack::ENTRY,
     &layers::HOOKS,
     &demand::LFU,
     &demand::LIRS,
@@ -38,6 +47,7 @@ pub const ALL: &[&Entry] = &[
     &planned_migration::ENTRY,
     &demand::S3_FIFO,
     &demand::SIEVE,
+    &size_greedy::ENTRY,
     &demand::SLRU,
     &demand::TWO_Q,
     &unified_memory::ENTRY,

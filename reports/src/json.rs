@@ -365,6 +365,7 @@ pub(crate) mod tests {
             lanes: Vec::new(),
             baseline: Figures::default(),
             bound: Span::ZERO,
+            bound_curve: Vec::new(),
             results: Vec::new(),
             skipped: Vec::new(),
             warnings: Vec::new(),
@@ -391,6 +392,7 @@ pub(crate) mod tests {
             baseline_step: Span::ZERO,
             baseline_peak: Bytes::ZERO,
             bound_step: Span::ZERO,
+            bound_by: "critical path".to_owned(),
         });
         let json: Value = serde_json::from_str(&summary_json(&record, "0").unwrap()).unwrap();
         assert!(json["results"][0]["slowdown"].is_null());

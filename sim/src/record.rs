@@ -46,8 +46,11 @@ pub struct RunRecord {
     pub lanes: Vec<LaneName>,
     /// Same workload with unlimited HBM.
     pub baseline: Figures,
-    /// No policy on this hardware can have a shorter mean step.
+    /// No policy on this hardware can have a shorter mean step, whatever HBM it has.
     pub bound: Span,
+    /// No policy can have a shorter mean step with so many bytes of HBM, by rising bytes; empty
+    /// where cases do not share one workload on one machine.
+    pub bound_curve: Vec<(Bytes, Span)>,
     /// One per case, in the scenario's order.
     pub results: Vec<CaseRecord>,
     /// Points of a sweep that do not resolve, with the reason.
@@ -95,8 +98,10 @@ pub struct CaseRecord {
     pub baseline_step: Span,
     /// Most bytes that the same workload ever holds with unlimited HBM.
     pub baseline_peak: Bytes,
-    /// No policy can have a shorter mean step on this hardware.
+    /// No policy that pays for every use can have a shorter mean step in this memory.
     pub bound_step: Span,
+    /// What most of that bound is, such as `bytes into hbm`.
+    pub bound_by: String,
     /// What came of it.
     pub outcome: Outcome,
     /// Where each module's state lives, if the policy places modules: (module, tier index).

@@ -131,8 +131,8 @@ impl<'a> Bench<'a> {
             seed: scenario.seed,
             baseline: Figures::default(),
         };
-        bench.bound = bench.compute_bound(workload, &bench.durations);
         let capacities = vec![Bytes::MAX; bench.hardware.tiers.len()];
+        bench.bound = bench.bound_of(workload, &bench.durations, &capacities).step;
         let memory = Memory { capacities: &capacities, hidden: &[], allocators: &[] };
         let all = bench.plain(AllHbm.into(), memory);
         match bench.simulate("baseline", &all, options)?.outcome {
@@ -147,7 +147,7 @@ impl<'a> Bench<'a> {
         &self.baseline
     }
 
-    /// No policy can have a shorter mean step: the busiest stream's ops, back to back.
+    /// No policy can have a shorter mean step, whatever HBM it has: the critical path.
     pub fn bound(&self) -> Span {
         self.bound
     }
@@ -156,7 +156,7 @@ impl<'a> Bench<'a> {
     pub fn run(&self, case: &Case, options: Options) -> Result<CaseRecord, RunError> {
         let capacities = self.capacities_of(case)?;
         let hidden = self.hidden_of(case)?;
-        let budget = memory::left(&capacities, &hidden)[HBM.index()];
+        let left = memory::left(&capacities, &hidden);
         let allocators = case.allocators.as_slice();
         let memory = Memory { capacities: &capacities, hidden: &hidden, allocators };
         let batches = self.micro_batches(case, memory)?;
@@ -166,10 +166,7 @@ impl<'a> Bench<'a> {
         if let Some(own) = &own {
             (asked.workload, asked.durations) = (&own.workload, &own.durations);
         }
-        let bound_step = match &own {
-            Some(own) => self.compute_bound(&own.workload, &own.durations),
-            None => self.bound,
-        };
+        let bound = self.bound_of(asked.workload, asked.durations, &left);
         asked.watched = case.pressure.as_ref().map(|config| (config, batches.unwrap_or_default()));
         let Simulated { outcome, pressure, sight } = self.simulate(&case.label, &asked, options)?;
         let placement = placement(&case.policy, &self.workload.trace, self.hardware)?;
@@ -181,10 +178,11 @@ impl<'a> Bench<'a> {
             sight,
             learned: case.policy.origin() == Origin::Learned,
             params: case.params.clone(),
-            hbm_budget: budget,
+            hbm_budget: left[HBM.index()],
             baseline_step: self.baseline.mean_step(),
             baseline_peak: self.baseline.peak[HBM.index()],
-            bound_step,
+            bound_step: bound.step,
+            bound_by: bound.by,
             economics: CaseEconomics::of(self.hardware, &capacities, outcome.figures()),
             outcome,
             placement,
@@ -340,7 +338,11 @@ pub fn run(
     };
     let results = in_order(cases.par_iter().map(run).collect())?;
     let compacted = within::compacted([scenario]);
-    Ok(record(scenario, &bench, fingerprint, results, &compacted))
+    let curve = bench.curve(&cases, &results)?;
+    Ok(RunRecord {
+        bound_curve: curve,
+        ..record(scenario, &bench, fingerprint, results, &compacted)
+    })
 }
 
 /// All results, or the error of the first that has one: which error is told must not depend on
@@ -386,6 +388,7 @@ pub(crate) fn record(
         lanes: within::lane_names(hardware, compacted),
         baseline,
         bound: bench.bound(),
+        bound_curve: Vec::new(),
         results,
         skipped: Vec::new(),
         warnings: lint_hardware(hardware),

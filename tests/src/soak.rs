@@ -26,13 +26,15 @@ use tiersim_models::hidden::Hidden;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Time};
+use tiersim_models::workload::Trace;
 use tiersim_policies::command::Hazard;
 use tiersim_policies::drive::{DriveError, drive};
+use tiersim_policies::entry::Entry;
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::pressure::PressureConfig;
-use tiersim_policies::recipe::Setting;
+use tiersim_policies::recipe::{PolicyConfig, Setting};
 use tiersim_sim::audit::Audit;
 use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::SimMachine;
@@ -105,6 +107,12 @@ pub fn seed_of(seed: u64, index: u64) -> u64 {
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
+}
+
+/// A policy of the registry with parameters drawn from a seed, for a machine of several tiers; `None`
+/// if they do not go together.
+pub fn drawn(entry: &Entry, seed: u64, trace: &Trace, hardware: &Hardware) -> Option<PolicyConfig> {
+    plan::of_entry(&mut Dice::new(seed, 6), entry, trace, hardware)
 }
 
 impl Trial {

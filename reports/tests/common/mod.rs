@@ -61,6 +61,7 @@ fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecor
         baseline_step: figures(402.5, 71.0).mean_step(),
         baseline_peak: Bytes::ZERO,
         bound_step: Span::ZERO,
+        bound_by: "critical path".to_owned(),
     }
 }
 
@@ -107,6 +108,7 @@ pub(crate) fn bare(name: &str) -> RunRecord {
         ],
         baseline: figures(402.5, 71.0),
         bound: Span::from_ps(388_100_000_000),
+        bound_curve: Vec::new(),
         results: Vec::new(),
         skipped: Vec::new(),
         warnings: Vec::new(),

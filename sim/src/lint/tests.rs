@@ -216,6 +216,7 @@ fn nothing_is_moved_where_all_fits() {
         baseline_step: Span::ZERO,
         baseline_peak: Bytes::new(peak),
         bound_step: Span::ZERO,
+        bound_by: "critical path".to_owned(),
         outcome: Outcome::Done(Figures {
             moved: vec![Bytes::ZERO, Bytes::new(moved)],
             in_place: vec![Span::from_ps(7), Span::from_ps(outside)],
