@@ -69,7 +69,7 @@ fn header(record: &RunRecord, axes: &[&str]) -> Vec<String> {
     header.extend(lanes.iter().map(|lane| format!("moved_bytes.{lane}")));
     header.extend(lanes.iter().map(|lane| format!("stall_ms.{lane}")));
     header.extend(links(record).iter().map(|(link, _)| format!("busy_fraction.{link}")));
-    header.push("oom_reason".to_owned());
+    header.extend(["oom_reason", "bound_by"].map(str::to_owned));
     header
 }
 
@@ -119,6 +119,7 @@ fn row(record: &RunRecord, case: &CaseRecord, axes: &[&str]) -> Vec<String> {
         Outcome::Done(_) => String::new(),
         Outcome::OutOfMemory(oom) => oom_reason(oom),
     });
+    row.push(case.bound_by.clone());
     row
 }
 

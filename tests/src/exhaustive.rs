@@ -154,7 +154,8 @@ impl Search<'_> {
         }
         replay.script.iter_mut().for_each(|actions| actions.reverse());
         let first = &self.nodes[index].state;
-        replay.start = (0..objects).map(|object| first.nearest(object).unwrap_or(TierId(0))).collect();
+        replay.start =
+            (0..objects).map(|object| first.nearest(object).unwrap_or(TierId(0))).collect();
         replay
     }
 }
@@ -181,4 +182,5 @@ impl Policy for Replay {
     }
 }
 
-const _: () = assert!(HBM_SLOTS <= 8 && state::OBJECTS * state::TIERS <= 15, "a residency fits its number");
+const _: () =
+    assert!(HBM_SLOTS <= 8 && state::OBJECTS * state::TIERS <= 15, "a residency fits its number");

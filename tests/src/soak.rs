@@ -111,12 +111,7 @@ pub fn seed_of(seed: u64, index: u64) -> u64 {
 
 /// A policy of the registry with parameters drawn from a seed, for a machine of several tiers; `None`
 /// if they do not go together.
-pub fn drawn(
-    entry: &Entry,
-    seed: u64,
-    trace: &Trace,
-    hardware: &Hardware,
-) -> Option<PolicyConfig> {
+pub fn drawn(entry: &Entry, seed: u64, trace: &Trace, hardware: &Hardware) -> Option<PolicyConfig> {
     plan::of_entry(&mut Dice::new(seed, 6), entry, trace, hardware)
 }
 

@@ -152,13 +152,19 @@ impl State {
 
     /// What a policy can do before an op; what cannot help is left out: objects that no op uses any
     /// more need no copy, and a lone copy outside costs nothing.
-    pub(super) fn acts(&self, machine: &Machine, workload: &Workload, op: OpId) -> SmallVec<[Act; 12]> {
+    pub(super) fn acts(
+        &self,
+        machine: &Machine,
+        workload: &Workload,
+        op: OpId,
+    ) -> SmallVec<[Act; 12]> {
         let mut acts = SmallVec::new();
         for object in 0..machine.units.len() {
             let Some(nearest) = self.nearest(object) else { continue };
             let id = ObjectId::at(object);
             let later = (op.index()..workload.trace.ops.len()).map(OpId::at);
-            let used = later.flat_map(|op| workload.trace.uses_of(op)).any(|use_| use_.object == id);
+            let used =
+                later.flat_map(|op| workload.trace.uses_of(op)).any(|use_| use_.object == id);
             let room = !self.is(object, 0, ABSENT);
             if used && nearest != HBM && (room || usize::from(self.free) >= machine.units[object]) {
                 acts.push(Act::Fetch(object));

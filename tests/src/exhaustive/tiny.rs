@@ -67,8 +67,10 @@ impl Tiny {
         for (link, laws) in hardware.links.iter_mut().zip(&outside) {
             link.evict = laws[1];
         }
-        let units = trace.objects.iter().map(|object| (object.bytes.get() / unit) as usize).collect();
-        let spans: Vec<Span> = trace.ops.iter().map(|op| op.duration.unwrap_or(Span::ZERO)).collect();
+        let units =
+            trace.objects.iter().map(|object| (object.bytes.get() / unit) as usize).collect();
+        let spans: Vec<Span> =
+            trace.ops.iter().map(|op| op.duration.unwrap_or(Span::ZERO)).collect();
         let durations = spans.iter().map(|span| span.ps() as u32).collect();
         let machine = Machine { hbm, unit, units, tiers: outside, durations };
         let durations = Durations::fixed(spans);
@@ -178,7 +180,9 @@ fn trace(rng: &mut ChaCha12Rng) -> Trace {
             }
             let mode = match std::mem::replace(&mut exists[object.index()], true) {
                 false => Mode::Write,
-                true => [Mode::Read, Mode::Read, Mode::ReadWrite, Mode::Write][rng.random_range(0..4)],
+                true => {
+                    [Mode::Read, Mode::Read, Mode::ReadWrite, Mode::Write][rng.random_range(0..4)]
+                }
             };
             uses.push((object, mode));
         }
