@@ -324,23 +324,41 @@ pub(crate) enum TraceCommand {
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
     },
-    /// Convert a recording to a trace.
-    Import {
-        /// The recording's format.
-        #[arg(value_enum)]
-        from: Source,
+    /// Convert what another program recorded to a trace.
+    Import(ImportArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ImportArgs {
+    #[command(subcommand)]
+    pub(crate) from: Source,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Source {
+    /// Reads and writes of a PyTorch run by storage, op by op.
+    Recording {
         /// The recording's folder.
         source: PathBuf,
         /// Folder of the trace to write.
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
     },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Source {
-    /// Reads and writes of a PyTorch run by storage, op by op.
-    Recording,
+    /// A table of kernels and one of tensors, as of the G10 artefact.
+    Tables {
+        /// The kernels, in the order in which they ran.
+        #[arg(long, value_name = "FILE")]
+        kernels: PathBuf,
+        /// The tensors that they read and write.
+        #[arg(long, value_name = "FILE")]
+        tensors: PathBuf,
+        /// Samples per iteration.
+        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+        batch: u32,
+        /// Folder of the trace to write.
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
 }
 
 impl RealMachine {

@@ -6,15 +6,16 @@
 pub mod access;
 pub mod adam_state;
 mod arena;
+pub mod chunks;
 pub mod command;
 mod compaction;
 pub mod drive;
 pub mod entry;
 pub mod fragmentation;
 pub mod ledger;
-pub mod lru;
 mod moves;
 pub mod numa;
+mod paging;
 pub mod placed;
 mod plan_error;
 pub mod planner;

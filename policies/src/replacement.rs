@@ -47,6 +47,12 @@ pub trait Replacement: Send {
     /// Whether the object is held: in the cache, not just remembered.
     fn holds(&self, id: u32) -> bool;
 
+    /// Whether an object counts as held though it has left: a fault of libCacheSim that
+    /// [`Lirs::of_libcachesim`] repeats. A hit counts its bytes again.
+    fn is_uncounted(&self, _id: u32) -> bool {
+        false
+    }
+
     /// Whether an object of so many bytes may enter. Algorithms with parts of fixed sizes refuse
     /// what is larger than the part where it would enter; demand paging asks nobody and inserts.
     fn admits(&self, _bytes: u64) -> bool {
@@ -127,6 +133,9 @@ impl<R: Replacement> Cache<R> {
     pub fn access(&mut self, id: u32, bytes: u64) -> Outcome {
         self.know(id);
         if self.rule.holds(id) {
+            if self.rule.is_uncounted(id) {
+                self.occupied += self.size(id);
+            }
             self.rule.hit(id);
             self.shed();
             return Outcome::Hit;

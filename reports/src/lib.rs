@@ -10,6 +10,7 @@ mod annotations;
 mod cache;
 mod canvas;
 mod cells;
+mod contest;
 mod csv;
 mod economics_summary;
 mod fragmentation;

@@ -8,3 +8,4 @@
 pub mod recording;
 pub mod requests;
 pub mod snapshot;
+pub mod tables;

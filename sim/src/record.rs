@@ -13,6 +13,7 @@ use statrs::statistics::{Data, OrderStatistics};
 use tiersim_models::hardware::{Fact, TierKind};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::fragmentation::MemoryUse;
+use tiersim_policies::policy::Sight;
 
 pub use crate::record::pressure::PressureRecord;
 
@@ -82,6 +83,10 @@ pub struct CaseRecord {
     pub details: String,
     /// Does not pay for every use outside HBM: comparable with other emulations only.
     pub emulated: bool,
+    /// How far its policy looks ahead.
+    pub sight: Sight,
+    /// Whether its policy's numbers were found by training.
+    pub learned: bool,
     /// Axis values of a sweep's point.
     pub params: Vec<(String, AxisValue)>,
     /// HBM that the case's objects may use.
@@ -179,6 +184,8 @@ pub struct Figures {
     pub in_place: Vec<Span>,
     /// Time that ops computed.
     pub compute: Span,
+    /// Delays of ops that their policy stated, such as the handling of page faults.
+    pub delay: Span,
     /// Uses of objects that found them in HBM.
     pub hits: u64,
     /// Uses that did not: fetched, or in place.

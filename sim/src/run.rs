@@ -29,9 +29,9 @@ use tiersim_policies::drive::{DriveError, WINDOW, drive};
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::planner::Planner;
-use tiersim_policies::policy::Policy;
+use tiersim_policies::policy::{Policy, Sight};
 use tiersim_policies::pressure::PressureConfig;
-use tiersim_policies::recipe::{PolicyConfig, Setting};
+use tiersim_policies::recipe::{Origin, PolicyConfig, Setting};
 use tiersim_policies::zoo::all_hbm::AllHbm;
 
 /// How to run.
@@ -96,6 +96,14 @@ struct Asked<'s> {
     watched: Option<(&'s PressureConfig, Vec<u32>)>,
 }
 
+/// What came of one simulation.
+struct Simulated {
+    outcome: Outcome,
+    pressure: Option<PressureRecord>,
+    /// How far the policy looked ahead.
+    sight: Sight,
+}
+
 impl<'a> Bench<'a> {
     /// Works out durations, and runs the baseline: everything in an unlimited HBM.
     pub fn new(
@@ -127,7 +135,7 @@ impl<'a> Bench<'a> {
         let capacities = vec![Bytes::MAX; bench.hardware.tiers.len()];
         let memory = Memory { capacities: &capacities, hidden: &[], allocators: &[] };
         let all = bench.plain(AllHbm.into(), memory);
-        match bench.simulate("baseline", &all, options)?.0 {
+        match bench.simulate("baseline", &all, options)?.outcome {
             Outcome::Done(figures) => bench.baseline = figures,
             Outcome::OutOfMemory(_) => unreachable!("an unlimited tier is never full"),
         }
@@ -152,7 +160,7 @@ impl<'a> Bench<'a> {
         let allocators = case.allocators.as_slice();
         let memory = Memory { capacities: &capacities, hidden: &hidden, allocators };
         let batches = self.micro_batches(case, memory)?;
-        let own = self.own(batches.as_deref())?;
+        let own = self.own(batches.as_deref(), case.chunk)?;
         let mut asked = self.plain(case.policy.clone(), memory);
         asked.numa = case.numa.clone();
         if let Some(own) = &own {
@@ -163,13 +171,15 @@ impl<'a> Bench<'a> {
             None => self.bound,
         };
         asked.watched = case.pressure.as_ref().map(|config| (config, batches.unwrap_or_default()));
-        let (outcome, pressure) = self.simulate(&case.label, &asked, options)?;
+        let Simulated { outcome, pressure, sight } = self.simulate(&case.label, &asked, options)?;
         let placement = placement(&case.policy, &self.workload.trace, self.hardware)?;
         Ok(CaseRecord {
             label: case.label.clone(),
             policy: case.policy.name().to_owned(),
             details: self.details(case, placement.as_deref()),
             emulated: case.policy.is_emulated(),
+            sight,
+            learned: case.policy.origin() == Origin::Learned,
             params: case.params.clone(),
             hbm_budget: budget,
             baseline_step: self.baseline.mean_step(),
@@ -262,17 +272,21 @@ impl<'a> Bench<'a> {
         label: &str,
         asked: &Asked<'_>,
         options: Options,
-    ) -> Result<(Outcome, Option<PressureRecord>), RunError> {
+    ) -> Result<Simulated, RunError> {
         let Asked { workload, durations, policy, numa, memory, watched } = asked;
         let internal =
             |what: String| RunError::Internal { case: label.to_owned(), seed: self.seed, what };
         let left = memory::left(memory.capacities, memory.hidden);
         let built = numa.build(policy, &self.setting(workload, durations, &left));
         let built = built.map_err(RunError::Input)?;
+        let sight = built.sight();
         let full = |error| self.out_of_memory(error, memory.hidden, &workload.trace);
         let mut planner = match Planner::over(workload, built, *memory, self.repeat) {
             Ok(planner) => planner,
-            Err(error) => return Ok((full(error).map_err(internal)?, None)),
+            Err(error) => {
+                let outcome = full(error).map_err(internal)?;
+                return Ok(Simulated { outcome, pressure: None, sight });
+            }
         };
         if let Some((config, batches)) = watched {
             planner.watch((*config).clone(), batches.clone());
@@ -305,7 +319,7 @@ impl<'a> Bench<'a> {
             Err(DriveError::Plan(error)) => full(error).map_err(internal)?,
             Err(DriveError::Machine(fault)) => return Err(internal(fault.to_string())),
         };
-        Ok((outcome, pressure))
+        Ok(Simulated { outcome, pressure, sight })
     }
 }
 

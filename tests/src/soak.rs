@@ -157,6 +157,13 @@ impl Trial {
         }
     }
 
+    /// The same world under another policy, for what a policy of the past has found: which one a
+    /// seed draws changes with every policy that is added.
+    pub fn under(mut self, policy: Chosen) -> Trial {
+        self.policy = policy;
+        self
+    }
+
     /// The planner of the trial, before anything is planned. `None` if the start does not fit.
     fn planner(&self, routes: &Routes) -> Result<Option<Planner<'_>>, String> {
         let copies = CopyTimes::new(&self.hardware, routes);
@@ -259,6 +266,7 @@ impl Trial {
             allocators: self.allocators.clone(),
             hidden: Vec::new(),
             numa: self.numa.clone(),
+            chunk: None,
             micro_batch: None,
             pressure: self.pressure.clone(),
             params: Vec::new(),

@@ -3,7 +3,12 @@
 //! Ninety-nine hundredths of the cache hold objects of low inter-reference recency (LIR), which
 //! leave only by turning into the others (HIR). Stack S orders by recency all LIR objects and what
 //! was used since the oldest of them, held or not; queue Q orders the HIR objects that are held.
-//! Objects of S that are not held take room for what is remembered only: S has at most two caches.
+//! What S remembers without holding it is bounded: S has at most two caches.
+//!
+//! [`Lirs::new`] is the paper. [`Lirs::of_libcachesim`] is what libCacheSim 0.3 does, to compare
+//! counts with it; it differs where an object of Q that is not in S is used. There it also turns the
+//! oldest LIR object into a HIR one, so that the oldest of Q leaves on a hit; and where that is the
+//! object that is used (Q holds one below 200 objects), it leaves, but its next use counts as a hit.
 
 use super::Replacement;
 use super::links::Links;
@@ -17,9 +22,11 @@ enum Status {
     High,
     /// In S, not held.
     Ghost,
+    /// In S, not held, and taken for held: only in libCacheSim's rule.
+    Phantom,
 }
 
-/// LIRS; 33 bytes per object.
+/// LIRS; 33 bytes per object. Where it is not the paper's, only [`super::Cache`] can own it.
 #[derive(Debug)]
 pub struct Lirs {
     capacity: u64,
@@ -35,9 +42,18 @@ pub struct Lirs {
     ghosts: Links<1>,
     status: Vec<Status>,
     bytes: Vec<u64>,
+    /// Whether the rule is libCacheSim's.
+    theirs: bool,
+    /// A phantom that the owner has not heard of.
+    leaves: Option<u32>,
 }
 
 impl Lirs {
+    /// Empty, by libCacheSim's rule.
+    pub fn of_libcachesim(capacity: u64) -> Lirs {
+        Lirs { theirs: true, ..Lirs::new(capacity) }
+    }
+
     /// Empty, for a cache of so many bytes.
     pub fn new(capacity: u64) -> Lirs {
         let high_limit = (capacity / 100).max(1);
@@ -53,6 +69,8 @@ impl Lirs {
             ghosts: Links::new(),
             status: Vec::new(),
             bytes: Vec::new(),
+            theirs: false,
+            leaves: None,
         }
     }
 
@@ -97,6 +115,10 @@ impl Lirs {
                 Status::Low => return,
                 Status::Ghost => self.forget(id),
                 Status::High | Status::Out => self.unstack(id),
+                Status::Phantom => {
+                    self.unstack(id);
+                    self.status[id as usize] = Status::Out;
+                }
             }
         }
     }
@@ -111,11 +133,25 @@ impl Lirs {
         self.prune();
     }
 
-    fn promote(&mut self, id: u32) {
+    /// What libCacheSim does where an object of Q is used that is not in S.
+    fn demote_for(&mut self, id: u32) {
         while self.low > 0 && self.low + self.size(id) > self.low_limit {
             self.demote();
         }
+        if self.high > self.high_limit && self.queue.oldest(0) == Some(id) {
+            self.unqueue(id);
+            self.status[id as usize] = Status::Phantom;
+            self.leaves = Some(id);
+        }
+    }
+
+    /// Of what is at the top of S.
+    fn promote(&mut self, id: u32) {
+        // First of all, or pruning might take it for something to be forgotten.
         self.status[id as usize] = Status::Low;
+        while self.low > 0 && self.low + self.size(id) > self.low_limit {
+            self.demote();
+        }
         self.low += self.size(id);
         self.prune();
     }
@@ -152,24 +188,39 @@ impl Replacement for Lirs {
 
     #[inline]
     fn holds(&self, id: u32) -> bool {
-        matches!(self.status[id as usize], Status::Low | Status::High)
+        matches!(self.status[id as usize], Status::Low | Status::High | Status::Phantom)
     }
 
     fn admits(&self, bytes: u64) -> bool {
         bytes <= self.low_limit.min(self.high_limit)
     }
 
+    #[inline]
+    fn is_uncounted(&self, id: u32) -> bool {
+        self.status[id as usize] == Status::Phantom
+    }
+
     fn hit(&mut self, id: u32) {
         let in_stack = self.stack.contains(id);
-        self.stack_up(id);
-        if self.status[id as usize] == Status::Low {
-            self.prune();
-        } else {
-            self.unqueue(id);
-            if in_stack {
+        match (self.status[id as usize], in_stack) {
+            (Status::Low, _) => {
+                self.stack_up(id);
+                self.prune();
+            }
+            (status, true) => {
+                self.stack_up(id);
+                if status == Status::High {
+                    self.unqueue(id);
+                }
                 self.promote(id);
-            } else {
+            }
+            (_, false) => {
+                self.unqueue(id);
                 self.queue_up(id);
+                if self.theirs {
+                    self.demote_for(id);
+                }
+                self.stack_up(id);
             }
         }
         self.limit();
@@ -205,6 +256,9 @@ impl Replacement for Lirs {
 
     /// The HIR objects have a share of their own.
     fn shed(&mut self, keep: impl Fn(u32) -> bool) -> Option<u32> {
+        if self.leaves.is_some() {
+            return self.leaves.take();
+        }
         if self.high <= self.high_limit { None } else { self.evict_high(&keep) }
     }
 
@@ -220,6 +274,7 @@ impl Replacement for Lirs {
                 self.unstack(id);
             }
             Status::Ghost => return self.forget(id),
+            Status::Phantom => self.unstack(id),
         }
         self.status[id as usize] = Status::Out;
         self.prune();

@@ -15,8 +15,10 @@ pub enum Algorithm {
     Fifo,
     /// [`Lfu`].
     Lfu,
-    /// [`Lirs`].
+    /// [`Lirs`] by libCacheSim's rule.
     Lirs,
+    /// [`Lirs`] by the paper's rule.
+    LirsPaper,
     /// [`Lru`].
     Lru,
     /// [`S3Fifo`].
@@ -40,13 +42,14 @@ pub trait Visit {
 
 impl Algorithm {
     /// All of them, by name.
-    pub const ALL: [Algorithm; 11] = [
+    pub const ALL: [Algorithm; 12] = [
         Algorithm::Arc,
         Algorithm::Belady,
         Algorithm::Clock,
         Algorithm::Fifo,
         Algorithm::Lfu,
         Algorithm::Lirs,
+        Algorithm::LirsPaper,
         Algorithm::Lru,
         Algorithm::S3Fifo,
         Algorithm::Sieve,
@@ -63,6 +66,7 @@ impl Algorithm {
             Algorithm::Fifo => "fifo",
             Algorithm::Lfu => "lfu",
             Algorithm::Lirs => "lirs",
+            Algorithm::LirsPaper => "lirs-paper",
             Algorithm::Lru => "lru",
             Algorithm::S3Fifo => "s3-fifo",
             Algorithm::Sieve => "sieve",
@@ -91,7 +95,8 @@ impl Algorithm {
             Algorithm::Clock => visit.visit(Clock::new()),
             Algorithm::Fifo => visit.visit(Fifo::new()),
             Algorithm::Lfu => visit.visit(Lfu::new()),
-            Algorithm::Lirs => visit.visit(Lirs::new(capacity)),
+            Algorithm::Lirs => visit.visit(Lirs::of_libcachesim(capacity)),
+            Algorithm::LirsPaper => visit.visit(Lirs::new(capacity)),
             Algorithm::Lru => visit.visit(Lru::new()),
             Algorithm::S3Fifo => visit.visit(S3Fifo::new(capacity)),
             Algorithm::Sieve => visit.visit(Sieve::new()),

@@ -2,6 +2,7 @@
 
 use tiersim_models::hardware::TierKind;
 use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_policies::policy::Sight;
 use tiersim_sim::record::{
     CaseRecord, Figures, LaneName, OutOfMemory, Outcome, RunRecord, Slice, Track,
 };
@@ -55,6 +56,8 @@ fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecor
         hidden: Vec::new(),
         pressure: None,
         emulated: false,
+        sight: Sight::Past,
+        learned: false,
         baseline_step: figures(402.5, 71.0).mean_step(),
         baseline_peak: Bytes::ZERO,
         bound_step: Span::ZERO,

@@ -5,6 +5,7 @@ use crate::hardware_file::resolve_hardware;
 use crate::record::{Figures, Outcome};
 use crate::text::ron_text::Document;
 use std::path::Path;
+use tiersim_policies::policy::Sight;
 
 /// A machine of HBM, one more tier and a link between them.
 fn machine(kind: &str, tier: &str, link: &str) -> Hardware {
@@ -208,6 +209,8 @@ fn nothing_is_moved_where_all_fits() {
         policy: "lru".to_owned(),
         details: String::new(),
         emulated: false,
+        sight: Sight::Past,
+        learned: false,
         params: Vec::new(),
         hbm_budget: Bytes::new(budget),
         baseline_step: Span::ZERO,
