@@ -80,9 +80,6 @@ def main():
         if not os.path.exists(path):
             zipf.write(path, args.requests, args.objects, args.alpha, args.seed)
         out = os.path.join(folder, "out")
-        small = os.path.join(folder, "small.oracleGeneral.bin")
-        with open(path, "rb") as file, open(small, "wb") as few:
-            few.write(file.read(24_000))
         times = {"tiersim": [], "libCacheSim": []}
         for number in range(args.rounds):
             wall, cpu, found = tiersim(args.command, path, args.capacity, out)
@@ -107,10 +104,10 @@ def main():
                 f"libCacheSim {rates['libCacheSim']:.1f} M/s, "
                 f"ratio {rates['tiersim'] / rates['libCacheSim']:.2f}"
             )
-        whole, base = memory(args.command, path, out), memory(args.command, small, out)
+        whole = memory(args.command, path, out)
         print(
-            f"memory of tiersim: {whole / 2**20:.1f} MiB at most, {base / 2**20:.1f} MiB for 1000 "
-            f"requests, {(whole - base) / objects:.1f} bytes per object between"
+            f"memory of tiersim: {whole / 2**20:.1f} MiB at most, {whole / objects:.1f} bytes per "
+            "object, the program itself included"
         )
 
 
