@@ -18,9 +18,10 @@ use crate::zoo::unified_memory::{Faults, fetch};
 use std::collections::BTreeMap;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::{Bytes, Span};
 
 /// Objects of the chain that are fetched ahead, unless a scenario says otherwise.
-const OBJECTS: u64 = 32;
+const OBJECTS: u64 = 64;
 
 /// Parameters of `correlation-prefetch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +71,10 @@ impl Recipe for CorrelationPrefetchConfig {
 
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         Ok(Box::new(CorrelationPrefetch::new(self, setting.workload.trace.objects.len())))
+    }
+
+    fn most_delay(&self, bytes: Bytes) -> Span {
+        self.faults.handling(self.faults.batches(bytes))
     }
 
     fn spill(&self) -> Option<&[TierId]> {

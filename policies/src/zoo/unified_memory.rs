@@ -116,6 +116,10 @@ impl Recipe for UnifiedMemoryConfig {
         Ok(Box::new(UnifiedMemory::new(self, setting.workload.trace.objects.len())))
     }
 
+    fn most_delay(&self, bytes: Bytes) -> Span {
+        self.faults.handling(self.faults.batches(bytes))
+    }
+
     fn spill(&self) -> Option<&[TierId]> {
         Some(&self.spill)
     }
