@@ -151,8 +151,8 @@ impl Policy for CorrelationPrefetch {
 
     fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
         self.table.meet(view);
-        view.uses().iter().for_each(|touched| self.recency.touch(touched.object));
         self.recency.forget_absent(view);
+        view.uses().iter().for_each(|touched| self.recency.touch(touched.object));
         let mut change = Change::new(view);
         let mut expected = self.table.expected(self.config.objects as usize);
         expected.retain(|&object| !change.uses(object));
