@@ -42,7 +42,8 @@ impl Recency {
         self.order.remove(&(last, object));
     }
 
-    /// Takes objects off the old end of the list that are in HBM no more.
+    /// Takes objects off the old end of the list that are in HBM no more; before the op's own are
+    /// touched, which are not there yet.
     pub(crate) fn forget_absent(&mut self, view: &View<'_>) {
         while let Some(&(_, object)) = self.order.first()
             && !view.has_room(object, HBM)
