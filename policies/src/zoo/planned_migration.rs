@@ -19,8 +19,8 @@ use crate::entry::{Entry, Kind, Parameter};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::view::View;
-use intervals::{Interval, Life, first_use, next_use};
-use plan::Stay;
+use intervals::{Interval, Life, Version, first_use, next_use};
+use plan::{Intervals, Stay};
 use std::collections::BTreeSet;
 use tiersim_models::hardware::{HBM, MAX_TIERS};
 use tiersim_models::ids::{ObjectId, TierId};
@@ -70,6 +70,8 @@ pub struct PlannedMigration {
     lives: Vec<Life>,
     /// By op of the trace: what leaves before it, and where to.
     evict: Vec<Vec<(ObjectId, TierId)>>,
+    /// By op of the trace: what is written back before it and stays in HBM until it is evicted.
+    save: Vec<Vec<(ObjectId, TierId)>>,
     /// By op of the trace: what comes back before it, that which is needed first before others.
     back: Vec<Vec<ObjectId>>,
     /// Where what exists from the start is then; `None` for HBM.
@@ -109,8 +111,9 @@ impl PlannedMigration {
     pub fn new(config: &PlannedMigrationConfig, setting: &Setting<'_>) -> PlannedMigration {
         let lives = intervals::lives(setting.workload);
         let (ops, replayed) = (setting.workload.trace.ops.len(), setting.repeat > 1);
-        let all = intervals::intervals(&lives, ops, replayed);
-        let stays = plan::plan(setting, &config.spill, &lives, &all);
+        let (all, versions) = intervals::intervals(&lives, ops, replayed);
+        let trace = Intervals { lives: &lives, all: &all, versions: &versions };
+        let stays = plan::plan(setting, &config.spill, &trace);
         let mut starts = vec![0];
         for span in setting.spans {
             starts.push(starts.last().map_or(0, |&at| span.ps().saturating_add(at)));
@@ -123,6 +126,7 @@ impl PlannedMigration {
         let mut policy = PlannedMigration {
             spill: config.spill.clone(),
             evict: vec![Vec::new(); ops],
+            save: vec![Vec::new(); ops],
             back: vec![Vec::new(); ops],
             outside: vec![None; lives.len()],
             fetches: lives.iter().map(farthest).collect(),
@@ -134,12 +138,12 @@ impl PlannedMigration {
             due: vec![0; lives.len()],
             lives,
         };
-        policy.carry(&all, &stays, &config.spill);
+        policy.carry(&all, &versions, &stays);
         policy
     }
 
     /// Turns stays into what is done before each op.
-    fn carry(&mut self, all: &[Interval], stays: &[Option<Stay>], spill: &[TierId]) {
+    fn carry(&mut self, all: &[Interval], versions: &[Version], stays: &[Option<Stay>]) {
         let ops = self.evict.len();
         let mut back = Vec::new();
         for (interval, stay) in all.iter().zip(stays) {
@@ -149,10 +153,11 @@ impl PlannedMigration {
                 self.evict[interval.from % ops].push((object, stay.tier));
             }
             if interval.fetches {
-                back.push((interval.until, stay.back_at % ops, object));
+                back.push((interval.until - stay.back_at, stay.back_at % ops, object));
             }
-            let from_start = !interval.evicts || (interval.until >= ops && stay.back_at >= ops);
-            if from_start {
+            // Whether it is outside when a replay begins.
+            let begins = interval.from.div_ceil(ops) * ops;
+            if !interval.evicts || (interval.until > begins && stay.back_at >= begins) {
                 self.outside[interval.object] = Some(stay.tier);
             }
         }
@@ -160,10 +165,21 @@ impl PlannedMigration {
         for (_, op, object) in back {
             self.back[op].push(object);
         }
+        for version in versions {
+            let mut stayed = (version.first..version.last).filter(|&at| stays[at].is_some());
+            // Several versions may lie between; each is asked for its own intervals only.
+            let own = |at: &usize| all[*at].from >= version.from && all[*at].evicts;
+            if let Some(at) = stayed.find(own).filter(|&at| all[at].from > version.from)
+                && let Some(stay) = stays[at]
+            {
+                let object = ObjectId::at(all[at].object);
+                self.save[version.from % ops].push((object, stay.tier));
+            }
+        }
         // What no op uses has no business in HBM.
         for (life, outside) in self.lives.iter().zip(&mut self.outside) {
             if life.uses.is_empty() {
-                *outside = spill.first().copied();
+                *outside = self.spill.first().copied();
             }
         }
     }
@@ -291,6 +307,22 @@ impl PlannedMigration {
         freed
     }
 
+    /// What the plan writes back from this op on, so that it can go at once when its time comes.
+    fn save(&mut self, view: &View<'_>, claims: &mut Claims, actions: &mut Vec<Action>) {
+        let op = (view.occurrence() % self.save.len() as u64) as usize;
+        for &(object, planned) in &self.save[op] {
+            let key = self.keys[object.index()];
+            if key.is_none_or(|key| key == u64::MAX) || !view.in_hbm(object) {
+                continue;
+            }
+            let Some(to) = self.home(object, Some(planned), claims, view) else { continue };
+            if !view.has_room(object, to) {
+                claims.taken[to.index()] += view.object(object).bytes;
+            }
+            actions.push(Action::Prefetch { object, to });
+        }
+    }
+
     /// Makes room for what this op needs and the plan has not provided for.
     fn make_way(
         &mut self,
@@ -377,6 +409,7 @@ impl Policy for PlannedMigration {
         let mut claims = Claims::default();
         let mut free = view.free(HBM);
         free += self.leave(view, &mut claims, actions);
+        self.save(view, &mut claims, actions);
         let mut need = Bytes::ZERO;
         for touched in view.uses().iter().filter(|touched| !view.in_hbm(touched.object)) {
             need += view.object(touched.object).bytes;

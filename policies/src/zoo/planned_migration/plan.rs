@@ -10,7 +10,7 @@
 //! pace at which they can. The paper has one pace and leaves the rest to page faults.
 //! Invariant: no lane is booked twice for the same time, and a planned object has room where it goes.
 
-use super::intervals::{Interval, Life};
+use super::intervals::{Interval, Life, Version};
 use super::slots::{Heights, Idle};
 use crate::recipe::Setting;
 use std::collections::BinaryHeap;
@@ -36,6 +36,14 @@ pub(super) struct Stay {
     pub(super) back_at: usize,
 }
 
+/// What is planned.
+#[derive(Clone, Copy)]
+pub(super) struct Intervals<'a> {
+    pub(super) lives: &'a [Life],
+    pub(super) all: &'a [Interval],
+    pub(super) versions: &'a [Version],
+}
+
 /// What a machine offers, by spill tier.
 struct Ways {
     tiers: Vec<TierId>,
@@ -48,6 +56,7 @@ struct Draft<'a> {
     setting: &'a Setting<'a>,
     lives: &'a [Life],
     intervals: &'a [Interval],
+    versions: &'a [Version],
     ways: &'a Ways,
     slots: usize,
     /// HBM above its capacity.
@@ -57,6 +66,8 @@ struct Draft<'a> {
     /// By lane.
     idle: Vec<Idle>,
     stays: Vec<Option<Stay>>,
+    /// By version: from which position on it has been written back, if it is planned to be.
+    saved: Vec<Option<usize>>,
     /// By object: the position of its spill tier, and from which slot on it has room there.
     homes: Vec<Option<(usize, usize)>>,
 }
@@ -66,6 +77,8 @@ struct Offer {
     way: usize,
     stay: Stay,
     dirty: bool,
+    /// The contents are outside from this position on.
+    saved: usize,
     /// Bytes above the line that are gone per time of its copies, on average.
     worth: i128,
 }
@@ -74,9 +87,9 @@ struct Offer {
 pub(super) fn plan(
     setting: &Setting<'_>,
     spill: &[TierId],
-    lives: &[Life],
-    intervals: &[Interval],
+    trace: &Intervals<'_>,
 ) -> Vec<Option<Stay>> {
+    let Intervals { lives, all: intervals, .. } = *trace;
     let times: Vec<u64> = setting.spans.iter().map(|span| span.ps().max(1)).collect();
     let capacity = line(setting.memory[HBM.index()]);
     let needed = needed(lives, times.len());
@@ -88,7 +101,7 @@ pub(super) fn plan(
     }
     let ways = Ways::new(&routes, spill);
     let at = |pace: u64| {
-        let draft = Draft::new(setting, (lives, intervals), &ways, &times, heights.clone(), pace);
+        let draft = Draft::new(setting, trace, &ways, &times, heights.clone(), pace);
         draft.fill()
     };
     // The least pace from which on a slower one hardly helps, by bisection.
@@ -159,7 +172,7 @@ fn busy(hardware: &Hardware, lane: Lane, bytes: i64) -> u64 {
 impl<'a> Draft<'a> {
     fn new(
         setting: &'a Setting<'a>,
-        (lives, intervals): (&'a [Life], &'a [Interval]),
+        trace: &Intervals<'a>,
         ways: &'a Ways,
         times: &[u64],
         heights: Heights,
@@ -173,15 +186,17 @@ impl<'a> Draft<'a> {
         };
         Draft {
             setting,
-            lives,
-            intervals,
+            lives: trace.lives,
+            intervals: trace.all,
+            versions: trace.versions,
             ways,
             slots: times.len(),
             heights,
             rooms: ways.tiers.iter().map(room).collect(),
             idle: vec![idle; 2 * setting.hardware.links.len()],
-            stays: vec![None; intervals.len()],
-            homes: vec![None; lives.len()],
+            stays: vec![None; trace.all.len()],
+            saved: vec![None; trace.versions.len()],
+            homes: vec![None; trace.lives.len()],
         }
     }
 
@@ -202,10 +217,11 @@ impl<'a> Draft<'a> {
                 continue;
             }
             self.take(index, &offer);
-            // What follows starts from a copy that is outside already.
-            let after = self.intervals[index].following;
-            if after != index && self.stays[after].is_none() {
-                self.enter(&mut heap, after);
+            // Its other intervals with the same contents need no copy out any more.
+            if let Some(Version { first, last, .. }) = self.version(index).filter(|_| offer.dirty) {
+                for other in (first..last).filter(|&other| self.stays[other].is_none()) {
+                    self.enter(&mut heap, other);
+                }
             }
         }
         self
@@ -221,7 +237,10 @@ impl<'a> Draft<'a> {
     fn offer(&self, index: usize) -> Option<Offer> {
         let interval = &self.intervals[index];
         let life = &self.lives[interval.object];
-        let dirty = interval.evicts && self.is_dirty(index);
+        // Contents can be written back as soon as they are there, and go when nobody uses them.
+        let saved = interval.version.and_then(|version| self.saved[version]);
+        let written = self.version(index).filter(|_| interval.evicts && saved.is_none());
+        let dirty = written.is_some();
         let (first, until) = (interval.from, interval.until);
         if self.removable(first, until, life.bytes) == 0 {
             return None;
@@ -233,8 +252,10 @@ impl<'a> Draft<'a> {
             }
             let tier = self.ways.tiers[way];
             let ends = self.ways.evict[way].iter().filter(|_| dirty);
-            let ends = ends.map(|&lane| self.end(lane, first, until, life.bytes));
-            let Some(out_from) = ends.fold(Some(first), |a, b| Some(a?.max(b?))) else { continue };
+            let from = written.map_or(first, |version| version.from);
+            let ends = ends.map(|&lane| self.end(lane, from, until, life.bytes));
+            let out_from = Some(saved.map_or(first, |end| end.max(first)));
+            let Some(out_from) = ends.fold(out_from, |a, b| Some(a?.max(b?))) else { continue };
             let starts = self.ways.fetch[way].iter().filter(|_| interval.fetches);
             let starts = starts.map(|&lane| self.start(lane, first, until, life.bytes));
             let Some(back_at) = starts.fold(Some(until), |a, b| Some(a?.min(b?))) else { continue };
@@ -252,7 +273,8 @@ impl<'a> Draft<'a> {
             };
             let cost = copy(dirty, HBM, tier) + copy(interval.fetches, tier, HBM);
             let stay = Stay { tier, out_from, back_at };
-            best = Some((gone, Offer { way, stay, dirty, worth: gone / cost.max(1) }));
+            let saved = if interval.evicts { out_from } else { 0 };
+            best = Some((gone, Offer { way, stay, dirty, saved, worth: gone / cost.max(1) }));
         }
         best.map(|(_, offer)| offer).filter(|offer| offer.worth > 0)
     }
@@ -262,7 +284,11 @@ impl<'a> Draft<'a> {
         let (bytes, until) = (self.lives[interval.object].bytes, interval.until);
         let (ways, hardware) = (self.ways, self.setting.hardware);
         for &lane in ways.evict[offer.way].iter().filter(|_| offer.dirty) {
-            self.book(lane, interval.from, 0, busy(hardware, lane, bytes));
+            let from = self.version(index).map_or(interval.from, |version| version.from);
+            self.book(lane, from, 0, busy(hardware, lane, bytes));
+        }
+        if let Some(version) = interval.version {
+            self.saved[version].get_or_insert(offer.saved);
         }
         for &lane in ways.fetch[offer.way].iter().filter(|_| interval.fetches) {
             let time = busy(hardware, lane, bytes);
@@ -276,35 +302,17 @@ impl<'a> Draft<'a> {
         self.stays[index] = Some(offer.stay);
     }
 
-    /// Whether the object has changed since it was last outside.
-    fn is_dirty(&self, index: usize) -> bool {
-        let mut at = index;
-        loop {
-            let interval = &self.intervals[at];
-            if interval.written {
-                return true;
-            }
-            let before = interval.previous;
-            if self.stays[before].is_some() {
-                return false;
-            }
-            if before == at && !self.lives[interval.object].persistent || !interval.evicts {
-                // It has never been outside.
-                return true;
-            }
-            if before == index || before == at {
-                // All the way round: nothing writes it, so what is outside stays good.
-                return false;
-            }
-            at = before;
-        }
+    /// What the object holds in an interval, if that ever changes.
+    fn version(&self, index: usize) -> Option<Version> {
+        self.intervals[index].version.map(|version| self.versions[version])
     }
 
     /// The slots in which an object has room in its spill tier if it stays there in this interval.
     fn roomy(&self, index: usize) -> (usize, usize) {
         let interval = &self.intervals[index];
         let life = &self.lives[interval.object];
-        if life.persistent { (0, self.slots) } else { (interval.from.min(self.slots), life.dead) }
+        let from = self.version(index).map_or(interval.from, |version| version.from);
+        if life.persistent { (0, self.slots) } else { (from.min(self.slots), life.dead) }
     }
 
     /// The part of that in which it has none yet.
@@ -335,7 +343,12 @@ impl<'a> Draft<'a> {
     fn move_earlier(&mut self) {
         let mut order: Vec<usize> =
             (0..self.stays.len()).filter(|&index| self.intervals[index].fetches).collect();
-        order.sort_by_key(|&index| (self.intervals[index].until, index));
+        // Uses of the replay in which it leaves come before those of the next.
+        let round = |index: usize| {
+            let Interval { from, until, .. } = self.intervals[index];
+            until - (from - from % self.slots)
+        };
+        order.sort_by_key(|&index| (round(index), index));
         for index in order {
             let Some(stay) = self.stays[index] else { continue };
             let bytes = self.lives[self.intervals[index].object].bytes;
@@ -347,14 +360,16 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Positions from 0 to twice the number of slots: the second round is the next replay, whose slots
-/// are those of the first.
+/// Positions over several replays, whose slots are those of the first. No range is longer than one.
 impl Draft<'_> {
+    /// The ranges of slots that a range of positions covers, the earlier first.
     fn cut(&self, from: usize, until: usize) -> [(usize, usize); 2] {
-        let slots = self.slots;
-        let (first, second) =
-            (from.min(slots)..until.min(slots), from.max(slots)..until.max(slots));
-        [(first.start, first.end), (second.start - slots, second.end - slots)]
+        if from >= until {
+            return [(0, 0); 2];
+        }
+        let (slots, slot) = (self.slots, from % self.slots);
+        let first = (until - from).min(slots - slot);
+        [(slot, slot + first), (0, until - from - first)]
     }
 
     fn removable(&self, from: usize, until: usize, bytes: i64) -> i128 {
@@ -368,27 +383,27 @@ impl Draft<'_> {
         }
     }
 
+    /// The last position of the range that is higher than `line`.
     fn last_above(&self, from: usize, until: usize, line: i64) -> Option<usize> {
         let [first, second] = self.cut(from, until);
-        let of = |(a, b)| if a < b { self.heights.last_above(a, b, line) } else { None };
-        of(second).map(|slot| slot + self.slots).or_else(|| of(first))
+        let of = |(a, b): (usize, usize)| self.heights.last_above(a, b, line);
+        let next = from - from % self.slots + self.slots;
+        let late = of(second).map(|slot| slot + next);
+        late.or_else(|| of(first).map(|slot| slot + next - self.slots))
     }
 
     /// Idle time of a lane before a position.
     fn before(&self, lane: Lane, at: usize) -> u64 {
         let idle = &self.idle[lane.index()];
-        match at.checked_sub(self.slots) {
-            Some(second) => idle.before(self.slots) + idle.before(second),
-            None => idle.before(at),
-        }
+        let rounds = (at / self.slots) as u64;
+        rounds * idle.before(self.slots) + idle.before(at % self.slots)
     }
 
+    /// The last position that has no more than `time` of idle time before it.
     fn position(&self, lane: Lane, time: u64) -> usize {
         let idle = &self.idle[lane.index()];
-        match time.checked_sub(idle.before(self.slots)) {
-            Some(second) => self.slots + idle.slot_of(second),
-            None => idle.slot_of(time),
-        }
+        let round = idle.before(self.slots).max(1);
+        (time / round) as usize * self.slots + idle.slot_of(time % round)
     }
 
     /// Where a copy ends that starts as early as possible: from there on its room is free.
@@ -402,19 +417,15 @@ impl Draft<'_> {
     fn start(&self, lane: Lane, from: usize, until: usize, bytes: i64) -> Option<usize> {
         let limit = self.before(lane, until);
         let start = limit.checked_sub(busy(self.setting.hardware, lane, bytes))?;
-        (start >= self.before(lane, from)).then(|| self.position(lane, start))
+        (start >= self.before(lane, from)).then(|| self.position(lane, start).max(from))
     }
 
     /// Takes idle time from a position on, but `keep` of what comes first.
     fn book(&mut self, lane: Lane, from: usize, keep: u64, time: u64) {
-        let slots = self.slots;
+        let (slots, slot) = (self.slots, from % self.slots);
         let idle = &mut self.idle[lane.index()];
-        if from >= slots {
-            idle.take(from - slots, keep, time);
-            return;
-        }
-        let there = (idle.before(slots) - idle.before(from)).saturating_sub(keep).min(time);
-        idle.take(from, keep, there);
+        let there = (idle.before(slots) - idle.before(slot)).saturating_sub(keep).min(time);
+        idle.take(slot, keep, there);
         idle.take(0, 0, time - there);
     }
 }
