@@ -13,7 +13,7 @@ use crate::recipe::{PolicyConfig, Recipe, Setting};
 use tiersim_models::hardware::{HBM, Hardware};
 use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::units::Bytes;
-use tiersim_models::workload::{ObjectKind, Trace};
+use tiersim_models::workload::{Object, ObjectKind, Trace};
 
 /// Parameters of `adam-state`.
 #[derive(Clone, Debug, PartialEq)]
@@ -135,14 +135,22 @@ pub struct Ranked {
 ///
 /// Errors with the name of the first weight without Adam statistics.
 pub fn rank(trace: &Trace) -> Result<Vec<Ranked>, String> {
+    rank_by(trace, |object| Some(object.statistics.adam_m? + object.statistics.adam_v?))
+}
+
+/// As [`rank`] by another score of a weight: that of a module is the mean over its own.
+///
+/// Errors with the name of the first weight without a score.
+pub fn rank_by(
+    trace: &Trace,
+    score_of: impl Fn(&Object) -> Option<f64>,
+) -> Result<Vec<Ranked>, String> {
     let mut sums = vec![(0.0, 0u32, Bytes::ZERO); trace.modules.len()];
     for object in trace.objects.iter().filter(|o| o.kind == ObjectKind::Weight) {
         let Some(module) = object.module else { continue };
-        let (Some(m), Some(v)) = (object.statistics.adam_m, object.statistics.adam_v) else {
-            return Err(object.name.clone());
-        };
+        let Some(own) = score_of(object) else { return Err(object.name.clone()) };
         let (score, count, bytes) = &mut sums[module.index()];
-        *score += m + v;
+        *score += own;
         *count += 1;
         *bytes += object.bytes;
     }
@@ -163,7 +171,11 @@ pub fn rank(trace: &Trace) -> Result<Vec<Ranked>, String> {
 
 /// The tier of every module, by module id; modules without weights are in HBM.
 pub fn place(trace: &Trace, config: &AdamStateConfig) -> Result<Vec<TierId>, String> {
-    let ranked = rank(trace)?;
+    Ok(cut(trace, &rank(trace)?, config))
+}
+
+/// The tier of every module for a ranked list; modules that are not in it are in HBM.
+pub fn cut(trace: &Trace, ranked: &[Ranked], config: &AdamStateConfig) -> Vec<TierId> {
     let (first, second) = match config.cut {
         Cut::Shares { hbm, cpu } => (hbm, hbm + cpu),
         Cut::Cumulative { hbm, cpu } => (hbm, cpu),
@@ -184,7 +196,7 @@ pub fn place(trace: &Trace, config: &AdamStateConfig) -> Result<Vec<TierId>, Str
         };
         modules[entry.module.index()] = config.tiers[part];
     }
-    Ok(modules)
+    modules
 }
 
 /// `int(share * n)`, but 0.29 of 100 is 29 although the product is 28.999999999999996.

@@ -1,10 +1,14 @@
 //! Fixed placement: every object has a home tier, decided before the first op.
 //!
-//! The executor that `all-hbm`, `adam-state` and `hints` share. Objects at home in HBM never move;
-//! the others are used in place or visit HBM ([`Access`]).
+//! The executor that all static policies share. Objects at home in HBM stay there; the others are
+//! used in place or visit HBM ([`Access`]). With [`Placed::spilling`] no home is a prison: where an
+//! op does not fit, what was used longest ago finds another home, as under demand paging.
 //! Invariant: a prefetch never takes room that ops within the window need for new objects, and
 //! never keeps an op from having what it needs.
 
+mod spill;
+
+use self::spill::{Claimed, Spill};
 use crate::access::{Access, Charge};
 use crate::policy::{Action, Policy, Sight};
 use crate::view::View;
@@ -31,6 +35,10 @@ pub struct Placed {
     wanted: VecDeque<(u64, ObjectId)>,
     /// New bytes of each op within sight, this one first.
     births: VecDeque<Bytes>,
+    /// What is seen of the run beyond the window: all of it, if the homes were chosen by it.
+    sight: Sight,
+    /// Homes in the place of those that turn out full.
+    spill: Spill,
 }
 
 impl Placed {
@@ -52,19 +60,51 @@ impl Placed {
             Some(module) if kinds.contains(&object.kind) => modules[module.index()],
             _ => HBM,
         };
+        let homes = trace.objects.iter().map(home).collect();
+        Placed::at(name, homes, modules, access)
+    }
+
+    /// Every object has a home of its own, by object id. The emulated charges of [`Access`] go by
+    /// module: each has the tier of its largest weight.
+    pub fn of_objects(
+        name: &'static str,
+        trace: &Trace,
+        homes: Vec<TierId>,
+        access: Access,
+    ) -> Placed {
+        let modules = spill::module_tiers(trace, &homes);
+        Placed::at(name, homes, modules, access)
+    }
+
+    fn at(name: &'static str, homes: Vec<TierId>, modules: Vec<TierId>, access: Access) -> Placed {
         Placed {
             name,
-            homes: trace.objects.iter().map(home).collect(),
             modules,
             access,
             visitors: Vec::new(),
-            needed_until: vec![0; trace.objects.len()],
+            needed_until: vec![0; homes.len()],
             wanted: VecDeque::new(),
             births: VecDeque::new(),
+            sight: Sight::Past,
+            spill: Spill::default(),
+            homes,
         }
     }
 
-    fn use_in_place(&self, charge: Charge, view: &View<'_>, actions: &mut Vec<Action>) {
+    /// The same, but what does not fit at home goes to the first of these tiers with room.
+    pub fn spilling(mut self, tiers: &[TierId]) -> Placed {
+        self.spill = Spill::new(tiers, self.homes.len());
+        self
+    }
+
+    /// The same, marked as chosen with the whole run in sight.
+    pub fn foreseen(mut self) -> Placed {
+        self.sight = Sight::Oracle;
+        self
+    }
+
+    fn use_in_place(&mut self, charge: Charge, view: &View<'_>, actions: &mut Vec<Action>) {
+        self.room_for_births(view, actions);
         let charged = match charge {
             Charge::ModuleOutput => view.outputs(),
             Charge::ModuleWeights => view.weights(),
@@ -93,21 +133,27 @@ impl Placed {
         let now = view.occurrence();
         let mut free = view.free(HBM);
         // What no op within sight uses leaves, or is dropped if its home still holds it.
-        let (homes, needed_until) = (&self.homes, &self.needed_until);
+        let mut claimed = Claimed::default();
+        let (homes, needed_until, spill) = (&mut self.homes, &self.needed_until, &self.spill);
         self.visitors.retain(|&object| {
             // Freed meanwhile. A use within sight is then of its next life, which is another visit.
             if !view.has_room(object, HBM) {
                 return false;
             }
-            let stays = needed_until[object.index()] >= now;
-            if !stays {
-                let to = homes[object.index()];
+            let home = &mut homes[object.index()];
+            let to = if needed_until[object.index()] >= now {
+                None
+            } else {
+                spill.place(object, *home, &mut claimed, view)
+            };
+            if let Some(to) = to {
+                *home = to;
                 actions.push(Action::Evict { object, from: HBM, to });
                 free += view.object(object).bytes;
             }
-            stays
+            to.is_none()
         });
-        self.room_for_op(view, &mut free, actions);
+        self.room_for_op(view, &mut free, &mut claimed, actions);
         let mut reserved: Bytes = self.births.iter().copied().sum();
         for touched in view.uses() {
             let object = touched.object;
@@ -135,26 +181,90 @@ impl Placed {
     }
 
     /// Sends visitors home that a later op within sight needs, the one needed longest first, if this
-    /// op does not fit otherwise: looking further ahead must not make a run fail that fits.
-    fn room_for_op(&mut self, view: &View<'_>, free: &mut Bytes, actions: &mut Vec<Action>) {
+    /// op does not fit otherwise: looking further ahead must not make a run fail that fits. After
+    /// them go residents, if anything takes them.
+    fn room_for_op(
+        &mut self,
+        view: &View<'_>,
+        free: &mut Bytes,
+        claimed: &mut Claimed,
+        actions: &mut Vec<Action>,
+    ) {
         let mut need = self.births.front().copied().unwrap_or(Bytes::ZERO);
         for touched in view.uses().iter().filter(|touched| view.exists(touched.object)) {
             if !view.in_hbm(touched.object) {
                 need += view.object(touched.object).bytes;
             }
         }
-        let used = |object: ObjectId| view.uses().iter().any(|touched| touched.object == object);
         while *free < need {
-            let others = self.visitors.iter().enumerate().filter(|(_, object)| !used(**object));
-            let Some((index, &object)) =
-                others.max_by_key(|(_, object)| (self.needed_until[object.index()], **object))
+            let leaving = self.leaving_visitor(claimed, view);
+            let Some((object, to)) = leaving.or_else(|| self.leaving_resident(claimed, view))
             else {
                 break;
             };
-            self.visitors.remove(index);
-            let to = self.homes[object.index()];
             actions.push(Action::Evict { object, from: HBM, to });
             *free += view.object(object).bytes;
+        }
+    }
+
+    /// The visitor that the op does not use and that is needed last, and where it goes.
+    fn leaving_visitor(
+        &mut self,
+        claimed: &mut Claimed,
+        view: &View<'_>,
+    ) -> Option<(ObjectId, TierId)> {
+        let used = |object: ObjectId| view.uses().iter().any(|touched| touched.object == object);
+        let mut others: Vec<ObjectId> =
+            self.visitors.iter().copied().filter(|&object| !used(object)).collect();
+        others.sort_unstable_by_key(|&o| (self.needed_until[o.index()], o));
+        while let Some(object) = others.pop() {
+            let home = &mut self.homes[object.index()];
+            if view.has_room(object, HBM)
+                && let Some(to) = self.spill.place(object, *home, claimed, view)
+            {
+                *home = to;
+                self.visitors.retain(|&visitor| visitor != object);
+                return Some((object, to));
+            }
+        }
+        None
+    }
+
+    /// The resident that the op does not use and that was used longest ago, and its new home.
+    fn leaving_resident(
+        &mut self,
+        claimed: &mut Claimed,
+        view: &View<'_>,
+    ) -> Option<(ObjectId, TierId)> {
+        let (object, to) = self.spill.oldest(&self.homes, claimed, view)?;
+        self.homes[object.index()] = to;
+        Some((object, to))
+    }
+
+    /// Where objects are used in place: residents leave HBM for what this op creates there, and
+    /// what still does not fit is created elsewhere.
+    fn room_for_births(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+        if self.spill.is_empty() {
+            return;
+        }
+        let mut claimed = Claimed::default();
+        let mut free = view.free(HBM);
+        for touched in view.uses().iter().filter(|touched| !view.exists(touched.object)) {
+            let (object, bytes) = (touched.object, view.object(touched.object).bytes);
+            let mut home = self.homes[object.index()];
+            while home == HBM && free < bytes {
+                let Some((leaving, to)) = self.leaving_resident(&mut claimed, view) else { break };
+                actions.push(Action::Evict { object: leaving, from: HBM, to });
+                free += view.object(leaving).bytes;
+            }
+            if home != HBM || free < bytes {
+                let to = self.spill.place(object, home, &mut claimed, view);
+                home = to.unwrap_or(HBM);
+                self.homes[object.index()] = home;
+            }
+            if home == HBM {
+                free = free.checked_sub(bytes).unwrap_or(Bytes::ZERO);
+            }
         }
     }
 
@@ -184,41 +294,52 @@ impl Policy for Placed {
 
     fn sight(&self) -> Sight {
         match self.access {
+            _ if self.sight == Sight::Oracle => Sight::Oracle,
             Access::Migrate { prefetch_ops } if prefetch_ops > 0 => Sight::Window(prefetch_ops),
             _ => Sight::Past,
         }
     }
 
-    fn start(&mut self, object: ObjectId, _: &View<'_>) -> TierId {
-        self.homes[object.index()]
+    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        let home = self.spill.start(object, self.homes[object.index()], view);
+        self.homes[object.index()] = home;
+        home
     }
 
-    fn birth(&mut self, object: ObjectId, _: &View<'_>) -> TierId {
+    fn birth(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        let home = self.homes[object.index()];
+        if home == HBM {
+            self.spill.settle(object, &self.homes, view);
+        }
         match self.access {
-            Access::InPlace(_) => self.homes[object.index()],
+            Access::InPlace(_) => home,
             Access::Migrate { .. } => HBM,
         }
     }
 
     fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+        self.spill.touch(view);
         match self.access {
             Access::InPlace(charge) => self.use_in_place(charge, view, actions),
             Access::Migrate { prefetch_ops } => self.migrate(prefetch_ops, view, actions),
         }
     }
 
-    fn far(&mut self, object: ObjectId, _: &View<'_>) -> Option<TierId> {
-        Some(self.homes[object.index()]).filter(|&home| home != HBM)
+    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+        match self.homes[object.index()] {
+            HBM => self.spill.first(object, &mut Claimed::default(), view),
+            home => Some(home),
+        }
     }
 
-    /// As `room_for_op`: the visitor that is needed last goes home.
+    /// As `room_for_op`: the visitor that is needed last goes home, then residents leave.
     fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
-        let used = |object: ObjectId| view.uses().iter().any(|touched| touched.object == object);
-        let here = |object: ObjectId| tier == HBM && view.has_room(object, HBM) && !used(object);
-        let visitors = self.visitors.iter().enumerate().filter(|(_, object)| here(**object));
-        let (index, &object) =
-            visitors.max_by_key(|(_, object)| (self.needed_until[object.index()], **object))?;
-        self.visitors.remove(index);
-        Some(Action::Evict { object, from: HBM, to: self.homes[object.index()] })
+        if tier != HBM {
+            return None;
+        }
+        let mut claimed = Claimed::default();
+        let leaving = self.leaving_visitor(&mut claimed, view);
+        let (object, to) = leaving.or_else(|| self.leaving_resident(&mut claimed, view))?;
+        Some(Action::Evict { object, from: HBM, to })
     }
 }

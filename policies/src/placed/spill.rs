@@ -1,0 +1,162 @@
+//! Other homes for objects whose home is full, and who leaves HBM for an op that does not fit.
+//!
+//! A fixed placement is made from sizes; what a run really needs is known when it is there. Least
+//! recently used residents leave first, as under demand paging, and do not become residents again.
+//! Invariant: without tiers to spill to nothing here changes a home.
+
+use crate::view::View;
+use tiersim_models::hardware::{HBM, MAX_TIERS};
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::Bytes;
+use tiersim_models::workload::{ObjectKind, Trace};
+
+/// Bytes by tier that actions pushed before the same op will take.
+pub(super) type Claimed = [Bytes; MAX_TIERS];
+
+/// Where to spill, and who is in HBM.
+#[derive(Debug, Default)]
+pub(super) struct Spill {
+    tiers: Vec<TierId>,
+    /// Objects that are at home in HBM; some may be gone, or named twice.
+    residents: Vec<ObjectId>,
+    /// How many of them there may be before those that are gone are left out.
+    limit: usize,
+    /// By object: the op of the run that used it last, counted from 1.
+    last_used: Vec<u64>,
+}
+
+impl Spill {
+    pub(super) fn new(tiers: &[TierId], objects: usize) -> Spill {
+        let tiers: Vec<TierId> = tiers.iter().copied().filter(|&tier| tier != HBM).collect();
+        let last_used = if tiers.is_empty() { Vec::new() } else { vec![0; objects] };
+        Spill { tiers, last_used, residents: Vec::new(), limit: 1024 }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.tiers.is_empty()
+    }
+
+    /// Notes the uses of an op.
+    pub(super) fn touch(&mut self, view: &View<'_>) {
+        if !self.is_empty() {
+            for touched in view.uses() {
+                self.last_used[touched.object.index()] = view.occurrence() + 1;
+            }
+        }
+    }
+
+    /// Where an object starts out whose home is `home`: there if it has room, HBM if nothing else has.
+    pub(super) fn start(&mut self, object: ObjectId, home: TierId, view: &View<'_>) -> TierId {
+        if self.is_empty() {
+            return home;
+        }
+        let bytes = view.object(object).bytes;
+        let mut choice = [home].into_iter().chain(self.tiers.iter().copied()).chain([HBM]);
+        let tier = choice.find(|&tier| view.fits(tier, bytes)).unwrap_or(home);
+        if tier == HBM {
+            self.residents.push(object);
+        }
+        tier
+    }
+
+    /// Notes an object that is at home in HBM from now on.
+    pub(super) fn settle(&mut self, object: ObjectId, homes: &[TierId], view: &View<'_>) {
+        if self.is_empty() {
+            return;
+        }
+        if self.residents.len() >= self.limit {
+            self.residents.sort_unstable();
+            self.residents.dedup();
+            self.residents.retain(|&o| homes[o.index()] == HBM && view.has_room(o, HBM));
+            self.limit = self.residents.len() * 2 + 1024;
+        }
+        self.residents.push(object);
+    }
+
+    /// Where an object goes that leaves HBM or cannot be there: where it has room, else home, else
+    /// the first tier with room. `None` if all are full; without tiers to spill to always home.
+    pub(super) fn place(
+        &self,
+        object: ObjectId,
+        home: TierId,
+        claimed: &mut Claimed,
+        view: &View<'_>,
+    ) -> Option<TierId> {
+        if self.is_empty() {
+            return Some(home);
+        }
+        let bytes = view.object(object).bytes;
+        let has_room = |tier: &TierId| *tier != HBM && view.has_room(object, *tier);
+        if let Some(tier) = [home].iter().chain(&self.tiers).find(|tier| has_room(tier)) {
+            return Some(*tier);
+        }
+        if home != HBM && view.fits(home, claimed[home.index()] + bytes) {
+            claimed[home.index()] += bytes;
+            return Some(home);
+        }
+        self.first(object, claimed, view)
+    }
+
+    /// The first tier where an object has or can have room.
+    pub(super) fn first(
+        &self,
+        object: ObjectId,
+        claimed: &mut Claimed,
+        view: &View<'_>,
+    ) -> Option<TierId> {
+        let bytes = view.object(object).bytes;
+        let owned = self.tiers.iter().find(|&&tier| view.has_room(object, tier));
+        if let Some(&tier) = owned {
+            return Some(tier);
+        }
+        let roomy = |tier: &&TierId| view.fits(**tier, claimed[tier.index()] + bytes);
+        let tier = *self.tiers.iter().find(roomy)?;
+        claimed[tier.index()] += bytes;
+        Some(tier)
+    }
+
+    /// The resident of HBM that the op does not use and that was used longest ago, with the tier
+    /// that takes it.
+    pub(super) fn oldest(
+        &mut self,
+        homes: &[TierId],
+        claimed: &mut Claimed,
+        view: &View<'_>,
+    ) -> Option<(ObjectId, TierId)> {
+        if self.is_empty() {
+            return None;
+        }
+        self.residents.retain(|&o| homes[o.index()] == HBM && view.has_room(o, HBM));
+        let used = |object: ObjectId| view.uses().iter().any(|touched| touched.object == object);
+        let mut refused: Vec<Bytes> = Vec::new();
+        loop {
+            // Where an object found no room, none that is as large will find any.
+            let bytes = |object: ObjectId| view.object(object).bytes;
+            let least = refused.iter().min().copied();
+            let fits = |&&object: &&ObjectId| {
+                !used(object) && least.is_none_or(|least| bytes(object) < least)
+            };
+            let candidates = self.residents.iter().filter(fits);
+            let oldest = candidates.min_by_key(|object| (self.last_used[object.index()], **object));
+            let &object = oldest?;
+            match self.first(object, claimed, view) {
+                Some(tier) => return Some((object, tier)),
+                None => refused.push(bytes(object)),
+            }
+        }
+    }
+}
+
+/// The tier of each module, by module id: that of its largest weight, HBM without any.
+pub(super) fn module_tiers(trace: &Trace, homes: &[TierId]) -> Vec<TierId> {
+    let mut largest = vec![(Bytes::ZERO, HBM); trace.modules.len()];
+    for (object, &home) in trace.objects.iter().zip(homes) {
+        let Some(module) = object.module.filter(|_| object.kind == ObjectKind::Weight) else {
+            continue;
+        };
+        if object.bytes > largest[module.index()].0 {
+            largest[module.index()] = (object.bytes, home);
+        }
+    }
+    largest.into_iter().map(|(_, home)| home).collect()
+}

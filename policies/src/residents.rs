@@ -1,0 +1,231 @@
+//! Who can stay in HBM so that every op still finds room for what it uses, and where the rest goes.
+//!
+//! What a run must have there anyway is known from the workload: the objects of each op, be they
+//! residents or visitors, at the time of that op. A resident takes its room also while it idles.
+//! Whoever stays is asked once, in the order that a policy prefers; a tree of maxima over the ops
+//! answers in the logarithm of their number.
+//! Invariant: with exact memory and a plan that fetches on demand, no op lacks room for its objects
+//! because of a resident.
+
+use crate::access::Access;
+use crate::recipe::Setting;
+use crate::visits::Visits;
+use std::cmp::Ordering;
+use std::ops::Range;
+use tiersim_models::hardware::{HBM, Hardware};
+use tiersim_models::ids::{ObjectId, OpId, TierId};
+use tiersim_models::units::Bytes;
+use tiersim_models::workload::{ObjectKind, Trace};
+
+/// A placement under construction.
+#[derive(Debug)]
+pub struct Residents<'a> {
+    trace: &'a Trace,
+    /// What the workload does with each object.
+    pub visits: Visits,
+    access: Access,
+    hbm: Room,
+    spill: Vec<(TierId, Room)>,
+    homes: Vec<Option<TierId>>,
+}
+
+impl<'a> Residents<'a> {
+    /// Nobody is at home anywhere yet. What cannot stay goes to `spill`, in order.
+    pub fn new(setting: &Setting<'a>, access: Access, spill: &[TierId]) -> Residents<'a> {
+        let trace = &setting.workload.trace;
+        let ops = trace.ops.len();
+        let visiting = |op: usize| match access {
+            Access::InPlace(_) => 0,
+            Access::Migrate { .. } => {
+                let uses = trace.uses_of(OpId::at(op)).iter();
+                uses.map(|touched| wide(trace.objects[touched.object.index()].bytes)).sum()
+            }
+        };
+        let room = |tier: TierId, held: Vec<i128>| Room::new(setting.memory[tier.index()], &held);
+        let beyond = spill.iter().filter(|&&tier| tier != HBM);
+        Residents {
+            trace,
+            visits: Visits::new(setting.workload),
+            access,
+            hbm: room(HBM, (0..ops).map(visiting).collect()),
+            spill: beyond.map(|&tier| (tier, room(tier, vec![0; ops]))).collect(),
+            homes: vec![None; trace.objects.len()],
+        }
+    }
+
+    /// The objects of these kinds that ever exist, in the order of the trace's table.
+    pub fn of_kinds(&self, kinds: &[ObjectKind]) -> Vec<ObjectId> {
+        let objects = (0..self.trace.objects.len()).map(ObjectId::at);
+        let asked = |object: &ObjectId| {
+            kinds.contains(&self.trace.objects[object.index()].kind)
+                && !self.visits.life(*object).is_empty()
+        };
+        objects.filter(asked).collect()
+    }
+
+    /// An object's size.
+    pub fn bytes(&self, object: ObjectId) -> Bytes {
+        self.trace.objects[object.index()].bytes
+    }
+
+    /// Bytes that a replay saves if the object stays.
+    pub fn saved(&self, object: ObjectId) -> u64 {
+        self.visits.saved(object, self.bytes(object), self.access)
+    }
+
+    /// Which of two objects saves more for what it holds: moved bytes per byte and idle op. Equal
+    /// ones by size, the smaller first.
+    pub fn denser(&self, a: ObjectId, b: ObjectId) -> Ordering {
+        let cost =
+            |object| u128::from(self.bytes(object).get()) * u128::from(self.visits.idle(object));
+        let value = |object, other| u128::from(self.saved(object)).saturating_mul(cost(other));
+        let smaller = || self.bytes(a).cmp(&self.bytes(b)).then(a.cmp(&b));
+        value(b, a).cmp(&value(a, b)).then_with(smaller)
+    }
+
+    /// Keeps objects of all other kinds, those that idle least first: what a rule does not speak of
+    /// stays where it is made, if it can.
+    pub fn keep_others(&mut self, kinds: &[ObjectKind]) {
+        let others: Vec<ObjectKind> =
+            ObjectKind::ALL.into_iter().filter(|kind| !kinds.contains(kind)).collect();
+        let mut objects = self.of_kinds(&others);
+        objects.sort_by_key(|&object| (self.visits.idle(object), object));
+        self.place(&objects);
+    }
+
+    /// Keeps those that find room, in this order, and sends the others away.
+    pub fn place(&mut self, objects: &[ObjectId]) {
+        for &object in objects {
+            self.keep(object);
+        }
+        for &object in objects {
+            self.send(object);
+        }
+    }
+
+    /// Keeps an object in HBM if every op of its life still has room; says whether it stays.
+    pub fn keep(&mut self, object: ObjectId) -> bool {
+        let bytes = wide(self.bytes(object));
+        let (life, uses) = (self.visits.life(object), self.visits.uses(object));
+        let counted = matches!(self.access, Access::Migrate { .. });
+        let change = |room: &mut Room, bytes: i128| {
+            room.add(life.clone(), bytes);
+            for &(op, _) in uses.iter().filter(|_| counted) {
+                room.add(op..op + 1, -bytes);
+            }
+        };
+        change(&mut self.hbm, bytes);
+        let stays = self.hbm.most(life.clone()) <= self.hbm.capacity;
+        if stays {
+            self.homes[object.index()] = Some(HBM);
+        } else {
+            change(&mut self.hbm, -bytes);
+        }
+        stays
+    }
+
+    /// Sends an object that is at home nowhere to the first tier that has room for all its life.
+    /// If none has, or there is none, its home is decided when the run is there.
+    pub fn send(&mut self, object: ObjectId) {
+        let (bytes, life) = (wide(self.bytes(object)), self.visits.life(object));
+        if self.homes[object.index()].is_some() {
+            return;
+        }
+        for (tier, room) in &mut self.spill {
+            room.add(life.clone(), bytes);
+            if room.most(life.clone()) <= room.capacity {
+                self.homes[object.index()] = Some(*tier);
+                return;
+            }
+            room.add(life.clone(), -bytes);
+        }
+        self.homes[object.index()] = Some(self.spill.first().map_or(HBM, |(tier, _)| *tier));
+    }
+
+    /// Bytes of HBM that stay free throughout these ops.
+    pub fn free(&self, ops: Range<u32>) -> Bytes {
+        let free = self.hbm.capacity - self.hbm.most(ops);
+        Bytes::new(u64::try_from(free.max(0)).unwrap_or(u64::MAX))
+    }
+
+    /// The home of every object, by object id; those that were not asked about are in HBM.
+    pub fn homes(self) -> Vec<TierId> {
+        self.homes.into_iter().map(|home| home.unwrap_or(HBM)).collect()
+    }
+}
+
+/// These tiers without HBM, each once, and then the machine's others.
+pub fn spill_through(first: &[TierId], hardware: &Hardware) -> Vec<TierId> {
+    let mut tiers: Vec<TierId> = Vec::new();
+    for tier in first.iter().copied().chain(hardware.tier_ids()) {
+        if tier != HBM && !tiers.contains(&tier) {
+            tiers.push(tier);
+        }
+    }
+    tiers
+}
+
+fn wide(bytes: Bytes) -> i128 {
+    i128::from(bytes.get())
+}
+
+/// Bytes held in a tier during each op: a tree in which a node knows the most of its range.
+#[derive(Debug)]
+struct Room {
+    capacity: i128,
+    leaves: usize,
+    /// By node: the most of its range without what its ancestors add.
+    most: Vec<i128>,
+    /// By node: what is added to all of its range.
+    added: Vec<i128>,
+}
+
+impl Room {
+    fn new(capacity: Bytes, held: &[i128]) -> Room {
+        let leaves = held.len().next_power_of_two().max(1);
+        let mut most = vec![0; 2 * leaves];
+        most[leaves..leaves + held.len()].copy_from_slice(held);
+        for node in (1..leaves).rev() {
+            most[node] = most[2 * node].max(most[2 * node + 1]);
+        }
+        Room { capacity: wide(capacity), leaves, most, added: vec![0; 2 * leaves] }
+    }
+
+    fn add(&mut self, ops: Range<u32>, bytes: i128) {
+        self.add_below(1, 0..self.leaves, &(ops.start as usize..ops.end as usize), bytes);
+    }
+
+    fn add_below(&mut self, node: usize, span: Range<usize>, ops: &Range<usize>, bytes: i128) {
+        if ops.end <= span.start || span.end <= ops.start {
+            return;
+        }
+        if ops.start <= span.start && span.end <= ops.end {
+            self.most[node] += bytes;
+            self.added[node] += bytes;
+            return;
+        }
+        let middle = span.start + span.len() / 2;
+        self.add_below(2 * node, span.start..middle, ops, bytes);
+        self.add_below(2 * node + 1, middle..span.end, ops, bytes);
+        self.most[node] = self.added[node] + self.most[2 * node].max(self.most[2 * node + 1]);
+    }
+
+    /// The most that is held during any of these ops; 0 for none.
+    fn most(&self, ops: Range<u32>) -> i128 {
+        let ops = ops.start as usize..ops.end as usize;
+        self.most_below(1, 0..self.leaves, &ops).unwrap_or(0)
+    }
+
+    fn most_below(&self, node: usize, span: Range<usize>, ops: &Range<usize>) -> Option<i128> {
+        if ops.end <= span.start || span.end <= ops.start {
+            return None;
+        }
+        if ops.start <= span.start && span.end <= ops.end {
+            return Some(self.most[node]);
+        }
+        let middle = span.start + span.len() / 2;
+        let left = self.most_below(2 * node, span.start..middle, ops);
+        let right = self.most_below(2 * node + 1, middle..span.end, ops);
+        left.max(right).map(|most| most + self.added[node])
+    }
+}
