@@ -11,10 +11,11 @@
 //! Invariant: no lane is booked twice for the same time, and a planned object has room where it goes.
 
 use super::intervals::{Interval, Life, Version};
+use super::positions::busy;
 use super::slots::{Heights, Idle};
 use crate::recipe::Setting;
 use std::collections::BinaryHeap;
-use tiersim_models::hardware::{HBM, Hardware, Lane, Routes};
+use tiersim_models::hardware::{HBM, Lane, Routes};
 use tiersim_models::ids::TierId;
 use tiersim_models::units::Bytes;
 
@@ -45,26 +46,26 @@ pub(super) struct Intervals<'a> {
 }
 
 /// What a machine offers, by spill tier.
-struct Ways {
+pub(super) struct Ways {
     tiers: Vec<TierId>,
     evict: Vec<Vec<Lane>>,
     fetch: Vec<Vec<Lane>>,
 }
 
 /// A plan in the making.
-struct Draft<'a> {
-    setting: &'a Setting<'a>,
+pub(super) struct Draft<'a> {
+    pub(super) setting: &'a Setting<'a>,
     lives: &'a [Life],
     intervals: &'a [Interval],
     versions: &'a [Version],
     ways: &'a Ways,
-    slots: usize,
+    pub(super) slots: usize,
     /// HBM above its capacity.
-    heights: Heights,
+    pub(super) heights: Heights,
     /// The same of each spill tier.
     rooms: Vec<Heights>,
     /// By lane.
-    idle: Vec<Idle>,
+    pub(super) idle: Vec<Idle>,
     stays: Vec<Option<Stay>>,
     /// By version: from which position on it has been written back, if it is planned to be.
     saved: Vec<Option<usize>>,
@@ -162,11 +163,6 @@ impl Ways {
             fetch: spill.iter().map(from).collect(),
         }
     }
-}
-
-/// How long a lane is taken by a copy that it carries alone.
-fn busy(hardware: &Hardware, lane: Lane, bytes: i64) -> u64 {
-    hardware.lane_law(lane).span_of(Bytes::new(bytes.unsigned_abs())).ps().max(1)
 }
 
 impl<'a> Draft<'a> {
@@ -357,75 +353,5 @@ impl<'a> Draft<'a> {
             self.raise(back_at, stay.back_at, bytes);
             self.stays[index] = Some(Stay { back_at, ..stay });
         }
-    }
-}
-
-/// Positions over several replays, whose slots are those of the first. No range is longer than one.
-impl Draft<'_> {
-    /// The ranges of slots that a range of positions covers, the earlier first.
-    fn cut(&self, from: usize, until: usize) -> [(usize, usize); 2] {
-        if from >= until {
-            return [(0, 0); 2];
-        }
-        let (slots, slot) = (self.slots, from % self.slots);
-        let first = (until - from).min(slots - slot);
-        [(slot, slot + first), (0, until - from - first)]
-    }
-
-    fn removable(&self, from: usize, until: usize, bytes: i64) -> i128 {
-        let parts = self.cut(from, until).into_iter().filter(|(a, b)| a < b);
-        parts.map(|(a, b)| self.heights.removable(a, b, bytes)).sum()
-    }
-
-    fn raise(&mut self, from: usize, until: usize, bytes: i64) {
-        for (a, b) in self.cut(from, until).into_iter().filter(|(a, b)| a < b) {
-            self.heights.raise(a, b, bytes);
-        }
-    }
-
-    /// The last position of the range that is higher than `line`.
-    fn last_above(&self, from: usize, until: usize, line: i64) -> Option<usize> {
-        let [first, second] = self.cut(from, until);
-        let of = |(a, b): (usize, usize)| self.heights.last_above(a, b, line);
-        let next = from - from % self.slots + self.slots;
-        let late = of(second).map(|slot| slot + next);
-        late.or_else(|| of(first).map(|slot| slot + next - self.slots))
-    }
-
-    /// Idle time of a lane before a position.
-    fn before(&self, lane: Lane, at: usize) -> u64 {
-        let idle = &self.idle[lane.index()];
-        let rounds = (at / self.slots) as u64;
-        rounds * idle.before(self.slots) + idle.before(at % self.slots)
-    }
-
-    /// The last position that has no more than `time` of idle time before it.
-    fn position(&self, lane: Lane, time: u64) -> usize {
-        let idle = &self.idle[lane.index()];
-        let round = idle.before(self.slots).max(1);
-        (time / round) as usize * self.slots + idle.slot_of(time % round)
-    }
-
-    /// Where a copy ends that starts as early as possible: from there on its room is free.
-    fn end(&self, lane: Lane, from: usize, until: usize, bytes: i64) -> Option<usize> {
-        let target =
-            self.before(lane, from).checked_add(busy(self.setting.hardware, lane, bytes))?;
-        (target <= self.before(lane, until)).then(|| self.position(lane, target - 1) + 1)
-    }
-
-    /// Where a copy starts that starts as late as possible.
-    fn start(&self, lane: Lane, from: usize, until: usize, bytes: i64) -> Option<usize> {
-        let limit = self.before(lane, until);
-        let start = limit.checked_sub(busy(self.setting.hardware, lane, bytes))?;
-        (start >= self.before(lane, from)).then(|| self.position(lane, start).max(from))
-    }
-
-    /// Takes idle time from a position on, but `keep` of what comes first.
-    fn book(&mut self, lane: Lane, from: usize, keep: u64, time: u64) {
-        let (slots, slot) = (self.slots, from % self.slots);
-        let idle = &mut self.idle[lane.index()];
-        let there = (idle.before(slots) - idle.before(slot)).saturating_sub(keep).min(time);
-        idle.take(slot, keep, there);
-        idle.take(0, 0, time - there);
     }
 }
