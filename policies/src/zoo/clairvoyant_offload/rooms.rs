@@ -25,9 +25,8 @@ impl ClairvoyantOffload {
     /// Who leaves for an op: of those that are not needed soon one whose copy is complete, else one
     /// whose copy is under way, else the one that is needed last; then the same of all others.
     fn victim(&mut self, view: &View<'_>) -> Option<(ObjectId, Place)> {
-        let turn = self.now.turn;
         loop {
-            let landed = |object: &ObjectId| self.estimate.copied(*object) <= turn;
+            let landed = |object: &ObjectId| self.estimate.settled(*object) <= self.now.turn;
             let spared = |place| {
                 let farthest = self.stock.of(place).rev().take(PASSED_OVER);
                 farthest.filter(|&(rank, object)| !self.is_soon(object, rank, view))
@@ -58,7 +57,7 @@ impl ClairvoyantOffload {
     fn is_soon(&self, object: ObjectId, rank: u64, view: &View<'_>) -> bool {
         let Some(next) = Future::in_sight(rank) else { return false };
         let Now { occurrence, turn, .. } = self.now;
-        let from = self.spill.first().copied().unwrap_or(HBM);
+        let from = self.holder(object, view).or(self.spill.first().copied()).unwrap_or(HBM);
         let span = self.estimate.span(from, HBM, view.object(object).bytes);
         let queue = self.estimate.begins(turn, from, HBM) - turn;
         self.future.between(occurrence, next) < queue.saturating_add(span.saturating_mul(SOON))
@@ -95,8 +94,8 @@ impl ClairvoyantOffload {
     }
 
     /// Gives up complete copies that are needed after `rank`, the last first, until `now` bytes are
-    /// free; nothing, and `false`, if all of them together would not make room for `in_all`. Asked
-    /// with rising ranks before one op.
+    /// free, if all of them together would make room for `in_all`; whether `now` bytes are free.
+    /// Asked with rising ranks before one op.
     pub(super) fn displace(
         &mut self,
         rank: u64,
@@ -136,7 +135,7 @@ impl ClairvoyantOffload {
     }
 
     fn has_landed(&self, object: ObjectId) -> bool {
-        !self.has_moved(object) && self.estimate.copied(object) <= self.now.turn
+        !self.has_moved(object) && self.estimate.settled(object) <= self.now.turn
     }
 
     /// Where an object goes that leaves HBM: the nearest tier of the list where it has room, can
