@@ -100,6 +100,8 @@ struct Now {
     turn: u64,
     /// When the op ends: copies that begin before cost it nothing.
     end: u64,
+    /// Whether it creates objects.
+    births: bool,
     /// Free in HBM after what is decided, and used before it.
     free: Bytes,
     used: Bytes,
@@ -195,6 +197,7 @@ impl ClairvoyantOffload {
         let missing: Vec<ObjectId> =
             view.uses().iter().map(|touched| touched.object).filter(missing).collect();
         let bytes: Bytes = missing.iter().map(|&object| view.object(object).bytes).sum();
+        self.now.births = born > Bytes::ZERO;
         self.make_way(born + bytes, view);
         for object in missing {
             self.fetch(object, Action::Fetch { object, to: HBM }, view);
