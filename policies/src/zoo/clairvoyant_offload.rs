@@ -264,7 +264,7 @@ impl ClairvoyantOffload {
             let Some((rank, object)) = first else { break };
             above = (rank, ObjectId(object.0 + 1));
             let Some(next) = Future::in_sight(rank) else { break };
-            if !self.is_true(object, Place::Outside, view) {
+            if self.has_moved(object) || !self.is_true(object, Place::Outside, view) {
                 continue;
             }
             let Some(from) = self.holder(object, view) else { continue };
