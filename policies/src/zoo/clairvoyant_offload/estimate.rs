@@ -212,7 +212,8 @@ struct Room {
 
 impl Room {
     fn settle(&mut self, now: u64) {
-        while let Some((bytes, _)) = self.credits.pop_front_if(|credit| credit.1 <= now) {
+        while self.credits.front().is_some_and(|credit| credit.1 <= now) {
+            let (bytes, _) = self.credits.pop_front().expect("there is a first credit");
             self.ready = self.ready.saturating_add(bytes);
         }
     }
