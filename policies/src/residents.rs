@@ -68,6 +68,11 @@ impl<'a> Residents<'a> {
         self.trace.objects[object.index()].bytes
     }
 
+    /// Whether an object that visits HBM takes room there while an op uses it, as residents do.
+    pub fn visitors_count(&self) -> bool {
+        matches!(self.access, Access::Migrate { .. })
+    }
+
     /// Bytes that a replay saves if the object stays.
     pub fn saved(&self, object: ObjectId) -> u64 {
         self.visits.saved(object, self.bytes(object), self.access)
@@ -105,9 +110,12 @@ impl<'a> Residents<'a> {
 
     /// Keeps an object in HBM if every op of its life still has room; says whether it stays.
     pub fn keep(&mut self, object: ObjectId) -> bool {
+        if let Some(home) = self.homes[object.index()] {
+            return home == HBM;
+        }
         let bytes = wide(self.bytes(object));
         let (life, uses) = (self.visits.life(object), self.visits.uses(object));
-        let counted = matches!(self.access, Access::Migrate { .. });
+        let counted = self.visitors_count();
         let change = |room: &mut Room, bytes: i128| {
             room.add(life.clone(), bytes);
             for &(op, _) in uses.iter().filter(|_| counted) {

@@ -12,6 +12,7 @@ pub mod device_map;
 pub mod gradient_aware;
 pub mod hints;
 pub mod knapsack;
+pub mod percentages;
 pub mod size_greedy;
 
 /// All of them, by spelling.
@@ -24,6 +25,7 @@ pub const ALL: &[&Entry] = &[
     &hints::ENTRY,
     &knapsack::ENTRY,
     &lru::ENTRY,
+    &percentages::ENTRY,
     &size_greedy::ENTRY,
 ];
 
