@@ -194,8 +194,7 @@ pub fn parts(bytes: &[Bytes], [gpu, cpu]: [f64; 2]) -> Vec<usize> {
             () => 0,
         }
     };
-    let mut part = part;
-    bytes.iter().map(|bytes| part(bytes)).collect()
+    bytes.iter().map(part).collect()
 }
 
 /// The layer of an object: its module's name up to the first number in it, or all of it.
