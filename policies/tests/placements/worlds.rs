@@ -14,14 +14,14 @@ use tiersim_policies::policy::Policy;
 use tiersim_policies::recipe::Setting;
 
 /// A sequence of numbers from a seed (xorshift64*).
-pub struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    pub fn new(seed: u64) -> Dice {
+    pub(crate) fn new(seed: u64) -> Dice {
         Dice((seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
-    pub fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -29,14 +29,14 @@ impl Dice {
     }
 }
 
-pub fn trace() -> Trace {
+pub(crate) fn trace() -> Trace {
     let meta =
         TraceMeta { name: "test".to_owned(), precision: "fp32".to_owned(), ..TraceMeta::default() };
     Trace { meta, modules: Vec::new(), objects: Vec::new(), ops: Vec::new(), uses: Vec::new() }
 }
 
 /// Adds an object of a module that is named so.
-pub fn object(
+pub(crate) fn object(
     trace: &mut Trace,
     module: &str,
     kind: ObjectKind,
@@ -62,7 +62,7 @@ pub fn object(
     id
 }
 
-pub fn op(trace: &mut Trace, uses: &[(ObjectId, Mode)]) {
+pub(crate) fn op(trace: &mut Trace, uses: &[(ObjectId, Mode)]) {
     let start = trace.uses.len() as u32;
     trace.uses.extend(uses.iter().map(|&(object, mode)| Use { object, mode }));
     let end = trace.uses.len() as u32;
@@ -71,7 +71,7 @@ pub fn op(trace: &mut Trace, uses: &[(ObjectId, Mode)]) {
 }
 
 /// Some objects of any kind, and ops that use up to four of them.
-pub fn random_trace(dice: &mut Dice, most_objects: u64) -> Trace {
+pub(crate) fn random_trace(dice: &mut Dice, most_objects: u64) -> Trace {
     let mut trace = trace();
     for index in 0..2 + dice.below(most_objects - 1) {
         let kind = ObjectKind::ALL[dice.below(7) as usize];
@@ -101,7 +101,7 @@ pub fn random_trace(dice: &mut Dice, most_objects: u64) -> Trace {
 }
 
 /// HBM and the tiers of these kinds and sizes, each behind a link of its own.
-pub fn hardware(hbm: u64, others: &[(TierKind, u64)]) -> Hardware {
+pub(crate) fn hardware(hbm: u64, others: &[(TierKind, u64)]) -> Hardware {
     let law = |rate| Law { setup: Span::from_ps(5), rate: Rate::new(rate).expect("above zero") };
     let tier = |(index, &(kind, bytes)): (usize, &(TierKind, u64))| Tier {
         name: format!("t{index}"),
@@ -132,7 +132,7 @@ pub fn hardware(hbm: u64, others: &[(TierKind, u64)]) -> Hardware {
 }
 
 /// Answers `ask` for a workload on a machine.
-pub fn with_setting<T>(
+pub(crate) fn with_setting<T>(
     workload: &Workload,
     hardware: &Hardware,
     ask: impl FnOnce(&Setting<'_>) -> T,
@@ -147,7 +147,7 @@ pub fn with_setting<T>(
 }
 
 /// All commands of a plan; `None` if it is out of memory.
-pub fn plan(
+pub(crate) fn plan(
     workload: &Workload,
     hardware: &Hardware,
     policy: Box<dyn Policy>,
@@ -172,7 +172,7 @@ pub fn plan(
 }
 
 /// Copies of each object: to the first tier, and from it.
-pub fn copies(commands: &[Command], objects: usize) -> Vec<[u64; 2]> {
+pub(crate) fn copies(commands: &[Command], objects: usize) -> Vec<[u64; 2]> {
     let mut counts = vec![[0; 2]; objects];
     for command in commands {
         if let Work::Copy { object, to, .. } = command.work {
