@@ -1,7 +1,9 @@
 //! What can be typed. Only what it says; what it means is worked out elsewhere.
 
+use crate::cache::{Capacity, replacement};
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use tiersim_policies::replacement::Algorithm;
 use tiersim_validation::real::Kind;
 
 /// Replay AI training and inference over memory tiers, and chart latency against memory.
@@ -31,6 +33,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Look at traces and make them.
     Trace(TraceArgs),
+    /// Replay a block or page trace through one replacement policy; draw its miss ratio by capacity.
+    Cache(CacheArgs),
     /// Replay a CUDA memory snapshot's requests through the model of PyTorch's caching allocator;
     /// compare reserved and active bytes at every entry.
     Allocator(AllocatorArgs),
@@ -224,6 +228,32 @@ pub(crate) struct CheckArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct CacheArgs {
+    /// Records of libCacheSim (.oracleGeneral, .bin) or a table (.csv), packed (.gz, .zst) or not;
+    /// or a folder with accesses.csv.
+    #[arg(value_name = "FILE")]
+    pub(crate) trace: PathBuf,
+    /// The replacement policy, such as LRU.
+    #[arg(long, value_name = "NAME", value_parser = replacement)]
+    pub(crate) policy: Algorithm,
+    /// Capacity of the cache: bytes, such as 65536 or 10MiB; with --unit objects. May be repeated.
+    #[arg(long, value_name = "N", required = true, value_delimiter = ',')]
+    pub(crate) capacity: Vec<Capacity>,
+    /// Every object counts 1, whatever its size.
+    #[arg(long)]
+    pub(crate) unit: bool,
+    /// Folder to write to [default: out/FILE, without its endings].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// What to print on stdout.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Print nothing but problems.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct AllocatorArgs {
     /// What torch.cuda.memory._dump_snapshot wrote, or the same as JSON; may be packed with gzip or
     /// Zstandard.
@@ -294,23 +324,41 @@ pub(crate) enum TraceCommand {
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
     },
-    /// Convert a recording to a trace.
-    Import {
-        /// The recording's format.
-        #[arg(value_enum)]
-        from: Source,
+    /// Convert what another program recorded to a trace.
+    Import(ImportArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ImportArgs {
+    #[command(subcommand)]
+    pub(crate) from: Source,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Source {
+    /// Reads and writes of a PyTorch run by storage, op by op.
+    Recording {
         /// The recording's folder.
         source: PathBuf,
         /// Folder of the trace to write.
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
     },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Source {
-    /// Reads and writes of a PyTorch run by storage, op by op.
-    Recording,
+    /// A table of kernels and one of tensors, as of the G10 artefact.
+    Tables {
+        /// The kernels, in the order in which they ran.
+        #[arg(long, value_name = "FILE")]
+        kernels: PathBuf,
+        /// The tensors that they read and write.
+        #[arg(long, value_name = "FILE")]
+        tensors: PathBuf,
+        /// Samples per iteration.
+        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+        batch: u32,
+        /// Folder of the trace to write.
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
 }
 
 impl RealMachine {

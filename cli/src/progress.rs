@@ -13,3 +13,15 @@ pub(crate) fn bar(total: usize, quiet: bool) -> ProgressBar {
     bar.set_message("cases");
     bar
 }
+
+/// A count of what has been done of something whose end is not known.
+pub(crate) fn spinner(what: &'static str, quiet: bool) -> ProgressBar {
+    let target =
+        if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(8) };
+    let bar = ProgressBar::with_draw_target(None, target);
+    let style = ProgressStyle::with_template("{spinner} {human_pos} {msg}, {elapsed}")
+        .expect("the template is well formed");
+    bar.set_style(style);
+    bar.set_message(what);
+    bar
+}

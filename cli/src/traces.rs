@@ -1,16 +1,19 @@
 //! `check` and `trace`.
 
-use crate::args::{CheckArgs, Format, TraceCommand};
+use crate::args::{CheckArgs, Format, Source, TraceCommand};
 use crate::lints::{diagnostic, say_note, say_warnings};
 use crate::output::{Failure, print};
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 use tiersim_models::hardware::Hardware;
+use tiersim_models::workload::Trace;
 use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::feasible::problems;
 use tiersim_sim::hardware_file::parts::{is_part, read_part};
 use tiersim_sim::hardware_file::read_hardware;
 use tiersim_sim::import::recording::import_recording;
+use tiersim_sim::import::tables::{Tables, import_tables};
 use tiersim_sim::lint::{assumed_note, lint_hardware};
 use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::text::ron_text::Document;
@@ -73,11 +76,22 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
                 }
             }
         }
-        TraceCommand::Import { from: _, source, out } => {
-            let imported = import_recording(source)?;
-            write_trace(&imported.trace, out, Packing::Smaller)?;
-            let info = info(&imported.trace);
-            print(&format!("{info}\n\n{}\nwritten to {}\n", imported.counts, out.display()))
-        }
+        TraceCommand::Import(import) => match &import.from {
+            Source::Recording { source, out } => {
+                let imported = import_recording(source)?;
+                write_imported(&imported.trace, &imported.counts, out)
+            }
+            Source::Tables { kernels, tensors, batch, out } => {
+                let (kernels, tensors) = (kernels.clone(), tensors.clone());
+                let imported = import_tables(&Tables { kernels, tensors, batch: *batch })?;
+                write_imported(&imported.trace, &imported.counts, out)
+            }
+        },
     }
+}
+
+/// Writes a trace, and says what it holds and what it left out.
+fn write_imported(trace: &Trace, counts: &dyn Display, out: &Path) -> Result<(), Failure> {
+    write_trace(trace, out, Packing::Smaller)?;
+    print(&format!("{}\n\n{counts}\nwritten to {}\n", info(trace), out.display()))
 }

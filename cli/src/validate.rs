@@ -70,11 +70,11 @@ fn fits_the_machine(
     let bench = Bench::new(scenario, traces.of(scenario), BenchOptions::default())?;
     for case in wanted(scenario, args) {
         bench.capacities_of(case)?;
-        if case.pressure.is_some() || case.micro_batch.is_some() {
+        if case.pressure.is_some() || case.micro_batch.is_some() || case.chunk.is_some() {
             return Err(Failure::Input(format!(
-                "{}: {:?} watches memory pressure or has a micro-batch of its own, which only the \
-                 simulator does; leave it out with --policy, or take `pressure` and `micro_batch` \
-                 out of it",
+                "{}: {:?} watches memory pressure, or has a micro-batch or chunks of its own, which \
+                 only the simulator does; leave it out with --policy, or take `pressure`, \
+                 `micro_batch` and `chunk` out of it",
                 scenario.name, case.label
             )));
         }

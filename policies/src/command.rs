@@ -6,7 +6,7 @@
 
 use smallvec::SmallVec;
 use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::units::{Bytes, Time};
+use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::Mode;
 
 /// Names one command of a plan; counts up from 0 in planning order.
@@ -77,6 +77,8 @@ pub enum Work {
         /// Delays for use in place, one after the other: each costs the tier's set-up plus bytes over its
         /// bandwidth, or more where a simulated machine shares links.
         charges: SmallVec<[(TierId, Bytes); 2]>,
+        /// A delay that the policy states, beside the charges.
+        delay: Span,
     },
     /// Copy an object.
     Copy {

@@ -254,6 +254,10 @@ impl Ledger {
         self.objects[object.index()].iter_mut().find(|slot| slot.tier == tier)
     }
 
+    pub(crate) fn slots(&self, object: ObjectId) -> &[Slot] {
+        &self.objects[object.index()]
+    }
+
     pub(crate) fn slots_mut(&mut self, object: ObjectId) -> &mut SmallVec<[Slot; 2]> {
         &mut self.objects[object.index()]
     }

@@ -73,6 +73,10 @@ impl Planner<'_> {
                 self.charges.push((tier, bytes));
                 Ok(())
             }
+            Action::Delay { span } => {
+                self.delay += span;
+                Ok(())
+            }
         }
     }
 

@@ -20,7 +20,7 @@ use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
-use tiersim_models::units::Bytes;
+use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::Use;
 
 /// What the plan has counted so far.
@@ -49,6 +49,8 @@ pub struct Planner<'a> {
     actions: Vec<Action>,
     pub(crate) in_place: Vec<ObjectId>,
     pub(crate) charges: SmallVec<[(TierId, Bytes); 2]>,
+    /// What the op is delayed by beside its charges.
+    pub(crate) delay: Span,
     /// The stream of the op that is planned.
     pub(crate) stream: u16,
     /// How long copies take, if that is known.
@@ -103,6 +105,7 @@ impl<'a> Planner<'a> {
             actions: Vec::new(),
             in_place: Vec::new(),
             charges: SmallVec::new(),
+            delay: Span::ZERO,
             stream: workload.trace.ops.first().map_or(0, |op| op.stream),
             times: None,
             pressure: None,
@@ -172,6 +175,7 @@ impl<'a> Planner<'a> {
         self.ask(|policy, view| policy.before(view, &mut actions));
         self.in_place.clear();
         self.charges.clear();
+        self.delay = Span::ZERO;
         self.stream = self.workload.trace.ops[op.index()].stream;
         let turn = self.last_op[usize::from(self.stream)];
         for action in actions.drain(..) {
@@ -246,7 +250,8 @@ impl<'a> Planner<'a> {
         }
         self.last_op[usize::from(stream)] = Some(ticket);
         let charges = std::mem::take(&mut self.charges);
-        let work = Work::Compute { occurrence: self.next, stream, touches, charges };
+        let (occurrence, delay) = (self.next, self.delay);
+        let work = Work::Compute { occurrence, stream, touches, charges, delay };
         let at = out.len();
         out.push(Command { ticket, work, after, claims, frees: SmallVec::new() });
         for &object in self.workload.releases(op) {

@@ -5,7 +5,7 @@
 
 use crate::view::View;
 use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::units::Bytes;
+use tiersim_models::units::{Bytes, Span};
 
 /// How much of the trace ahead a policy may look at. Reports mark policies that see it all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,12 @@ pub enum Action {
         tier: TierId,
         /// How much is accessed.
         bytes: Bytes,
+    },
+    /// Delay the op by a span that the policy states, such as the handling of page faults. It is a
+    /// constant of the policy's parameters: no reading of a clock.
+    Delay {
+        /// How long.
+        span: Span,
     },
 }
 

@@ -75,6 +75,21 @@ impl<'a> View<'a> {
         self.ledger.has_room(object, tier)
     }
 
+    /// The nearest tier that holds the object's present contents; `None` before its birth.
+    pub fn nearest(&self, object: ObjectId) -> Option<TierId> {
+        self.ledger.tiers_of(object).first().copied()
+    }
+
+    /// Whether the object has room outside HBM, be its contents there present or stale.
+    pub fn is_outside(&self, object: ObjectId) -> bool {
+        self.ledger.slots(object).iter().any(|slot| slot.tier != HBM)
+    }
+
+    /// Whether free bytes are all that counts in the tier.
+    pub fn is_exact(&self, tier: TierId) -> bool {
+        self.ledger.is_exact(tier)
+    }
+
     /// Whether the object exists by now.
     pub fn exists(&self, object: ObjectId) -> bool {
         self.ledger.exists(object)

@@ -6,6 +6,7 @@
 //! number.
 
 use crate::ChartError;
+use crate::contest::{gap, ranks, sight_word};
 use crate::economics_summary::confidence;
 use crate::words::{finite, lane_names, links, oom_reason};
 use tiersim_sim::energy::{Basis, CaseEconomics};
@@ -18,8 +19,8 @@ pub fn results_csv(record: &RunRecord) -> Result<Vec<u8>, ChartError> {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     let header = header(record, &axes);
     writer.write_record(header.iter().map(|cell| guarded(cell)))?;
-    for case in &record.results {
-        let row = row(record, case, &axes);
+    for (case, rank) in record.results.iter().zip(ranks(record)) {
+        let row = row(record, case, rank, &axes);
         debug_assert_eq!(row.len(), header.len());
         writer.write_record(row.iter().map(|cell| guarded(cell)))?;
     }
@@ -60,6 +61,10 @@ fn header(record: &RunRecord, axes: &[&str]) -> Vec<String> {
             "energy_confidence",
             "cost_usd",
             "cost_confidence",
+            "sight",
+            "learned",
+            "rank",
+            "gap_to_bound",
         ]
         .map(str::to_owned),
     );
@@ -69,11 +74,12 @@ fn header(record: &RunRecord, axes: &[&str]) -> Vec<String> {
     header.extend(lanes.iter().map(|lane| format!("moved_bytes.{lane}")));
     header.extend(lanes.iter().map(|lane| format!("stall_ms.{lane}")));
     header.extend(links(record).iter().map(|(link, _)| format!("busy_fraction.{link}")));
+    header.push("delay_ms".to_owned());
     header.push("oom_reason".to_owned());
     header
 }
 
-fn row(record: &RunRecord, case: &CaseRecord, axes: &[&str]) -> Vec<String> {
+fn row(record: &RunRecord, case: &CaseRecord, rank: Option<usize>, axes: &[&str]) -> Vec<String> {
     let emulated = case.emulated.to_string();
     let mut row = vec![case.label.clone(), case.policy.clone(), case.details.clone(), emulated];
     row.extend(axes.iter().map(|axis| match case.params.iter().find(|(name, _)| name == axis) {
@@ -98,6 +104,10 @@ fn row(record: &RunRecord, case: &CaseRecord, axes: &[&str]) -> Vec<String> {
     row.push(of(&|f| float(f.compute.as_ms() / f.steps.len().max(1) as f64)));
     row.push(of(&|f| f.events.to_string()));
     row.extend(economics(&case.economics));
+    row.push(sight_word(case.sight).to_owned());
+    row.push(case.learned.to_string());
+    row.push(rank.map_or_else(String::new, |rank| rank.to_string()));
+    row.push(gap(case).map_or_else(String::new, float));
     let steps = |f: &Figures| f.steps.len().max(1) as u64;
     let ms = |ps: u64, f: &Figures| float(ps as f64 / 1e9 / steps(f) as f64);
     for tier in 0..record.tiers.len() {
@@ -115,6 +125,7 @@ fn row(record: &RunRecord, case: &CaseRecord, axes: &[&str]) -> Vec<String> {
     for (_, lanes) in links(record) {
         row.push(of(&|f| float(busiest(f, &lanes))));
     }
+    row.push(of(&|f| ms(f.delay.ps(), f)));
     row.push(match &case.outcome {
         Outcome::Done(_) => String::new(),
         Outcome::OutOfMemory(oom) => oom_reason(oom),

@@ -1,13 +1,14 @@
 //! `summary.json`: the contract with whoever reads results by machine.
 //!
 //! Keys are only ever added; a change of meaning raises [`SCHEMA`]. Sums over the run (`moved_bytes`,
-//! `stall_ms`, `in_place_ms`, `compute_ms`) are **means per measured step**, so that they can be
+//! `stall_ms`, `in_place_ms`, `compute_ms`, `delay_ms`) are **means per measured step**, so that they can be
 //! compared with `step_ms` and do not depend on how often the trace was replayed; bytes are rounded
 //! to whole ones. What a case does not have is `null`, never a made-up 0: every figure of a case
 //! that ran out of memory, and a sum of which a number is missing in the spec.
 //! Invariant: no NaN and no infinity is ever written.
 
 use crate::ChartError;
+use crate::contest::{self, ranks};
 use crate::csv::busiest;
 use crate::economics_summary::{self, CostSummary, EnergySummary, NumberSummary};
 use crate::hidden::hidden_bytes;
@@ -117,10 +118,20 @@ pub struct CaseSummary {
     pub emulated: bool,
     /// HBM that the case may use; `null` for no limit.
     pub hbm_budget_bytes: Option<u64>,
+    /// How far the policy looks ahead: `past`, `window` or `all` (an oracle).
+    pub sight: &'static str,
+    /// Whether the policy's numbers were found by training.
+    pub learned: bool,
+    /// Place by mean step among the cases that ran and pay for every access; 1 is the quickest.
+    pub rank: Option<usize>,
+    /// How much longer the mean step is than the bound: 0.25 for a quarter.
+    pub gap_to_bound: Option<f64>,
     /// Delay per step of ops for objects used in place, by tier.
     pub in_place_ms: Option<Map<String, Value>>,
     /// Time per step that ops computed.
     pub compute_ms: Option<f64>,
+    /// Delay per step of ops that the policy states, such as the handling of page faults.
+    pub delay_ms: Option<f64>,
     /// Why it ran out of memory.
     pub oom_reason: Option<OomSummary>,
     /// How allocators used memory, by tier; not there if all are exact.
@@ -202,7 +213,12 @@ pub fn summary(record: &RunRecord, version: &str) -> Summary {
         workload: record.workload.clone(),
         seed: record.seed,
         assumed_numbers: record.assumed_numbers,
-        results: record.results.iter().map(|case| case_summary(record, case)).collect(),
+        results: record
+            .results
+            .iter()
+            .zip(ranks(record))
+            .map(|(case, rank)| case_summary(record, case, rank))
+            .collect(),
         about: record.about.clone(),
         op_time: record.op_time.clone(),
         tokens_per_step: record.tokens_per_step,
@@ -223,7 +239,7 @@ pub fn summary_json(record: &RunRecord, version: &str) -> Result<String, ChartEr
     Ok(json)
 }
 
-fn case_summary(record: &RunRecord, case: &CaseRecord) -> CaseSummary {
+fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> CaseSummary {
     let ran = case.outcome.figures();
     let by_tier = |figure: &dyn Fn(&Figures, usize) -> Value| {
         ran.map(|f| {
@@ -267,10 +283,15 @@ fn case_summary(record: &RunRecord, case: &CaseRecord) -> CaseSummary {
         events: ran.map(|f| f.events),
         label: case.label.clone(),
         emulated: case.emulated,
+        sight: contest::sight_word(case.sight),
+        learned: case.learned,
+        rank,
+        gap_to_bound: contest::gap(case).and_then(finite),
         details: case.details.clone(),
         hbm_budget_bytes: limited(case.hbm_budget),
         in_place_ms: by_tier(&|f, tier| json!(step_share(f.in_place[tier], f))),
         compute_ms: ran.and_then(|f| step_share(f.compute, f)),
+        delay_ms: ran.and_then(|f| step_share(f.delay, f)),
         oom_reason: match &case.outcome {
             Outcome::Done(_) => None,
             Outcome::OutOfMemory(oom) => Some(oom_summary(oom)),
@@ -344,6 +365,7 @@ pub(crate) mod tests {
             lanes: Vec::new(),
             baseline: Figures::default(),
             bound: Span::ZERO,
+            bound_curve: Vec::new(),
             results: Vec::new(),
             skipped: Vec::new(),
             warnings: Vec::new(),
@@ -365,9 +387,12 @@ pub(crate) mod tests {
             hidden: Vec::new(),
             pressure: None,
             emulated: false,
+            sight: tiersim_policies::policy::Sight::Past,
+            learned: false,
             baseline_step: Span::ZERO,
             baseline_peak: Bytes::ZERO,
             bound_step: Span::ZERO,
+            bound_by: "critical path".to_owned(),
         });
         let json: Value = serde_json::from_str(&summary_json(&record, "0").unwrap()).unwrap();
         assert!(json["results"][0]["slowdown"].is_null());

@@ -7,8 +7,10 @@
 //! before they reach a terminal or a chart, and escaped by the writer of each format.
 
 mod annotations;
+mod cache;
 mod canvas;
 mod cells;
+mod contest;
 mod csv;
 mod economics_summary;
 mod fragmentation;
@@ -33,6 +35,10 @@ mod timeline;
 pub mod words;
 mod xy;
 
+pub use cache::{
+    CACHE_SCHEMA, CacheRow, CacheSummary, cache_artefacts, cache_csv, cache_json, cache_text,
+    miss_ratio_curve,
+};
 pub use csv::results_csv;
 pub use economics_summary::{CostSummary, EnergySummary, NumberSummary};
 pub use fragmentation::fragmentation;

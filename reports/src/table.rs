@@ -7,6 +7,7 @@
 //! Invariant: every line of a block has the same width; nothing of a name reaches the terminal
 //! uncleaned.
 
+use crate::contest::{gap, marks, order};
 use crate::economics_summary::economics_lines;
 use crate::hidden::hidden_words;
 use crate::points::pareto_front;
@@ -17,6 +18,7 @@ use crate::words::{
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use tiersim_policies::policy::Sight;
 use tiersim_sim::energy::CaseEconomics;
 use tiersim_sim::record::{CaseRecord, Figures, Outcome, RunRecord};
 use tiersim_sim::scenario::AxisValue;
@@ -37,7 +39,8 @@ struct Column {
 /// The table of a record; `version` is tiersim's own. Ends with a line break.
 pub fn text(record: &RunRecord, version: &str) -> String {
     let mut out = header(record, version);
-    let cases = chosen(record, &mut out);
+    let mut cases = chosen(record, &mut out);
+    order(record, &mut cases);
     if cases.is_empty() {
         out.push_str("no case ran\n");
     } else {
@@ -187,6 +190,23 @@ fn time_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     columns.push(Column::signed(["overhead", "step %"], &change(&|s| (s - 1.0) * 100.0)));
     let less = change(&|slowdown| (1.0 / slowdown - 1.0) * 100.0);
     columns.push(Column::signed(["throughput", "change %"], &less));
+    let gaps = cases.iter().map(|&case| gap(&record.results[case]).map(|gap| gap * 100.0));
+    let gaps: Vec<Option<f64>> = gaps.collect();
+    if gaps.iter().any(Option::is_some) {
+        columns.push(Column::signed(["over the", "bound %"], &gaps));
+    }
+    let sees = |case: &CaseRecord| {
+        let ahead = match case.sight {
+            Sight::Window(ops) => Some(count(ops as usize, "op", "ops")),
+            Sight::Past => Some("past".to_owned()),
+            Sight::Oracle => None,
+        };
+        ahead.iter().map(String::as_str).chain(marks(case)).collect::<Vec<_>>().join(", ")
+    };
+    let sees: Vec<String> = cases.iter().map(|&case| sees(&record.results[case])).collect();
+    if sees.iter().any(|words| words != "past") {
+        columns.push(Column { header: ["", "sees"].map(str::to_owned), cells: sees });
+    }
     // A case that ran out of memory says so in its first column.
     for (row, &case) in cases.iter().enumerate() {
         if matches!(record.results[case].outcome, Outcome::OutOfMemory(_)) {
@@ -229,6 +249,8 @@ fn memory_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     group("moved", &lanes, None, lane(&|f, i| f.moved[i].get() as f64 / steps(f)));
     group("stall", &lanes, Some("ms"), lane(&|f, i| f.stall[i].as_ms() / steps(f)));
     group("in place", &tiers, Some("ms"), tier(&|f, i| f.in_place[i].as_ms() / steps(f)));
+    let delay = vec![of(&|f| f.delay.as_ms() / steps(f))];
+    group("delay", &["of ops".to_owned()], Some("ms"), delay);
     columns
 }
 

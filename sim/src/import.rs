@@ -6,4 +6,6 @@
 //! Invariant: a trace that an importer returns has passed `Trace::problems`.
 
 pub mod recording;
+pub mod requests;
 pub mod snapshot;
+pub mod tables;

@@ -4,6 +4,7 @@
 //! into resolved scenarios, hardware and traces, and the runs and sweeps that bring them together.
 
 pub mod audit;
+pub mod cache;
 pub mod diagnostic;
 pub mod durations;
 pub mod energy;

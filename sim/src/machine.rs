@@ -194,12 +194,13 @@ impl<'a> SimMachine<'a> {
         self.blame.charge(queue.idle_since, now, cause, &mut self.meters.stall);
         self.begin(ticket, cause)?;
         let entry = self.entries.get_mut(ticket);
-        let Work::Compute { occurrence, ref charges, ref touches, .. } = entry.command.work else {
+        let Work::Compute { occurrence, ref charges, ref touches, delay, .. } = entry.command.work
+        else {
             unreachable!("streams run ops only")
         };
         entry.compute = self.durations.of(occurrence);
-        let delay = |&(tier, bytes): &(TierId, Bytes)| self.accesses[tier.index()].span_of(bytes);
-        let total = entry.compute + charges.iter().map(delay).sum();
+        let charge = |&(tier, bytes): &(TierId, Bytes)| self.accesses[tier.index()].span_of(bytes);
+        let total = entry.compute + delay + charges.iter().map(charge).sum();
         let flows = self.uses.as_ref().is_some_and(|uses| uses.any_flows(charges));
         self.meters.op_starts(self.engine.now());
         let mut rises = Rises::new();
@@ -242,8 +243,9 @@ impl<'a> SimMachine<'a> {
             checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;
         }
         // Counted at the end, so that figures of a stretch of ops are those ops' own.
-        if let Work::Compute { ref charges, ref touches, .. } = entry.command.work {
+        if let Work::Compute { ref charges, ref touches, delay, .. } = entry.command.work {
             self.meters.compute += entry.compute;
+            self.meters.delay += delay;
             let objects = &self.workload.trace.objects;
             let used = touches.iter().map(|touch| (*touch, objects[touch.object.index()].bytes));
             self.meters.op_ends(now, used);

@@ -13,6 +13,7 @@ use statrs::statistics::{Data, OrderStatistics};
 use tiersim_models::hardware::{Fact, TierKind};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::fragmentation::MemoryUse;
+use tiersim_policies::policy::Sight;
 
 pub use crate::record::pressure::PressureRecord;
 
@@ -45,8 +46,11 @@ pub struct RunRecord {
     pub lanes: Vec<LaneName>,
     /// Same workload with unlimited HBM.
     pub baseline: Figures,
-    /// No policy on this hardware can have a shorter mean step.
+    /// No policy on this hardware can have a shorter mean step, whatever HBM it has.
     pub bound: Span,
+    /// No policy can have a shorter mean step with so many bytes of HBM, by rising bytes; empty
+    /// where cases do not share one workload on one machine.
+    pub bound_curve: Vec<(Bytes, Span)>,
     /// One per case, in the scenario's order.
     pub results: Vec<CaseRecord>,
     /// Points of a sweep that do not resolve, with the reason.
@@ -82,6 +86,10 @@ pub struct CaseRecord {
     pub details: String,
     /// Does not pay for every use outside HBM: comparable with other emulations only.
     pub emulated: bool,
+    /// How far its policy looks ahead.
+    pub sight: Sight,
+    /// Whether its policy's numbers were found by training.
+    pub learned: bool,
     /// Axis values of a sweep's point.
     pub params: Vec<(String, AxisValue)>,
     /// HBM that the case's objects may use.
@@ -90,8 +98,10 @@ pub struct CaseRecord {
     pub baseline_step: Span,
     /// Most bytes that the same workload ever holds with unlimited HBM.
     pub baseline_peak: Bytes,
-    /// No policy can have a shorter mean step on this hardware.
+    /// No policy that pays for every use can have a shorter mean step in this memory.
     pub bound_step: Span,
+    /// What most of that bound is, such as `bytes into hbm`.
+    pub bound_by: String,
     /// What came of it.
     pub outcome: Outcome,
     /// Where each module's state lives, if the policy places modules: (module, tier index).
@@ -179,6 +189,8 @@ pub struct Figures {
     pub in_place: Vec<Span>,
     /// Time that ops computed.
     pub compute: Span,
+    /// Delays of ops that their policy stated, such as the handling of page faults.
+    pub delay: Span,
     /// Uses of objects that found them in HBM.
     pub hits: u64,
     /// Uses that did not: fetched, or in place.

@@ -29,9 +29,9 @@ use tiersim_policies::drive::{DriveError, WINDOW, drive};
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::planner::Planner;
-use tiersim_policies::policy::Policy;
+use tiersim_policies::policy::{Policy, Sight};
 use tiersim_policies::pressure::PressureConfig;
-use tiersim_policies::recipe::{PolicyConfig, Setting};
+use tiersim_policies::recipe::{Origin, PolicyConfig, Setting};
 use tiersim_policies::zoo::all_hbm::AllHbm;
 
 /// How to run.
@@ -96,6 +96,14 @@ struct Asked<'s> {
     watched: Option<(&'s PressureConfig, Vec<u32>)>,
 }
 
+/// What came of one simulation.
+struct Simulated {
+    outcome: Outcome,
+    pressure: Option<PressureRecord>,
+    /// How far the policy looked ahead.
+    sight: Sight,
+}
+
 impl<'a> Bench<'a> {
     /// Works out durations, and runs the baseline: everything in an unlimited HBM.
     pub fn new(
@@ -123,11 +131,11 @@ impl<'a> Bench<'a> {
             seed: scenario.seed,
             baseline: Figures::default(),
         };
-        bench.bound = bench.compute_bound(workload, &bench.durations);
         let capacities = vec![Bytes::MAX; bench.hardware.tiers.len()];
+        bench.bound = bench.bound_of(workload, &bench.durations, &capacities).step;
         let memory = Memory { capacities: &capacities, hidden: &[], allocators: &[] };
         let all = bench.plain(AllHbm.into(), memory);
-        match bench.simulate("baseline", &all, options)?.0 {
+        match bench.simulate("baseline", &all, options)?.outcome {
             Outcome::Done(figures) => bench.baseline = figures,
             Outcome::OutOfMemory(_) => unreachable!("an unlimited tier is never full"),
         }
@@ -139,7 +147,7 @@ impl<'a> Bench<'a> {
         &self.baseline
     }
 
-    /// No policy can have a shorter mean step: the busiest stream's ops, back to back.
+    /// No policy can have a shorter mean step, whatever HBM it has: the critical path.
     pub fn bound(&self) -> Span {
         self.bound
     }
@@ -148,33 +156,33 @@ impl<'a> Bench<'a> {
     pub fn run(&self, case: &Case, options: Options) -> Result<CaseRecord, RunError> {
         let capacities = self.capacities_of(case)?;
         let hidden = self.hidden_of(case)?;
-        let budget = memory::left(&capacities, &hidden)[HBM.index()];
+        let left = memory::left(&capacities, &hidden);
         let allocators = case.allocators.as_slice();
         let memory = Memory { capacities: &capacities, hidden: &hidden, allocators };
         let batches = self.micro_batches(case, memory)?;
-        let own = self.own(batches.as_deref())?;
+        let own = self.own(batches.as_deref(), case.chunk)?;
         let mut asked = self.plain(case.policy.clone(), memory);
         asked.numa = case.numa.clone();
         if let Some(own) = &own {
             (asked.workload, asked.durations) = (&own.workload, &own.durations);
         }
-        let bound_step = match &own {
-            Some(own) => self.compute_bound(&own.workload, &own.durations),
-            None => self.bound,
-        };
+        let bound = self.bound_of(asked.workload, asked.durations, &left);
         asked.watched = case.pressure.as_ref().map(|config| (config, batches.unwrap_or_default()));
-        let (outcome, pressure) = self.simulate(&case.label, &asked, options)?;
+        let Simulated { outcome, pressure, sight } = self.simulate(&case.label, &asked, options)?;
         let placement = placement(&case.policy, &self.workload.trace, self.hardware)?;
         Ok(CaseRecord {
             label: case.label.clone(),
             policy: case.policy.name().to_owned(),
             details: self.details(case, placement.as_deref()),
             emulated: case.policy.is_emulated(),
+            sight,
+            learned: case.policy.origin() == Origin::Learned,
             params: case.params.clone(),
-            hbm_budget: budget,
+            hbm_budget: left[HBM.index()],
             baseline_step: self.baseline.mean_step(),
             baseline_peak: self.baseline.peak[HBM.index()],
-            bound_step,
+            bound_step: bound.step,
+            bound_by: bound.by,
             economics: CaseEconomics::of(self.hardware, &capacities, outcome.figures()),
             outcome,
             placement,
@@ -262,17 +270,21 @@ impl<'a> Bench<'a> {
         label: &str,
         asked: &Asked<'_>,
         options: Options,
-    ) -> Result<(Outcome, Option<PressureRecord>), RunError> {
+    ) -> Result<Simulated, RunError> {
         let Asked { workload, durations, policy, numa, memory, watched } = asked;
         let internal =
             |what: String| RunError::Internal { case: label.to_owned(), seed: self.seed, what };
         let left = memory::left(memory.capacities, memory.hidden);
         let built = numa.build(policy, &self.setting(workload, durations, &left));
         let built = built.map_err(RunError::Input)?;
+        let sight = built.sight();
         let full = |error| self.out_of_memory(error, memory.hidden, &workload.trace);
         let mut planner = match Planner::over(workload, built, *memory, self.repeat) {
             Ok(planner) => planner,
-            Err(error) => return Ok((full(error).map_err(internal)?, None)),
+            Err(error) => {
+                let outcome = full(error).map_err(internal)?;
+                return Ok(Simulated { outcome, pressure: None, sight });
+            }
         };
         if let Some((config, batches)) = watched {
             planner.watch((*config).clone(), batches.clone());
@@ -305,7 +317,7 @@ impl<'a> Bench<'a> {
             Err(DriveError::Plan(error)) => full(error).map_err(internal)?,
             Err(DriveError::Machine(fault)) => return Err(internal(fault.to_string())),
         };
-        Ok((outcome, pressure))
+        Ok(Simulated { outcome, pressure, sight })
     }
 }
 
@@ -326,7 +338,11 @@ pub fn run(
     };
     let results = in_order(cases.par_iter().map(run).collect())?;
     let compacted = within::compacted([scenario]);
-    Ok(record(scenario, &bench, fingerprint, results, &compacted))
+    let curve = bench.curve(&cases, &results)?;
+    Ok(RunRecord {
+        bound_curve: curve,
+        ..record(scenario, &bench, fingerprint, results, &compacted)
+    })
 }
 
 /// All results, or the error of the first that has one: which error is told must not depend on
@@ -372,6 +388,7 @@ pub(crate) fn record(
         lanes: within::lane_names(hardware, compacted),
         baseline,
         bound: bench.bound(),
+        bound_curve: Vec::new(),
         results,
         skipped: Vec::new(),
         warnings: lint_hardware(hardware),

@@ -123,6 +123,8 @@ pub struct Case {
     /// What the scenario and the case say of memory that no object can have, instead of what the
     /// machine says of the same kind and tier.
     pub hidden: Vec<Hidden>,
+    /// Objects larger than this are placed and moved in pieces of this size.
+    pub chunk: Option<Bytes>,
     /// Most samples of a micro-batch, if not the workload's.
     pub micro_batch: Option<u32>,
     /// The tier that is watched, and what is done when it runs full.

@@ -54,7 +54,13 @@ pub fn run_sweep(
     let results = in_order(jobs.par_iter().map(run).collect())?;
     let points = sweep.points.iter().map(|point| &point.scenario);
     let compacted = within::compacted(points);
+    // One machine and one workload have one curve.
+    let mut used = jobs.iter().map(|job| job.0);
+    let first = used.next().filter(|first| used.all(|other| other == *first));
+    let cases: Vec<&Case> = jobs.iter().map(|job| job.1).collect();
+    let curve = first.map(|bench| benches[bench].curve(&cases, &results)).transpose()?;
     let mut record = record(&sweep.base, &benches[base], fingerprint, results, &compacted);
+    record.bound_curve = curve.unwrap_or_default();
     record.skipped.clone_from(&sweep.skipped);
     for scenario in &scenarios {
         for warning in lint_hardware(&scenario.hardware) {

@@ -26,13 +26,15 @@ use tiersim_models::hidden::Hidden;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Time};
+use tiersim_models::workload::Trace;
 use tiersim_policies::command::Hazard;
 use tiersim_policies::drive::{DriveError, drive};
+use tiersim_policies::entry::Entry;
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::pressure::PressureConfig;
-use tiersim_policies::recipe::Setting;
+use tiersim_policies::recipe::{PolicyConfig, Setting};
 use tiersim_sim::audit::Audit;
 use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::SimMachine;
@@ -107,6 +109,12 @@ pub fn seed_of(seed: u64, index: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
+/// A policy of the registry with parameters drawn from a seed, for a machine of several tiers; `None`
+/// if they do not go together.
+pub fn drawn(entry: &Entry, seed: u64, trace: &Trace, hardware: &Hardware) -> Option<PolicyConfig> {
+    plan::of_entry(&mut Dice::new(seed, 6), entry, trace, hardware)
+}
+
 impl Trial {
     /// The trial of a seed, with no more than its first `ops` ops.
     pub fn new(seed: u64, ops: usize) -> Trial {
@@ -155,6 +163,13 @@ impl Trial {
             quickest,
             window,
         }
+    }
+
+    /// The same world under another policy, for what a policy of the past has found: which one a
+    /// seed draws changes with every policy that is added.
+    pub fn under(mut self, policy: Chosen) -> Trial {
+        self.policy = policy;
+        self
     }
 
     /// The planner of the trial, before anything is planned. `None` if the start does not fit.
@@ -259,6 +274,7 @@ impl Trial {
             allocators: self.allocators.clone(),
             hidden: Vec::new(),
             numa: self.numa.clone(),
+            chunk: None,
             micro_batch: None,
             pressure: self.pressure.clone(),
             params: Vec::new(),

@@ -21,7 +21,8 @@ fn steps_are_compute_plus_delays_plus_stalls_to_the_picosecond() {
         for case in &record.results {
             let Some(figures) = case.outcome.figures() else { continue };
             let sum = |spans: &[Span]| spans.iter().copied().sum::<Span>();
-            let parts = figures.compute + sum(&figures.in_place) + sum(&figures.stall);
+            let delays = figures.delay + sum(&figures.in_place);
+            let parts = figures.compute + delays + sum(&figures.stall);
             assert_eq!(sum(&figures.steps), parts, "{}: {}", scenario.name, case.label);
             // And nothing moves for free: a lane is busy for as long as its bytes take at least.
             for (lane, name) in record.lanes.iter().enumerate() {

@@ -14,10 +14,12 @@ use tiersim_models::workload::{Mode, ObjectKind};
 use tiersim_policies::access::Access;
 use tiersim_policies::command::{Command, Hazard, Ticket, Work};
 use tiersim_policies::drive::{DriveError, drive};
-use tiersim_policies::lru::{Lru, LruConfig};
 use tiersim_policies::placed::Placed;
 use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::policy::Policy;
+use tiersim_policies::replacement::Lru;
+use tiersim_policies::zoo::demand::DemandConfig;
+use tiersim_policies::zoo::demand::executor::Demand;
 use tiersim_sim::audit::Audit;
 use tiersim_sim::machine::SimMachine;
 use tiersim_tests::build::{Traced, law, two_tiers};
@@ -59,7 +61,9 @@ fn policy(world: &World, seed: u64) -> Box<dyn Policy> {
     let tiers = world.hardware.tiers.len();
     if rng.random_bool(0.5) {
         let spill: Vec<TierId> = (1..tiers).map(TierId::at).collect();
-        return Box::new(Lru::new(&LruConfig { spill }, world.workload.trace.objects.len()));
+        let config = DemandConfig::lru(spill);
+        let objects = world.workload.trace.objects.len();
+        return Box::new(Demand::new(&config, Lru::new(), objects, None));
     }
     let mut trace = world.workload.trace.clone();
     trace.modules = vec!["a".to_owned(), "b".to_owned()];

@@ -125,7 +125,13 @@ fn simulated(row: &Row, machine: &Hardware) -> f64 {
         let (from, to) = if way == 0 { (from, to) } else { (to, from) };
         let work = if in_place {
             let charges = [(from, bytes)].into_iter().collect();
-            Work::Compute { occurrence: 0, stream: 0, touches: Default::default(), charges }
+            Work::Compute {
+                occurrence: 0,
+                stream: 0,
+                touches: Default::default(),
+                charges,
+                delay: Span::ZERO,
+            }
         } else {
             Work::Copy { object, bytes, from, to }
         };

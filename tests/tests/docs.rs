@@ -151,7 +151,8 @@ fn fields(place: &Place, variant: &str, file: &Path) -> Vec<String> {
 
 #[test]
 fn every_field_and_word_of_scenarios_and_hardware_is_described() {
-    let page = page("docs/formats.md");
+    // Policies have a page of their own.
+    let page = page("docs/formats.md") + &page("docs/policies.md");
     let file = project("words").join("scenarios/probe.ron");
     let mut missing = Vec::new();
     for place in STRUCTS {
@@ -162,7 +163,11 @@ fn every_field_and_word_of_scenarios_and_hardware_is_described() {
     for place in CHOICES {
         let problems = said(place, NOBODY, &file).expect("the file is not right");
         let variants = known(&problems);
-        look_for(&page, place.heading, &variants, &mut missing);
+        let headed = |name: &String| page.lines().any(|line| line == format!("### {name}"));
+        let rows: Vec<String> = variants.iter().filter(|name| !headed(name)).cloned().collect();
+        if !rows.is_empty() {
+            look_for(&page, place.heading, &rows, &mut missing);
+        }
         for variant in &variants {
             let fields = fields(place, variant, &file);
             // Policies and generated workloads have sections of their own; recorded ones share

@@ -55,6 +55,7 @@ fn sojourn(machine: &Hardware, gaps: Vec<Span>, sizes: &[Vec<u64>]) -> f64 {
                 stream: 0,
                 touches: Default::default(),
                 charges: Default::default(),
+                delay: Span::ZERO,
             };
             sim.submit(command(first, op, None)).expect("it takes an op");
             for (hop, sizes) in sizes.iter().enumerate() {

@@ -53,7 +53,8 @@ fn injection(ticket: usize, stream: usize, mode: Mode) -> Command {
     let (object, tier) = (ObjectId(0), TierId(1));
     let touches = [Touch { object, tier, mode }].into_iter().collect();
     let charges = [(tier, Bytes::new(BYTES))].into_iter().collect();
-    let work = Work::Compute { occurrence: 0, stream: stream as u16, touches, charges };
+    let work =
+        Work::Compute { occurrence: 0, stream: stream as u16, touches, charges, delay: Span::ZERO };
     let (after, claims, frees) = Default::default();
     Command { ticket: Ticket(ticket as u32), work, after, claims, frees }
 }

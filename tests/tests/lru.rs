@@ -8,8 +8,10 @@ use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::Mode;
 use tiersim_policies::command::Work;
-use tiersim_policies::lru::{Lru, LruConfig};
 use tiersim_policies::planner::Planner;
+use tiersim_policies::replacement::Lru;
+use tiersim_policies::zoo::demand::DemandConfig;
+use tiersim_policies::zoo::demand::executor::Demand;
 use tiersim_tests::build::Traced;
 
 /// Which references miss, and what is resident after each.
@@ -42,8 +44,8 @@ fn by_policy(references: &[(u32, bool)], pages: u32, frames: usize) -> Story {
         traced.op(0, 0, Span::ZERO, &[(objects[page as usize], mode)]);
     }
     let workload = Workload::new(traced.0);
-    let config = LruConfig { spill: vec![TierId(1)] };
-    let policy = Box::new(Lru::new(&config, pages as usize));
+    let config = DemandConfig::lru(vec![TierId(1)]);
+    let policy = Box::new(Demand::new(&config, Lru::new(), pages as usize, None));
     let capacities = [Bytes::new(frames as u64), Bytes::MAX];
     let mut planner = Planner::new(&workload, policy, &capacities, 1).expect("it fits");
     let mut story = Vec::new();

@@ -2,9 +2,12 @@
 
 use tiersim_models::hidden::What;
 use tiersim_models::units::Bytes;
+use tiersim_models::workload::ObjectKind;
+use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::command::Hazard;
 use tiersim_policies::pressure::Response;
-use tiersim_tests::soak::{Trial, attempt, seed_of};
+use tiersim_policies::zoo::hints::HintsConfig;
+use tiersim_tests::soak::{Chosen, Trial, attempt, seed_of};
 
 const WORLDS: u64 = 300;
 
@@ -50,14 +53,21 @@ fn worlds_have_everything_that_a_case_can_ask_for() {
 /// A prescribed way goes to a node and back over the same link, whose directions share a total.
 #[test]
 fn a_way_there_and_back_over_a_shared_link_is_served() {
-    let ran = attempt(12_515_345_455_297_755_273, usize::MAX, None);
+    let trial = Trial::new(12_515_345_455_297_755_273, usize::MAX);
+    let ran = trial.under(Chosen::Chaos(1)).check(None);
     assert!(ran.expect("no rule is broken").is_some_and(|ran| ran.copies > 0));
 }
 
 /// Uses in place flow over a link that others use too, and take longer than their tier's law says.
 #[test]
 fn use_in_place_beside_others_is_within_its_bound() {
-    let ran = attempt(18_225_040_878_303_888_662, usize::MAX, None);
+    let trial = Trial::new(18_225_040_878_303_888_662, usize::MAX);
+    let modules = trial.workload.trace.modules.iter();
+    let far = trial.hardware.tiers.last().expect("it has tiers").kind;
+    let hints = modules.map(|module| (module.clone(), far)).collect();
+    let access = Access::InPlace(Charge::EveryUse);
+    let config = HintsConfig { hints, kinds: ObjectKind::ALL.to_vec(), access };
+    let ran = trial.under(Chosen::Config(config.into())).check(None);
     assert!(ran.expect("no rule is broken").is_some());
 }
 

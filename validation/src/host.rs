@@ -137,8 +137,8 @@ impl<'a> HostMachine<'a> {
     /// What an op is to do.
     fn plan(&self, command: &Command) -> OpPlan {
         match &command.work {
-            Work::Compute { occurrence, touches, charges, .. } => {
-                self.plans.of(*occurrence, touches, charges)
+            Work::Compute { occurrence, touches, charges, delay, .. } => {
+                self.plans.of(*occurrence, touches, charges, *delay)
             }
             Work::Copy { .. } | Work::Compact { .. } | Work::Release => OpPlan::NONE,
         }

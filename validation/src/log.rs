@@ -47,7 +47,7 @@ impl<M> Logged<M> {
         let log = &mut self.decisions;
         let mut mix = |value: u64| log.hash = fnv(log.hash, value);
         match &command.work {
-            Work::Compute { occurrence, stream, touches, charges } => {
+            Work::Compute { occurrence, stream, touches, charges, delay } => {
                 log.ops += 1;
                 [1, *occurrence, u64::from(*stream)].into_iter().for_each(&mut mix);
                 for touch in touches {
@@ -59,6 +59,7 @@ impl<M> Logged<M> {
                 for (tier, bytes) in charges {
                     [u64::from(tier.0), bytes.get()].into_iter().for_each(&mut mix);
                 }
+                mix(delay.ps());
             }
             Work::Copy { object, bytes, from, to } => {
                 log.copies += 1;

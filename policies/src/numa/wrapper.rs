@@ -162,7 +162,7 @@ impl Numa {
                 change.freed[tier.index()] += view.object(object).bytes;
                 Action::Drop { object, tier }
             }
-            Action::InPlace { .. } | Action::Charge { .. } => action,
+            Action::InPlace { .. } | Action::Charge { .. } | Action::Delay { .. } => action,
         })
     }
 }

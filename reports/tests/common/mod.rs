@@ -2,6 +2,7 @@
 
 use tiersim_models::hardware::TierKind;
 use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_policies::policy::Sight;
 use tiersim_sim::record::{
     CaseRecord, Figures, LaneName, OutOfMemory, Outcome, RunRecord, Slice, Track,
 };
@@ -55,9 +56,12 @@ fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecor
         hidden: Vec::new(),
         pressure: None,
         emulated: false,
+        sight: Sight::Past,
+        learned: false,
         baseline_step: figures(402.5, 71.0).mean_step(),
         baseline_peak: Bytes::ZERO,
         bound_step: Span::ZERO,
+        bound_by: "critical path".to_owned(),
     }
 }
 
@@ -104,6 +108,7 @@ pub(crate) fn bare(name: &str) -> RunRecord {
         ],
         baseline: figures(402.5, 71.0),
         bound: Span::from_ps(388_100_000_000),
+        bound_curve: Vec::new(),
         results: Vec::new(),
         skipped: Vec::new(),
         warnings: Vec::new(),

@@ -5,6 +5,7 @@ use crate::hardware_file::resolve_hardware;
 use crate::record::{Figures, Outcome};
 use crate::text::ron_text::Document;
 use std::path::Path;
+use tiersim_policies::policy::Sight;
 
 /// A machine of HBM, one more tier and a link between them.
 fn machine(kind: &str, tier: &str, link: &str) -> Hardware {
@@ -208,11 +209,14 @@ fn nothing_is_moved_where_all_fits() {
         policy: "lru".to_owned(),
         details: String::new(),
         emulated: false,
+        sight: Sight::Past,
+        learned: false,
         params: Vec::new(),
         hbm_budget: Bytes::new(budget),
         baseline_step: Span::ZERO,
         baseline_peak: Bytes::new(peak),
         bound_step: Span::ZERO,
+        bound_by: "critical path".to_owned(),
         outcome: Outcome::Done(Figures {
             moved: vec![Bytes::ZERO, Bytes::new(moved)],
             in_place: vec![Span::from_ps(7), Span::from_ps(outside)],

@@ -1,6 +1,6 @@
 //! Use in place over shared links: the bytes of a charge become a flow.
 //!
-//! An op computes, then pays its charges one after the other: the set-up of the tier, then its
+//! An op computes, delayed as its policy states, then pays its charges one after the other: the set-up of the tier, then its
 //! bytes. Where the route between the tier and the device is one hop of shared links, the bytes flow
 //! over its lanes, at max-min fair rates with all that crosses them, and over the tier, whose
 //! bandwidth all that use it in place share. Loads and stores take no place in a lane: they are no
@@ -71,7 +71,11 @@ impl SimMachine<'_> {
     /// An op starts of which some charges flow.
     pub(super) fn start_uses(&mut self, op: Ticket, rises: Rises) -> Result<(), Fault> {
         let (began, beyond) = (self.engine.now(), SmallVec::new());
-        let compute = self.entries.get(op).compute;
+        let entry = self.entries.get(op);
+        let Work::Compute { delay, .. } = entry.command.work else {
+            unreachable!("ops only have charges")
+        };
+        let compute = entry.compute + delay;
         let uses = self.uses.as_mut().expect("a machine on which charges flow");
         uses.under_way.insert(op, Use { rises, next: 0, began, beyond });
         self.next_use(op, compute)

@@ -20,6 +20,8 @@ pub struct Meters {
     pub in_place: Vec<Span>,
     /// Time that ops computed, without delays.
     pub compute: Span,
+    /// Delays that policies stated.
+    pub delay: Span,
     /// Bytes of objects that ops read, by tier. A run can read more than 64 bits count.
     pub read: Vec<u128>,
     /// Bytes of objects that ops wrote, by tier.
@@ -41,6 +43,7 @@ impl Meters {
             stall: vec![Span::ZERO; lanes],
             in_place: vec![Span::ZERO; tiers],
             compute: Span::ZERO,
+            delay: Span::ZERO,
             read: vec![0; tiers],
             written: vec![0; tiers],
             active: Span::ZERO,

@@ -15,6 +15,8 @@ use crate::scenario::{Case, TraceSource};
 use tiersim_models::hardware::Hardware;
 use tiersim_models::layered::training::Training;
 use tiersim_models::lifetime::Workload;
+use tiersim_models::units::Bytes;
+use tiersim_policies::chunks::chunked;
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::planner::Planner;
 use tiersim_policies::pressure::{MILLION, MicroBatch, PressureConfig, Thresholds};
@@ -26,14 +28,13 @@ pub(super) struct Own {
     pub(super) durations: Durations,
 }
 
-/// What a case says about its micro-batches and its memory pressure, if anything.
+/// What a case says about chunks, its micro-batches and its memory pressure, if anything.
 pub(super) fn words(case: &Case, hardware: &Hardware) -> Option<String> {
-    if let Some(samples) = case.micro_batch {
-        let watched = case.pressure.as_ref().map(|config| watched(config, hardware));
-        let fixed = format!("micro-batches of {samples}");
-        return Some(watched.map_or(fixed.clone(), |watched| format!("{fixed}; {watched}")));
-    }
-    case.pressure.as_ref().map(|config| watched(config, hardware))
+    let chunk = case.chunk.map(|chunk| format!("chunks of {chunk}"));
+    let fixed = case.micro_batch.map(|samples| format!("micro-batches of {samples}"));
+    let watched = case.pressure.as_ref().map(|config| watched(config, hardware));
+    let words: Vec<String> = [chunk, fixed, watched].into_iter().flatten().collect();
+    (!words.is_empty()).then(|| words.join("; "))
 }
 
 fn watched(config: &PressureConfig, hardware: &Hardware) -> String {
@@ -73,8 +74,26 @@ impl Bench<'_> {
         Ok(Some(batches))
     }
 
-    /// The workload of these micro-batches, unless it is the one of all cases.
-    pub(super) fn own(&self, batches: Option<&[u32]>) -> Result<Option<Own>, RunError> {
+    /// The workload of these micro-batches, in chunks if the case has any, unless it is the one of all
+    /// cases.
+    pub(super) fn own(
+        &self,
+        batches: Option<&[u32]>,
+        chunk: Option<Bytes>,
+    ) -> Result<Option<Own>, RunError> {
+        let mut own = self.batched(batches)?;
+        if let Some(chunk) = chunk {
+            let workload = own.as_ref().map_or(self.workload, |own| &own.workload);
+            // The ops are the same, and so are their times.
+            if let Some(rewrite) = chunked(workload, chunk).map_err(RunError::Input)? {
+                let durations = own.map_or_else(|| self.durations.clone(), |own| own.durations);
+                own = Some(Own { workload: rewrite.workload, durations });
+            }
+        }
+        Ok(own)
+    }
+
+    fn batched(&self, batches: Option<&[u32]>) -> Result<Option<Own>, RunError> {
         let TraceSource::Training(training) = &self.spec.trace else { return Ok(None) };
         let Some(batches) = batches else { return Ok(None) };
         if batches.iter().all(|&most| most == training.micro_batch) {
@@ -94,7 +113,12 @@ impl Bench<'_> {
         memory: Memory<'_>,
         (batches, fixed): (&[u32], usize),
     ) -> Result<Option<(usize, u32)>, RunError> {
-        let workload = Workload::new(training.trace_of(batches));
+        let mut workload = Workload::new(training.trace_of(batches));
+        if let Some(chunk) = case.chunk
+            && let Some(rewrite) = chunked(&workload, chunk).map_err(RunError::Input)?
+        {
+            workload = rewrite.workload;
+        }
         let durations =
             Durations::new(&workload.trace, self.spec, self.seed).map_err(RunError::Input)?;
         let left = left(memory.capacities, memory.hidden);

@@ -1,23 +1,89 @@
 //! What a run can come to at best.
+//!
+//! The bound of a case is that of its workload on its hardware with its memory, whatever the policy
+//! ([`tiersim_policies::bound`]); the curve of a record is the same by HBM.
+//! Invariant: means of the measured steps, rounded down.
 
 use crate::durations::Durations;
-use crate::run::Bench;
+use crate::record::CaseRecord;
+use crate::run::{Bench, RunError};
+use crate::scenario::Case;
+use rayon::prelude::*;
+use tiersim_models::hardware::HBM;
 use tiersim_models::lifetime::Workload;
-use tiersim_models::units::Span;
+use tiersim_models::units::{Bytes, Span};
+use tiersim_policies::bound::{Question, least_time};
+
+/// Points of the curve of the bound over HBM.
+const CURVE: u64 = 24;
+
+/// No policy has a shorter mean step, and what keeps it from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StepBound {
+    pub(super) step: Span,
+    pub(super) by: String,
+}
 
 impl Bench<'_> {
-    /// The busiest stream's ops, back to back, per step.
-    pub(super) fn compute_bound(&self, workload: &Workload, durations: &Durations) -> Span {
-        let ops = &workload.trace.ops;
-        let streams = ops.iter().map(|op| usize::from(op.stream) + 1).max().unwrap_or(0);
-        let mut totals = vec![0u128; streams];
-        let first = ops.len() as u64 * u64::from(self.warmup);
-        let replays = (self.repeat - self.warmup) as usize;
-        for (occurrence, op) in (first..).zip(ops.iter().cycle().take(ops.len() * replays)) {
-            totals[usize::from(op.stream)] += u128::from(durations.of(occurrence).ps());
-        }
+    /// The bound of a workload with so many bytes for objects in each tier.
+    pub(super) fn bound_of(
+        &self,
+        workload: &Workload,
+        durations: &Durations,
+        capacities: &[Bytes],
+    ) -> StepBound {
+        let ops = workload.trace.ops.len() as u64;
+        let duration = |occurrence| durations.of(occurrence);
+        let bound = least_time(&Question {
+            workload,
+            hardware: self.hardware,
+            capacities,
+            from: ops * u64::from(self.warmup),
+            to: ops * u64::from(self.repeat),
+            duration: &duration,
+        });
         let steps = workload.step_ends().len() as u128 * u128::from(self.repeat - self.warmup);
-        let longest = totals.into_iter().max().unwrap_or(0) / steps.max(1);
-        Span::from_ps(u64::try_from(longest).expect("a mean step fits the clock"))
+        let step = u64::try_from(bound.ps / steps.max(1)).expect("a mean step fits the clock");
+        StepBound { step: Span::from_ps(step), by: bound.cause.words(self.hardware) }
+    }
+
+    /// The bound by bytes of HBM for objects, by rising bytes, from the least that a case held to what
+    /// the workload holds without limit; all other tiers have the most that they have for a case.
+    /// Empty where cases have other workloads of their own.
+    ///
+    /// Errors as a case that asks for more memory than there is.
+    pub(crate) fn curve(
+        &self,
+        cases: &[&Case],
+        results: &[CaseRecord],
+    ) -> Result<Vec<(Bytes, Span)>, RunError> {
+        let batches = |case: &&Case| {
+            case.micro_batch.is_some()
+                || case.pressure.as_ref().is_some_and(|config| config.micro_batch.is_some())
+        };
+        if cases.iter().any(batches) || results.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut most = vec![Bytes::ZERO; self.hardware.tiers.len()];
+        for case in cases {
+            let left = super::memory::left(&self.capacities_of(case)?, &self.hidden_of(case)?);
+            most.iter_mut().zip(left).for_each(|(most, left)| *most = (*most).max(left));
+        }
+        let held = |case: &CaseRecord| {
+            let peak = case.outcome.figures().map(|figures| figures.peak[HBM.index()]);
+            peak.unwrap_or(Bytes::MAX).min(case.hbm_budget).get()
+        };
+        let peak = self.baseline.peak[HBM.index()].get();
+        let least = results.iter().map(held).min().unwrap_or(peak).min(peak);
+        let rise = |part: u64| u128::from(peak - least) * u128::from(part) / u128::from(CURVE);
+        let mut budgets: Vec<u64> = (0..=CURVE).map(|part| least + rise(part) as u64).collect();
+        budgets.dedup();
+        let point = |hbm: u64| {
+            let mut capacities = most.clone();
+            capacities[HBM.index()] = Bytes::new(hbm);
+            let bound = self.bound_of(self.workload, &self.durations, &capacities);
+            (Bytes::new(hbm), bound.step)
+        };
+        Ok(budgets.into_par_iter().map(point).collect())
     }
 }

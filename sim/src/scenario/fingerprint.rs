@@ -58,8 +58,8 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
         }
     }
     for case in cases {
-        let Case { label, policy, hbm, allocators, hidden, numa, micro_batch, pressure, params } =
-            case;
+        let Case { label, policy, hbm, allocators, hidden, numa, chunk, .. } = case;
+        let Case { micro_batch, pressure, params, .. } = case;
         let _ = writeln!(out, "case {label:?} {hbm:?} {params:?} {policy:?}");
         // What is exact is as if it was not said.
         for (tier, spec) in allocators.iter().enumerate().filter(|(_, spec)| !spec.is_exact()) {
@@ -70,6 +70,9 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
         }
         for entry in hidden {
             let _ = writeln!(out, "{entry:?}");
+        }
+        if let Some(chunk) = chunk {
+            let _ = writeln!(out, "chunk {}", chunk.get());
         }
         if let Some(micro_batch) = micro_batch {
             let _ = writeln!(out, "micro-batch {micro_batch}");

@@ -102,6 +102,7 @@ pub(crate) struct RawCase {
     pub(crate) allocators: Vec<RawAllocator>,
     #[serde(default)]
     pub(crate) hidden: Vec<RawHidden>,
+    pub(crate) chunk: Option<Quantity<Size>>,
     pub(crate) micro_batch: Option<u32>,
     pub(crate) pressure: Option<RawPressure>,
     pub(crate) numa: Option<RawNuma>,

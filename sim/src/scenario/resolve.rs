@@ -212,6 +212,9 @@ impl Resolver<'_, '_> {
             }
             let policy = policies::resolve(self, &format!("{here}.policy"), &case.policy, hardware);
             let hbm = self.budget(&format!("{here}.hbm"), case.hbm.as_ref(), hardware);
+            let at = format!("{here}.chunk");
+            let chunk = case.chunk.as_ref();
+            let chunk = chunk.map(|size| size.bytes(&mut self.check, &at, CAPACITY));
             let watched = pressure::resolve(self, &here, case, hardware, workload);
             let ((allocators, hidden), nodes) = common.unwrap_or((Default::default(), &nothing));
             let at = format!("{here}.allocators");
@@ -226,6 +229,7 @@ impl Resolver<'_, '_> {
                 let (micro_batch, pressure) = watched?;
                 let (allocators, hidden) = memory?;
                 let (policy, hbm, numa) = (policy?, hbm?, numa?);
+                let chunk = chunk.map_or(Some(None), |chunk| chunk.map(Some))?;
                 Some(Case {
                     label,
                     policy,
@@ -233,6 +237,7 @@ impl Resolver<'_, '_> {
                     allocators,
                     hidden,
                     numa,
+                    chunk,
                     micro_batch,
                     pressure,
                     params,

@@ -42,17 +42,20 @@ pub(crate) enum RawValue {
 
 /// The names that can be written, as serde wants them for its messages.
 struct Spellings {
+    entries: Vec<&'static Entry>,
     policies: Vec<&'static str>,
     /// By entry.
     parameters: Vec<Vec<&'static str>>,
 }
 
-static SPELLINGS: LazyLock<Spellings> = LazyLock::new(|| Spellings {
-    policies: zoo::ALL.iter().map(|entry| entry.spelling).collect(),
-    parameters: zoo::ALL
-        .iter()
-        .map(|entry| entry.parameters.iter().map(|parameter| parameter.name).collect())
-        .collect(),
+static SPELLINGS: LazyLock<Spellings> = LazyLock::new(|| {
+    let entries: Vec<&Entry> = zoo::all().collect();
+    let names = |entry: &&Entry| entry.parameters.iter().map(|parameter| parameter.name).collect();
+    Spellings {
+        policies: entries.iter().map(|entry| entry.spelling).collect(),
+        parameters: entries.iter().map(names).collect(),
+        entries,
+    }
 });
 
 impl<'de> Deserialize<'de> for RawPolicy {
@@ -72,7 +75,7 @@ impl<'de> Visitor<'de> for PolicyVisitor {
 
     fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<RawPolicy, A::Error> {
         let (index, variant) = data.variant_seed(OneOf(&SPELLINGS.policies))?;
-        let entry = zoo::ALL[index];
+        let entry = SPELLINGS.entries[index];
         if entry.parameters.is_empty() {
             variant.unit_variant()?;
             return Ok(RawPolicy { entry, values: BTreeMap::new() });

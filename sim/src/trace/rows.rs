@@ -12,13 +12,13 @@ use tiersim_models::trace_rules::MAX_NAME_BYTES;
 
 /// One row, and where to report what is wrong with it.
 pub(crate) struct Row<'a> {
-    record: &'a StringRecord,
-    places: &'a [Option<usize>],
-    columns: &'a [Column],
-    file: &'a Path,
+    pub(crate) record: &'a StringRecord,
+    pub(crate) places: &'a [Option<usize>],
+    pub(crate) columns: &'a [Column],
+    pub(crate) file: &'a Path,
     /// Counted from zero, without the header.
     pub(crate) index: u64,
-    findings: &'a mut Findings,
+    pub(crate) findings: &'a mut Findings,
 }
 
 /// Reads every row of a table; returns the file's path, and how many rows it has.
@@ -75,7 +75,7 @@ pub(crate) fn read_rows(
 }
 
 /// Where each column is in the file, and how many fields its rows have.
-fn find_columns(
+pub(crate) fn find_columns(
     headers: &StringRecord,
     columns: &[Column],
     path: &Path,
@@ -109,7 +109,7 @@ fn find_columns(
     sound.then_some((places, headers.len()))
 }
 
-fn csv_problem(path: &Path, error: &csv::Error, line: u64, findings: &mut Findings) {
+pub(crate) fn csv_problem(path: &Path, error: &csv::Error, line: u64, findings: &mut Findings) {
     match error.kind() {
         csv::ErrorKind::Io(error) => findings.extend(describe(path, error)),
         csv::ErrorKind::Utf8 { .. } => {

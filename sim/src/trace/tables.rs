@@ -137,19 +137,30 @@ impl Source {
                 return Err(Diagnostics::one(first, None, rule, found, "remove one of the two"));
             }
         };
-        let length = regular_file(&path, limits.expanded)?;
-        let file = File::open(&path).map_err(|error| describe(&path, &error))?;
-        let file = BufReader::new(file);
-        let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
-        let (inner, limit): (Box<dyn Read>, u64) = match extension {
-            "gz" | "zst" => {
-                let unpacked = length.saturating_mul(limits.ratio).saturating_add(limits.free);
-                (unpack(file, extension == "gz"), limits.expanded.min(unpacked))
-            }
-            _ => (Box::new(file), limits.expanded),
-        };
+        Source::at(path, quotes, limits)
+    }
+
+    /// Opens a file, which is packed if its name ends so.
+    pub(crate) fn at(path: PathBuf, quotes: bool, limits: Limits) -> Result<Source, Diagnostics> {
+        let (inner, limit) = unpacked(&path, limits)?;
         Ok(Source { path, text: Guard::new(inner, limit, quotes) })
     }
+}
+
+/// What a file holds, unpacked if its name ends in `.gz` or `.zst`, and how many bytes of it are
+/// allowed.
+pub(crate) fn unpacked(path: &Path, limits: Limits) -> Result<(Box<dyn Read>, u64), Diagnostics> {
+    let length = regular_file(path, limits.expanded)?;
+    let file = File::open(path).map_err(|error| describe(path, &error))?;
+    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    Ok(match extension {
+        "gz" | "zst" => {
+            let most = length.saturating_mul(limits.ratio).saturating_add(limits.free);
+            (unpack(BufReader::new(file), extension == "gz"), limits.expanded.min(most))
+        }
+        // The callers read in blocks of their own.
+        _ => (Box::new(BufReader::new(file)), limits.expanded),
+    })
 }
 
 /// What a packed file holds: gzip members, or else Zstandard frames, one after the other.

@@ -7,8 +7,8 @@ use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::ObjectKind;
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::adam_state::{AdamStateConfig, Count, Cut};
-use tiersim_policies::lru::LruConfig;
 use tiersim_policies::zoo::all_hbm::AllHbm;
+use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::hints::HintsConfig;
 use tiersim_sim::scenario::fingerprint::fingerprint;
 use tiersim_sim::scenario::read::read_scenario;
@@ -42,7 +42,7 @@ fn a_good_scenario_means_what_it_says() {
     assert_eq!(hints.kinds, [ObjectKind::Weight]);
     assert_eq!(lru.hbm, Budget::ShareOfPeak(0.25));
     assert_eq!(lru_bytes.hbm, Budget::Bytes(Bytes::gib(1)));
-    let spill: &LruConfig = lru_bytes.policy.get().unwrap();
+    let spill: &DemandConfig = lru_bytes.policy.get().unwrap();
     assert_eq!(spill.spill, [TierId(1), TierId(2)]);
     assert_eq!(scenario.expect.len(), 7);
     assert_eq!(
@@ -71,7 +71,7 @@ fn what_is_left_out_has_the_documented_default() {
     assert_eq!(adam.tiers, [HBM, TierId(1), TierId(2)]);
     assert_eq!(adam.access, Access::Migrate { prefetch_ops: 0 });
     assert_eq!(adam.kinds.len(), 4);
-    let lru: &LruConfig = scenario.cases[1].policy.get().unwrap();
+    let lru: &DemandConfig = scenario.cases[1].policy.get().unwrap();
     // dram, cxl, nvme: by kind, not by position in the file.
     assert_eq!(lru.spill, [TierId(1), TierId(3), TierId(2)]);
 }

@@ -188,3 +188,25 @@ pub fn without_emulation_nothing_is_added_to_an_op_and_contents_hold_in_place(
     }
     Ok(Counts(vec![("machines", 4), ("checks of contents", checks)]))
 }
+
+/// What a policy states as a delay is kept whether use in place is emulated or not.
+pub fn a_stated_delay_is_kept_on_every_machine(site: &Site) -> Check<Counts> {
+    let span = Span::from_us(700);
+    let script = [(1, Action::Delay { span }), (1, Action::Delay { span })];
+    let ops: [&[_]; 2] = [&[(0, Mode::Read)], &[(0, Mode::Read)]];
+    for emulate in [true, false] {
+        let (world, make) = scripted(&[48 * KIB], &[HBM], &ops, &script);
+        let options = Options { emulate, ..site.options() };
+        let mut planner = planner(&world, &make).ok_or("it does not fit")?;
+        let machine = open(site.kind, &world, &planner, &options);
+        let mut machine = machine.map_err(|fault| fault.to_string())?;
+        let ended = run(&world, &mut planner, &mut machine);
+        let ends = ended.map_err(|stopped| stopped.to_string())?.ok_or("it does not fit")?;
+        let planned: Vec<Span> = machine.report().ops.iter().map(|op| op.planned).collect();
+        let compute = Span::from_us(50);
+        equal(&planned, &vec![compute, compute + span + span], "planned times")?;
+        let lasted = ends[1].since(ends[0]);
+        ensure(lasted >= span + span, || format!("the second op lasted {lasted}"))?;
+    }
+    Ok(Counts(vec![("machines", 2)]))
+}

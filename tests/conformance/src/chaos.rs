@@ -5,7 +5,7 @@ use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::units::Bytes;
+use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::policy::{Action, Policy, Sight};
 use tiersim_policies::view::View;
 
@@ -83,6 +83,11 @@ impl Policy for Chaos {
     fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
         if self.tiers == 1 {
             return;
+        }
+        // Not drawn: a draw more would make every other decision another one.
+        if self.everywhere && view.occurrence() % 5 == 3 {
+            let span = Span::from_ps(1000 * (view.occurrence() % 997));
+            actions.push(Action::Delay { span });
         }
         let used = |object| view.uses().iter().any(|touched| touched.object == object);
         let mut free = view.free(HBM);
@@ -184,7 +189,7 @@ impl Chaos {
             | Action::Prefetch { object, .. }
             | Action::Drop { object, .. }
             | Action::InPlace { object } => Some(object),
-            Action::Charge { .. } => None,
+            Action::Charge { .. } | Action::Delay { .. } => None,
         };
         self.promised.clear();
         self.promised.extend(actions.iter().filter_map(named));

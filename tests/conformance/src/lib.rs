@@ -68,6 +68,7 @@ macro_rules! bodies {
             cases::double_buffering_ends_in_order,
             cases::copies_over_several_links_arrive_whole,
             cases::use_in_place_moves_nothing_and_costs_its_delay,
+            cases::a_stated_delay_is_kept_on_every_machine,
             cases::without_emulation_nothing_is_added_to_an_op_and_contents_hold_in_place,
             edges::with_all_edges_the_same_delays_show_nothing,
             edges::contents_show_a_missing_arrival_edge,

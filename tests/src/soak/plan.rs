@@ -13,7 +13,7 @@ use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::adam_state::Cut;
-use tiersim_policies::entry::{Kind, Need, Parameter, Params, Value};
+use tiersim_policies::entry::{Entry, Kind, Need, Parameter, Params, Value};
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::policy::Policy;
 use tiersim_policies::recipe::{PolicyConfig, Setting};
@@ -54,6 +54,18 @@ pub(super) fn policy(dice: &mut Dice, trace: &Trace, hardware: &Hardware) -> Cho
     if chaos || (alone && entry.parameters.iter().any(|p| matches!(p.kind, Kind::Spill))) {
         return Chosen::Chaos(dice.seed());
     }
+    // Some parameters do not go together.
+    let config = of_entry(dice, entry, trace, hardware);
+    config.map_or_else(|| Chosen::Chaos(dice.seed()), Chosen::Config)
+}
+
+/// One policy with any parameters; `None` if these do not go together.
+pub(super) fn of_entry(
+    dice: &mut Dice,
+    entry: &Entry,
+    trace: &Trace,
+    hardware: &Hardware,
+) -> Option<PolicyConfig> {
     let mut params = Params::default();
     for Parameter { name, kind, need } in entry.parameters {
         let always = matches!(kind, Kind::Spill | Kind::ThreeTiers | Kind::Kinds | Kind::Access);
@@ -61,11 +73,7 @@ pub(super) fn policy(dice: &mut Dice, trace: &Trace, hardware: &Hardware) -> Cho
             params.0.insert(name, value(dice, *kind, trace, hardware));
         }
     }
-    match (entry.make)(&params) {
-        Ok(config) => Chosen::Config(config),
-        // These parameters do not go together.
-        Err(_) => Chosen::Chaos(dice.seed()),
-    }
+    (entry.make)(&params).ok()
 }
 
 fn value(dice: &mut Dice, kind: Kind, trace: &Trace, hardware: &Hardware) -> Value {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use tiersim_models::hardware::{HBM, Lane, Law, Routes};
 use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::service::Discipline;
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Time};
+use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
 use tiersim_policies::command::{Command, Hazard, Machine, Ticket, Touch, Work};
 use tiersim_sim::machine::SimMachine;
 
@@ -97,10 +97,15 @@ impl<'a> Watch<'a> {
         if holds { Ok(()) } else { Err(self.breach(what())) }
     }
 
-    fn op(&mut self, occurrence: u64, stream: u16, touches: &[Touch], charges: &[(TierId, Bytes)]) {
+    fn op(
+        &mut self,
+        (occurrence, stream, delay): (u64, u16, Span),
+        touches: &[Touch],
+        charges: &[(TierId, Bytes)],
+    ) {
         let trial = self.trial;
         let ops = trial.workload.trace.ops.len() as u64;
-        let duration = trial.durations.of(occurrence).ps();
+        let duration = trial.durations.of(occurrence).ps() + delay.ps();
         let stream = &mut self.streams[usize::from(stream)];
         let mut start = *stream;
         let op = (occurrence % ops) as usize;
@@ -293,8 +298,8 @@ impl Machine for Watch<'_> {
         self.submitted += 1;
         self.budget += 2;
         match &command.work {
-            Work::Compute { occurrence, stream, touches, charges } => {
-                self.op(*occurrence, *stream, touches, charges);
+            Work::Compute { occurrence, stream, touches, charges, delay } => {
+                self.op((*occurrence, *stream, *delay), touches, charges);
             }
             Work::Copy { object, bytes, from, to } => self.copy(*object, *bytes, *from, *to),
             Work::Compact { tier, bytes, .. } => self.compact(*tier, *bytes),

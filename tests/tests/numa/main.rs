@@ -15,11 +15,11 @@ use tiersim_models::units::{Bytes, PS_PER_S, Span};
 use tiersim_models::workload::{Mode, ObjectKind, Trace};
 use tiersim_policies::access::Access;
 use tiersim_policies::command::{Command, Work};
-use tiersim_policies::lru::LruConfig;
 use tiersim_policies::numa::{NumaConfig, Pin, Placement};
 use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::policy::{Action, Policy};
 use tiersim_policies::recipe::PolicyConfig;
+use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::hints::HintsConfig;
 use tiersim_tests::build::{Traced, hardware, law};
 use tiersim_tests::scripted::Scripted;
@@ -254,7 +254,7 @@ fn an_object_keeps_its_node_until_it_is_freed() {
     let mut machine = dual(0, [1000, 1000]);
     machine.tiers[HBM.index()].capacity = Bytes::new(10);
     let workload = Workload::new(traced.0.clone());
-    let lru: PolicyConfig = LruConfig { spill: vec![DRAM0, DRAM1, NVME] }.into();
+    let lru: PolicyConfig = DemandConfig::lru(vec![DRAM0, DRAM1, NVME]).into();
     let numa = says(Placement::Interleave);
     let built = with_setting(&workload, &machine, 3, |setting| numa.build(&lru, setting));
     let policy = built.expect("it can be");
@@ -276,18 +276,18 @@ fn lru_takes_one_node_for_all_and_then_what_comes_behind_dram() {
     let trace = at_rest(&[60, 60, 60]);
     let machine = dual(0, [100, 100]);
     for spill in [vec![DRAM0, NVME], vec![DRAM1, NVME], vec![DRAM0, DRAM1, NVME]] {
-        let lru: PolicyConfig = LruConfig { spill }.into();
+        let lru: PolicyConfig = DemandConfig::lru(spill).into();
         let at = |placement| starts(&says(placement), &lru, &trace, &machine).expect("it fits");
         assert_eq!(at(Placement::NearGpu), [DRAM0, DRAM1, NVME]);
         assert_eq!(at(Placement::FirstTouch(DRAM1)), [DRAM1, DRAM0, NVME]);
     }
     // What is pinned to a full node goes on to the drive, not to the other node.
-    let lru: PolicyConfig = LruConfig { spill: vec![DRAM0, NVME] }.into();
+    let lru: PolicyConfig = DemandConfig::lru(vec![DRAM0, NVME]).into();
     let pins = vec![pin(&[ObjectKind::Weight], None, DRAM1)];
     let config = NumaConfig { placement: Some(Placement::NearGpu), pins };
     assert_eq!(starts(&config, &lru, &trace, &machine), Ok(vec![DRAM1, NVME, NVME]));
     // Nothing behind DRAM: the case is out of memory.
-    let lru: PolicyConfig = LruConfig { spill: vec![DRAM0] }.into();
+    let lru: PolicyConfig = DemandConfig::lru(vec![DRAM0]).into();
     let full = starts(&says(Placement::NearGpu), &lru, &trace, &machine);
     assert!(matches!(full, Err(PlanError::OutOfMemory { .. })));
 }

@@ -10,11 +10,11 @@ use tiersim_models::units::Bytes;
 use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::command::{Command, Work};
-use tiersim_policies::lru::LruConfig;
 use tiersim_policies::numa::{NumaConfig, Placement};
 use tiersim_policies::planner::Planner;
 use tiersim_policies::policy::Policy;
 use tiersim_policies::recipe::{PolicyConfig, Setting};
+use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::hints::HintsConfig;
 use tiersim_tests::setting::with_setting;
 use tiersim_tests::world::World;
@@ -63,7 +63,7 @@ fn policy(rng: &mut ChaCha12Rng, world: &World) -> PolicyConfig {
     match rng.random_range(0..4) {
         0 => {
             let tiers = world.hardware.tier_ids().skip(1);
-            LruConfig { spill: tiers.collect() }.into()
+            DemandConfig::lru(tiers.collect()).into()
         }
         1 => hinted(trace, Access::InPlace(Charge::EveryUse)),
         2 => hinted(trace, Access::InPlace(Charge::ModuleWeights)),

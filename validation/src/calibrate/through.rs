@@ -67,7 +67,7 @@ impl Plan {
         let occurrence = self.spans.len() as u64;
         self.spans.push(span);
         let (touches, charges) = (touch.into_iter().collect(), SmallVec::new());
-        let work = Work::Compute { occurrence, stream: 0, touches, charges };
+        let work = Work::Compute { occurrence, stream: 0, touches, charges, delay: Span::ZERO };
         let edge = |ticket| Edge { ticket, hazard: Hazard::Arrival };
         self.push(work, after.map(edge).into_iter().collect(), (None, None))
     }

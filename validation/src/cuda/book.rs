@@ -56,9 +56,9 @@ pub(crate) struct Entry {
 /// How long an op is to last.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Planned {
-    /// Without the delays of use in place.
+    /// Without the delays.
     pub(crate) span: Span,
-    /// Those delays, where they are emulated.
+    /// Those of use in place, where they are emulated, and what the policy states.
     pub(crate) delay: Span,
 }
 

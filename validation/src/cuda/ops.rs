@@ -163,12 +163,17 @@ impl Parts<'_> {
         }
         let [near, far] = self.floor.paces.touches(read, written);
         let far = far + files.ps() as f64 / 1000.0;
-        let Work::Compute { occurrence, .. } = command.work else { unreachable!("an op") };
+        let Work::Compute { occurrence, delay: stated, .. } = command.work else {
+            unreachable!("an op")
+        };
         let trace = &self.workload.trace;
         let op = &trace.ops[(occurrence % trace.ops.len() as u64) as usize];
         let (compute, precision) = (self.hardware.compute.as_ref(), &trace.meta.precision);
         let ns = planned.span.ps() as f64 / 1000.0 - near;
-        let delay = (planned.delay.ps() as f64 / 1000.0 - far).max(0.0) as u64;
+        // What is touched far away takes a part of the law's delay, and none of what is stated.
+        let law = Span::from_ps(planned.delay.ps() - stated.ps());
+        let law = (law.ps() as f64 / 1000.0 - far).max(0.0) as u64;
+        let delay = law + stated.ps() / 1000;
         let filler = self.floor.paces.filler(ns, op, precision, compute);
         match filler {
             Some(filler) if writes => {

@@ -74,13 +74,15 @@ impl Parts<'_> {
 
     /// How long an op is to last.
     fn planned(&self, command: &Command) -> Planned {
-        let Work::Compute { occurrence, charges, .. } = &command.work else {
+        let Work::Compute { occurrence, charges, delay, .. } = &command.work else {
             return Planned { span: Span::ZERO, delay: Span::ZERO };
         };
         let law = |&(tier, bytes): &(TierId, Bytes)| {
             self.hardware.tiers[tier.index()].access.span_of(bytes)
         };
-        let delay = if self.emulate { charges.iter().map(law).sum() } else { Span::ZERO };
+        // What the policy states has nothing real that stands for it.
+        let charged = if self.emulate { charges.iter().map(law).sum() } else { Span::ZERO };
+        let delay = *delay + charged;
         Planned { span: (self.spans)(*occurrence), delay }
     }
 

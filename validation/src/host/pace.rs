@@ -88,12 +88,14 @@ impl OpPlans<'_> {
         }
     }
 
-    /// Op `occurrence` of the run.
+    /// Op `occurrence` of the run. What its policy states as a delay is kept by the clock whether
+    /// use in place is emulated or not: nothing real stands for it.
     pub(crate) fn of(
         &self,
         occurrence: u64,
         touches: &[Touch],
         charges: &[(TierId, Bytes)],
+        stated: Span,
     ) -> OpPlan {
         let delay = |&(tier, bytes): &(TierId, Bytes)| self.tiers[tier.index()].1.span_of(bytes);
         let delays = charges.iter().map(delay).sum();
@@ -103,7 +105,7 @@ impl OpPlans<'_> {
         let rest = Span::from_ps(span.ps().saturating_sub(touched.ps()));
         let ops = &self.workload.trace.ops;
         let op = &ops[(occurrence % ops.len() as u64) as usize];
-        let delay = if self.emulate { delays } else { Span::ZERO };
+        let delay = stated + if self.emulate { delays } else { Span::ZERO };
         OpPlan { span, delay, kernel: paces.kernel(rest, op, || streaming().1) }
     }
 

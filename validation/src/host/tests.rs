@@ -55,7 +55,7 @@ fn op(ticket: u32) -> Command {
     let (touches, charges) = ([touch].into_iter().collect(), [].into_iter().collect());
     Command {
         ticket: Ticket(ticket),
-        work: Work::Compute { occurrence: 0, stream: 0, touches, charges },
+        work: Work::Compute { occurrence: 0, stream: 0, touches, charges, delay: Span::ZERO },
         after: [].into_iter().collect(),
         claims: [].into_iter().collect(),
         frees: [].into_iter().collect(),

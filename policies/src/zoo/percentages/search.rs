@@ -95,10 +95,11 @@ impl Model {
         let held = |share: &dyn Fn(&[f64; 2]) -> f64| -> f64 {
             shares.iter().zip(self.bytes).map(|(shares, bytes)| share(shares) * bytes).sum()
         };
-        let slack = 1.0 + 1e-9;
-        held(&|[gpu, _]| *gpu) <= self.room[0] * slack
-            && held(&|[_, cpu]| *cpu) <= self.room[1] * slack
-            && held(&|[gpu, cpu]| 1.0 - gpu - cpu) <= self.room[2] * slack
+        // The solver keeps to its limits within 1e-7 of all bytes.
+        let slack = 1e-6 * self.bytes.iter().sum::<f64>();
+        held(&|[gpu, _]| *gpu) <= self.room[0] + slack
+            && held(&|[_, cpu]| *cpu) <= self.room[1] + slack
+            && held(&|[gpu, cpu]| 1.0 - gpu - cpu) <= self.room[2] + slack
     }
 
     /// The best shares; where not even the disk has room for the rest, it is taken as large enough.

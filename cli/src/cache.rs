@@ -1,0 +1,100 @@
+//! `cache`: a block or page trace through one replacement policy.
+//!
+//! Invariant: nothing is written before the whole trace is read.
+
+use crate::args::{CacheArgs, Format};
+use crate::output::{Failure, print, write_all};
+use crate::progress;
+use crate::runs::chart;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use tiersim_policies::replacement::Algorithm;
+use tiersim_reports::words::clean;
+use tiersim_reports::{cache_artefacts, cache_json, cache_text};
+use tiersim_sim::cache::{Setup, replay};
+
+/// Version of the command.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// A capacity as typed.
+#[derive(Clone, Debug)]
+pub(crate) struct Capacity {
+    amount: u64,
+    /// With a unit of bytes.
+    bytes: bool,
+}
+
+impl FromStr for Capacity {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Capacity, String> {
+        let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+        let unit: u64 = match &text[digits.len()..] {
+            "" | "B" => 1,
+            "kB" => 1_000,
+            "MB" => 1_000_000,
+            "GB" => 1_000_000_000,
+            "TB" => 1_000_000_000_000,
+            "KiB" => 1 << 10,
+            "MiB" => 1 << 20,
+            "GiB" => 1 << 30,
+            "TiB" => 1 << 40,
+            _ => {
+                return Err(
+                    "write a whole number, alone or with B, kB, MB, GB, TB, KiB, MiB, GiB or \
+                            TiB, such as 65536 or 10MiB"
+                        .to_owned(),
+                );
+            }
+        };
+        let amount = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit));
+        let amount = amount.filter(|amount| (1..=1 << 60).contains(amount));
+        let amount = amount.ok_or("from 1 to 2^60, such as 65536 or 10MiB")?;
+        Ok(Capacity { amount, bytes: digits.len() < text.len() })
+    }
+}
+
+/// The policy of a name.
+pub(crate) fn replacement(name: &str) -> Result<Algorithm, String> {
+    Algorithm::by_name(name).ok_or_else(|| {
+        let names: Vec<&str> = Algorithm::ALL.iter().map(|algorithm| algorithm.name()).collect();
+        format!("choose from {}", names.join(", "))
+    })
+}
+
+/// Replays, prints, writes.
+pub(crate) fn cache(args: &CacheArgs) -> Result<(), Failure> {
+    if let Some(capacity) = args.capacity.iter().find(|capacity| args.unit && capacity.bytes) {
+        let bytes = capacity.amount;
+        return Err(Failure::Input(format!(
+            "--capacity counts objects with --unit (found {bytes} bytes); write a number alone, or \
+             leave --unit out"
+        )));
+    }
+    let capacities = args.capacity.iter().map(|capacity| capacity.amount).collect();
+    let setup = Setup { algorithm: args.policy, unit: args.unit, capacities };
+    let spinner = progress::spinner("requests", args.quiet);
+    let record = replay(&args.trace, &setup, |requests| spinner.set_position(requests))?;
+    spinner.finish_and_clear();
+    let files = cache_artefacts(&record, VERSION).map_err(chart)?;
+    let files: Vec<_> = files.into_iter().map(|file| (file.name, file.bytes)).collect();
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from("out").join(stem(&args.trace)));
+    write_all(&out, &files)?;
+    match args.format {
+        _ if args.quiet => Ok(()),
+        Format::Json => print(&cache_json(&record, VERSION).map_err(chart)?),
+        Format::Text => {
+            let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+            let (text, out, names) = (cache_text(&record), out.display(), names.join(", "));
+            print(&format!("{text}written to {out}: {names}\n"))
+        }
+    }
+}
+
+/// The file's name without its endings.
+fn stem(path: &Path) -> String {
+    let name = path.file_name().map(|name| clean(&name.to_string_lossy()));
+    let name = name.unwrap_or_default();
+    let stem = name.split('.').find(|part| !part.is_empty());
+    stem.unwrap_or("cache").to_owned()
+}

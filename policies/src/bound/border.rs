@@ -1,0 +1,112 @@
+//! Borders between tiers, and the most that can cross them in a second.
+//!
+//! A border is around HBM and some of the next tiers. Every copy from outside to inside crosses a
+//! lane that ends in a tier inside and starts elsewhere. A lane carries no more than its law allows,
+//! whatever its service: see [`lane_rate`].
+//! Invariant: rates are rounded up, so what follows from them is a lower bound on time.
+
+use tiersim_models::hardware::{Hardware, Lane, Law};
+use tiersim_models::ids::TierId;
+use tiersim_models::service::Discipline;
+use tiersim_models::units::{Bytes, PS_PER_S};
+
+/// A border, and what crosses it at most.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Border {
+    /// The tiers inside: HBM, and then others.
+    pub inside: Vec<TierId>,
+    /// What they hold together.
+    pub capacity: u128,
+    /// Bytes per second inwards, outwards, and both ways together.
+    pub rates: [u128; 3],
+    /// Bytes per second that one stream uses in place outside; 0 if there is nothing outside.
+    pub in_place: u128,
+}
+
+/// The borders of a machine, from the one around HBM outwards: the next tier inside is the one with
+/// the largest bandwidth. Those that hold all `objects` are left out, as nothing has to cross them.
+pub fn borders(hardware: &Hardware, capacities: &[Bytes], objects: &[Bytes]) -> Vec<Border> {
+    let largest = objects.iter().copied().max().unwrap_or(Bytes::ZERO).max(Bytes::new(1));
+    let all: u128 = objects.iter().map(|bytes| u128::from(bytes.get())).sum();
+    let order = order(hardware);
+    let mut borders = Vec::new();
+    for inner in 1..order.len() {
+        let (inside, outside) = order.split_at(inner);
+        let unlimited = inside.iter().any(|tier| capacities[tier.index()] == Bytes::MAX);
+        let capacity: u128 =
+            inside.iter().map(|tier| u128::from(capacities[tier.index()].get())).sum();
+        if unlimited || capacity >= all {
+            break;
+        }
+        let of = |tier: &TierId| per_second(hardware.tiers[tier.index()].access, largest);
+        let in_place = outside.iter().map(of).max().unwrap_or(0);
+        let rates = rates(hardware, inside, largest);
+        borders.push(Border { inside: inside.to_vec(), capacity, rates, in_place });
+    }
+    borders
+}
+
+/// HBM, and then the other tiers by falling bandwidth in place.
+pub(super) fn order(hardware: &Hardware) -> Vec<TierId> {
+    let mut order: Vec<TierId> = hardware.tier_ids().collect();
+    let rate = |tier: TierId| hardware.tiers[tier.index()].access.rate;
+    order[1..].sort_by_key(|&tier| (std::cmp::Reverse(rate(tier)), tier));
+    order
+}
+
+/// What a law comes to with objects of at most `largest` bytes, rounded up: a copy or use of less
+/// has the same set-up for less.
+fn per_second(law: Law, largest: Bytes) -> u128 {
+    let Some(span) = law.rate.checked_span_of(largest.get()) else { return law.rate.get().into() };
+    let span = u128::from(law.setup.ps()) + u128::from(span.ps());
+    let whole = (u128::from(largest.get()) * u128::from(PS_PER_S)).div_ceil(span.max(1));
+    whole.min(u128::from(law.rate.get()))
+}
+
+/// The most that copies of at most `largest` bytes reach over a lane, in bytes per second.
+///
+/// First come, first served: each of the lanes serves one copy at a time, with its set-up and at no
+/// more than the best point of the size table. Shared: set-ups overlap, so no more than the rate, or
+/// the last point of the ramp. Others, tails, caches and unequal stripes only take from that.
+fn lane_rate(hardware: &Hardware, lane: Lane, largest: Bytes) -> u128 {
+    let law = hardware.lane_law(lane);
+    let Some(service) = &hardware.links[lane.link.index()].service else {
+        return per_second(law, largest);
+    };
+    let detail = service.detail(lane.evicting);
+    let full = u128::from(law.rate.get());
+    if service.discipline == Discipline::FairShare {
+        let ramp = detail.depths.iter().map(|point| u128::from(point.1.get())).max();
+        return ramp.unwrap_or(full).min(full);
+    }
+    let sized = detail.sizes.iter().map(|point| u128::from(point.1.get())).max();
+    let one = per_second(law, largest).min(sized.unwrap_or(full));
+    one * u128::from(service.at_once())
+}
+
+/// Inwards, outwards and both ways, over all links that cross the border.
+fn rates(hardware: &Hardware, inside: &[TierId], largest: Bytes) -> [u128; 3] {
+    let is_inside = |tier: Option<TierId>| tier.is_some_and(|tier| inside.contains(&tier));
+    let mut sums = [0; 3];
+    for pair in hardware.lanes().collect::<Vec<_>>().chunks(2) {
+        let mut ways = [0, 0];
+        for &lane in pair {
+            let (from, to) = hardware.lane_ends(lane);
+            let (from, to) = (hardware.tier_of(from), hardware.tier_of(to));
+            let rate = lane_rate(hardware, lane, largest);
+            match (is_inside(from), is_inside(to)) {
+                (false, true) => ways[0] = rate,
+                (true, false) => ways[1] = rate,
+                _ => {}
+            }
+        }
+        // Both directions of a link may share one total, which is the most that either has.
+        let service = hardware.links[pair[0].link.index()].service.as_ref();
+        let shared = service.filter(|service| service.discipline == Discipline::FairShare);
+        let total = shared.and_then(|service| service.total).map_or(u128::MAX, |t| t.get().into());
+        sums[0] += ways[0].min(total);
+        sums[1] += ways[1].min(total);
+        sums[2] += (ways[0] + ways[1]).min(total);
+    }
+    sums
+}

@@ -1,0 +1,99 @@
+//! When each object is used next, for every use of a trace that is replayed without end.
+//!
+//! Invariant: distances are in ops and hold in every replay; an object that does not persist has no
+//! next use beyond its last.
+
+use tiersim_models::ids::OpId;
+use tiersim_models::lifetime::Workload;
+
+/// What comes after each use.
+#[derive(Debug)]
+pub(crate) struct Future {
+    /// By row of the trace's uses: ops to the next use of the object; 0 for none.
+    next: Vec<u64>,
+    /// The same, for a use that writes: ops to the use that writes next, or else to the last use
+    /// of the object's life.
+    version: Vec<u64>,
+    /// By object: its first use, as a row, and whether it exists before the trace.
+    pub(crate) first: Vec<Option<u32>>,
+    /// By row: its op.
+    pub(crate) op_of: Vec<u32>,
+}
+
+impl Future {
+    pub(crate) fn new(workload: &Workload) -> Future {
+        let trace = &workload.trace;
+        let (ops, uses) = (trace.ops.len() as u64, trace.uses.len());
+        let mut future = Future {
+            next: vec![0; uses],
+            version: vec![0; uses],
+            first: vec![None; trace.objects.len()],
+            op_of: vec![0; uses],
+        };
+        for op in 0..trace.ops.len() {
+            let rows = trace.ops[op].uses.clone();
+            future.op_of[rows.start as usize..rows.end as usize].fill(op as u32);
+        }
+        for (row, touched) in trace.uses.iter().enumerate() {
+            future.first[touched.object.index()].get_or_insert(row as u32);
+        }
+        // Backwards; what persists is used again one replay later.
+        let mut use_at: Vec<Option<u64>> = vec![None; trace.objects.len()];
+        let mut write_at: Vec<Option<u64>> = vec![None; trace.objects.len()];
+        let mut last_at: Vec<Option<u64>> = vec![None; trace.objects.len()];
+        for (row, touched) in trace.uses.iter().enumerate() {
+            let (object, op) = (touched.object.index(), u64::from(future.op_of[row]));
+            if trace.objects[object].persistent {
+                use_at[object].get_or_insert(ops + op);
+                if touched.mode.writes() {
+                    write_at[object].get_or_insert(ops + op);
+                }
+            } else {
+                last_at[object] = Some(op);
+            }
+        }
+        for (row, touched) in trace.uses.iter().enumerate().rev() {
+            let (object, op) = (touched.object.index(), u64::from(future.op_of[row]));
+            future.next[row] = use_at[object].map_or(0, |at| at - op);
+            use_at[object] = Some(op);
+            if touched.mode.writes() {
+                let end = write_at[object].or(last_at[object]);
+                future.version[row] = end.map_or(0, |at| at.saturating_sub(op));
+                write_at[object] = Some(op);
+            }
+        }
+        future
+    }
+
+    /// The op of the run at which the object of a use at `at` is used next.
+    pub(crate) fn next(&self, row: usize, at: u64) -> Option<u64> {
+        (self.next[row] > 0).then(|| at + self.next[row])
+    }
+
+    /// The op of the run up to which what a use writes at `at` is what the object holds.
+    pub(crate) fn version(&self, row: usize, at: u64) -> Option<u64> {
+        (self.version[row] > 0).then(|| at + self.version[row])
+    }
+
+    /// Calls `each` with every object that exists before op `at` of the run and is used later, and
+    /// when it is used next. O(uses).
+    pub(crate) fn alive(&self, workload: &Workload, at: u64, mut each: impl FnMut(usize, u64)) {
+        let trace = &workload.trace;
+        let ops = trace.ops.len() as u64;
+        let (replay, op) = (at / ops, at % ops);
+        let start = trace.ops[op as usize].uses.start as usize;
+        let mut seen = vec![false; trace.objects.len()];
+        let later = trace.uses.iter().enumerate().skip(start).map(|row| (row, replay));
+        let wrapped = trace.uses.iter().enumerate().take(start).map(|row| (row, replay + 1));
+        for ((row, touched), replay) in later.chain(wrapped) {
+            let object = touched.object.index();
+            if std::mem::replace(&mut seen[object], true) {
+                continue;
+            }
+            let born = workload.births(OpId(self.op_of[row])).contains(&touched.object);
+            if !born {
+                each(object, replay * ops + u64::from(self.op_of[row]));
+            }
+        }
+    }
+}

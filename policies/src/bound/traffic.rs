@@ -1,0 +1,113 @@
+//! Bytes that must cross a border between tiers in a window of ops, whatever the policy.
+//!
+//! The border is around some tiers, HBM among them, that hold `capacity` bytes together. Between two
+//! uses an object stays inside, or it crosses the border inwards again. What an op has written
+//! stays inside until it is written again or dies, or it crosses the border outwards once. What is
+//! inside at the start of the window is free, and so is what leaves after its end. Each count is the
+//! optimum of a linear program over intervals ([`super::keep`]), so no policy can do with less:
+//! * *strict*: every op has its objects inside. Less by at most twice the bytes used in place, as
+//!   such a use needs no copy and leaves its room to others.
+//! * *loose*: ops need no room of their own. Less by at most the bytes used in place.
+//!
+//! Invariant: holds for every order in time, as it counts the copies of a plan, in the plan's order.
+
+use super::future::Future;
+use super::keep::Shelf;
+use tiersim_models::ids::OpId;
+use tiersim_models::lifetime::Workload;
+
+/// Bytes that must cross, and the least that ops must use in place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Crossing {
+    /// Inwards and outwards, as if nothing were used in place.
+    pub strict: [u128; 2],
+    /// Inwards and outwards, bytes used in place included, and twice for both ways.
+    pub loose: [u128; 2],
+    /// Used in place because the op's objects do not all fit inside.
+    pub in_place: u128,
+}
+
+/// Counts crossings of one border.
+#[derive(Debug)]
+pub(crate) struct Traffic<'a> {
+    workload: &'a Workload,
+    future: &'a Future,
+    capacity: u128,
+    inward: [Shelf; 2],
+    outward: [Shelf; 2],
+}
+
+impl<'a> Traffic<'a> {
+    pub(crate) fn new(workload: &'a Workload, future: &'a Future, capacity: u128) -> Traffic<'a> {
+        let shelf = || Shelf::new(workload.trace.objects.len());
+        let (inward, outward) = ([shelf(), shelf()], [shelf(), shelf()]);
+        Traffic { workload, future, capacity, inward, outward }
+    }
+
+    /// What must cross from op `cuts[0]` of the run up to each later cut, in one pass.
+    pub(crate) fn from_first(&mut self, cuts: &[u64], found: &mut Vec<Crossing>) {
+        let trace = &self.workload.trace;
+        let (capacity, ops) = (self.capacity, trace.ops.len() as u64);
+        let [strict_in, loose_in] = &mut self.inward;
+        let [strict_out, loose_out] = &mut self.outward;
+        for shelf in [&mut *strict_in, &mut *loose_in, &mut *strict_out, &mut *loose_out] {
+            shelf.clear();
+        }
+        self.future.alive(self.workload, cuts[0], |object, next| {
+            let bytes = trace.objects[object].bytes.get();
+            strict_in.open(object, next, bytes);
+            loose_in.open(object, next, bytes);
+        });
+        strict_in.fit(capacity);
+        loose_in.fit(capacity);
+        let mut in_place = 0;
+        for pair in cuts.windows(2) {
+            for at in pair[0]..pair[1] {
+                let op = OpId((at % ops) as u32);
+                let rows = trace.ops[op.index()].uses.clone();
+                let (mut own, mut passing) = (0u128, 0u128);
+                for touched in trace.uses_of(op) {
+                    let object = touched.object.index();
+                    let bytes = u128::from(trace.objects[object].bytes.get());
+                    own += bytes;
+                    strict_in.close(object, at);
+                    loose_in.close(object, at);
+                    strict_out.close(object, at);
+                    loose_out.close(object, at);
+                    passing += if strict_out.spans(object, at) { bytes } else { 0 };
+                }
+                in_place += own.saturating_sub(capacity);
+                strict_in.fit(capacity.saturating_sub(own));
+                strict_out.fit(capacity.saturating_sub(own - passing));
+                for row in rows.start as usize..rows.end as usize {
+                    let touched = trace.uses[row];
+                    let (object, writes) = (touched.object.index(), touched.mode.writes());
+                    let bytes = trace.objects[object].bytes.get();
+                    if let Some(next) = self.future.next(row, at) {
+                        strict_in.open(object, next, bytes);
+                        loose_in.open(object, next, bytes);
+                    }
+                    if let Some(end) = self.future.version(row, at).filter(|_| writes) {
+                        strict_out.open(object, end, bytes);
+                        loose_out.open(object, end, bytes);
+                    }
+                }
+                loose_in.fit(capacity);
+                loose_out.fit(capacity);
+            }
+            found.push(Crossing {
+                strict: [strict_in.lost(), strict_out.lost()],
+                loose: [loose_in.lost(), loose_out.lost()],
+                in_place,
+            });
+        }
+    }
+}
+
+/// What must cross a border around `capacity` bytes in the ops `from..to` of a run.
+pub fn crossing(workload: &Workload, capacity: u64, from: u64, to: u64) -> Crossing {
+    let future = Future::new(workload);
+    let mut found = Vec::new();
+    Traffic::new(workload, &future, capacity.into()).from_first(&[from, to], &mut found);
+    found[0]
+}

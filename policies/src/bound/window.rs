@@ -1,0 +1,96 @@
+//! The least time of one window of ops.
+//!
+//! With T the time, C what ops compute, S streams, R bytes per second over the border and A those
+//! that a stream uses in place: copies carry at most R T, and uses in place at most A (S T - C), as
+//! each delays its op. Where D bytes must be copied but for m times those used in place,
+//! D <= R T + m A (S T - C), so T >= (D + m A C) / (R + m A S).
+//! Invariant: rounded down; where numbers do not fit 128 bits, a smaller bound.
+
+use super::border::Border;
+use super::traffic::Crossing;
+use tiersim_models::units::PS_PER_S;
+
+/// Which way bytes cross a border.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// Towards the device.
+    In,
+    /// Away from it.
+    Out,
+    /// Both ways over one shared total, or over both directions of a link.
+    Both,
+}
+
+/// What a bound comes from. Borders are numbered from the one around HBM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// Ops, one after the other.
+    CriticalPath,
+    /// Ops use more than fits inside the border, so they use some of it where it is.
+    InPlace(u8),
+    /// Bytes that cross the border.
+    Crossing(u8, Way),
+}
+
+/// A bound and what it comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub(crate) ps: u128,
+    pub(crate) cause: Cause,
+}
+
+impl Found {
+    pub(crate) fn max(self, other: Found) -> Found {
+        if other.ps > self.ps { other } else { self }
+    }
+}
+
+/// What all ops of a window compute, in picoseconds, and on how many streams.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    pub(crate) compute: u128,
+    pub(crate) streams: usize,
+}
+
+impl Window {
+    /// Ops alone.
+    pub(crate) fn computes(self) -> Found {
+        let ps = self.compute / (self.streams as u128).max(1);
+        Found { ps, cause: Cause::CriticalPath }
+    }
+
+    /// Ops, and what must cross a border.
+    pub(crate) fn crosses(self, border: &Border, crossing: &Crossing) -> Found {
+        let depth = (border.inside.len() - 1) as u8;
+        let mut found = self.computes();
+        let forced = self.least(crossing.in_place, 0, 1, border.in_place);
+        found = found.max(Found { ps: forced, cause: Cause::InPlace(depth) });
+        let Crossing { strict, loose, .. } = *crossing;
+        let ways = [
+            (Way::In, border.rates[0], strict[0], loose[0], 1),
+            (Way::Out, border.rates[1], strict[1], loose[1], 1),
+            (Way::Both, border.rates[2], strict[0] + strict[1], loose[0] + loose[1], 2),
+        ];
+        for (way, rate, strict, loose, times) in ways {
+            let tight = self.least(strict, rate, 2 * times, border.in_place);
+            let wide = self.least(loose, rate, times, border.in_place);
+            found = found.max(Found { ps: tight.max(wide), cause: Cause::Crossing(depth, way) });
+        }
+        found
+    }
+
+    /// (D + m A C) / (R + m A S).
+    fn least(self, bytes: u128, rate: u128, times: u128, in_place: u128) -> u128 {
+        let work = || {
+            let bytes = bytes.checked_mul(u128::from(PS_PER_S))?;
+            let rate = times.checked_mul(in_place)?;
+            bytes.checked_add(rate.checked_mul(self.compute)?)
+        };
+        let rates = || {
+            let streams = times.checked_mul(in_place)?.checked_mul(self.streams as u128)?;
+            rate.checked_add(streams).filter(|rate| *rate > 0)
+        };
+        let least = || work()?.checked_div(rates()?);
+        if bytes == 0 { 0 } else { least().unwrap_or(0) }
+    }
+}

@@ -1,0 +1,280 @@
+//! LIRS: low inter-reference recency set (Jiang and Zhang, SIGMETRICS 2002).
+//!
+//! Ninety-nine hundredths of the cache hold objects of low inter-reference recency (LIR), which
+//! leave only by turning into the others (HIR). Stack S orders by recency all LIR objects and what
+//! was used since the oldest of them, held or not; queue Q orders the HIR objects that are held.
+//! What S remembers without holding it is bounded: S has at most two caches.
+//!
+//! [`Lirs::new`] is the paper. [`Lirs::of_libcachesim`] is what libCacheSim 0.3 does, to compare
+//! counts with it; it differs where an object of Q that is not in S is used. There it also turns the
+//! oldest LIR object into a HIR one, so that the oldest of Q leaves on a hit; and where that is the
+//! object that is used (Q holds one below 200 objects), it leaves, but its next use counts as a hit.
+
+use super::Replacement;
+use super::links::Links;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    /// Neither held nor remembered.
+    Out,
+    Low,
+    /// Held, in Q, and perhaps in S.
+    High,
+    /// In S, not held.
+    Ghost,
+    /// In S, not held, and taken for held: only in libCacheSim's rule.
+    Phantom,
+}
+
+/// LIRS; 33 bytes per object. Where it is not the paper's, only [`super::Cache`] can own it.
+#[derive(Debug)]
+pub struct Lirs {
+    capacity: u64,
+    low_limit: u64,
+    high_limit: u64,
+    low: u64,
+    high: u64,
+    /// Bytes of all that is in S.
+    stacked: u64,
+    stack: Links<1>,
+    queue: Links<1>,
+    /// What is remembered, in the order in which it left.
+    ghosts: Links<1>,
+    status: Vec<Status>,
+    bytes: Vec<u64>,
+    /// Whether the rule is libCacheSim's.
+    theirs: bool,
+    /// A phantom that the owner has not heard of.
+    leaves: Option<u32>,
+}
+
+impl Lirs {
+    /// Empty, by libCacheSim's rule.
+    pub fn of_libcachesim(capacity: u64) -> Lirs {
+        Lirs { theirs: true, ..Lirs::new(capacity) }
+    }
+
+    /// Empty, for a cache of so many bytes.
+    pub fn new(capacity: u64) -> Lirs {
+        let high_limit = (capacity / 100).max(1);
+        Lirs {
+            capacity,
+            low_limit: capacity.saturating_sub(high_limit),
+            high_limit,
+            low: 0,
+            high: 0,
+            stacked: 0,
+            stack: Links::new(),
+            queue: Links::new(),
+            ghosts: Links::new(),
+            status: Vec::new(),
+            bytes: Vec::new(),
+            theirs: false,
+            leaves: None,
+        }
+    }
+
+    fn size(&self, id: u32) -> u64 {
+        self.bytes[id as usize]
+    }
+
+    fn unstack(&mut self, id: u32) {
+        if self.stack.contains(id) {
+            self.stack.remove(id);
+            self.stacked -= self.size(id);
+        }
+    }
+
+    /// To the top of S.
+    fn stack_up(&mut self, id: u32) {
+        self.unstack(id);
+        self.stack.push(0, id);
+        self.stacked += self.size(id);
+    }
+
+    fn unqueue(&mut self, id: u32) {
+        self.queue.remove(id);
+        self.high -= self.size(id);
+    }
+
+    fn queue_up(&mut self, id: u32) {
+        self.queue.push(0, id);
+        self.high += self.size(id);
+    }
+
+    fn forget(&mut self, id: u32) {
+        self.ghosts.remove(id);
+        self.unstack(id);
+        self.status[id as usize] = Status::Out;
+    }
+
+    /// What is older than the oldest LIR object leaves S.
+    fn prune(&mut self) {
+        while let Some(id) = self.stack.oldest(0) {
+            match self.status[id as usize] {
+                Status::Low => return,
+                Status::Ghost => self.forget(id),
+                Status::High | Status::Out => self.unstack(id),
+                Status::Phantom => {
+                    self.unstack(id);
+                    self.status[id as usize] = Status::Out;
+                }
+            }
+        }
+    }
+
+    /// The oldest LIR object, which is at the bottom of S, turns into a HIR object.
+    fn demote(&mut self) {
+        let Some(id) = self.stack.oldest(0) else { return };
+        self.unstack(id);
+        self.low -= self.size(id);
+        self.status[id as usize] = Status::High;
+        self.queue_up(id);
+        self.prune();
+    }
+
+    /// What libCacheSim does where an object of Q is used that is not in S.
+    fn demote_for(&mut self, id: u32) {
+        while self.low > 0 && self.low + self.size(id) > self.low_limit {
+            self.demote();
+        }
+        if self.high > self.high_limit && self.queue.oldest(0) == Some(id) {
+            self.unqueue(id);
+            self.status[id as usize] = Status::Phantom;
+            self.leaves = Some(id);
+        }
+    }
+
+    fn promote(&mut self, id: u32) {
+        while self.low > 0 && self.low + self.size(id) > self.low_limit {
+            self.demote();
+        }
+        self.status[id as usize] = Status::Low;
+        self.low += self.size(id);
+        self.prune();
+    }
+
+    fn limit(&mut self) {
+        while self.stacked > self.capacity.saturating_mul(2)
+            && let Some(id) = self.ghosts.oldest(0)
+        {
+            self.forget(id);
+        }
+    }
+
+    fn evict_high(&mut self, keep: &impl Fn(u32) -> bool) -> Option<u32> {
+        let gone = self.queue.oldest_where(0, |id| !keep(id))?;
+        self.unqueue(gone);
+        if self.stack.contains(gone) {
+            self.status[gone as usize] = Status::Ghost;
+            self.ghosts.push(0, gone);
+        } else {
+            self.status[gone as usize] = Status::Out;
+        }
+        Some(gone)
+    }
+}
+
+impl Replacement for Lirs {
+    fn grow(&mut self, ids: usize) {
+        self.stack.grow(ids);
+        self.queue.grow(ids);
+        self.ghosts.grow(ids);
+        self.status.resize(ids, Status::Out);
+        self.bytes.resize(ids, 0);
+    }
+
+    #[inline]
+    fn holds(&self, id: u32) -> bool {
+        matches!(self.status[id as usize], Status::Low | Status::High | Status::Phantom)
+    }
+
+    fn admits(&self, bytes: u64) -> bool {
+        bytes <= self.low_limit.min(self.high_limit)
+    }
+
+    #[inline]
+    fn is_uncounted(&self, id: u32) -> bool {
+        self.status[id as usize] == Status::Phantom
+    }
+
+    fn hit(&mut self, id: u32) {
+        let in_stack = self.stack.contains(id);
+        match (self.status[id as usize], in_stack) {
+            (Status::Low, _) => {
+                self.stack_up(id);
+                self.prune();
+            }
+            (status, true) => {
+                self.stack_up(id);
+                if status == Status::High {
+                    self.unqueue(id);
+                }
+                self.promote(id);
+            }
+            (_, false) => {
+                self.unqueue(id);
+                self.queue_up(id);
+                if self.theirs {
+                    self.demote_for(id);
+                }
+                self.stack_up(id);
+            }
+        }
+        self.limit();
+    }
+
+    fn evict(&mut self, keep: impl Fn(u32) -> bool) -> Option<u32> {
+        if let Some(gone) = self.evict_high(&keep) {
+            return Some(gone);
+        }
+        let gone = self
+            .stack
+            .oldest_where(0, |id| self.status[id as usize] == Status::Low && !keep(id))?;
+        self.remove(gone);
+        Some(gone)
+    }
+
+    fn insert(&mut self, id: u32, bytes: u64) {
+        let remembered = self.status[id as usize] == Status::Ghost;
+        if remembered {
+            self.forget(id);
+        }
+        self.bytes[id as usize] = bytes;
+        let roomy = self.low + bytes <= self.low_limit;
+        self.stack_up(id);
+        if remembered || roomy {
+            self.promote(id);
+        } else {
+            self.status[id as usize] = Status::High;
+            self.queue_up(id);
+        }
+        self.limit();
+    }
+
+    /// The HIR objects have a share of their own.
+    fn shed(&mut self, keep: impl Fn(u32) -> bool) -> Option<u32> {
+        if self.leaves.is_some() {
+            return self.leaves.take();
+        }
+        if self.high <= self.high_limit { None } else { self.evict_high(&keep) }
+    }
+
+    fn remove(&mut self, id: u32) {
+        match self.status[id as usize] {
+            Status::Out => return,
+            Status::Low => {
+                self.low -= self.size(id);
+                self.unstack(id);
+            }
+            Status::High => {
+                self.unqueue(id);
+                self.unstack(id);
+            }
+            Status::Ghost => return self.forget(id),
+            Status::Phantom => self.unstack(id),
+        }
+        self.status[id as usize] = Status::Out;
+        self.prune();
+    }
+}

@@ -1,0 +1,56 @@
+//! LRU: the object that was used longest ago leaves first.
+//!
+//! A stack algorithm (Mattson et al., 1970): on unit sizes a larger cache holds all that a smaller
+//! one holds, so more capacity never misses more. With sizes that differ this is not so.
+
+use super::Replacement;
+use super::links::Links;
+
+/// Least recently used; 8 bytes per object.
+#[derive(Debug)]
+pub struct Lru {
+    order: Links<1>,
+}
+
+impl Lru {
+    /// Empty. It needs no capacity.
+    #[expect(clippy::new_without_default, reason = "as the others, which need a capacity")]
+    pub fn new() -> Lru {
+        Lru { order: Links::new() }
+    }
+}
+
+impl Replacement for Lru {
+    fn grow(&mut self, ids: usize) {
+        self.order.grow(ids);
+    }
+
+    #[inline]
+    fn holds(&self, id: u32) -> bool {
+        self.order.contains(id)
+    }
+
+    #[inline]
+    fn hit(&mut self, id: u32) {
+        self.order.remove(id);
+        self.order.push(0, id);
+    }
+
+    #[inline]
+    fn evict(&mut self, keep: impl Fn(u32) -> bool) -> Option<u32> {
+        let gone = self.order.oldest_where(0, |id| !keep(id))?;
+        self.order.remove(gone);
+        Some(gone)
+    }
+
+    #[inline]
+    fn insert(&mut self, id: u32, _: u64) {
+        self.order.push(0, id);
+    }
+
+    fn remove(&mut self, id: u32) {
+        if self.order.contains(id) {
+            self.order.remove(id);
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! Offload with the whole order known: who is needed last leaves, and has been copied out before.
+//!
+//! Three rules, each bounded by what the links can carry while the next op runs. *Early write-back*:
+//! what is needed last and will have to leave is copied out while the link is idle, so that leaving
+//! is free later. *Farthest next use*: room is made by giving up what is needed last, copies before
+//! what would have to be written first. *Look-ahead fetch*: what is outside comes back in the order
+//! of next uses, in the place of what is needed later, as long as new objects still find room.
+//! Sources: Belady, IBM Systems Journal 5(2), 1966, for the victim; Rhu et al., "vDNN", MICRO 2016,
+//! and Zhang et al., "G10", MICRO 2023, for copying under compute.
+//! Invariant: an object that the op in question uses is never evicted for it, and whatever is not
+//! needed to run the op is done only if it costs the op nothing.
+
+mod estimate;
+mod future;
+mod rooms;
+mod stock;
+
+use crate::entry::{Entry, Kind, Parameter};
+use crate::policy::{Action, Policy, Sight};
+use crate::recipe::{PolicyConfig, Recipe, Setting};
+use crate::view::View;
+use estimate::Estimate;
+use future::Future;
+use stock::{Place, Stock};
+use tiersim_models::hardware::{HBM, MAX_TIERS};
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::Bytes;
+
+/// Candidates that are passed over before a search is given up.
+const PASSED_OVER: usize = 32;
+/// An object is needed soon if that is within so many of its copies.
+const SOON: u64 = 6;
+
+/// Parameters of `clairvoyant-offload`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClairvoyantOffloadConfig {
+    /// Where objects live that are not in HBM: the first of these with room, if nothing speaks
+    /// against it.
+    pub spill: Vec<TierId>,
+    /// How many ops ahead are known; `None` for all.
+    pub window: Option<u32>,
+}
+
+/// How scenarios spell it.
+pub const ENTRY: Entry = Entry {
+    spelling: "ClairvoyantOffload",
+    about: "copies out early, evicts what is needed last, fetches what is needed next",
+    parameters: &[
+        Parameter::optional("spill", Kind::Spill),
+        Parameter::optional("window", Kind::Count { least: 1, most: 1_000_000 }),
+    ],
+    make: |params| {
+        let window = params.count("window").map(|ops| u32::try_from(ops).expect("in range"));
+        Ok(ClairvoyantOffloadConfig { spill: params.tiers("spill"), window }.into())
+    },
+};
+
+impl Recipe for ClairvoyantOffloadConfig {
+    fn name(&self) -> &'static str {
+        "clairvoyant-offload"
+    }
+
+    fn details(&self) -> String {
+        self.window.map_or("all in sight".to_owned(), |ops| format!("{ops} ops in sight"))
+    }
+
+    fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
+        Ok(Box::new(ClairvoyantOffload::new(self, setting)?))
+    }
+
+    fn spill(&self) -> Option<&[TierId]> {
+        Some(&self.spill)
+    }
+
+    fn with_spill(&self, spill: Vec<TierId>) -> Option<PolicyConfig> {
+        Some(ClairvoyantOffloadConfig { spill, window: self.window }.into())
+    }
+}
+
+/// The policy.
+pub struct ClairvoyantOffload {
+    workload: Workload,
+    spill: Vec<TierId>,
+    window: Option<u32>,
+    /// Tiers outside HBM.
+    outside: Vec<TierId>,
+    future: Future,
+    estimate: Estimate,
+    stock: Stock,
+    /// The occurrence, counted from 1, whose decisions moved an object last.
+    moved: Vec<u64>,
+    now: Now,
+}
+
+/// What is decided for one op.
+#[derive(Debug, Default)]
+struct Now {
+    occurrence: u64,
+    turn: u64,
+    /// When the op ends: copies that begin before cost it nothing.
+    end: u64,
+    /// Free in HBM after what is decided.
+    free: Bytes,
+    /// Bytes of complete copies that could leave, as far as they have been looked at.
+    pool: Bytes,
+    cursor: Option<(u64, ObjectId)>,
+    /// More than HBM holds will be alive: so much must be elsewhere.
+    excess: Bytes,
+    /// Room outside that is promised, and tiers where none could be had.
+    claimed: [Bytes; MAX_TIERS],
+    exhausted: [bool; MAX_TIERS],
+    /// Rooms outside that are given up.
+    dropped: Vec<(ObjectId, TierId)>,
+    leaving: Vec<Action>,
+    coming: Vec<Action>,
+}
+
+impl ClairvoyantOffload {
+    /// For a workload on a machine.
+    ///
+    /// Errors in words if tiers are not joined.
+    pub fn new(
+        config: &ClairvoyantOffloadConfig,
+        setting: &Setting<'_>,
+    ) -> Result<ClairvoyantOffload, String> {
+        let objects = setting.workload.trace.objects.len();
+        Ok(ClairvoyantOffload {
+            workload: setting.workload.clone(),
+            spill: config.spill.clone(),
+            window: config.window,
+            outside: setting.hardware.tier_ids().filter(|&tier| tier != HBM).collect(),
+            future: Future::new(setting, config.window),
+            estimate: Estimate::new(setting, setting.memory[HBM.index()])?,
+            stock: Stock::new(objects),
+            moved: vec![0; objects],
+            now: Now::default(),
+        })
+    }
+
+    fn rank(&self, object: ObjectId) -> u64 {
+        self.future.rank(object, self.now.occurrence)
+    }
+
+    /// Notes where an object is from now on.
+    fn put(&mut self, object: ObjectId, place: Place, view: &View<'_>) {
+        let now = self.now.occurrence;
+        let room = view.capacity(HBM);
+        let place = match place {
+            Place::Alone if !self.future.is_worth_a_copy(object, now, room) => Place::Kept,
+            place => place,
+        };
+        self.stock.put(object, place, self.rank(object));
+    }
+
+    /// The tier outside that holds an object.
+    fn holder(&self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+        self.outside.iter().copied().find(|&tier| view.holds(object, tier))
+    }
+
+    /// Whether an object is where it is believed to be; if not, that is mended.
+    fn is_true(&mut self, object: ObjectId, place: Place, view: &View<'_>) -> bool {
+        if self.has_moved(object) {
+            return true;
+        }
+        let inside = view.in_hbm(object);
+        let copied = self.holder(object, view).is_some();
+        let found = match (inside, copied) {
+            (true, true) => Place::Copied,
+            (true, false) if place == Place::Kept => Place::Kept,
+            (true, false) => Place::Alone,
+            (false, _) => Place::Outside,
+        };
+        if !view.exists(object) {
+            self.stock.take(object);
+        } else if found != place {
+            self.put(object, found, view);
+        }
+        view.exists(object) && found == place
+    }
+
+    fn has_moved(&self, object: ObjectId) -> bool {
+        self.moved[object.index()] == self.now.occurrence + 1
+    }
+
+    fn moves(&mut self, object: ObjectId) {
+        self.moved[object.index()] = self.now.occurrence + 1;
+    }
+
+    /// What the op needs and HBM does not hold.
+    fn demand(&mut self, view: &View<'_>) {
+        let born = view.births_ahead(0).unwrap_or(Bytes::ZERO);
+        let missing = |object: &ObjectId| view.exists(*object) && !view.in_hbm(*object);
+        let missing: Vec<ObjectId> =
+            view.uses().iter().map(|touched| touched.object).filter(missing).collect();
+        let bytes: Bytes = missing.iter().map(|&object| view.object(object).bytes).sum();
+        self.make_way(born + bytes, view);
+        for object in missing {
+            self.fetch(object, Action::Fetch { object, to: HBM }, view);
+        }
+    }
+
+    fn fetch(&mut self, object: ObjectId, action: Action, view: &View<'_>) {
+        let Some(from) = self.holder(object, view) else { return };
+        let bytes = view.object(object).bytes;
+        self.now.coming.push(action);
+        self.now.free = self.now.free.checked_sub(bytes).unwrap_or(Bytes::ZERO);
+        self.estimate.bring(object, from, HBM, bytes, self.now.turn);
+        self.moves(object);
+    }
+
+    /// Copies out what is needed last and will have to leave, as long as a link is idle.
+    fn write_back(&mut self, view: &View<'_>) {
+        let mut passed = 0;
+        let mut below = (u64::MAX, ObjectId(u32::MAX));
+        while passed < PASSED_OVER {
+            let last = self.stock.down_from(Place::Alone, below).next();
+            let Some((rank, object)) = last else { break };
+            below = (rank, object);
+            if !self.is_true(object, Place::Alone, view) {
+                continue;
+            }
+            let room = view.capacity(HBM);
+            if !self.future.is_worth_a_copy(object, self.now.occurrence, room) {
+                self.stock.put(object, Place::Kept, rank);
+                continue;
+            }
+            let Some(to) = self.lodge(object, rank, true, view) else {
+                passed += 1;
+                continue;
+            };
+            let bytes = view.object(object).bytes;
+            self.claim(object, to, view);
+            self.estimate.copy_out(object, HBM, to, bytes, self.now.turn);
+            self.now.coming.push(Action::Prefetch { object, to });
+            self.moves(object);
+            self.stock.put(object, Place::Copied, rank);
+        }
+    }
+
+    /// Brings back what is needed next, in the place of what is needed later, as long as a link is
+    /// idle and what is created until then finds room.
+    fn look_ahead(&mut self, view: &View<'_>) {
+        let Now { occurrence, turn, end, .. } = self.now;
+        let born = view.births_ahead(0).unwrap_or(Bytes::ZERO);
+        let mut passed = 0;
+        let mut above = (0, ObjectId(0));
+        while passed < PASSED_OVER {
+            let first = self.stock.from(Place::Outside, above).next();
+            let Some((rank, object)) = first else { break };
+            above = (rank, ObjectId(object.0 + 1));
+            let Some(next) = Future::in_sight(rank) else { break };
+            if !self.is_true(object, Place::Outside, view) {
+                continue;
+            }
+            let Some(from) = self.holder(object, view) else { continue };
+            if self.estimate.begins(turn, from, HBM) >= end {
+                passed += 1;
+                continue;
+            }
+            let bytes = view.object(object).bytes;
+            let need = bytes + born;
+            let grows = self.future.growth(occurrence, next);
+            if !self.displace(rank, need, need + grows, view) {
+                break;
+            }
+            self.fetch(object, Action::Prefetch { object, to: HBM }, view);
+            self.stock.put(object, Place::Copied, rank);
+        }
+    }
+
+    /// The op runs: everything that it changes is noted.
+    fn finish(&mut self, view: &View<'_>) {
+        let occurrence = self.now.occurrence;
+        self.estimate.run(occurrence, &self.workload);
+        let op = self.future.op(occurrence);
+        for touched in view.uses() {
+            self.future.advance(touched.object, occurrence);
+        }
+        for touched in view.uses() {
+            let object = touched.object;
+            let copied = !touched.mode.writes() && self.holder(object, view).is_some();
+            let place = if copied { Place::Copied } else { Place::Alone };
+            self.put(object, place, view);
+        }
+        for index in 0..self.workload.releases(op).len() {
+            let object = self.workload.releases(op)[index];
+            let inside = self.stock.take(object).is_some_and(|place| place != Place::Outside);
+            if inside {
+                self.estimate.leave(object, view.object(object).bytes);
+            }
+            self.future.end(object);
+        }
+    }
+}
+
+impl Policy for ClairvoyantOffload {
+    fn name(&self) -> &'static str {
+        "clairvoyant-offload"
+    }
+
+    fn sight(&self) -> Sight {
+        self.window.map_or(Sight::Oracle, Sight::Window)
+    }
+
+    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        let tier = self.home(object, view);
+        let place = if tier == HBM { Place::Alone } else { Place::Outside };
+        if tier == HBM {
+            self.estimate.start_inside(view.object(object).bytes);
+        }
+        self.put(object, place, view);
+        tier
+    }
+
+    fn birth(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
+        HBM
+    }
+
+    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+        let occurrence = view.occurrence();
+        self.now = Now {
+            occurrence,
+            turn: self.estimate.turn(view.op().stream),
+            free: view.free(HBM),
+            excess: Bytes::new(
+                self.future.peak(occurrence).get().saturating_sub(view.capacity(HBM).get()),
+            ),
+            ..Now::default()
+        };
+        if let Some(op) = self.future.appears(occurrence) {
+            for index in self.workload.trace.ops[op.index()].uses.clone() {
+                let object = self.workload.trace.uses[index as usize].object;
+                self.stock.rank(object, self.rank(object));
+            }
+        }
+        for touched in view.uses() {
+            self.stock.take(touched.object);
+        }
+        self.demand(view);
+        let op = self.future.op(occurrence).index();
+        let needs = view.uses().iter().map(|touched| touched.object);
+        self.now.end = self.estimate.end(op, self.now.turn, needs);
+        self.write_back(view);
+        self.look_ahead(view);
+        actions.append(&mut self.now.leaving);
+        actions.append(&mut self.now.coming);
+        self.finish(view);
+    }
+
+    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+        Some(self.home(object, view))
+    }
+
+    fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
+        if tier == HBM { self.piece(view) } else { self.spare_copy(tier, view) }
+    }
+}

@@ -1,0 +1,290 @@
+//! What is known of the ops to come: next uses, next writes, bytes alive, times without stalls.
+//!
+//! All of it follows from the workload and from how long its ops take; nothing is observed.
+//! Invariant: what lies beyond the window is never told but as "not in sight".
+
+use crate::recipe::Setting;
+use tiersim_models::ids::{ObjectId, OpId};
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::{Bytes, Span};
+use tiersim_models::workload::Trace;
+
+/// Ranks of next uses that are not in sight start here; occurrences are far below.
+const BEYOND: u64 = 1 << 62;
+
+/// The future of every object, as seen from the op that is planned.
+#[derive(Debug)]
+pub(super) struct Future {
+    ops: u64,
+    total: u64,
+    /// How many ops ahead are in sight.
+    window: u64,
+    objects: Vec<Uses>,
+    alive: Alive,
+    times: Times,
+}
+
+/// When one object is used.
+#[derive(Debug, Default)]
+struct Uses {
+    persistent: bool,
+    /// Ops that use it, and for each the first op from there on that writes it; counted on into
+    /// the next replay, and never if none does.
+    ops: Vec<(u32, u64)>,
+    /// After this op its room is given back.
+    release: Option<u32>,
+    /// The use that comes next, as a position in `ops`, and in which replay.
+    next: usize,
+    lap: u64,
+    /// The occurrence that used it last, counted from 1.
+    last: u64,
+}
+
+impl Future {
+    pub(super) fn new(setting: &Setting<'_>, window: Option<u32>) -> Future {
+        let Setting { workload, spans, repeat, .. } = *setting;
+        let trace = &workload.trace;
+        let ops = trace.ops.len() as u64;
+        Future {
+            ops,
+            total: ops * u64::from(repeat),
+            window: window.map_or(u64::MAX, u64::from),
+            objects: uses(workload),
+            alive: Alive::new(workload),
+            times: Times::new(trace, spans),
+        }
+    }
+
+    /// The occurrence of the object's next use; `None` if there is none in sight.
+    pub(super) fn next(&self, object: ObjectId, now: u64) -> Option<u64> {
+        self.upcoming(object).filter(|&next| next - now.min(next) <= self.window)
+    }
+
+    fn upcoming(&self, object: ObjectId) -> Option<u64> {
+        let uses = &self.objects[object.index()];
+        let &(op, _) = uses.ops.get(uses.next)?;
+        Some(uses.lap * self.ops + u64::from(op)).filter(|&next| next < self.total)
+    }
+
+    /// Order of next uses: the occurrence if it is in sight; else behind all of these, what was
+    /// used longest ago last; what is never used again behind everything.
+    pub(super) fn rank(&self, object: ObjectId, now: u64) -> u64 {
+        match (self.next(object, now), self.upcoming(object)) {
+            (Some(next), _) => next,
+            (None, Some(_)) => BEYOND + (BEYOND - self.objects[object.index()].last),
+            (None, None) if self.window == u64::MAX => u64::MAX,
+            (None, None) => BEYOND + (BEYOND - self.objects[object.index()].last),
+        }
+    }
+
+    /// The occurrence that a rank stands for, if it is in sight.
+    pub(super) fn in_sight(rank: u64) -> Option<u64> {
+        (rank < BEYOND).then_some(rank)
+    }
+
+    /// The object has been used.
+    pub(super) fn advance(&mut self, object: ObjectId, now: u64) {
+        let uses = &mut self.objects[object.index()];
+        uses.next += 1;
+        uses.last = now + 1;
+        if uses.next == uses.ops.len() && uses.persistent {
+            (uses.next, uses.lap) = (0, uses.lap + 1);
+        }
+    }
+
+    /// The object's life has ended; the next one is in the next replay.
+    pub(super) fn end(&mut self, object: ObjectId) {
+        let uses = &mut self.objects[object.index()];
+        (uses.next, uses.lap) = (0, uses.lap + 1);
+    }
+
+    /// Whether more bytes are alive than `room` at some time while the object's present contents
+    /// last: only then can it be of use to have them elsewhere. What is not in sight may be so.
+    pub(super) fn is_worth_a_copy(&self, object: ObjectId, now: u64, room: Bytes) -> bool {
+        let uses = &self.objects[object.index()];
+        let lap = uses.lap * self.ops;
+        let until = match (uses.ops.get(uses.next), uses.release) {
+            (Some(&(_, write)), _) => lap.saturating_add(write),
+            (None, Some(release)) => lap + u64::from(release),
+            (None, None) => return false,
+        };
+        let sight = now.saturating_add(self.window);
+        let unseen = until > sight && sight < self.total;
+        let until = until.min(sight).min(self.total.saturating_sub(1));
+        unseen || self.alive.peak(now, until) > room
+    }
+
+    /// How many more bytes are alive at some time up to and including `until` than after `now`.
+    pub(super) fn growth(&self, now: u64, until: u64) -> Bytes {
+        let peak = if until > now { self.alive.peak(now + 1, until) } else { Bytes::ZERO };
+        let left = self.alive.after[(now % self.ops) as usize];
+        peak.checked_sub(left).unwrap_or(Bytes::ZERO)
+    }
+
+    /// The most bytes alive within sight.
+    pub(super) fn peak(&self, now: u64) -> Bytes {
+        let last = self.total.saturating_sub(1);
+        self.alive.peak(now, now.saturating_add(self.window).min(last).max(now))
+    }
+
+    /// Picoseconds between the starts of two occurrences if nothing is held up.
+    pub(super) fn between(&self, now: u64, later: u64) -> u64 {
+        self.times.of(later).saturating_sub(self.times.of(now))
+    }
+
+    /// The op of the trace.
+    pub(super) fn op(&self, occurrence: u64) -> OpId {
+        OpId::at((occurrence % self.ops) as usize)
+    }
+
+    /// The op that comes into sight with `now`.
+    pub(super) fn appears(&self, now: u64) -> Option<OpId> {
+        let seen = now.checked_add(self.window).filter(|&seen| seen < self.total)?;
+        Some(OpId::at((seen % self.ops) as usize))
+    }
+}
+
+/// The uses of every object in one replay.
+fn uses(workload: &Workload) -> Vec<Uses> {
+    let trace = &workload.trace;
+    let ops = trace.ops.len();
+    let mut all: Vec<Uses> = trace
+        .objects
+        .iter()
+        .map(|object| Uses { persistent: object.persistent, ..Uses::default() })
+        .collect();
+    for op in (0..ops).map(OpId::at) {
+        for touched in trace.uses_of(op) {
+            all[touched.object.index()].ops.push((op.0, 0));
+        }
+        for object in workload.releases(op) {
+            all[object.index()].release = Some(op.0);
+        }
+    }
+    // Backwards, and for what persists twice: behind the last op comes the first again.
+    let mut write: Vec<u64> =
+        all.iter().map(|uses| uses.release.map_or(u64::MAX, u64::from)).collect();
+    let mut position: Vec<usize> = vec![0; all.len()];
+    for lap in (0..2u64).rev() {
+        position.iter_mut().zip(&all).for_each(|(at, uses)| *at = uses.ops.len());
+        for op in (0..ops).rev().map(OpId::at) {
+            for touched in trace.uses_of(op) {
+                let object = touched.object.index();
+                if lap == 1 && !all[object].persistent {
+                    continue;
+                }
+                if touched.mode.writes() {
+                    write[object] = lap * ops as u64 + u64::from(op.0);
+                }
+                position[object] -= 1;
+                all[object].ops[position[object]].1 = write[object];
+            }
+        }
+    }
+    all
+}
+
+/// Bytes alive during each op of a replay, wherever they are: a tree of maxima.
+#[derive(Debug)]
+struct Alive {
+    ops: usize,
+    /// Leaves from `ops` on, each inner node the greater of its two.
+    tree: Vec<Bytes>,
+    /// Alive behind each op.
+    after: Vec<Bytes>,
+}
+
+impl Alive {
+    fn new(workload: &Workload) -> Alive {
+        let trace = &workload.trace;
+        let ops = trace.ops.len();
+        let mut used = vec![false; trace.objects.len()];
+        trace.uses.iter().for_each(|touched| used[touched.object.index()] = true);
+        let bytes = |object: &ObjectId| trace.objects[object.index()].bytes;
+        let lasting = (0..trace.objects.len()).map(ObjectId::at);
+        let mut alive: Bytes = lasting
+            .filter(|object| trace.objects[object.index()].persistent && used[object.index()])
+            .map(|object| bytes(&object))
+            .sum();
+        let mut tree = vec![Bytes::ZERO; 2 * ops];
+        let mut after = Vec::with_capacity(ops);
+        for op in 0..ops {
+            alive += workload.births(OpId::at(op)).iter().map(bytes).sum();
+            tree[ops + op] = alive;
+            alive = alive - workload.releases(OpId::at(op)).iter().map(bytes).sum();
+            after.push(alive);
+        }
+        for node in (1..ops).rev() {
+            tree[node] = tree[2 * node].max(tree[2 * node + 1]);
+        }
+        Alive { ops, tree, after }
+    }
+
+    /// The most between two occurrences, both included.
+    fn peak(&self, from: u64, to: u64) -> Bytes {
+        let ops = self.ops as u64;
+        if to - from.min(to) >= ops {
+            return self.within(0, self.ops);
+        }
+        let (from, to) = ((from % ops) as usize, (to % ops) as usize);
+        if from <= to {
+            self.within(from, to + 1)
+        } else {
+            self.within(from, self.ops).max(self.within(0, to + 1))
+        }
+    }
+
+    fn within(&self, from: usize, to: usize) -> Bytes {
+        let (mut low, mut high) = (from + self.ops, to + self.ops);
+        let mut peak = Bytes::ZERO;
+        while low < high {
+            if low % 2 == 1 {
+                peak = peak.max(self.tree[low]);
+                low += 1;
+            }
+            if high % 2 == 1 {
+                high -= 1;
+                peak = peak.max(self.tree[high]);
+            }
+            (low, high) = (low / 2, high / 2);
+        }
+        peak
+    }
+}
+
+/// When ops start if nothing is held up.
+#[derive(Debug)]
+struct Times {
+    starts: Vec<u64>,
+    /// From one replay to the next.
+    replay: u64,
+}
+
+impl Times {
+    fn new(trace: &Trace, spans: &[Span]) -> Times {
+        let streams = trace.ops.iter().map(|op| usize::from(op.stream) + 1).max().unwrap_or(0);
+        let mut free = vec![0u64; streams];
+        let mut written = vec![0u64; trace.objects.len()];
+        let (mut starts, mut ends) = (Vec::new(), Vec::<u64>::new());
+        for (index, op) in trace.ops.iter().enumerate() {
+            let uses = trace.uses_of(OpId::at(index));
+            let data = uses.iter().map(|touched| written[touched.object.index()]);
+            let order = op.after.iter().map(|before| ends[before.index()]);
+            let start = data.chain(order).fold(free[usize::from(op.stream)], u64::max);
+            let end = start.saturating_add(spans[index].ps());
+            free[usize::from(op.stream)] = end;
+            for touched in uses.iter().filter(|touched| touched.mode.writes()) {
+                written[touched.object.index()] = end;
+            }
+            starts.push(start);
+            ends.push(end);
+        }
+        Times { starts, replay: ends.into_iter().max().unwrap_or(0) }
+    }
+
+    fn of(&self, occurrence: u64) -> u64 {
+        let ops = self.starts.len() as u64;
+        let before = (occurrence / ops).saturating_mul(self.replay);
+        before.saturating_add(self.starts[(occurrence % ops) as usize])
+    }
+}

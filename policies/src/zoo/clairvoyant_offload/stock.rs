@@ -1,0 +1,77 @@
+//! What is where, by next use: the candidates to leave HBM, to be copied out and to be fetched.
+//!
+//! A view of the ledger in the order that decisions need. It can lag behind where a plan is mended
+//! by others (memory pressure, allocators without a large enough piece), so whoever takes a
+//! candidate checks it against the view.
+//! Invariant: an object is in one set at most.
+
+use std::collections::BTreeSet;
+use tiersim_models::ids::ObjectId;
+
+/// Where an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Outside HBM only.
+    Outside,
+    /// In HBM, with a copy outside.
+    Copied,
+    /// In HBM only, and worth a copy.
+    Alone,
+    /// In HBM only, and not worth one.
+    Kept,
+}
+
+/// Objects by place and rank of their next use.
+#[derive(Debug)]
+pub(super) struct Stock {
+    sets: [BTreeSet<(u64, ObjectId)>; 4],
+    of: Vec<Option<(Place, u64)>>,
+}
+
+impl Stock {
+    pub(super) fn new(objects: usize) -> Stock {
+        Stock { sets: Default::default(), of: vec![None; objects] }
+    }
+
+    pub(super) fn put(&mut self, object: ObjectId, place: Place, rank: u64) {
+        self.take(object);
+        self.of[object.index()] = Some((place, rank));
+        self.sets[place as usize].insert((rank, object));
+    }
+
+    /// The same with another rank.
+    pub(super) fn rank(&mut self, object: ObjectId, rank: u64) {
+        if let Some((place, _)) = self.of[object.index()] {
+            self.put(object, place, rank);
+        }
+    }
+
+    pub(super) fn take(&mut self, object: ObjectId) -> Option<Place> {
+        let (place, rank) = self.of[object.index()].take()?;
+        self.sets[place as usize].remove(&(rank, object));
+        Some(place)
+    }
+
+    /// Those of one place, by rank.
+    pub(super) fn of(&self, place: Place) -> impl DoubleEndedIterator<Item = (u64, ObjectId)> + '_ {
+        self.sets[place as usize].iter().copied()
+    }
+
+    /// Those of one place, by rank, from one on.
+    pub(super) fn from(
+        &self,
+        place: Place,
+        first: (u64, ObjectId),
+    ) -> impl DoubleEndedIterator<Item = (u64, ObjectId)> + '_ {
+        self.sets[place as usize].range(first..).copied()
+    }
+
+    /// Those of one place before one, the last first.
+    pub(super) fn down_from(
+        &self,
+        place: Place,
+        end: (u64, ObjectId),
+    ) -> impl DoubleEndedIterator<Item = (u64, ObjectId)> + '_ {
+        self.sets[place as usize].range(..end).rev().copied()
+    }
+}

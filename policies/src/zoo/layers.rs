@@ -1,0 +1,332 @@
+//! State moved by layer: hooks on demand, look-ahead by layers, and double buffering.
+//!
+//! A layer's state comes before the layer runs and leaves after it; unchanged state is dropped.
+//! *Layer hooks* fetch it when the layer starts, so that nothing overlaps. *Look-ahead* fetches that of
+//! the next k layers too, while free room lasts. *Double buffering* is one layer ahead, with room kept
+//! for both: while layer i computes, i + 1 arrives and i - 1 leaves, and what else is in HBM makes way.
+//! All other objects are paged on demand by recency.
+//! Sources: Hugging Face accelerate (`AlignDevicesHook`); ZeRO-Infinity (Rajbhandari et al., SC 2021).
+//! Invariant: nothing leaves after its layer that has no room outside already, so moving by layer takes
+//! no room outside that paging does not take; and a fetch ahead never keeps an op from what it needs.
+
+mod passes;
+
+use crate::entry::{Entry, Kind, Parameter};
+use crate::paging::{Change, Recency, make_room, outside};
+use crate::policy::{Action, Policy, Sight};
+use crate::recipe::{PolicyConfig, Recipe, Setting};
+use crate::view::View;
+use passes::Passes;
+use std::collections::VecDeque;
+use tiersim_models::hardware::HBM;
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::workload::{ObjectKind, Trace};
+
+/// When a layer's state comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// When the layer starts.
+    Hooks,
+    /// So many layers ahead, into free room.
+    LookAhead(u64),
+    /// One layer ahead, into room that is made.
+    DoubleBuffering,
+}
+
+impl Arrival {
+    const fn name(self) -> &'static str {
+        match self {
+            Arrival::Hooks => "layer-hooks",
+            Arrival::LookAhead(_) => "look-ahead",
+            Arrival::DoubleBuffering => "double-buffering",
+        }
+    }
+
+    const fn layers(self) -> u64 {
+        match self {
+            Arrival::Hooks => 0,
+            Arrival::LookAhead(layers) => layers,
+            Arrival::DoubleBuffering => 1,
+        }
+    }
+}
+
+/// Parameters of `layer-hooks`, `look-ahead` and `double-buffering`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayersConfig {
+    /// When a layer's state comes.
+    pub arrival: Arrival,
+    /// Kinds of objects that are moved by layer.
+    pub kinds: Vec<ObjectKind>,
+    /// Where objects live that are not in HBM: the first of these with room.
+    pub spill: Vec<TierId>,
+}
+
+const KINDS: Parameter = Parameter::optional("kinds", Kind::Kinds);
+const SPILL: Parameter = Parameter::optional("spill", Kind::Spill);
+
+/// How scenarios spell the hooks.
+pub const HOOKS: Entry = Entry {
+    spelling: "LayerHooks",
+    about: "a layer's state is moved in when the layer starts and out when it has ended",
+    parameters: &[KINDS, SPILL],
+    make: |params| {
+        let (kinds, spill) = (params.kinds("kinds"), params.tiers("spill"));
+        Ok(LayersConfig { arrival: Arrival::Hooks, kinds, spill }.into())
+    },
+};
+
+/// How scenarios spell the look-ahead.
+pub const LOOK_AHEAD: Entry = Entry {
+    spelling: "LookAhead",
+    about: "the state of the next layers is fetched ahead, into free room",
+    parameters: &[
+        Parameter::optional("layers", Kind::Count { least: 1, most: 1024 }),
+        KINDS,
+        SPILL,
+    ],
+    make: |params| {
+        let arrival = Arrival::LookAhead(params.count("layers").unwrap_or(1));
+        let (kinds, spill) = (params.kinds("kinds"), params.tiers("spill"));
+        Ok(LayersConfig { arrival, kinds, spill }.into())
+    },
+};
+
+/// How scenarios spell double buffering.
+pub const DOUBLE_BUFFERING: Entry = Entry {
+    spelling: "DoubleBuffering",
+    about: "while a layer computes, the next one arrives and the one before leaves",
+    parameters: &[KINDS, SPILL],
+    make: |params| {
+        let (kinds, spill) = (params.kinds("kinds"), params.tiers("spill"));
+        Ok(LayersConfig { arrival: Arrival::DoubleBuffering, kinds, spill }.into())
+    },
+};
+
+impl Recipe for LayersConfig {
+    fn name(&self) -> &'static str {
+        self.arrival.name()
+    }
+
+    fn details(&self) -> String {
+        match self.arrival {
+            Arrival::Hooks => "layer by layer".to_owned(),
+            Arrival::LookAhead(layers) => format!("layer by layer, {layers} ahead"),
+            Arrival::DoubleBuffering => "layer by layer, two buffers".to_owned(),
+        }
+    }
+
+    fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
+        Ok(Box::new(Layers::new(self, setting)))
+    }
+
+    fn spill(&self) -> Option<&[TierId]> {
+        Some(&self.spill)
+    }
+
+    fn with_spill(&self, spill: Vec<TierId>) -> Option<PolicyConfig> {
+        Some(LayersConfig { spill, ..self.clone() }.into())
+    }
+}
+
+/// Moves state by layer.
+#[derive(Debug)]
+pub struct Layers {
+    arrival: Arrival,
+    spill: Vec<TierId>,
+    passes: Passes,
+    /// By object: whether it is moved by layer.
+    moved: Vec<bool>,
+    /// By object: the last op of the last pass within sight that uses it.
+    needed_until: Vec<u64>,
+    /// The first pass that is not within sight.
+    unseen: u64,
+    /// What the passes within sight use and is not fetched yet: the pass's first op, the object.
+    wanted: VecDeque<(u64, ObjectId)>,
+    /// Objects moved by layer that are in HBM.
+    visitors: Vec<ObjectId>,
+    /// All others.
+    recency: Recency,
+}
+
+impl Layers {
+    /// For the passes of a workload.
+    pub fn new(config: &LayersConfig, setting: &Setting<'_>) -> Layers {
+        let trace: &Trace = &setting.workload.trace;
+        let moved = trace.objects.iter().map(|object| config.kinds.contains(&object.kind));
+        Layers {
+            arrival: config.arrival,
+            spill: config.spill.clone(),
+            passes: Passes::new(setting.workload, &config.kinds, setting.repeat),
+            moved: moved.collect(),
+            needed_until: vec![0; trace.objects.len()],
+            unseen: 0,
+            wanted: VecDeque::new(),
+            visitors: Vec::new(),
+            recency: Recency::new(trace.objects.len()),
+        }
+    }
+
+    /// Passes come into sight.
+    fn look_ahead(&mut self, now: u64) {
+        let sight = self.passes.at(now).saturating_add(self.arrival.layers());
+        while self.unseen <= sight {
+            let Some((pass, first, last)) = self.passes.get(self.unseen) else { break };
+            for &object in &pass.objects {
+                let until = &mut self.needed_until[object.index()];
+                *until = (*until).max(last);
+                self.wanted.push_back((first, object));
+            }
+            self.unseen += 1;
+        }
+    }
+
+    /// What no pass within sight uses leaves, if it has room outside.
+    fn leave(&mut self, change: &mut Change<'_, '_>) {
+        let now = change.view.occurrence();
+        let Layers { spill, needed_until, recency, .. } = self;
+        self.visitors.retain(|&object| {
+            if !change.view.has_room(object, HBM) {
+                return false;
+            }
+            if needed_until[object.index()] >= now {
+                return true;
+            }
+            if !(change.view.is_outside(object) && change.evict(object, spill)) {
+                // From now on it is paged like any other.
+                recency.touch(object);
+            }
+            false
+        });
+    }
+
+    /// Makes room for the op itself. Who goes first: others under double buffering, which keeps room
+    /// for layers, and layers that are ahead otherwise.
+    fn room_for_op(&mut self, change: &mut Change<'_, '_>) {
+        let need = change.need();
+        // Needed last, goes first.
+        let mut ahead = self.visitors.clone();
+        ahead.sort_by_key(|&object| std::cmp::Reverse((self.needed_until[object.index()], object)));
+        if self.arrival != Arrival::DoubleBuffering {
+            while change.free < need {
+                let Some(gone) = change.evict_one(ahead.iter().copied(), &self.spill) else {
+                    break;
+                };
+                self.visitors.retain(|&object| object != gone);
+            }
+        }
+        change.make_room(need, &mut self.recency, &ahead, &self.spill);
+        self.visitors.retain(|&object| change.in_hbm(object));
+    }
+
+    /// Notes what the op brings to HBM.
+    fn note(&mut self, object: ObjectId, view: &View<'_>) {
+        if !self.moved[object.index()] || self.needed_until[object.index()] < view.occurrence() {
+            return self.recency.touch(object);
+        }
+        self.recency.remove(object);
+        if !self.visitors.contains(&object) {
+            self.visitors.push(object);
+        }
+    }
+
+    /// Fetches what the passes within sight use, in order.
+    fn fetch_ahead(&mut self, change: &mut Change<'_, '_>, ahead: &mut Vec<Action>) {
+        let view = change.view;
+        let now = view.occurrence();
+        let mut spoken = change.need();
+        while let Some(&(first, object)) = self.wanted.front() {
+            let pointless = !view.exists(object)
+                || change.in_hbm(object)
+                || change.uses(object)
+                || self.needed_until[object.index()] < now;
+            if !pointless {
+                let bytes = view.object(object).bytes;
+                if self.arrival == Arrival::DoubleBuffering {
+                    let need = spoken + bytes;
+                    while change.free < need {
+                        let oldest = self.recency.oldest_first();
+                        let Some(gone) = change.evict_one(oldest, &self.spill) else { break };
+                        self.recency.remove(gone);
+                    }
+                    if change.free < need {
+                        break;
+                    }
+                } else {
+                    let born = self.passes.births(now, first.max(now + 1));
+                    let need = u128::from((spoken + bytes).get()) + u128::from(born.get());
+                    if u128::from(change.free.get()) < need {
+                        break;
+                    }
+                }
+                spoken += bytes;
+                ahead.push(Action::Prefetch { object, to: HBM });
+                self.recency.remove(object);
+                self.visitors.push(object);
+            }
+            self.wanted.pop_front();
+        }
+    }
+}
+
+impl Policy for Layers {
+    fn name(&self) -> &'static str {
+        self.arrival.name()
+    }
+
+    /// As many ops as the passes that it knows of last: a framework that has recorded the order of
+    /// its layers knows as much.
+    fn sight(&self) -> Sight {
+        match self.passes.window(self.arrival.layers()) {
+            0 => Sight::Past,
+            ops => Sight::Window(ops),
+        }
+    }
+
+    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        outside(object, &self.spill, view)
+    }
+
+    fn birth(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
+        HBM
+    }
+
+    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+        self.look_ahead(view.occurrence());
+        self.recency.forget_absent(view);
+        let mut change = Change::new(view);
+        self.leave(&mut change);
+        self.room_for_op(&mut change);
+        let mut fetches = Vec::new();
+        for touched in view.uses() {
+            self.note(touched.object, view);
+            if view.exists(touched.object) && !view.in_hbm(touched.object) {
+                fetches.push(Action::Fetch { object: touched.object, to: HBM });
+            }
+        }
+        let mut ahead = Vec::new();
+        if change.free >= change.need() {
+            self.fetch_ahead(&mut change, &mut ahead);
+        }
+        actions.append(&mut change.leaving);
+        actions.append(&mut fetches);
+        actions.append(&mut ahead);
+    }
+
+    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+        Some(outside(object, &self.spill, view))
+    }
+
+    fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
+        let made = make_room(&mut self.recency, tier, &self.spill, view);
+        if made.is_some() || tier != HBM {
+            return made;
+        }
+        let mut change = Change::new(view);
+        self.visitors.sort_by_key(|&object| (self.needed_until[object.index()], object));
+        let last = self.visitors.iter().rev().copied();
+        let gone = change.evict_one(last, &self.spill)?;
+        self.visitors.retain(|&object| object != gone);
+        change.leaving.pop()
+    }
+}

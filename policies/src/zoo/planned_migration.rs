@@ -1,0 +1,414 @@
+//! Planned migration over inactive intervals, as in G10.
+//!
+//! Before the first op the whole trace is planned: which objects leave HBM between which uses,
+//! where to, and at which ops their copies start ([`plan`]). The run then carries the plan out at op
+//! boundaries. What the plan could not provide for is done on demand: to make room the object goes
+//! that is used last, and it is fetched again shortly before that use.
+//! Source: Zhang, Zhou, Xue, Zhou, Huang, "G10: Enabling An Efficient Unified GPU Memory and Storage
+//! Architecture with Smart Tensor Migrations", MICRO 2023, sections 4.2 and 4.3.
+//! Invariant: an object that the op in question uses is never evicted for it, and nothing is
+//! prefetched into room that this op needs.
+
+mod intervals;
+mod plan;
+mod slots;
+#[cfg(test)]
+mod tests;
+
+use crate::entry::{Entry, Kind, Parameter};
+use crate::policy::{Action, Policy, Sight};
+use crate::recipe::{PolicyConfig, Recipe, Setting};
+use crate::view::View;
+use intervals::{Interval, Life, first_use, next_use};
+use plan::Stay;
+use std::collections::BTreeSet;
+use tiersim_models::hardware::{HBM, MAX_TIERS};
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::Bytes;
+
+/// Parameters of `planned-migration`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedMigrationConfig {
+    /// Where objects may be outside HBM; of several that serve an interval equally the first.
+    pub spill: Vec<TierId>,
+}
+
+/// How scenarios spell it.
+pub const ENTRY: Entry = Entry {
+    spelling: "PlannedMigration",
+    about: "evictions and prefetches over inactive intervals, planned for the whole trace (G10)",
+    parameters: &[Parameter::optional("spill", Kind::Spill)],
+    make: |params| Ok(PlannedMigrationConfig { spill: params.tiers("spill") }.into()),
+};
+
+impl Recipe for PlannedMigrationConfig {
+    fn name(&self) -> &'static str {
+        "planned-migration"
+    }
+
+    fn details(&self) -> String {
+        "whole trace".to_owned()
+    }
+
+    fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
+        Ok(Box::new(PlannedMigration::new(self, setting)))
+    }
+
+    fn spill(&self) -> Option<&[TierId]> {
+        Some(&self.spill)
+    }
+
+    fn with_spill(&self, spill: Vec<TierId>) -> Option<PolicyConfig> {
+        Some(PlannedMigrationConfig { spill }.into())
+    }
+}
+
+/// Carries a plan out.
+#[derive(Debug)]
+pub struct PlannedMigration {
+    spill: Vec<TierId>,
+    lives: Vec<Life>,
+    /// By op of the trace: what leaves before it, and where to.
+    evict: Vec<Vec<(ObjectId, TierId)>>,
+    /// By op of the trace: what comes back before it, that which is needed first before others.
+    back: Vec<Vec<ObjectId>>,
+    /// Where what exists from the start is then; `None` for HBM.
+    outside: Vec<Option<TierId>>,
+    /// Start of each op of the trace at the recorded pace, in ps, and the end of the last.
+    starts: Vec<u64>,
+    /// How long a fetch takes from the furthest spill tier, by object.
+    fetches: Vec<u64>,
+    replays: u64,
+    /// What is in HBM, by the occurrence of its next use; the key of each object beside it.
+    inside: BTreeSet<(u64, ObjectId)>,
+    keys: Vec<Option<u64>>,
+    /// What should come back before its next use and has not yet, and from when on.
+    late: BTreeSet<(u64, ObjectId)>,
+    due: Vec<u64>,
+}
+
+/// What actions of this op take of the spill tiers, and give back there.
+#[derive(Clone, Copy, Debug, Default)]
+struct Claims {
+    taken: [Bytes; MAX_TIERS],
+    given: [Bytes; MAX_TIERS],
+}
+
+impl Claims {
+    fn fits(&self, tier: TierId, bytes: Bytes, view: &View<'_>) -> bool {
+        let need = (self.taken[tier.index()] + bytes).get();
+        view.fits(tier, Bytes::new(need.saturating_sub(self.given[tier.index()].get())))
+    }
+}
+
+/// How many objects that should come back are looked at before one op.
+const LOOKED_AT: usize = 32;
+
+impl PlannedMigration {
+    /// Plans the whole trace.
+    pub fn new(config: &PlannedMigrationConfig, setting: &Setting<'_>) -> PlannedMigration {
+        let lives = intervals::lives(setting.workload);
+        let (ops, replayed) = (setting.workload.trace.ops.len(), setting.repeat > 1);
+        let all = intervals::intervals(&lives, ops, replayed);
+        let stays = plan::plan(setting, &config.spill, &lives, &all);
+        let mut starts = vec![0];
+        for span in setting.spans {
+            starts.push(starts.last().map_or(0, |&at| span.ps().saturating_add(at)));
+        }
+        let farthest = |life: &Life| {
+            let bytes = Bytes::new(life.bytes.unsigned_abs());
+            let spans = config.spill.iter().map(|&tier| setting.copies.span(tier, HBM, bytes).ps());
+            spans.max().unwrap_or(0)
+        };
+        let mut policy = PlannedMigration {
+            spill: config.spill.clone(),
+            evict: vec![Vec::new(); ops],
+            back: vec![Vec::new(); ops],
+            outside: vec![None; lives.len()],
+            fetches: lives.iter().map(farthest).collect(),
+            starts,
+            replays: u64::from(setting.repeat),
+            inside: BTreeSet::new(),
+            keys: vec![None; lives.len()],
+            late: BTreeSet::new(),
+            due: vec![0; lives.len()],
+            lives,
+        };
+        policy.carry(&all, &stays, &config.spill);
+        policy
+    }
+
+    /// Turns stays into what is done before each op.
+    fn carry(&mut self, all: &[Interval], stays: &[Option<Stay>], spill: &[TierId]) {
+        let ops = self.evict.len();
+        let mut back = Vec::new();
+        for (interval, stay) in all.iter().zip(stays) {
+            let Some(stay) = stay else { continue };
+            let object = ObjectId::at(interval.object);
+            if interval.evicts {
+                self.evict[interval.from % ops].push((object, stay.tier));
+            }
+            if interval.fetches {
+                back.push((interval.until, stay.back_at % ops, object));
+            }
+            let from_start = !interval.evicts || (interval.until >= ops && stay.back_at >= ops);
+            if from_start {
+                self.outside[interval.object] = Some(stay.tier);
+            }
+        }
+        back.sort_unstable();
+        for (_, op, object) in back {
+            self.back[op].push(object);
+        }
+        // What no op uses has no business in HBM.
+        for (life, outside) in self.lives.iter().zip(&mut self.outside) {
+            if life.uses.is_empty() {
+                *outside = spill.first().copied();
+            }
+        }
+    }
+
+    fn next(&self, object: ObjectId, occurrence: u64) -> Option<u64> {
+        let life = &self.lives[object.index()];
+        next_use(life, occurrence, self.evict.len() as u64, self.replays)
+    }
+
+    /// Notes that an object is in HBM and used at `key` next.
+    fn note(&mut self, object: ObjectId, key: Option<u64>) {
+        if let Some(old) = std::mem::replace(&mut self.keys[object.index()], key) {
+            self.inside.remove(&(old, object));
+        }
+        if let Some(key) = key {
+            self.inside.insert((key, object));
+        }
+    }
+
+    /// An op before `key` from which on a fetch is expected to be in time, twice its own time.
+    fn due(&self, object: ObjectId, key: u64) -> u64 {
+        let ops = self.evict.len() as u64;
+        let (replay, op) = (key / ops, (key % ops) as usize);
+        let ahead = self.fetches[object.index()].saturating_mul(2);
+        match self.starts[op].checked_sub(ahead) {
+            Some(at) => replay * ops + self.starts.partition_point(|&start| start <= at) as u64 - 1,
+            None => (replay * ops).saturating_sub(1),
+        }
+    }
+
+    /// Where an object goes: where it has room already, or where it is planned, or where it fits.
+    fn home(
+        &self,
+        object: ObjectId,
+        planned: Option<TierId>,
+        claims: &Claims,
+        view: &View<'_>,
+    ) -> Option<TierId> {
+        let bytes = view.object(object).bytes;
+        let owned = self.spill.iter().find(|&&tier| view.has_room(object, tier)).copied();
+        let mut order = planned.into_iter().chain(self.spill.iter().copied());
+        owned.or_else(|| order.find(|&tier| claims.fits(tier, bytes, view)))
+    }
+
+    /// The object in HBM that is used last, of those that this op does not use and that have
+    /// somewhere to go.
+    fn victim(&mut self, view: &View<'_>, claims: &Claims) -> Option<(ObjectId, TierId)> {
+        let used = |object: ObjectId| view.uses().iter().any(|touched| touched.object == object);
+        let mut gone = Vec::new();
+        let mut found = None;
+        for &(key, object) in self.inside.iter().rev() {
+            if !view.has_room(object, HBM) {
+                gone.push((key, object));
+            } else if !used(object)
+                && let Some(to) = self.home(object, None, claims, view)
+            {
+                found = Some((object, to));
+                break;
+            }
+        }
+        for (_, object) in gone {
+            self.note(object, None);
+        }
+        found
+    }
+
+    /// Copies in spill tiers whose objects are in HBM too: what can be given up to make room there.
+    fn spare<'a>(&'a self, view: &'a View<'_>) -> impl Iterator<Item = (ObjectId, TierId)> + 'a {
+        let inside = self.inside.iter().map(|&(_, object)| object);
+        inside.filter(|&object| view.in_hbm(object)).filter_map(|object| {
+            let own = self.spill.iter().find(|&&tier| view.has_room(object, tier));
+            own.map(|&tier| (object, tier))
+        })
+    }
+
+    /// Gives up copies in spill tiers, if only so the object that is used last has somewhere to go.
+    fn reclaim(
+        &mut self,
+        claims: &mut Claims,
+        view: &View<'_>,
+        actions: &mut Vec<Action>,
+    ) -> Option<(ObjectId, TierId)> {
+        for (object, tier) in self.spare(view).collect::<Vec<_>>() {
+            actions.push(Action::Drop { object, tier });
+            claims.given[tier.index()] += view.object(object).bytes;
+            if let Some(found) = self.victim(view, claims) {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    fn evict(
+        &mut self,
+        (object, to): (ObjectId, TierId),
+        claims: &mut Claims,
+        view: &View<'_>,
+        actions: &mut Vec<Action>,
+    ) -> Bytes {
+        let bytes = view.object(object).bytes;
+        if !view.has_room(object, to) {
+            claims.taken[to.index()] += bytes;
+        }
+        actions.push(Action::Evict { object, from: HBM, to });
+        self.note(object, None);
+        bytes
+    }
+
+    /// What the plan takes out before this op.
+    fn leave(&mut self, view: &View<'_>, claims: &mut Claims, actions: &mut Vec<Action>) -> Bytes {
+        let now = view.occurrence();
+        let op = (now % self.evict.len() as u64) as usize;
+        let mut freed = Bytes::ZERO;
+        for at in 0..self.evict[op].len() {
+            let (object, planned) = self.evict[op][at];
+            let key = self.keys[object.index()];
+            // Not there, or never used again in this run.
+            if key.is_none_or(|key| key == u64::MAX) || !view.has_room(object, HBM) {
+                continue;
+            }
+            if let Some(to) = self.home(object, Some(planned), claims, view) {
+                freed += self.evict((object, to), claims, view, actions);
+            }
+        }
+        freed
+    }
+
+    /// Makes room for what this op needs and the plan has not provided for.
+    fn make_way(
+        &mut self,
+        (free, need): (&mut Bytes, Bytes),
+        claims: &mut Claims,
+        view: &View<'_>,
+        actions: &mut Vec<Action>,
+    ) {
+        while *free < need {
+            let victim = self.victim(view, claims);
+            let Some((object, to)) = victim.or_else(|| self.reclaim(claims, view, actions)) else {
+                break;
+            };
+            *free += self.evict((object, to), claims, view, actions);
+            if let Some(key) = self.next(object, view.occurrence()) {
+                self.due[object.index()] = self.due(object, key);
+                self.late.insert((key, object));
+            }
+        }
+    }
+
+    /// Brings back what the plan says, and what is late.
+    fn come_back(&mut self, free: &mut Bytes, view: &View<'_>, actions: &mut Vec<Action>) {
+        let now = view.occurrence();
+        let op = (now % self.back.len() as u64) as usize;
+        for at in 0..self.back[op].len() {
+            let object = self.back[op][at];
+            if let Some(key) = self.next(object, now) {
+                self.due[object.index()] = now;
+                self.late.insert((key, object));
+            }
+        }
+        let looked: Vec<(u64, ObjectId)> = self.late.iter().take(LOOKED_AT).copied().collect();
+        for (key, object) in looked {
+            let bytes = view.object(object).bytes;
+            let there = self.keys[object.index()].is_some() || !view.exists(object);
+            if key <= now || there {
+                self.late.remove(&(key, object));
+            } else if self.due[object.index()] <= now && bytes <= *free {
+                self.late.remove(&(key, object));
+                *free -= bytes;
+                actions.push(Action::Prefetch { object, to: HBM });
+                self.note(object, Some(key));
+            }
+        }
+    }
+}
+
+impl Policy for PlannedMigration {
+    fn name(&self) -> &'static str {
+        "planned-migration"
+    }
+
+    fn sight(&self) -> Sight {
+        Sight::Oracle
+    }
+
+    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        let bytes = view.object(object).bytes;
+        let planned = self.outside[object.index()];
+        let none = Claims::default();
+        if planned.is_none() && view.fits(HBM, bytes) {
+            self.note(object, first_use(&self.lives[object.index()]).or(Some(u64::MAX)));
+            return HBM;
+        }
+        let home = self.home(object, planned, &none, view);
+        if home.is_none() && view.fits(HBM, bytes) {
+            self.note(object, first_use(&self.lives[object.index()]).or(Some(u64::MAX)));
+            return HBM;
+        }
+        if let (None, Some(key)) = (planned, first_use(&self.lives[object.index()])) {
+            self.due[object.index()] = self.due(object, key);
+            self.late.insert((key, object));
+        }
+        home.unwrap_or_else(|| self.spill.last().copied().unwrap_or(HBM))
+    }
+
+    fn birth(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
+        HBM
+    }
+
+    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+        let now = view.occurrence();
+        let mut claims = Claims::default();
+        let mut free = view.free(HBM);
+        free += self.leave(view, &mut claims, actions);
+        let mut need = Bytes::ZERO;
+        for touched in view.uses().iter().filter(|touched| !view.in_hbm(touched.object)) {
+            need += view.object(touched.object).bytes;
+        }
+        self.make_way((&mut free, need), &mut claims, view, actions);
+        for touched in view.uses() {
+            let object = touched.object;
+            if !view.in_hbm(object) && view.exists(object) {
+                actions.push(Action::Fetch { object, to: HBM });
+            }
+            let next = self.next(object, now);
+            let dead = self.lives[object.index()].dead as u64 <= now % self.evict.len() as u64 + 1;
+            // Not used again and still there: the first to go.
+            let stays = || if dead { None } else { Some(u64::MAX) };
+            self.note(object, next.or_else(stays));
+        }
+        free = Bytes::new(free.get().saturating_sub(need.get()));
+        self.come_back(&mut free, view, actions);
+    }
+
+    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+        self.home(object, None, &Claims::default(), view)
+    }
+
+    fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
+        let none = Claims::default();
+        if tier != HBM {
+            let (object, tier) = self.spare(view).find(|&(_, spill)| spill == tier)?;
+            return Some(Action::Drop { object, tier });
+        }
+        let (object, to) = self.victim(view, &none)?;
+        self.note(object, None);
+        Some(Action::Evict { object, from: HBM, to })
+    }
+}

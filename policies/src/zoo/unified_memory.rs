@@ -1,0 +1,212 @@
+//! Unified memory: demand paging as a GPU's driver does it, by object.
+//!
+//! An op uses all pages of its objects, so all that are not in HBM fault. The driver handles faults in
+//! batches: a fetch of b bytes costs `ceil(b / (page * batch))` batches, and each delays the op by the
+//! handling of one, beside the copy itself. Handling and copying take turns, so the delay is paid in
+//! full after what the op waited for has arrived. Least recently used first out; what an op creates is
+//! born in HBM and does not fault.
+//! Invariant: the decisions are those of demand paging by recency; only the delays are added.
+
+use crate::entry::{Entry, Fault, Kind, Parameter, Params};
+use crate::paging::{Change, Recency, make_room, outside};
+use crate::policy::{Action, Policy, Sight};
+use crate::recipe::{PolicyConfig, Recipe, Setting};
+use crate::view::View;
+use tiersim_models::hardware::HBM;
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::{Bytes, Span};
+
+/// The least and the largest page: 4 KiB and 2 MiB.
+const PAGES: [u64; 2] = [4 << 10, 2 << 20];
+
+/// How faults are handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Faults {
+    /// Bytes of a page.
+    pub page: Bytes,
+    /// Pages that are handled at a time.
+    pub batch: u64,
+    /// What the handling of a batch takes beside the copy.
+    pub cost: Span,
+}
+
+impl Default for Faults {
+    /// Pages of 4 KiB, 50 at a time, 45 us: the constants of G10's published runs (MICRO 2023).
+    fn default() -> Faults {
+        Faults { page: Bytes::new(PAGES[0]), batch: 50, cost: Span::from_us(45) }
+    }
+}
+
+impl Faults {
+    /// How entries spell it.
+    pub(crate) const PARAMETERS: [Parameter; 3] = [
+        Parameter::optional("page", Kind::Size),
+        Parameter::optional("batch", Kind::Count { least: 1, most: 1 << 20 }),
+        Parameter::optional("fault", Kind::Duration),
+    ];
+
+    /// What was written, the defaults for the rest.
+    pub(crate) fn of(params: &Params) -> Result<Faults, Fault> {
+        let written = Faults::default();
+        let page = params.size("page").unwrap_or(written.page);
+        if !(PAGES[0]..=PAGES[1]).contains(&page.get()) {
+            return Err(Fault {
+                parameter: "page",
+                rule: format!("a page has 4 KiB to 2 MiB, not {page}"),
+                remedy: "write kib(4), kib(64) or mib(2)".to_owned(),
+            });
+        }
+        Ok(Faults {
+            page,
+            batch: params.count("batch").unwrap_or(written.batch),
+            cost: params.duration("fault").unwrap_or(written.cost),
+        })
+    }
+
+    /// Batches of faults of a fetch on demand: `ceil(bytes / (page * batch))`.
+    pub fn batches(&self, bytes: Bytes) -> u64 {
+        bytes.get().div_ceil(self.page.get().saturating_mul(self.batch))
+    }
+
+    /// What the handling of so many batches takes, 11 days at most.
+    pub fn handling(&self, batches: u64) -> Span {
+        Span::from_ps(self.cost.ps().saturating_mul(batches).min(1_000_000_000_000_000_000))
+    }
+
+    pub(crate) fn words(&self) -> String {
+        format!("{} per {} pages of {}", self.cost, self.batch, self.page)
+    }
+}
+
+/// Parameters of `unified-memory`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnifiedMemoryConfig {
+    /// How faults are handled.
+    pub faults: Faults,
+    /// Where objects live that are not in HBM: the first of these with room.
+    pub spill: Vec<TierId>,
+}
+
+/// How scenarios spell it.
+pub const ENTRY: Entry = Entry {
+    spelling: "UnifiedMemory",
+    about: "demand paging as a GPU's driver does it: batches of page faults, each with its cost",
+    parameters: &[
+        Faults::PARAMETERS[0],
+        Faults::PARAMETERS[1],
+        Faults::PARAMETERS[2],
+        Parameter::optional("spill", Kind::Spill),
+    ],
+    make: |params| {
+        let (faults, spill) = (Faults::of(params)?, params.tiers("spill"));
+        Ok(UnifiedMemoryConfig { faults, spill }.into())
+    },
+};
+
+impl Recipe for UnifiedMemoryConfig {
+    fn name(&self) -> &'static str {
+        "unified-memory"
+    }
+
+    fn details(&self) -> String {
+        format!("faults {}", self.faults.words())
+    }
+
+    fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
+        Ok(Box::new(UnifiedMemory::new(self, setting.workload.trace.objects.len())))
+    }
+
+    fn spill(&self) -> Option<&[TierId]> {
+        Some(&self.spill)
+    }
+
+    fn with_spill(&self, spill: Vec<TierId>) -> Option<PolicyConfig> {
+        Some(UnifiedMemoryConfig { spill, ..self.clone() }.into())
+    }
+}
+
+/// Demand paging that pays for its faults.
+#[derive(Debug)]
+pub struct UnifiedMemory {
+    config: UnifiedMemoryConfig,
+    recency: Recency,
+}
+
+impl UnifiedMemory {
+    /// For a trace of so many objects.
+    pub fn new(config: &UnifiedMemoryConfig, objects: usize) -> UnifiedMemory {
+        UnifiedMemory { config: config.clone(), recency: Recency::new(objects) }
+    }
+}
+
+/// Fetches what the op uses and HBM lacks, with the delay for its faults.
+pub(crate) fn fetch(view: &View<'_>, faults: &Faults, actions: &mut Vec<Action>) {
+    let mut batches = 0;
+    for touched in view.uses() {
+        let object = touched.object;
+        if !view.in_hbm(object) && view.exists(object) {
+            actions.push(Action::Fetch { object, to: HBM });
+            batches += faults.batches(view.object(object).bytes);
+        }
+    }
+    if batches > 0 {
+        actions.push(Action::Delay { span: faults.handling(batches) });
+    }
+}
+
+impl Policy for UnifiedMemory {
+    fn name(&self) -> &'static str {
+        "unified-memory"
+    }
+
+    fn sight(&self) -> Sight {
+        Sight::Past
+    }
+
+    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        outside(object, &self.config.spill, view)
+    }
+
+    fn birth(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
+        HBM
+    }
+
+    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+        view.uses().iter().for_each(|touched| self.recency.touch(touched.object));
+        self.recency.forget_absent(view);
+        let mut change = Change::new(view);
+        change.make_room(change.need(), &mut self.recency, &[], &self.config.spill);
+        actions.append(&mut change.leaving);
+        fetch(view, &self.config.faults, actions);
+    }
+
+    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+        Some(outside(object, &self.config.spill, view))
+    }
+
+    fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
+        make_room(&mut self.recency, tier, &self.config.spill, view)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fetch_costs_a_batch_for_every_begun_stretch_of_pages() {
+        let faults = Faults::default();
+        let stretch = 4096 * 50;
+        for (bytes, batches) in [(1, 1), (4096, 1), (stretch, 1), (stretch + 1, 2), (1 << 30, 5243)]
+        {
+            assert_eq!(faults.batches(Bytes::new(bytes)), batches, "{bytes} bytes");
+        }
+        assert_eq!(faults.handling(3), Span::from_us(135));
+        // One batch of 512 pages of 4 KiB is as large as a page of 2 MiB.
+        let huge = Faults { page: Bytes::mib(2), batch: 1, ..faults };
+        let many = Faults { batch: 512, ..faults };
+        for bytes in [1, 2 << 20, (2 << 20) + 1, 1 << 33] {
+            assert_eq!(huge.batches(Bytes::new(bytes)), many.batches(Bytes::new(bytes)));
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! The replacement algorithms against others' counts, against themselves written down naively, and
+//! against the theorems that hold for them.
+
+mod oracle;

@@ -1,0 +1,94 @@
+//! Cases against each other: who is quickest, and how far from the best that anybody could be.
+//!
+//! Cases are ranked by mean step. Emulated ones do not pay for every access, so they have no place;
+//! those that look at the whole trace or whose numbers were learned have one, and are marked.
+
+use std::cmp::Reverse;
+use tiersim_policies::policy::Sight;
+use tiersim_sim::record::{CaseRecord, RunRecord};
+
+/// The place of each case by mean step, 1 the quickest; equal steps share one. `None` for cases
+/// that ran out of memory and for emulated ones.
+pub(crate) fn ranks(record: &RunRecord) -> Vec<Option<usize>> {
+    let step = |case: &CaseRecord| case.outcome.figures().map(|figures| figures.mean_step());
+    let ranked = |case: &CaseRecord| step(case).filter(|_| !case.emulated);
+    let mut steps: Vec<_> = record.results.iter().filter_map(ranked).collect();
+    steps.sort_unstable();
+    let place = |own| steps.partition_point(|other| *other < own) + 1;
+    record.results.iter().map(|case| ranked(case).map(place)).collect()
+}
+
+/// Indices of the cases in the order of the table: by rank, then emulated ones by mean step, then
+/// those out of memory; equals in the scenario's order.
+pub(crate) fn order(record: &RunRecord, cases: &mut [usize]) {
+    cases.sort_by_key(|&case| {
+        let result = &record.results[case];
+        let step = result.outcome.figures().map(|figures| figures.mean_step());
+        (Reverse(step.is_some()), result.emulated, step, case)
+    });
+}
+
+/// How much longer a case's mean step is than the bound: 0.25 for a quarter. `None` without a step,
+/// for an emulated case, and where there is no bound.
+pub(crate) fn gap(case: &CaseRecord) -> Option<f64> {
+    let step = case.outcome.figures().filter(|_| !case.emulated)?.mean_step();
+    let bound = case.bound_step.ps();
+    (bound > 0).then(|| step.ps() as f64 / bound as f64 - 1.0)
+}
+
+/// How far a policy looks ahead, in one word.
+pub(crate) const fn sight_word(sight: Sight) -> &'static str {
+    match sight {
+        Sight::Past => "past",
+        Sight::Window(_) => "window",
+        Sight::Oracle => "all",
+    }
+}
+
+/// What a reader must know of a case before comparing it: `oracle`, `learned`, `emulated`.
+pub(crate) fn marks(case: &CaseRecord) -> Vec<&'static str> {
+    let oracle = case.sight == Sight::Oracle;
+    let marks = [(oracle, "oracle"), (case.learned, "learned"), (case.emulated, "emulated")];
+    marks.into_iter().filter(|(is, _)| *is).map(|(_, mark)| mark).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common;
+    use tiersim_models::units::Span;
+    use tiersim_sim::record::Outcome;
+
+    #[test]
+    fn the_quickest_is_first_and_emulated_and_failed_cases_have_no_place() {
+        for mut record in common::all() {
+            if let Some(first) = record.results.first_mut() {
+                first.emulated = true;
+            }
+            let ranks = ranks(&record);
+            let mut cases: Vec<usize> = (0..record.results.len()).collect();
+            order(&record, &mut cases);
+            let placed: Vec<usize> = cases.iter().filter_map(|&case| ranks[case]).collect();
+            assert!(placed.is_sorted(), "{placed:?}");
+            let first = cases.len().min(placed.len());
+            assert!(cases[..first].iter().all(|&case| ranks[case].is_some()), "{ranks:?}");
+            for (case, rank) in record.results.iter().zip(&ranks) {
+                let failed = matches!(case.outcome, Outcome::OutOfMemory(_));
+                assert_eq!(rank.is_none(), failed || case.emulated);
+            }
+        }
+    }
+
+    #[test]
+    fn the_gap_is_what_a_step_is_longer_than_the_bound() {
+        let all = common::all();
+        let mut cases = all.iter().flat_map(|record| &record.results);
+        let ran = cases.find(|case| case.outcome.figures().is_some() && !case.emulated);
+        let mut case = ran.expect("one of them ran").clone();
+        let step = case.outcome.figures().expect("it ran").mean_step();
+        case.bound_step = Span::from_ps(step.ps() / 4);
+        assert!((gap(&case).expect("a gap") - 3.0).abs() < 1e-6);
+        case.bound_step = Span::ZERO;
+        assert_eq!(gap(&case), None);
+    }
+}

@@ -1,0 +1,118 @@
+//! Caches side by side: one per capacity, fed with the same requests.
+//!
+//! A batch goes through one cache after the other, so that the inner loop is of one algorithm and
+//! one capacity, without a call through a table for each request.
+//! Invariant: a cache sees dense ids, given in the order of first requests.
+
+use super::table::{FREE, Table};
+use super::{Misses, Setup};
+use crate::import::requests::Request;
+use tiersim_policies::replacement::{Cache, Outcome, Replacement, Visit};
+
+/// All caches of a replay.
+pub(crate) struct Lanes {
+    ids: Table,
+    hashes: Vec<u64>,
+    batch: Vec<Known>,
+    lanes: Vec<Box<dyn Lane>>,
+}
+
+/// A request for an object by its id.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    id: u32,
+    bytes: u64,
+    next: u64,
+}
+
+impl Lanes {
+    /// Empty caches, one for each capacity of the setup, rising.
+    pub(crate) fn new(setup: &Setup) -> Lanes {
+        let mut capacities = setup.capacities.clone();
+        capacities.sort_unstable();
+        capacities.dedup();
+        let lane = |capacity| setup.algorithm.with(capacity, Make { capacity, unit: setup.unit });
+        Lanes {
+            ids: Table::new(),
+            hashes: Vec::new(),
+            batch: Vec::new(),
+            lanes: capacities.into_iter().map(lane).collect(),
+        }
+    }
+
+    /// How many objects there are.
+    pub(crate) fn objects(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Feeds requests to every cache.
+    pub(crate) fn feed(&mut self, requests: &[Request]) {
+        self.hashes.clear();
+        self.hashes.extend(requests.iter().map(|request| self.ids.hash(request.object)));
+        // As in the stack: searches wait for memory together.
+        std::hint::black_box(self.hashes.iter().fold(0, |all, hash| all ^ self.ids.touch(*hash)));
+        self.batch.clear();
+        for (request, hash) in requests.iter().zip(&self.hashes) {
+            let next = self.ids.len() as u32;
+            let id = self.ids.number(request.object, *hash);
+            if *id == FREE {
+                *id = next;
+            }
+            self.batch.push(Known { id: *id, bytes: request.bytes, next: request.next });
+        }
+        for lane in &mut self.lanes {
+            lane.feed(&self.batch);
+        }
+    }
+
+    /// What each cache missed.
+    pub(crate) fn results(&self) -> Vec<Misses> {
+        self.lanes.iter().map(|lane| lane.missed()).collect()
+    }
+}
+
+/// One cache, whatever its algorithm.
+trait Lane {
+    fn feed(&mut self, batch: &[Known]);
+    fn missed(&self) -> Misses;
+}
+
+struct One<R> {
+    cache: Cache<R>,
+    missed: Misses,
+}
+
+impl<R: Replacement> Lane for One<R> {
+    fn feed(&mut self, batch: &[Known]) {
+        for &Known { id, bytes, next } in batch {
+            let outcome = match R::ORACLE {
+                true => self.cache.access_knowing(id, bytes, next),
+                false => self.cache.access(id, bytes),
+            };
+            if outcome == Outcome::Miss {
+                self.missed.misses += 1;
+                self.missed.bytes += bytes;
+            }
+        }
+    }
+
+    fn missed(&self) -> Misses {
+        self.missed
+    }
+}
+
+/// Makes the cache of a capacity.
+struct Make {
+    capacity: u64,
+    unit: bool,
+}
+
+impl Visit for Make {
+    type Out = Box<dyn Lane>;
+
+    fn visit<R: Replacement + 'static>(self, rule: R) -> Box<dyn Lane> {
+        let Make { capacity, unit } = self;
+        let cache = if unit { Cache::unit(rule, capacity) } else { Cache::new(rule, capacity) };
+        Box::new(One { cache, missed: Misses { capacity, misses: 0, bytes: 0 } })
+    }
+}

@@ -1,0 +1,90 @@
+//! Block and page traces: requests for objects, streamed from a file, never held whole.
+//!
+//! Two formats: `oracleGeneral`, the binary records of libCacheSim ([`binary`]), and tables with
+//! a header ([`table`]), among them the table `accesses` of a trace's folder. Either may be packed
+//! with gzip or Zstandard; the file's name says which.
+//! Invariant: memory is bounded whatever the file holds, and a request that is handed out is
+//! sound and the next of its file. Problems are reported all together, up to a number of them, and
+//! after the first the rest of the file is only looked at.
+
+mod binary;
+mod table;
+
+use crate::diagnostic::Diagnostics;
+use crate::trace::tables::Limits;
+use binary::Records;
+use std::path::Path;
+use table::Rows;
+
+/// One request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// Which object.
+    pub object: u64,
+    /// Its size in bytes, 1 to [`MOST_BYTES`]; 1 where the trace does not say.
+    pub bytes: u64,
+    /// The request, counted from 0, with which the object is requested next, as the trace states
+    /// it; [`NEVER`] if it is not, and in traces that do not say.
+    pub next: u64,
+}
+
+/// [`Request::next`] of a last request.
+pub const NEVER: u64 = u64::MAX;
+/// The largest object: 16 TiB, above any block, page or tensor.
+pub const MOST_BYTES: u64 = 1 << 44;
+/// How many requests are handed out at a time, at most.
+pub const BATCH: usize = 1024;
+
+/// Binary traces of months are hundreds of gigabytes. Records pack to a tenth at best, as the time
+/// and the next request differ from record to record; tables pack better.
+const LIMITS: Limits = Limits { expanded: 1 << 50, ratio: 100, free: 16 << 20 };
+
+/// The requests of a file.
+pub struct Requests(Format);
+
+enum Format {
+    Binary(Records),
+    Table(Rows),
+}
+
+impl Requests {
+    /// Opens a file, or the table `accesses` of a folder.
+    ///
+    /// `sizes`: whether objects must have sizes.
+    ///
+    /// # Errors
+    /// No such file, no known format, a wrong header.
+    pub fn open(path: &Path, sizes: bool) -> Result<Requests, Diagnostics> {
+        let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase());
+        let name = name.unwrap_or_default();
+        let name = name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name);
+        if path.is_dir() || name.ends_with(".csv") {
+            Ok(Requests(Format::Table(Rows::open(path, sizes, LIMITS)?)))
+        } else if name.contains("oraclegeneral") || name.ends_with(".bin") {
+            Ok(Requests(Format::Binary(Records::open(path, LIMITS)?)))
+        } else {
+            let rule = "the name of a block trace says its format";
+            let remedy = "call it .oracleGeneral or .bin (records of libCacheSim) or .csv, packed \
+                          .gz or .zst after it; or name a folder with accesses.csv";
+            Err(Diagnostics::one(path, None, rule, format!("{name:?}"), remedy))
+        }
+    }
+
+    /// Do requests say when their object is requested next?
+    pub fn knows_next(&self) -> bool {
+        matches!(self.0, Format::Binary(_))
+    }
+
+    /// Replaces what is in `batch` with the next requests, at most [`BATCH`] of them; none at the
+    /// end of the file.
+    ///
+    /// # Errors
+    /// All problems that were found on the way, at the end of the file or when they are many.
+    pub fn next_batch(&mut self, batch: &mut Vec<Request>) -> Result<(), Diagnostics> {
+        batch.clear();
+        match &mut self.0 {
+            Format::Binary(records) => records.next_batch(batch),
+            Format::Table(rows) => rows.next_batch(batch),
+        }
+    }
+}

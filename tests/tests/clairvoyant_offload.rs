@@ -1,0 +1,213 @@
+//! Offload with the whole order known: hand-worked runs, and random worlds against demand paging.
+
+use tiersim_models::hardware::HBM;
+use tiersim_models::ids::TierId;
+use tiersim_models::routes::CopyTimes;
+use tiersim_models::units::{Bytes, Span};
+use tiersim_models::workload::Mode;
+use tiersim_policies::command::{Command, Work};
+use tiersim_policies::lru::{Lru, LruConfig};
+use tiersim_policies::planner::Planner;
+use tiersim_policies::policy::Policy;
+use tiersim_policies::recipe::Setting;
+use tiersim_policies::zoo::clairvoyant_offload::{ClairvoyantOffload, ClairvoyantOffloadConfig};
+use tiersim_tests::build::{Traced, law, two_tiers};
+use tiersim_tests::world::World;
+
+/// One byte per picosecond.
+const RATE: u64 = 1_000_000_000_000;
+
+fn spill(world: &World) -> Vec<TierId> {
+    world.hardware.tier_ids().filter(|&tier| tier != HBM).collect()
+}
+
+fn clairvoyant(world: &World, window: Option<u32>) -> Box<dyn Policy> {
+    let World { hardware, workload, durations, repeat, .. } = world;
+    let memory: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let ops = workload.trace.ops.len() as u64;
+    let spans: Vec<Span> = (0..ops).map(|op| durations.of(op)).collect();
+    let routes = hardware.routes().expect("every pair of tiers is joined");
+    let copies = CopyTimes::new(hardware, &routes);
+    let (memory, spans, copies, repeat) = (&memory[..], &spans[..], &copies, *repeat);
+    let setting = Setting { workload, hardware, memory, spans, copies, repeat };
+    let config = ClairvoyantOffloadConfig { spill: spill(world), window };
+    Box::new(ClairvoyantOffload::new(&config, &setting).expect("every pair of tiers is joined"))
+}
+
+fn lru(world: &World) -> Box<dyn Policy> {
+    let objects = world.workload.trace.objects.len();
+    Box::new(Lru::new(&LruConfig { spill: spill(world) }, objects))
+}
+
+/// When ops end.
+fn ends(world: &World, policy: Box<dyn Policy>) -> Option<Vec<u64>> {
+    let ends = world.run(policy, None, 64).expect("the machine finds no fault");
+    Some(ends?.iter().map(|end| end.ps()).collect())
+}
+
+fn world(hbm: u64, traced: Traced, repeat: u32) -> World {
+    let hardware = two_tiers(Bytes::new(hbm), law(0, RATE));
+    let spans = traced.0.ops.iter().map(|op| op.duration.unwrap_or(Span::ZERO)).collect();
+    let mut world = World::of(hardware, traced.0, spans);
+    world.repeat = repeat;
+    world
+}
+
+/// Bytes that a plan copies out of HBM and into it.
+fn copied(world: &World, policy: Box<dyn Policy>) -> [u64; 2] {
+    let capacities: Vec<Bytes> = world.hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let planner = Planner::new(&world.workload, policy, &capacities, world.repeat);
+    let mut planner = planner.expect("it fits");
+    let mut commands: Vec<Command> = Vec::new();
+    while planner.plan_next(&mut commands).expect("it fits") {}
+    let mut copied = [0, 0];
+    for command in &commands {
+        if let Work::Copy { bytes, to, .. } = command.work {
+            copied[usize::from(to == HBM)] += bytes.get();
+        }
+    }
+    copied
+}
+
+/// Two objects of 10 fit. The first is needed last, so it is copied out under the second op, leaves
+/// for nothing before the third and is back for the last.
+fn three_in_room_for_two() -> Traced {
+    use Mode::{Read, Write};
+    let mut traced = Traced::new();
+    let [a, b, c] = [0; 3].map(|_| traced.object(10, false));
+    let mut op = |ps, uses: &[_]| traced.op(0, 0, Span::from_ps(ps), uses);
+    op(10, &[(a, Write)]);
+    op(30, &[(b, Write)]);
+    op(10, &[(c, Write)]);
+    op(10, &[(b, Read)]);
+    op(10, &[(a, Read)]);
+    traced
+}
+
+#[test]
+fn what_is_copied_out_early_leaves_for_nothing_and_is_back_in_time() {
+    let world = world(20, three_in_room_for_two(), 1);
+    assert_eq!(ends(&world, clairvoyant(&world, None)).unwrap(), [10, 40, 50, 60, 70]);
+    assert_eq!(copied(&world, clairvoyant(&world, None)), [10, 10]);
+    // On demand the op waits for the copy out, and the last one for the copy back.
+    assert_eq!(ends(&world, lru(&world)).unwrap(), [10, 40, 60, 70, 90]);
+}
+
+#[test]
+fn a_copy_that_would_be_in_the_way_of_the_next_use_is_not_made_early() {
+    // 20 ps are too short for a copy of 10, the way back and the copy's place in the queue.
+    let mut traced = three_in_room_for_two();
+    traced.0.ops[1].duration = Some(Span::from_ps(5));
+    traced.0.ops[2].duration = Some(Span::from_ps(5));
+    let world = world(20, traced, 1);
+    let [out, _] = copied(&world, clairvoyant(&world, None));
+    assert_eq!(out, 10, "it leaves on demand");
+    assert_eq!(
+        ends(&world, clairvoyant(&world, None)).unwrap(),
+        ends(&world, lru(&world)).unwrap()
+    );
+}
+
+#[test]
+fn what_fits_is_never_copied_out() {
+    let world = world(30, three_in_room_for_two(), 3);
+    assert_eq!(copied(&world, clairvoyant(&world, None)), [0, 0]);
+    assert_eq!(ends(&world, clairvoyant(&world, None)).unwrap().last(), Some(&210));
+}
+
+#[test]
+fn a_fetch_leaves_the_room_that_new_objects_need_first() {
+    use Mode::{Read, Write};
+    let mut traced = Traced::new();
+    let weight = traced.object(10, true);
+    let large = traced.object(20, false);
+    let span = Span::from_ps(10);
+    traced.op(0, 0, span, &[]);
+    traced.op(0, 0, span, &[(large, Write)]);
+    traced.op(0, 0, span, &[(weight, Read)]);
+    // The weight could be there from the start, but would have to leave again for the second op.
+    let world = world(20, traced, 1);
+    assert_eq!(copied(&world, clairvoyant(&world, None)), [0, 10]);
+    assert_eq!(ends(&world, clairvoyant(&world, None)).unwrap(), [10, 20, 40]);
+}
+
+#[test]
+fn the_next_replay_is_part_of_the_order() {
+    use Mode::{Read, ReadWrite};
+    let mut traced = Traced::new();
+    let [a, b] = [0; 2].map(|_| traced.object(10, true));
+    let span = Span::from_ps(40);
+    traced.op(0, 0, span, &[(a, ReadWrite)]);
+    traced.op(0, 0, span, &[]);
+    traced.op(0, 0, span, &[(b, Read)]);
+    traced.op(0, 0, span, &[]);
+    // Room for one: each leaves and comes back under the empty ops, from the second replay on too.
+    let world = world(10, traced, 3);
+    let ends = ends(&world, clairvoyant(&world, None)).unwrap();
+    let steps: Vec<u64> = ends.chunks(4).map(|step| step[3]).collect();
+    assert_eq!(steps, [170, 330, 490]);
+}
+
+#[test]
+fn whatever_the_world_it_fits_where_demand_paging_fits_and_nothing_is_refused() {
+    let mut compared = 0;
+    for seed in 0..2000 {
+        let world = drawn(seed, 1 + (seed % 3) as u32, seed);
+        let window = (seed % 4 == 0).then_some(1 + (seed % 50) as u32);
+        if ends(&world, lru(&world)).is_some() {
+            assert!(ends(&world, clairvoyant(&world, window)).is_some(), "seed {seed}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 1000, "only {compared} worlds fit");
+}
+
+/// The world of a seed with the same durations in every replay, drawn from another number.
+fn drawn(seed: u64, repeat: u32, spans: u64) -> World {
+    let mut world = World::new(seed);
+    world.repeat = repeat;
+    let ops = world.workload.trace.ops.len() as u64;
+    let spans = (0..ops).map(|op| Span::from_ps((spans * 31 + op * 17) % 200)).collect();
+    world.durations = tiersim_sim::durations::Durations::fixed(spans);
+    world
+}
+
+#[test]
+fn it_is_seldom_slower_than_demand_paging() {
+    let (mut runs, mut slower, mut sums, mut worst) = (0u32, 0u32, [0u64; 2], 0.0f64);
+    for seed in 0..3000 {
+        let world = drawn(seed, 2, seed);
+        let Some(demand) = ends(&world, lru(&world)) else { continue };
+        let ours = ends(&world, clairvoyant(&world, None)).expect("it fits");
+        let last = |ends: &[u64]| ends.iter().copied().max().unwrap_or(0);
+        let (demand, ours) = (last(&demand), last(&ours));
+        runs += 1;
+        slower += u32::from(ours > demand);
+        sums = [sums[0] + demand, sums[1] + ours];
+        let ratio = ours as f64 / demand.max(1) as f64;
+        if ratio > worst {
+            eprintln!("seed {seed}: {ours} against {demand}, {ratio}");
+        }
+        worst = worst.max(ratio);
+    }
+    eprintln!("{runs} runs, {slower} slower, {sums:?}, worst {worst}");
+    assert!(runs > 1000 && slower == 0);
+}
+
+#[test]
+fn estimates_that_are_wrong_cost_time_only() {
+    for seed in 0..300 {
+        let told = drawn(seed, 2, seed);
+        let policy = clairvoyant(&told, None);
+        let run = drawn(seed, 2, seed + 1000);
+        let fits = ends(&run, lru(&run)).is_some();
+        assert!(!fits || ends(&run, policy).is_some(), "seed {seed}");
+    }
+}
+
+#[test]
+fn the_same_setting_gives_the_same_plan() {
+    let world = drawn(5, 2, 5);
+    let run = || ends(&world, clairvoyant(&world, None));
+    assert_eq!(run(), run());
+}

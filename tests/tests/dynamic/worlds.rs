@@ -1,0 +1,61 @@
+//! Random worlds: every dynamic policy runs whatever demand paging runs.
+
+use crate::build;
+use tiersim_models::ids::TierId;
+use tiersim_models::units::{Bytes, Span};
+use tiersim_models::workload::ObjectKind;
+use tiersim_policies::lru::LruConfig;
+use tiersim_policies::recipe::PolicyConfig;
+use tiersim_policies::zoo::correlation_prefetch::CorrelationPrefetchConfig;
+use tiersim_policies::zoo::hot_cold::HotColdConfig;
+use tiersim_policies::zoo::layers::{Arrival, LayersConfig};
+use tiersim_policies::zoo::unified_memory::{Faults, UnifiedMemoryConfig};
+use tiersim_tests::world::World;
+
+fn configs(seed: u64, spill: &[TierId]) -> Vec<PolicyConfig> {
+    let spill = spill.to_vec();
+    let faults = Faults { page: Bytes::new(64), batch: 2, cost: Span::from_ps(9) };
+    let kinds: Vec<ObjectKind> = match seed % 3 {
+        0 => ObjectKind::ALL.to_vec(),
+        1 => vec![ObjectKind::Weight],
+        _ => vec![ObjectKind::Activation, ObjectKind::Weight],
+    };
+    let layers = |arrival| {
+        PolicyConfig::from(LayersConfig { arrival, kinds: kinds.clone(), spill: spill.clone() })
+    };
+    let (objects, pre_evict) = (1 + seed % 9, seed % 2 == 0);
+    let (hot, window) = (1 + seed % 3, 1 + seed % 12);
+    let (low, high) = ((seed % 4) as f64 * 0.1, (seed % 4) as f64 * 0.2);
+    let idle = window + seed % 5;
+    vec![
+        UnifiedMemoryConfig { faults, spill: spill.clone() }.into(),
+        CorrelationPrefetchConfig { faults, objects, pre_evict, spill: spill.clone() }.into(),
+        HotColdConfig { hot, window, idle, low, high, spill: spill.clone() }.into(),
+        layers(Arrival::Hooks),
+        layers(Arrival::LookAhead(1 + seed % 4)),
+        layers(Arrival::DoubleBuffering),
+    ]
+}
+
+#[test]
+fn what_fits_under_demand_paging_fits_under_every_dynamic_policy() {
+    let (mut fit, mut full) = (0, 0);
+    for seed in 0..3000 {
+        let world = World::new(seed);
+        let spill: Vec<TierId> = (1..world.hardware.tiers.len()).map(TierId::at).collect();
+        if spill.is_empty() {
+            continue;
+        }
+        let paging = LruConfig { spill: spill.clone() }.into();
+        let policy = |config| build(&world.hardware, &world.workload, config, world.repeat);
+        let fits = world.run(policy(&paging), None, 64).expect("no fault").is_some();
+        full += u32::from(!fits);
+        for config in configs(seed, &spill) {
+            let ran = world.run(policy(&config), None, 64);
+            let ran = ran.unwrap_or_else(|fault| panic!("{} {seed}: {fault}", config.name()));
+            assert!(ran.is_some() || !fits, "seed {seed}: {config:?} is out of memory");
+        }
+        fit += u32::from(fits);
+    }
+    assert!(fit > 500, "only {fit} worlds fit, {full} did not");
+}

@@ -1,0 +1,79 @@
+//! The workloads under policies, on the machine of the published runs, against the published cycles.
+//!
+//! As there, the first iteration warms up and the second is measured.
+
+use crate::tables::{NETWORKS, Network, folder, read};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::Span;
+use tiersim_sim::record::{Figures, RunRecord};
+use tiersim_sim::run::{Options, run};
+use tiersim_sim::scenario::read::read_scenario;
+use tiersim_sim::trace::{Packing, write_trace};
+
+/// Cases by name and spelling.
+const CASES: [(&str, &str); 5] = [
+    ("lru", "Lru(spill: [\"dram\", \"nvme\"])"),
+    ("g10-gds", "PlannedMigration(spill: [\"nvme\"])"),
+    ("g10-host", "PlannedMigration(spill: [\"dram\"])"),
+    ("g10", "PlannedMigration(spill: [\"dram\", \"nvme\"])"),
+    ("g10-turned", "PlannedMigration(spill: [\"nvme\", \"dram\"])"),
+];
+
+/// Cycles of 1.2 GHz per iteration.
+fn cycles(span: Span) -> f64 {
+    span.ps() as f64 * 1.2e-3
+}
+
+fn figures<'r>(record: &'r RunRecord, case: &str) -> &'r Figures {
+    let found = record.results.iter().find(|result| result.label == case).expect("the case ran");
+    found.outcome.figures().unwrap_or_else(|| panic!("{case}: {:?}", found.outcome))
+}
+
+fn of(record: &RunRecord, case: &str) -> f64 {
+    cycles(figures(record, case).mean_step())
+}
+
+/// Runs every case on one network.
+fn contest(folder: &Path, network: &Network) -> RunRecord {
+    let trace = read(folder, network);
+    let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("g10");
+    write_trace(&trace, &place.join(network.name), Packing::Plain).expect("it can be written");
+    let cases: String = CASES
+        .iter()
+        .map(|(name, policy)| format!("(name: \"{name}\", policy: {policy}),\n"))
+        .collect();
+    let scenario = format!(
+        "Scenario(schema: 1, about: \"published workloads\", hardware: \"g10-a100\",\n\
+         workload: Trace(path: \"target/tmp/g10/{}\", time: recorded(scale: 1.0), repeat: 2, warmup: 1),\n\
+         policies: [\n{cases}],\n)",
+        network.name
+    );
+    let file = place.join(format!("{}.ron", network.name));
+    fs::write(&file, scenario).expect("it can be written");
+    let scenario = read_scenario(&file, &[]).unwrap_or_else(|problems| panic!("{problems}"));
+    let workload = Workload::new(trace);
+    let record = run(&scenario, &workload, String::new(), Options::default(), || ());
+    record.unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn published_workloads() {
+    let Some(folder) = folder() else { return };
+    for network in &NETWORKS {
+        let record = contest(&folder, network);
+        let ideal = cycles(record.baseline.mean_step());
+        assert!((ideal / network.ideal as f64 - 1.0).abs() < 1e-6, "{}: {ideal}", network.name);
+        println!("{}: ideal {ideal:.0}", network.name);
+        for (case, _) in CASES {
+            let moved: Vec<u64> =
+                figures(&record, case).moved.iter().map(|b| b.get() >> 20).collect();
+            println!(
+                "{case}: {:.0}, {:.4}, MiB {moved:?}",
+                of(&record, case),
+                of(&record, case) / ideal
+            );
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The tables: where they are, what they become, and that the page on formats names their columns.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use tiersim_models::workload::Trace;
+use tiersim_sim::import::tables::{Imported, Tables, import_tables};
+
+/// A network with its figures in cycles of 1.2 GHz per iteration, as published.
+pub(crate) struct Network {
+    pub(crate) name: &'static str,
+    pub(crate) batch: u32,
+    pub(crate) ideal: u64,
+}
+
+pub(crate) const NETWORKS: [Network; 2] = [
+    Network { name: "BERT_b256", batch: 256, ideal: 8_742_558_777 },
+    Network { name: "VIT_b1280", batch: 1280, ideal: 4_459_141_336 },
+];
+
+/// The folder of the tables; `None` where it is not there, which is said once per test.
+pub(crate) fn folder() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let places = ["../../shared/data/g10", "../../../shared/data/g10"];
+    let found = places.iter().map(|place| root.join(place)).find(|folder| folder.is_dir());
+    if found.is_none() {
+        eprintln!("not tested: the tables of the G10 workloads are not beside the checkout");
+    }
+    found
+}
+
+pub(crate) fn read(folder: &Path, network: &Network) -> Trace {
+    let table = |which: &str| folder.join(format!("{}.{which}.csv", network.name));
+    let (kernels, tensors) = (table("kernels"), table("tensors"));
+    let imported = import_tables(&Tables { kernels, tensors, batch: network.batch });
+    let Imported { trace, .. } = imported.unwrap_or_else(|problems| panic!("{problems}"));
+    trace
+}
+
+#[test]
+fn durations_sum_to_the_published_ideal() {
+    let Some(folder) = folder() else { return };
+    for network in &NETWORKS {
+        let trace = read(&folder, network);
+        let ps: u64 = trace.ops.iter().map(|op| op.duration.expect("it is recorded").ps()).sum();
+        let cycles = ps as f64 * 1.2e-3;
+        let off = cycles / network.ideal as f64 - 1.0;
+        assert!(off.abs() < 1e-6, "{}: {cycles} cycles, {off:e} off", network.name);
+    }
+}
+
+#[test]
+fn the_page_on_formats_names_every_column() {
+    let folder = std::env::temp_dir().join(format!("tiersim-columns-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("the folder is made");
+    let [kernels, tensors] = ["k.csv", "t.csv"].map(|name| folder.join(name));
+    for table in [&kernels, &tensors] {
+        fs::write(table, "nobody-uses-this\n").expect("the table is written");
+    }
+    let problems = import_tables(&Tables { kernels, tensors, batch: 1 });
+    let problems = problems.expect_err("the column is unknown").0;
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/formats.md");
+    let page = fs::read_to_string(page).expect("the page is there");
+    let (_, section) = page.split_once("### Tables of kernels and tensors").expect("its section");
+    let lists = problems.iter().filter_map(|one| one.remedy.strip_prefix("the columns are "));
+    let columns: Vec<&str> = lists.flat_map(|list| list.split(", ")).collect();
+    assert!(columns.len() >= 10, "the reader names its columns: {columns:?}");
+    for column in columns {
+        assert!(section.contains(&format!("`{column}`")), "docs/formats.md lacks {column}");
+    }
+    fs::remove_dir_all(folder).expect("the folder goes");
+}
