@@ -6,11 +6,13 @@ use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::Mode;
 use tiersim_policies::command::{Command, Work};
-use tiersim_policies::lru::{Lru, LruConfig};
 use tiersim_policies::planner::Planner;
 use tiersim_policies::policy::Policy;
 use tiersim_policies::recipe::Setting;
+use tiersim_policies::replacement::Lru;
 use tiersim_policies::zoo::clairvoyant_offload::{ClairvoyantOffload, ClairvoyantOffloadConfig};
+use tiersim_policies::zoo::demand::DemandConfig;
+use tiersim_policies::zoo::demand::executor::Demand;
 use tiersim_tests::build::{Traced, law, two_tiers};
 use tiersim_tests::world::World;
 
@@ -36,7 +38,7 @@ fn clairvoyant(world: &World, window: Option<u32>) -> Box<dyn Policy> {
 
 fn lru(world: &World) -> Box<dyn Policy> {
     let objects = world.workload.trace.objects.len();
-    Box::new(Lru::new(&LruConfig { spill: spill(world) }, objects))
+    Box::new(Demand::new(&DemandConfig::lru(spill(world)), Lru::new(), objects, None))
 }
 
 /// When ops end.

@@ -4,9 +4,9 @@ use crate::build;
 use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::ObjectKind;
-use tiersim_policies::lru::LruConfig;
 use tiersim_policies::recipe::PolicyConfig;
 use tiersim_policies::zoo::correlation_prefetch::CorrelationPrefetchConfig;
+use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::hot_cold::HotColdConfig;
 use tiersim_policies::zoo::layers::{Arrival, LayersConfig};
 use tiersim_policies::zoo::unified_memory::{Faults, UnifiedMemoryConfig};
@@ -46,8 +46,8 @@ fn what_fits_under_demand_paging_fits_under_every_dynamic_policy() {
         if spill.is_empty() {
             continue;
         }
-        let paging = LruConfig { spill: spill.clone() }.into();
-        let policy = |config| build(&world.hardware, &world.workload, config, world.repeat);
+        let paging = DemandConfig::lru(spill.clone()).into();
+        let policy = |config: &PolicyConfig| build(&world.hardware, &world.workload, config, world.repeat);
         let fits = world.run(policy(&paging), None, 64).expect("no fault").is_some();
         full += u32::from(!fits);
         for config in configs(seed, &spill) {
