@@ -87,7 +87,7 @@ fn drawn(dice: &mut Dice, tiers: usize) -> Vec<PolicyConfig> {
 #[test]
 fn no_static_placement_fails_where_demand_paging_fits() {
     let (mut ran, mut tight) = (0, 0);
-    for seed in 0..3000 {
+    for seed in 0..8000 {
         let mut dice = Dice::new(seed);
         let workload = Workload::new(random_trace(&mut dice, 10));
         let trace = &workload.trace;
@@ -184,9 +184,9 @@ fn best_residents(
 }
 
 #[test]
-fn the_knapsack_saves_as_much_as_any_set_of_residents_on_1000_tiny_traces() {
+fn the_knapsack_saves_as_much_as_any_set_of_residents_on_3000_tiny_traces() {
     let mut chose = 0;
-    for seed in 0..1000 {
+    for seed in 0..3000 {
         let mut dice = Dice::new(seed);
         let workload = Workload::new(random_trace(&mut dice, 8));
         let trace = &workload.trace;
