@@ -18,7 +18,7 @@ use tiersim_models::units::Bytes;
 use tiersim_models::workload::{ObjectKind, Trace};
 
 /// A placement under construction.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Residents<'a> {
     trace: &'a Trace,
     /// What the workload does with each object.
@@ -150,6 +150,11 @@ impl<'a> Residents<'a> {
         self.homes[object.index()] = Some(self.spill.first().map_or(HBM, |(tier, _)| *tier));
     }
 
+    /// Whether an object was given HBM as its home.
+    pub fn stays(&self, object: ObjectId) -> bool {
+        self.homes[object.index()] == Some(HBM)
+    }
+
     /// Bytes of HBM that stay free throughout these ops.
     pub fn free(&self, ops: Range<u32>) -> Bytes {
         let free = self.hbm.capacity - self.hbm.most(ops);
@@ -178,7 +183,7 @@ fn wide(bytes: Bytes) -> i128 {
 }
 
 /// Bytes held in a tier during each op: a tree in which a node knows the most of its range.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Room {
     capacity: i128,
     leaves: usize,

@@ -89,9 +89,20 @@ impl KnapsackConfig {
         let packed = Model::new(&residents, items.clone()).solve();
         let chosen = items.iter().zip(&packed.chosen).filter(|(_, chosen)| **chosen);
         let mut order: Vec<ObjectId> = chosen.map(|(object, _)| *object).collect();
-        order.extend(objects);
-        residents.place(&order);
-        (residents.homes(), packed)
+        order.extend(&objects);
+        // A rounded choice may lose to the greedy order.
+        let placed = [order, objects.clone()].map(|order| {
+            let mut residents = residents.clone();
+            residents.place(&order);
+            residents
+        });
+        let saved = |placed: &Residents<'_>| {
+            let stay = objects.iter().filter(|object| placed.stays(**object));
+            stay.map(|object| u128::from(placed.saved(*object))).sum::<u128>()
+        };
+        let [chosen, greedy] = placed;
+        let better = if saved(&greedy) > saved(&chosen) { greedy } else { chosen };
+        (better.homes(), packed)
     }
 }
 
