@@ -9,8 +9,6 @@
 //! Invariant: what the map says of HBM is at most what it was given.
 
 pub mod infer;
-#[cfg(test)]
-mod tests;
 
 use self::infer::{Device, DeviceKind, Module, infer};
 use crate::access::Access;
