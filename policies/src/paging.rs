@@ -162,10 +162,15 @@ impl<'v, 'a> Change<'v, 'a> {
         let Some((object, tier)) = recency.oldest_first().rev().filter(stays).find_map(copy) else {
             return false;
         };
+        self.give_up(object, tier);
+        true
+    }
+
+    /// Gives up a copy outside of an object that is in HBM too.
+    pub(crate) fn give_up(&mut self, object: ObjectId, tier: TierId) {
         self.leaving.push(Action::Drop { object, tier });
         self.dropped.insert((object, tier));
         self.freed[tier.index()] += self.view.object(object).bytes;
-        true
     }
 
     /// Evicts what was used longest ago until `need` is free, and gives up copies outside where

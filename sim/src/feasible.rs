@@ -9,7 +9,7 @@
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::durations::Durations;
 use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
-use tiersim_models::hardware::{HBM, Law, Link};
+use tiersim_models::hardware::{HBM, Hardware, Law, Link};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Object, Op, Trace};
 
@@ -29,7 +29,7 @@ pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
     let source = &scenario.workload.trace;
     let place = source.place();
     let folder = place.as_path();
-    oversized(source, trace, scenario, &mut problems);
+    oversized(source, trace, (&scenario.hardware, piece(scenario)), &mut problems);
     if let Some(endless) = too_long(scenario, trace) {
         problems.0.push(endless);
         return problems;
@@ -139,8 +139,12 @@ fn piece(scenario: &Scenario) -> Bytes {
     chunks.min().unwrap_or(Bytes::MAX)
 }
 
-fn oversized(source: &TraceSource, trace: &Trace, scenario: &Scenario, problems: &mut Diagnostics) {
-    let (hardware, piece) = (&scenario.hardware, piece(scenario));
+fn oversized(
+    source: &TraceSource,
+    trace: &Trace,
+    (hardware, piece): (&Hardware, Bytes),
+    problems: &mut Diagnostics,
+) {
     let place = source.place();
     let folder = place.as_path();
     let tiers = hardware.tiers.iter();
@@ -230,7 +234,8 @@ mod tests {
     fn found(capacities: &[Bytes], sizes: &[u64]) -> Diagnostics {
         let mut problems = Diagnostics::default();
         let source = TraceSource::Folder(PathBuf::from("folder"));
-        oversized(&source, &trace(sizes), &machine(capacities), &mut problems);
+        let machine = (&machine(capacities), Bytes::MAX);
+        oversized(&source, &trace(sizes), machine, &mut problems);
         problems
     }
 
