@@ -154,7 +154,7 @@ impl HotCold {
             used.push_back(now);
             let oldest = used.front().copied().unwrap_or(now);
             let hot = used.len() as u64 == self.config.hot && now - oldest < self.config.window;
-            if hot && !view.in_hbm(object) {
+            if hot && !view.in_hbm(object) && !self.promising.contains(&object) {
                 self.promising.push(object);
             }
         }
