@@ -152,9 +152,12 @@ impl<'v, 'a> Change<'v, 'a> {
         candidates.into_iter().find(|&object| !self.uses(object) && self.evict(object, spill))
     }
 
-    /// Gives up one copy outside of an object that stays in HBM, the one used last first.
+    /// Gives up one copy outside of an object that stays in HBM and that the op does not use, the one
+    /// used last first.
     pub(crate) fn drop_one(&mut self, recency: &Recency, spill: &[TierId]) -> bool {
-        let stays = |object: &ObjectId| self.in_hbm(*object) && self.view.in_hbm(*object);
+        let stays = |object: &ObjectId| {
+            self.in_hbm(*object) && self.view.in_hbm(*object) && !self.uses(*object)
+        };
         let copy = |object: ObjectId| {
             let tier = spill.iter().find(|&&tier| self.owns(object, tier));
             tier.map(|&tier| (object, tier))
