@@ -12,7 +12,9 @@ use tiersim_models::hardware::Law;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::{Rate, Span};
 use tiersim_models::workload::Mode;
-use tiersim_policies::lru::{Lru, LruConfig};
+use tiersim_policies::replacement::Lru;
+use tiersim_policies::zoo::demand::DemandConfig;
+use tiersim_policies::zoo::demand::executor::Demand;
 use tiersim_tests::build::{Traced, law};
 use tiersim_tests::exhaustive::{Tiny, search};
 
@@ -87,7 +89,8 @@ fn lru_fetches_no_more_bytes_with_more_memory_when_ops_only_read() {
         let byte = law(0, 1_000_000_000_000);
         let end = |units: usize| {
             let tiny = Tiny::of(traced.0.clone(), (units, 1), vec![[byte; 3]]);
-            let lru = Lru::new(&LruConfig { spill: vec![TierId(1)] }, objects.len());
+            let lru =
+                Demand::new(&DemandConfig::lru(vec![TierId(1)]), Lru::new(), objects.len(), None);
             tiny.run(Box::new(lru), 1).expect("one object fits").0
         };
         let ends: Vec<u32> = (3..=8).map(end).collect();
