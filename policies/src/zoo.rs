@@ -19,6 +19,7 @@ pub mod hot_cold;
 pub mod knapsack;
 pub mod layers;
 pub mod planned_migration;
+pub mod scored;
 pub mod size_greedy;
 pub mod unified_memory;
 
@@ -46,6 +47,7 @@ pub const ALL: &[&Entry] = &[
     &demand::LRU,
     &planned_migration::ENTRY,
     &demand::S3_FIFO,
+    &scored::ENTRY,
     &demand::SIEVE,
     &size_greedy::ENTRY,
     &demand::SLRU,
