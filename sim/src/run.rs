@@ -5,6 +5,7 @@
 
 mod batches;
 mod bounds;
+mod case;
 mod memory;
 mod stopwatch;
 pub(crate) mod within;
@@ -154,21 +155,19 @@ impl<'a> Bench<'a> {
 
     /// Runs one case.
     pub fn run(&self, case: &Case, options: Options) -> Result<CaseRecord, RunError> {
-        let capacities = self.capacities_of(case)?;
-        let hidden = self.hidden_of(case)?;
-        let left = memory::left(&capacities, &hidden);
-        let allocators = case.allocators.as_slice();
-        let memory = Memory { capacities: &capacities, hidden: &hidden, allocators };
-        let batches = self.micro_batches(case, memory)?;
-        let own = self.own(batches.as_deref(), case.chunk)?;
-        let mut asked = self.plain(case.policy.clone(), memory);
-        asked.numa = case.numa.clone();
-        if let Some(own) = &own {
-            (asked.workload, asked.durations) = (&own.workload, &own.durations);
-        }
+        self.with_asked(case, |asked| self.record(case, asked, options))
+    }
+
+    fn record(
+        &self,
+        case: &Case,
+        asked: &Asked<'_>,
+        options: Options,
+    ) -> Result<CaseRecord, RunError> {
+        let Memory { capacities, hidden, .. } = asked.memory;
+        let left = memory::left(capacities, hidden);
         let bound = self.bound_of(asked.workload, asked.durations, &left);
-        asked.watched = case.pressure.as_ref().map(|config| (config, batches.unwrap_or_default()));
-        let Simulated { outcome, pressure, sight } = self.simulate(&case.label, &asked, options)?;
+        let Simulated { outcome, pressure, sight } = self.simulate(&case.label, asked, options)?;
         let placement = placement(&case.policy, &self.workload.trace, self.hardware)?;
         Ok(CaseRecord {
             label: case.label.clone(),
@@ -183,7 +182,7 @@ impl<'a> Bench<'a> {
             baseline_peak: self.baseline.peak[HBM.index()],
             bound_step: bound.step,
             bound_by: bound.by,
-            economics: CaseEconomics::of(self.hardware, &capacities, outcome.figures()),
+            economics: CaseEconomics::of(self.hardware, capacities, outcome.figures()),
             outcome,
             placement,
             hidden: hidden.iter().map(|h| (h.tier.index(), h.what.word(), h.bytes)).collect(),

@@ -158,7 +158,10 @@ mod tests {
         assert_eq!(learned.origin, Origin::Learned);
         assert_eq!(learned.details(), "on demand, trained");
         let written = make(&params(&[("size", Value::Number(3.0))]));
-        assert_eq!((written.weights.to_string().as_str(), written.origin), ("size 3", Origin::Written));
+        assert_eq!(
+            (written.weights.to_string().as_str(), written.origin),
+            ("size 3", Origin::Written)
+        );
         assert_eq!(make(&params(&[])).details(), "on demand, age -1");
     }
 }

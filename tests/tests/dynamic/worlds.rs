@@ -47,7 +47,8 @@ fn what_fits_under_demand_paging_fits_under_every_dynamic_policy() {
             continue;
         }
         let paging = DemandConfig::lru(spill.clone()).into();
-        let policy = |config: &PolicyConfig| build(&world.hardware, &world.workload, config, world.repeat);
+        let policy =
+            |config: &PolicyConfig| build(&world.hardware, &world.workload, config, world.repeat);
         let fits = world.run(policy(&paging), None, 64).expect("no fault").is_some();
         full += u32::from(!fits);
         for config in configs(seed, &spill) {

@@ -239,8 +239,8 @@ mod tests {
             sequence: 1,
             recorded: Recorded::default(),
         };
-        let object = |&(kind, bytes, module, adam_m): &(ObjectKind, u64, Option<u32>, Option<f64>)| {
-            Object {
+        let object =
+            |&(kind, bytes, module, adam_m): &(ObjectKind, u64, Option<u32>, Option<f64>)| Object {
                 name: String::new(),
                 kind,
                 bytes: Bytes::new(bytes),
@@ -249,8 +249,7 @@ mod tests {
                 module: module.map(ModuleId),
                 statistics: Statistics { adam_m, ..Statistics::default() },
                 freed_after: None,
-            }
-        };
+            };
         let objects = objects.iter().map(object).collect();
         let (ops, uses) = Default::default();
         Trace { meta, modules: vec!["a".into(), "b".into()], objects, ops, uses }
