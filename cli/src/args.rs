@@ -1,10 +1,9 @@
 //! What can be typed. Only what it says; what it means is worked out elsewhere.
 
-use crate::cache::{Capacity, replacement};
+use crate::cache::CacheArgs;
 use crate::train::TrainArgs;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
-use tiersim_policies::replacement::Algorithm;
 use tiersim_validation::real::Kind;
 
 /// Replay AI training and inference over memory tiers, and chart latency against memory.
@@ -228,32 +227,6 @@ pub(crate) struct CheckArgs {
     /// What counts as a problem too.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) deny: Option<Deny>,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct CacheArgs {
-    /// Records of libCacheSim (.oracleGeneral, .bin) or a table (.csv), packed (.gz, .zst) or not;
-    /// or a folder with accesses.csv.
-    #[arg(value_name = "FILE")]
-    pub(crate) trace: PathBuf,
-    /// The replacement policy, such as LRU.
-    #[arg(long, value_name = "NAME", value_parser = replacement)]
-    pub(crate) policy: Algorithm,
-    /// Capacity of the cache: bytes, such as 65536 or 10MiB; with --unit objects. May be repeated.
-    #[arg(long, value_name = "N", required = true, value_delimiter = ',')]
-    pub(crate) capacity: Vec<Capacity>,
-    /// Every object counts 1, whatever its size.
-    #[arg(long)]
-    pub(crate) unit: bool,
-    /// Folder to write to [default: out/FILE, without its endings].
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
-    /// What to print on stdout.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
-    /// Print nothing but problems.
-    #[arg(short, long, action = ArgAction::SetTrue)]
-    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, ClapArgs)]

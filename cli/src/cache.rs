@@ -1,11 +1,13 @@
 //! `cache`: a block or page trace through one replacement policy.
 //!
+//! What can be typed is here too: its values have no meaning to other commands.
 //! Invariant: nothing is written before the whole trace is read.
 
-use crate::args::{CacheArgs, Format};
+use crate::args::Format;
 use crate::output::{Failure, print, write_all};
 use crate::progress;
 use crate::runs::chart;
+use clap::{ArgAction, Args};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use tiersim_policies::replacement::Algorithm;
@@ -15,6 +17,32 @@ use tiersim_sim::cache::{Setup, replay};
 
 /// Version of the command.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+#[derive(Debug, Args)]
+pub(crate) struct CacheArgs {
+    /// Records of libCacheSim (.oracleGeneral, .bin) or a table (.csv), packed (.gz, .zst) or not;
+    /// or a folder with accesses.csv.
+    #[arg(value_name = "FILE")]
+    pub(crate) trace: PathBuf,
+    /// The replacement policy, such as LRU.
+    #[arg(long, value_name = "NAME", value_parser = replacement)]
+    pub(crate) policy: Algorithm,
+    /// Capacity of the cache: bytes, such as 65536 or 10MiB; with --unit objects. May be repeated.
+    #[arg(long, value_name = "N", required = true, value_delimiter = ',')]
+    pub(crate) capacity: Vec<Capacity>,
+    /// Every object counts 1, whatever its size.
+    #[arg(long)]
+    pub(crate) unit: bool,
+    /// Folder to write to [default: out/FILE, without its endings].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// What to print on stdout.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Print nothing but problems.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub(crate) quiet: bool,
+}
 
 /// A capacity as typed.
 #[derive(Clone, Debug)]
@@ -55,7 +83,7 @@ impl FromStr for Capacity {
 }
 
 /// The policy of a name.
-pub(crate) fn replacement(name: &str) -> Result<Algorithm, String> {
+fn replacement(name: &str) -> Result<Algorithm, String> {
     Algorithm::by_name(name).ok_or_else(|| {
         let names: Vec<&str> = Algorithm::ALL.iter().map(|algorithm| algorithm.name()).collect();
         format!("choose from {}", names.join(", "))

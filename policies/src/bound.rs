@@ -105,7 +105,7 @@ fn best(
         let mut found: Vec<Found> = windows.map(|window| window.computes()).collect();
         for (border, counter) in borders.iter().zip(&mut counters) {
             crossings.clear();
-            counter.from_first(&cuts[first..], &mut crossings);
+            counter.count(&cuts[first..], &mut crossings);
             for (offset, crossing) in crossings.iter().enumerate() {
                 let compute = computed[first + 1 + offset] - computed[first];
                 let window = Window { compute, streams };

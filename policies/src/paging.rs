@@ -42,7 +42,8 @@ impl Recency {
         self.order.remove(&(last, object));
     }
 
-    /// Takes objects off the old end of the list that are in HBM no more.
+    /// Takes objects off the old end of the list that are in HBM no more; before the op's own are
+    /// touched, which are not there yet.
     pub(crate) fn forget_absent(&mut self, view: &View<'_>) {
         while let Some(&(_, object)) = self.order.first()
             && !view.has_room(object, HBM)
@@ -151,9 +152,12 @@ impl<'v, 'a> Change<'v, 'a> {
         candidates.into_iter().find(|&object| !self.uses(object) && self.evict(object, spill))
     }
 
-    /// Gives up one copy outside of an object that stays in HBM, the one used last first.
+    /// Gives up one copy outside of an object that stays in HBM and that the op does not use, the one
+    /// used last first.
     pub(crate) fn drop_one(&mut self, recency: &Recency, spill: &[TierId]) -> bool {
-        let stays = |object: &ObjectId| self.in_hbm(*object) && self.view.in_hbm(*object);
+        let stays = |object: &ObjectId| {
+            self.in_hbm(*object) && self.view.in_hbm(*object) && !self.uses(*object)
+        };
         let copy = |object: ObjectId| {
             let tier = spill.iter().find(|&&tier| self.owns(object, tier));
             tier.map(|&tier| (object, tier))
@@ -161,10 +165,15 @@ impl<'v, 'a> Change<'v, 'a> {
         let Some((object, tier)) = recency.oldest_first().rev().filter(stays).find_map(copy) else {
             return false;
         };
+        self.give_up(object, tier);
+        true
+    }
+
+    /// Gives up a copy outside of an object that is in HBM too.
+    pub(crate) fn give_up(&mut self, object: ObjectId, tier: TierId) {
         self.leaving.push(Action::Drop { object, tier });
         self.dropped.insert((object, tier));
         self.freed[tier.index()] += self.view.object(object).bytes;
-        true
     }
 
     /// Evicts what was used longest ago until `need` is free, and gives up copies outside where

@@ -276,7 +276,10 @@ impl Placed {
         for ahead in first..=window {
             let Some(uses) = view.ahead(ahead) else { break };
             self.births.push_back(view.births_ahead(ahead).unwrap_or(Bytes::ZERO));
-            for touched in uses.iter().filter(|t| self.homes[t.object.index()] != HBM) {
+            // A resident may yet have to leave, and its uses must be known then.
+            let matters =
+                |object: ObjectId| self.homes[object.index()] != HBM || !self.spill.is_empty();
+            for touched in uses.iter().filter(|touched| matters(touched.object)) {
                 let occurrence = view.occurrence() + ahead;
                 self.needed_until[touched.object.index()] = occurrence;
                 if ahead > 0 {

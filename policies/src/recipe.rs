@@ -93,6 +93,11 @@ pub trait Recipe: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// The most that the policy states as a delay for one use of an object of so many bytes.
+    fn most_delay(&self, _: Bytes) -> Span {
+        Span::ZERO
+    }
+
     /// Whether the rule was written or learned.
     fn origin(&self) -> Origin {
         Origin::Written

@@ -18,7 +18,7 @@ use tiersim_models::units::Bytes;
 use tiersim_models::workload::{ObjectKind, Trace};
 
 /// A placement under construction.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Residents<'a> {
     trace: &'a Trace,
     /// What the workload does with each object.
@@ -68,6 +68,11 @@ impl<'a> Residents<'a> {
         self.trace.objects[object.index()].bytes
     }
 
+    /// Whether an object that visits HBM takes room there while an op uses it, as residents do.
+    pub fn visitors_count(&self) -> bool {
+        matches!(self.access, Access::Migrate { .. })
+    }
+
     /// Bytes that a replay saves if the object stays.
     pub fn saved(&self, object: ObjectId) -> u64 {
         self.visits.saved(object, self.bytes(object), self.access)
@@ -105,9 +110,12 @@ impl<'a> Residents<'a> {
 
     /// Keeps an object in HBM if every op of its life still has room; says whether it stays.
     pub fn keep(&mut self, object: ObjectId) -> bool {
+        if let Some(home) = self.homes[object.index()] {
+            return home == HBM;
+        }
         let bytes = wide(self.bytes(object));
         let (life, uses) = (self.visits.life(object), self.visits.uses(object));
-        let counted = matches!(self.access, Access::Migrate { .. });
+        let counted = self.visitors_count();
         let change = |room: &mut Room, bytes: i128| {
             room.add(life.clone(), bytes);
             for &(op, _) in uses.iter().filter(|_| counted) {
@@ -142,6 +150,11 @@ impl<'a> Residents<'a> {
         self.homes[object.index()] = Some(self.spill.first().map_or(HBM, |(tier, _)| *tier));
     }
 
+    /// Whether an object was given HBM as its home.
+    pub fn stays(&self, object: ObjectId) -> bool {
+        self.homes[object.index()] == Some(HBM)
+    }
+
     /// Bytes of HBM that stay free throughout these ops.
     pub fn free(&self, ops: Range<u32>) -> Bytes {
         let free = self.hbm.capacity - self.hbm.most(ops);
@@ -170,7 +183,7 @@ fn wide(bytes: Bytes) -> i128 {
 }
 
 /// Bytes held in a tier during each op: a tree in which a node knows the most of its range.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Room {
     capacity: i128,
     leaves: usize,

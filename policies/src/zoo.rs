@@ -18,6 +18,7 @@ pub mod hints;
 pub mod hot_cold;
 pub mod knapsack;
 pub mod layers;
+pub mod percentages;
 pub mod planned_migration;
 pub mod scored;
 pub mod size_greedy;
@@ -45,6 +46,7 @@ pub const ALL: &[&Entry] = &[
     &demand::LIRS,
     &layers::LOOK_AHEAD,
     &demand::LRU,
+    &percentages::ENTRY,
     &planned_migration::ENTRY,
     &demand::S3_FIFO,
     &scored::ENTRY,

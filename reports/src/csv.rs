@@ -74,8 +74,7 @@ fn header(record: &RunRecord, axes: &[&str]) -> Vec<String> {
     header.extend(lanes.iter().map(|lane| format!("moved_bytes.{lane}")));
     header.extend(lanes.iter().map(|lane| format!("stall_ms.{lane}")));
     header.extend(links(record).iter().map(|(link, _)| format!("busy_fraction.{link}")));
-    header.push("delay_ms".to_owned());
-    header.push("oom_reason".to_owned());
+    header.extend(["delay_ms", "oom_reason", "bound_by"].map(str::to_owned));
     header
 }
 
@@ -130,6 +129,7 @@ fn row(record: &RunRecord, case: &CaseRecord, rank: Option<usize>, axes: &[&str]
         Outcome::Done(_) => String::new(),
         Outcome::OutOfMemory(oom) => oom_reason(oom),
     });
+    row.push(case.bound_by.clone());
     row
 }
 

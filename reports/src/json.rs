@@ -90,8 +90,10 @@ pub struct CaseSummary {
     pub baseline_step_ms: Option<f64>,
     /// Mean step over the baseline's.
     pub slowdown: Option<f64>,
-    /// Shortest mean step that any policy could have on this hardware.
+    /// No policy that pays for every use can have a shorter mean step with this memory.
     pub bound_step_ms: Option<f64>,
+    /// What most of that bound is, such as `bytes into hbm`.
+    pub bound_by: String,
     /// Most bytes ever held, by tier, over the whole run.
     pub peak_bytes: Option<Map<String, Value>>,
     /// Bytes copied per step, by lane such as `dram->hbm`.
@@ -269,6 +271,7 @@ fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> C
         baseline_step_ms: finite(case.baseline_step.as_ms()),
         slowdown: ran.and_then(|f| finite(f.slowdown(case.baseline_step))),
         bound_step_ms: finite(case.bound_step.as_ms()),
+        bound_by: case.bound_by.clone(),
         peak_bytes: by_tier(&|f, tier| json!(f.peak[tier].get())),
         moved_bytes: by_lane(&|f, lane| json!(f.moved_per_step(lane).get())),
         stall_ms: by_lane(&|f, lane| json!(step_share(f.stall[lane], f))),

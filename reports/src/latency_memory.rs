@@ -7,6 +7,7 @@
 
 use crate::ChartError;
 use crate::annotations::{crosses, line_labels, point_labels};
+use crate::bound_line;
 use crate::canvas::{Align, Canvas, Rect};
 use crate::frame::{self, Entry, FLOOR, MARGIN, RESULTS};
 use crate::labels::Obstacles;
@@ -27,12 +28,12 @@ type Unit = (&'static str, f64);
 pub(crate) struct Plot {
     pub(crate) area: Rect,
     pub(crate) x: Scale,
-    y: Scale,
+    pub(crate) y: Scale,
     pub(crate) memory: Unit,
     pub(crate) time: Unit,
     /// The band of the cases that ran out of memory.
     pub(crate) band: Option<Rect>,
-    /// Line of the baseline and of the bound, as pixels.
+    /// Line of the baseline, and of the bound where there is no curve of it, as pixels.
     pub(crate) baseline: Option<f64>,
     pub(crate) bound: Option<f64>,
 }
@@ -42,10 +43,11 @@ pub fn latency_vs_memory(record: &RunRecord, version: &str) -> Result<Chart, Cha
     let points = Points::of(record);
     let mut canvas = Canvas::default();
     let top = frame::header(&mut canvas, &record.scenario, &record.about);
-    let top = legend(&mut canvas, top, &points);
+    let top = legend(&mut canvas, top, &points, record);
     let plot = Plot::new(record, &points, top + 10.0);
     axes(&mut canvas, &plot, record);
     let mut obstacles = lines(&mut canvas, &plot, &points);
+    obstacles.lines.extend(bound_line::draw(&mut canvas, &plot, record));
     markers(&mut canvas, &plot, &points);
     obstacles.solid.extend(points.done.iter().map(|p| Rect::around(plot.at(p), 8.0)));
     if points.done.len() + points.oom.len() <= MOST_LABELS {
@@ -71,7 +73,8 @@ impl Plot {
         let memory_values = memory_range(points);
         let memory = memory_unit(&memory_values);
         let baseline = record.baseline.mean_step().ps() as f64;
-        let bound = record.bound.ps() as f64;
+        // The end of the curve, or a line where there is none.
+        let bound = record.bound_curve.last().map_or(record.bound, |end| end.1).ps() as f64;
         let mut steps: Vec<f64> = points.done.iter().map(|p| p.step as f64).collect();
         steps.extend([baseline, bound].into_iter().filter(|ps| *ps > 0.0));
         // Never zoom in on less than a tenth: it would make noise look like a difference.
@@ -85,7 +88,8 @@ impl Plot {
         let ceiling = band.map_or(area.top, |band| band.bottom);
         let y = Scale::fitting(&steps, 20.0, 0.09, area.bottom, ceiling);
         let line = |ps: f64| (ps > 0.0).then(|| y.at(ps / time.1));
-        let (baseline, bound) = (line(baseline), line(bound));
+        let bound = if record.bound_curve.is_empty() { line(bound) } else { None };
+        let baseline = line(baseline);
         Plot { area, x, y, memory, time, band, baseline, bound }
     }
 
@@ -129,7 +133,7 @@ fn time_unit(steps: &[f64]) -> Unit {
     }
 }
 
-fn legend(canvas: &mut Canvas, top: f64, points: &Points) -> f64 {
+fn legend(canvas: &mut Canvas, top: f64, points: &Points, record: &RunRecord) -> f64 {
     let joined = points.done.len() <= MOST_JOINED;
     let mut first = Vec::new();
     for (index, name) in points.series.iter().enumerate() {
@@ -153,6 +157,7 @@ fn legend(canvas: &mut Canvas, top: f64, points: &Points) -> f64 {
         };
         last.push(Entry { key: Box::new(key), text: words.to_owned() });
     }
+    last.extend(bound_line::entry(record));
     if !points.oom.is_empty() {
         let key = |canvas: &mut Canvas, at: (f64, f64)| {
             style::cross(canvas, at, 6.0, style::OOM, 2.5);

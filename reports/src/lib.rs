@@ -7,6 +7,7 @@
 //! before they reach a terminal or a chart, and escaped by the writer of each format.
 
 mod annotations;
+mod bound_line;
 mod cache;
 mod canvas;
 mod cells;

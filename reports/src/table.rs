@@ -91,7 +91,10 @@ fn header(record: &RunRecord, version: &str) -> String {
     line("workload", &record.workload);
     line("op time", &record.op_time);
     line("baseline", &format!("{} per step with unlimited HBM", record.baseline.mean_step()));
-    line("bound", &format!("{} per step: no policy on this hardware is faster", record.bound));
+    line(
+        "bound",
+        &format!("{} per step: no policy is faster, whatever memory it has", record.bound),
+    );
     let assumed = count(record.assumed_numbers, "assumed number", "assumed numbers");
     line("rests on", &format!("{assumed} in the hardware, seed {}", record.seed));
     for (name, text) in economics_lines(record) {
@@ -190,6 +193,9 @@ fn time_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     columns.push(Column::signed(["overhead", "step %"], &change(&|s| (s - 1.0) * 100.0)));
     let less = change(&|slowdown| (1.0 / slowdown - 1.0) * 100.0);
     columns.push(Column::signed(["throughput", "change %"], &less));
+    let records = cases.iter().map(|&case| &record.results[case]);
+    let bounds: Vec<Option<f64>> = records.map(|case| Some(case.bound_step.as_ms())).collect();
+    columns.push(Column::of(["bound", "step ms"], &bounds, digits));
     let gaps = cases.iter().map(|&case| gap(&record.results[case]).map(|gap| gap * 100.0));
     let gaps: Vec<Option<f64>> = gaps.collect();
     if gaps.iter().any(Option::is_some) {

@@ -1,6 +1,6 @@
 //! Replay of a block or page trace through one replacement policy, at one or many capacities.
 //!
-//! LRU over objects that count 1 each is answered for every capacity at once ([`stack`]); every
+//! LRU over objects that count 1 each is answered for every capacity at once (`stack`); every
 //! other policy runs in one cache per capacity, side by side, so that the file is read once.
 //! Invariant: what a capacity gives does not depend on the others that were asked for.
 

@@ -29,7 +29,7 @@ pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
     let source = &scenario.workload.trace;
     let place = source.place();
     let folder = place.as_path();
-    oversized(source, trace, &scenario.hardware, &mut problems);
+    oversized(source, trace, (&scenario.hardware, piece(scenario)), &mut problems);
     if let Some(endless) = too_long(scenario, trace) {
         problems.0.push(endless);
         return problems;
@@ -83,11 +83,11 @@ fn in_least_batches(scenario: &Scenario) -> f64 {
 
 /// No run takes longer than this many seconds of simulated time: every use of an object pays for
 /// every link there and back, twice, and for every tier, and nothing overlaps. What is used in place
-/// crosses links once, instead of a copy.
+/// crosses links once, instead of a copy. Every use pays what its policy states, too.
 ///
 /// In floating point, so that a bound on what overflows does not overflow itself.
 fn longest(scenario: &Scenario, trace: &Trace) -> f64 {
-    let hardware = &scenario.hardware;
+    let (hardware, piece) = (&scenario.hardware, piece(scenario));
     let seconds = |law: &Law, pieces: f64, bytes: f64| {
         pieces * law.setup.ps() as f64 / 1e12 + bytes / law.rate.get() as f64
     };
@@ -98,14 +98,19 @@ fn longest(scenario: &Scenario, trace: &Trace) -> f64 {
     let totals: Vec<f64> = totals.map(|total| total.get() as f64).collect();
     let touch = |object: &Object| {
         let bytes = object.bytes.get() as f64;
-        let pieces = (bytes / hardware.chunk.get() as f64).ceil();
+        let pieces = (bytes / hardware.chunk.min(piece).get() as f64).ceil();
+        let own = (bytes / piece.get() as f64).ceil();
         let copies: f64 = lanes.iter().map(|law| seconds(law, pieces, bytes)).sum();
         let shared: f64 = totals.iter().map(|total| 2.0 * bytes / total).sum();
         let in_place = hardware.tiers.iter().map(|tier| {
             let rise = tier.loaded.as_ref().map_or(0.0, |loaded| loaded.most().ps() as f64 / 1e12);
-            rise + seconds(&tier.access, 1.0, bytes)
+            rise + seconds(&tier.access, own, bytes)
         });
-        2.0 * (copies + shared) + in_place.sum::<f64>()
+        let stated = scenario.cases.iter().map(|case| {
+            let most = object.bytes.min(case.chunk.unwrap_or(Bytes::MAX));
+            own * case.policy.most_delay(most).ps() as f64 / 1e12
+        });
+        2.0 * (copies + shared) + in_place.sum::<f64>() + stated.fold(0.0, f64::max)
     };
     let touches: Vec<f64> = trace.objects.iter().map(touch).collect();
     let touched: f64 = trace.uses.iter().map(|used| touches[used.object.index()]).sum();
@@ -128,14 +133,26 @@ fn longest(scenario: &Scenario, trace: &Trace) -> f64 {
     f64::from(spec.repeat) * (computed * (1.0 + 200.0 * spec.jitter) + touched)
 }
 
-fn oversized(source: &TraceSource, trace: &Trace, hardware: &Hardware, problems: &mut Diagnostics) {
+/// The largest piece that objects come in where they are smallest.
+fn piece(scenario: &Scenario) -> Bytes {
+    let chunks = scenario.cases.iter().filter_map(|case| case.chunk);
+    chunks.min().unwrap_or(Bytes::MAX)
+}
+
+/// Objects, or their pieces of so many bytes, that fit in no tier.
+fn oversized(
+    source: &TraceSource,
+    trace: &Trace,
+    (hardware, piece): (&Hardware, Bytes),
+    problems: &mut Diagnostics,
+) {
     let place = source.place();
     let folder = place.as_path();
     let tiers = hardware.tiers.iter();
     let largest = tiers.max_by_key(|tier| tier.capacity).unwrap_or(&hardware.tiers[HBM.index()]);
     let fits_nowhere = |bytes: Bytes| bytes > largest.capacity;
     let rows = trace.objects.iter().enumerate();
-    let found: Vec<_> = rows.filter(|(_, object)| fits_nowhere(object.bytes)).collect();
+    let found: Vec<_> = rows.filter(|(_, object)| fits_nowhere(object.bytes.min(piece))).collect();
     for &(row, object) in found.iter().take(MAX_LISTED) {
         let line = match source {
             TraceSource::Folder(_) => format!(" (line {} of objects.csv)", row + 2),
@@ -218,7 +235,7 @@ mod tests {
     fn found(capacities: &[Bytes], sizes: &[u64]) -> Diagnostics {
         let mut problems = Diagnostics::default();
         let source = TraceSource::Folder(PathBuf::from("folder"));
-        oversized(&source, &trace(sizes), &machine(capacities), &mut problems);
+        oversized(&source, &trace(sizes), (&machine(capacities), Bytes::MAX), &mut problems);
         problems
     }
 

@@ -8,8 +8,20 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-const POLICIES: [&str; 11] =
-    ["arc", "belady", "clock", "fifo", "lfu", "lirs", "lru", "s3-fifo", "sieve", "slru", "two-q"];
+const POLICIES: [&str; 12] = [
+    "arc",
+    "belady",
+    "clock",
+    "fifo",
+    "lfu",
+    "lirs",
+    "lirs-paper",
+    "lru",
+    "s3-fifo",
+    "sieve",
+    "slru",
+    "two-q",
+];
 
 /// Requests for objects with sizes: few objects, the earlier ones more often.
 fn requests() -> Vec<(u64, u32)> {
@@ -123,19 +135,19 @@ fn a_trace_is_replayed_drawn_and_written() {
 fn a_pass_for_many_capacities_is_a_pass_for_each() {
     let project = project();
     for policy in POLICIES {
-        for (unit, capacities) in [(true, ["3", "7", "25"]), (false, ["400", "2500B", "8kB"])] {
-            let mut args = vec!["t.oracleGeneral", "--policy", policy];
-            args.extend(unit.then_some("--unit"));
-            let with = |capacities: &[&'static str]| {
-                let mut args = args.clone();
+        for (unit, capacities) in [(true, ["3", "25"]), (false, ["400", "1000000TiB"])] {
+            let with = |capacities: &[&str]| {
+                let mut args = vec!["t.oracleGeneral", "--policy", policy];
+                args.extend(unit.then_some("--unit"));
                 capacities.iter().for_each(|capacity| args.extend(["--capacity", capacity]));
                 json(&project, &args)["results"].as_array().expect("a list").clone()
             };
             let together = with(&capacities);
             let alone: Vec<Value> = capacities.iter().flat_map(|one| with(&[one])).collect();
             assert_eq!(together, alone, "{policy}");
-            let commas: Value = with(&["25,3", "7"]).into();
-            assert!(!unit || commas == Value::from(alone), "{policy}");
+            if policy == "lru" && unit {
+                assert_eq!(with(&["25,3", "25"]), alone, "a list, in any order");
+            }
         }
     }
 }

@@ -39,6 +39,7 @@ use tiersim_sim::audit::Audit;
 use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::SimMachine;
 use tiersim_sim::machine::meters::Meters;
+use tiersim_sim::record::Figures;
 use tiersim_sim::run::{self, Options};
 use tiersim_sim::scenario::{Budget, Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use watch::Watch;
@@ -263,7 +264,8 @@ impl Trial {
         held
     }
 
-    /// Runs the same as a scenario, twice: the bytes of the records must be equal.
+    /// Runs the same as a scenario, twice: the bytes of the records must be equal, and no step that
+    /// pays for every use below the bound.
     fn as_scenario(&self) -> Result<(), Breach> {
         let Chosen::Config(policy) = &self.policy else { return Ok(()) };
         let told = |what: String| Breach { event: 0, what };
@@ -291,7 +293,16 @@ impl Trial {
         let record = || {
             let options = Options { audit: true, timeline: true, window: self.window };
             let record = run::run(&scenario, &self.workload, String::new(), options, || ());
-            record.map(|record| format!("{record:?}")).map_err(|error| told(error.to_string()))
+            let record = record.map_err(|error| told(error.to_string()))?;
+            let case = &record.results[0];
+            let step = case.outcome.figures().map(Figures::mean_step);
+            match step.filter(|step| *step < case.bound_step && !case.emulated) {
+                None => Ok(format!("{record:?}")),
+                Some(step) => {
+                    let (bound, by) = (case.bound_step, &case.bound_by);
+                    Err(told(format!("a step of {step} beats the bound of {bound} ({by})")))
+                }
+            }
         };
         if record()? == record()? {
             return Ok(());

@@ -45,7 +45,7 @@ impl<'a> Traffic<'a> {
     }
 
     /// What must cross from op `cuts[0]` of the run up to each later cut, in one pass.
-    pub(crate) fn from_first(&mut self, cuts: &[u64], found: &mut Vec<Crossing>) {
+    pub(crate) fn count(&mut self, cuts: &[u64], found: &mut Vec<Crossing>) {
         let trace = &self.workload.trace;
         let (capacity, ops) = (self.capacity, trace.ops.len() as u64);
         let [strict_in, loose_in] = &mut self.inward;
@@ -108,6 +108,6 @@ impl<'a> Traffic<'a> {
 pub fn crossing(workload: &Workload, capacity: u64, from: u64, to: u64) -> Crossing {
     let future = Future::new(workload);
     let mut found = Vec::new();
-    Traffic::new(workload, &future, capacity.into()).from_first(&[from, to], &mut found);
+    Traffic::new(workload, &future, capacity.into()).count(&[from, to], &mut found);
     found[0]
 }

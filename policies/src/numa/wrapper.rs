@@ -9,7 +9,7 @@ use super::Placement;
 use crate::policy::{Action, Policy, Sight};
 use crate::view::View;
 use std::fmt;
-use tiersim_models::hardware::MAX_TIERS;
+use tiersim_models::hardware::{HBM, MAX_TIERS};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
 
@@ -149,7 +149,11 @@ impl Numa {
                 Action::Fetch { object, to: self.place(object, to, change, view) }
             }
             Action::Prefetch { object, to } => {
-                Action::Prefetch { object, to: self.place(object, to, change, view) }
+                let to = self.place(object, to, change, view);
+                // A copy out that nobody waits for is left out where its node is full: a pin or
+                // the placement may mean another one than the policy has looked at.
+                let full = !view.has_room(object, to) && !change.leaves_room(to, Bytes::ZERO, view);
+                (to == HBM || !full).then_some(Action::Prefetch { object, to })?
             }
             Action::Evict { object, from, to } => {
                 let from = self.held(object, from, view);

@@ -145,11 +145,13 @@ impl Lirs {
         }
     }
 
+    /// Of what is at the top of S.
     fn promote(&mut self, id: u32) {
+        // First of all, or pruning might take it for something to be forgotten.
+        self.status[id as usize] = Status::Low;
         while self.low > 0 && self.low + self.size(id) > self.low_limit {
             self.demote();
         }
-        self.status[id as usize] = Status::Low;
         self.low += self.size(id);
         self.prune();
     }

@@ -1,7 +1,8 @@
 //! LRU: the object that was used longest ago leaves first.
 //!
-//! A stack algorithm (Mattson et al., 1970): on unit sizes a larger cache holds all that a smaller
-//! one holds, so more capacity never misses more. With sizes that differ this is not so.
+//! A stack algorithm (Mattson et al., 1970): a larger cache holds all that a smaller one holds, so
+//! more capacity never misses more. With sizes that differ this is so from the largest object on; a
+//! cache that is too small for an object refuses it, and so keeps what a larger one must give up.
 
 use super::Replacement;
 use super::links::Links;

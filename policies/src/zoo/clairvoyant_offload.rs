@@ -30,7 +30,7 @@ use tiersim_models::units::Bytes;
 /// Candidates that are passed over before a search is given up.
 const PASSED_OVER: usize = 32;
 /// An object is needed soon if that is within so many of its copies.
-const SOON: u64 = 6;
+const SOON: u64 = 2;
 
 /// Parameters of `clairvoyant-offload`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,8 +100,11 @@ struct Now {
     turn: u64,
     /// When the op ends: copies that begin before cost it nothing.
     end: u64,
-    /// Free in HBM after what is decided.
+    /// Whether it creates objects.
+    births: bool,
+    /// Free in HBM after what is decided, and used before it.
     free: Bytes,
+    used: Bytes,
     /// Bytes of complete copies that could leave, as far as they have been looked at.
     pool: Bytes,
     cursor: Option<(u64, ObjectId)>,
@@ -194,6 +197,7 @@ impl ClairvoyantOffload {
         let missing: Vec<ObjectId> =
             view.uses().iter().map(|touched| touched.object).filter(missing).collect();
         let bytes: Bytes = missing.iter().map(|&object| view.object(object).bytes).sum();
+        self.now.births = born > Bytes::ZERO;
         self.make_way(born + bytes, view);
         for object in missing {
             self.fetch(object, Action::Fetch { object, to: HBM }, view);
@@ -209,11 +213,19 @@ impl ClairvoyantOffload {
         self.moves(object);
     }
 
+    /// Whether a copy would begin before the op ends.
+    fn begins_in_time(&self, from: TierId, to: TierId) -> bool {
+        self.estimate.begins(self.now.turn, from, to) < self.now.end
+    }
+
     /// Copies out what is needed last and will have to leave, as long as a link is idle.
     fn write_back(&mut self, view: &View<'_>) {
+        if self.now.excess == Bytes::ZERO && self.now.free > self.now.used {
+            return; // nothing in sight asks for it
+        }
         let mut passed = 0;
         let mut below = (u64::MAX, ObjectId(u32::MAX));
-        while passed < PASSED_OVER {
+        while passed < PASSED_OVER && self.spill.iter().any(|&to| self.begins_in_time(HBM, to)) {
             let last = self.stock.down_from(Place::Alone, below).next();
             let Some((rank, object)) = last else { break };
             below = (rank, object);
@@ -241,20 +253,22 @@ impl ClairvoyantOffload {
     /// Brings back what is needed next, in the place of what is needed later, as long as a link is
     /// idle and what is created until then finds room.
     fn look_ahead(&mut self, view: &View<'_>) {
-        let Now { occurrence, turn, end, .. } = self.now;
+        let occurrence = self.now.occurrence;
         let born = view.births_ahead(0).unwrap_or(Bytes::ZERO);
         let mut passed = 0;
         let mut above = (0, ObjectId(0));
-        while passed < PASSED_OVER {
+        while passed < PASSED_OVER
+            && self.outside.iter().any(|&from| self.begins_in_time(from, HBM))
+        {
             let first = self.stock.from(Place::Outside, above).next();
             let Some((rank, object)) = first else { break };
             above = (rank, ObjectId(object.0 + 1));
             let Some(next) = Future::in_sight(rank) else { break };
-            if !self.is_true(object, Place::Outside, view) {
+            if self.has_moved(object) || !self.is_true(object, Place::Outside, view) {
                 continue;
             }
             let Some(from) = self.holder(object, view) else { continue };
-            if self.estimate.begins(turn, from, HBM) >= end {
+            if !self.begins_in_time(from, HBM) {
                 passed += 1;
                 continue;
             }
@@ -323,6 +337,7 @@ impl Policy for ClairvoyantOffload {
             occurrence,
             turn: self.estimate.turn(view.op().stream),
             free: view.free(HBM),
+            used: view.capacity(HBM).checked_sub(view.free(HBM)).unwrap_or(Bytes::ZERO),
             excess: Bytes::new(
                 self.future.peak(occurrence).get().saturating_sub(view.capacity(HBM).get()),
             ),

@@ -18,9 +18,10 @@ use crate::zoo::unified_memory::{Faults, fetch};
 use std::collections::BTreeMap;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::{Bytes, Span};
 
 /// Objects of the chain that are fetched ahead, unless a scenario says otherwise.
-const OBJECTS: u64 = 32;
+const OBJECTS: u64 = 64;
 
 /// Parameters of `correlation-prefetch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +71,10 @@ impl Recipe for CorrelationPrefetchConfig {
 
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         Ok(Box::new(CorrelationPrefetch::new(self, setting.workload.trace.objects.len())))
+    }
+
+    fn most_delay(&self, bytes: Bytes) -> Span {
+        self.faults.handling(self.faults.batches(bytes))
     }
 
     fn spill(&self) -> Option<&[TierId]> {
@@ -146,8 +151,8 @@ impl Policy for CorrelationPrefetch {
 
     fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
         self.table.meet(view);
-        view.uses().iter().for_each(|touched| self.recency.touch(touched.object));
         self.recency.forget_absent(view);
+        view.uses().iter().for_each(|touched| self.recency.touch(touched.object));
         let mut change = Change::new(view);
         let mut expected = self.table.expected(self.config.objects as usize);
         expected.retain(|&object| !change.uses(object));

@@ -2,15 +2,13 @@
 //! in host memory, the rest on disk.
 //!
 //! The order is the model's, room for the largest layer is kept, and a part of HBM is left to
-//! whatever is not of the kinds that are placed ([`infer`] has the rule). A module's size is what
+//! whatever is not of the kinds that are placed ([`infer()`] has the rule). A module's size is what
 //! it owns of these kinds for good; what it makes anew, such as gradients, follows it. One storage
 //! is one object of a trace, so tied weights are in the module that owns them.
 //! Source: accelerate 1.15.0; it leaves a tenth of the device free too when it is given no limits.
 //! Invariant: what the map says of HBM is at most what it was given.
 
 pub mod infer;
-#[cfg(test)]
-mod tests;
 
 use self::infer::{Device, DeviceKind, Module, infer};
 use crate::access::Access;

@@ -154,7 +154,7 @@ impl HotCold {
             used.push_back(now);
             let oldest = used.front().copied().unwrap_or(now);
             let hot = used.len() as u64 == self.config.hot && now - oldest < self.config.window;
-            if hot && !view.in_hbm(object) {
+            if hot && !view.in_hbm(object) && !self.promising.contains(&object) {
                 self.promising.push(object);
             }
         }
@@ -234,10 +234,10 @@ impl HotCold {
     }
 
     /// Copies that promotions have left behind are given up.
-    fn give_up_copies(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+    fn give_up_copies(&mut self, change: &mut Change<'_, '_>) {
         for (object, tier) in self.promoted.drain(..) {
-            if view.in_hbm(object) && view.has_room(object, tier) {
-                actions.push(Action::Drop { object, tier });
+            if change.view.in_hbm(object) && change.view.has_room(object, tier) {
+                change.give_up(object, tier);
             }
         }
     }
@@ -273,9 +273,9 @@ impl Policy for HotCold {
     }
 
     fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
-        self.give_up_copies(view, actions);
         self.recency.forget_absent(view);
         let mut change = Change::new(view);
+        self.give_up_copies(&mut change);
         let need = change.born();
         if change.free < need + self.share(self.config.low, view) {
             self.demote(&mut change, need + self.share(self.config.high, view));

@@ -1,11 +1,13 @@
 //! The set of residents that saves the most moved bytes, as a knapsack.
 //!
-//! Value of an object: the bytes that one replay moves if it only visits HBM. Its size counts in
-//! every period of the trace in which it ever lies idle; a period's limit is what is free throughout
-//! it when all ops have their objects and the kinds that the rule does not speak of have stayed. Up
-//! to [`crate::packing::EXACT_ITEMS`] objects are chosen exactly, more by the rounded linear relaxation
-//! ([`crate::packing`]). Objects that fit beside the choice, periods being coarser than ops, stay
-//! too, by falling density.
+//! Value of an object: the bytes that one replay moves if it only visits HBM. Its size counts
+//! during every op of its life that does not use it; an op's limit is what is free when it has its
+//! objects and the kinds that the rule does not speak of have stayed. Limits come in as choices
+//! break them: first those of the tightest ops, then those of the ops that a choice overfills.
+//! Up to [`crate::packing::EXACT_ITEMS`] objects are chosen exactly, more by the rounded linear
+//! relaxation ([`crate::packing`]). What fits beside the choice stays too, by falling density.
+//! Source of the row generation: Gilmore, Gomory, "A Linear Programming Approach to the
+//! Cutting-Stock Problem", Operations Research 1961, here for rows.
 //! Invariant: what stays leaves every op its room ([`Residents`]).
 
 use crate::access::Access;
@@ -15,14 +17,13 @@ use crate::placed::Placed;
 use crate::policy::Policy;
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::residents::{Residents, spill_through};
+use std::collections::BTreeSet;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::workload::ObjectKind;
 
 /// Parameters of `knapsack`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnapsackConfig {
-    /// In how many parts of as many ops the trace is cut, each with a limit of its own.
-    pub periods: u32,
     /// Where objects live that do not stay: the first of these with room.
     pub spill: Vec<TierId>,
     /// Kinds that the rule is for; objects of others stay in HBM before them.
@@ -36,15 +37,13 @@ pub const ENTRY: Entry = Entry {
     spelling: "Knapsack",
     about: "the residents of HBM that save the most moved bytes, as a knapsack",
     parameters: &[
-        Parameter::optional("periods", Kind::Count { least: 1, most: 64 }),
         Parameter::optional("spill", Kind::Spill),
         Parameter::optional("kinds", Kind::Kinds),
         Parameter::optional("access", Kind::Access),
     ],
     make: |params| {
-        let periods = params.count("periods").unwrap_or(16) as u32;
         let (spill, kinds) = (params.tiers("spill"), params.kinds("kinds"));
-        Ok(KnapsackConfig { periods, spill, kinds, access: params.access("access") }.into())
+        Ok(KnapsackConfig { spill, kinds, access: params.access("access") }.into())
     },
 };
 
@@ -54,11 +53,7 @@ impl Recipe for KnapsackConfig {
     }
 
     fn details(&self) -> String {
-        let periods = match self.periods {
-            1 => "1 period".to_owned(),
-            periods => format!("{periods} periods"),
-        };
-        format!("{periods}, {}", self.access)
+        self.access.to_string()
     }
 
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
@@ -82,43 +77,130 @@ impl Recipe for KnapsackConfig {
 }
 
 impl KnapsackConfig {
-    /// The home of every object, by object id, and what the knapsack said.
+    /// The home of every object, by object id, and what the knapsack said: its value and its bound
+    /// are of the [`MOST_ITEMS`] densest objects that save anything.
     pub fn homes(&self, setting: &Setting<'_>) -> (Vec<TierId>, Packed) {
         let mut residents = Residents::new(setting, self.access, &self.spill);
         residents.keep_others(&self.kinds);
         let mut objects = residents.of_kinds(&self.kinds);
         objects.sort_by(|&a, &b| residents.denser(a, b));
-        let packed = self.packing(&residents, &objects).solve();
-        let (chosen, others): (Vec<_>, Vec<_>) =
-            objects.into_iter().enumerate().partition(|(index, _)| packed.chosen[*index]);
-        let objects: Vec<ObjectId> =
-            chosen.into_iter().chain(others).map(|(_, object)| object).collect();
-        residents.place(&objects);
-        (residents.homes(), packed)
+        let saves = |object: &ObjectId| residents.saved(*object) > 0;
+        let items: Vec<ObjectId> = objects.iter().copied().filter(saves).take(MOST_ITEMS).collect();
+        let packed = Model::new(&residents, items.clone()).solve();
+        let chosen = items.iter().zip(&packed.chosen).filter(|(_, chosen)| **chosen);
+        let mut order: Vec<ObjectId> = chosen.map(|(object, _)| *object).collect();
+        order.extend(&objects);
+        // A rounded choice may lose to the greedy order.
+        let placed = [order, objects.clone()].map(|order| {
+            let mut residents = residents.clone();
+            residents.place(&order);
+            residents
+        });
+        let saved = |placed: &Residents<'_>| {
+            let stay = objects.iter().filter(|object| placed.stays(**object));
+            stay.map(|object| u128::from(placed.saved(*object))).sum::<u128>()
+        };
+        let [chosen, greedy] = placed;
+        let better = if saved(&greedy) > saved(&chosen) { greedy } else { chosen };
+        (better.homes(), packed)
+    }
+}
+
+/// At most so many objects are items of the knapsack.
+pub const MOST_ITEMS: usize = 2048;
+/// Limits come in for one op in each of so many parts of the trace at a time.
+const PARTS: usize = 8;
+/// How often limits come in.
+const ROUNDS: u32 = 16;
+
+/// The knapsack of a setting.
+struct Model<'r, 'a> {
+    residents: &'r Residents<'a>,
+    items: Vec<ObjectId>,
+    /// By op: what items that it does not use can have.
+    free: Vec<i128>,
+    /// Ops whose limit counts.
+    limits: BTreeSet<u32>,
+}
+
+impl<'r, 'a> Model<'r, 'a> {
+    fn new(residents: &'r Residents<'a>, items: Vec<ObjectId>) -> Model<'r, 'a> {
+        let ops = residents.visits.ops();
+        let free = (0..ops).map(|op| i128::from(residents.free(op..op + 1).get())).collect();
+        let mut model = Model { residents, items, free, limits: BTreeSet::new() };
+        model.limit(|model, op| Some(-model.free[op]));
+        model
     }
 
-    /// The model: items are `objects`, in order.
-    fn packing(&self, residents: &Residents<'_>, objects: &[ObjectId]) -> Packing {
-        let ops = residents.visits.ops();
-        let cuts = self.periods.clamp(1, ops.max(1));
-        let cut = |index: u32| (u64::from(ops) * u64::from(index) / u64::from(cuts)) as u32;
-        let mut periods = Vec::new();
-        for index in 0..cuts {
-            let span = cut(index)..cut(index + 1);
-            let idles = |object: ObjectId| {
-                let (life, uses) = (residents.visits.life(object), residents.visits.uses(object));
-                let (start, end) = (life.start.max(span.start), life.end.min(span.end));
-                let first = uses.partition_point(|(op, _)| *op < start);
-                let used = uses[first..].iter().take_while(|(op, _)| *op < end).count();
-                start < end && used < (end - start) as usize
+    fn solve(mut self) -> Packed {
+        let mut packed = self.packing().solve();
+        for _ in 0..ROUNDS {
+            let held = self.held(&packed.chosen);
+            let over = |model: &Model<'_, '_>, op: usize| {
+                Some(held[op] - model.free[op]).filter(|over| *over > 0)
             };
-            let items = (0..objects.len()).filter(|&item| idles(objects[item])).collect();
-            periods.push(Period { capacity: residents.free(span).get(), items });
+            if !self.limit(over) {
+                break;
+            }
+            packed = self.packing().solve();
         }
+        packed
+    }
+
+    /// Lets the limit of an op count in each part of the trace, the one with the largest `rank`;
+    /// says whether any is new.
+    fn limit(&mut self, rank: impl Fn(&Model<'_, '_>, usize) -> Option<i128>) -> bool {
+        let before = self.limits.len();
+        let (ops, size) = (self.free.len(), self.free.len().div_ceil(PARTS).max(1));
+        for start in (0..ops).step_by(size) {
+            let ranked =
+                (start..ops.min(start + size)).filter_map(|op| Some((rank(self, op)?, op)));
+            let worst = ranked.max_by_key(|&(rank, op)| (rank, std::cmp::Reverse(op)));
+            self.limits.extend(worst.map(|(_, op)| op as u32));
+        }
+        self.limits.len() > before
+    }
+
+    /// Bytes of the chosen items by op, without those that it uses.
+    fn held(&self, chosen: &[bool]) -> Vec<i128> {
+        let mut changes = vec![0i128; self.free.len() + 1];
+        let visits = &self.residents.visits;
+        for (&object, _) in self.items.iter().zip(chosen).filter(|(_, chosen)| **chosen) {
+            let bytes = i128::from(self.residents.bytes(object).get());
+            let life = visits.life(object);
+            changes[life.start as usize] += bytes;
+            changes[life.end as usize] -= bytes;
+            for &(op, _) in visits.uses(object).iter().filter(|_| self.residents.visitors_count()) {
+                changes[op as usize] -= bytes;
+                changes[op as usize + 1] += bytes;
+            }
+        }
+        let mut held = 0;
+        changes.pop();
+        changes
+            .into_iter()
+            .map(|change| {
+                held += change;
+                held
+            })
+            .collect()
+    }
+
+    fn packing(&self) -> Packing {
+        let visits = &self.residents.visits;
+        let period = |&op: &u32| {
+            let counts = |object: ObjectId| {
+                let used = || visits.uses(object).binary_search_by_key(&op, |(op, _)| *op).is_ok();
+                visits.life(object).contains(&op) && !(self.residents.visitors_count() && used())
+            };
+            let items = (0..self.items.len()).filter(|&item| counts(self.items[item])).collect();
+            let capacity = u64::try_from(self.free[op as usize]).unwrap_or(0);
+            Period { capacity, items }
+        };
         Packing {
-            values: objects.iter().map(|&object| residents.saved(object)).collect(),
-            sizes: objects.iter().map(|&object| residents.bytes(object).get()).collect(),
-            periods,
+            values: self.items.iter().map(|&object| self.residents.saved(object)).collect(),
+            sizes: self.items.iter().map(|&object| self.residents.bytes(object).get()).collect(),
+            periods: self.limits.iter().map(period).collect(),
         }
     }
 }

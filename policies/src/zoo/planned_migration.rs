@@ -11,6 +11,8 @@
 
 mod intervals;
 mod plan;
+mod positions;
+mod room;
 mod slots;
 #[cfg(test)]
 mod tests;
@@ -19,10 +21,11 @@ use crate::entry::{Entry, Kind, Parameter};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::view::View;
-use intervals::{Interval, Life, first_use, next_use};
-use plan::Stay;
+use intervals::{Interval, Life, Version, first_use, next_use};
+use plan::{Intervals, Stay};
+use room::Claims;
 use std::collections::BTreeSet;
-use tiersim_models::hardware::{HBM, MAX_TIERS};
+use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
 
@@ -70,6 +73,8 @@ pub struct PlannedMigration {
     lives: Vec<Life>,
     /// By op of the trace: what leaves before it, and where to.
     evict: Vec<Vec<(ObjectId, TierId)>>,
+    /// By op of the trace: what is written back before it and stays in HBM until it is evicted.
+    save: Vec<Vec<(ObjectId, TierId)>>,
     /// By op of the trace: what comes back before it, that which is needed first before others.
     back: Vec<Vec<ObjectId>>,
     /// Where what exists from the start is then; `None` for HBM.
@@ -87,20 +92,6 @@ pub struct PlannedMigration {
     due: Vec<u64>,
 }
 
-/// What actions of this op take of the spill tiers, and give back there.
-#[derive(Clone, Copy, Debug, Default)]
-struct Claims {
-    taken: [Bytes; MAX_TIERS],
-    given: [Bytes; MAX_TIERS],
-}
-
-impl Claims {
-    fn fits(&self, tier: TierId, bytes: Bytes, view: &View<'_>) -> bool {
-        let need = (self.taken[tier.index()] + bytes).get();
-        view.fits(tier, Bytes::new(need.saturating_sub(self.given[tier.index()].get())))
-    }
-}
-
 /// How many objects that should come back are looked at before one op.
 const LOOKED_AT: usize = 32;
 
@@ -109,8 +100,9 @@ impl PlannedMigration {
     pub fn new(config: &PlannedMigrationConfig, setting: &Setting<'_>) -> PlannedMigration {
         let lives = intervals::lives(setting.workload);
         let (ops, replayed) = (setting.workload.trace.ops.len(), setting.repeat > 1);
-        let all = intervals::intervals(&lives, ops, replayed);
-        let stays = plan::plan(setting, &config.spill, &lives, &all);
+        let (all, versions) = intervals::intervals(&lives, ops, replayed);
+        let trace = Intervals { lives: &lives, all: &all, versions: &versions };
+        let stays = plan::plan(setting, &config.spill, &trace);
         let mut starts = vec![0];
         for span in setting.spans {
             starts.push(starts.last().map_or(0, |&at| span.ps().saturating_add(at)));
@@ -123,6 +115,7 @@ impl PlannedMigration {
         let mut policy = PlannedMigration {
             spill: config.spill.clone(),
             evict: vec![Vec::new(); ops],
+            save: vec![Vec::new(); ops],
             back: vec![Vec::new(); ops],
             outside: vec![None; lives.len()],
             fetches: lives.iter().map(farthest).collect(),
@@ -134,12 +127,12 @@ impl PlannedMigration {
             due: vec![0; lives.len()],
             lives,
         };
-        policy.carry(&all, &stays, &config.spill);
+        policy.carry(&all, &versions, &stays);
         policy
     }
 
     /// Turns stays into what is done before each op.
-    fn carry(&mut self, all: &[Interval], stays: &[Option<Stay>], spill: &[TierId]) {
+    fn carry(&mut self, all: &[Interval], versions: &[Version], stays: &[Option<Stay>]) {
         let ops = self.evict.len();
         let mut back = Vec::new();
         for (interval, stay) in all.iter().zip(stays) {
@@ -149,10 +142,11 @@ impl PlannedMigration {
                 self.evict[interval.from % ops].push((object, stay.tier));
             }
             if interval.fetches {
-                back.push((interval.until, stay.back_at % ops, object));
+                back.push((interval.until - stay.back_at, stay.back_at % ops, object));
             }
-            let from_start = !interval.evicts || (interval.until >= ops && stay.back_at >= ops);
-            if from_start {
+            // Whether it is outside when a replay begins.
+            let begins = interval.from.div_ceil(ops) * ops;
+            if !interval.evicts || (interval.until > begins && stay.back_at >= begins) {
                 self.outside[interval.object] = Some(stay.tier);
             }
         }
@@ -160,10 +154,21 @@ impl PlannedMigration {
         for (_, op, object) in back {
             self.back[op].push(object);
         }
+        for version in versions {
+            let mut stayed = (version.first..version.last).filter(|&at| stays[at].is_some());
+            // Several versions may lie between; each is asked for its own intervals only.
+            let own = |at: &usize| all[*at].from >= version.from && all[*at].evicts;
+            if let Some(at) = stayed.find(own).filter(|&at| all[at].from > version.from)
+                && let Some(stay) = stays[at]
+            {
+                let object = ObjectId::at(all[at].object);
+                self.save[version.from % ops].push((object, stay.tier));
+            }
+        }
         // What no op uses has no business in HBM.
         for (life, outside) in self.lives.iter().zip(&mut self.outside) {
             if life.uses.is_empty() {
-                *outside = spill.first().copied();
+                *outside = self.spill.first().copied();
             }
         }
     }
@@ -192,68 +197,6 @@ impl PlannedMigration {
             Some(at) => replay * ops + self.starts.partition_point(|&start| start <= at) as u64 - 1,
             None => (replay * ops).saturating_sub(1),
         }
-    }
-
-    /// Where an object goes: where it has room already, or where it is planned, or where it fits.
-    fn home(
-        &self,
-        object: ObjectId,
-        planned: Option<TierId>,
-        claims: &Claims,
-        view: &View<'_>,
-    ) -> Option<TierId> {
-        let bytes = view.object(object).bytes;
-        let owned = self.spill.iter().find(|&&tier| view.has_room(object, tier)).copied();
-        let mut order = planned.into_iter().chain(self.spill.iter().copied());
-        owned.or_else(|| order.find(|&tier| claims.fits(tier, bytes, view)))
-    }
-
-    /// The object in HBM that is used last, of those that this op does not use and that have
-    /// somewhere to go.
-    fn victim(&mut self, view: &View<'_>, claims: &Claims) -> Option<(ObjectId, TierId)> {
-        let used = |object: ObjectId| view.uses().iter().any(|touched| touched.object == object);
-        let mut gone = Vec::new();
-        let mut found = None;
-        for &(key, object) in self.inside.iter().rev() {
-            if !view.has_room(object, HBM) {
-                gone.push((key, object));
-            } else if !used(object)
-                && let Some(to) = self.home(object, None, claims, view)
-            {
-                found = Some((object, to));
-                break;
-            }
-        }
-        for (_, object) in gone {
-            self.note(object, None);
-        }
-        found
-    }
-
-    /// Copies in spill tiers whose objects are in HBM too: what can be given up to make room there.
-    fn spare<'a>(&'a self, view: &'a View<'_>) -> impl Iterator<Item = (ObjectId, TierId)> + 'a {
-        let inside = self.inside.iter().map(|&(_, object)| object);
-        inside.filter(|&object| view.in_hbm(object)).filter_map(|object| {
-            let own = self.spill.iter().find(|&&tier| view.has_room(object, tier));
-            own.map(|&tier| (object, tier))
-        })
-    }
-
-    /// Gives up copies in spill tiers, if only so the object that is used last has somewhere to go.
-    fn reclaim(
-        &mut self,
-        claims: &mut Claims,
-        view: &View<'_>,
-        actions: &mut Vec<Action>,
-    ) -> Option<(ObjectId, TierId)> {
-        for (object, tier) in self.spare(view).collect::<Vec<_>>() {
-            actions.push(Action::Drop { object, tier });
-            claims.given[tier.index()] += view.object(object).bytes;
-            if let Some(found) = self.victim(view, claims) {
-                return Some(found);
-            }
-        }
-        None
     }
 
     fn evict(
@@ -289,6 +232,22 @@ impl PlannedMigration {
             }
         }
         freed
+    }
+
+    /// What the plan writes back from this op on, so that it can go at once when its time comes.
+    fn save(&mut self, view: &View<'_>, claims: &mut Claims, actions: &mut Vec<Action>) {
+        let op = (view.occurrence() % self.save.len() as u64) as usize;
+        for &(object, planned) in &self.save[op] {
+            let key = self.keys[object.index()];
+            if key.is_none_or(|key| key == u64::MAX) || !view.in_hbm(object) {
+                continue;
+            }
+            let Some(to) = self.home(object, Some(planned), claims, view) else { continue };
+            if !view.has_room(object, to) {
+                claims.taken[to.index()] += view.object(object).bytes;
+            }
+            actions.push(Action::Prefetch { object, to });
+        }
     }
 
     /// Makes room for what this op needs and the plan has not provided for.
@@ -377,6 +336,7 @@ impl Policy for PlannedMigration {
         let mut claims = Claims::default();
         let mut free = view.free(HBM);
         free += self.leave(view, &mut claims, actions);
+        self.save(view, &mut claims, actions);
         let mut need = Bytes::ZERO;
         for touched in view.uses().iter().filter(|touched| !view.in_hbm(touched.object)) {
             need += view.object(touched.object).bytes;

@@ -116,6 +116,10 @@ impl Recipe for UnifiedMemoryConfig {
         Ok(Box::new(UnifiedMemory::new(self, setting.workload.trace.objects.len())))
     }
 
+    fn most_delay(&self, bytes: Bytes) -> Span {
+        self.faults.handling(self.faults.batches(bytes))
+    }
+
     fn spill(&self) -> Option<&[TierId]> {
         Some(&self.spill)
     }
@@ -172,8 +176,8 @@ impl Policy for UnifiedMemory {
     }
 
     fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
-        view.uses().iter().for_each(|touched| self.recency.touch(touched.object));
         self.recency.forget_absent(view);
+        view.uses().iter().for_each(|touched| self.recency.touch(touched.object));
         let mut change = Change::new(view);
         change.make_room(change.need(), &mut self.recency, &[], &self.config.spill);
         actions.append(&mut change.leaving);

@@ -1,7 +1,7 @@
 //! Block and page traces: requests for objects, streamed from a file, never held whole.
 //!
-//! Two formats: `oracleGeneral`, the binary records of libCacheSim ([`binary`]), and tables with
-//! a header ([`table`]), among them the table `accesses` of a trace's folder. Either may be packed
+//! Two formats: `oracleGeneral`, the binary records of libCacheSim (`binary`), and tables with
+//! a header (`table`), among them the table `accesses` of a trace's folder. Either may be packed
 //! with gzip or Zstandard; the file's name says which.
 //! Invariant: memory is bounded whatever the file holds, and a request that is handed out is
 //! sound and the next of its file. Problems are reported all together, up to a number of them, and

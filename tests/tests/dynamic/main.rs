@@ -1,5 +1,6 @@
 //! Dynamic policies on traces that are small enough to work out by hand, and on random ones.
 
+mod chunks;
 mod faults;
 mod hot_cold;
 mod layers;

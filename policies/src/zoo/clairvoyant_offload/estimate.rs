@@ -64,9 +64,9 @@ impl Estimate {
         arrived.fold(turn, u64::max).saturating_add(self.spans[op])
     }
 
-    /// When the copy out of an object ends that is under way.
-    pub(super) fn copied(&self, object: ObjectId) -> u64 {
-        self.copied[object.index()]
+    /// When the copies of an object in HBM end that are under way, to it and from it.
+    pub(super) fn settled(&self, object: ObjectId) -> u64 {
+        self.copied[object.index()].max(self.ready[object.index()])
     }
 
     /// When a copy begins that waits for nothing but its lanes.
@@ -110,7 +110,7 @@ impl Estimate {
 
     /// Gives an object's room in HBM back, as soon as the copy out and its users have ended.
     pub(super) fn leave(&mut self, object: ObjectId, bytes: Bytes) {
-        let at = self.copied[object.index()].max(self.used[object.index()]);
+        let at = self.settled(object).max(self.used[object.index()]);
         self.room.give_back(bytes.get(), at);
     }
 
@@ -212,7 +212,8 @@ struct Room {
 
 impl Room {
     fn settle(&mut self, now: u64) {
-        while let Some((bytes, _)) = self.credits.pop_front_if(|credit| credit.1 <= now) {
+        while self.credits.front().is_some_and(|credit| credit.1 <= now) {
+            let (bytes, _) = self.credits.pop_front().expect("there is a first credit");
             self.ready = self.ready.saturating_add(bytes);
         }
     }

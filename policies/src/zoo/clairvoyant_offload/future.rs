@@ -211,7 +211,7 @@ impl Alive {
         for op in 0..ops {
             alive += workload.births(OpId::at(op)).iter().map(bytes).sum();
             tree[ops + op] = alive;
-            alive = alive - workload.releases(OpId::at(op)).iter().map(bytes).sum();
+            alive -= workload.releases(OpId::at(op)).iter().map(bytes).sum();
             after.push(alive);
         }
         for node in (1..ops).rev() {

@@ -25,9 +25,8 @@ impl ClairvoyantOffload {
     /// Who leaves for an op: of those that are not needed soon one whose copy is complete, else one
     /// whose copy is under way, else the one that is needed last; then the same of all others.
     fn victim(&mut self, view: &View<'_>) -> Option<(ObjectId, Place)> {
-        let turn = self.now.turn;
         loop {
-            let landed = |object: &ObjectId| self.estimate.copied(*object) <= turn;
+            let landed = |object: &ObjectId| self.estimate.settled(*object) <= self.now.turn;
             let spared = |place| {
                 let farthest = self.stock.of(place).rev().take(PASSED_OVER);
                 farthest.filter(|&(rank, object)| !self.is_soon(object, rank, view))
@@ -58,7 +57,7 @@ impl ClairvoyantOffload {
     fn is_soon(&self, object: ObjectId, rank: u64, view: &View<'_>) -> bool {
         let Some(next) = Future::in_sight(rank) else { return false };
         let Now { occurrence, turn, .. } = self.now;
-        let from = self.spill.first().copied().unwrap_or(HBM);
+        let from = self.holder(object, view).or(self.spill.first().copied()).unwrap_or(HBM);
         let span = self.estimate.span(from, HBM, view.object(object).bytes);
         let queue = self.estimate.begins(turn, from, HBM) - turn;
         self.future.between(occurrence, next) < queue.saturating_add(span.saturating_mul(SOON))
@@ -66,7 +65,15 @@ impl ClairvoyantOffload {
 
     /// Gives up the room of an object that has a copy outside.
     pub(super) fn give_up(&mut self, object: ObjectId, view: &View<'_>) {
-        self.now.leaving.push(Action::Drop { object, tier: HBM });
+        match self.pending(object).map(|index| &mut self.now.coming[index]) {
+            // It leaves with the copy that has just been decided.
+            Some(action) => {
+                if let Action::Prefetch { to, .. } = *action {
+                    *action = Action::Evict { object, from: HBM, to };
+                }
+            }
+            None => self.now.leaving.push(Action::Drop { object, tier: HBM }),
+        }
         self.left(object, view);
     }
 
@@ -95,8 +102,8 @@ impl ClairvoyantOffload {
     }
 
     /// Gives up complete copies that are needed after `rank`, the last first, until `now` bytes are
-    /// free; nothing, and `false`, if all of them together would not make room for `in_all`. Asked
-    /// with rising ranks before one op.
+    /// free, if all of them together would make room for `in_all`; whether `now` bytes are free.
+    /// Asked with rising ranks before one op.
     pub(super) fn displace(
         &mut self,
         rank: u64,
@@ -124,19 +131,33 @@ impl ClairvoyantOffload {
         true
     }
 
-    /// Whether an object could leave at once: its copy is complete, and nothing else is decided.
+    /// Whether an object can leave before the op ends without a copy of its own.
     fn is_loose(&mut self, object: ObjectId, view: &View<'_>) -> bool {
         self.has_landed(object) && self.is_true(object, Place::Copied, view)
     }
 
-    /// What is needed last of those needed after `rank` whose copies are complete.
+    /// What is needed last of those needed after `rank` that can leave before the op ends.
     fn last_landed(&self, rank: u64) -> Option<ObjectId> {
         let last = self.stock.of(Place::Copied).rev().take_while(|found| found.0 > rank);
         last.map(|(_, object)| object).find(|&object| self.has_landed(object))
     }
 
+    /// Whether the copies of an object end before the op does, and nothing else is decided. Where
+    /// the op creates objects they must have ended: room is given in the order in which it was
+    /// given up, and new objects would get the room that comes late.
     fn has_landed(&self, object: ObjectId) -> bool {
-        !self.has_moved(object) && self.estimate.copied(object) <= self.now.turn
+        let settled = self.estimate.settled(object);
+        let free = !self.has_moved(object) || self.pending(object).is_some();
+        free && (settled <= self.now.turn || (!self.now.births && settled < self.now.end))
+    }
+
+    /// Which action copies an object out early.
+    fn pending(&self, object: ObjectId) -> Option<usize> {
+        let copies = |action: &Action| match action {
+            Action::Prefetch { object: copied, to } => *copied == object && *to != HBM,
+            _ => false,
+        };
+        self.now.coming.iter().position(copies)
     }
 
     /// Where an object goes that leaves HBM: the nearest tier of the list where it has room, can

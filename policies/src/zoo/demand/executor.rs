@@ -51,6 +51,14 @@ impl Batch {
     }
 }
 
+/// The first spill tier where the object has room or can have it.
+fn home(spill: &[TierId], object: ObjectId, batch: &Batch, view: &View<'_>) -> Option<TierId> {
+    let bytes = view.object(object).bytes;
+    let mut tiers = spill.iter().copied();
+    let owned = tiers.clone().find(|&tier| view.has_room(object, tier));
+    owned.or_else(|| tiers.find(|&tier| batch.fits(tier, bytes, view)))
+}
+
 impl<R: Replacement> Demand<R> {
     /// For a trace of so many objects; `future` for algorithms that have to know it.
     pub fn new(
@@ -85,12 +93,8 @@ impl<R: Replacement> Demand<R> {
         }
     }
 
-    /// The first spill tier where the object has room or can have it.
     fn home(&self, object: ObjectId, batch: &Batch, view: &View<'_>) -> Option<TierId> {
-        let bytes = view.object(object).bytes;
-        let mut tiers = self.spill.iter().copied();
-        let owned = tiers.clone().find(|&tier| view.has_room(object, tier));
-        owned.or_else(|| tiers.find(|&tier| batch.fits(tier, bytes, view)))
+        home(&self.spill, object, batch, view)
     }
 
     /// With no room anywhere the last tier is named, and the ledger says that it is full.
@@ -125,11 +129,18 @@ impl<R: Replacement> Demand<R> {
         home
     }
 
-    /// The next object to leave, of those that HBM holds and the op does not use.
-    fn victim(&mut self, view: &View<'_>) -> Option<ObjectId> {
+    /// The next object to leave, of those that HBM holds and the op does not use; one that has
+    /// nowhere to go only if all are like that.
+    fn victim(&mut self, batch: &Batch, view: &View<'_>) -> Option<ObjectId> {
         let used = |id: u32| view.uses().iter().any(|touched| touched.object.0 == id);
+        let (spill, spare) = (&self.spill, !self.spare.is_empty());
+        let stuck = |id: u32| {
+            let object = ObjectId(id);
+            !spare && view.in_hbm(object) && home(spill, object, batch, view).is_none()
+        };
         loop {
-            let object = ObjectId(self.rule.evict(used)?);
+            let next = self.rule.evict(|id| used(id) || stuck(id));
+            let object = ObjectId(next.or_else(|| self.rule.evict(used))?);
             if view.in_hbm(object) {
                 return Some(object);
             }
@@ -145,7 +156,7 @@ impl<R: Replacement> Demand<R> {
         actions: &mut Vec<Action>,
     ) {
         while batch.free < bytes && !self.spill.is_empty() {
-            let Some(object) = self.victim(view) else { break };
+            let Some(object) = self.victim(batch, view) else { break };
             let home = self.home(object, batch, view);
             let home = home.or_else(|| self.reclaim(object, batch, view, actions));
             let to = home.unwrap_or_else(|| self.last());
@@ -261,7 +272,7 @@ impl<R: Replacement> Policy for Demand<R> {
         if tier != HBM || self.spill.is_empty() {
             return None;
         }
-        let object = self.victim(view)?;
+        let object = self.victim(&Batch::new(view), view)?;
         Some(Action::Evict { object, from: HBM, to: self.start(object, view) })
     }
 }

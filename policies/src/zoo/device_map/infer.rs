@@ -6,7 +6,7 @@
 //! visit. Modules that share a tensor go together. In the end modules whose parts are all on one
 //! device are named as a whole.
 //! Source: accelerate 1.15.0, `utils/modeling.py` (Apache-2.0), whose behaviour this repeats without
-//! its code, also where names are compared as text ([`Placing::ties`]).
+//! its code, also where names are compared as text.
 //! Invariant: every tensor is on one device, and every device but the last stays within its memory.
 
 use std::collections::BTreeMap;

@@ -22,24 +22,32 @@ pub(super) struct Life {
 }
 
 /// Slots in which nobody uses an object that is needed again, or could be elsewhere.
+///
+/// Positions count slots over several replays: position p is slot p modulo the number of slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interval {
     /// Which object, by id.
     pub(super) object: usize,
-    /// The first slot without use.
+    /// The first position without use.
     pub(super) from: usize,
-    /// The slot of the next use; in the next replay if not below the number of slots.
+    /// The position of the next use.
     pub(super) until: usize,
     /// Whether the object is in HBM before: if not, it starts outside.
     pub(super) evicts: bool,
     /// Whether it is used again.
     pub(super) fetches: bool,
-    /// Whether the use before it writes.
-    pub(super) written: bool,
-    /// The interval before this one of the same object; itself if there is none.
-    pub(super) previous: usize,
-    /// The one after it; itself if there is none.
-    pub(super) following: usize,
+    /// Which contents it has; `None` where nothing ever changes them.
+    pub(super) version: Option<usize>,
+}
+
+/// What one write leaves, until the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Version {
+    /// It can be written back from this position on.
+    pub(super) from: usize,
+    /// The intervals in which the object has these contents, as a range.
+    pub(super) first: usize,
+    pub(super) last: usize,
 }
 
 /// Every object's life.
@@ -66,62 +74,57 @@ pub(super) fn lives(workload: &Workload) -> Vec<Life> {
     lives
 }
 
-/// All inactive intervals, object by object, in order.
-pub(super) fn intervals(lives: &[Life], slots: usize, replayed: bool) -> Vec<Interval> {
-    let mut all = Vec::new();
+/// All inactive intervals, object by object, and the versions of all objects.
+pub(super) fn intervals(
+    lives: &[Life],
+    slots: usize,
+    replayed: bool,
+) -> (Vec<Interval>, Vec<Version>) {
+    let (mut all, mut versions) = (Vec::new(), Vec::new());
     for (object, life) in lives.iter().enumerate() {
         let (Some(&(first, _)), Some(&(last, _))) = (life.uses.first(), life.uses.last()) else {
             continue;
         };
-        let start = all.len();
-        // Uses with nothing between them count with the interval that follows.
-        let mut written = false;
-        let mut push = |from, until, (evicts, fetches), written: &mut bool| {
+        let (start, round) = (all.len(), life.persistent && replayed);
+        // What was there before the first op, or at the birth.
+        let mut version =
+            (!round).then(|| new_version(&mut versions, first * usize::from(!life.persistent)));
+        let mut push = |from, until, (evicts, fetches), version| {
             if from < until {
-                let written = std::mem::take(written);
-                let (previous, following) = (all.len(), all.len());
-                #[rustfmt::skip]
-                all.push(Interval { object, from, until, evicts, fetches, written, previous, following });
+                all.push(Interval { object, from, until, evicts, fetches, version });
             }
         };
         if life.persistent && !replayed {
-            push(0, first, (false, true), &mut written);
+            push(0, first, (false, true), version);
         }
-        for pair in life.uses.windows(2) {
-            written |= pair[0].1;
-            push(pair[0].0 + 1, pair[1].0, (true, true), &mut written);
+        for (at, &(op, writes)) in life.uses.iter().enumerate() {
+            if writes {
+                version = Some(new_version(&mut versions, op + 1));
+            }
+            match life.uses.get(at + 1) {
+                Some(&(next, _)) => push(op + 1, next, (true, true), version),
+                None if round => push(last + 1, slots + first, (true, true), version),
+                None if life.persistent => push(last + 1, slots, (true, false), version),
+                None => {}
+            }
         }
-        written |= life.uses.last().is_some_and(|used| used.1);
-        if life.persistent && replayed {
-            push(last + 1, slots + first, (true, true), &mut written);
-        } else if life.persistent {
-            push(last + 1, slots, (true, false), &mut written);
+        // Before the first write there is what the last one left in the replay before.
+        for interval in all[start..].iter_mut().filter(|i| round && i.version.is_none()) {
+            interval.version = version;
+            let later = if version.is_some() { slots } else { 0 };
+            (interval.from, interval.until) = (interval.from + later, interval.until + later);
         }
-        if let Some(next) = all.get_mut(start) {
-            // Only where nothing is between the last use and the first of the next replay.
-            next.written |= written && life.persistent && replayed;
-        }
-        join(&mut all, start, life.persistent && replayed);
     }
-    all
+    for (index, version) in all.iter().enumerate().filter_map(|(i, one)| Some((i, one.version?))) {
+        let Version { first, last, .. } = &mut versions[version];
+        (*first, *last) = ((*first).min(index), index + 1);
+    }
+    (all, versions)
 }
 
-/// Says of each interval which one is before and after it.
-fn join(all: &mut [Interval], start: usize, round: bool) {
-    let end = all.len();
-    for index in start..end {
-        let (is_first, is_last) = (index == start, index + 1 == end);
-        all[index].previous = match (is_first, round) {
-            (true, true) => end - 1,
-            (true, false) => index,
-            (false, _) => index - 1,
-        };
-        all[index].following = match (is_last, round) {
-            (true, true) => start,
-            (true, false) => index,
-            (false, _) => index + 1,
-        };
-    }
+fn new_version(versions: &mut Vec<Version>, from: usize) -> usize {
+    versions.push(Version { from, first: usize::MAX, last: 0 });
+    versions.len() - 1
 }
 
 /// The occurrence of the next use after `occurrence`, if there is one in a run of so many replays.

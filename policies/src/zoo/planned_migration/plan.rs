@@ -10,11 +10,12 @@
 //! pace at which they can. The paper has one pace and leaves the rest to page faults.
 //! Invariant: no lane is booked twice for the same time, and a planned object has room where it goes.
 
-use super::intervals::{Interval, Life};
+use super::intervals::{Interval, Life, Version};
+use super::positions::busy;
 use super::slots::{Heights, Idle};
 use crate::recipe::Setting;
 use std::collections::BinaryHeap;
-use tiersim_models::hardware::{HBM, Hardware, Lane, Routes};
+use tiersim_models::hardware::{HBM, Lane, Routes};
 use tiersim_models::ids::TierId;
 use tiersim_models::units::Bytes;
 
@@ -36,27 +37,38 @@ pub(super) struct Stay {
     pub(super) back_at: usize,
 }
 
+/// What is planned.
+#[derive(Clone, Copy)]
+pub(super) struct Intervals<'a> {
+    pub(super) lives: &'a [Life],
+    pub(super) all: &'a [Interval],
+    pub(super) versions: &'a [Version],
+}
+
 /// What a machine offers, by spill tier.
-struct Ways {
+pub(super) struct Ways {
     tiers: Vec<TierId>,
     evict: Vec<Vec<Lane>>,
     fetch: Vec<Vec<Lane>>,
 }
 
 /// A plan in the making.
-struct Draft<'a> {
-    setting: &'a Setting<'a>,
+pub(super) struct Draft<'a> {
+    pub(super) setting: &'a Setting<'a>,
     lives: &'a [Life],
     intervals: &'a [Interval],
+    versions: &'a [Version],
     ways: &'a Ways,
-    slots: usize,
+    pub(super) slots: usize,
     /// HBM above its capacity.
-    heights: Heights,
+    pub(super) heights: Heights,
     /// The same of each spill tier.
     rooms: Vec<Heights>,
     /// By lane.
-    idle: Vec<Idle>,
+    pub(super) idle: Vec<Idle>,
     stays: Vec<Option<Stay>>,
+    /// By version: from which position on it has been written back, if it is planned to be.
+    saved: Vec<Option<usize>>,
     /// By object: the position of its spill tier, and from which slot on it has room there.
     homes: Vec<Option<(usize, usize)>>,
 }
@@ -66,6 +78,8 @@ struct Offer {
     way: usize,
     stay: Stay,
     dirty: bool,
+    /// The contents are outside from this position on.
+    saved: usize,
     /// Bytes above the line that are gone per time of its copies, on average.
     worth: i128,
 }
@@ -74,9 +88,9 @@ struct Offer {
 pub(super) fn plan(
     setting: &Setting<'_>,
     spill: &[TierId],
-    lives: &[Life],
-    intervals: &[Interval],
+    trace: &Intervals<'_>,
 ) -> Vec<Option<Stay>> {
+    let Intervals { lives, all: intervals, .. } = *trace;
     let times: Vec<u64> = setting.spans.iter().map(|span| span.ps().max(1)).collect();
     let capacity = line(setting.memory[HBM.index()]);
     let needed = needed(lives, times.len());
@@ -88,7 +102,7 @@ pub(super) fn plan(
     }
     let ways = Ways::new(&routes, spill);
     let at = |pace: u64| {
-        let draft = Draft::new(setting, (lives, intervals), &ways, &times, heights.clone(), pace);
+        let draft = Draft::new(setting, trace, &ways, &times, heights.clone(), pace);
         draft.fill()
     };
     // The least pace from which on a slower one hardly helps, by bisection.
@@ -151,15 +165,10 @@ impl Ways {
     }
 }
 
-/// How long a lane is taken by a copy that it carries alone.
-fn busy(hardware: &Hardware, lane: Lane, bytes: i64) -> u64 {
-    hardware.lane_law(lane).span_of(Bytes::new(bytes.unsigned_abs())).ps().max(1)
-}
-
 impl<'a> Draft<'a> {
     fn new(
         setting: &'a Setting<'a>,
-        (lives, intervals): (&'a [Life], &'a [Interval]),
+        trace: &Intervals<'a>,
         ways: &'a Ways,
         times: &[u64],
         heights: Heights,
@@ -173,15 +182,17 @@ impl<'a> Draft<'a> {
         };
         Draft {
             setting,
-            lives,
-            intervals,
+            lives: trace.lives,
+            intervals: trace.all,
+            versions: trace.versions,
             ways,
             slots: times.len(),
             heights,
             rooms: ways.tiers.iter().map(room).collect(),
             idle: vec![idle; 2 * setting.hardware.links.len()],
-            stays: vec![None; intervals.len()],
-            homes: vec![None; lives.len()],
+            stays: vec![None; trace.all.len()],
+            saved: vec![None; trace.versions.len()],
+            homes: vec![None; trace.lives.len()],
         }
     }
 
@@ -202,10 +213,11 @@ impl<'a> Draft<'a> {
                 continue;
             }
             self.take(index, &offer);
-            // What follows starts from a copy that is outside already.
-            let after = self.intervals[index].following;
-            if after != index && self.stays[after].is_none() {
-                self.enter(&mut heap, after);
+            // Its other intervals with the same contents need no copy out any more.
+            if let Some(Version { first, last, .. }) = self.version(index).filter(|_| offer.dirty) {
+                for other in (first..last).filter(|&other| self.stays[other].is_none()) {
+                    self.enter(&mut heap, other);
+                }
             }
         }
         self
@@ -221,7 +233,10 @@ impl<'a> Draft<'a> {
     fn offer(&self, index: usize) -> Option<Offer> {
         let interval = &self.intervals[index];
         let life = &self.lives[interval.object];
-        let dirty = interval.evicts && self.is_dirty(index);
+        // Contents can be written back as soon as they are there, and go when nobody uses them.
+        let saved = interval.version.and_then(|version| self.saved[version]);
+        let written = self.version(index).filter(|_| interval.evicts && saved.is_none());
+        let dirty = written.is_some();
         let (first, until) = (interval.from, interval.until);
         if self.removable(first, until, life.bytes) == 0 {
             return None;
@@ -233,8 +248,10 @@ impl<'a> Draft<'a> {
             }
             let tier = self.ways.tiers[way];
             let ends = self.ways.evict[way].iter().filter(|_| dirty);
-            let ends = ends.map(|&lane| self.end(lane, first, until, life.bytes));
-            let Some(out_from) = ends.fold(Some(first), |a, b| Some(a?.max(b?))) else { continue };
+            let from = written.map_or(first, |version| version.from);
+            let ends = ends.map(|&lane| self.end(lane, from, until, life.bytes));
+            let out_from = Some(saved.map_or(first, |end| end.max(first)));
+            let Some(out_from) = ends.fold(out_from, |a, b| Some(a?.max(b?))) else { continue };
             let starts = self.ways.fetch[way].iter().filter(|_| interval.fetches);
             let starts = starts.map(|&lane| self.start(lane, first, until, life.bytes));
             let Some(back_at) = starts.fold(Some(until), |a, b| Some(a?.min(b?))) else { continue };
@@ -252,7 +269,8 @@ impl<'a> Draft<'a> {
             };
             let cost = copy(dirty, HBM, tier) + copy(interval.fetches, tier, HBM);
             let stay = Stay { tier, out_from, back_at };
-            best = Some((gone, Offer { way, stay, dirty, worth: gone / cost.max(1) }));
+            let saved = if interval.evicts { out_from } else { 0 };
+            best = Some((gone, Offer { way, stay, dirty, saved, worth: gone / cost.max(1) }));
         }
         best.map(|(_, offer)| offer).filter(|offer| offer.worth > 0)
     }
@@ -262,7 +280,11 @@ impl<'a> Draft<'a> {
         let (bytes, until) = (self.lives[interval.object].bytes, interval.until);
         let (ways, hardware) = (self.ways, self.setting.hardware);
         for &lane in ways.evict[offer.way].iter().filter(|_| offer.dirty) {
-            self.book(lane, interval.from, 0, busy(hardware, lane, bytes));
+            let from = self.version(index).map_or(interval.from, |version| version.from);
+            self.book(lane, from, 0, busy(hardware, lane, bytes));
+        }
+        if let Some(version) = interval.version {
+            self.saved[version].get_or_insert(offer.saved);
         }
         for &lane in ways.fetch[offer.way].iter().filter(|_| interval.fetches) {
             let time = busy(hardware, lane, bytes);
@@ -276,35 +298,17 @@ impl<'a> Draft<'a> {
         self.stays[index] = Some(offer.stay);
     }
 
-    /// Whether the object has changed since it was last outside.
-    fn is_dirty(&self, index: usize) -> bool {
-        let mut at = index;
-        loop {
-            let interval = &self.intervals[at];
-            if interval.written {
-                return true;
-            }
-            let before = interval.previous;
-            if self.stays[before].is_some() {
-                return false;
-            }
-            if before == at && !self.lives[interval.object].persistent || !interval.evicts {
-                // It has never been outside.
-                return true;
-            }
-            if before == index || before == at {
-                // All the way round: nothing writes it, so what is outside stays good.
-                return false;
-            }
-            at = before;
-        }
+    /// What the object holds in an interval, if that ever changes.
+    fn version(&self, index: usize) -> Option<Version> {
+        self.intervals[index].version.map(|version| self.versions[version])
     }
 
     /// The slots in which an object has room in its spill tier if it stays there in this interval.
     fn roomy(&self, index: usize) -> (usize, usize) {
         let interval = &self.intervals[index];
         let life = &self.lives[interval.object];
-        if life.persistent { (0, self.slots) } else { (interval.from.min(self.slots), life.dead) }
+        let from = self.version(index).map_or(interval.from, |version| version.from);
+        if life.persistent { (0, self.slots) } else { (from.min(self.slots), life.dead) }
     }
 
     /// The part of that in which it has none yet.
@@ -335,7 +339,12 @@ impl<'a> Draft<'a> {
     fn move_earlier(&mut self) {
         let mut order: Vec<usize> =
             (0..self.stays.len()).filter(|&index| self.intervals[index].fetches).collect();
-        order.sort_by_key(|&index| (self.intervals[index].until, index));
+        // Uses of the replay in which it leaves come before those of the next.
+        let round = |index: usize| {
+            let Interval { from, until, .. } = self.intervals[index];
+            until - (from - from % self.slots)
+        };
+        order.sort_by_key(|&index| (round(index), index));
         for index in order {
             let Some(stay) = self.stays[index] else { continue };
             let bytes = self.lives[self.intervals[index].object].bytes;
@@ -344,77 +353,5 @@ impl<'a> Draft<'a> {
             self.raise(back_at, stay.back_at, bytes);
             self.stays[index] = Some(Stay { back_at, ..stay });
         }
-    }
-}
-
-/// Positions from 0 to twice the number of slots: the second round is the next replay, whose slots
-/// are those of the first.
-impl Draft<'_> {
-    fn cut(&self, from: usize, until: usize) -> [(usize, usize); 2] {
-        let slots = self.slots;
-        let (first, second) =
-            (from.min(slots)..until.min(slots), from.max(slots)..until.max(slots));
-        [(first.start, first.end), (second.start - slots, second.end - slots)]
-    }
-
-    fn removable(&self, from: usize, until: usize, bytes: i64) -> i128 {
-        let parts = self.cut(from, until).into_iter().filter(|(a, b)| a < b);
-        parts.map(|(a, b)| self.heights.removable(a, b, bytes)).sum()
-    }
-
-    fn raise(&mut self, from: usize, until: usize, bytes: i64) {
-        for (a, b) in self.cut(from, until).into_iter().filter(|(a, b)| a < b) {
-            self.heights.raise(a, b, bytes);
-        }
-    }
-
-    fn last_above(&self, from: usize, until: usize, line: i64) -> Option<usize> {
-        let [first, second] = self.cut(from, until);
-        let of = |(a, b)| if a < b { self.heights.last_above(a, b, line) } else { None };
-        of(second).map(|slot| slot + self.slots).or_else(|| of(first))
-    }
-
-    /// Idle time of a lane before a position.
-    fn before(&self, lane: Lane, at: usize) -> u64 {
-        let idle = &self.idle[lane.index()];
-        match at.checked_sub(self.slots) {
-            Some(second) => idle.before(self.slots) + idle.before(second),
-            None => idle.before(at),
-        }
-    }
-
-    fn position(&self, lane: Lane, time: u64) -> usize {
-        let idle = &self.idle[lane.index()];
-        match time.checked_sub(idle.before(self.slots)) {
-            Some(second) => self.slots + idle.slot_of(second),
-            None => idle.slot_of(time),
-        }
-    }
-
-    /// Where a copy ends that starts as early as possible: from there on its room is free.
-    fn end(&self, lane: Lane, from: usize, until: usize, bytes: i64) -> Option<usize> {
-        let target =
-            self.before(lane, from).checked_add(busy(self.setting.hardware, lane, bytes))?;
-        (target <= self.before(lane, until)).then(|| self.position(lane, target - 1) + 1)
-    }
-
-    /// Where a copy starts that starts as late as possible.
-    fn start(&self, lane: Lane, from: usize, until: usize, bytes: i64) -> Option<usize> {
-        let limit = self.before(lane, until);
-        let start = limit.checked_sub(busy(self.setting.hardware, lane, bytes))?;
-        (start >= self.before(lane, from)).then(|| self.position(lane, start))
-    }
-
-    /// Takes idle time from a position on, but `keep` of what comes first.
-    fn book(&mut self, lane: Lane, from: usize, keep: u64, time: u64) {
-        let slots = self.slots;
-        let idle = &mut self.idle[lane.index()];
-        if from >= slots {
-            idle.take(from - slots, keep, time);
-            return;
-        }
-        let there = (idle.before(slots) - idle.before(from)).saturating_sub(keep).min(time);
-        idle.take(from, keep, there);
-        idle.take(0, 0, time - there);
     }
 }

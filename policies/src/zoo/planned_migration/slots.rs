@@ -65,7 +65,7 @@ impl Heights {
             node.least = node.least.saturating_add(bytes);
             node.most = node.most.saturating_add(bytes);
             node.area += i128::from(bytes) * node.time;
-            node.raised += bytes;
+            node.raised = node.raised.saturating_add(bytes);
             return;
         }
         let middle = own.0.midpoint(own.1);
@@ -99,7 +99,8 @@ impl Heights {
         if within && least.saturating_add(raised) >= 0 && most.saturating_add(raised) <= bytes {
             return area + i128::from(raised) * time;
         }
-        let (middle, raised) = (own.0.midpoint(own.1), raised + self.nodes[node].raised);
+        let middle = own.0.midpoint(own.1);
+        let raised = raised.saturating_add(self.nodes[node].raised);
         self.removable_below(2 * node, (own.0, middle), range, bytes, raised)
             + self.removable_below(2 * node + 1, (middle, own.1), range, bytes, raised)
     }
@@ -125,7 +126,8 @@ impl Heights {
         if own.1 - own.0 == 1 {
             return Some(own.0);
         }
-        let (middle, raised) = (own.0.midpoint(own.1), raised + self.nodes[node].raised);
+        let middle = own.0.midpoint(own.1);
+        let raised = raised.saturating_add(self.nodes[node].raised);
         let right = self.last_below(2 * node + 1, (middle, own.1), range, line, raised);
         right.or_else(|| self.last_below(2 * node, (own.0, middle), range, line, raised))
     }

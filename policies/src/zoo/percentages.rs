@@ -1,0 +1,213 @@
+//! Weights, KV cache and activations each by percent of GPU, CPU and disk: FlexGen's six numbers.
+//!
+//! In a layer, objects of a group are taken in the order of the trace's table; one whose middle lies
+//! below the disk's percent of the layer's bytes goes to disk, below disk and CPU together to the
+//! CPU, and the others to the GPU. A layer is a block, the part of a module's name up to its first
+//! number, or else the module. Gradients, optimizer state and master weights follow the percentages
+//! of weights, each kind by itself; buffers stay in HBM. FlexGen splits caches and activations
+//! inside a tensor; objects are not split here, so a layer of few objects is rounded coarsely.
+//! Source: Sheng et al., "FlexGen", ICML 2023, section 4.3, and its `init_weight_list`.
+//! Invariant: the six numbers are percentages, and those of a group add up to at most 100.
+
+pub mod search;
+
+use self::search::search;
+use crate::access::Access;
+use crate::entry::{Entry, Fault, Kind, Parameter, Params};
+use crate::placed::Placed;
+use crate::policy::Policy;
+use crate::recipe::{PolicyConfig, Recipe, Setting};
+use crate::residents::spill_through;
+use std::collections::BTreeMap;
+use tiersim_models::hardware::HBM;
+use tiersim_models::ids::TierId;
+use tiersim_models::units::Bytes;
+use tiersim_models::workload::{Object, ObjectKind, Trace};
+
+/// Room for rounding where percentages are added up.
+const ROUNDING: f64 = 1e-9;
+
+/// Parameters of `percentages`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PercentagesConfig {
+    /// The six numbers; `None` to search for them.
+    pub six: Option<Six>,
+    /// The tiers of the GPU, the CPU and the disk.
+    pub tiers: [TierId; 3],
+    /// How objects outside HBM are touched.
+    pub access: Access,
+}
+
+/// Percent of the GPU and of the CPU for each [`Group`]; the rest goes to disk.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Six(pub [[f64; 2]; 3]);
+
+/// What has percentages of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Weights, and in training what belongs to them.
+    Weights,
+    /// Keys and values of past tokens.
+    Cache,
+    /// Outputs of layers.
+    Activations,
+}
+
+impl Group {
+    /// Every group, in the order of the six numbers.
+    pub const ALL: [Group; 3] = [Group::Weights, Group::Cache, Group::Activations];
+
+    /// The group of a kind, if it has one.
+    pub const fn of(kind: ObjectKind) -> Option<Group> {
+        match kind {
+            ObjectKind::Weight
+            | ObjectKind::Gradient
+            | ObjectKind::Optimizer
+            | ObjectKind::Master => Some(Group::Weights),
+            ObjectKind::Kv => Some(Group::Cache),
+            ObjectKind::Activation => Some(Group::Activations),
+            ObjectKind::Buffer => None,
+        }
+    }
+}
+
+const PERCENT: Kind = Kind::Number { least: 0.0, most: 100.0 };
+/// The names of the six numbers, by group.
+const NAMES: [[&str; 2]; 3] =
+    [["weights_gpu", "weights_cpu"], ["cache_gpu", "cache_cpu"], ["act_gpu", "act_cpu"]];
+
+/// How scenarios spell it.
+pub const ENTRY: Entry = Entry {
+    spelling: "Percentages",
+    about: "weights, KV cache and activations by percent of GPU, CPU and disk, as in FlexGen",
+    parameters: &[
+        Parameter::optional(NAMES[0][0], PERCENT),
+        Parameter::optional(NAMES[0][1], PERCENT),
+        Parameter::optional(NAMES[1][0], PERCENT),
+        Parameter::optional(NAMES[1][1], PERCENT),
+        Parameter::optional(NAMES[2][0], PERCENT),
+        Parameter::optional(NAMES[2][1], PERCENT),
+        Parameter::optional("search", Kind::Flag),
+        Parameter::optional("tiers", Kind::ThreeTiers),
+        Parameter::optional("access", Kind::Access),
+    ],
+    make,
+};
+
+fn make(params: &Params) -> Result<PolicyConfig, Fault> {
+    let tiers = params.tiers("tiers").try_into().expect("three tiers");
+    let access = params.access("access");
+    let written = NAMES.iter().flatten().find(|name| params.number(name).is_some());
+    let six = match (params.flag("search"), written) {
+        (Some(true), Some(name)) => {
+            return Err(Fault {
+                parameter: name,
+                rule: "`search: true` finds the percentages itself".to_owned(),
+                remedy: "leave out `search` or the percentages".to_owned(),
+            });
+        }
+        (Some(true), None) => None,
+        _ => Some(six(params)?),
+    };
+    Ok(PercentagesConfig { six, tiers, access }.into())
+}
+
+/// What is left out is 100 for the GPU, or what the CPU leaves of it, and 0 for the CPU.
+fn six(params: &Params) -> Result<Six, Fault> {
+    let mut six = [[0.0; 2]; 3];
+    for (numbers, [gpu, cpu]) in six.iter_mut().zip(NAMES) {
+        let on_cpu = params.number(cpu).unwrap_or(0.0);
+        *numbers = [params.number(gpu).unwrap_or(100.0 - on_cpu), on_cpu];
+        if numbers[0] + numbers[1] > 100.0 + ROUNDING {
+            return Err(Fault {
+                parameter: cpu,
+                rule: format!("`{gpu}` and `{cpu}` add up to more than 100"),
+                remedy: "lower one of them; what both leave goes to disk".to_owned(),
+            });
+        }
+    }
+    Ok(Six(six))
+}
+
+impl Recipe for PercentagesConfig {
+    fn name(&self) -> &'static str {
+        "percentages"
+    }
+
+    fn details(&self) -> String {
+        let numbers = match &self.six {
+            Some(Six(six)) => {
+                let words: Vec<String> =
+                    six.iter().map(|[gpu, cpu]| format!("{gpu}/{cpu}")).collect();
+                words.join(" ")
+            }
+            None => "searched".to_owned(),
+        };
+        format!("{numbers}, {}", self.access)
+    }
+
+    fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
+        let trace = &setting.workload.trace;
+        let six = self.six.unwrap_or_else(|| search(setting, &self.tiers, self.access));
+        let homes = homes(trace, &six, &self.tiers);
+        let placed = Placed::of_objects(self.name(), trace, homes, self.access)
+            .spilling(&spill_through(&self.tiers, setting.hardware));
+        let searched = self.six.is_none();
+        Ok(Box::new(if searched { placed.foreseen() } else { placed }))
+    }
+
+    fn access(&self) -> Option<Access> {
+        Some(self.access)
+    }
+}
+
+/// The home of every object, by object id.
+pub fn homes(trace: &Trace, six: &Six, tiers: &[TierId; 3]) -> Vec<TierId> {
+    let mut layers: BTreeMap<(ObjectKind, &str), Vec<usize>> = BTreeMap::new();
+    for (index, object) in trace.objects.iter().enumerate() {
+        layers.entry((object.kind, layer(trace, object))).or_default().push(index);
+    }
+    let mut homes = vec![HBM; trace.objects.len()];
+    for ((kind, _), objects) in layers {
+        let Some(group) = Group::of(kind) else { continue };
+        let bytes: Vec<Bytes> = objects.iter().map(|&index| trace.objects[index].bytes).collect();
+        for (index, part) in objects.into_iter().zip(parts(&bytes, six.0[group as usize])) {
+            homes[index] = tiers[part];
+        }
+    }
+    homes
+}
+
+/// For each object of a layer, in order: 0 for the GPU, 1 for the CPU, 2 for the disk.
+pub fn parts(bytes: &[Bytes], [gpu, cpu]: [f64; 2]) -> Vec<usize> {
+    let total: u128 = bytes.iter().map(|bytes| u128::from(bytes.get())).sum();
+    let disk = 100.0 - gpu - cpu;
+    let mut before = 0u128;
+    let part = |bytes: &Bytes| {
+        let twice = 2 * before + u128::from(bytes.get());
+        before += u128::from(bytes.get());
+        let middle = 100.0 * twice as f64 / (2 * total).max(1) as f64;
+        match () {
+            () if middle < disk => 2,
+            // Whatever is left over by rounding is the GPU's if it has a share at all.
+            () if middle < disk + cpu || gpu <= 0.0 => 1,
+            () => 0,
+        }
+    };
+    bytes.iter().map(part).collect()
+}
+
+/// The layer of an object: its module's name up to the first number in it, or all of it.
+fn layer<'t>(trace: &'t Trace, object: &Object) -> &'t str {
+    let Some(module) = object.module else { return "" };
+    let name = &trace.modules[module.index()];
+    let mut end = 0;
+    for part in name.split('.') {
+        end += part.len();
+        if part.parse::<u64>().is_ok() {
+            return &name[..end];
+        }
+        end += 1;
+    }
+    name
+}

@@ -1,0 +1,84 @@
+//! Where copies start and end on a plan's lanes, and memory over ranges that may wrap.
+//!
+//! Positions count slots over several replays: the slot of a position is what is left of it modulo
+//! the number of slots, since every replay is planned alike.
+//! Invariant: no range is longer than one replay, so that it counts no slot twice.
+
+use super::plan::Draft;
+use tiersim_models::hardware::{Hardware, Lane};
+use tiersim_models::units::Bytes;
+
+/// How long a lane is taken by a copy that it carries alone.
+pub(super) fn busy(hardware: &Hardware, lane: Lane, bytes: i64) -> u64 {
+    hardware.lane_law(lane).span_of(Bytes::new(bytes.unsigned_abs())).ps().max(1)
+}
+
+/// Positions over several replays, whose slots are those of the first. No range is longer than one.
+impl Draft<'_> {
+    /// The ranges of slots that a range of positions covers, the earlier first.
+    fn cut(&self, from: usize, until: usize) -> [(usize, usize); 2] {
+        if from >= until {
+            return [(0, 0); 2];
+        }
+        let (slots, slot) = (self.slots, from % self.slots);
+        let first = (until - from).min(slots - slot);
+        [(slot, slot + first), (0, until - from - first)]
+    }
+
+    pub(super) fn removable(&self, from: usize, until: usize, bytes: i64) -> i128 {
+        let parts = self.cut(from, until).into_iter().filter(|(a, b)| a < b);
+        parts.map(|(a, b)| self.heights.removable(a, b, bytes)).sum()
+    }
+
+    pub(super) fn raise(&mut self, from: usize, until: usize, bytes: i64) {
+        for (a, b) in self.cut(from, until).into_iter().filter(|(a, b)| a < b) {
+            self.heights.raise(a, b, bytes);
+        }
+    }
+
+    /// The last position of the range that is higher than `line`.
+    pub(super) fn last_above(&self, from: usize, until: usize, line: i64) -> Option<usize> {
+        let [first, second] = self.cut(from, until);
+        let of = |(a, b): (usize, usize)| self.heights.last_above(a, b, line);
+        let next = from - from % self.slots + self.slots;
+        let late = of(second).map(|slot| slot + next);
+        late.or_else(|| of(first).map(|slot| slot + next - self.slots))
+    }
+
+    /// Idle time of a lane before a position.
+    pub(super) fn before(&self, lane: Lane, at: usize) -> u64 {
+        let idle = &self.idle[lane.index()];
+        let rounds = (at / self.slots) as u64;
+        rounds * idle.before(self.slots) + idle.before(at % self.slots)
+    }
+
+    /// The last position that has no more than `time` of idle time before it.
+    fn position(&self, lane: Lane, time: u64) -> usize {
+        let idle = &self.idle[lane.index()];
+        let round = idle.before(self.slots).max(1);
+        (time / round) as usize * self.slots + idle.slot_of(time % round)
+    }
+
+    /// Where a copy ends that starts as early as possible: from there on its room is free.
+    pub(super) fn end(&self, lane: Lane, from: usize, until: usize, bytes: i64) -> Option<usize> {
+        let target =
+            self.before(lane, from).checked_add(busy(self.setting.hardware, lane, bytes))?;
+        (target <= self.before(lane, until)).then(|| self.position(lane, target - 1) + 1)
+    }
+
+    /// Where a copy starts that starts as late as possible.
+    pub(super) fn start(&self, lane: Lane, from: usize, until: usize, bytes: i64) -> Option<usize> {
+        let limit = self.before(lane, until);
+        let start = limit.checked_sub(busy(self.setting.hardware, lane, bytes))?;
+        (start >= self.before(lane, from)).then(|| self.position(lane, start).max(from))
+    }
+
+    /// Takes idle time from a position on, but `keep` of what comes first.
+    pub(super) fn book(&mut self, lane: Lane, from: usize, keep: u64, time: u64) {
+        let (slots, slot) = (self.slots, from % self.slots);
+        let idle = &mut self.idle[lane.index()];
+        let there = (idle.before(slots) - idle.before(slot)).saturating_sub(keep).min(time);
+        idle.take(slot, keep, there);
+        idle.take(0, 0, time - there);
+    }
+}

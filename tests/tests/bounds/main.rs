@@ -1,0 +1,6 @@
+//! Bounds: against all schedules of tiny traces, against counts made another way, and their theorems.
+
+mod counts;
+mod golden;
+mod judged;
+mod theorems;
