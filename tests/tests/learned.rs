@@ -121,7 +121,7 @@ fn round() -> (Scenario, Workload) {
     let scenario = Scenario {
         name: "round".to_owned(),
         about: "objects in turn".to_owned(),
-        hardware: Arc::new(two_tiers(Bytes::new(1 << 20), law(0, 1_000_000_000_000))),
+        hardware: Arc::new(two_tiers(Bytes::new(1 << 20), law(0, 1_000_000_000))),
         workload: WorkloadSpec {
             trace: TraceSource::Folder(PathBuf::from("round")),
             repeat: 2,
