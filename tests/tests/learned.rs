@@ -125,7 +125,8 @@ fn round() -> (Scenario, Workload) {
         workload: WorkloadSpec {
             trace: TraceSource::Folder(PathBuf::from("round")),
             repeat: 2,
-            warmup: 1,
+            // No rule does better than Belady over a whole run; over a part of one it can.
+            warmup: 0,
             time: OpTime::Recorded { scale: 1.0 },
             jitter: 0.0,
         },
@@ -161,7 +162,7 @@ fn training_finds_the_rule_for_a_round_that_is_larger_than_memory() {
     let how = file.trained.as_ref().expect("it was trained");
     assert_eq!((how.before, scored), (lru, lru));
     assert!(how.after < 0.8 * lru, "{} after {lru}", how.after);
-    assert!((how.after / belady - 1.0).abs() < 0.01, "{} against {belady}", how.after);
+    assert!((belady..1.01 * belady).contains(&how.after), "{} against {belady}", how.after);
     // What the file says is what its weights do.
     let mut weights = Weights::default();
     for (name, weight) in &file.weights {

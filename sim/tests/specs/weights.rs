@@ -94,7 +94,7 @@ fn large_deep_and_missing_files_are_refused() {
     at("Scored(weights: \"w.ron\")", &["no such file or folder"]);
     at("Scored(weights: \"../../w.ron\")", &["leads out of the project"]);
     at("Scored(weights: \"/etc/passwd\")", &["must be relative"]);
-    at("Scored(weights: 3)", &["weights"]);
+    at("Scored(weights: 3)", &["a string in double quotes must stand here"]);
     at("Scored(age: NaN)", &["it must lie between -1000000 and 1000000"]);
     at("Scored(ages: 1.0)", &["did you mean `age`?"]);
 }
