@@ -46,7 +46,8 @@ impl Batch {
 
     /// Whether an object fits into a tier after the actions so far.
     fn fits(&self, tier: TierId, bytes: Bytes, view: &View<'_>) -> bool {
-        let need = (self.claimed[tier.index()] + bytes).get();
+        // What is asked for may be all of an unlimited tier.
+        let need = self.claimed[tier.index()].get().saturating_add(bytes.get());
         view.fits(tier, Bytes::new(need.saturating_sub(self.dropped[tier.index()].get())))
     }
 }
