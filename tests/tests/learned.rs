@@ -1,6 +1,8 @@
 //! The learned policy: known rules as special cases of its score, what training does where the best
 //! rule is known, and that it does the same every time.
 
+use rand::rngs::ChaCha12Rng;
+use rand::{RngExt, SeedableRng};
 use rayon::ThreadPoolBuilder;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -77,6 +79,27 @@ fn one_weight_alone_makes_it_lru_or_belady_command_by_command() {
         ran[1] += usize::from(lru != belady);
     }
     assert!(ran[0] > 100 && ran[1] > 50, "{} worlds fit, the rules differ in {}", ran[0], ran[1]);
+}
+
+#[test]
+fn whatever_its_weights_it_fits_where_lru_fits() {
+    let mut rng = ChaCha12Rng::seed_from_u64(4);
+    let mut ran = 0;
+    for seed in 0..300 {
+        let world = World::new(seed);
+        let tiers = world.hardware.tiers.len();
+        let spill: Vec<TierId> = (1..tiers).map(TierId::at).collect();
+        if tiers < 2 || planned(&world, &demand(Algorithm::Lru, spill.clone())).1.is_some() {
+            continue;
+        }
+        for _ in 0..4 {
+            let weights = Feature::ALL.map(|feature| (feature, rng.random_range(-2.0..2.0)));
+            let error = planned(&world, &scored(&weights, spill.clone())).1;
+            assert_eq!(error, None, "seed {seed}, {weights:?}");
+            ran += 1;
+        }
+    }
+    assert!(ran > 300, "{ran} runs fit");
 }
 
 #[test]
