@@ -160,10 +160,10 @@ impl<'a> Bench<'a> {
         let allocators = case.allocators.as_slice();
         let memory = Memory { capacities: &capacities, hidden: &hidden, allocators };
         let batches = self.micro_batches(case, memory)?;
-        let own = self.own(batches.as_deref(), case.chunk)?;
-        let mut asked = self.plain(case.policy.clone(), memory);
+        let planned = self.planned(case, batches.as_deref(), &left)?;
+        let mut asked = self.plain(planned.policy.clone(), memory);
         asked.numa = case.numa.clone();
-        if let Some(own) = &own {
+        if let Some(own) = &planned.own {
             (asked.workload, asked.durations) = (&own.workload, &own.durations);
         }
         let bound = self.bound_of(asked.workload, asked.durations, &left);
@@ -173,7 +173,7 @@ impl<'a> Bench<'a> {
         Ok(CaseRecord {
             label: case.label.clone(),
             policy: case.policy.name().to_owned(),
-            details: self.details(case, placement.as_deref()),
+            details: self.details(case, &planned.policy, placement.as_deref()),
             emulated: case.policy.is_emulated(),
             sight,
             learned: case.policy.origin() == Origin::Learned,
@@ -192,8 +192,12 @@ impl<'a> Bench<'a> {
     }
 
     /// The policy's parameters, and the tiers that its modules are spread over.
-    fn details(&self, case: &Case, placement: Option<&[(String, usize)]>) -> String {
-        let policy = &case.policy;
+    fn details(
+        &self,
+        case: &Case,
+        policy: &PolicyConfig,
+        placement: Option<&[(String, usize)]>,
+    ) -> String {
         let homes: BTreeSet<usize> =
             placement.unwrap_or_default().iter().map(|&(_, t)| t).collect();
         let away: Vec<&str> = homes

@@ -1,0 +1,185 @@
+//! Carries the choice out: what is offloaded leaves and comes back at its time, all else is paged.
+//!
+//! What is offloaded is evicted before the op behind its last forward use, and fetched again some ops
+//! before its first backward use: into room that neither this op nor the births up to that use need,
+//! if necessary of what was used longest ago and is needed later. All else is paged on demand by
+//! recency, as under `lru`.
+//! Invariant: nothing is offloaded to a tier that could then not take all of HBM, so what paging alone
+//! fits into memory fits here.
+
+use super::layers::Layers;
+use crate::paging::{Change, Recency, make_room, outside};
+use crate::policy::{Action, Policy, Sight};
+use crate::recipe::Setting;
+use crate::view::View;
+use crate::zoo::demand::future::Future;
+use std::collections::BTreeSet;
+use tiersim_models::hardware::HBM;
+use tiersim_models::ids::{ObjectId, OpId, TierId};
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::Bytes;
+
+/// How many objects are looked at to make way for one that comes back.
+const LOOKED_AT: usize = 64;
+
+/// Offloads stated activations.
+#[derive(Debug)]
+pub struct ActivationOffload {
+    spill: Vec<TierId>,
+    prefetch_ops: u64,
+    total: u64,
+    /// By op of the trace: what leaves before it.
+    leaves: Vec<Vec<ObjectId>>,
+    /// By op of the trace: what is to be there when it runs.
+    back: Vec<Vec<ObjectId>>,
+    /// By op of the trace: bytes that it creates and that end with it.
+    grows: Vec<(u64, u64)>,
+    future: Future,
+    recency: Recency,
+}
+
+impl ActivationOffload {
+    /// For a workload, of whose activations that wait these are offloaded.
+    pub(super) fn new(
+        setting: &Setting<'_>,
+        layers: &Layers,
+        offloaded: &BTreeSet<ObjectId>,
+        (spill, prefetch_ops): (&[TierId], u64),
+    ) -> ActivationOffload {
+        let trace = &setting.workload.trace;
+        let ops = trace.ops.len();
+        let (mut leaves, mut back) = (vec![Vec::new(); ops], vec![Vec::new(); ops]);
+        for waiting in layers.waiting.iter().filter(|w| offloaded.contains(&w.object)) {
+            leaves[waiting.last + 1].push(waiting.object);
+            back[waiting.first].push(waiting.object);
+        }
+        ActivationOffload {
+            spill: spill.to_vec(),
+            prefetch_ops,
+            total: ops as u64 * u64::from(setting.repeat),
+            leaves,
+            back,
+            grows: grows(setting.workload),
+            future: Future::of(setting.workload, setting.repeat),
+            recency: Recency::new(trace.objects.len()),
+        }
+    }
+
+    fn op(&self, occurrence: u64) -> usize {
+        (occurrence % self.grows.len() as u64) as usize
+    }
+
+    /// What has been used in forward for the last time leaves.
+    fn leave(&mut self, change: &mut Change<'_, '_>) {
+        let op = self.op(change.view.occurrence());
+        for &object in &self.leaves[op] {
+            if change.view.in_hbm(object) && change.evict_roomy(object, &self.spill) {
+                self.recency.remove(object);
+            }
+        }
+    }
+
+    /// What backward needs soon comes back, as far as there is room for it.
+    fn come_back(&mut self, change: &mut Change<'_, '_>, ahead: &mut Vec<Action>) {
+        let view = change.view;
+        let now = view.occurrence();
+        let mut spoken = change.need().get();
+        // What the ops up to then add to what is held, at most.
+        let (mut held, mut most) = (0i128, 0i128);
+        held -= i128::from(self.grows[self.op(now)].1);
+        for at in now + 1..self.total.min(now.saturating_add(self.prefetch_ops) + 1) {
+            let op = self.op(at);
+            held += i128::from(self.grows[op].0);
+            most = most.max(held);
+            for index in 0..self.back[op].len() {
+                let object = self.back[op][index];
+                if change.in_hbm(object) || !view.exists(object) || change.uses(object) {
+                    continue;
+                }
+                let bytes = view.object(object).bytes.get();
+                let need = most + i128::from(spoken) + i128::from(bytes);
+                let need = Bytes::new(u64::try_from(need).unwrap_or(u64::MAX));
+                if !self.make_way(need, at, change) {
+                    return;
+                }
+                spoken = spoken.saturating_add(bytes);
+                ahead.push(Action::Prefetch { object, to: HBM });
+                self.recency.touch(object);
+            }
+            held -= i128::from(self.grows[op].1);
+        }
+    }
+
+    /// Room for a prefetch, of what is needed behind `at` only.
+    fn make_way(&mut self, need: Bytes, at: u64, change: &mut Change<'_, '_>) -> bool {
+        while change.free < need {
+            let now = change.view.occurrence();
+            let later = |&object: &ObjectId| {
+                change.view.in_hbm(object) && self.future.next(object, now) > at
+            };
+            let oldest = self.recency.oldest_first().take(LOOKED_AT);
+            let gone: Vec<ObjectId> = oldest.filter(later).collect();
+            let Some(gone) = change.evict_one(gone, &self.spill) else { return false };
+            self.recency.remove(gone);
+        }
+        true
+    }
+}
+
+/// Bytes that each op creates, and that end with it.
+fn grows(workload: &Workload) -> Vec<(u64, u64)> {
+    let trace = &workload.trace;
+    let sum = |objects: &[ObjectId]| -> u64 {
+        objects.iter().map(|object| trace.objects[object.index()].bytes.get()).sum()
+    };
+    let ops = (0..trace.ops.len()).map(OpId::at);
+    ops.map(|op| (sum(workload.births(op)), sum(workload.releases(op)))).collect()
+}
+
+impl Policy for ActivationOffload {
+    fn name(&self) -> &'static str {
+        super::NAME
+    }
+
+    /// It knows which ops use what from the start.
+    fn sight(&self) -> Sight {
+        Sight::Oracle
+    }
+
+    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        outside(object, &self.spill, view)
+    }
+
+    fn birth(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
+        HBM
+    }
+
+    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+        self.recency.forget_absent(view);
+        let mut change = Change::new(view);
+        self.leave(&mut change);
+        change.make_room(change.need(), &mut self.recency, &[], &self.spill);
+        let mut fetches = Vec::new();
+        for touched in view.uses() {
+            self.recency.touch(touched.object);
+            if view.exists(touched.object) && !view.in_hbm(touched.object) {
+                fetches.push(Action::Fetch { object: touched.object, to: HBM });
+            }
+        }
+        let mut ahead = Vec::new();
+        if change.free >= change.need() {
+            self.come_back(&mut change, &mut ahead);
+        }
+        actions.append(&mut change.leaving);
+        actions.append(&mut fetches);
+        actions.append(&mut ahead);
+    }
+
+    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+        Some(outside(object, &self.spill, view))
+    }
+
+    fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
+        make_room(&mut self.recency, tier, &self.spill, view)
+    }
+}
