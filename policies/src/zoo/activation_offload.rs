@@ -159,6 +159,9 @@ impl Recipe for ActivationOffloadConfig {
     }
 
     fn rewrite(&self, setting: &Setting<'_>) -> Result<Option<Rewrite>, String> {
+        if self.decided.is_some() {
+            return Ok(None);
+        }
         let layers = Layers::of(&setting.workload.trace);
         let all = [Way::Keep, Way::Offload, Way::Recompute];
         let ways = self.ways(setting, &layers, &all)?;

@@ -20,6 +20,8 @@ pub(super) struct Waiting {
     pub(super) last: usize,
     /// The op that uses it first in backward.
     pub(super) first: usize,
+    /// The first op of that backward pass.
+    pub(super) turn: usize,
 }
 
 /// The layers of a trace.
@@ -80,7 +82,8 @@ impl Layers {
             && trace.ops[born].step == trace.ops[first].step
             && first > last + 1;
         let (layer, pass) = self.of[born];
-        waits.then_some(Waiting { object, layer: layer?, pass, last, first })
+        let turn = self.of.partition_point(|&(_, pass)| pass < self.of[first].1);
+        waits.then_some(Waiting { object, layer: layer?, pass, last, first, turn })
     }
 
     /// Layers that have something to choose for, in order.

@@ -1,7 +1,7 @@
 //! Carries the choice out: what is offloaded leaves and comes back at its time, all else is paged.
 //!
-//! What is offloaded is evicted before the op behind its last forward use, and fetched again some ops
-//! before its first backward use: into room that neither this op nor the births up to that use need,
+//! What is offloaded is evicted before the op behind its last forward use, and fetched again in the
+//! backward pass that needs it, some ops before its first use there: into room that neither this op nor the births up to that use need,
 //! if necessary of what was used longest ago and is needed later. All else is paged on demand by
 //! recency, as under `lru`.
 //! Invariant: nothing is offloaded to a tier that could then not take all of HBM, so what paging alone
@@ -30,8 +30,8 @@ pub struct ActivationOffload {
     total: u64,
     /// By op of the trace: what leaves before it.
     leaves: Vec<Vec<ObjectId>>,
-    /// By op of the trace: what is to be there when it runs.
-    back: Vec<Vec<ObjectId>>,
+    /// By op of the trace: what is to be there when it runs, and from which op on it may come.
+    back: Vec<Vec<(ObjectId, usize)>>,
     /// By op of the trace: bytes that it creates and that end with it.
     grows: Vec<(u64, u64)>,
     future: Future,
@@ -51,7 +51,7 @@ impl ActivationOffload {
         let (mut leaves, mut back) = (vec![Vec::new(); ops], vec![Vec::new(); ops]);
         for waiting in layers.waiting.iter().filter(|w| offloaded.contains(&w.object)) {
             leaves[waiting.last + 1].push(waiting.object);
-            back[waiting.first].push(waiting.object);
+            back[waiting.first].push((waiting.object, waiting.turn));
         }
         ActivationOffload {
             spill: spill.to_vec(),
@@ -92,8 +92,8 @@ impl ActivationOffload {
             held += i128::from(self.grows[op].0);
             most = most.max(held);
             for index in 0..self.back[op].len() {
-                let object = self.back[op][index];
-                if change.in_hbm(object) || !view.exists(object) || change.uses(object) {
+                let (object, turn) = self.back[op][index];
+                if self.op(now) < turn || change.in_hbm(object) || !view.exists(object) || change.uses(object) {
                     continue;
                 }
                 let bytes = view.object(object).bytes.get();
