@@ -128,6 +128,27 @@ mod tests {
     }
 
     #[test]
+    fn a_repeated_op_takes_the_time_of_its_source_in_every_replay() {
+        let spans = [1, 2, 3].map(Span::from_us).to_vec();
+        let first = Durations { base: spans, ..jittered(4) };
+        let source = [0, 1, 0, 2, 2].map(OpId).to_vec();
+        let again = first.repeating(&source, 3);
+        let of = |replay: u64, op: OpId| first.of(3 * replay + u64::from(op.0));
+        for replay in 0..3 {
+            for (at, &op) in source.iter().enumerate() {
+                assert_eq!(again.of(5 * replay + at as u64), of(replay, op));
+            }
+        }
+        // Of what repeats already.
+        let twice = again.repeating(&[4, 3, 2].map(OpId), 5);
+        assert_eq!([3, 4, 5].map(|at| twice.of(at)), [2, 2, 0].map(|op| of(1, OpId(op))));
+        // Every replay its own.
+        let each = Durations::fixed([1, 2, 3, 4].map(Span::from_us).to_vec());
+        let again = each.repeating(&[1, 0, 1].map(OpId), 2);
+        assert_eq!(again.nominal(), [2, 1, 2, 4, 3, 4].map(Span::from_us));
+    }
+
+    #[test]
     fn jitter_has_mean_one_and_the_stated_deviation() {
         let durations = jittered(3);
         let draws: Vec<f64> = (0..100_000).map(|op| durations.of(op).ps() as f64 / 1e6).collect();

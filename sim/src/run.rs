@@ -19,6 +19,7 @@ use crate::run::stopwatch::Stopwatch;
 use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tiersim_models::hardware::{HBM, Hardware, Routes, TierKind};
 use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::lifetime::Workload;
@@ -83,6 +84,8 @@ pub struct Bench<'a> {
     seed: u64,
     baseline: Figures,
     bound: Span,
+    /// Whether the policy of some case that has run had ops run more than once.
+    repeats: AtomicBool,
 }
 
 /// What one simulation is asked for.
@@ -130,6 +133,7 @@ impl<'a> Bench<'a> {
             warmup: spec.warmup,
             seed: scenario.seed,
             baseline: Figures::default(),
+            repeats: AtomicBool::new(false),
         };
         let capacities = vec![Bytes::MAX; bench.hardware.tiers.len()];
         bench.bound = bench.bound_of(workload, &bench.durations, &capacities).step;
@@ -161,6 +165,7 @@ impl<'a> Bench<'a> {
         let memory = Memory { capacities: &capacities, hidden: &hidden, allocators };
         let batches = self.micro_batches(case, memory)?;
         let planned = self.planned(case, batches.as_deref(), &left)?;
+        self.repeats.fetch_or(planned.repeats, Ordering::Relaxed);
         let mut asked = self.plain(planned.policy.clone(), memory);
         asked.numa = case.numa.clone();
         if let Some(own) = &planned.own {

@@ -14,6 +14,8 @@ mod layers;
 mod offload;
 mod rehearsal;
 mod rewrite;
+#[cfg(test)]
+mod tests;
 
 use crate::entry::{Entry, Kind, Parameter};
 use crate::policy::Policy;
@@ -100,16 +102,20 @@ impl ActivationOffloadConfig {
         ways: &[Way],
     ) -> Result<Vec<Way>, String> {
         let count = layers.choosers().len();
+        let how = (&self.spill[..], self.prefetch_ops);
         match &self.choice {
+            Choice::All(Way::Recompute) if ways.contains(&Way::Recompute) => {
+                // What is made on the way may take more memory than there is, in all tiers.
+                let all = vec![Way::Recompute; count];
+                let fits = Search::new(setting, layers, how, ways)?.fits(&all)?;
+                Ok(if fits { all } else { vec![Way::Keep; count] })
+            }
             Choice::All(way) => Ok(vec![*way; count]),
             Choice::Each(each) => {
                 let kept = std::iter::repeat(Way::Keep);
                 Ok(each.iter().copied().chain(kept).take(count).collect())
             }
-            Choice::Best => {
-                let how = (&self.spill[..], self.prefetch_ops);
-                Search::new(setting, layers, how, ways)?.best()
-            }
+            Choice::Best => Search::new(setting, layers, how, ways)?.best(),
         }
     }
 }

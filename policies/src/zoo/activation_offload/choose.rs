@@ -31,7 +31,7 @@ pub enum Way {
 /// Most ways to choose that are all tried.
 const MOST_TRIED: usize = 243;
 /// About so many uses are rehearsed in all; at the least the three starts are.
-const MOST_USES: u64 = 3 << 20;
+const MOST_USES: u64 = 1 << 20;
 
 /// The search for the best ways.
 pub(super) struct Search<'a> {
@@ -63,7 +63,7 @@ impl<'a> Search<'a> {
     }
 
     /// By layer with something to choose for: the best that was found.
-    pub(super) fn best(mut self) -> Result<Vec<Way>, String> {
+    pub(super) fn best(&mut self) -> Result<Vec<Way>, String> {
         let count = self.choosers.len();
         let mut best = vec![Way::Keep; count];
         for &way in self.ways {
@@ -83,6 +83,11 @@ impl<'a> Search<'a> {
             self.improve(&mut best, found)?;
         }
         Ok(best)
+    }
+
+    /// Whether a choice fits into memory, as rehearsed.
+    pub(super) fn fits(&mut self, choice: &[Way]) -> Result<bool, String> {
+        Ok(self.cost(choice)?.is_some())
     }
 
     fn numbered(&self, mut number: usize) -> Vec<Way> {
@@ -124,7 +129,7 @@ impl<'a> Search<'a> {
     }
 
     /// Picoseconds as rehearsed; `None` if it does not fit, or there is no time left to find out.
-    fn cost(&mut self, choice: &[Way]) -> Result<Option<u64>, String> {
+    pub(super) fn cost(&mut self, choice: &[Way]) -> Result<Option<u64>, String> {
         if let Some(&known) = self.known.get(choice) {
             return Ok(known);
         }
