@@ -11,7 +11,7 @@ use crate::bound_line;
 use crate::canvas::{Align, Canvas, Rect};
 use crate::frame::{self, Entry, FLOOR, MARGIN, RESULTS};
 use crate::labels::Obstacles;
-use crate::points::{Point, Points};
+use crate::points::{Front, Point, Points};
 use crate::render::{CHART_SIZE, Chart};
 use crate::scale::{Scale, extent};
 use crate::style::{self, LABEL, MOST_JOINED, MOST_LABELS, SMALL};
@@ -147,13 +147,17 @@ fn legend(canvas: &mut Canvas, top: f64, points: &Points, record: &RunRecord) ->
         first.push(Entry { key: Box::new(key), text: name.clone() });
     }
     let mut last = Vec::new();
-    for (emulated, words) in [(false, "Pareto front"), (true, "front of emulated cases")] {
-        if !front_is_drawn(points, emulated) {
+    for (front, words) in [
+        (Front::Plain, "Pareto front"),
+        (Front::WithOracles, "front with oracles"),
+        (Front::Emulated, "front of emulated cases"),
+    ] {
+        if !front_is_drawn(points, front) {
             continue;
         }
         let key = move |canvas: &mut Canvas, (x, y): (f64, f64)| {
             let steps = [(x - 15.0, y - 6.0), (x, y - 6.0), (x, y + 6.0), (x + 15.0, y + 6.0)];
-            front_line(canvas, steps.to_vec(), emulated);
+            front_line(canvas, steps.to_vec(), front);
         };
         last.push(Entry { key: Box::new(key), text: words.to_owned() });
     }
@@ -219,11 +223,11 @@ fn axes(canvas: &mut Canvas, plot: &Plot, record: &RunRecord) {
 fn lines(canvas: &mut Canvas, plot: &Plot, points: &Points) -> Obstacles {
     let mut obstacles = Obstacles::default();
     let area = plot.data();
-    for emulated in [true, false] {
-        if front_is_drawn(points, emulated) {
-            let stairs = staircase(plot, &points.front(emulated));
+    for front in Front::ALL {
+        if front_is_drawn(points, front) {
+            let stairs = staircase(plot, &points.front(front));
             obstacles.lines.extend(stairs.windows(2).map(|ends| (ends[0], ends[1])));
-            front_line(canvas, stairs, emulated);
+            front_line(canvas, stairs, front);
         }
     }
     for (y, dashes) in [(plot.baseline, (9.0, 6.0)), (plot.bound, (2.5, 4.0))] {
@@ -250,18 +254,21 @@ fn lines(canvas: &mut Canvas, plot: &Plot, points: &Points) -> Obstacles {
 }
 
 /// One emulated case among others needs no front of its own.
-fn front_is_drawn(points: &Points, emulated: bool) -> bool {
-    points.front(emulated).len() > usize::from(emulated)
+fn front_is_drawn(points: &Points, front: Front) -> bool {
+    points.front(front).len() > usize::from(front == Front::Emulated)
 }
 
-/// A front: a broad line for cases that pay for every access, a broken one for the others.
-fn front_line(canvas: &mut Canvas, stairs: Vec<(f64, f64)>, emulated: bool) {
-    if !emulated {
-        canvas.path(stairs, style::FRONT, 5.0);
-        return;
-    }
-    for ends in stairs.windows(2) {
-        canvas.dashed(ends, style::FRONT, 3.0, (4.0, 4.0));
+/// A front: a broad line for cases that pay for every access, a thin one with those that see the
+/// whole trace, a broken one for emulated cases.
+fn front_line(canvas: &mut Canvas, stairs: Vec<(f64, f64)>, front: Front) {
+    match front {
+        Front::Plain => canvas.path(stairs, style::FRONT, 5.0),
+        Front::WithOracles => canvas.path(stairs, style::FRONT, 1.6),
+        Front::Emulated => {
+            for ends in stairs.windows(2) {
+                canvas.dashed(ends, style::FRONT, 3.0, (4.0, 4.0));
+            }
+        }
     }
 }
 

@@ -3,10 +3,13 @@
 //! A series is a policy, told apart further by what its cases do not have in common: the names on
 //! a sweep's text axes and the words of the policy's details that hold no number (such as
 //! `in place` against `migrate`). Numbers are what varies *within* a series.
+//! A policy that sees the whole trace, or whose numbers were learned, says so in its series' name.
 //! Invariant: every case is in exactly one of `done` and `oom`, in the record's order.
 
+use crate::contest::marks;
 use crate::words::clean;
 use tiersim_models::hardware::TierKind;
+use tiersim_policies::policy::Sight;
 use tiersim_sim::record::{CaseRecord, Outcome, RunRecord};
 use tiersim_sim::scenario::AxisValue;
 
@@ -20,10 +23,34 @@ pub(crate) struct Point {
     pub(crate) memory: u64,
     /// Mean step in picoseconds.
     pub(crate) step: u64,
-    /// No other case of its kind (emulated or not) has less of both.
+    /// On one of the fronts.
     pub(crate) front: bool,
     /// Kept apart: it does not pay for every use outside HBM.
     pub(crate) emulated: bool,
+}
+
+/// The cases that a front is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Front {
+    /// Those that pay for every access and do not see the whole trace.
+    Plain,
+    /// All that pay for every access.
+    WithOracles,
+    /// Emulated ones.
+    Emulated,
+}
+
+impl Front {
+    /// In the order in which they are drawn: the first is the lowest.
+    pub(crate) const ALL: [Front; 3] = [Front::Emulated, Front::WithOracles, Front::Plain];
+
+    fn is_of(self, case: &CaseRecord) -> bool {
+        match self {
+            Front::Plain => !case.emulated && case.sight != Sight::Oracle,
+            Front::WithOracles => !case.emulated,
+            Front::Emulated => case.emulated,
+        }
+    }
 }
 
 /// All cases.
@@ -33,13 +60,16 @@ pub(crate) struct Points {
     pub(crate) done: Vec<Point>,
     /// Index of the case, and its HBM budget unless that is unlimited.
     pub(crate) oom: Vec<(usize, Option<u64>)>,
+    /// Cases of each of [`Front::ALL`], by memory.
+    fronts: [Vec<usize>; 3],
 }
 
 impl Points {
     pub(crate) fn of(record: &RunRecord) -> Points {
         let names = series_names(&record.results);
-        let front = pareto_front(record);
-        let mut points = Points { series: Vec::new(), done: Vec::new(), oom: Vec::new() };
+        let fronts = Front::ALL.map(|front| front_of(record, front));
+        let (series, done, oom) = Default::default();
+        let mut points = Points { series, done, oom, fronts };
         for (case, (result, name)) in record.results.iter().zip(names).enumerate() {
             match &result.outcome {
                 Outcome::Done(_) => {
@@ -49,7 +79,8 @@ impl Points {
                         points.series.len() - 1
                     });
                     let (memory, step) = coordinates(record, case).expect("the case is done");
-                    let (front, emulated) = (front.contains(&case), result.emulated);
+                    let front = points.fronts.iter().any(|front| front.contains(&case));
+                    let emulated = result.emulated;
                     points.done.push(Point { case, series, memory, step, front, emulated });
                 }
                 Outcome::OutOfMemory(_) => {
@@ -61,26 +92,39 @@ impl Points {
         points
     }
 
-    /// The points of the front of emulated cases, or of the others, by memory.
-    pub(crate) fn front(&self, emulated: bool) -> Vec<Point> {
-        let own = self.done.iter().filter(|p| p.front && p.emulated == emulated);
-        let mut front: Vec<Point> = own.copied().collect();
-        front.sort_by_key(|p| (p.memory, p.case));
-        front
+    /// The points of a front, by memory. Empty if it is no other than that of plain cases.
+    pub(crate) fn front(&self, front: Front) -> Vec<Point> {
+        let of = |front| {
+            let at = Front::ALL.iter().position(|other| *other == front);
+            &self.fronts[at.expect("all are listed")]
+        };
+        if front == Front::WithOracles && of(front) == of(Front::Plain) {
+            return Vec::new();
+        }
+        let own = self.done.iter().filter(|point| of(front).contains(&point.case));
+        let mut own: Vec<Point> = own.copied().collect();
+        own.sort_by_key(|point| (point.memory, point.case));
+        own
     }
 }
 
 /// Indices of the cases that no other case beats on both peak HBM and mean step, by memory: first
-/// those of cases that pay for every access, then those of emulated ones.
+/// those of cases that pay for every access and do not see the whole trace, then what those that
+/// see it add, then those of emulated ones.
 ///
 /// Cases equal in both are all on the front.
 pub fn pareto_front(record: &RunRecord) -> Vec<usize> {
-    [false, true].into_iter().flat_map(|emulated| front_of_kind(record, emulated)).collect()
+    let mut cases: Vec<usize> = Vec::new();
+    for front in [Front::Plain, Front::WithOracles, Front::Emulated] {
+        let own = front_of(record, front);
+        cases.extend(own.into_iter().filter(|case| !cases.contains(case)).collect::<Vec<_>>());
+    }
+    cases
 }
 
-fn front_of_kind(record: &RunRecord, emulated: bool) -> Vec<usize> {
+fn front_of(record: &RunRecord, front: Front) -> Vec<usize> {
     let mut order: Vec<(u64, u64, usize)> = (0..record.results.len())
-        .filter(|&case| record.results[case].emulated == emulated)
+        .filter(|&case| front.is_of(&record.results[case]))
         .filter_map(|case| coordinates(record, case).map(|(memory, step)| (memory, step, case)))
         .collect();
     order.sort_unstable();
@@ -137,6 +181,11 @@ fn series_names(cases: &[CaseRecord]) -> Vec<String> {
         .map(|(case, words)| {
             let policy = policies.binary_search(&case.policy.as_str()).expect("it is listed");
             let mut name = clean(&case.policy);
+            let marks: Vec<&str> =
+                marks(case).into_iter().filter(|mark| *mark != "emulated").collect();
+            if !marks.is_empty() {
+                name = format!("{name} ({})", marks.join(", "));
+            }
             let texts = case.params.iter().filter_map(|(_, value)| match value {
                 AxisValue::Text(text) => Some(text.as_str()),
                 AxisValue::Number(_) => None,

@@ -25,8 +25,10 @@ use tiersim_sim::scenario::AxisValue;
 
 /// Most characters of a line of figures.
 const WIDTH: usize = 112;
-/// Beyond so many cases only the best are printed.
+/// Beyond so many points of a sweep only the best are printed.
 const MOST_CASES: usize = 24;
+/// Beyond so many cases that somebody wrote down, too.
+const MOST_WRITTEN: usize = 64;
 const MOST_LABEL: usize = 44;
 const MOST_REASONS: usize = 8;
 
@@ -125,7 +127,9 @@ fn wrapped(text: &str, most: usize) -> Vec<String> {
 fn chosen(record: &RunRecord, out: &mut String) -> Vec<usize> {
     let all = record.results.len();
     let done = record.results.iter().filter(|case| case.outcome.figures().is_some()).count();
-    if all > MOST_CASES || !record.skipped.is_empty() {
+    let swept = record.results.iter().any(|case| !case.params.is_empty());
+    let most = if swept { MOST_CASES } else { MOST_WRITTEN };
+    if all > most || !record.skipped.is_empty() {
         let _ = writeln!(
             out,
             "{}: {done} done, {} out of memory, {} skipped",
@@ -134,7 +138,7 @@ fn chosen(record: &RunRecord, out: &mut String) -> Vec<usize> {
             record.skipped.len()
         );
     }
-    if all <= MOST_CASES {
+    if all <= most {
         return (0..all).collect();
     }
     let mut cases = pareto_front(record);
@@ -191,8 +195,6 @@ fn time_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
         columns.push(Column::of(["throughput", "tokens/s"], &tokens, digits));
     }
     columns.push(Column::signed(["overhead", "step %"], &change(&|s| (s - 1.0) * 100.0)));
-    let less = change(&|slowdown| (1.0 / slowdown - 1.0) * 100.0);
-    columns.push(Column::signed(["throughput", "change %"], &less));
     let records = cases.iter().map(|&case| &record.results[case]);
     let bounds: Vec<Option<f64>> = records.map(|case| Some(case.bound_step.as_ms())).collect();
     columns.push(Column::of(["bound", "step ms"], &bounds, digits));

@@ -193,6 +193,7 @@ fn every_shipped_machine_reads_and_says_where_its_numbers_come_from() {
         "cxl2-x16-direct",
         "cxl2-x8-direct",
         "cxl3-x16-direct",
+        "g10-a100",
         "gb200",
         "gb300",
         "gh200",

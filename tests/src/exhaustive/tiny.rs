@@ -48,7 +48,7 @@ impl Tiny {
             let rate = RATE * 10 / rng.random_range(least..=most);
             law(rng.random_range(0..3) * 10, rate)
         };
-        let outside = if seed % 5 == 0 { 2 } else { 1 };
+        let outside = if seed.is_multiple_of(5) { 2 } else { 1 };
         let tiers: Vec<[Law; 3]> =
             (0..outside).map(|_| [slow(5, 20), slow(5, 20), slow(5, 80)]).collect();
         Tiny::of(trace, (hbm, UNIT), tiers)

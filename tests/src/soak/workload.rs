@@ -63,7 +63,7 @@ fn add_objects(dice: &mut Dice, traced: &mut Traced, count: u64) {
         object.module = dice.chance(80).then(|| ModuleId::at(dice.below(modules)));
         if object.kind == ObjectKind::Weight {
             let mut score = || Some(dice.below(4) as f64 / 4.0);
-            object.statistics = Statistics { adam_m: score(), adam_v: score(), grad_norm: None };
+            object.statistics = Statistics { adam_m: score(), adam_v: score(), grad_norm: score() };
         }
     }
 }

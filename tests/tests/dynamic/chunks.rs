@@ -5,15 +5,15 @@ use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::Mode::Read;
 use tiersim_policies::chunks::chunked;
-use tiersim_policies::lru::LruConfig;
 use tiersim_policies::recipe::PolicyConfig;
+use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_tests::build::Traced;
 
 #[test]
 fn the_part_that_fits_stays() {
     let ops: [(u64, &[_]); 4] =
         [(100, &[(0, Read)]), (100, &[(1, Read)]), (100, &[(0, Read)]), (100, &[(1, Read)])];
-    let lru: PolicyConfig = LruConfig { spill: vec![FAR] }.into();
+    let lru: PolicyConfig = DemandConfig::lru(vec![FAR]).into();
     let whole = || traced(&[1000, 1000], &ops);
     let ends = play(&machine(1500), whole(), &lru, 1).ends;
     assert_eq!(ends, [1100, 2200, 3300, 4400], "each object takes the other's place");

@@ -253,8 +253,8 @@ impl<'a> Draft<'a> {
             let out_from = Some(saved.map_or(first, |end| end.max(first)));
             let Some(out_from) = ends.fold(out_from, |a, b| Some(a?.max(b?))) else { continue };
             let starts = self.ways.fetch[way].iter().filter(|_| interval.fetches);
-            let starts = starts.map(|&lane| self.start(lane, first, until, life.bytes));
-            let Some(back_at) = starts.fold(Some(until), |a, b| Some(a?.min(b?))) else { continue };
+            let mut starts = starts.map(|&lane| self.start(lane, first, until, life.bytes));
+            let Some(back_at) = starts.try_fold(until, |a, b| Some(a.min(b?))) else { continue };
             if out_from >= back_at || !self.has_room(way, index) {
                 continue;
             }

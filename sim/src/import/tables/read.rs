@@ -104,11 +104,11 @@ fn duration(row: &mut Row<'_>) -> u64 {
         row.problem(rule, cycles.to_string(), "check the column");
         return 0;
     };
-    if let Some(ns) = row.whole_or_none::<u64>("ns") {
-        if ns.saturating_mul(1000).abs_diff(ps) > ROUNDING_PS {
-            let rule = format!("ns is {cycles} cycles of 1.2 GHz, to the nanosecond");
-            row.problem(rule, ns.to_string(), "count cycles of 1.2 GHz, or leave ns out");
-        }
+    if let Some(ns) = row.whole_or_none::<u64>("ns")
+        && ns.saturating_mul(1000).abs_diff(ps) > ROUNDING_PS
+    {
+        let rule = format!("ns is {cycles} cycles of 1.2 GHz, to the nanosecond");
+        row.problem(rule, ns.to_string(), "count cycles of 1.2 GHz, or leave ns out");
     }
     ps
 }
