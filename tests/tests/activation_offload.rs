@@ -10,8 +10,8 @@ use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{Mode, ObjectKind, Phase, Trace};
 use tiersim_policies::recipe::{PolicyConfig, Recipe, Rewrite};
 use tiersim_policies::zoo::activation_offload::{ActivationOffloadConfig, Choice, Way};
-use tiersim_sim::record::{CaseRecord, Figures, Outcome};
 use tiersim_sim::durations::Durations;
+use tiersim_sim::record::{CaseRecord, Figures, Outcome};
 use tiersim_sim::run::{Options, run};
 use tiersim_sim::scenario::{Budget, Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use tiersim_tests::build::{Traced, law, two_tiers};
@@ -189,7 +189,10 @@ fn check_contents(old: &Trace, new: &Rewrite) -> usize {
         } else {
             // In their order, none left out.
             assert_eq!(source.index(), next);
-            assert_eq!((&op.name, op.step, op.phase), (&original.name, original.step, original.phase));
+            assert_eq!(
+                (&op.name, op.step, op.phase),
+                (&original.name, original.step, original.phase)
+            );
             next += 1;
         }
     }
@@ -204,15 +207,32 @@ fn check_contents(old: &Trace, new: &Rewrite) -> usize {
     repeated
 }
 
+/// The same ops and uses as one step of training: the first half forward, layer by layer.
+fn as_training(mut trace: Trace) -> Trace {
+    let (ops, modules) = (trace.ops.len(), trace.modules.len());
+    for (index, op) in trace.ops.iter_mut().enumerate() {
+        let forward = index < ops / 2;
+        let layer = index.min(ops - index) * 2 * modules / ops;
+        op.phase = if forward { Phase::Forward } else { Phase::Backward };
+        (op.step, op.module) = (0, Some(ModuleId::at(layer.min(modules - 1))));
+    }
+    for object in trace.objects.iter_mut().filter(|object| !object.persistent) {
+        object.kind = ObjectKind::Activation;
+    }
+    assert_eq!(trace.problems(), []);
+    trace
+}
+
 #[test]
 fn every_op_finds_what_it_found_before() {
     assert_eq!(check_contents(&two_layers(), &recomputed(&two_layers())), 2);
     let mut repeating = 0;
     for index in 0..3000 {
-        let trace = Trial::new(seed_of(20_261_121, index), 1000).workload.trace;
+        let trace = as_training(Trial::new(seed_of(20_261_121, index), 1000).workload.trace);
         repeating += usize::from(check_contents(&trace, &recomputed(&trace)) > 0);
     }
-    assert!(repeating >= 20, "{repeating} random traces have something to recompute");
+    eprintln!("{repeating} repeat");
+    assert!(repeating >= 200, "{repeating} random traces have something to recompute");
 }
 
 /// Random worlds, rewritten for the policy, audited and watched: contents, rooms, orders.
@@ -231,6 +251,7 @@ fn random_worlds_hold_their_rules_and_fit_where_paging_does() {
         trial.pressure = None;
         trial.hidden = Vec::new();
         trial.allocators = Vec::new();
+        trial.workload = Workload::new(as_training(trial.workload.trace));
         let paged = trial.clone().under(Chosen::Config(lru.into())).run(None);
         let paged = paged.expect("paging breaks no rule");
         let config = ActivationOffloadConfig::new(choice, spill);
@@ -247,7 +268,8 @@ fn random_worlds_hold_their_rules_and_fit_where_paging_does() {
         assert!(done.is_some() || paged.is_none(), "world {index} fits under paging");
         ran += usize::from(done.is_some());
     }
-    assert!(ran > 500 && repeating > 5, "{ran} ran, {repeating} with ops that run again");
+    eprintln!("{ran} ran, {repeating} repeat");
+    assert!(ran > 500 && repeating > 50, "{ran} ran, {repeating} with ops that run again");
 }
 
 fn shape(layers: u32) -> Layered {
@@ -329,8 +351,8 @@ fn repeated_ops_take_their_sources_time_with_jitter_and_in_every_replay() {
     let durations = Durations::new(&trace, &spec, 7).expect("all ops have a time");
     let run: u64 = (0..16).map(|op| durations.of(op).ps()).sum();
     let again: u64 = [1, 3, 9, 11].map(|op| durations.of(op).ps()).iter().sum();
-    assert_eq!(figures.mean_step().ps(), (run + again) / 2);
-    assert_eq!(record.baseline_step.ps(), run / 2, "the baseline is the original");
+    assert_eq!(figures.mean_step().ps(), (run + again).div_ceil(2));
+    assert_eq!(record.baseline_step.ps(), run.div_ceil(2), "the baseline is the original");
     assert_eq!(record.bound_step.ps(), (run + again) / 2, "the bound is of what runs");
     assert_eq!(record.details, "recompute: 0 layers kept, 0 offloaded, 3 recomputed");
 }
@@ -427,7 +449,9 @@ fn the_best_choice_is_close_to_that_of_all_choices_run() {
     let how = How { audit: false, ..ONCE };
     let ways = [Way::Keep, Way::Offload, Way::Recompute];
     let (mut found, mut least) = (0, 0);
-    for (hbm, rate) in [(200, RATE / 2), (200, RATE * 2), (280, RATE / 2), (280, RATE)] {
+    for (hbm, rate) in
+        [(160, RATE / 4), (160, RATE), (180, RATE / 4), (180, RATE / 2), (220, RATE / 4)]
+    {
         let time = |choice| {
             let hardware = two_tiers(Bytes::new(hbm), law(0, rate));
             let record = record(hardware, &trace, config(choice).into(), how);

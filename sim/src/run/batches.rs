@@ -74,9 +74,7 @@ impl Bench<'_> {
         };
         let mut batches = vec![bounds.max; steps];
         let mut fixed = 0;
-        while let Some((step, next)) =
-            self.first_change(case, config, memory, (&batches, fixed))?
-        {
+        while let Some((step, next)) = self.first_change(case, config, memory, (&batches, fixed))? {
             batches[step..].fill(next);
             fixed = step;
         }

@@ -66,6 +66,9 @@ impl<'a> Search<'a> {
     pub(super) fn best(&mut self) -> Result<Vec<Way>, String> {
         let count = self.choosers.len();
         let mut best = vec![Way::Keep; count];
+        if count == 0 {
+            return Ok(best);
+        }
         for &way in self.ways {
             self.improve(&mut best, vec![way; count])?;
         }
@@ -143,7 +146,8 @@ impl<'a> Search<'a> {
         let made = Made::of(self.setting, self.layers, &self.choosers, choice)?;
         let found = made.with(self.setting, |setting, layers, offloaded| {
             let how = (self.spill, self.prefetch_ops);
-            let policy = ActivationOffload::new(setting, layers.unwrap_or(self.layers), offloaded, how);
+            let policy =
+                ActivationOffload::new(setting, layers.unwrap_or(self.layers), offloaded, how);
             time(setting, &self.routes, Box::new(policy))
         });
         self.known.insert(choice.to_vec(), found);

@@ -93,7 +93,11 @@ impl ActivationOffload {
             most = most.max(held);
             for index in 0..self.back[op].len() {
                 let (object, turn) = self.back[op][index];
-                if self.op(now) < turn || change.in_hbm(object) || !view.exists(object) || change.uses(object) {
+                if self.op(now) < turn
+                    || change.in_hbm(object)
+                    || !view.exists(object)
+                    || change.uses(object)
+                {
                     continue;
                 }
                 let bytes = view.object(object).bytes.get();

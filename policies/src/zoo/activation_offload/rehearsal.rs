@@ -109,7 +109,8 @@ impl<'a> Clock<'a> {
             let free = &mut self.lanes[lane.index()];
             let begins = ready.max(*free);
             *free = begins.saturating_add(span);
-            let alone = if hop == 0 { self.setting.copies.span(from, to, bytes).ps() } else { span };
+            let alone =
+                if hop == 0 { self.setting.copies.span(from, to, bytes).ps() } else { span };
             end = end.max(begins.saturating_add(alone));
         }
         end

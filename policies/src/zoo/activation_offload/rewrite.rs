@@ -229,7 +229,8 @@ impl<'a> Writer<'a> {
         for &index in &segment.ops {
             let mut op = self.old.ops[index].clone();
             op.name = format!("recompute {}", short(&op.name));
-            (op.step, op.phase, op.stream, op.rank) = (user.step, user.phase, user.stream, user.rank);
+            (op.step, op.phase, op.stream, op.rank) =
+                (user.step, user.phase, user.stream, user.rank);
             op.at = None;
             op.after.iter_mut().for_each(|after| *after = self.moved[after.index()]);
             let start = self.new.uses.len() as u32;
