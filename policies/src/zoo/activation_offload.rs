@@ -29,8 +29,8 @@ pub use choose::Way;
 pub use offload::ActivationOffload;
 
 const NAME: &str = "activation-offload";
-/// Ops of one block of a transformer in backward, and some more.
-const PREFETCH_OPS: u64 = 32;
+/// About ten blocks of a transformer in backward. Fetches only take free room, so more does no harm.
+const PREFETCH_OPS: u64 = 128;
 
 /// What becomes of the activations of all layers.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 //! The cost of a choice is the time of the whole plan as rehearsed: what runs again takes the time of
 //! its ops, copies cost what of them hides under no op, and layers share one link. Where few layers
 //! choose, all choices are tried. Otherwise the search descends from three starts (keep all, offload all,
-//! recompute all), layer by layer from the last to the first, and takes what shortens the plan, until
-//! nothing does; then runs of neighbours are tried together.
+//! recompute all, the shortest first): it changes runs of neighbours, long ones before short ones, and
+//! takes what shortens the plan, until nothing does.
 //! Invariant: the result is never longer, as rehearsed, than any of the three starts.
 
 use super::layers::Layers;
@@ -31,7 +31,7 @@ pub enum Way {
 /// Most ways to choose that are all tried.
 const MOST_TRIED: usize = 243;
 /// About so many uses are rehearsed in all; at the least the three starts are.
-const MOST_USES: u64 = 1 << 20;
+const MOST_USES: u64 = 3 << 20;
 
 /// The search for the best ways.
 pub(super) struct Search<'a> {
@@ -80,7 +80,13 @@ impl<'a> Search<'a> {
             }
             return Ok(best);
         }
+        // The most promising start first: the budget may end before the last.
+        let mut starts = Vec::new();
         for &way in self.ways {
+            starts.push((self.cost(&vec![way; count])?.unwrap_or(u64::MAX), way));
+        }
+        starts.sort_unstable();
+        for (_, way) in starts {
             let mut found = vec![way; count];
             while self.descend(&mut found)? {}
             self.improve(&mut best, found)?;
@@ -103,20 +109,21 @@ impl<'a> Search<'a> {
         digits.collect()
     }
 
-    /// One round over layers and runs of them; whether anything was shortened.
+    /// One round over runs of layers, from long ones to single layers, each from the last to the
+    /// first; whether anything was shortened.
     fn descend(&mut self, found: &mut Vec<Way>) -> Result<bool, String> {
         let mut better = false;
         let count = found.len();
-        let mut length = 1;
-        while length <= count {
-            for last in (length..=count).rev() {
+        let mut length = count.next_power_of_two();
+        while length > 0 {
+            for last in (1..=count).rev().step_by(length) {
                 for &way in self.ways {
                     let mut choice = found.clone();
-                    choice[last - length..last].fill(way);
+                    choice[last.saturating_sub(length)..last].fill(way);
                     better |= self.improve(found, choice)?;
                 }
             }
-            length *= 2;
+            length /= 2;
         }
         Ok(better)
     }

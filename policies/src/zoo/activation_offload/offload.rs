@@ -1,9 +1,8 @@
 //! Carries the choice out: what is offloaded leaves and comes back at its time, all else is paged.
 //!
 //! What is offloaded is evicted before the op behind its last forward use, and fetched again in the
-//! backward pass that needs it, some ops before its first use there: into room that neither this op nor the births up to that use need,
-//! if necessary of what was used longest ago and is needed later. All else is paged on demand by
-//! recency, as under `lru`.
+//! backward pass that needs it, some ops before its first use there, into free room that neither this
+//! op nor the births up to that use need. All else is paged on demand by recency, as under `lru`.
 //! Invariant: nothing is offloaded to a tier that could then not take all of HBM, so what paging alone
 //! fits into memory fits here.
 
@@ -12,15 +11,11 @@ use crate::paging::{Change, Recency, make_room, outside};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::Setting;
 use crate::view::View;
-use crate::zoo::demand::future::Future;
 use std::collections::BTreeSet;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
-
-/// How many objects are looked at to make way for one that comes back.
-const LOOKED_AT: usize = 64;
 
 /// Offloads stated activations.
 #[derive(Debug)]
@@ -34,7 +29,6 @@ pub struct ActivationOffload {
     back: Vec<Vec<(ObjectId, usize)>>,
     /// By op of the trace: bytes that it creates and that end with it.
     grows: Vec<(u64, u64)>,
-    future: Future,
     recency: Recency,
 }
 
@@ -60,7 +54,6 @@ impl ActivationOffload {
             leaves,
             back,
             grows: grows(setting.workload),
-            future: Future::of(setting.workload, setting.repeat),
             recency: Recency::new(trace.objects.len()),
         }
     }
@@ -80,7 +73,7 @@ impl ActivationOffload {
     }
 
     /// What backward needs soon comes back, as far as there is room for it.
-    fn come_back(&mut self, change: &mut Change<'_, '_>, ahead: &mut Vec<Action>) {
+    fn come_back(&mut self, change: &Change<'_, '_>, ahead: &mut Vec<Action>) {
         let view = change.view;
         let now = view.occurrence();
         let mut spoken = change.need().get();
@@ -103,7 +96,7 @@ impl ActivationOffload {
                 let bytes = view.object(object).bytes.get();
                 let need = most + i128::from(spoken) + i128::from(bytes);
                 let need = Bytes::new(u64::try_from(need).unwrap_or(u64::MAX));
-                if !self.make_way(need, at, change) {
+                if change.free < need {
                     return;
                 }
                 spoken = spoken.saturating_add(bytes);
@@ -112,21 +105,6 @@ impl ActivationOffload {
             }
             held -= i128::from(self.grows[op].1);
         }
-    }
-
-    /// Room for a prefetch, of what is needed behind `at` only.
-    fn make_way(&mut self, need: Bytes, at: u64, change: &mut Change<'_, '_>) -> bool {
-        while change.free < need {
-            let now = change.view.occurrence();
-            let later = |&object: &ObjectId| {
-                change.view.in_hbm(object) && self.future.next(object, now) > at
-            };
-            let oldest = self.recency.oldest_first().take(LOOKED_AT);
-            let gone: Vec<ObjectId> = oldest.filter(later).collect();
-            let Some(gone) = change.evict_one(gone, &self.spill) else { return false };
-            self.recency.remove(gone);
-        }
-        true
     }
 }
 
@@ -172,7 +150,7 @@ impl Policy for ActivationOffload {
         }
         let mut ahead = Vec::new();
         if change.free >= change.need() {
-            self.come_back(&mut change, &mut ahead);
+            self.come_back(&change, &mut ahead);
         }
         actions.append(&mut change.leaving);
         actions.append(&mut fetches);
