@@ -78,6 +78,13 @@ fn fits_the_machine(
                 scenario.name, case.label
             )));
         }
+        if bench.repeats_ops(case)? {
+            return Err(Failure::Input(format!(
+                "{}: the policy of {:?} has ops run again, which only the simulator does; leave it \
+                 out with --policy, or give it a choice that keeps or offloads",
+                scenario.name, case.label
+            )));
+        }
     }
     Ok(())
 }

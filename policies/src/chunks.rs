@@ -52,7 +52,7 @@ pub fn chunked(workload: &Workload, chunk: Bytes) -> Result<Option<Rewrite>, Str
     let source = (0..ops.len()).map(OpId::at).collect();
     let (meta, modules) = (trace.meta.clone(), trace.modules.clone());
     let trace = Trace { meta, modules, objects: split, ops, uses: list };
-    Ok(Some(Rewrite { workload: Workload::new(trace), source }))
+    Ok(Some(Rewrite { workload: Workload::new(trace), source, policy: None }))
 }
 
 /// One of the pieces of an object: means stay what they are, a norm is shared by bytes.

@@ -143,6 +143,19 @@ impl<'v, 'a> Change<'v, 'a> {
         true
     }
 
+    /// As [`Change::evict`], but only where the object has room already, or where the tier could still
+    /// take all of HBM: for what leaves although nothing else needs its room.
+    pub(crate) fn evict_roomy(&mut self, object: ObjectId, spill: &[TierId]) -> bool {
+        let view = self.view;
+        let margin = view.capacity(HBM).get().saturating_add(view.object(object).bytes.get());
+        let roomy = |&tier: &TierId| {
+            let need = self.claimed[tier.index()].get().saturating_add(margin);
+            self.owns(object, tier) || view.fits(tier, Bytes::new(need))
+        };
+        let tier = spill.iter().copied().find(roomy);
+        tier.is_some_and(|tier| self.evict(object, &[tier]))
+    }
+
     /// Evicts the first of these that a tier has room for; which one it was.
     pub(crate) fn evict_one(
         &mut self,

@@ -52,6 +52,22 @@ pub struct Rewrite {
     pub workload: Workload,
     /// For each of its ops the op of the original that it repeats, whose time it takes.
     pub source: Vec<OpId>,
+    /// The policy that runs it, where that is not the one that was asked: one that knows what was
+    /// decided.
+    pub policy: Option<PolicyConfig>,
+}
+
+impl Rewrite {
+    /// The workload as it is.
+    pub fn none(workload: &Workload) -> Rewrite {
+        let source = (0..workload.trace.ops.len()).map(OpId::at).collect();
+        Rewrite { workload: workload.clone(), source, policy: None }
+    }
+
+    /// Whether some op runs more than once.
+    pub fn repeats(&self, workload: &Workload) -> bool {
+        self.source.len() > workload.trace.ops.len()
+    }
 }
 
 /// The parameters of a policy.

@@ -8,6 +8,7 @@ use crate::entry::Entry;
 use std::sync::OnceLock;
 
 pub mod access_density;
+pub mod activation_offload;
 pub mod all_hbm;
 pub mod clairvoyant_offload;
 pub mod correlation_prefetch;
@@ -27,6 +28,7 @@ pub mod unified_memory;
 /// Those of tiersim, by spelling.
 pub const ALL: &[&Entry] = &[
     &access_density::ENTRY,
+    &activation_offload::ENTRY,
     &adam_state::ENTRY,
     &all_hbm::ENTRY,
     &demand::ARC,

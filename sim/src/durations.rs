@@ -8,6 +8,7 @@ use crate::scenario::{OpTime, WorkloadSpec};
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 use rand_distr::{Distribution, LogNormal};
+use tiersim_models::ids::OpId;
 use tiersim_models::units::Span;
 use tiersim_models::workload::{Op, Trace};
 
@@ -17,6 +18,8 @@ pub struct Durations {
     /// One replay of the trace, or all of them.
     base: Vec<Span>,
     jitter: Option<Jitter>,
+    /// By op of the trace: the one whose draws it takes, of so many; its own where there is none.
+    source: Option<(Vec<OpId>, u64)>,
 }
 
 #[derive(Clone, Debug)]
@@ -28,7 +31,7 @@ struct Jitter {
 impl Durations {
     /// The same durations in every replay, or, if `spans` holds all of them, each its own.
     pub fn fixed(spans: Vec<Span>) -> Durations {
-        Durations { base: spans, jitter: None }
+        Durations { base: spans, jitter: None, source: None }
     }
 
     /// What a scenario asks for.
@@ -51,7 +54,24 @@ impl Durations {
             }
         };
         let jitter = (spec.jitter > 0.0).then(|| Jitter { factor: mean_one(spec.jitter), seed });
-        Ok(Durations { base, jitter })
+        Ok(Durations { base, jitter, source: None })
+    }
+
+    /// Those of a trace whose op i repeats op `source[i]` of this one, which has `ops` ops: the same
+    /// time in every replay, with the same draws.
+    pub fn repeating(&self, source: &[OpId], ops: usize) -> Durations {
+        let replays = self.base.chunks(ops.max(1));
+        let base = replays.flat_map(|replay| source.iter().map(|op| replay[op.index()]));
+        let draws = source.iter().map(|&op| match &self.source {
+            Some((inner, _)) => inner[op.index()],
+            None => op,
+        });
+        let ops = self.source.as_ref().map_or(ops as u64, |&(_, ops)| ops);
+        Durations {
+            base: base.collect(),
+            jitter: self.jitter.clone(),
+            source: Some((draws.collect(), ops)),
+        }
     }
 
     /// Without jitter; of one replay of the trace, or of all of them where each has its own.
@@ -66,10 +86,17 @@ impl Durations {
             None => span,
             Some(Jitter { factor, seed }) => {
                 let mut own = ChaCha12Rng::seed_from_u64(*seed);
-                own.set_stream(occurrence);
+                own.set_stream(self.draw_of(occurrence));
                 span.scaled(factor.sample(&mut own))
             }
         }
+    }
+
+    /// Which op of the run an op takes its draw from.
+    fn draw_of(&self, occurrence: u64) -> u64 {
+        let Some((source, ops)) = &self.source else { return occurrence };
+        let own = source.len() as u64;
+        occurrence / own * ops + u64::from(source[(occurrence % own) as usize].0)
     }
 }
 
@@ -87,7 +114,7 @@ mod tests {
     fn jittered(seed: u64) -> Durations {
         let factor = mean_one(0.2);
         let jitter = Some(Jitter { factor, seed });
-        Durations { base: vec![Span::from_us(1)], jitter }
+        Durations { base: vec![Span::from_us(1)], jitter, source: None }
     }
 
     #[test]
@@ -98,6 +125,27 @@ mod tests {
         assert!(forwards.iter().eq(backwards.iter().rev()));
         assert_ne!(forwards[0], forwards[1]);
         assert_ne!(forwards[0], jittered(2).of(0));
+    }
+
+    #[test]
+    fn a_repeated_op_takes_the_time_of_its_source_in_every_replay() {
+        let spans = [1, 2, 3].map(Span::from_us).to_vec();
+        let first = Durations { base: spans, ..jittered(4) };
+        let source = [0, 1, 0, 2, 2].map(OpId).to_vec();
+        let again = first.repeating(&source, 3);
+        let of = |replay: u64, op: OpId| first.of(3 * replay + u64::from(op.0));
+        for replay in 0..3 {
+            for (at, &op) in source.iter().enumerate() {
+                assert_eq!(again.of(5 * replay + at as u64), of(replay, op));
+            }
+        }
+        // Of what repeats already.
+        let twice = again.repeating(&[4, 3, 2].map(OpId), 5);
+        assert_eq!([3, 4, 5].map(|at| twice.of(at)), [2, 2, 0].map(|op| of(1, OpId(op))));
+        // Every replay its own.
+        let each = Durations::fixed([1, 2, 3, 4].map(Span::from_us).to_vec());
+        let again = each.repeating(&[1, 0, 1].map(OpId), 2);
+        assert_eq!(again.nominal(), [2, 1, 2, 4, 3, 4].map(Span::from_us));
     }
 
     #[test]

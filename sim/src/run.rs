@@ -19,6 +19,7 @@ use crate::run::stopwatch::Stopwatch;
 use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
 use tiersim_models::hardware::{HBM, Hardware, Routes, TierKind};
 use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::lifetime::Workload;
@@ -83,6 +84,8 @@ pub struct Bench<'a> {
     seed: u64,
     baseline: Figures,
     bound: Span,
+    /// Whether the policy of some case that has run had ops run more than once.
+    repeats: AtomicBool,
 }
 
 /// What one simulation is asked for.
@@ -130,6 +133,7 @@ impl<'a> Bench<'a> {
             warmup: spec.warmup,
             seed: scenario.seed,
             baseline: Figures::default(),
+            repeats: AtomicBool::new(false),
         };
         let capacities = vec![Bytes::MAX; bench.hardware.tiers.len()];
         bench.bound = bench.bound_of(workload, &bench.durations, &capacities).step;
@@ -158,8 +162,12 @@ impl<'a> Bench<'a> {
     }
 
     /// The policy's parameters, and the tiers that its modules are spread over.
-    fn details(&self, case: &Case, placement: Option<&[(String, usize)]>) -> String {
-        let policy = &case.policy;
+    fn details(
+        &self,
+        case: &Case,
+        policy: &PolicyConfig,
+        placement: Option<&[(String, usize)]>,
+    ) -> String {
         let homes: BTreeSet<usize> =
             placement.unwrap_or_default().iter().map(|&(_, t)| t).collect();
         let away: Vec<&str> = homes

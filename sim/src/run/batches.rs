@@ -13,19 +13,28 @@ use crate::run::memory::left;
 use crate::run::{Bench, RunError};
 use crate::scenario::{Case, TraceSource};
 use tiersim_models::hardware::Hardware;
-use tiersim_models::layered::training::Training;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
 use tiersim_policies::chunks::chunked;
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::planner::Planner;
 use tiersim_policies::pressure::{MILLION, MicroBatch, PressureConfig, Thresholds};
-use tiersim_policies::recipe::Setting;
+use tiersim_policies::recipe::{PolicyConfig, Setting};
 
 /// A workload of a case's own.
 pub(super) struct Own {
     pub(super) workload: Workload,
     pub(super) durations: Durations,
+}
+
+/// What a case runs.
+pub(super) struct Planned {
+    /// Its own workload, unless it is the one of all cases.
+    pub(super) own: Option<Own>,
+    /// Its policy, which knows what it decided when it rewrote the workload.
+    pub(super) policy: PolicyConfig,
+    /// Whether some op runs more than once.
+    pub(super) repeats: bool,
 }
 
 /// What a case says about chunks, its micro-batches and its memory pressure, if anything.
@@ -65,9 +74,7 @@ impl Bench<'_> {
         };
         let mut batches = vec![bounds.max; steps];
         let mut fixed = 0;
-        while let Some((step, next)) =
-            self.first_change(case, config, training, memory, (&batches, fixed))?
-        {
+        while let Some((step, next)) = self.first_change(case, config, memory, (&batches, fixed))? {
             batches[step..].fill(next);
             fixed = step;
         }
@@ -93,6 +100,36 @@ impl Bench<'_> {
         Ok(own)
     }
 
+    /// The workload of a case: with these micro-batches, then in chunks, then as its policy rewrites it,
+    /// which so sees the pieces that it places.
+    pub(super) fn planned(
+        &self,
+        case: &Case,
+        batches: Option<&[u32]>,
+        memory: &[Bytes],
+    ) -> Result<Planned, RunError> {
+        let own = self.own(batches, case.chunk)?;
+        let (workload, durations) = match &own {
+            Some(own) => (&own.workload, &own.durations),
+            None => (self.workload, &self.durations),
+        };
+        let setting = self.setting(workload, durations, memory);
+        let rewrite = case.policy.rewrite(&setting).map_err(RunError::Input)?;
+        let Some(rewrite) = rewrite else {
+            return Ok(Planned { own, policy: case.policy.clone(), repeats: false });
+        };
+        let repeats = rewrite.repeats(workload);
+        let durations = durations.repeating(&rewrite.source, workload.trace.ops.len());
+        let policy = rewrite.policy.unwrap_or_else(|| case.policy.clone());
+        Ok(Planned { own: Some(Own { workload: rewrite.workload, durations }), policy, repeats })
+    }
+
+    /// Whether the policy of a case has ops run more than once.
+    pub fn repeats_ops(&self, case: &Case) -> Result<bool, RunError> {
+        let left = left(&self.capacities_of(case)?, &self.hidden_of(case)?);
+        Ok(self.planned(case, None, &left)?.repeats)
+    }
+
     fn batched(&self, batches: Option<&[u32]>) -> Result<Option<Own>, RunError> {
         let TraceSource::Training(training) = &self.spec.trace else { return Ok(None) };
         let Some(batches) = batches else { return Ok(None) };
@@ -109,22 +146,18 @@ impl Bench<'_> {
         &self,
         case: &Case,
         config: &PressureConfig,
-        training: &Training,
         memory: Memory<'_>,
         (batches, fixed): (&[u32], usize),
     ) -> Result<Option<(usize, u32)>, RunError> {
-        let mut workload = Workload::new(training.trace_of(batches));
-        if let Some(chunk) = case.chunk
-            && let Some(rewrite) = chunked(&workload, chunk).map_err(RunError::Input)?
-        {
-            workload = rewrite.workload;
-        }
-        let durations =
-            Durations::new(&workload.trace, self.spec, self.seed).map_err(RunError::Input)?;
         let left = left(memory.capacities, memory.hidden);
-        let setting = Setting { repeat: 1, ..self.setting(&workload, &durations, &left) };
-        let policy = case.numa.build(&case.policy, &setting).map_err(RunError::Input)?;
-        let planner = Planner::over(&workload, policy, memory, 1);
+        let Planned { own, policy, .. } = self.planned(case, Some(batches), &left)?;
+        let (workload, durations) = match &own {
+            Some(own) => (&own.workload, &own.durations),
+            None => (self.workload, &self.durations),
+        };
+        let setting = Setting { repeat: 1, ..self.setting(workload, durations, &left) };
+        let policy = case.numa.build(&policy, &setting).map_err(RunError::Input)?;
+        let planner = Planner::over(workload, policy, memory, 1);
         // What goes wrong here goes wrong in the run, which says so.
         let Ok(mut planner) = planner else { return Ok(None) };
         planner.watch(config.clone(), batches.to_vec());

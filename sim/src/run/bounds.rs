@@ -9,6 +9,7 @@ use crate::record::CaseRecord;
 use crate::run::{Bench, RunError};
 use crate::scenario::Case;
 use rayon::prelude::*;
+use std::sync::atomic::Ordering;
 use tiersim_models::hardware::HBM;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span};
@@ -49,7 +50,7 @@ impl Bench<'_> {
 
     /// The bound by bytes of HBM for objects, by rising bytes, from the least that a case held to what
     /// the workload holds without limit; all other tiers have the most that they have for a case.
-    /// Empty where cases have other workloads of their own.
+    /// Empty where cases have other workloads of their own. Asked after all of them have run.
     ///
     /// Errors as a case that asks for more memory than there is.
     pub(crate) fn curve(
@@ -61,7 +62,9 @@ impl Bench<'_> {
             case.micro_batch.is_some()
                 || case.pressure.as_ref().is_some_and(|config| config.micro_batch.is_some())
         };
-        if cases.iter().any(batches) || results.is_empty() {
+        // With ops that run again a case may do with less traffic than the workload of all cases.
+        let other = cases.iter().any(batches) || self.repeats.load(Ordering::Relaxed);
+        if other || results.is_empty() {
             return Ok(Vec::new());
         }
         let mut most = vec![Bytes::ZERO; self.hardware.tiers.len()];

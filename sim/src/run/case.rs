@@ -4,6 +4,7 @@ use super::{Asked, Bench, Options, RunError, Simulated, memory, placement};
 use crate::energy::CaseEconomics;
 use crate::record::CaseRecord;
 use crate::scenario::Case;
+use std::sync::atomic::Ordering;
 use tiersim_models::hardware::HBM;
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::recipe::Origin;
@@ -28,10 +29,12 @@ impl Bench<'_> {
         let allocators = case.allocators.as_slice();
         let memory = Memory { capacities: &capacities, hidden: &hidden, allocators };
         let batches = self.micro_batches(case, memory)?;
-        let own = self.own(batches.as_deref(), case.chunk)?;
-        let mut asked = self.plain(case.policy.clone(), memory);
+        let left = memory::left(&capacities, &hidden);
+        let planned = self.planned(case, batches.as_deref(), &left)?;
+        self.repeats.fetch_or(planned.repeats, Ordering::Relaxed);
+        let mut asked = self.plain(planned.policy.clone(), memory);
         asked.numa = case.numa.clone();
-        if let Some(own) = &own {
+        if let Some(own) = &planned.own {
             (asked.workload, asked.durations) = (&own.workload, &own.durations);
         }
         asked.watched = case.pressure.as_ref().map(|config| (config, batches.unwrap_or_default()));
@@ -53,7 +56,7 @@ impl Bench<'_> {
         Ok(CaseRecord {
             label: case.label.clone(),
             policy: case.policy.name().to_owned(),
-            details: self.details(case, placement.as_deref()),
+            details: self.details(case, &asked.policy, placement.as_deref()),
             emulated: case.policy.is_emulated(),
             sight,
             learned: case.policy.origin() == Origin::Learned,

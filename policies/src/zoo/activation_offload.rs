@@ -1,0 +1,181 @@
+//! Activations between forward and backward: kept, offloaded, or dropped and recomputed, by layer.
+//!
+//! What a layer makes in forward and needs again in backward takes HBM for the time between. It can
+//! stay, be copied out after its last forward use and back before its first backward use, or be
+//! dropped and made again by the layer's forward ops. [`Choice::Best`] decides by layer what makes the
+//! step shortest. All other objects are paged on demand by recency.
+//! Sources: Chen, Xu, Zhang, Guestrin, "Training Deep Nets with Sublinear Memory Cost", 2016 (recompute
+//! from checkpoints); Korthikanti et al., "Reducing Activation Recomputation in Large Transformer
+//! Models", MLSys 2023 (a checkpoint per layer); Rhu et al., "vDNN", MICRO 2016 (offload).
+//! Invariant: recomputed ops are those of the trace; an op that draws random numbers must draw the same.
+
+mod choose;
+mod layers;
+mod offload;
+mod rehearsal;
+mod rewrite;
+#[cfg(test)]
+mod tests;
+
+use crate::entry::{Entry, Kind, Parameter};
+use crate::policy::Policy;
+use crate::recipe::{PolicyConfig, Recipe, Rewrite, Setting};
+use choose::{Made, Search};
+use layers::Layers;
+use std::collections::BTreeSet;
+use tiersim_models::ids::{ObjectId, TierId};
+
+pub use choose::Way;
+pub use offload::ActivationOffload;
+
+const NAME: &str = "activation-offload";
+/// About ten blocks of a transformer in backward. Fetches only take free room, so more does no harm.
+const PREFETCH_OPS: u64 = 128;
+
+/// What becomes of the activations of all layers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// The same for every layer.
+    All(Way),
+    /// What makes the step shortest, layer by layer.
+    Best,
+    /// One for each layer with something to choose for, in the order of their first ops; those
+    /// behind the last stay in HBM.
+    Each(Vec<Way>),
+}
+
+/// Parameters of `activation-offload`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActivationOffloadConfig {
+    /// What becomes of activations.
+    pub choice: Choice,
+    /// Where objects live that are not in HBM: the first of these with room.
+    pub spill: Vec<TierId>,
+    /// How many ops before its first backward use an offloaded activation may come back.
+    pub prefetch_ops: u64,
+    /// What was decided, for the rewritten workload.
+    decided: Option<Decided>,
+}
+
+/// What is known once the workload is rewritten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Decided {
+    offloaded: BTreeSet<ObjectId>,
+    /// Layers that are kept, offloaded, recomputed.
+    layers: [usize; 3],
+}
+
+/// How scenarios spell it.
+pub const ENTRY: Entry = Entry {
+    spelling: "ActivationOffload",
+    about: "activations are kept, offloaded, or dropped and recomputed, layer by layer",
+    parameters: &[
+        Parameter::optional("choice", Kind::Word(&["best", "keep", "offload", "recompute"])),
+        Parameter::optional("prefetch_ops", Kind::Count { least: 1, most: 65536 }),
+        Parameter::optional("spill", Kind::Spill),
+    ],
+    make: |params| {
+        let choice = match params.word("choice") {
+            Some("keep") => Choice::All(Way::Keep),
+            Some("offload") => Choice::All(Way::Offload),
+            Some("recompute") => Choice::All(Way::Recompute),
+            _ => Choice::Best,
+        };
+        let mut config = ActivationOffloadConfig::new(choice, params.tiers("spill"));
+        config.prefetch_ops = params.count("prefetch_ops").unwrap_or(PREFETCH_OPS);
+        Ok(config.into())
+    },
+};
+
+impl ActivationOffloadConfig {
+    /// With the default of all else.
+    pub fn new(choice: Choice, spill: Vec<TierId>) -> ActivationOffloadConfig {
+        ActivationOffloadConfig { choice, spill, prefetch_ops: PREFETCH_OPS, decided: None }
+    }
+
+    /// The way of each layer with something to choose for, in the order of their first ops; of
+    /// `ways` only, where the policy is to choose.
+    fn ways(
+        &self,
+        setting: &Setting<'_>,
+        layers: &Layers,
+        ways: &[Way],
+    ) -> Result<Vec<Way>, String> {
+        let count = layers.choosers().len();
+        let how = (&self.spill[..], self.prefetch_ops);
+        match &self.choice {
+            Choice::All(Way::Recompute) if ways.contains(&Way::Recompute) => {
+                // What is made on the way may take more memory than there is, in all tiers.
+                let all = vec![Way::Recompute; count];
+                let fits = Search::new(setting, layers, how, ways)?.fits(&all)?;
+                Ok(if fits { all } else { vec![Way::Keep; count] })
+            }
+            Choice::All(way) => Ok(vec![*way; count]),
+            Choice::Each(each) => {
+                let kept = std::iter::repeat(Way::Keep);
+                Ok(each.iter().copied().chain(kept).take(count).collect())
+            }
+            Choice::Best => Search::new(setting, layers, how, ways)?.best(),
+        }
+    }
+}
+
+impl Recipe for ActivationOffloadConfig {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn details(&self) -> String {
+        let choice = match &self.choice {
+            Choice::All(Way::Keep) => "keep",
+            Choice::All(Way::Offload) => "offload",
+            Choice::All(Way::Recompute) => "recompute",
+            Choice::Best => "best",
+            Choice::Each(_) => "as given",
+        };
+        match &self.decided {
+            Some(Decided { layers: [kept, offloaded, recomputed], .. }) => format!(
+                "{choice}: {kept} layers kept, {offloaded} offloaded, {recomputed} recomputed"
+            ),
+            None => choice.to_owned(),
+        }
+    }
+
+    /// For a workload that nobody rewrote for it, layers that would be recomputed are kept.
+    fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
+        let layers = Layers::of(&setting.workload.trace);
+        let offloaded = match &self.decided {
+            Some(decided) => decided.offloaded.clone(),
+            None => {
+                let ways = self.ways(setting, &layers, &[Way::Keep, Way::Offload])?;
+                let made = Made::of(setting, &layers, &layers.choosers(), &ways)?;
+                made.offloaded
+            }
+        };
+        let how = (&self.spill[..], self.prefetch_ops);
+        Ok(Box::new(ActivationOffload::new(setting, &layers, &offloaded, how)))
+    }
+
+    fn spill(&self) -> Option<&[TierId]> {
+        Some(&self.spill)
+    }
+
+    fn with_spill(&self, spill: Vec<TierId>) -> Option<PolicyConfig> {
+        Some(ActivationOffloadConfig { spill, ..self.clone() }.into())
+    }
+
+    fn rewrite(&self, setting: &Setting<'_>) -> Result<Option<Rewrite>, String> {
+        if self.decided.is_some() {
+            return Ok(None);
+        }
+        let layers = Layers::of(&setting.workload.trace);
+        let all = [Way::Keep, Way::Offload, Way::Recompute];
+        let ways = self.ways(setting, &layers, &all)?;
+        let made = Made::of(setting, &layers, &layers.choosers(), &ways)?;
+        let count = |way| ways.iter().filter(|&&other| other == way).count();
+        let decided = Decided { offloaded: made.offloaded, layers: all.map(count) };
+        let policy = ActivationOffloadConfig { decided: Some(decided), ..self.clone() };
+        let rewrite = made.rewrite.unwrap_or_else(|| Rewrite::none(setting.workload));
+        Ok(Some(Rewrite { policy: Some(policy.into()), ..rewrite }))
+    }
+}

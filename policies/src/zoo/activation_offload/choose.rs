@@ -1,0 +1,202 @@
+//! What becomes of each layer's activations, such that the step takes least time.
+//!
+//! The cost of a choice is the time of the whole plan as rehearsed: what runs again takes the time of
+//! its ops, copies cost what of them hides under no op, and layers share one link. Where few layers
+//! choose, all choices are tried. Otherwise the search descends from three starts (keep all, offload all,
+//! recompute all, the shortest first): it changes runs of neighbours, long ones before short ones, and
+//! takes what shortens the plan, until nothing does.
+//! Invariant: the result is never longer, as rehearsed, than any of the three starts.
+
+use super::layers::Layers;
+use super::offload::ActivationOffload;
+use super::rehearsal::{REPLAYS, time};
+use super::rewrite::rewritten;
+use crate::recipe::{Rewrite, Setting};
+use std::collections::{BTreeMap, BTreeSet};
+use tiersim_models::hardware::Routes;
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::Span;
+
+/// What becomes of a layer's activations between forward and backward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// They stay in HBM, unless paging takes them out.
+    Keep,
+    /// They are copied out and back.
+    Offload,
+    /// They are dropped and made again.
+    Recompute,
+}
+
+/// Most ways to choose that are all tried.
+const MOST_TRIED: usize = 243;
+/// About so many uses are rehearsed in all; at the least the three starts are.
+const MOST_USES: u64 = 3 << 20;
+
+/// The search for the best ways.
+pub(super) struct Search<'a> {
+    setting: &'a Setting<'a>,
+    layers: &'a Layers,
+    spill: &'a [TierId],
+    prefetch_ops: u64,
+    routes: Routes,
+    /// Layers with something to choose for.
+    choosers: Vec<usize>,
+    /// What may be chosen.
+    ways: &'a [Way],
+    /// What was rehearsed.
+    known: BTreeMap<Vec<Way>, Option<u64>>,
+    left: u64,
+}
+
+impl<'a> Search<'a> {
+    /// Errors in words if tiers are not joined.
+    pub(super) fn new(
+        setting: &'a Setting<'a>,
+        layers: &'a Layers,
+        (spill, prefetch_ops): (&'a [TierId], u64),
+        ways: &'a [Way],
+    ) -> Result<Search<'a>, String> {
+        let routes = setting.hardware.routes().map_err(|none| none.to_string())?;
+        let (choosers, known, left) = (layers.choosers(), BTreeMap::new(), MOST_USES);
+        Ok(Search { setting, layers, spill, prefetch_ops, routes, choosers, ways, known, left })
+    }
+
+    /// By layer with something to choose for: the best that was found.
+    pub(super) fn best(&mut self) -> Result<Vec<Way>, String> {
+        let count = self.choosers.len();
+        let mut best = vec![Way::Keep; count];
+        if count == 0 {
+            return Ok(best);
+        }
+        for &way in self.ways {
+            self.improve(&mut best, vec![way; count])?;
+        }
+        let all = u32::try_from(count).ok().and_then(|count| self.ways.len().checked_pow(count));
+        if let Some(all) = all.filter(|&all| all <= MOST_TRIED) {
+            for number in 0..all {
+                let choice = self.numbered(number);
+                self.improve(&mut best, choice)?;
+            }
+            return Ok(best);
+        }
+        // The most promising start first: the budget may end before the last.
+        let mut starts = Vec::new();
+        for &way in self.ways {
+            starts.push((self.cost(&vec![way; count])?.unwrap_or(u64::MAX), way));
+        }
+        starts.sort_unstable();
+        for (_, way) in starts {
+            let mut found = vec![way; count];
+            while self.descend(&mut found)? {}
+            self.improve(&mut best, found)?;
+        }
+        Ok(best)
+    }
+
+    /// Whether a choice fits into memory, as rehearsed.
+    pub(super) fn fits(&mut self, choice: &[Way]) -> Result<bool, String> {
+        Ok(self.cost(choice)?.is_some())
+    }
+
+    fn numbered(&self, mut number: usize) -> Vec<Way> {
+        let ways = self.ways.len();
+        let digits = (0..self.choosers.len()).map(|_| {
+            let way = self.ways[number % ways];
+            number /= ways;
+            way
+        });
+        digits.collect()
+    }
+
+    /// One round over runs of layers, from long ones to single layers, each from the last to the
+    /// first; whether anything was shortened.
+    fn descend(&mut self, found: &mut Vec<Way>) -> Result<bool, String> {
+        let mut better = false;
+        let count = found.len();
+        let mut length = count.next_power_of_two();
+        while length > 0 {
+            for last in (1..=count).rev().step_by(length) {
+                for &way in self.ways {
+                    let mut choice = found.clone();
+                    choice[last.saturating_sub(length)..last].fill(way);
+                    better |= self.improve(found, choice)?;
+                }
+            }
+            length /= 2;
+        }
+        Ok(better)
+    }
+
+    /// Takes a choice that is better; whether it is.
+    fn improve(&mut self, best: &mut Vec<Way>, choice: Vec<Way>) -> Result<bool, String> {
+        let (is, was) = (self.cost(&choice)?, self.cost(best)?);
+        let better = is.is_some_and(|is| was.is_none_or(|was| is < was));
+        if better {
+            *best = choice;
+        }
+        Ok(better)
+    }
+
+    /// Picoseconds as rehearsed; `None` if it does not fit, or there is no time left to find out.
+    pub(super) fn cost(&mut self, choice: &[Way]) -> Result<Option<u64>, String> {
+        if let Some(&known) = self.known.get(choice) {
+            return Ok(known);
+        }
+        let uses = self.setting.workload.trace.uses.len() as u64;
+        let cost = uses * u64::from(self.setting.repeat.clamp(1, REPLAYS));
+        let is_start = choice.windows(2).all(|pair| pair[0] == pair[1]);
+        if self.left < cost && !is_start {
+            return Ok(None);
+        }
+        self.left = self.left.saturating_sub(cost);
+        let made = Made::of(self.setting, self.layers, &self.choosers, choice)?;
+        let found = made.with(self.setting, |setting, layers, offloaded| {
+            let how = (self.spill, self.prefetch_ops);
+            let policy =
+                ActivationOffload::new(setting, layers.unwrap_or(self.layers), offloaded, how);
+            time(setting, &self.routes, Box::new(policy))
+        });
+        self.known.insert(choice.to_vec(), found);
+        Ok(found)
+    }
+}
+
+/// What a choice makes of a workload.
+pub(super) struct Made {
+    pub(super) rewrite: Option<Rewrite>,
+    /// The same objects before and after the rewrite.
+    pub(super) offloaded: BTreeSet<ObjectId>,
+}
+
+impl Made {
+    /// Of ways by layer with something to choose for.
+    pub(super) fn of(
+        setting: &Setting<'_>,
+        layers: &Layers,
+        choosers: &[usize],
+        choice: &[Way],
+    ) -> Result<Made, String> {
+        let mut ways = vec![Way::Keep; layers.names.len()];
+        for (&layer, &way) in choosers.iter().zip(choice) {
+            ways[layer] = way;
+        }
+        let recomputed: Vec<bool> = ways.iter().map(|&way| way == Way::Recompute).collect();
+        let rewrite = rewritten(setting.workload, layers, &recomputed)?;
+        let offloaded = layers.waiting.iter().filter(|w| ways[w.layer] == Way::Offload);
+        Ok(Made { rewrite, offloaded: offloaded.map(|waiting| waiting.object).collect() })
+    }
+
+    /// Asks about it in its own setting; with its layers where they are others.
+    fn with<T>(
+        &self,
+        setting: &Setting<'_>,
+        ask: impl FnOnce(&Setting<'_>, Option<&Layers>, &BTreeSet<ObjectId>) -> T,
+    ) -> T {
+        let Some(rewrite) = &self.rewrite else { return ask(setting, None, &self.offloaded) };
+        let spans: Vec<Span> = rewrite.source.iter().map(|op| setting.spans[op.index()]).collect();
+        let layers = Layers::of(&rewrite.workload.trace);
+        let own = Setting { workload: &rewrite.workload, spans: &spans, ..*setting };
+        ask(&own, Some(&layers), &self.offloaded)
+    }
+}
