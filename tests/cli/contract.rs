@@ -72,7 +72,9 @@ fn the_shipped_scenarios_run_and_write_their_files() {
     let project = Project::shipped();
     let scenarios = project.files("scenarios");
     assert!(!scenarios.is_empty());
-    for scenario in scenarios.keys().filter(|name| name.ends_with(".ron")) {
+    // Weights lie beside the scenarios that name them.
+    let run = |name: &&String| name.ends_with(".ron") && !name.starts_with("learned/");
+    for scenario in scenarios.keys().filter(run) {
         let path = format!("scenarios/{scenario}");
         let ran = project.run(&["run", &path]).ends_with(0);
         plain(&ran);
