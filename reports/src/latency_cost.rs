@@ -14,6 +14,9 @@ use crate::xy::{Axis, Marks, Series, XyChart};
 use tiersim_sim::energy::CaseEconomics;
 use tiersim_sim::record::RunRecord;
 
+/// Steps that differ by more are drawn on a logarithmic axis.
+const MOST_LINEAR: f64 = 20.0;
+
 /// What the horizontal axis shows.
 struct Figure {
     title: &'static str,
@@ -78,13 +81,23 @@ fn chart(record: &RunRecord, version: &str, figure: &Figure) -> Option<Chart> {
         let label = figure.front.to_owned();
         series.insert(0, Series { label, marks: Marks::Line, points: front });
     }
-    let axis =
-        |label: &str, unit: &str| Axis { label: label.into(), unit: unit.into(), log: false };
+    let places = || series.iter().flat_map(|series| &series.points);
+    let [left, right] = [f64::min, f64::max].map(|most| places().map(|p| p.0).fold(first, most));
+    // No memory makes a case quicker than this, so it holds for all of them, whatever they cost.
+    let bound = record.bound.as_ms();
+    if bound > 0.0 {
+        let (label, points) = ("bound: no policy is faster".to_owned(), [left, right]);
+        let points = points.map(|x| (x, bound)).to_vec();
+        series.insert(0, Series { label, marks: Marks::Line, points });
+    }
+    let steps = || series.iter().flat_map(|series| &series.points).map(|place| place.1);
+    let log = steps().fold(0.0, f64::max) > MOST_LINEAR * steps().fold(f64::INFINITY, f64::min);
+    let axis = |label: &str, unit: &str, log| Axis { label: label.into(), unit: unit.into(), log };
     let xy = XyChart {
         title: format!("{}: {}", clean(&record.scenario), figure.title),
         notes: notes(record, version, figure, points.oom.len()),
-        x: axis(figure.axis, figure.unit),
-        y: axis("mean step", "ms"),
+        x: axis(figure.axis, figure.unit, false),
+        y: axis("mean step", "ms", log),
         series,
         bands: Vec::new(),
         diagonal: false,

@@ -1,7 +1,7 @@
 //! Planned migration over inactive intervals, as in G10.
 //!
 //! Before the first op the whole trace is planned: which objects leave HBM between which uses,
-//! where to, and at which ops their copies start ([`plan`]). The run then carries the plan out at op
+//! where to, and at which ops their copies start (`plan`). The run then carries the plan out at op
 //! boundaries. What the plan could not provide for is done on demand: to make room the object goes
 //! that is used last, and it is fetched again shortly before that use.
 //! Source: Zhang, Zhou, Xue, Zhou, Huang, "G10: Enabling An Efficient Unified GPU Memory and Storage

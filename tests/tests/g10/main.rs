@@ -3,6 +3,5 @@
 //! The tables of two networks lie beside the checkout and are read from there; where they are
 //! missing the tests that need them say so and do not count.
 
-mod paging;
 mod runs;
 mod tables;
