@@ -264,5 +264,9 @@ impl<'a> Writer<'a> {
 
 /// As much of a name as leaves room for what is added to it.
 fn short(name: &str) -> &str {
-    &name[..name.floor_char_boundary(MAX_NAME_BYTES - ADDED)]
+    let mut end = name.len().min(MAX_NAME_BYTES - ADDED);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    &name[..end]
 }
