@@ -1,6 +1,7 @@
 //! What can be typed. Only what it says; what it means is worked out elsewhere.
 
 use crate::cache::CacheArgs;
+use crate::train::TrainArgs;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use tiersim_validation::real::Kind;
@@ -21,6 +22,8 @@ pub(crate) enum Command {
     Sweep(SweepArgs),
     /// Write tier_hints.json: the tier of every module, for a training framework to load.
     Hints(HintsArgs),
+    /// Train the weights of Scored on a scenario by the cross-entropy method, and write them.
+    TrainPolicy(TrainArgs),
     /// Run scenarios' plans on a real machine as well; compare decisions, bytes and time.
     Validate(ValidateArgs),
     /// Check that a real machine does what the simulator does, on plans drawn at random and written
@@ -343,7 +346,7 @@ impl RealMachine {
     }
 }
 
-fn assignment(text: &str) -> Result<(String, String), String> {
+pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((path, value)) if !path.is_empty() => Ok((path.to_owned(), value.to_owned())),
         _ => Err("write PATH=VALUE, such as seed=7".to_owned()),

@@ -20,6 +20,7 @@ mod output;
 mod progress;
 mod runs;
 mod traces;
+mod train;
 mod validate;
 
 use args::{Args, Command};
@@ -57,6 +58,7 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Run(args) => runs::run(&args),
         Command::Sweep(args) => runs::sweep(&args),
         Command::Hints(args) => runs::hints(&args),
+        Command::TrainPolicy(args) => train::train_policy(&args),
         Command::Validate(args) => validate::validate(&args),
         Command::Conform(args) => conform::conform(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),

@@ -1,6 +1,7 @@
 //! A progress bar on stderr, for people only: silent when stderr is not a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::time::Duration;
 
 /// A bar that counts cases to `total`; its message says what else it counts.
 pub(crate) fn bar(total: usize, quiet: bool) -> ProgressBar {
@@ -12,6 +13,18 @@ pub(crate) fn bar(total: usize, quiet: bool) -> ProgressBar {
     bar.set_style(style);
     bar.set_message("cases");
     bar
+}
+
+/// A bar that [`show`] brings to light once there is something to wait for.
+pub(crate) fn late_bar(total: usize) -> ProgressBar {
+    bar(total, true)
+}
+
+/// Draws a late bar if its work has taken a second.
+pub(crate) fn show(bar: &ProgressBar, quiet: bool) {
+    if !quiet && bar.is_hidden() && bar.elapsed() > Duration::from_secs(1) {
+        bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(8));
+    }
 }
 
 /// A count of what has been done of something whose end is not known.

@@ -23,7 +23,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Runs scenarios one after the other; all are read before the first is run.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
-    use_threads(&args.common)?;
+    use_threads(args.common.jobs)?;
     let (scenarios, traces) = read_all(&args.scenarios, &overrides(&args.common))?;
     deny_machines(&args.common, &scenarios)?;
     let (mut failed, mut denied) = (Vec::new(), Vec::new());
@@ -58,7 +58,7 @@ pub(crate) fn read_all(
 
 /// Runs every point of a sweep, and the scenario itself for its expectations.
 pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
-    use_threads(&args.common)?;
+    use_threads(args.common.jobs)?;
     let sweep = read_sweep(&args.scenario, &overrides(&args.common))?;
     let points = sweep.points.iter().map(|point| &point.scenario);
     let traces = Traces::read(points.chain([&sweep.base]))?;
@@ -196,8 +196,9 @@ pub(crate) fn seeded(set: &[(String, String)], seed: Option<u64>) -> Vec<(String
     set.iter().cloned().chain(seed).collect()
 }
 
-fn use_threads(common: &Common) -> Result<(), Failure> {
-    let Some(jobs) = common.jobs else { return Ok(()) };
+/// Lets so many threads work, if it was said.
+pub(crate) fn use_threads(jobs: Option<u16>) -> Result<(), Failure> {
+    let Some(jobs) = jobs else { return Ok(()) };
     rayon::ThreadPoolBuilder::new()
         .num_threads(usize::from(jobs))
         .build_global()

@@ -16,6 +16,7 @@ use tiersim_sim::import::recording::import_recording;
 use tiersim_sim::import::tables::{Tables, import_tables};
 use tiersim_sim::lint::{assumed_note, lint_hardware};
 use tiersim_sim::scenario::read::read_scenario;
+use tiersim_sim::scenario::weights::{is_weights, read_weights};
 use tiersim_sim::text::ron_text::Document;
 use tiersim_sim::trace::{Packing, info, read_trace, write_trace};
 use tiersim_sim::traces::Traces;
@@ -51,6 +52,9 @@ fn check_one(path: &Path) -> Result<(&'static str, Option<Arc<Hardware>>), Diagn
     let document = Document::read(path)?;
     if is_part(&document) {
         return read_part(path).map(|()| ("part of a machine", None));
+    }
+    if is_weights(&document) {
+        return read_weights(path).map(|_| ("trained weights", None));
     }
     // Only hardware has tiers or parts at the top.
     if ["tiers", "parts"].iter().any(|section| document.value(section).is_some()) {

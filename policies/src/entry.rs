@@ -87,6 +87,8 @@ pub enum Kind {
     Cut,
     /// A file of tier hints.
     Hints,
+    /// A file of weights for these features, as `tiersim train-policy` writes it.
+    Weights(&'static [&'static str]),
 }
 
 /// A checked value.
@@ -116,7 +118,13 @@ pub enum Value {
     Cut(Cut),
     /// Of [`Kind::Hints`].
     Hints(BTreeMap<String, TierKind>),
+    /// Of [`Kind::Weights`]: finite numbers from minus [`MAX_WEIGHT`] to [`MAX_WEIGHT`] by the name of
+    /// the feature; features that are not named are left out.
+    Weights(BTreeMap<&'static str, f64>),
 }
+
+/// Largest weight of a feature, positive or negative.
+pub const MAX_WEIGHT: f64 = 1e6;
 
 /// What parameters can break between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,6 +192,8 @@ impl Params {
         cut: Cut -> Cut;
         /// Tier hints; `None` if they were left out.
         hints: Hints -> BTreeMap<String, TierKind>;
+        /// Weights of features; `None` if they were left out.
+        weights: Weights -> BTreeMap<&'static str, f64>;
     }
 
     defaulted! {

@@ -85,7 +85,9 @@ impl Packing {
         let product = |value: usize, size: usize| {
             u128::from(self.values[value]) * u128::from(self.sizes[size])
         };
-        product(b, a).cmp(&product(a, b)).then(a.cmp(&b))
+        // What needs no room comes first: beside it, no products can be compared.
+        let needs = |item: usize| self.sizes[item] > 0;
+        needs(a).cmp(&needs(b)).then(product(b, a).cmp(&product(a, b))).then(a.cmp(&b))
     }
 
     /// Whether the item fits into every period by itself.

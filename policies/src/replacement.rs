@@ -63,6 +63,13 @@ pub trait Replacement: Send {
     /// is not).
     fn foresee(&mut self, _next: u64) {}
 
+    /// The requests that follow, until this is called again, come together: they are those of op
+    /// `occurrence` of the run. Replay of block traces has no ops and calls it never.
+    fn begin(&mut self, _occurrence: u64) {}
+
+    /// The request before this changed its object.
+    fn change(&mut self, _id: u32) {}
+
     /// A request for an object that is held.
     fn hit(&mut self, id: u32);
 

@@ -83,9 +83,14 @@ impl<'a> Residents<'a> {
     pub fn denser(&self, a: ObjectId, b: ObjectId) -> Ordering {
         let cost =
             |object| u128::from(self.bytes(object).get()) * u128::from(self.visits.idle(object));
-        let value = |object, other| u128::from(self.saved(object)).saturating_mul(cost(other));
+        // A quotient, so that the order is total: what costs nothing comes first, and products of
+        // large numbers do not overflow.
+        let density = |object| match cost(object) {
+            0 => f64::INFINITY,
+            cost => self.saved(object) as f64 / cost as f64,
+        };
         let smaller = || self.bytes(a).cmp(&self.bytes(b)).then(a.cmp(&b));
-        value(b, a).cmp(&value(a, b)).then_with(smaller)
+        density(b).total_cmp(&density(a)).then_with(smaller)
     }
 
     /// Keeps objects of all other kinds, those that idle least first: what a rule does not speak of

@@ -21,6 +21,7 @@ pub mod knapsack;
 pub mod layers;
 pub mod percentages;
 pub mod planned_migration;
+pub mod scored;
 pub mod size_greedy;
 pub mod unified_memory;
 
@@ -50,6 +51,7 @@ pub const ALL: &[&Entry] = &[
     &percentages::ENTRY,
     &planned_migration::ENTRY,
     &demand::S3_FIFO,
+    &scored::ENTRY,
     &demand::SIEVE,
     &size_greedy::ENTRY,
     &demand::SLRU,

@@ -26,3 +26,4 @@ pub mod sweep;
 pub mod text;
 pub mod trace;
 pub mod traces;
+pub mod train;

@@ -5,13 +5,13 @@
 
 mod batches;
 mod bounds;
+mod case;
 mod memory;
 mod stopwatch;
 pub(crate) mod within;
 
 use crate::audit::Audit;
 use crate::durations::Durations;
-use crate::energy::CaseEconomics;
 use crate::lint::{lint_hardware, lint_results};
 use crate::machine::SimMachine;
 use crate::record::{CaseRecord, Figures, Outcome, PressureRecord, RunRecord};
@@ -19,7 +19,7 @@ use crate::run::stopwatch::Stopwatch;
 use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use tiersim_models::hardware::{HBM, Hardware, Routes, TierKind};
 use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::lifetime::Workload;
@@ -32,7 +32,7 @@ use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::planner::Planner;
 use tiersim_policies::policy::{Policy, Sight};
 use tiersim_policies::pressure::PressureConfig;
-use tiersim_policies::recipe::{Origin, PolicyConfig, Setting};
+use tiersim_policies::recipe::{PolicyConfig, Setting};
 use tiersim_policies::zoo::all_hbm::AllHbm;
 
 /// How to run.
@@ -158,42 +158,7 @@ impl<'a> Bench<'a> {
 
     /// Runs one case.
     pub fn run(&self, case: &Case, options: Options) -> Result<CaseRecord, RunError> {
-        let capacities = self.capacities_of(case)?;
-        let hidden = self.hidden_of(case)?;
-        let left = memory::left(&capacities, &hidden);
-        let allocators = case.allocators.as_slice();
-        let memory = Memory { capacities: &capacities, hidden: &hidden, allocators };
-        let batches = self.micro_batches(case, memory)?;
-        let planned = self.planned(case, batches.as_deref(), &left)?;
-        self.repeats.fetch_or(planned.repeats, Ordering::Relaxed);
-        let mut asked = self.plain(planned.policy.clone(), memory);
-        asked.numa = case.numa.clone();
-        if let Some(own) = &planned.own {
-            (asked.workload, asked.durations) = (&own.workload, &own.durations);
-        }
-        let bound = self.bound_of(asked.workload, asked.durations, &left);
-        asked.watched = case.pressure.as_ref().map(|config| (config, batches.unwrap_or_default()));
-        let Simulated { outcome, pressure, sight } = self.simulate(&case.label, &asked, options)?;
-        let placement = placement(&case.policy, &self.workload.trace, self.hardware)?;
-        Ok(CaseRecord {
-            label: case.label.clone(),
-            policy: case.policy.name().to_owned(),
-            details: self.details(case, &planned.policy, placement.as_deref()),
-            emulated: case.policy.is_emulated(),
-            sight,
-            learned: case.policy.origin() == Origin::Learned,
-            params: case.params.clone(),
-            hbm_budget: left[HBM.index()],
-            baseline_step: self.baseline.mean_step(),
-            baseline_peak: self.baseline.peak[HBM.index()],
-            bound_step: bound.step,
-            bound_by: bound.by,
-            economics: CaseEconomics::of(self.hardware, &capacities, outcome.figures()),
-            outcome,
-            placement,
-            hidden: hidden.iter().map(|h| (h.tier.index(), h.what.word(), h.bytes)).collect(),
-            pressure,
-        })
+        self.with_asked(case, |asked| self.record(case, asked, options))
     }
 
     /// The policy's parameters, and the tiers that its modules are spread over.

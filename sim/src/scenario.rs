@@ -17,6 +17,7 @@ pub mod read;
 pub mod resolve;
 mod spelling;
 pub mod sweep;
+pub mod weights;
 mod workload;
 
 use std::fmt;

@@ -19,4 +19,5 @@ mod hostile_pressure;
 mod hostile_traces;
 mod lints;
 mod round_trips;
+mod train;
 mod validate;

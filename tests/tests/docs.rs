@@ -22,6 +22,7 @@ use tiersim_sim::record::RunRecord;
 use tiersim_sim::run::{Options, run};
 use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::scenario::sweep::read_sweep;
+use tiersim_sim::scenario::weights::read_weights;
 use tiersim_sim::sweep::run_sweep;
 use tiersim_sim::text::quantity;
 use tiersim_sim::trace::read_trace;
@@ -136,6 +137,8 @@ fn said(place: &Place, put: &str, file: &Path) -> Option<Diagnostics> {
         read_hardware(file).err()
     } else if place.text.starts_with("Part") {
         read_part(file).err()
+    } else if place.text.starts_with("Weights") {
+        read_weights(file).err()
     } else {
         read_scenario(file, &[]).err()
     }
@@ -201,7 +204,7 @@ fn every_field_and_word_of_scenarios_and_hardware_is_described() {
 #[test]
 fn every_example_is_read_by_the_real_reader() {
     let project = project("examples");
-    let mut read = [0, 0, 0, 0];
+    let mut read = [0, 0, 0, 0, 0];
     for page_name in ["docs/formats.md", "docs/summary.md", "README.md"] {
         for (number, block) in blocks(&page(page_name), "ron").iter().enumerate() {
             let file = project.join(format!("scenarios/{number}.ron"));
@@ -224,6 +227,10 @@ fn every_example_is_read_by_the_real_reader() {
                 let part = read_part(&file);
                 assert!(part.is_ok(), "{place}: {}", part.unwrap_err());
                 read[3] += 1;
+            } else if block.starts_with("Weights(") {
+                let weights = read_weights(&file);
+                assert!(weights.is_ok(), "{place}: {}", weights.unwrap_err());
+                read[4] += 1;
             }
         }
     }

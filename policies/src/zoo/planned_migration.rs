@@ -207,7 +207,7 @@ impl PlannedMigration {
         actions: &mut Vec<Action>,
     ) -> Bytes {
         let bytes = view.object(object).bytes;
-        if !view.has_room(object, to) {
+        if !claims.has_room(object, to, view) {
             claims.taken[to.index()] += bytes;
         }
         actions.push(Action::Evict { object, from: HBM, to });
@@ -243,7 +243,7 @@ impl PlannedMigration {
                 continue;
             }
             let Some(to) = self.home(object, Some(planned), claims, view) else { continue };
-            if !view.has_room(object, to) {
+            if !claims.has_room(object, to, view) {
                 claims.taken[to.index()] += view.object(object).bytes;
             }
             actions.push(Action::Prefetch { object, to });

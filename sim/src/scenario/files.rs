@@ -9,6 +9,7 @@
 use crate::diagnostic::Diagnostics;
 use crate::hardware_file::read_hardware;
 use crate::scenario::hints::{HintFile, read_hints};
+use crate::scenario::weights::{WeightFile, read_weights};
 use crate::text::ron_error::choices;
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -40,6 +41,7 @@ pub struct Files {
     paths: BTreeMap<String, Result<PathBuf, PathFault>>,
     hardware: BTreeMap<String, Found<Hardware>>,
     hints: BTreeMap<String, Found<HintFile>>,
+    weights: BTreeMap<String, Found<WeightFile>>,
     machines: BTreeMap<Vec<u64>, Vec<Arc<Hardware>>>,
 }
 
@@ -56,8 +58,8 @@ impl Files {
         })?;
         let root = folder.ancestors().find(|above| above.join(SPECS).is_dir());
         let root = root.unwrap_or(&folder).to_path_buf();
-        let (paths, hardware, hints, machines) = Default::default();
-        Ok(Files { folder, root, paths, hardware, hints, machines })
+        let (paths, hardware, hints, weights, machines) = Default::default();
+        Ok(Files { folder, root, paths, hardware, hints, weights, machines })
     }
 
     /// The file or folder that the scenario calls `name`.
@@ -104,6 +106,16 @@ impl Files {
         }
         let found = read(self.path(name), read_hints);
         self.hints.insert(name.to_string(), found.clone());
+        found
+    }
+
+    /// The file of trained weights called `name`.
+    pub fn weights(&mut self, name: &str) -> Found<WeightFile> {
+        if let Some(known) = self.weights.get(name) {
+            return known.clone();
+        }
+        let found = read(self.path(name), read_weights);
+        self.weights.insert(name.to_string(), found.clone());
         found
     }
 

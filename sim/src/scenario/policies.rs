@@ -14,7 +14,7 @@ use tiersim_models::ids::TierId;
 use tiersim_models::workload::ObjectKind;
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::adam_state::Cut;
-use tiersim_policies::entry::{Kind, Parameter, Params, Value};
+use tiersim_policies::entry::{Entry, Kind, Parameter, Params, Value};
 use tiersim_policies::recipe::PolicyConfig;
 
 /// Room for rounding where shares are added up.
@@ -31,7 +31,7 @@ pub(crate) fn resolve(
     for Parameter { name, kind, .. } in raw.entry.parameters {
         let at = format!("{at}.{name}");
         let value = match raw.values.get(name) {
-            Some(value) => written(resolver, &at, value, *kind, hardware).map(Some),
+            Some(value) => written(resolver, &at, value, (*kind, raw.entry), hardware).map(Some),
             None => default(resolver, &at, *kind, hardware),
         };
         match (value, &mut values) {
@@ -52,7 +52,7 @@ fn written(
     resolver: &mut Resolver<'_, '_>,
     at: &str,
     raw: &RawValue,
-    kind: Kind,
+    (kind, entry): (Kind, &Entry),
     hardware: &Hardware,
 ) -> Option<Value> {
     Some(match (kind, raw) {
@@ -76,6 +76,7 @@ fn written(
         }
         (_, RawValue::Word(word)) => Value::Word(word),
         (Kind::Hints, RawValue::Name(file)) => hints(resolver, at, file, hardware)?,
+        (Kind::Weights(_), RawValue::Name(file)) => weights(resolver, at, file, entry)?,
         (_, RawValue::Name(name)) => Value::Tier(resolver.tier(at, name, hardware)?),
         (Kind::ThreeTiers, RawValue::Names(names)) => {
             Value::Tiers(three_tiers(resolver, at, names, hardware)?.to_vec())
@@ -124,6 +125,17 @@ fn hints(
         return None;
     }
     Some(Value::Hints(hints.hints.clone()))
+}
+
+fn weights(resolver: &mut Resolver<'_, '_>, at: &str, file: &str, entry: &Entry) -> Option<Value> {
+    let found = resolver.files.weights(file);
+    let found = resolver.good(at, found)?;
+    if found.policy != entry.spelling {
+        let rule = format!("the weights are those of {}, not of {}", found.policy, entry.spelling);
+        resolver.check.fault(at, rule, "name a file that was trained for this policy");
+        return None;
+    }
+    Some(Value::Weights(found.weights.clone()))
 }
 
 fn resolve_cut(resolver: &mut Resolver<'_, '_>, at: &str, raw: &RawCut) -> Option<Cut> {

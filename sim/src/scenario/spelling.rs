@@ -179,7 +179,9 @@ impl<'de> DeserializeSeed<'de> for OfKind {
             Kind::Size => RawValue::Size(Quantity::deserialize(from)?),
             Kind::Duration => RawValue::Duration(Quantity::deserialize(from)?),
             Kind::Word(words) => from.deserialize_enum("word", words, WordVisitor(words))?,
-            Kind::Tier | Kind::Hints => RawValue::Name(String::deserialize(from)?),
+            Kind::Tier | Kind::Hints | Kind::Weights(_) => {
+                RawValue::Name(String::deserialize(from)?)
+            }
             Kind::Spill | Kind::ThreeTiers => RawValue::Names(Vec::deserialize(from)?),
             Kind::Kinds => RawValue::Kinds(Vec::deserialize(from)?),
             Kind::Access => RawValue::Access(RawAccess::deserialize(from)?),

@@ -13,4 +13,5 @@ mod rules;
 mod services;
 mod sweep;
 mod topology;
+mod weights;
 mod written;

@@ -112,6 +112,15 @@ fn value(dice: &mut Dice, kind: Kind, trace: &Trace, hardware: &Hardware) -> Val
             }
             Value::Hints(hints)
         }
+        Kind::Weights(names) => {
+            let mut weights = BTreeMap::new();
+            for name in names {
+                if dice.chance(50) {
+                    weights.insert(*name, dice.below(41) as f64 / 10.0 - 2.0);
+                }
+            }
+            Value::Weights(weights)
+        }
     }
 }
 

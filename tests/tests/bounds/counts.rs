@@ -159,9 +159,9 @@ fn fewest(order: &[usize], objects: usize, capacity: u32) -> u32 {
             let with = set | 1 << object;
             let fetched = cost + u32::from(with != set);
             // Anything may leave before and after, but for the object itself.
-            for left in 0..costs.len() {
+            for (left, best) in next.iter_mut().enumerate() {
                 if left & !with == 0 && left >> object & 1 == 1 && left.count_ones() <= capacity {
-                    next[left] = next[left].min(fetched);
+                    *best = fetched.min(*best);
                 }
             }
         }

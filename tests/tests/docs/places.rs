@@ -25,6 +25,8 @@ pub(crate) const STRUCTS: &[Place] = &[
         heading: "Memory pressure",
         text: "Scenario(policies: [(pressure: (micro_batch: (@)))])",
     },
+    Place { heading: "Trained weights", text: "Weights(@)" },
+    Place { heading: "Trained weights", text: "Weights(trained: (@))" },
     Place { heading: "Sweeps", text: "Scenario(sweep: (@))" },
     Place { heading: "Sweeps", text: "Scenario(sweep: (axes: [(@)]))" },
     Place { heading: "Sweeps", text: "Scenario(sweep: (axes: [(values: range(@))]))" },

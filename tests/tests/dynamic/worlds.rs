@@ -23,7 +23,7 @@ fn configs(seed: u64, spill: &[TierId]) -> Vec<PolicyConfig> {
     let layers = |arrival| {
         PolicyConfig::from(LayersConfig { arrival, kinds: kinds.clone(), spill: spill.clone() })
     };
-    let (objects, pre_evict) = (1 + seed % 9, seed % 2 == 0);
+    let (objects, pre_evict) = (1 + seed % 9, seed.is_multiple_of(2));
     let (hot, window) = (1 + seed % 3, 1 + seed % 12);
     let (low, high) = ((seed % 4) as f64 * 0.1, (seed % 4) as f64 * 0.2);
     let idle = window + seed % 5;

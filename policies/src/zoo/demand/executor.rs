@@ -46,7 +46,8 @@ impl Batch {
 
     /// Whether an object fits into a tier after the actions so far.
     fn fits(&self, tier: TierId, bytes: Bytes, view: &View<'_>) -> bool {
-        let need = (self.claimed[tier.index()] + bytes).get();
+        // What is asked for may be all of an unlimited tier.
+        let need = self.claimed[tier.index()].get().saturating_add(bytes.get());
         view.fits(tier, Bytes::new(need.saturating_sub(self.dropped[tier.index()].get())))
     }
 }
@@ -63,6 +64,18 @@ impl<R: Replacement> Demand<R> {
     /// For a trace of so many objects; `future` for algorithms that have to know it.
     pub fn new(
         config: &DemandConfig,
+        rule: R,
+        objects: usize,
+        future: Option<Future>,
+    ) -> Demand<R> {
+        let demand = Demand::named(config.name(), &config.spill, rule, objects, future);
+        Demand { write: config.write, ..demand }
+    }
+
+    /// The same for a rule that is a policy of its own, with write-back.
+    pub fn named(
+        name: &'static str,
+        spill: &[TierId],
         mut rule: R,
         objects: usize,
         future: Option<Future>,
@@ -70,10 +83,10 @@ impl<R: Replacement> Demand<R> {
         assert!(future.is_some() || !R::ORACLE, "the algorithm has to know the future");
         rule.grow(objects);
         Demand {
-            name: config.name(),
+            name,
             rule,
-            spill: config.spill.clone(),
-            write: config.write,
+            spill: spill.to_vec(),
+            write: Write::Back,
             future,
             used: Vec::new(),
             changed: Vec::new(),
@@ -232,8 +245,12 @@ impl<R: Replacement> Policy for Demand<R> {
             }
         }
         let mut batch = Batch::new(view);
+        self.rule.begin(view.occurrence());
         for touched in view.uses() {
             self.request(touched.object, &mut batch, view, actions);
+            if touched.mode.writes() {
+                self.rule.change(touched.object.0);
+            }
             self.used.push(touched.object);
         }
         for touched in view.uses() {

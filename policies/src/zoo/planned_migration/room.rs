@@ -12,15 +12,22 @@ use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
 
 /// What actions of this op take of the spill tiers, and give back there.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Claims {
     pub(super) taken: [Bytes; MAX_TIERS],
     pub(super) given: [Bytes; MAX_TIERS],
+    /// Whose copies there are given up by now.
+    dropped: Vec<ObjectId>,
 }
 
 impl Claims {
+    /// Whether an object still has room in a tier.
+    pub(super) fn has_room(&self, object: ObjectId, tier: TierId, view: &View<'_>) -> bool {
+        view.has_room(object, tier) && !self.dropped.contains(&object)
+    }
+
     pub(super) fn fits(&self, tier: TierId, bytes: Bytes, view: &View<'_>) -> bool {
-        let need = (self.taken[tier.index()] + bytes).get();
+        let need = self.taken[tier.index()].get().saturating_add(bytes.get());
         view.fits(tier, Bytes::new(need.saturating_sub(self.given[tier.index()].get())))
     }
 }
@@ -35,7 +42,7 @@ impl PlannedMigration {
         view: &View<'_>,
     ) -> Option<TierId> {
         let bytes = view.object(object).bytes;
-        let owned = self.spill.iter().find(|&&tier| view.has_room(object, tier)).copied();
+        let owned = self.spill.iter().find(|&&tier| claims.has_room(object, tier, view)).copied();
         let mut order = planned.into_iter().chain(self.spill.iter().copied());
         owned.or_else(|| order.find(|&tier| claims.fits(tier, bytes, view)))
     }
@@ -86,7 +93,11 @@ impl PlannedMigration {
         actions: &mut Vec<Action>,
     ) -> Option<(ObjectId, TierId)> {
         for (object, tier) in self.spare(view).collect::<Vec<_>>() {
+            if !claims.has_room(object, tier, view) {
+                continue;
+            }
             actions.push(Action::Drop { object, tier });
+            claims.dropped.push(object);
             claims.given[tier.index()] += view.object(object).bytes;
             if let Some(found) = self.victim(view, claims) {
                 return Some(found);

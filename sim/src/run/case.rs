@@ -1,0 +1,76 @@
+//! From a case to what is simulated (its memory, its own ops, what is watched), and to its record.
+
+use super::{Asked, Bench, Options, RunError, Simulated, memory, placement};
+use crate::energy::CaseEconomics;
+use crate::record::CaseRecord;
+use crate::scenario::Case;
+use std::sync::atomic::Ordering;
+use tiersim_models::hardware::HBM;
+use tiersim_policies::ledger::Memory;
+use tiersim_policies::recipe::Origin;
+
+impl Bench<'_> {
+    /// Mean step of a case over that of the baseline; `None` if it runs out of memory. Far cheaper than a
+    /// whole record, which has a bound: for searches that run thousands of cases.
+    pub fn slowdown(&self, case: &Case, options: Options) -> Result<Option<f64>, RunError> {
+        let outcome = self.with_asked(case, |asked| self.simulate(&case.label, asked, options));
+        let step = self.baseline.mean_step();
+        Ok(outcome?.outcome.figures().map(|figures| figures.slowdown(step)))
+    }
+
+    /// Gives what a case asks for to `answer`.
+    pub(super) fn with_asked<T>(
+        &self,
+        case: &Case,
+        answer: impl FnOnce(&Asked<'_>) -> Result<T, RunError>,
+    ) -> Result<T, RunError> {
+        let capacities = self.capacities_of(case)?;
+        let hidden = self.hidden_of(case)?;
+        let allocators = case.allocators.as_slice();
+        let memory = Memory { capacities: &capacities, hidden: &hidden, allocators };
+        let batches = self.micro_batches(case, memory)?;
+        let left = memory::left(&capacities, &hidden);
+        let planned = self.planned(case, batches.as_deref(), &left)?;
+        self.repeats.fetch_or(planned.repeats, Ordering::Relaxed);
+        let mut asked = self.plain(planned.policy.clone(), memory);
+        asked.numa = case.numa.clone();
+        if let Some(own) = &planned.own {
+            (asked.workload, asked.durations) = (&own.workload, &own.durations);
+        }
+        asked.watched = case.pressure.as_ref().map(|config| (config, batches.unwrap_or_default()));
+        answer(&asked)
+    }
+
+    /// Runs what a case asks for.
+    pub(super) fn record(
+        &self,
+        case: &Case,
+        asked: &Asked<'_>,
+        options: Options,
+    ) -> Result<CaseRecord, RunError> {
+        let Memory { capacities, hidden, .. } = asked.memory;
+        let left = memory::left(capacities, hidden);
+        let bound = self.bound_of(asked.workload, asked.durations, &left);
+        let Simulated { outcome, pressure, sight } = self.simulate(&case.label, asked, options)?;
+        let placement = placement(&case.policy, &self.workload.trace, self.hardware)?;
+        Ok(CaseRecord {
+            label: case.label.clone(),
+            policy: case.policy.name().to_owned(),
+            details: self.details(case, &asked.policy, placement.as_deref()),
+            emulated: case.policy.is_emulated(),
+            sight,
+            learned: case.policy.origin() == Origin::Learned,
+            params: case.params.clone(),
+            hbm_budget: left[HBM.index()],
+            baseline_step: self.baseline.mean_step(),
+            baseline_peak: self.baseline.peak[HBM.index()],
+            bound_step: bound.step,
+            bound_by: bound.by,
+            economics: CaseEconomics::of(self.hardware, capacities, outcome.figures()),
+            outcome,
+            placement,
+            hidden: hidden.iter().map(|h| (h.tier.index(), h.what.word(), h.bytes)).collect(),
+            pressure,
+        })
+    }
+}

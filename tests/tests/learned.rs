@@ -1,0 +1,239 @@
+//! The learned policy: known rules as special cases of its score, what training does where the best
+//! rule is known, and that it does the same every time.
+
+use rand::rngs::ChaCha12Rng;
+use rand::{RngExt, SeedableRng};
+use rayon::ThreadPoolBuilder;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::{Bytes, Span};
+use tiersim_models::workload::Mode;
+use tiersim_policies::command::Command;
+use tiersim_policies::numa::NumaConfig;
+use tiersim_policies::planner::Planner;
+use tiersim_policies::policy::Sight;
+use tiersim_policies::recipe::{Origin, PolicyConfig};
+use tiersim_policies::replacement::Algorithm;
+use tiersim_policies::zoo::demand::{DemandConfig, Write};
+use tiersim_policies::zoo::scored::ScoredConfig;
+use tiersim_policies::zoo::scored::features::{Feature, Weights};
+use tiersim_sim::run::{Bench, Options};
+use tiersim_sim::scenario::weights::{WeightFile, read_weights};
+use tiersim_sim::scenario::{Budget, Case, OpTime, Scenario, TraceSource, WorkloadSpec};
+use tiersim_sim::train::cross_entropy::Search;
+use tiersim_sim::train::train;
+use tiersim_tests::build::{Traced, law, two_tiers};
+use tiersim_tests::setting::with_setting;
+use tiersim_tests::world::World;
+
+const FAR: TierId = TierId(1);
+
+fn scored(weights: &[(Feature, f64)], spill: Vec<TierId>) -> PolicyConfig {
+    let mut own = Weights::default();
+    weights.iter().for_each(|&(feature, weight)| own.set(feature, weight));
+    ScoredConfig { weights: own, origin: Origin::Written, spill }.into()
+}
+
+fn demand(algorithm: Algorithm, spill: Vec<TierId>) -> PolicyConfig {
+    DemandConfig { algorithm, spill, write: Write::Back }.into()
+}
+
+/// Every command of two replays, and the error that ended them, if one did.
+fn planned(world: &World, config: &PolicyConfig) -> (Vec<Command>, Option<String>) {
+    let (workload, hardware) = (&world.workload, &world.hardware);
+    let policy = with_setting(workload, hardware, 2, |setting| config.build(setting));
+    let capacities: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let mut commands = Vec::new();
+    let mut planner = match Planner::new(workload, policy.expect("it is built"), &capacities, 2) {
+        Ok(planner) => planner,
+        Err(error) => return (commands, Some(error.to_string())),
+    };
+    loop {
+        match planner.plan_next(&mut commands) {
+            Ok(true) => {}
+            Ok(false) => return (commands, None),
+            Err(error) => return (commands, Some(error.to_string())),
+        }
+    }
+}
+
+/// Births, releases, several streams, sizes that differ, tiers that are too small.
+#[test]
+fn one_weight_alone_makes_it_lru_or_belady_command_by_command() {
+    let mut ran = [0, 0];
+    for seed in 0..400 {
+        let world = World::new(seed);
+        let tiers = world.hardware.tiers.len();
+        if tiers < 2 {
+            continue;
+        }
+        let spill: Vec<TierId> = (1..tiers).map(TierId::at).collect();
+        let of = |feature| planned(&world, &scored(&[(feature, -1.0)], spill.clone()));
+        let lru = planned(&world, &demand(Algorithm::Lru, spill.clone()));
+        let belady = planned(&world, &demand(Algorithm::Belady, spill.clone()));
+        assert_eq!(of(Feature::Age), lru, "seed {seed}");
+        assert_eq!(of(Feature::Next), belady, "seed {seed}");
+        ran[0] += usize::from(lru.1.is_none());
+        ran[1] += usize::from(lru != belady);
+    }
+    assert!(ran[0] > 100 && ran[1] > 50, "{} worlds fit, the rules differ in {}", ran[0], ran[1]);
+}
+
+#[test]
+fn whatever_its_weights_it_fits_where_lru_fits() {
+    let mut rng = ChaCha12Rng::seed_from_u64(4);
+    let mut ran = 0;
+    for seed in 0..300 {
+        let world = World::new(seed);
+        let tiers = world.hardware.tiers.len();
+        let spill: Vec<TierId> = (1..tiers).map(TierId::at).collect();
+        if tiers < 2 || planned(&world, &demand(Algorithm::Lru, spill.clone())).1.is_some() {
+            continue;
+        }
+        for _ in 0..4 {
+            let weights = Feature::ALL.map(|feature| (feature, rng.random_range(-2.0..2.0)));
+            let error = planned(&world, &scored(&weights, spill.clone())).1;
+            assert_eq!(error, None, "seed {seed}, {weights:?}");
+            ran += 1;
+        }
+    }
+    assert!(ran > 300, "{ran} runs fit");
+}
+
+#[test]
+fn it_says_that_it_sees_the_future_only_if_its_weights_do() {
+    let world = World::new(3);
+    let sight = |feature| {
+        let config = scored(&[(feature, 0.5)], vec![FAR]);
+        with_setting(&world.workload, &world.hardware, 2, |setting| config.build(setting))
+            .expect("it is built")
+            .sight()
+    };
+    for feature in Feature::ALL {
+        let expected = if feature == Feature::Next { Sight::Oracle } else { Sight::Past };
+        assert_eq!(sight(feature), expected, "{}", feature.word());
+    }
+}
+
+/// Two replays of ten objects of equal size in turn, in a memory for five of them.
+fn round() -> (Scenario, Workload) {
+    let mut traced = Traced::new();
+    let objects: Vec<ObjectId> = (0..10).map(|_| traced.object(1000, true)).collect();
+    for step in 0..3 {
+        for &object in &objects {
+            traced.op(step, 0, Span::from_ns(10), &[(object, Mode::Read)]);
+        }
+    }
+    for op in &mut traced.0.ops {
+        op.duration = Some(Span::from_ns(10));
+    }
+    let case = |label: &str, policy| Case {
+        label: label.to_owned(),
+        policy,
+        hbm: Budget::Bytes(Bytes::new(5000)),
+        allocators: Vec::new(),
+        numa: NumaConfig::default(),
+        hidden: Vec::new(),
+        chunk: None,
+        micro_batch: None,
+        pressure: None,
+        params: Vec::new(),
+    };
+    let scenario = Scenario {
+        name: "round".to_owned(),
+        about: "objects in turn".to_owned(),
+        hardware: Arc::new(two_tiers(Bytes::new(1 << 20), law(0, 1_000_000_000))),
+        workload: WorkloadSpec {
+            trace: TraceSource::Folder(PathBuf::from("round")),
+            repeat: 2,
+            // No rule does better than Belady over a whole run; over a part of one it can.
+            warmup: 0,
+            time: OpTime::Recorded { scale: 1.0 },
+            jitter: 0.0,
+        },
+        cases: vec![
+            case("scored", scored(&[(Feature::Age, -1.0)], vec![FAR])),
+            case("lru", demand(Algorithm::Lru, vec![FAR])),
+            case("belady", demand(Algorithm::Belady, vec![FAR])),
+        ],
+        seed: 1,
+        expect: Vec::new(),
+    };
+    (scenario, Workload::new(traced.0))
+}
+
+fn trained(search: Search) -> WeightFile {
+    let (scenario, workload) = round();
+    train(&scenario, &workload, "sha256:0".to_owned(), search, |_| ()).expect("it trains")
+}
+
+const SEARCH: Search = Search { generations: 6, population: 24, seed: 1 };
+
+/// What is used next has been away longest, so LRU fetches everything, and whoever gives up what was
+/// used last fetches as little as the best possible order of leaving.
+#[test]
+fn training_finds_the_rule_for_a_round_that_is_larger_than_memory() {
+    let file = trained(SEARCH);
+    let (scenario, workload) = round();
+    let bench = Bench::new(&scenario, &workload, Options::default()).expect("it runs");
+    let slowdown = |case: &Case| {
+        bench.slowdown(case, Options::default()).expect("no rule is broken").expect("it fits")
+    };
+    let [scored, lru, belady] = [0, 1, 2].map(|case| slowdown(&scenario.cases[case]));
+    let how = file.trained.as_ref().expect("it was trained");
+    assert_eq!((how.before, scored), (lru, lru));
+    assert!(how.after < 0.8 * lru, "{} after {lru}", how.after);
+    assert!((belady..1.01 * belady).contains(&how.after), "{} against {belady}", how.after);
+    // What the file says is what its weights do.
+    let mut weights = Weights::default();
+    for (name, weight) in &file.weights {
+        weights.set(Feature::from_word(name).expect("a feature"), *weight);
+    }
+    let policy = ScoredConfig { weights, origin: Origin::Learned, spill: vec![FAR] }.into();
+    assert_eq!(slowdown(&Case { policy, ..scenario.cases[0].clone() }), how.after);
+    // All objects are alike, so only their past can tell; the future was not asked for.
+    let past = ["age", "changed", "count", "due", "once", "reuse"];
+    assert!(file.weights.keys().all(|name| past.contains(name)), "{:?}", file.weights);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_file_on_any_number_of_threads() {
+    let search = Search { generations: 3, population: 10, seed: 5 };
+    let with = |threads| {
+        let pool = ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+        pool.install(|| trained(search)).text()
+    };
+    assert_eq!(with(1), with(4));
+    assert_ne!(with(1), trained(Search { seed: 6, ..search }).text());
+}
+
+#[test]
+fn a_file_reads_back_as_what_was_written() {
+    let mut file = trained(Search { generations: 1, population: 4, seed: 2 });
+    file.about = "a \"name\" with \\ and \u{7}\n and é".to_owned();
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("learned");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join("weights.ron");
+    std::fs::write(&path, file.text()).expect("it can be written");
+    assert_eq!(read_weights(&path).unwrap_or_else(|problems| panic!("{problems}")), file);
+}
+
+#[test]
+fn what_cannot_be_trained_is_refused_in_words() {
+    let (scenario, workload) = round();
+    let said = |scenario: &Scenario| {
+        let search = Search { generations: 1, population: 4, seed: 1 };
+        let trained = train(scenario, &workload, String::new(), search, |_| ());
+        trained.expect_err("it is refused").to_string()
+    };
+    let none = Scenario { cases: scenario.cases[1..].to_vec(), ..scenario.clone() };
+    assert!(said(&none).contains("no case uses Scored"), "{}", said(&none));
+    let mut two = scenario.clone();
+    two.cases[1].policy = scored(&[(Feature::Size, 1.0)], vec![FAR]);
+    assert!(said(&two).contains("\"scored\" and \"lru\" start with different"), "{}", said(&two));
+    let mut small = scenario.clone();
+    small.cases[0].hbm = Budget::Bytes(Bytes::new(999));
+    assert!(said(&small).contains("runs out of memory"), "{}", said(&small));
+}
