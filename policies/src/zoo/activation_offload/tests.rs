@@ -133,7 +133,6 @@ fn the_search_is_no_worse_than_any_pure_choice_and_close_to_all_of_them() {
             (found, least) = (found + cost, least + optimum);
         });
     }
-    eprintln!("found {found} of {least}, better than a pure choice {better} times");
     assert!(found * 100 <= least * 103, "{found} in all where {least} is possible");
     assert!(better > 12, "mixed choices matter here");
 }
