@@ -3,8 +3,8 @@
 //! The cost of a choice is the time of the whole plan as rehearsed: what runs again takes the time of
 //! its ops, copies cost what of them hides under no op, and layers share one link. Where few layers
 //! choose, all choices are tried. Otherwise the search descends from three starts (keep all, offload all,
-//! recompute all, the shortest first): it changes runs of neighbours, long ones before short ones, and
-//! takes what shortens the plan, until nothing does.
+//! recompute all, the shortest first): it changes runs of neighbours, long ones before short ones, then
+//! any two layers, and takes what shortens the plan, until nothing does or its budget is spent.
 //! Invariant: the result is never longer, as rehearsed, than any of the three starts.
 
 use super::layers::Layers;
@@ -28,8 +28,6 @@ pub enum Way {
     Recompute,
 }
 
-/// Most ways to choose that are all tried.
-const MOST_TRIED: usize = 243;
 /// About so many uses are rehearsed in all; at the least the three starts are.
 const MOST_USES: u64 = 3 << 20;
 
@@ -69,17 +67,26 @@ impl<'a> Search<'a> {
         if count == 0 {
             return Ok(best);
         }
-        for &way in self.ways {
-            self.improve(&mut best, vec![way; count])?;
-        }
         let all = u32::try_from(count).ok().and_then(|count| self.ways.len().checked_pow(count));
-        if let Some(all) = all.filter(|&all| all <= MOST_TRIED) {
-            for number in 0..all {
-                let choice = self.numbered(number);
-                self.improve(&mut best, choice)?;
-            }
-            return Ok(best);
+        let few = |&all: &usize| all as u64 <= MOST_USES / self.uses().max(1);
+        let Some(all) = all.filter(few) else { return self.descent() };
+        for number in 0..all {
+            let choice = self.numbered(number);
+            self.improve(&mut best, choice)?;
         }
+        Ok(best)
+    }
+
+    /// Uses that are planned to rehearse one choice.
+    fn uses(&self) -> u64 {
+        let uses = self.setting.workload.trace.uses.len() as u64;
+        uses * u64::from(self.setting.repeat.clamp(1, REPLAYS))
+    }
+
+    /// The best that is found from the three starts.
+    pub(super) fn descent(&mut self) -> Result<Vec<Way>, String> {
+        let count = self.choosers.len();
+        let mut best = vec![Way::Keep; count];
         // The most promising start first: the budget may end before the last.
         let mut starts = Vec::new();
         for &way in self.ways {
@@ -88,7 +95,7 @@ impl<'a> Search<'a> {
         starts.sort_unstable();
         for (_, way) in starts {
             let mut found = vec![way; count];
-            while self.descend(&mut found)? {}
+            while self.descend(&mut found)? || self.descend_by_two(&mut found)? {}
             self.improve(&mut best, found)?;
         }
         Ok(best)
@@ -128,6 +135,21 @@ impl<'a> Search<'a> {
         Ok(better)
     }
 
+    /// One round over pairs of layers, each with a way of its own; whether anything was shortened.
+    fn descend_by_two(&mut self, found: &mut Vec<Way>) -> Result<bool, String> {
+        let mut better = false;
+        for one in (0..found.len()).rev() {
+            for other in 0..one {
+                for way in self.ways.iter().flat_map(|&a| self.ways.iter().map(move |&b| [a, b])) {
+                    let mut choice = found.clone();
+                    [choice[one], choice[other]] = way;
+                    better |= self.improve(found, choice)?;
+                }
+            }
+        }
+        Ok(better)
+    }
+
     /// Takes a choice that is better; whether it is.
     fn improve(&mut self, best: &mut Vec<Way>, choice: Vec<Way>) -> Result<bool, String> {
         let (is, was) = (self.cost(&choice)?, self.cost(best)?);
@@ -143,8 +165,7 @@ impl<'a> Search<'a> {
         if let Some(&known) = self.known.get(choice) {
             return Ok(known);
         }
-        let uses = self.setting.workload.trace.uses.len() as u64;
-        let cost = uses * u64::from(self.setting.repeat.clamp(1, REPLAYS));
+        let cost = self.uses();
         let is_start = choice.windows(2).all(|pair| pair[0] == pair[1]);
         if self.left < cost && !is_start {
             return Ok(None);

@@ -1,0 +1,212 @@
+//! Activations kept, offloaded or recomputed: hand-worked times, contents, counts and the choice.
+
+mod choice;
+mod contents;
+
+use std::sync::Arc;
+use tiersim_models::hardware::{HBM, Hardware};
+use tiersim_models::ids::{ModuleId, OpId, TierId};
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::{Bytes, Span};
+use tiersim_models::workload::{Mode, ObjectKind, Phase, Trace};
+use tiersim_policies::recipe::{PolicyConfig, Recipe, Rewrite};
+use tiersim_policies::zoo::activation_offload::{ActivationOffloadConfig, Choice, Way};
+use tiersim_sim::durations::Durations;
+use tiersim_sim::record::{CaseRecord, Figures, Outcome};
+use tiersim_sim::run::{Options, run};
+use tiersim_sim::scenario::{Budget, Case, OpTime, Scenario, TraceSource, WorkloadSpec};
+use tiersim_tests::build::{Traced, law, two_tiers};
+use tiersim_tests::setting::with_setting;
+
+/// One byte per picosecond.
+const RATE: u64 = 1_000_000_000_000;
+const DRAM: TierId = TierId(1);
+
+/// Two layers between an input and a head: each makes an activation of 20 and hands on one of 10.
+fn two_layers() -> Trace {
+    use Mode::{Read, Write};
+    use Phase::{Backward, Forward};
+    let mut traced = Traced::new();
+    traced.0.modules = ["in", "h.0", "h.1", "out"].map(str::to_owned).to_vec();
+    let [x0, a0, x1, a1, x2] = [10, 20, 10, 20, 10].map(|bytes| traced.object(bytes, false));
+    let [d2, d1, d0] = [10; 3].map(|bytes| traced.object(bytes, false));
+    for gradient in [d2, d1, d0] {
+        traced.0.objects[gradient.index()].kind = ObjectKind::Buffer;
+    }
+    let mut op = |phase, module, ps, uses: &[_]| {
+        let id = traced.op(0, 0, Span::from_ps(ps), uses);
+        let op = &mut traced.0.ops[id.index()];
+        (op.phase, op.module) = (phase, Some(ModuleId::at(module)));
+    };
+    op(Forward, 0, 10, &[(x0, Write)]);
+    op(Forward, 1, 10, &[(x0, Read), (a0, Write)]);
+    op(Forward, 1, 10, &[(a0, Read), (x1, Write)]);
+    op(Forward, 2, 10, &[(x1, Read), (a1, Write)]);
+    op(Forward, 2, 10, &[(a1, Read), (x2, Write)]);
+    op(Backward, 3, 40, &[(x2, Read), (d2, Write)]);
+    op(Backward, 2, 20, &[(a1, Read), (x1, Read), (d2, Read), (d1, Write)]);
+    op(Backward, 1, 20, &[(a0, Read), (x0, Read), (d1, Read), (d0, Write)]);
+    assert_eq!(traced.0.problems(), []);
+    traced.0
+}
+
+fn config(choice: Choice) -> ActivationOffloadConfig {
+    ActivationOffloadConfig::new(choice, vec![DRAM])
+}
+
+/// How a scenario is run in these tests.
+#[derive(Clone, Copy)]
+struct How {
+    repeat: u32,
+    jitter: f64,
+    chunk: Option<u64>,
+    audit: bool,
+}
+
+const ONCE: How = How { repeat: 1, jitter: 0.0, chunk: None, audit: true };
+
+/// The record of one case, audited after every event.
+fn record(hardware: Hardware, trace: &Trace, policy: PolicyConfig, how: How) -> CaseRecord {
+    let case = Case {
+        label: "case".to_owned(),
+        policy,
+        hbm: Budget::Hardware,
+        allocators: Vec::new(),
+        hidden: Vec::new(),
+        numa: Default::default(),
+        chunk: how.chunk.map(Bytes::new),
+        micro_batch: None,
+        pressure: None,
+        params: Vec::new(),
+    };
+    let workload = WorkloadSpec {
+        trace: TraceSource::Folder("test".into()),
+        repeat: how.repeat,
+        warmup: 0,
+        time: OpTime::Recorded { scale: 1.0 },
+        jitter: how.jitter,
+    };
+    let scenario = Scenario {
+        name: "test".to_owned(),
+        about: String::new(),
+        hardware: Arc::new(hardware),
+        workload,
+        cases: vec![case],
+        seed: 7,
+        expect: Vec::new(),
+    };
+    let options = Options { audit: how.audit, timeline: how.audit, ..Options::default() };
+    let workload = Workload::new(trace.clone());
+    let record = run(&scenario, &workload, String::new(), options, || ());
+    record.expect("no fault").results.remove(0)
+}
+
+fn figures(record: &CaseRecord) -> Option<&Figures> {
+    match &record.outcome {
+        Outcome::Done(figures) => Some(figures),
+        Outcome::OutOfMemory(_) => None,
+    }
+}
+
+/// Picoseconds of a step; `None` if it does not fit.
+fn step(hbm: u64, trace: &Trace, choice: Choice) -> Option<u64> {
+    let hardware = two_tiers(Bytes::new(hbm), law(0, RATE));
+    let record = record(hardware, trace, config(choice).into(), ONCE);
+    figures(&record).map(|figures| figures.mean_step().ps())
+}
+
+/// The same trace with every layer recomputed that can be.
+fn recomputed(trace: &Trace) -> Rewrite {
+    let (choice, hardware) = (Choice::All(Way::Recompute), two_tiers(Bytes::MAX, law(0, RATE)));
+    let workload = Workload::new(trace.clone());
+    let rewrite = with_setting(&workload, &hardware, 1, |setting| config(choice).rewrite(setting));
+    rewrite.expect("it can be rewritten").expect("it is")
+}
+
+#[test]
+fn times_are_those_worked_out_by_hand() {
+    let trace = two_layers();
+    let each = |ways: [Way; 3]| Choice::Each(ways.into());
+    let (keep, offload, recompute) = (Way::Keep, Way::Offload, Way::Recompute);
+    // All of it is 80 at most, and takes the sum of its ops.
+    assert_eq!(step(80, &trace, Choice::All(keep)), Some(130));
+    // On demand: x0 leaves before op 4 (10), a0 before op 5 (20), and both come back for op 7 (30).
+    assert_eq!(step(60, &trace, Choice::All(keep)), Some(190));
+    // a0 and x1 leave under op 3 and later; op 4 waits for a0 until 50. x1 is back under op 5, and a0
+    // has no room before op 7 (20).
+    assert_eq!(step(60, &trace, each([keep, offload, keep])), Some(160));
+    // Without a0 between, the rest is 60; op 1 runs again.
+    assert_eq!(step(60, &trace, each([keep, recompute, keep])), Some(140));
+    // So does op 3.
+    assert_eq!(step(60, &trace, Choice::All(recompute)), Some(150));
+    assert_eq!(step(60, &trace, Choice::Best), Some(140));
+    assert_eq!(step(80, &trace, Choice::Best), Some(130));
+}
+
+#[test]
+fn repeated_ops_take_their_sources_time_with_jitter_and_in_every_replay() {
+    let trace = two_layers();
+    let how = How { repeat: 2, jitter: 0.3, ..ONCE };
+    let hardware = two_tiers(Bytes::new(1000), law(0, RATE));
+    let record = record(hardware, &trace, config(Choice::All(Way::Recompute)).into(), how);
+    let figures = figures(&record).expect("it fits");
+    let spec = WorkloadSpec {
+        trace: TraceSource::Folder("test".into()),
+        repeat: 2,
+        warmup: 0,
+        time: OpTime::Recorded { scale: 1.0 },
+        jitter: 0.3,
+    };
+    let durations = Durations::new(&trace, &spec, 7).expect("all ops have a time");
+    let run: u64 = (0..16).map(|op| durations.of(op).ps()).sum();
+    let again: u64 = [1, 3, 9, 11].map(|op| durations.of(op).ps()).iter().sum();
+    assert_eq!(figures.mean_step().ps(), (run + again).div_ceil(2));
+    assert_eq!(record.baseline_step.ps(), run.div_ceil(2), "the baseline is the original");
+    assert_eq!(record.bound_step.ps(), (run + again) / 2, "the bound is of what runs");
+    assert_eq!(record.details, "recompute: 0 layers kept, 0 offloaded, 3 recomputed");
+}
+
+#[test]
+fn chunks_come_first_and_the_pieces_are_recomputed() {
+    let trace = two_layers();
+    for (hbm, chunk) in [(60, 7), (60, 10), (1000, 3)] {
+        let how = How { chunk: Some(chunk), ..ONCE };
+        let hardware = two_tiers(Bytes::new(hbm), law(0, RATE));
+        let record = record(hardware, &trace, config(Choice::All(Way::Recompute)).into(), how);
+        let figures = figures(&record).expect("it fits");
+        assert_eq!(figures.mean_step().ps(), 150);
+        assert_eq!(figures.peak[HBM.index()], Bytes::new(60));
+    }
+}
+
+/// The same layers with a dear op 1: 30 ps instead of 10.
+fn dear() -> Trace {
+    let mut trace = two_layers();
+    trace.ops[1].duration = Some(Span::from_ps(30));
+    trace
+}
+
+#[test]
+fn offload_wins_on_a_fast_link_and_recompute_on_a_slow_one() {
+    let time = |rate, ways: [Way; 3]| {
+        let hardware = two_tiers(Bytes::new(60), law(0, rate));
+        let policy = config(Choice::Each(ways.into())).into();
+        let record = record(hardware, &dear(), policy, ONCE);
+        figures(&record).expect("it fits").mean_step().ps()
+    };
+    let best = |rate| {
+        let hardware = two_tiers(Bytes::new(60), law(0, rate));
+        let record = record(hardware, &dear(), config(Choice::Best).into(), ONCE);
+        figures(&record).expect("it fits").mean_step().ps()
+    };
+    let (keep, offload, recompute) = (Way::Keep, Way::Offload, Way::Recompute);
+    // 150, and op 1 again: the link does not matter.
+    let again = [keep, recompute, keep];
+    assert_eq!([time(20 * RATE, again), time(RATE / 4, again)], [180; 2]);
+    // 150, and what does not hide: a0 comes back before op 7, 1 ps or 80 ps.
+    let away = [keep, offload, keep];
+    assert_eq!(time(20 * RATE, away), 151);
+    assert!(time(RATE / 4, away) >= 150 + 80);
+    assert!(best(20 * RATE) <= 151);
+    assert!(best(RATE / 4) <= 180);
+}
