@@ -191,7 +191,8 @@ impl<'a> SimMachine<'a> {
         }
         queue.waiting.pop_front();
         queue.running = true;
-        self.blame.charge(queue.idle_since, now, cause, &mut self.meters.stall);
+        let under_way = |ticket| self.entries.under_way(ticket);
+        self.blame.charge((queue.idle_since, now), cause, under_way, &mut self.meters.stall);
         self.begin(ticket, cause)?;
         let entry = self.entries.get_mut(ticket);
         let Work::Compute { occurrence, ref charges, ref touches, delay, .. } = entry.command.work

@@ -44,17 +44,19 @@ impl Blame {
         }
     }
 
-    /// Charges the time from `idle_since` to `now` to the lanes that caused it.
+    /// Charges the time from `idle_since` to `now` to the lanes that caused it. A copy may have waited
+    /// for one that goes in pieces and has not ended: `under_way` knows it.
     pub(crate) fn charge(
         &self,
-        idle_since: Time,
-        now: Time,
+        (idle_since, now): (Time, Time),
         mut cause: Option<Ticket>,
+        under_way: impl Fn(Ticket) -> Option<Ended>,
         stall: &mut [Span],
     ) {
         let mut until = now;
         while until > idle_since {
-            let Some(ended) = cause.and_then(|ticket| self.get(ticket)) else { break };
+            let known = |ticket| self.get(ticket).or_else(|| under_way(ticket));
+            let Some(ended) = cause.and_then(known) else { break };
             let from = ended.start.max(idle_since).min(until);
             if let Some(lane) = ended.lane {
                 stall[lane] += until.since(from);

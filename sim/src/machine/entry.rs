@@ -1,5 +1,7 @@
 //! Commands under way, and how far a copy has come.
 
+use crate::machine::blame::Ended;
+use crate::machine::blame::Ended;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use tiersim_models::hardware::Law;
@@ -89,6 +91,13 @@ impl Entries {
 
     pub(crate) fn progress(&mut self, ticket: Ticket) -> &mut Progress {
         self.get_mut(ticket).progress.as_mut().expect("a copy has a route")
+    }
+
+    /// A copy that has begun and not ended, as [`Blame`](super::blame::Blame) wants it.
+    pub(crate) fn under_way(&self, ticket: Ticket) -> Option<Ended> {
+        let entry = self.entries.get(ticket.0.checked_sub(self.base)? as usize)?;
+        let lane = Some(entry.progress.as_ref().filter(|_| !entry.ended)?.slowest);
+        Some(Ended { start: entry.start, lane, blocker: entry.blocker })
     }
 
     pub(crate) fn forget_ended(&mut self) {
