@@ -1,7 +1,6 @@
 //! Commands under way, and how far a copy has come.
 
 use crate::machine::blame::Ended;
-use crate::machine::blame::Ended;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use tiersim_models::hardware::Law;
