@@ -5,7 +5,7 @@
 //! state, of which the policy makes its [`PolicyConfig`].
 
 use crate::access::Access;
-use crate::adam_state::Cut;
+use crate::zoo::adam_state::Cut;
 use crate::recipe::PolicyConfig;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::TierKind;

@@ -4,7 +4,6 @@
 //! the same policy makes the same decisions on a simulator and on a real machine.
 
 pub mod access;
-pub mod adam_state;
 mod arena;
 pub mod bound;
 pub mod chunks;

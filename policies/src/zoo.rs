@@ -3,12 +3,12 @@
 //! One file per policy, which holds its parameters, their spelling, its recipe and its decisions;
 //! this list is the only other place that knows of it.
 
-use crate::adam_state;
 use crate::entry::Entry;
 use std::sync::OnceLock;
 
 pub mod access_density;
 pub mod activation_offload;
+pub mod adam_state;
 pub mod all_hbm;
 pub mod clairvoyant_offload;
 pub mod correlation_prefetch;

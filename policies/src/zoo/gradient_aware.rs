@@ -3,12 +3,12 @@
 //! Score of a parameter = `adam` x (mean |exp_avg| + mean sqrt(exp_avg_sq)) + `gradient` x
 //! grad_norm, as recorded; modules, cuts and ties as in `adam-state`. The norm of a gradient is a
 //! sum over elements and usually far larger than the means of Adam's state, so it decides unless
-//! its weight is small. Source: the rule of [`crate::adam_state`], and gradient norms as a
+//! its weight is small. Source: the rule of [`crate::zoo::adam_state`], and gradient norms as a
 //! measure of how much a module still learns (Liu et al., "AutoFreeze", arXiv:2102.01386).
 //! Invariant: a statistic whose weight is 0 is not needed.
 
 use crate::access::Access;
-use crate::adam_state::{self, AdamStateConfig, Count};
+use crate::zoo::adam_state::{self, AdamStateConfig, Count};
 use crate::entry::{Entry, Fault, Kind, Parameter};
 use crate::placed::Placed;
 use crate::policy::Policy;

@@ -11,7 +11,7 @@ use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Mode, ObjectKind, Statistics};
 use tiersim_policies::access::{Access, Charge};
-use tiersim_policies::adam_state::{AdamStateConfig, Count, Cut};
+use tiersim_policies::zoo::adam_state::{AdamStateConfig, Count, Cut};
 use tiersim_policies::placed::Placed;
 use tiersim_policies::recipe::{PolicyConfig, Recipe};
 use tiersim_policies::residents::Residents;

@@ -13,7 +13,7 @@ use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::workload::ObjectKind;
 use tiersim_policies::access::{Access, Charge};
-use tiersim_policies::adam_state::Cut;
+use tiersim_policies::zoo::adam_state::Cut;
 use tiersim_policies::entry::{Entry, Kind, Parameter, Params, Value};
 use tiersim_policies::recipe::PolicyConfig;
 

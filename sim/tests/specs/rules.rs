@@ -6,7 +6,7 @@ use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::ObjectKind;
 use tiersim_policies::access::{Access, Charge};
-use tiersim_policies::adam_state::{AdamStateConfig, Count, Cut};
+use tiersim_policies::zoo::adam_state::{AdamStateConfig, Count, Cut};
 use tiersim_policies::zoo::all_hbm::AllHbm;
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::hints::HintsConfig;

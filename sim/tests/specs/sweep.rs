@@ -2,7 +2,7 @@
 
 use crate::project::{GOOD, Project, assert_says, edited};
 use std::sync::Arc;
-use tiersim_policies::adam_state::{AdamStateConfig, Cut};
+use tiersim_policies::zoo::adam_state::{AdamStateConfig, Cut};
 use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::scenario::AxisValue;
 use tiersim_sim::scenario::sweep::{Sweep, read_sweep};

@@ -48,7 +48,7 @@ fn contest(folder: &Path, network: &Network) -> RunRecord {
         .collect();
     let scenario = format!(
         "Scenario(schema: 1, about: \"published workloads\", hardware: \"g10-a100\",\n\
-         workload: Trace(path: \"target/tmp/g10/{}\", time: recorded(scale: 1.0), repeat: 2, warmup: 1),\n\
+         workload: Trace(path: \"{}\", time: recorded(scale: 1.0), repeat: 2, warmup: 1),\n\
          policies: [\n{cases}],\n)",
         network.name
     );
