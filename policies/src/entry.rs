@@ -5,8 +5,8 @@
 //! state, of which the policy makes its [`PolicyConfig`].
 
 use crate::access::Access;
-use crate::zoo::adam_state::Cut;
 use crate::recipe::PolicyConfig;
+use crate::zoo::adam_state::Cut;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::TierKind;
 use tiersim_models::ids::TierId;

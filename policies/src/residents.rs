@@ -8,6 +8,8 @@
 //! because of a resident.
 
 use crate::access::Access;
+use crate::placed::Placed;
+use crate::policy::Policy;
 use crate::recipe::Setting;
 use crate::visits::Visits;
 use std::cmp::Ordering;
@@ -170,6 +172,18 @@ impl<'a> Residents<'a> {
     pub fn homes(self) -> Vec<TierId> {
         self.homes.into_iter().map(|home| home.unwrap_or(HBM)).collect()
     }
+}
+
+/// The policy of these homes: what stays leaves for a tier of `spill`, or any other, only where an op
+/// does not fit otherwise. It was made of the whole trace.
+pub fn policy_of(
+    (name, homes): (&'static str, Vec<TierId>),
+    access: Access,
+    spill: &[TierId],
+    setting: &Setting<'_>,
+) -> Box<dyn Policy> {
+    let placed = Placed::of_objects(name, &setting.workload.trace, homes, access);
+    Box::new(placed.spilling(&spill_through(spill, setting.hardware)).foreseen())
 }
 
 /// These tiers without HBM, each once, and then the machine's others.

@@ -15,10 +15,12 @@ use crate::durations::Durations;
 use crate::lint::{lint_hardware, lint_results};
 use crate::machine::SimMachine;
 use crate::record::{CaseRecord, Figures, Outcome, PressureRecord, RunRecord};
+use crate::run::bounds::StepBound;
 use crate::run::stopwatch::Stopwatch;
 use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use rayon::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use tiersim_models::hardware::{HBM, Hardware, Routes, TierKind};
 use tiersim_models::ids::{ModuleId, TierId};
@@ -84,6 +86,8 @@ pub struct Bench<'a> {
     seed: u64,
     baseline: Figures,
     bound: Span,
+    /// Bounds that are known, by bytes for objects in each tier.
+    bounds: Mutex<BTreeMap<Vec<Bytes>, StepBound>>,
     /// Whether the policy of some case that has run had ops run more than once.
     repeats: AtomicBool,
 }
@@ -133,6 +137,7 @@ impl<'a> Bench<'a> {
             warmup: spec.warmup,
             seed: scenario.seed,
             baseline: Figures::default(),
+            bounds: Mutex::default(),
             repeats: AtomicBool::new(false),
         };
         let capacities = vec![Bytes::MAX; bench.hardware.tiers.len()];

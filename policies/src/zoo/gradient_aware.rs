@@ -8,12 +8,12 @@
 //! Invariant: a statistic whose weight is 0 is not needed.
 
 use crate::access::Access;
-use crate::zoo::adam_state::{self, AdamStateConfig, Count};
 use crate::entry::{Entry, Fault, Kind, Parameter};
 use crate::placed::Placed;
 use crate::policy::Policy;
 use crate::recipe::{Recipe, Setting};
 use crate::residents::spill_through;
+use crate::zoo::adam_state::{self, AdamStateConfig, Count};
 use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::TierId;
 use tiersim_models::workload::Trace;

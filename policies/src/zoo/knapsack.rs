@@ -13,10 +13,9 @@
 use crate::access::Access;
 use crate::entry::{Entry, Kind, Parameter};
 use crate::packing::{Packed, Packing, Period};
-use crate::placed::Placed;
 use crate::policy::Policy;
 use crate::recipe::{PolicyConfig, Recipe, Setting};
-use crate::residents::{Residents, spill_through};
+use crate::residents::{Residents, policy_of};
 use std::collections::BTreeSet;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::workload::ObjectKind;
@@ -58,9 +57,7 @@ impl Recipe for KnapsackConfig {
 
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let (homes, _) = self.homes(setting);
-        let placed = Placed::of_objects(self.name(), &setting.workload.trace, homes, self.access);
-        let spill = spill_through(&self.spill, setting.hardware);
-        Ok(Box::new(placed.spilling(&spill).foreseen()))
+        Ok(policy_of((self.name(), homes), self.access, &self.spill, setting))
     }
 
     fn access(&self) -> Option<Access> {

@@ -7,10 +7,9 @@
 
 use crate::access::Access;
 use crate::entry::{Entry, Kind, Parameter};
-use crate::placed::Placed;
 use crate::policy::Policy;
 use crate::recipe::{PolicyConfig, Recipe, Setting};
-use crate::residents::{Residents, spill_through};
+use crate::residents::{Residents, policy_of};
 use std::cmp::Reverse;
 use tiersim_models::ids::TierId;
 use tiersim_models::workload::ObjectKind;
@@ -70,9 +69,7 @@ impl Recipe for SizeGreedyConfig {
 
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let homes = self.homes(setting);
-        let placed = Placed::of_objects(self.name(), &setting.workload.trace, homes, self.access);
-        let spill = spill_through(&self.spill, setting.hardware);
-        Ok(Box::new(placed.spilling(&spill).foreseen()))
+        Ok(policy_of((self.name(), homes), self.access, &self.spill, setting))
     }
 
     fn access(&self) -> Option<Access> {

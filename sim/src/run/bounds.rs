@@ -26,8 +26,27 @@ pub(super) struct StepBound {
 }
 
 impl Bench<'_> {
-    /// The bound of a workload with so many bytes for objects in each tier.
+    /// The bound of a workload with so many bytes for objects in each tier. That of the workload of
+    /// all cases is kept: points of a sweep have few different memories.
     pub(super) fn bound_of(
+        &self,
+        workload: &Workload,
+        durations: &Durations,
+        capacities: &[Bytes],
+    ) -> StepBound {
+        let shared = std::ptr::eq(workload, self.workload);
+        let known = || self.bounds.lock().expect("nobody panics with it");
+        if let Some(bound) = known().get(capacities).filter(|_| shared) {
+            return bound.clone();
+        }
+        let bound = self.work_out(workload, durations, capacities);
+        if shared {
+            known().insert(capacities.to_vec(), bound.clone());
+        }
+        bound
+    }
+
+    fn work_out(
         &self,
         workload: &Workload,
         durations: &Durations,

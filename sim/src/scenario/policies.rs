@@ -13,9 +13,9 @@ use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::workload::ObjectKind;
 use tiersim_policies::access::{Access, Charge};
-use tiersim_policies::zoo::adam_state::Cut;
 use tiersim_policies::entry::{Entry, Kind, Parameter, Params, Value};
 use tiersim_policies::recipe::PolicyConfig;
+use tiersim_policies::zoo::adam_state::Cut;
 
 /// Room for rounding where shares are added up.
 const ROUNDING: f64 = 1e-9;

@@ -12,12 +12,12 @@ use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::access::{Access, Charge};
-use tiersim_policies::zoo::adam_state::Cut;
 use tiersim_policies::entry::{Entry, Kind, Need, Parameter, Params, Value};
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::policy::Policy;
 use tiersim_policies::recipe::{PolicyConfig, Setting};
 use tiersim_policies::zoo;
+use tiersim_policies::zoo::adam_state::Cut;
 
 /// A policy that scenarios can name, or one that does whatever is allowed.
 #[derive(Clone, Debug)]
