@@ -12,6 +12,7 @@ use crate::ids::{LinkId, NodeId, TierId};
 use crate::loaded::Loaded;
 use crate::nodes::{LinkKind, Node, Way};
 use crate::raid0::Raid0;
+use crate::server::{Cpu, Efficiency, Server};
 use crate::service::Service;
 use crate::units::{Bytes, Rate, Span};
 
@@ -184,6 +185,8 @@ pub struct Compute {
     pub memory: Rate,
     /// Cost of one kernel, whatever its size.
     pub launch: Span,
+    /// What small products and small transfers reach of these rates.
+    pub efficiency: Efficiency,
 }
 
 impl Compute {
@@ -223,6 +226,10 @@ pub struct Hardware {
     pub facts: Vec<Fact>,
     /// What it draws and what it costs.
     pub economics: Economics,
+    /// How many devices a server has, and what they share.
+    pub server: Server,
+    /// The host's processors, if the file describes them.
+    pub cpu: Option<Cpu>,
 }
 
 impl Hardware {

@@ -4,6 +4,7 @@
 //! resolved: no name needs looking up, no unit needs converting, no number can be NaN.
 
 pub mod allocator;
+pub mod collective;
 pub mod energy;
 pub mod hardware;
 pub mod hidden;
@@ -14,7 +15,9 @@ pub mod loaded;
 pub mod nodes;
 pub mod raid0;
 pub mod routes;
+pub mod server;
 pub mod service;
 pub mod trace_rules;
+pub mod transformer;
 pub mod units;
 pub mod workload;

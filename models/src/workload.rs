@@ -6,6 +6,7 @@
 //! Invariant: ops are in trace order, an op's uses name an object once, and every use of an object
 //! that does not persist lies between its birth and its release.
 
+pub use crate::collective::{Collective, CollectiveKind};
 use crate::ids::{ModuleId, ObjectId, OpId, RankId};
 use crate::units::{Bytes, Span, Time};
 use std::fmt;
@@ -181,6 +182,21 @@ pub struct Object {
     pub freed_after: Option<OpId>,
 }
 
+/// What an op runs on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Unit {
+    /// The device: its objects are in HBM, or used in place.
+    #[default]
+    Device,
+    /// The host's processors: its objects are in memory of the host.
+    Cpu,
+    /// Links between devices: its objects are in HBM, and all ranks of the group take part.
+    Network(Collective),
+    /// Nothing: the stream waits for as long as the device would take for such FLOPs and bytes, as a
+    /// stage of a pipeline waits for the others.
+    Idle,
+}
+
 /// One kernel: the unit of work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Op {
@@ -206,6 +222,8 @@ pub struct Op {
     pub at: Option<Time>,
     /// Ops of other streams that must end first, beyond what data already demands.
     pub after: Vec<OpId>,
+    /// What it runs on.
+    pub unit: Unit,
     /// Its rows in [`Trace::uses`].
     pub uses: Range<u32>,
 }
@@ -216,8 +234,22 @@ impl Op {
     pub fn new(step: u32, phase: Phase, name: impl Into<String>, uses: Range<u32>) -> Op {
         let (stream, rank, flops, bytes) = (0, RankId(0), 0, Bytes::ZERO);
         let (name, module, after) = (name.into(), None, Vec::new());
-        let (duration, at) = (None, None);
-        Op { step, phase, name, module, stream, rank, duration, flops, bytes, at, after, uses }
+        let (duration, at, unit) = (None, None, Unit::Device);
+        Op {
+            step,
+            phase,
+            name,
+            module,
+            stream,
+            rank,
+            duration,
+            flops,
+            bytes,
+            at,
+            after,
+            unit,
+            uses,
+        }
     }
 }
 

@@ -41,6 +41,8 @@ fn machine(tiers: &[TierKind], nodes: &[NodeKind], links: &[(usize, usize, u64, 
         hidden: Vec::new(),
         facts: Vec::new(),
         economics: Default::default(),
+        server: Default::default(),
+        cpu: None,
     }
 }
 

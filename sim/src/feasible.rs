@@ -209,6 +209,8 @@ mod tests {
             hidden: Vec::new(),
             facts: Vec::new(),
             economics: Default::default(),
+            server: Default::default(),
+            cpu: None,
         }
     }
 

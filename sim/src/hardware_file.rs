@@ -37,6 +37,7 @@ use std::path::Path;
 use tiersim_models::energy::Economics;
 use tiersim_models::hardware::{Compute, Fact, Hardware, Law, Link, MAX_TIERS, Tier, TierKind};
 use tiersim_models::nodes::MAX_LINKS;
+use tiersim_models::server::{Efficiency, Server};
 use tiersim_models::units::{Bytes, Rate, Span};
 
 /// Version of the file format.
@@ -205,6 +206,8 @@ impl Resolver<'_> {
             hidden: Vec::new(),
             facts: Vec::new(),
             economics: std::mem::take(&mut self.economics),
+            server: Server::default(),
+            cpu: None,
         };
         if hardware.tiers.is_empty() || hardware.tiers.len() > MAX_TIERS {
             return None;
@@ -365,6 +368,7 @@ impl Resolver<'_> {
             flops: flops.into_iter().collect::<Option<Vec<_>>>()?,
             memory: memory?,
             launch: launch?,
+            efficiency: Efficiency::default(),
         })
     }
 

@@ -128,6 +128,8 @@ pub(crate) fn hardware(hbm: u64, others: &[(TierKind, u64)]) -> Hardware {
         hidden: Vec::new(),
         facts: Vec::new(),
         economics: Default::default(),
+        server: Default::default(),
+        cpu: None,
     }
 }
 

@@ -13,6 +13,7 @@ use tiersim_models::energy::Economics;
 use tiersim_models::hardware::{Compute, Hardware, Link, Tier};
 use tiersim_models::nodes::{Node, Way};
 use tiersim_models::raid0::Raid0;
+use tiersim_models::server::{Efficiency, Server};
 
 /// `sha256:` and 64 hexadecimal digits. `trace_hash` stands for what the trace's files hold.
 pub fn fingerprint(scenario: &Scenario, trace_hash: &str) -> String {
@@ -100,6 +101,8 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
         hidden,
         facts: _,
         economics,
+        server,
+        cpu,
     } = hardware;
     let _ = writeln!(out, "chunk {}", chunk.get());
     for Tier { name, kind, capacity, access, loaded } in tiers {
@@ -139,6 +142,12 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
     if let Some(compute) = compute {
         write_compute(out, compute);
     }
+    if *server != Server::default() {
+        let _ = writeln!(out, "server {server:?}");
+    }
+    if let Some(cpu) = cpu {
+        let _ = writeln!(out, "cpu {cpu:?}");
+    }
     // A machine without these numbers is as if there were none.
     let Economics { tiers, links, device, host, facts } = economics;
     if !facts.is_empty() {
@@ -147,8 +156,11 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
 }
 
 fn write_compute(out: &mut String, compute: &Compute) {
-    let Compute { name: _, flops, memory, launch } = compute;
+    let Compute { name: _, flops, memory, launch, efficiency } = compute;
     let mut flops: Vec<_> = flops.iter().map(|(name, rate)| (name, rate.get())).collect();
     flops.sort();
     let _ = writeln!(out, "compute {} {} {flops:?}", memory.get(), launch.ps());
+    if *efficiency != Efficiency::default() {
+        let _ = writeln!(out, "efficiency {efficiency:?}");
+    }
 }

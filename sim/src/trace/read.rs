@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use tiersim_models::ids::{ModuleId, ObjectId, OpId, RankId};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{
-    Mode, Object, ObjectKind, Op, Phase, Statistics, Table, Trace, TraceProblem, Use,
+    Mode, Object, ObjectKind, Op, Phase, Statistics, Table, Trace, TraceProblem, Unit, Use,
 };
 
 /// Reads the trace in `folder`, or says everything that is wrong with it.
@@ -218,6 +218,7 @@ fn read_op(row: &mut Row<'_>, modules: &mut Names) -> Op {
         bytes: Bytes::new(row.whole_or_none("bytes").unwrap_or(0)),
         at: row.picoseconds_or_none("at_ns").map(Time::from_ps),
         after: read_after(row),
+        unit: Unit::Device,
         uses: 0..0,
     }
 }

@@ -93,12 +93,14 @@ prop_compose! {
                 fact(format!("compute.{field}"));
             }
             let flops = vec![("fp32".to_owned(), one.rate)];
-            Compute { name: "device".into(), flops, memory: other.rate, launch: one.setup }
+            let (name, efficiency) = ("device".into(), Default::default());
+            Compute { name, flops, memory: other.rate, launch: one.setup, efficiency }
         });
         let (nodes, ways, chunk) = (Vec::new(), Vec::new(), Bytes::new(chunk));
         let (hidden, economics) = (Vec::new(), Default::default());
         Hardware {
             name: "made".into(), about, tiers: made, nodes, links, ways, compute, chunk, hidden, facts, economics,
+            server: Default::default(), cpu: None,
         }
     }
 }

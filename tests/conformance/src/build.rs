@@ -45,6 +45,8 @@ pub fn hardware(tiers: &[(TierKind, Bytes, Law)], links: &[(usize, usize, Law)])
         hidden: Vec::new(),
         facts: Vec::new(),
         economics: Default::default(),
+        server: Default::default(),
+        cpu: None,
     }
 }
 

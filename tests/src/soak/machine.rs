@@ -90,6 +90,7 @@ fn compute(dice: &mut Dice) -> Compute {
         flops: vec![("fp32".to_owned(), dice.rate(1_000_000_000_000..=1_000_000_000_000_000))],
         memory: dice.rate(100_000_000_000..=FASTEST),
         launch: dice.span(5_000_000),
+        efficiency: Default::default(),
     }
 }
 

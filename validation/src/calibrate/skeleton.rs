@@ -34,6 +34,8 @@ pub(crate) fn of(sizes: [u64; 3], links: [&str; 2], chunk: Bytes) -> Hardware {
         hidden: Vec::new(),
         facts: Vec::new(),
         economics: Default::default(),
+        server: Default::default(),
+        cpu: None,
     }
 }
 

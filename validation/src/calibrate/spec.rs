@@ -220,6 +220,7 @@ impl Spec<'_> {
             flops,
             memory: rate(memory.fit.rate),
             launch: span(launch.median),
+            efficiency: Default::default(),
         }))
     }
 

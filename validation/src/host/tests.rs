@@ -32,6 +32,8 @@ fn world() -> (Hardware, Workload) {
         hidden: Vec::new(),
         facts: Vec::new(),
         economics: Default::default(),
+        server: Default::default(),
+        cpu: None,
     };
     let object = Object {
         name: "weight".to_owned(),

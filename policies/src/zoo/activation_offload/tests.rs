@@ -36,6 +36,8 @@ fn machine(hbm: u64, rate: u64) -> Hardware {
         hidden: Vec::new(),
         facts: Vec::new(),
         economics: Default::default(),
+        server: Default::default(),
+        cpu: None,
     }
 }
 

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tiersim_models::ids::{ObjectId, OpId, RankId};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{
-    Mode, Object, ObjectKind, Op, Phase, Recorded, Statistics, Trace, TraceMeta, Use,
+    Mode, Object, ObjectKind, Op, Phase, Recorded, Statistics, Trace, TraceMeta, Unit, Use,
 };
 
 /// Makes the trace; problems of single rows go to `findings`.
@@ -76,6 +76,7 @@ pub(super) fn build(recording: &Recording, findings: &mut Findings) -> (Trace, C
             bytes: Bytes::new(bytes(raw, &recording.objects).unwrap_or_else(&mut problem)),
             at: Some(Time::from_ps(at)),
             after: Vec::new(),
+            unit: Unit::Device,
             uses: from..uses.len() as u32,
         });
     }

@@ -32,6 +32,8 @@ fn device() -> Device {
             hidden: Vec::new(),
             facts: Vec::new(),
             economics: Default::default(),
+            server: Default::default(),
+            cpu: None,
         },
         capacities: vec![Source::Measured("asked".to_owned()); 2],
     }
