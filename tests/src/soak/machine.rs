@@ -46,6 +46,8 @@ pub(super) fn machine(seed: u64, largest: Bytes) -> Hardware {
         hidden: Vec::new(),
         facts: Vec::new(),
         economics: Default::default(),
+        server: Default::default(),
+        cpu: None,
     };
     drives_and_others(&mut Dice::new(seed, 4), &mut hardware);
     // Last: which ways there are depends on rates.
