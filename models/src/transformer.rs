@@ -10,3 +10,11 @@ pub mod format;
 pub mod training;
 
 pub use card::Card;
+use training::Training;
+
+/// What is done with a model.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Work {
+    /// It is trained.
+    Train(Training),
+}

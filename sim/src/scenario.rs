@@ -66,6 +66,8 @@ pub struct WorkloadSpec {
     pub time: OpTime,
     /// Relative standard deviation of op durations (log-normal, mean 1); 0 for none.
     pub jitter: f64,
+    /// Devices of the server that run the trace together, each as a rank of its own.
+    pub ranks: u32,
 }
 
 /// Where a trace comes from.

@@ -142,7 +142,7 @@ impl Trial {
         let repeat = dice.pick(&[1, 1, 1, 2, 3]);
         let jitter = dice.pick(&[0.0, 0.0, 0.05, 0.3, 1.0]);
         let source = TraceSource::Folder("random".into());
-        let spec = WorkloadSpec { trace: source, repeat, warmup: 0, time, jitter };
+        let spec = WorkloadSpec { trace: source, repeat, warmup: 0, time, jitter, ranks: 1 };
         let window = dice.pick(&[1, 4, 64, 256]);
         workload::first(&mut trace, ops);
         let problems = trace.problems();

@@ -152,6 +152,7 @@ fn round() -> (Scenario, Workload) {
             warmup: 0,
             time: OpTime::Recorded { scale: 1.0 },
             jitter: 0.0,
+            ranks: 1,
         },
         cases: vec![
             case("scored", scored(&[(Feature::Age, -1.0)], vec![FAR])),

@@ -47,8 +47,11 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
     let Scenario { name: _, about: _, hardware, workload, cases, seed, expect } = scenario;
     let mut out = format!("scenario 1\ntrace {trace_hash:?}\nseed {seed}\n");
     write_hardware(&mut out, hardware);
-    let WorkloadSpec { trace: _, repeat, warmup, time, jitter } = workload;
+    let WorkloadSpec { trace: _, repeat, warmup, time, jitter, ranks } = workload;
     let _ = writeln!(out, "repeat {repeat} warmup {warmup} jitter {jitter:?}");
+    if *ranks != 1 {
+        let _ = writeln!(out, "ranks {ranks}");
+    }
     match time {
         OpTime::Roofline { compute, precision } => {
             let _ = writeln!(out, "roofline {precision:?}");

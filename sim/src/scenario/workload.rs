@@ -44,7 +44,7 @@ impl Resolver<'_, '_> {
         let generated = matches!(raw, RawWorkload::Layered { .. });
         let time = self.op_time(time, generated, hardware);
         let ((time, device), trace, jitter) = (time?, trace?, jitter?);
-        Some((WorkloadSpec { trace, repeat, warmup, time, jitter }, device))
+        Some((WorkloadSpec { trace, repeat, warmup, time, jitter, ranks: 1 }, device))
     }
 
     fn folder(&mut self, path: &str) -> Option<TraceSource> {

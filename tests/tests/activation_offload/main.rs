@@ -156,6 +156,7 @@ fn repeated_ops_take_their_sources_time_with_jitter_and_in_every_replay() {
         warmup: 0,
         time: OpTime::Recorded { scale: 1.0 },
         jitter: 0.3,
+        ranks: 1,
     };
     let durations = Durations::new(&trace, &spec, 7).expect("all ops have a time");
     let run: u64 = (0..16).map(|op| durations.of(op).ps()).sum();
