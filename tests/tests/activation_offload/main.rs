@@ -85,6 +85,7 @@ fn record(hardware: Hardware, trace: &Trace, policy: PolicyConfig, how: How) -> 
         warmup: 0,
         time: OpTime::Recorded { scale: 1.0 },
         jitter: how.jitter,
+        ranks: 1,
     };
     let scenario = Scenario {
         name: "test".to_owned(),
