@@ -7,6 +7,7 @@
 
 pub mod card;
 pub mod format;
+pub mod known;
 pub mod training;
 
 pub use card::Card;
