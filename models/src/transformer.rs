@@ -7,7 +7,9 @@
 
 pub mod card;
 pub mod format;
+pub mod generation;
 pub mod known;
+pub mod routing;
 pub mod training;
 
 pub use card::Card;
