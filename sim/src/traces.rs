@@ -4,7 +4,12 @@ use crate::diagnostic::Diagnostics;
 use crate::scenario::{Scenario, TraceSource};
 use crate::trace::{read_trace, trace_hash};
 use std::collections::BTreeMap;
+use std::path::Path;
+use tiersim_models::layered::ShapeProblem;
 use tiersim_models::lifetime::Workload;
+use tiersim_models::transformer::Work;
+use tiersim_models::transformer::training::Training;
+use tiersim_models::workload::Trace;
 
 /// Most ops of all generated traces together: a sweep over a shape keeps one trace per shape.
 const MAX_GENERATED_OPS: u64 = 500_000;
@@ -41,6 +46,12 @@ impl Traces {
                     too_many(generated, source)?;
                     training.trace()
                 }
+                TraceSource::Model(work) => {
+                    let trace = trace_of(work)?;
+                    generated += trace.ops.len() as u64;
+                    too_many(generated, source)?;
+                    trace
+                }
             };
             let hash = trace_hash(&trace);
             traces.read.insert(source.clone(), (Workload::new(trace), hash));
@@ -60,6 +71,35 @@ impl Traces {
 
     fn entry(&self, scenario: &Scenario) -> &(Workload, String) {
         self.read.get(&scenario.workload.trace).expect("the scenario's trace was read")
+    }
+}
+
+/// Every rule that a training step breaks; fields are those of [`Training`].
+pub fn problems_of_training(training: &Training) -> Vec<ShapeProblem> {
+    training.card.problems()
+}
+
+/// The trace of one rank.
+///
+/// # Errors
+/// There is no generator for it.
+pub fn trace_of(work: &Work) -> Result<Trace, Diagnostics> {
+    match work {
+        Work::Train(training) => {
+            let rule = "a training step of this model cannot be generated yet";
+            let place = Path::new("workload Model(...)");
+            Err(Diagnostics::one(place, None, rule, &training.card.name, "take Layered(...)"))
+        }
+    }
+}
+
+/// Tokens of one step of all ranks together.
+pub fn tokens_of(work: &Work) -> u64 {
+    match work {
+        Work::Train(training) => {
+            let sequences = u64::from(training.batch) * u64::from(training.parallel.data);
+            sequences.saturating_mul(training.sequence)
+        }
     }
 }
 

@@ -289,6 +289,7 @@ impl Trial {
             cases: vec![case],
             seed: self.seed,
             expect: Vec::new(),
+            warnings: Vec::new(),
         };
         let record = || {
             let options = Options { audit: true, timeline: true, window: self.window };
