@@ -12,6 +12,7 @@ pub mod ids;
 pub mod layered;
 pub mod lifetime;
 pub mod loaded;
+pub mod memory;
 pub mod nodes;
 pub mod raid0;
 pub mod routes;
