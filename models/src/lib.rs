@@ -5,6 +5,7 @@
 
 pub mod allocator;
 pub mod collective;
+pub mod efficiency;
 pub mod energy;
 pub mod hardware;
 pub mod hidden;
