@@ -32,6 +32,12 @@ pub enum PlanError {
         /// Before which op of the run; `None` while the run is set up.
         occurrence: Option<u64>,
     },
+    /// More commands than have names.
+    #[error("the run has more than {} commands by op {occurrence}", u32::MAX / 2)]
+    TooLong {
+        /// Before which op of the run.
+        occurrence: u64,
+    },
     /// The policy asked for something that makes no sense: a mistake in the policy.
     #[error("policy {policy}, op {occurrence}: {why}")]
     Refused {
