@@ -28,8 +28,15 @@ pub trait Follow<M> {
     fn op_ended(&mut self, occurrence: u64, at: Time, machine: &mut M);
 
     /// All ops of a replay have been planned and submitted; so many ops are under way. Replays that
-    /// are still to come may be left out here ([`Planner::leave_out`]).
-    fn replayed(&mut self, _planner: &mut Planner<'_>, _machine: &mut M, _under_way: u64) {}
+    /// are still to come may be left out here ([`Planner::leave_out`]). Errors end the run.
+    fn replayed(
+        &mut self,
+        _planner: &mut Planner<'_>,
+        _machine: &mut M,
+        _under_way: u64,
+    ) -> Result<(), PlanError> {
+        Ok(())
+    }
 }
 
 impl<M, F: FnMut(u64, Time, &mut M)> Follow<M> for F {
@@ -63,7 +70,8 @@ pub fn follow<M: Machine>(
                 machine.submit(command).map_err(DriveError::Machine)?;
             }
             if planner.is_between_replays() {
-                follower.replayed(planner, machine, planner.planned() - ops_ended);
+                let under_way = planner.planned() - ops_ended;
+                follower.replayed(planner, machine, under_way)?;
             }
         }
         let Some((at, ticket)) = machine.next().map_err(DriveError::Machine)? else {

@@ -32,11 +32,11 @@ pub enum PlanError {
         /// Before which op of the run; `None` while the run is set up.
         occurrence: Option<u64>,
     },
-    /// More commands than have names.
-    #[error("the run has more than {} commands by op {occurrence}", u32::MAX / 2)]
+    /// The run is longer than can be counted.
+    #[error("the run is too long: {what}")]
     TooLong {
-        /// Before which op of the run.
-        occurrence: u64,
+        /// What there is too much of, such as commands.
+        what: &'static str,
     },
     /// The policy asked for something that makes no sense: a mistake in the policy.
     #[error("policy {policy}, op {occurrence}: {why}")]

@@ -13,7 +13,12 @@ use crate::view::View;
 impl Planner<'_> {
     /// Whether the last op planned was the last of a replay.
     pub fn is_between_replays(&self) -> bool {
-        self.next > 0 && self.next.is_multiple_of(self.workload.trace.ops.len() as u64)
+        self.next > 0 && self.next.is_multiple_of(self.ops_per_replay())
+    }
+
+    /// Ops of one replay.
+    pub fn ops_per_replay(&self) -> u64 {
+        self.workload.trace.ops.len() as u64
     }
 
     /// How many ops are still to be planned.
@@ -74,7 +79,7 @@ impl Planner<'_> {
     ///
     /// Panics if fewer are to come.
     pub fn leave_out(&mut self, replays: u64, counts: Counts) {
-        let ops = replays * self.workload.trace.ops.len() as u64;
+        let ops = replays * self.ops_per_replay();
         assert!(self.left() >= ops, "what is left out is still to come");
         self.total -= ops;
         if self.count_from > self.next {
@@ -89,7 +94,7 @@ impl Planner<'_> {
     pub(crate) fn has_names(&self) -> Result<(), PlanError> {
         match self.tickets.are_short() {
             false => Ok(()),
-            true => Err(PlanError::TooLong { occurrence: self.next }),
+            true => Err(PlanError::TooLong { what: "it has more than 2^31 commands to simulate" }),
         }
     }
 }

@@ -176,7 +176,7 @@ impl Policy for ActivationOffload {
             grows: _,
             recency,
         } = self;
-        out.looks_ahead(*prefetch_ops + 1);
+        out.looks_ahead(prefetch_ops.saturating_add(1));
         recency.state(out);
         true
     }
