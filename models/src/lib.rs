@@ -14,6 +14,7 @@ pub mod lifetime;
 pub mod loaded;
 pub mod nodes;
 pub mod raid0;
+pub mod requests;
 pub mod routes;
 pub mod server;
 pub mod service;

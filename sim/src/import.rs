@@ -1,5 +1,5 @@
-//! Readers of what other programs recorded: runs, which become native traces, and snapshots of
-//! CUDA memory, which the model of the caching allocator is measured with.
+//! Readers of what other programs recorded: runs, which become native traces, snapshots of CUDA
+//! memory, which the model of the caching allocator is measured with, and requests to served models.
 //!
 //! An importer drops what a memory simulator cannot use, says how much that was, and guesses
 //! nothing silently.
@@ -7,5 +7,6 @@
 
 pub mod recording;
 pub mod requests;
+pub mod serving;
 pub mod snapshot;
 pub mod tables;
