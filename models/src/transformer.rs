@@ -7,6 +7,8 @@
 
 pub mod card;
 pub mod format;
+pub mod generation;
+pub mod routing;
 pub mod training;
 
 pub use card::Card;
