@@ -16,6 +16,7 @@ pub mod loaded;
 pub mod memory;
 pub mod nodes;
 pub mod raid0;
+pub mod requests;
 pub mod routes;
 pub mod server;
 pub mod service;
