@@ -7,6 +7,7 @@
 
 pub mod card;
 pub mod format;
+mod modules;
 pub mod training;
 
 pub use card::Card;
