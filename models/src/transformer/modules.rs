@@ -76,12 +76,6 @@ pub(crate) struct FeedForward {
     pub(crate) width: u64,
 }
 
-impl FeedForward {
-    fn parts(&self) -> impl Iterator<Item = &Part> {
-        self.wide.iter().chain([&self.narrow])
-    }
-}
-
 /// A router and what it chooses from.
 #[derive(Clone, Debug)]
 pub(crate) struct Mixture {
@@ -108,22 +102,6 @@ pub(crate) struct Block {
     pub(crate) feed: Feed,
     /// The module of the attention itself, which has no parameters.
     pub(crate) attention: String,
-}
-
-impl Block {
-    /// In forward order.
-    pub(crate) fn parts(&self) -> Vec<&Part> {
-        let first = [&self.norm_1].into_iter().chain(&self.qkv).chain([&self.out, &self.norm_2]);
-        let mut all: Vec<&Part> = first.collect();
-        match &self.feed {
-            Feed::Dense(feed) => all.extend(feed.parts()),
-            Feed::Mixture(mixture) => {
-                all.push(&mixture.router);
-                all.extend(mixture.experts.iter().chain(&mixture.shared).flat_map(|f| f.parts()));
-            }
-        }
-        all
-    }
 }
 
 /// The modules before and behind the blocks.
@@ -265,12 +243,6 @@ impl Around {
             head_name: "lm_head".to_owned(),
             head: (!card.tied).then(head),
         }
-    }
-
-    /// Those that own parameters.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = &Part> {
-        let first = [&self.tokens].into_iter().chain(&self.positions).chain(&self.norm_0);
-        first.chain([&self.norm]).chain(&self.head)
     }
 }
 

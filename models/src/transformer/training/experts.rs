@@ -71,7 +71,7 @@ impl Maker<'_> {
         let active = self.shape.card.experts.map_or(0, |experts| u128::from(experts.active));
         let four = u128::from(Format::Fp32.bytes());
         let choices = sizes.tokens * self.owned[router].outputs;
-        let gates = self.activation(by, "out", (choices * four, Format::Fp32), by);
+        let gates = self.activation(by, "gates", (choices * four, Format::Fp32), by);
         self.linear(router, sizes.tokens, read(input), write(gates));
         let copies = sizes.tokens * active * sizes.hidden;
         let tokens = self.expert_tokens(block.layer, experts.len());
@@ -123,7 +123,7 @@ impl Maker<'_> {
         let work = u128::from(sizes.work.bytes());
         let numbers = |maker: &Self, of| maker.build.size(of) / u128::from(sizes.kept.bytes());
         let [back_numbers, given_numbers] = [kept.back, kept.given].map(|of| numbers(self, of));
-        let d_gates = self.buffer(by, "out.grad", sizes.tokens * self.owned[router].outputs);
+        let d_gates = self.buffer(by, "gates.grad", sizes.tokens * self.owned[router].outputs);
         let d_back = self.buffer(by, "back.grad", back_numbers);
         let touches = [read(dy), read(kept.back), read(kept.gates), write(d_back), write(d_gates)];
         self.build.op("combine_backward", by, 0, &touches);

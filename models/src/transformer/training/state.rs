@@ -190,9 +190,11 @@ impl<'a> State<'a> {
         if self.shape.zero.stage >= stage { bytes.div_ceil(u128::from(replicas)) } else { bytes }
     }
 
-    /// The parts of a shard that the host and the device update.
-    fn sides(&self, shard: u128) -> [(Side, u128); 2] {
-        let host = shard * u128::from(self.shape.zero.host_update) / 1000;
+    /// The parts of a shard that the host and the device update, of a module with so many
+    /// parameters per shard: whole parameters.
+    fn sides(&self, shard: u128, parameters: u128) -> [(Side, u128); 2] {
+        let host = parameters * u128::from(self.shape.zero.host_update) / 1000;
+        let host = shard * host / parameters.max(1);
         [(Side::Host, host), (Side::Device, shard - host)]
     }
 
@@ -226,7 +228,7 @@ impl<'a> State<'a> {
             gradient_bytes,
             weight,
             whole: weight,
-            gradient: self.gradient(&part.name, module, gradient_bytes, replicas),
+            gradient: self.gradient(&part.name, module, parameters, replicas),
             written: false,
             full: None,
             updates: self.updates(&part.name, module, &local, replicas),
@@ -239,12 +241,13 @@ impl<'a> State<'a> {
         &mut self,
         name: &str,
         module: ModuleId,
-        bytes: u128,
+        parameters: u128,
         replicas: u64,
     ) -> Vec<(Side, ObjectId)> {
+        let bytes = parameters * u128::from(self.shape.formats.gradients.bytes());
         let own = self.shard(bytes, 1, replicas);
         let total = self.shard(bytes, 2, replicas);
-        let [host, device] = self.sides(own);
+        let [host, device] = self.sides(own, self.shard(parameters, 1, replicas));
         let pieces = if host.1 == 0 {
             vec![(Side::Device, total)]
         } else {
@@ -269,15 +272,16 @@ impl<'a> State<'a> {
         let weights = self.shape.formats.weights;
         let parameters: u128 = tensors.iter().map(|tensor| tensor.parameters()).sum();
         let bytes = self.shard(parameters * u128::from(weights.bytes()), 1, replicas);
+        let shard = self.shard(parameters, 1, replicas);
         let has_master = self.shape.optimizer.has_master(weights);
-        let mut updates = self.sides(bytes).map(|(side, weights)| Update {
+        let mut updates = self.sides(bytes, shard).map(|(side, weights)| Update {
             side,
             state: Vec::new(),
             has_master,
             weights,
         });
         for state in self.shape.optimizer.state(tensors, weights) {
-            let sides = self.sides(self.shard(state.bytes, 1, replicas));
+            let sides = self.sides(self.shard(state.bytes, 1, replicas), shard);
             for (update, (side, bytes)) in updates.iter_mut().zip(sides) {
                 if bytes > 0 {
                     let name = format!("{name}.weight.{}{}", state.name, side.suffix());
