@@ -82,8 +82,9 @@ pub(super) fn read_safetensors(path: &Path) -> Result<WeightTable, Diagnostics> 
     }
     let mut file = File::open(path).map_err(cannot)?;
     let mut length = [0; 8];
-    file.read_exact(&mut length)
-        .map_err(|_| fail("8 bytes say how long the header is".into(), format!("{} bytes", meta.len())))?;
+    file.read_exact(&mut length).map_err(|_| {
+        fail("8 bytes say how long the header is".into(), format!("{} bytes", meta.len()))
+    })?;
     let length = u64::from_le_bytes(length);
     let most = MAX_HEADER.min(meta.len().saturating_sub(8));
     if length > most {
@@ -92,14 +93,16 @@ pub(super) fn read_safetensors(path: &Path) -> Result<WeightTable, Diagnostics> 
     }
     let mut bytes = Vec::new();
     file.take(length).read_to_end(&mut bytes).map_err(cannot)?;
-    let header = serde_json::from_slice(&bytes).map_err(|error| json_problem(path, &error, REMEDY))?;
+    let header =
+        serde_json::from_slice(&bytes).map_err(|error| json_problem(path, &error, REMEDY))?;
     table(path, header, Some(meta.len() - 8 - length))
 }
 
 /// Reads a header that somebody took out of its file.
 pub(super) fn read_bare(path: &Path) -> Result<WeightTable, Diagnostics> {
     let bytes = read_bytes(path, MAX_HEADER)?;
-    let header = serde_json::from_slice(&bytes).map_err(|error| json_problem(path, &error, REMEDY))?;
+    let header =
+        serde_json::from_slice(&bytes).map_err(|error| json_problem(path, &error, REMEDY))?;
     table(path, header, None)
 }
 
