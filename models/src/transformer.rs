@@ -9,7 +9,9 @@ pub mod card;
 pub mod format;
 pub mod generation;
 pub mod known;
+mod modules;
 pub mod routing;
+
 pub mod training;
 
 pub use card::Card;

@@ -4,11 +4,8 @@ use crate::diagnostic::Diagnostics;
 use crate::scenario::{Scenario, TraceSource};
 use crate::trace::{read_trace, trace_hash};
 use std::collections::BTreeMap;
-use std::path::Path;
-use tiersim_models::layered::ShapeProblem;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::transformer::Work;
-use tiersim_models::transformer::training::Training;
 use tiersim_models::workload::Trace;
 
 /// Most ops of all generated traces together: a sweep over a shape keeps one trace per shape.
@@ -47,7 +44,7 @@ impl Traces {
                     training.trace()
                 }
                 TraceSource::Model(work) => {
-                    let trace = trace_of(work)?;
+                    let trace = trace_of(work);
                     generated += trace.ops.len() as u64;
                     too_many(generated, source)?;
                     trace
@@ -74,22 +71,10 @@ impl Traces {
     }
 }
 
-/// Every rule that a training step breaks; fields are those of [`Training`].
-pub fn problems_of_training(training: &Training) -> Vec<ShapeProblem> {
-    training.card.problems()
-}
-
-/// The trace of one rank.
-///
-/// # Errors
-/// There is no generator for it.
-pub fn trace_of(work: &Work) -> Result<Trace, Diagnostics> {
+/// The trace of one rank of work without problems.
+pub fn trace_of(work: &Work) -> Trace {
     match work {
-        Work::Train(training) => {
-            let rule = "a training step of this model cannot be generated yet";
-            let place = Path::new("workload Model(...)");
-            Err(Diagnostics::one(place, None, rule, &training.card.name, "take Layered(...)"))
-        }
+        Work::Train(training) => training.trace(),
     }
 }
 

@@ -5,7 +5,6 @@
 
 use crate::scenario::resolve::Resolver;
 use crate::text::quantity::{CAPACITY, Quantity, Size};
-use crate::traces::problems_of_training;
 use serde::Deserialize;
 use tiersim_models::layered::ShapeProblem;
 use tiersim_models::transformer::Card;
@@ -143,7 +142,7 @@ pub(crate) fn training(
         devices: setting.devices,
         loader: loader.map(RawLoader::meaning),
     };
-    let problems = problems_of_training(&training);
+    let problems = training.problems();
     for ShapeProblem { field, rule, remedy } in &problems {
         resolver.check.fault(&format!("{path}.{field}"), rule.as_str(), *remedy);
     }

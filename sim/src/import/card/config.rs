@@ -175,7 +175,13 @@ impl Config<'_> {
     }
 
     /// Refuses a field with another value than the one that a card can say.
-    fn only<T: PartialEq + std::fmt::Debug>(&mut self, key: &str, value: &Option<T>, only: T, why: &str) {
+    fn only<T: PartialEq + std::fmt::Debug>(
+        &mut self,
+        key: &str,
+        value: &Option<T>,
+        only: T,
+        why: &str,
+    ) {
         if let Some(value) = value.as_ref().filter(|value| **value != only) {
             let shown = shorten(&format!("{value:?}"));
             let rule = format!("`{key}` {shown} is not supported: {why}");
@@ -197,12 +203,8 @@ impl Config<'_> {
             return None;
         };
         self.refuse_what_a_card_cannot_say(model_type);
-        let layers = self.number(
-            keys_of("layers"),
-            &[raw.n_layer, raw.num_hidden_layers],
-        );
-        let hidden =
-            self.number(keys_of("hidden"), &[raw.n_embd, raw.n_embed, raw.hidden_size]);
+        let layers = self.number(keys_of("layers"), &[raw.n_layer, raw.num_hidden_layers]);
+        let hidden = self.number(keys_of("hidden"), &[raw.n_embd, raw.n_embed, raw.hidden_size]);
         let heads = self.number(keys_of("heads"), &[raw.n_head, raw.num_attention_heads]);
         let vocab = self.number(keys_of("vocab"), &[raw.vocab_size]);
         let positions = match family {
@@ -338,7 +340,8 @@ impl Config<'_> {
                 self.only("add_cross_attention", &raw.add_cross_attention, false, why);
             }
             "opt" => {
-                let why = "norms stand before attention and the feed-forward part (OPT-350M differs)";
+                let why =
+                    "norms stand before attention and the feed-forward part (OPT-350M differs)";
                 self.only("do_layer_norm_before", &raw.do_layer_norm_before, true, why);
                 if let (Some(hidden), Some(_)) = (raw.hidden_size, raw.word_embed_proj_dim) {
                     let why = "the embedding is as wide as the blocks (OPT-350M's is not)";

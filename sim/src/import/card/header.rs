@@ -82,8 +82,9 @@ pub(super) fn read_safetensors(path: &Path) -> Result<WeightTable, Diagnostics> 
     }
     let mut file = File::open(path).map_err(cannot)?;
     let mut length = [0; 8];
-    file.read_exact(&mut length)
-        .map_err(|_| fail("8 bytes say how long the header is".into(), format!("{} bytes", meta.len())))?;
+    file.read_exact(&mut length).map_err(|_| {
+        fail("8 bytes say how long the header is".into(), format!("{} bytes", meta.len()))
+    })?;
     let length = u64::from_le_bytes(length);
     let most = MAX_HEADER.min(meta.len().saturating_sub(8));
     if length > most {

@@ -6,8 +6,8 @@
 //! Invariant: a card that is returned has the parameters of the table, or a remark says of which
 //! tensors it does not.
 
-use super::weights::{Stored, WeightTable};
 use super::Model;
+use super::weights::{Stored, WeightTable};
 use crate::diagnostic::Diagnostics;
 use crate::text::check::MAX_PROBLEMS;
 use std::collections::{BTreeMap, BTreeSet};
@@ -123,7 +123,9 @@ fn tables(card: &mut Card, tensors: &BTreeMap<&str, &Stored>, remarks: &mut Vec<
         }
         let Ok(rows) = u32::try_from(rows) else { continue };
         let what = if index == 0 { "tokens" } else { "positions" };
-        remarks.push(format!("the card says {said} rows of {what}, the weights have {rows}: {rows} count"));
+        remarks.push(format!(
+            "the card says {said} rows of {what}, the weights have {rows}: {rows} count"
+        ));
         match index {
             0 => card.vocab = rows,
             // Two rows of OPT's table are for padding.
@@ -158,13 +160,21 @@ fn missing(
         problems.push(path, None, rule, format!("no `{}`", first.name), remedy);
     }
     let beyond = card.block_prefix(card.layers);
-    if let Some(name) = names.range(bare(&beyond)..).next().filter(|name| name.starts_with(bare(&beyond))) {
+    if let Some(name) =
+        names.range(bare(&beyond)..).next().filter(|name| name.starts_with(bare(&beyond)))
+    {
         let rule = format!(
             "these are not the weights of {}, which has {} blocks",
             file.display(),
             card.layers
         );
-        problems.push(path, None, rule, format!("`{name:.120}`"), "name the weights of the same model");
+        problems.push(
+            path,
+            None,
+            rule,
+            format!("`{name:.120}`"),
+            "name the weights of the same model",
+        );
     }
 }
 

@@ -172,7 +172,8 @@ fn read_index(path: &Path) -> Result<WeightTable, Diagnostics> {
         return Ok(WeightTable { tensors: Vec::new(), names, bytes: total });
     }
     if there < beside.len() {
-        let rule = format!("all files that it names are there, or none: {there} of {}", beside.len());
+        let rule =
+            format!("all files that it names are there, or none: {there} of {}", beside.len());
         let remedy = "fetch the others, or put the index into a folder by itself";
         return Err(Diagnostics::one(path, None, rule, "", remedy));
     }
