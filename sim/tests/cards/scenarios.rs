@@ -96,8 +96,11 @@ fn every_field_means_what_it_says() {
     );
     let scenario = read(&folder("every-field"), &workload);
     let found = training(&scenario);
-    let formats =
-        Formats { gradients: Format::Fp32, activations: Format::Int8, ..Formats::all(Format::Bf16) };
+    let formats = Formats {
+        gradients: Format::Fp32,
+        activations: Format::Int8,
+        ..Formats::all(Format::Bf16)
+    };
     assert_eq!(found.formats, formats);
     assert_eq!((found.batch, found.micro_batch, found.sequence), (4, 2, 1024));
     assert_eq!(found.optimizer, Optimizer::Sgd { momentum: true });
@@ -139,7 +142,9 @@ fn files_of_the_model_say_sizes_and_format() {
     assert_eq!(training(&scenario).card.vocab, 104);
     assert_eq!(training(&scenario).formats, Formats::all(Format::Fp16));
     let [warning] = &scenario.warnings[..] else { panic!("{:?}", scenario.warnings) };
-    assert!(warning.to_string().starts_with("weights-differ: workload.model: the card says 100 rows"));
+    assert!(
+        warning.to_string().starts_with("weights-differ: workload.model: the card says 100 rows")
+    );
     let scenario = read(&project, &workload("precision: bf16,"));
     assert_eq!(training(&scenario).formats, Formats::all(Format::Bf16));
     let said = scenario.warnings[1].to_string();
