@@ -41,7 +41,7 @@ fn account(job: &Training) -> Account {
 
 #[test]
 fn the_papers_examples_of_zero() {
-    let gb = |params, gpus, k| {
+    let gb = |params, gpus, k: u64| {
         [0, 1, 2, 3].map(|stage| {
             let job = state_only(params, gpus, stage, Keeps::PerParameter(k * 1_000_000));
             account(&job).gpu as f64 / 1e9

@@ -78,17 +78,22 @@ fn the_published_activations() {
     }
 }
 
-#[test]
-fn parts_add_up_to_the_sums() {
-    for line in [
-        "--params 7B --gpus 16 --gpus-per-node 4 --stage 3 --offload-optimizer cpu --offload-param nvme \
+/// An account of every kind, with every part.
+const EXAMPLES: [&str; 5] = [
+    "--params 7B --gpus 16 --gpus-per-node 4 --stage 3 --offload-optimizer cpu --offload-param nvme \
          --offload-ratio 0.25 --bucket 1GB --pinned 2GB --reserve mib(500) --largest-layer 200M \
          --prefetch-layers 2 --layers 32 --hidden 4096 --heads 32 --sequence 4096 --batch 8 --micro-batch 2 \
          --checkpointing every:4 --attention flash --workers 4 --vocab 50257",
-        "--params 70B --inference --gpus 8 --tensor 8 --layers 80 --hidden 8192 --heads 64 --kv-heads 8 \
+    "--params 70B --inference --gpus 8 --tensor 8 --layers 80 --hidden 8192 --heads 64 --kv-heads 8 \
          --ffn 28672 --family llama --sequence 1M --batch 4 --kv fp8 --offload-kv cpu",
-        "--semiseparable 1M --gpus 8 --offload-param nvme",
-    ] {
+    "--semiseparable 1M --gpus 8 --offload-param nvme",
+    "--params 7B --gpus 8 --stage 3 --offload-optimizer nvme --offload-param cpu",
+    "--params 7B --convention deepspeed --stage 3 --largest-layer 131M",
+];
+
+#[test]
+fn parts_add_up_to_the_sums() {
+    for line in EXAMPLES.into_iter().filter(|line| !line.contains("deepspeed")) {
         let found = json(&options(line));
         let of = |place: &str| -> u64 {
             let parts = found["parts"].as_array().expect("a list").iter();
@@ -231,4 +236,44 @@ fn every_row_of_deepspeeds_own_answers_is_met_to_the_byte() {
         rows += 1;
     }
     assert_eq!(rows, 1228);
+}
+
+fn page() -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    std::fs::read_to_string(root.join("docs/memory.md")).expect("the page is there")
+}
+
+#[test]
+fn examples_of_the_page_print_what_it_says() {
+    let page = page();
+    let blocks: Vec<&str> = page.split("```\n$ tiersim ").skip(1).collect();
+    assert!(!blocks.is_empty());
+    for block in blocks {
+        let text = block.split("```").next().expect("the block ends");
+        let (line, printed) = text.split_once('\n').expect("a command and what it prints");
+        let ran = Project::shipped().run(&options(line)).ends_with(0);
+        assert_eq!(ran.stdout, printed, "{line}");
+    }
+}
+
+#[test]
+fn the_page_names_every_key_and_option() {
+    let page = page();
+    for line in EXAMPLES {
+        let found = json(&options(line));
+        let lists = ["parts"].map(|list| &found[list][0]);
+        for map in [&found].into_iter().chain(lists) {
+            for key in map.as_object().expect("a map").keys() {
+                assert!(page.contains(&format!("`{key}`")), "docs/memory.md lacks `{key}`");
+            }
+        }
+    }
+    let help = run(&["--help"]).ends_with(0).stdout;
+    let names = help.lines().filter_map(|line| line.trim_start().strip_prefix("--"));
+    let names: Vec<&str> = names.filter_map(|rest| rest.split([' ', '`']).next()).collect();
+    assert!(names.len() > 30, "{names:?}");
+    for name in names.iter().filter(|name| **name != "help") {
+        let stands = [" ", "`"].iter().any(|end| page.contains(&format!("`--{name}{end}")));
+        assert!(stands, "docs/memory.md lacks --{name}");
+    }
 }
