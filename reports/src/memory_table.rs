@@ -17,6 +17,7 @@ pub(crate) enum Json {
     Whole(u128),
     Number(f64),
     Text(String),
+    Flag(bool),
     Nothing,
     List(Vec<Json>),
     Map(Vec<(String, Json)>),
@@ -28,6 +29,7 @@ impl Serialize for Json {
             Json::Whole(number) => to.serialize_u128(*number),
             Json::Number(number) => to.serialize_f64(*number),
             Json::Text(text) => to.serialize_str(text),
+            Json::Flag(flag) => to.serialize_bool(*flag),
             Json::Nothing => to.serialize_none(),
             Json::List(all) => to.collect_seq(all),
             Json::Map(all) => {

@@ -74,11 +74,13 @@ struct Setting {
     changes: Vec<String>,
 }
 
+/// A job with one knob turned as far as it goes, step by step, each with the option that says so.
+type Knob = fn(&Training) -> Vec<(Training, String)>;
+
 /// Every setting that is no larger than the job on any knob; the first is the job itself.
 fn settings(job: &Training) -> Vec<Setting> {
     let mut all = vec![Setting { job: job.clone(), far: Far::default(), changes: Vec::new() }];
-    let knobs: [fn(&Training) -> Vec<(Training, String)>; 6] =
-        [stages, optimizers, weights, checkpoints, kernels, micro_batches];
+    let knobs: [Knob; 6] = [stages, optimizers, weights, checkpoints, kernels, micro_batches];
     for (knob, turned) in knobs.into_iter().enumerate() {
         let mut more = Vec::new();
         for setting in &all {
