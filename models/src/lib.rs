@@ -5,6 +5,7 @@
 
 pub mod allocator;
 pub mod collective;
+pub mod efficiency;
 pub mod energy;
 pub mod hardware;
 pub mod hidden;
@@ -15,6 +16,7 @@ pub mod loaded;
 pub mod memory;
 pub mod nodes;
 pub mod raid0;
+pub mod requests;
 pub mod routes;
 pub mod server;
 pub mod service;
