@@ -40,7 +40,9 @@ pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
     let cpu = scenario.hardware.cpu.as_ref();
     if let Err(rule) = Durations::new(trace, &once, cpu, scenario.seed) {
         let remedy = match cpu {
-            None if has_host_ops(trace) => "write `cpu` in the hardware file, or choose other hardware",
+            None if has_host_ops(trace) => {
+                "write `cpu` in the hardware file, or choose other hardware"
+            }
             _ => "choose another `time` in the scenario's workload",
         };
         problems.push(folder, None, rule, "", remedy);

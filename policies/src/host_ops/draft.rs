@@ -215,9 +215,8 @@ impl<'v, 'a> Draft<'v, 'a> {
     /// Objects in a tier that the op does not use.
     fn others_in(&self, tier: TierId) -> Vec<ObjectId> {
         let objects = (0..self.ground.last_used.len()).map(ObjectId::at);
-        let there = |&object: &ObjectId| {
-            self.held(object, tier) != Held::Absent && !self.is_used(object)
-        };
+        let there =
+            |&object: &ObjectId| self.held(object, tier) != Held::Absent && !self.is_used(object);
         objects.filter(there).collect()
     }
 
@@ -270,7 +269,8 @@ impl<'v, 'a> Draft<'v, 'a> {
             let spare = ground.host.contains(&tier) && self.view.op().unit == Unit::Cpu;
             let mut goals = ground.beyond.iter().chain(&ground.host).copied();
             let goal = goals.find(|&goal| goal != tier && self.can_enter(object, goal));
-            let goal = goal.or_else(|| Some(HBM).filter(|&hbm| spare && self.can_enter(object, hbm)));
+            let goal =
+                goal.or_else(|| Some(HBM).filter(|&hbm| spare && self.can_enter(object, hbm)));
             if let Some(to) = goal {
                 self.evict(object, tier, to);
             }

@@ -35,9 +35,8 @@ impl Planner<'_> {
         }
         let uses = self.workload.trace.uses_of(op).iter();
         let written = uses.filter(|touched| touched.mode == Mode::Write).map(|used| used.object);
-        let lost = |&object: &ObjectId| {
-            self.ledger.exists(object) && self.held_by_host(object).is_none()
-        };
+        let lost =
+            |&object: &ObjectId| self.ledger.exists(object) && self.held_by_host(object).is_none();
         written.filter(lost).collect()
     }
 

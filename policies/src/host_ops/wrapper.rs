@@ -153,13 +153,13 @@ impl HostOps {
 
     fn before_host(&mut self, view: &View<'_>) -> Vec<Action> {
         let used = view.uses().iter();
-        let far: Vec<Option<TierId>> =
-            used.map(|touched| self.far(touched.object, view)).collect();
+        let far: Vec<Option<TierId>> = used.map(|touched| self.far(touched.object, view)).collect();
         let mut draft = Draft::new(view, &self.ground);
         let mut made = Vec::new();
         for (touched, &far) in view.uses().iter().zip(&far) {
             let (object, writes) = (touched.object, touched.mode.writes());
-            if !view.exists(object) || (touched.mode == Mode::Write && draft.in_host(object).is_none())
+            if !view.exists(object)
+                || (touched.mode == Mode::Write && draft.in_host(object).is_none())
             {
                 made.push((object, far));
                 continue;

@@ -139,10 +139,9 @@ pub fn policies(tiny: &Tiny, seed: u64, repeat: u32) -> Vec<(String, Box<dyn Pol
         let seed = seed.wrapping_mul(31).wrapping_add(index);
         let drawn = drawn(entry, seed, trace, &tiny.hardware);
         let Some(config) = drawn.filter(|config| !config.is_emulated()) else { continue };
-        let built =
-            with_setting(&tiny.workload, &tiny.hardware, repeat, |setting| {
-                host_ops::build(setting, |setting| config.build(setting))
-            });
+        let built = with_setting(&tiny.workload, &tiny.hardware, repeat, |setting| {
+            host_ops::build(setting, |setting| config.build(setting))
+        });
         if let Ok(policy) = built {
             policies.push((format!("{config:?}"), policy));
         }
