@@ -28,6 +28,8 @@ mod relief;
 pub mod replacement;
 pub mod residents;
 mod room;
+pub mod state;
+mod steady;
 mod tickets;
 pub mod transit;
 pub mod view;

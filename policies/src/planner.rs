@@ -35,18 +35,18 @@ pub struct Counts {
 /// Turns a workload and a policy into commands, one op at a time.
 pub struct Planner<'a> {
     pub(crate) workload: &'a Workload,
-    policy: Box<dyn Policy>,
-    sight: Sight,
+    pub(crate) policy: Box<dyn Policy>,
+    pub(crate) sight: Sight,
     pub(crate) ledger: Ledger,
     pub(crate) tickets: Tickets,
     pub(crate) next: u64,
-    total: u64,
+    pub(crate) total: u64,
     pub(crate) last_op: Vec<Option<Ticket>>,
     /// By stream: the compaction that its next op waits for, whatever it uses.
     pub(crate) stopped: Vec<Option<Ticket>>,
-    counts: Counts,
-    count_from: u64,
-    actions: Vec<Action>,
+    pub(crate) counts: Counts,
+    pub(crate) count_from: u64,
+    pub(crate) actions: Vec<Action>,
     pub(crate) in_place: Vec<ObjectId>,
     pub(crate) charges: SmallVec<[(TierId, Bytes); 2]>,
     /// What the op is delayed by beside its charges.
@@ -164,6 +164,7 @@ impl<'a> Planner<'a> {
         if self.next == self.total {
             return Ok(false);
         }
+        self.has_names()?;
         let op = OpId::at((self.next % self.workload.trace.ops.len() as u64) as usize);
         let uses = self.workload.trace.uses_of(op);
         let counted = self.next >= self.count_from && !self.is_on_host(op);

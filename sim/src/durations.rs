@@ -89,6 +89,11 @@ impl Durations {
         &self.base
     }
 
+    /// Whether every op of a trace takes the same time in every replay.
+    pub fn are_the_same_in_every_replay_of(&self, trace: &Trace) -> bool {
+        self.jitter.is_none() && self.base.len() == trace.ops.len()
+    }
+
     /// How long op `occurrence` of the run takes.
     pub fn of(&self, occurrence: u64) -> Span {
         let span = self.base[(occurrence % self.base.len() as u64) as usize];

@@ -19,6 +19,7 @@ mod lanes;
 mod loads;
 pub mod meters;
 mod sharing;
+pub(crate) mod state;
 mod timeline;
 
 use crate::audit::{Audit, Breach};
@@ -234,6 +235,7 @@ impl<'a> SimMachine<'a> {
         let entry = self.entries.get_mut(ticket);
         entry.start = now;
         entry.blocker = cause;
+        entry.begun = true;
         if let Some(audit) = &mut self.audit {
             let checked = audit.starts(&entry.command, now);
             checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;

@@ -70,7 +70,9 @@ impl Bench<'_> {
         let bounds = case.pressure.as_ref().and_then(|config| Some((config, config.micro_batch?)));
         let Some((config, bounds)) = bounds else {
             let fixed = case.micro_batch.unwrap_or(training.micro_batch);
-            return Ok(Some(vec![fixed; steps * self.spec.repeat as usize]));
+            // The log of a tier that is watched has them for every step of the run.
+            let replays = case.pressure.as_ref().map_or(1, |_| self.spec.repeat as usize);
+            return Ok(Some(vec![fixed; steps * replays]));
         };
         let mut batches = vec![bounds.max; steps];
         let mut fixed = 0;
