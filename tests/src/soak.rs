@@ -144,6 +144,7 @@ impl Trial {
         let source = TraceSource::Folder("random".into());
         let spec = WorkloadSpec { trace: source, repeat, warmup: 0, time, jitter, ranks: 1 };
         let window = dice.pick(&[1, 4, 64, 256]);
+        machine::processors(&mut Dice::new(seed, 7), &mut hardware, &mut trace);
         workload::first(&mut trace, ops);
         let problems = trace.problems();
         assert!(problems.is_empty(), "the drawn trace breaks a rule: {problems:?}");
