@@ -285,8 +285,7 @@ impl<'a> Bench<'a> {
             let audit = Audit::new(self.hardware, &left, objects, &start);
             machine.audit(audit.map_err(|breach| internal(breach.to_string()))?);
         }
-        let mut stopwatch =
-            Stopwatch::new(workload, self.repeat, self.warmup, options.timeline);
+        let mut stopwatch = Stopwatch::new(workload, self.repeat, self.warmup, options.timeline);
         if options.timeline && watched.is_some() {
             stopwatch.time_turns();
         }

@@ -226,7 +226,7 @@ fn nothing_is_moved_where_all_fits() {
         economics: Default::default(),
         hidden: Vec::new(),
         left_out: 0,
-            pressure: None,
+        pressure: None,
     };
     let rule = |case: &CaseRecord| needless_offload(&[], case).map(|warning| warning.rule);
     assert_eq!(rule(&case(100, 100, 1, 0)), Some("offload-although-all-fits"));

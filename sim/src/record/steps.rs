@@ -163,7 +163,10 @@ mod tests {
         steps.push(Span::from_ps(2));
         let out = spans(&[9, 5, 5, 7, 5, 5, 5, 7, 5, 5, 5, 7, 5, 5, 5, 7, 5, 5, 2]);
         assert_eq!(steps, out);
-        assert_eq!((steps.len(), steps.total()), (19, out.iter().map(|s| u128::from(s.ps())).sum()));
+        assert_eq!(
+            (steps.len(), steps.total()),
+            (19, out.iter().map(|s| u128::from(s.ps())).sum())
+        );
         assert_eq!(format!("{steps:?}"), format!("{out:?}"));
         let mut other = steps.clone();
         other.push(Span::from_ps(2));

@@ -56,7 +56,8 @@ impl<'a> Stopwatch<'a> {
     ) -> Stopwatch<'a> {
         let ends = workload.step_ends();
         let starts = std::iter::once(0).chain(ends.iter().map(|end| end.0 + 1));
-        let sizes: Vec<u32> = ends.iter().zip(starts).map(|(end, start)| end.0 + 1 - start).collect();
+        let sizes: Vec<u32> =
+            ends.iter().zip(starts).map(|(end, start)| end.0 + 1 - start).collect();
         let ops = workload.trace.ops.len() as u64;
         Stopwatch {
             workload,
