@@ -12,6 +12,7 @@ mod compaction;
 pub mod drive;
 pub mod entry;
 pub mod fragmentation;
+pub mod host_ops;
 pub mod ledger;
 mod moves;
 pub mod numa;

@@ -74,6 +74,20 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// The object that it names.
+    pub fn object(&self) -> Option<ObjectId> {
+        match *self {
+            Action::Fetch { object, .. }
+            | Action::Prefetch { object, .. }
+            | Action::Evict { object, .. }
+            | Action::Drop { object, .. }
+            | Action::InPlace { object } => Some(object),
+            Action::Charge { .. } | Action::Delay { .. } => None,
+        }
+    }
+}
+
 /// Decides where each object lives and when it moves.
 pub trait Policy: Send {
     /// Its name in tables and charts, such as `lru`.
@@ -104,6 +118,12 @@ pub trait Policy: Send {
     /// there is nothing: the run is out of memory. Never asked for tiers that are exact.
     fn make_room(&mut self, _view: &View<'_>, _tier: TierId) -> Option<Action> {
         None
+    }
+
+    /// The tiers in which ops on the host's processors use their objects; none for a policy that
+    /// knows nothing of such ops. Asked once; [`crate::host_ops`] answers for every policy.
+    fn host(&self) -> &[TierId] {
+        &[]
     }
 
     /// Writes everything that the next decisions depend on beside `view`, and says whether it could.

@@ -126,8 +126,9 @@ impl<'a> Bench<'a> {
         options: Options,
     ) -> Result<Bench<'a>, RunError> {
         let spec = &scenario.workload;
+        let cpu = scenario.hardware.cpu.as_ref();
         let durations =
-            Durations::new(&workload.trace, spec, scenario.seed).map_err(RunError::Input)?;
+            Durations::new(&workload.trace, spec, cpu, scenario.seed).map_err(RunError::Input)?;
         let routes = scenario.hardware.routes().map_err(|none| {
             let name = |tier: TierId| &scenario.hardware.tiers[tier.index()].name;
             RunError::Input(format!("no links join {} and {}", name(none.from), name(none.to)))

@@ -148,7 +148,8 @@ impl Trial {
         let problems = trace.problems();
         assert!(problems.is_empty(), "the drawn trace breaks a rule: {problems:?}");
         let workload = Workload::new(trace);
-        let durations = Durations::new(&workload.trace, &spec, seed).expect("all ops have a time");
+        let durations = Durations::new(&workload.trace, &spec, hardware.cpu.as_ref(), seed)
+            .expect("all ops have a time");
         Trial {
             seed,
             hardware,

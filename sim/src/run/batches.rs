@@ -139,7 +139,8 @@ impl Bench<'_> {
             return Ok(None);
         }
         let trace = training.trace_of(&batches[..training.sequences.len()]);
-        let durations = Durations::new(&trace, self.spec, self.seed).map_err(RunError::Input)?;
+        let durations = Durations::new(&trace, self.spec, self.hardware.cpu.as_ref(), self.seed)
+            .map_err(RunError::Input)?;
         Ok(Some(Own { workload: Workload::new(trace), durations }))
     }
 
