@@ -11,8 +11,10 @@ use tiersim_models::hardware::{Compute, Hardware};
 use tiersim_models::layered::training::Training;
 use tiersim_models::layered::{Family, Layered, Mode, Precision};
 
-/// Most replays of a trace.
-const MAX_REPEAT: u32 = 10_000;
+/// Most replays of a trace: a million hours of a step of several seconds, or hours of many short ones.
+const MAX_REPEAT: u32 = 1_000_000_000;
+/// Most replays that cannot be the same: every step is simulated and kept.
+const MAX_DRAWN: u32 = 1_000_000;
 /// Rows of GPT-2's own table of positions.
 const GPT2_POSITIONS: u32 = 1024;
 
@@ -44,6 +46,10 @@ impl Resolver<'_, '_> {
         }
         let jitter = jitter.unwrap_or(0.0);
         let jitter = self.check.number("workload.jitter", "`jitter`", jitter, 0.0, 1.0);
+        if jitter.is_some_and(|jitter| jitter > 0.0) && repeat > MAX_DRAWN {
+            let rule = format!("with `jitter` no more than {MAX_DRAWN} replays can be simulated");
+            self.check.fault("workload.repeat", rule, "lower `repeat`, or leave `jitter` out");
+        }
         let generated = !matches!(raw, RawWorkload::Trace { .. });
         let time = self.op_time(time, generated, hardware);
         let ((time, device), (trace, ranks), jitter) = (time?, trace?, jitter?);
