@@ -17,7 +17,8 @@ fn a_ring_within_one_server_is_alpha_and_beta_of_the_textbook() {
     let way = law(1_700_000, 234_900_000_000);
     for n in [2u32, 3, 4, 7, 8, 16] {
         for bytes in [1u64, 1000, 1 << 20, 3_000_000_007, 1 << 40] {
-            let parts = |times: u64| (u128::from(bytes) * u128::from(times)).div_ceil(n.into()) as u64;
+            let parts =
+                |times: u64| (u128::from(bytes) * u128::from(times)).div_ceil(n.into()) as u64;
             let steps = u64::from(n) - 1;
             let span = |steps: u64, bytes: u64| {
                 Span::from_ps(steps * way.setup.ps() + way.rate.span_of(bytes).ps())

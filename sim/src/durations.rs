@@ -1,4 +1,4 @@
-//! How long every op of a run takes.
+//! How long every op of a run takes; of a collective only its launch, for the rest is up to the links.
 //!
 //! A draw depends on the seed and on which op of the run it is, never on what came before, so every
 //! case of a scenario sees the same draws: cases differ by policy, not by luck. Nothing is kept
@@ -10,7 +10,7 @@ use rand::rngs::ChaCha12Rng;
 use rand_distr::{Distribution, LogNormal};
 use tiersim_models::ids::OpId;
 use tiersim_models::units::Span;
-use tiersim_models::workload::{Op, Trace};
+use tiersim_models::workload::{Op, Trace, Unit};
 
 /// Durations by op of the run.
 #[derive(Clone, Debug)]
@@ -40,14 +40,21 @@ impl Durations {
     pub fn new(trace: &Trace, spec: &WorkloadSpec, seed: u64) -> Result<Durations, String> {
         let base = match &spec.time {
             OpTime::Roofline { compute, precision } => {
-                let time = |op: &Op| compute.roofline(precision, op.flops, op.bytes);
+                // What devices do together takes its time on the links.
+                let time = |op: &Op| match op.unit {
+                    Unit::Network(_) => Some(compute.launch),
+                    _ => compute.roofline(precision, op.flops, op.bytes),
+                };
                 let spans: Option<Vec<Span>> = trace.ops.iter().map(time).collect();
                 spans.ok_or_else(|| {
                     format!("{} has no peak for {precision}, or an op takes for ever", compute.name)
                 })?
             }
             OpTime::Recorded { scale } => {
-                let time = |(row, op): (usize, &Op)| Ok(op.duration.ok_or(row)?.scaled(*scale));
+                let time = |(row, op): (usize, &Op)| match op.unit {
+                    Unit::Network(_) => Ok(Span::ZERO),
+                    _ => Ok(op.duration.ok_or(row)?.scaled(*scale)),
+                };
                 let spans: Result<Vec<Span>, usize> =
                     trace.ops.iter().enumerate().map(time).collect();
                 spans.map_err(|row| format!("op {row} of the trace has no recorded duration"))?

@@ -9,27 +9,33 @@ use std::collections::VecDeque;
 use tiersim_models::units::{Span, Time};
 use tiersim_policies::command::Ticket;
 
-/// How many ended commands are remembered. A stall whose history is older is charged in part.
+/// How many ended commands of each rank are remembered. A stall whose history is older is charged in part.
 const MEMORY: usize = 4096;
 
 /// What matters of a command that has ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
     pub(crate) start: Time,
-    /// The lane, for a copy.
+    /// The lane, for a copy or a collective.
     pub(crate) lane: Option<usize>,
     /// What it had waited for last.
     pub(crate) blocker: Option<Ticket>,
 }
 
 /// The recent past of a run, by ticket.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Blame {
+    memory: usize,
     base: u32,
     ended: VecDeque<Option<Ended>>,
 }
 
 impl Blame {
+    /// For so many ranks.
+    pub(crate) fn new(ranks: u32) -> Blame {
+        Blame { memory: MEMORY * ranks as usize, base: 0, ended: VecDeque::new() }
+    }
+
     pub(crate) fn remember(&mut self, ticket: Ticket, ended: Ended) {
         let Some(index) = ticket.0.checked_sub(self.base).map(|index| index as usize) else {
             return;
@@ -38,7 +44,7 @@ impl Blame {
             self.ended.resize(index + 1, None);
         }
         self.ended[index] = Some(ended);
-        while self.ended.len() > MEMORY {
+        while self.ended.len() > self.memory {
             self.ended.pop_front();
             self.base += 1;
         }
@@ -51,7 +57,7 @@ impl Blame {
         (idle_since, now): (Time, Time),
         mut cause: Option<Ticket>,
         under_way: impl Fn(Ticket) -> Option<Ended>,
-        stall: &mut [Span],
+        mut stall: impl FnMut(usize, Span),
     ) {
         let mut until = now;
         while until > idle_since {
@@ -59,7 +65,7 @@ impl Blame {
             let Some(ended) = cause.and_then(known) else { break };
             let from = ended.start.max(idle_since).min(until);
             if let Some(lane) = ended.lane {
-                stall[lane] += until.since(from);
+                stall(lane, until.since(from));
             }
             until = from;
             cause = ended.blocker;
