@@ -5,6 +5,7 @@
 
 pub mod allocator;
 pub mod collective;
+pub mod efficiency;
 pub mod energy;
 pub mod hardware;
 pub mod hidden;
@@ -13,8 +14,10 @@ pub mod instances;
 pub mod layered;
 pub mod lifetime;
 pub mod loaded;
+pub mod memory;
 pub mod nodes;
 pub mod raid0;
+pub mod requests;
 pub mod routes;
 pub mod server;
 pub mod service;

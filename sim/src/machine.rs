@@ -16,12 +16,14 @@ mod blame;
 mod collectives;
 mod detail;
 mod entry;
+mod host_ops;
 mod in_place;
 mod lanes;
 mod loads;
 pub mod meters;
 mod ranks;
 mod sharing;
+pub(crate) mod state;
 mod streams;
 mod timeline;
 
@@ -31,6 +33,7 @@ use crate::engine::Engine;
 use crate::machine::blame::{Blame, Ended};
 use crate::machine::collectives::Collectives;
 use crate::machine::entry::{Entries, Piece};
+use crate::machine::host_ops::Processors;
 use crate::machine::in_place::Uses;
 use crate::machine::lanes::Lane;
 use crate::machine::loads::Loads;
@@ -81,6 +84,10 @@ enum Event {
     Uses(Ticket),
     /// The bytes of a collective go from now on, of all ranks.
     Exchange(Ticket),
+    /// The work of an op on the host's processors begins.
+    Launched { op: Ticket, work: Span },
+    /// Such an op has ended.
+    Worked,
 }
 
 /// Ends come first at equal times: room is freed before it is asked for.
@@ -106,6 +113,7 @@ pub struct SimMachine<'a> {
     sharing: Option<Box<Sharing>>,
     uses: Option<Box<Uses>>,
     collectives: Option<Box<Collectives>>,
+    processors: Option<Box<Processors>>,
     seed: u64,
     /// Whether objects lie where something else than the plan's allocators puts them.
     placed_elsewhere: bool,
@@ -150,6 +158,7 @@ impl<'a> SimMachine<'a> {
             loads: Loads::new(all),
             chunk: hardware.chunk,
             uses: Uses::new(hardware, &routes),
+            processors: Processors::new(hardware, &workload.trace),
             routes,
             engine: Engine::new(),
             entries: Entries::default(),
@@ -210,6 +219,7 @@ impl<'a> SimMachine<'a> {
         let entry = self.entries.get_mut(ticket);
         entry.start = now;
         entry.blocker = cause;
+        entry.begun = true;
         if let Some(audit) = &mut self.audit {
             let checked = audit.starts(&entry.command, now);
             checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;
@@ -352,6 +362,7 @@ impl Machine for SimMachine<'_> {
                 return Ok(Some(ended));
             }
             self.retime()?;
+            self.retime_processors();
             match self.engine.next() {
                 Some((_, Event::Op(ticket))) => self.computed(ticket)?,
                 Some((_, Event::Copied { lane, piece })) => {
@@ -361,6 +372,8 @@ impl Machine for SimMachine<'_> {
                 Some((_, Event::Landed)) => self.landed()?,
                 Some((_, Event::Uses(op))) => self.use_flows(op)?,
                 Some((_, Event::Exchange(op))) => self.exchange(op)?,
+                Some((_, Event::Launched { op, work })) => self.launched(op, work)?,
+                Some((_, Event::Worked)) => self.worked()?,
                 None if self.entries.is_empty() => {
                     self.check(|audit, now| audit.idle(now))?;
                     return Ok(None);

@@ -17,6 +17,7 @@
 
 use super::ranks::Ranks;
 use super::sharing::{Cargo, Flight, Lanes};
+use super::state::Moment;
 use super::{ENDS, Event, Fault, SimMachine};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ use tiersim_models::hardware::{Hardware, Law};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{Trace, Unit};
 use tiersim_policies::command::{Ticket, Work};
+use tiersim_policies::state::State;
 
 /// The ways between devices, and the collectives under way.
 #[derive(Debug)]
@@ -77,6 +79,26 @@ impl Collectives {
             Some([away, back])
         });
         Some(Box::new(Collectives { ways, laws, under_way: BTreeMap::new() }))
+    }
+
+    /// Writes how far each has come.
+    pub(super) fn state(&self, moment: Moment, out: &mut State) {
+        let Collectives { ways: _, laws: _, under_way } = self;
+        out.list(under_way, |out, (&op, together)| {
+            let Together { exchange, missing, flows, over: Over { slowest, sent } } = together;
+            moment.ticket(op, out);
+            let Exchange { bytes, steps } = exchange;
+            bytes.iter().for_each(|&bytes| out.bytes(bytes));
+            steps.iter().for_each(|&steps| out.word(steps));
+            out.word((*missing).into());
+            out.word((*flows).into());
+            out.word(*slowest as u64);
+            out.list(sent, |out, &(lane, bytes, began)| {
+                out.word(lane as u64);
+                out.bytes(bytes);
+                moment.time(began, out);
+            });
+        });
     }
 
     /// A rank's entry ends: what a collective sent, where the entry is the first rank's.

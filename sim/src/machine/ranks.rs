@@ -14,6 +14,7 @@ use tiersim_models::ids::TierId;
 use tiersim_models::instances::Instances;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::command::{Command, Ticket};
+use tiersim_policies::state::State;
 
 /// The devices, and how far each command has come on them.
 #[derive(Debug)]
@@ -66,13 +67,16 @@ impl Ranks {
         self.open.insert(command, self.count);
     }
 
+    /// The first rank's entry of a command.
+    pub(super) fn first_of(&self, command: Ticket) -> Ticket {
+        let first = command.0.checked_mul(self.count);
+        Ticket(first.expect("fewer than 2^32 commands of all ranks"))
+    }
+
     /// A rank's part of a command.
     pub(super) fn of(&self, command: &Command, rank: u32) -> Command {
         let mut own = command.clone();
-        let entry = |ticket: Ticket| {
-            let first = ticket.0.checked_mul(self.count);
-            Ticket(first.expect("fewer than 2^32 commands of all ranks") + rank)
-        };
+        let entry = |ticket: Ticket| Ticket(self.first_of(ticket).0 + rank);
         own.ticket = entry(own.ticket);
         own.after.iter_mut().for_each(|edge| edge.ticket = entry(edge.ticket));
         own
@@ -93,9 +97,23 @@ impl Ranks {
         Some(command)
     }
 
+    /// The stream of the first rank among those of all ranks.
+    pub(super) fn first_stream(&self, stream: u16) -> usize {
+        usize::from(stream) * self.count as usize
+    }
+
     /// The stream of an entry among those of all ranks.
     pub(super) fn stream(&self, stream: u16, entry: Ticket) -> usize {
-        usize::from(stream) * self.count as usize + self.rank(entry) as usize
+        self.first_stream(stream) + self.rank(entry) as usize
+    }
+
+    /// Writes how far commands have come; the next will have the number `next`.
+    pub(super) fn state(&self, next: u32, out: &mut State) {
+        let Ranks { count: _, instances: _, open } = self;
+        out.list(open, |out, (command, left)| {
+            out.word((next - command.0).into());
+            out.word((*left).into());
+        });
     }
 
     /// The instance of a lane that an entry's device uses.

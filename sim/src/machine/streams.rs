@@ -63,6 +63,9 @@ impl SimMachine<'_> {
             return self.start_uses(ticket, rises);
         }
         let total = total + rises.iter().copied().sum();
+        if self.is_on_host(ticket) {
+            return self.start_on_host(ticket, total);
+        }
         self.engine.schedule_in(total, ENDS, Event::Op(ticket));
         Ok(())
     }
