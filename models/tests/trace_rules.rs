@@ -154,7 +154,9 @@ fn only_rank_0_for_now() {
 fn a_collective_sends_something_among_somebody() {
     let collective = |bytes, within, servers| {
         let (kind, bytes) = (CollectiveKind::AllGather, Bytes::new(bytes));
-        move |t: &mut Trace| t.ops[1].unit = Unit::Network(Collective { kind, bytes, within, servers })
+        move |t: &mut Trace| {
+            t.ops[1].unit = Unit::Network(Collective { kind, bytes, within, servers })
+        }
     };
     check(collective(0, 8, 1), Table::Ops, 1, "a collective of 0 bytes");
     check(collective((1 << 60) + 1, 8, 1), Table::Ops, 1, "a collective of");

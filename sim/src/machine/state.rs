@@ -92,6 +92,12 @@ impl Moment {
                 out.word(7);
                 self.ticket(op, out);
             }
+            Event::Launched { op, work } => {
+                out.word(5);
+                self.ticket(op, out);
+                out.word(work.ps());
+            }
+            Event::Worked => out.word(6),
         }
     }
 }
@@ -127,6 +133,7 @@ impl SimMachine<'_> {
             sharing,
             uses,
             collectives,
+            processors,
             seed: _,
             placed_elsewhere: _,
             ended,
@@ -142,7 +149,10 @@ impl SimMachine<'_> {
         let now = engine.now();
         let mut used = vec![false; streams.len()];
         for op in &workload.trace.ops {
-            used.iter_mut().skip(ranks.first_stream(op.stream)).take(ranks.count() as usize).for_each(|used| *used = true);
+            used.iter_mut()
+                .skip(ranks.first_stream(op.stream))
+                .take(ranks.count() as usize)
+                .for_each(|used| *used = true);
         }
         let idle = streams.iter().zip(&used).filter(|(stream, used)| **used && !stream.running);
         let idle_since = idle.map(|(stream, _)| stream.idle_since).min().unwrap_or(now);
@@ -171,6 +181,7 @@ impl SimMachine<'_> {
         sharing.iter().for_each(|sharing| sharing.state(moment, out));
         uses.iter().for_each(|uses| uses.state(moment, out));
         loads.iter().for_each(|loads| loads.state(moment, out));
+        processors.iter().for_each(|processors| processors.state(moment, out));
         meters.state(now, out);
         true
     }
