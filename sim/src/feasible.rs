@@ -6,6 +6,8 @@
 //! simulated and nothing is written.
 //! Invariant: a scenario without problems here can end out of memory, but never with bad input.
 
+mod ranks;
+
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::durations::Durations;
 use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
@@ -45,6 +47,9 @@ pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
             }
             _ => "choose another `time` in the scenario's workload",
         };
+        problems.push(folder, None, rule, "", remedy);
+    }
+    for (rule, remedy) in ranks::problems(&scenario.hardware, scenario.workload.ranks, trace) {
         problems.push(folder, None, rule, "", remedy);
     }
     if let Err(rule) = host_ops::check(trace, &scenario.hardware) {
@@ -148,8 +153,11 @@ fn longest(scenario: &Scenario, trace: &Trace) -> f64 {
             trace.ops.iter().map(time).sum()
         }
     };
-    // A draw of more than 200 times the mean takes more than six standard deviations.
-    f64::from(spec.repeat) * (computed * (1.0 + 200.0 * spec.jitter) + touched)
+    let together = ranks::longest(hardware, trace) + touched;
+    // A draw of more than 200 times the mean takes more than six standard deviations; what ranks share
+    // serves one after the other at worst.
+    let worst = computed * (1.0 + 200.0 * spec.jitter) + together * f64::from(spec.ranks);
+    f64::from(spec.repeat) * worst
 }
 
 /// The largest piece that objects come in where they are smallest.

@@ -53,7 +53,7 @@ impl Bench<'_> {
         capacities: &[Bytes],
     ) -> StepBound {
         let ops = workload.trace.ops.len() as u64;
-        let duration = |occurrence| durations.of(occurrence);
+        let duration = |occurrence| durations.least(occurrence);
         let bound = least_time(&Question {
             workload,
             hardware: self.hardware,

@@ -41,10 +41,24 @@ impl Resolver<'_, '_> {
         }
         let jitter = jitter.unwrap_or(0.0);
         let jitter = self.check.number("workload.jitter", "`jitter`", jitter, 0.0, 1.0);
+        let ranks = self.ranks(raw, hardware);
         let generated = matches!(raw, RawWorkload::Layered { .. });
         let time = self.op_time(time, generated, hardware);
-        let ((time, device), trace, jitter) = (time?, trace?, jitter?);
-        Some((WorkloadSpec { trace, repeat, warmup, time, jitter, ranks: 1 }, device))
+        let ((time, device), trace, jitter, ranks) = (time?, trace?, jitter?, ranks?);
+        Some((WorkloadSpec { trace, repeat, warmup, time, jitter, ranks }, device))
+    }
+
+    /// How many devices run the trace together.
+    fn ranks(&mut self, raw: &RawWorkload, hardware: Option<&Arc<Hardware>>) -> Option<u32> {
+        let RawWorkload::Trace { ranks: Some(ranks), .. } = *raw else { return Some(1) };
+        let devices = hardware?.server.devices;
+        if (1..=devices).contains(&ranks) {
+            return Some(ranks);
+        }
+        let rule = format!("a server of this hardware has {devices} devices");
+        let remedy = "write a number from 1 to that";
+        self.check.fault("workload.ranks", rule, remedy);
+        None
     }
 
     fn folder(&mut self, path: &str) -> Option<TraceSource> {
