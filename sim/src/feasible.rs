@@ -6,6 +6,8 @@
 //! simulated and nothing is written.
 //! Invariant: a scenario without problems here can end out of memory, but never with bad input.
 
+mod ranks;
+
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::durations::Durations;
 use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
@@ -49,6 +51,9 @@ pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
             }
             _ => "choose another `time` in the scenario's workload",
         };
+        problems.push(folder, None, rule, "", remedy);
+    }
+    for (rule, remedy) in ranks::problems(&scenario.hardware, scenario.workload.ranks, trace) {
         problems.push(folder, None, rule, "", remedy);
     }
     if let Err(rule) = host_ops::check(trace, &scenario.hardware) {
@@ -164,16 +169,16 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
             trace.ops.iter().map(time).sum()
         }
     };
-    // A draw of more than 200 times the mean takes more than six standard deviations.
+    // A draw of more than 200 times the mean takes more than six standard deviations; what ranks share
+    // serves one after the other at worst.
+    let together = ranks::longest(hardware, trace) + touched;
+    let worst = computed * (1.0 + 200.0 * spec.jitter) + together * f64::from(spec.ranks);
     let streams: BTreeSet<u16> = trace.ops.iter().map(|op| op.stream).collect();
     let under_way = (WINDOW / trace.ops.len().max(1) as u64 + 2) as f64;
     let replays = f64::from(spec.repeat);
     // With draws the mean is all but certain, and half of it more than that.
     let sure = if spec.jitter > 0.0 { 0.5 } else { 1.0 };
-    [
-        replays.min(under_way) * (computed * (1.0 + 200.0 * spec.jitter) + touched),
-        replays * sure * computed / streams.len().max(1) as f64,
-    ]
+    [replays.min(under_way) * worst, replays * sure * computed / streams.len().max(1) as f64]
 }
 
 /// The largest piece that objects come in where they are smallest.

@@ -57,7 +57,7 @@ impl Bench<'_> {
         capacities: &[Bytes],
     ) -> StepBound {
         let ops = workload.trace.ops.len() as u64;
-        let duration = |occurrence| durations.of(occurrence);
+        let duration = |occurrence| durations.least(occurrence);
         let least = |from: u64, replays: u64| {
             least_time(&Question {
                 workload,

@@ -30,7 +30,10 @@ impl Resolver<'_, '_> {
         | RawWorkload::Model { time, repeat, warmup, jitter, .. }) = raw;
         let alone = |trace| (trace, 1);
         let trace = match raw {
-            RawWorkload::Trace { path, .. } => self.folder(path).map(alone),
+            RawWorkload::Trace { path, ranks, .. } => {
+                let ranks = self.ranks(*ranks, hardware);
+                self.folder(path).zip(ranks)
+            }
             RawWorkload::Layered { .. } => self.layered(raw).map(alone),
             RawWorkload::Model { .. } => self.modelled(raw, hardware),
         };
@@ -54,6 +57,19 @@ impl Resolver<'_, '_> {
         let time = self.op_time(time, generated, hardware);
         let ((time, device), (trace, ranks), jitter) = (time?, trace?, jitter?);
         Some((WorkloadSpec { trace, repeat, warmup, time, jitter, ranks }, device))
+    }
+
+    /// How many devices run a recorded trace together.
+    fn ranks(&mut self, ranks: Option<u32>, hardware: Option<&Arc<Hardware>>) -> Option<u32> {
+        let Some(ranks) = ranks else { return Some(1) };
+        let devices = hardware?.server.devices;
+        if (1..=devices).contains(&ranks) {
+            return Some(ranks);
+        }
+        let rule = format!("a server of this hardware has {devices} devices");
+        let remedy = "write a number from 1 to that";
+        self.check.fault("workload.ranks", rule, remedy);
+        None
     }
 
     fn folder(&mut self, path: &str) -> Option<TraceSource> {
