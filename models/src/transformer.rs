@@ -7,7 +7,10 @@
 
 pub mod card;
 pub mod format;
+pub mod generation;
+pub mod known;
 mod modules;
+pub mod routing;
 pub mod training;
 
 pub use card::Card;

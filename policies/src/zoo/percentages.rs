@@ -32,6 +32,8 @@ const ROUNDING: f64 = 1e-9;
 pub struct PercentagesConfig {
     /// The six numbers; `None` to search for them.
     pub six: Option<Six>,
+    /// Whether the parts of a block, such as attention and feed-forward, count as layers.
+    pub sep_layer: bool,
     /// The tiers of the GPU, the CPU and the disk.
     pub tiers: [TierId; 3],
     /// How objects outside HBM are touched.
@@ -88,6 +90,7 @@ pub const ENTRY: Entry = Entry {
         Parameter::optional(NAMES[2][0], PERCENT),
         Parameter::optional(NAMES[2][1], PERCENT),
         Parameter::optional("search", Kind::Flag),
+        Parameter::optional("sep_layer", Kind::Flag),
         Parameter::optional("tiers", Kind::ThreeTiers),
         Parameter::optional("access", Kind::Access),
     ],
@@ -109,7 +112,8 @@ fn make(params: &Params) -> Result<PolicyConfig, Fault> {
         (Some(true), None) => None,
         _ => Some(six(params)?),
     };
-    Ok(PercentagesConfig { six, tiers, access }.into())
+    let sep_layer = params.flag("sep_layer").unwrap_or(false);
+    Ok(PercentagesConfig { six, sep_layer, tiers, access }.into())
 }
 
 /// What is left out is 100 for the GPU, or what the CPU leaves of it, and 0 for the CPU.
@@ -143,13 +147,14 @@ impl Recipe for PercentagesConfig {
             }
             None => "searched".to_owned(),
         };
-        format!("{numbers}, {}", self.access)
+        let by = if self.sep_layer { ", parts of blocks" } else { "" };
+        format!("{numbers}{by}, {}", self.access)
     }
 
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let trace = &setting.workload.trace;
         let six = self.six.unwrap_or_else(|| search(setting, &self.tiers, self.access));
-        let homes = homes(trace, &six, &self.tiers);
+        let homes = homes(trace, &six, self.sep_layer, &self.tiers);
         let placed = Placed::of_objects(self.name(), trace, homes, self.access)
             .spilling(&spill_through(&self.tiers, setting.hardware));
         let searched = self.six.is_none();
@@ -162,10 +167,10 @@ impl Recipe for PercentagesConfig {
 }
 
 /// The home of every object, by object id.
-pub fn homes(trace: &Trace, six: &Six, tiers: &[TierId; 3]) -> Vec<TierId> {
+pub fn homes(trace: &Trace, six: &Six, sep_layer: bool, tiers: &[TierId; 3]) -> Vec<TierId> {
     let mut layers: BTreeMap<(ObjectKind, &str), Vec<usize>> = BTreeMap::new();
     for (index, object) in trace.objects.iter().enumerate() {
-        layers.entry((object.kind, layer(trace, object))).or_default().push(index);
+        layers.entry((object.kind, layer(trace, object, sep_layer))).or_default().push(index);
     }
     let mut homes = vec![HBM; trace.objects.len()];
     for ((kind, _), objects) in layers {
@@ -197,14 +202,20 @@ pub fn parts(bytes: &[Bytes], [gpu, cpu]: [f64; 2]) -> Vec<usize> {
     bytes.iter().map(part).collect()
 }
 
-/// The layer of an object: its module's name up to the first number in it, or all of it.
-fn layer<'t>(trace: &'t Trace, object: &Object) -> &'t str {
+/// The layer of an object: its module's name up to the first number in it, with the part behind it
+/// if parts count; or all of it.
+fn layer<'t>(trace: &'t Trace, object: &Object, sep_layer: bool) -> &'t str {
     let Some(module) = object.module else { return "" };
     let name = &trace.modules[module.index()];
-    let mut end = 0;
+    let (mut end, mut left) = (0, None);
     for part in name.split('.') {
         end += part.len();
-        if part.parse::<u64>().is_ok() {
+        left = match left {
+            None if part.parse::<u64>().is_ok() => Some(usize::from(sep_layer)),
+            None => None,
+            Some(left) => Some(left - 1),
+        };
+        if left == Some(0) {
             return &name[..end];
         }
         end += 1;

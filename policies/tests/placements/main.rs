@@ -78,8 +78,8 @@ fn drawn(dice: &mut Dice, tiers: usize) -> Vec<PolicyConfig> {
         AccessDensityConfig { spill: spill.clone(), kinds: kinds.clone(), access }.into(),
         KnapsackConfig { spill, kinds: kinds.clone(), access }.into(),
         GradientAwareConfig { adam: 1.0, gradient: 0.5, modules }.into(),
-        PercentagesConfig { six: Some(Six(six)), tiers, access }.into(),
-        PercentagesConfig { six: None, tiers, access }.into(),
+        PercentagesConfig { six: Some(Six(six)), sep_layer: false, tiers, access }.into(),
+        PercentagesConfig { six: None, sep_layer: false, tiers, access }.into(),
         DeviceMapConfig { hbm: reserve, cpu: None, no_split: true, tiers, kinds, access }.into(),
     ]
 }

@@ -32,10 +32,14 @@ fn groups_and_layers_are_cut_by_themselves() {
     }
     op(&mut trace, &ids);
     let six = Six([[50.0, 50.0], [0.0, 50.0], [100.0, 0.0]]);
-    let found = homes(&trace, &six, &[HBM, DRAM, NVME]);
+    let found = homes(&trace, &six, false, &[HBM, DRAM, NVME]);
     // Of a block's two weights the first is on the CPU; of its two caches on disk; buffers stay.
     let block = [DRAM, NVME, HBM, HBM, DRAM, HBM];
     assert_eq!(found, [block, block].concat());
+    // Parts by themselves: the middle of the only weight is at 50 %, where the CPU's share has ended.
+    let parts = homes(&trace, &six, true, &[HBM, DRAM, NVME]);
+    let part = [HBM, DRAM, HBM];
+    assert_eq!(parts, [part, part, part, part].concat());
 }
 
 /// The least cost over shares in steps of a twentieth for the first two groups.

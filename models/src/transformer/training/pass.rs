@@ -12,6 +12,10 @@ use crate::ids::{ModuleId, ObjectId};
 use crate::transformer::format::Format;
 use crate::workload::{CollectiveKind, ObjectKind};
 
+/// Numbers that share a range where activations are compressed to 8 bits (ActNN, Chen et al., 2021: groups
+/// of 256, each with a minimum and a range in 16 bits).
+const GROUP: u128 = 256;
+
 /// What a micro-batch amounts to on this rank.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
@@ -67,6 +71,12 @@ impl Sizes {
         }
     }
 
+    /// Bytes of so many numbers that are kept.
+    pub(super) fn of_kept(&self, numbers: u128) -> u128 {
+        let ranges = if self.kept == Format::Int8 { 4 * numbers.div_ceil(GROUP) } else { 0 };
+        numbers * u128::from(self.kept.bytes()) + ranges
+    }
+
     /// Numbers of the residual stream that this rank has between tensor-parallel parts.
     pub(super) fn stream(&self) -> u128 {
         self.own_tokens * self.hidden
@@ -94,7 +104,7 @@ impl Maker<'_> {
         numbers: u128,
         owner: ModuleId,
     ) -> ObjectId {
-        let size = (numbers * u128::from(self.sizes.kept.bytes()), self.sizes.kept);
+        let size = (self.sizes.of_kept(numbers), self.sizes.kept);
         self.activation(by, what, size, owner)
     }
 
