@@ -2,5 +2,6 @@
 
 mod activations;
 mod any;
+mod rules;
 mod shape;
 mod zero;
