@@ -14,16 +14,20 @@ use tiersim_policies::replacement::Algorithm;
 use tiersim_reports::words::clean;
 use tiersim_reports::{cache_artefacts, cache_json, cache_text};
 use tiersim_sim::cache::{Setup, replay};
+use tiersim_sim::import::requests::Reader;
 
 /// Version of the command.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Debug, Args)]
 pub(crate) struct CacheArgs {
-    /// Records of libCacheSim (.oracleGeneral, .bin) or a table (.csv), packed (.gz, .zst) or not;
-    /// or a folder with accesses.csv.
+    /// Records of libCacheSim (.oracleGeneral, .bin), a table (.csv) or Mooncake's requests (.jsonl),
+    /// packed (.gz, .zst) or not; or a folder with accesses.csv.
     #[arg(value_name = "FILE")]
     pub(crate) trace: PathBuf,
+    /// What FILE holds, if its name does not say so: oracle-general, table or mooncake.
+    #[arg(long, value_name = "NAME", value_parser = reader)]
+    pub(crate) reader: Option<Reader>,
     /// The replacement policy, such as LRU.
     #[arg(long, value_name = "NAME", value_parser = replacement)]
     pub(crate) policy: Algorithm,
@@ -90,6 +94,12 @@ fn replacement(name: &str) -> Result<Algorithm, String> {
     })
 }
 
+/// The reader of a name.
+fn reader(name: &str) -> Result<Reader, String> {
+    let names: Vec<&str> = Reader::ALL.iter().map(|reader| reader.word()).collect();
+    Reader::from_word(name).ok_or_else(|| format!("choose from {}", names.join(", ")))
+}
+
 /// Replays, prints, writes.
 pub(crate) fn cache(args: &CacheArgs) -> Result<(), Failure> {
     if let Some(capacity) = args.capacity.iter().find(|capacity| args.unit && capacity.bytes) {
@@ -100,7 +110,8 @@ pub(crate) fn cache(args: &CacheArgs) -> Result<(), Failure> {
         )));
     }
     let capacities = args.capacity.iter().map(|capacity| capacity.amount).collect();
-    let setup = Setup { algorithm: args.policy, unit: args.unit, capacities };
+    let (algorithm, reader, unit) = (args.policy, args.reader, args.unit);
+    let setup = Setup { algorithm, reader, unit, capacities };
     let spinner = progress::spinner("requests", args.quiet);
     let record = replay(&args.trace, &setup, |requests| spinner.set_position(requests))?;
     spinner.finish_and_clear();

@@ -11,7 +11,7 @@ mod stack;
 mod table;
 
 use crate::diagnostic::Diagnostics;
-use crate::import::requests::{BATCH, Request, Requests};
+use crate::import::requests::{BATCH, Reader, Request, Requests};
 use curve::Distances;
 use lanes::Lanes;
 use next_use::{Ahead, Promises};
@@ -24,6 +24,8 @@ use tiersim_policies::replacement::Algorithm;
 pub struct Setup {
     /// The policy.
     pub algorithm: Algorithm,
+    /// What the file holds, if its name does not say so.
+    pub reader: Option<Reader>,
     /// Does every object count 1? Else each counts its bytes.
     pub unit: bool,
     /// Capacities of the cache in objects or bytes, in any order, each 1 or more.
@@ -140,7 +142,7 @@ fn stack_distances(
     totals: &mut Totals<'_, impl FnMut(u64)>,
     setup: &Setup,
 ) -> Result<Found, Diagnostics> {
-    let mut requests = Requests::open(totals.path, false)?;
+    let mut requests = Requests::open(totals.path, setup.reader, false)?;
     let (mut stack, mut distances) = (Stack::new(), Distances::new(&setup.capacities));
     let (mut batch, mut hashes) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
     loop {
@@ -165,10 +167,10 @@ fn side_by_side(
     setup: &Setup,
 ) -> Result<Found, Diagnostics> {
     let path = totals.path;
-    let mut requests = Requests::open(path, !setup.unit)?;
+    let mut requests = Requests::open(path, setup.reader, !setup.unit)?;
     let oracle = setup.algorithm.is_oracle();
     let ahead = match oracle && !requests.knows_next() {
-        true => Some(Ahead::read(path, !setup.unit)?),
+        true => Some(Ahead::read(path, setup)?),
         false => None,
     };
     let mut promises = (oracle && ahead.is_none()).then(Promises::new);

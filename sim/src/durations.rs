@@ -9,8 +9,9 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 use rand_distr::{Distribution, LogNormal};
 use tiersim_models::ids::OpId;
+use tiersim_models::server::Cpu;
 use tiersim_models::units::Span;
-use tiersim_models::workload::{Op, Trace};
+use tiersim_models::workload::{Op, Trace, Unit};
 
 /// Durations by op of the run.
 #[derive(Clone, Debug)]
@@ -34,13 +35,22 @@ impl Durations {
         Durations { base: spans, jitter: None, source: None }
     }
 
-    /// What a scenario asks for.
+    /// What a scenario asks for; `cpu` is what ops on the host's processors run on.
     ///
     /// Errors in words if the trace or the device lacks what that needs.
-    pub fn new(trace: &Trace, spec: &WorkloadSpec, seed: u64) -> Result<Durations, String> {
+    pub fn new(
+        trace: &Trace,
+        spec: &WorkloadSpec,
+        cpu: Option<&Cpu>,
+        seed: u64,
+    ) -> Result<Durations, String> {
+        on_host(trace, cpu)?;
         let base = match &spec.time {
             OpTime::Roofline { compute, precision } => {
-                let time = |op: &Op| compute.roofline(precision, op.flops, op.bytes);
+                let time = |op: &Op| match (op.unit, cpu) {
+                    (Unit::Cpu, Some(cpu)) => cpu.roofline(op.flops, op.bytes),
+                    _ => compute.roofline(precision, op.flops, op.bytes),
+                };
                 let spans: Option<Vec<Span>> = trace.ops.iter().map(time).collect();
                 spans.ok_or_else(|| {
                     format!("{} has no peak for {precision}, or an op takes for ever", compute.name)
@@ -79,6 +89,11 @@ impl Durations {
         &self.base
     }
 
+    /// Whether every op of a trace takes the same time in every replay.
+    pub fn are_the_same_in_every_replay_of(&self, trace: &Trace) -> bool {
+        self.jitter.is_none() && self.base.len() == trace.ops.len()
+    }
+
     /// How long op `occurrence` of the run takes.
     pub fn of(&self, occurrence: u64) -> Span {
         let span = self.base[(occurrence % self.base.len() as u64) as usize];
@@ -98,6 +113,17 @@ impl Durations {
         let own = source.len() as u64;
         occurrence / own * ops + u64::from(source[(occurrence % own) as usize].0)
     }
+}
+
+/// Errors in words if an op runs on the host's processors and there are none.
+fn on_host(trace: &Trace, cpu: Option<&Cpu>) -> Result<(), String> {
+    let op = trace.ops.iter().position(|op| op.unit == Unit::Cpu).filter(|_| cpu.is_none());
+    op.map_or(Ok(()), |row| {
+        Err(format!(
+            "op {row} {:?} of the trace runs on the host's processors, and the hardware has no `cpu`",
+            trace.ops[row].name
+        ))
+    })
 }
 
 /// The log-normal distribution of mean 1 and standard deviation `deviation`:

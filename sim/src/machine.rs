@@ -13,11 +13,13 @@
 mod blame;
 mod detail;
 mod entry;
+mod host_ops;
 mod in_place;
 mod lanes;
 mod loads;
 pub mod meters;
 mod sharing;
+pub(crate) mod state;
 mod timeline;
 
 use crate::audit::{Audit, Breach};
@@ -25,6 +27,7 @@ use crate::durations::Durations;
 use crate::engine::Engine;
 use crate::machine::blame::{Blame, Ended};
 use crate::machine::entry::{Entries, Piece};
+use crate::machine::host_ops::Processors;
 use crate::machine::in_place::{Rises, Uses};
 use crate::machine::lanes::Lane;
 use crate::machine::loads::Loads;
@@ -35,7 +38,7 @@ use std::collections::VecDeque;
 use tiersim_models::hardware::{Hardware, Law, Routes};
 use tiersim_models::ids::TierId;
 use tiersim_models::lifetime::Workload;
-use tiersim_models::units::{Bytes, Time};
+use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Command, Machine, Room, Ticket, Work};
 
 /// What goes wrong only through a mistake in this program.
@@ -71,6 +74,10 @@ enum Event {
     Landed,
     /// The bytes of an op's charge go over shared links from now on.
     Uses(Ticket),
+    /// The work of an op on the host's processors begins.
+    Launched { op: Ticket, work: Span },
+    /// Such an op has ended.
+    Worked,
 }
 
 /// Ends come first at equal times: room is freed before it is asked for.
@@ -100,6 +107,7 @@ pub struct SimMachine<'a> {
     links: usize,
     sharing: Option<Box<Sharing>>,
     uses: Option<Box<Uses>>,
+    processors: Option<Box<Processors>>,
     seed: u64,
     /// Whether objects lie where something else than the plan's allocators puts them.
     placed_elsewhere: bool,
@@ -129,6 +137,7 @@ impl<'a> SimMachine<'a> {
             loads: Loads::new(hardware),
             chunk: hardware.chunk,
             uses: Uses::new(hardware, &routes),
+            processors: Processors::new(hardware, &workload.trace),
             routes,
             engine: Engine::new(),
             entries: Entries::default(),
@@ -213,6 +222,9 @@ impl<'a> SimMachine<'a> {
             return self.start_uses(ticket, rises);
         }
         let total = total + rises.iter().copied().sum();
+        if self.is_on_host(ticket) {
+            return self.start_on_host(ticket, total);
+        }
         self.engine.schedule_in(total, ENDS, Event::Op(ticket));
         Ok(())
     }
@@ -223,6 +235,7 @@ impl<'a> SimMachine<'a> {
         let entry = self.entries.get_mut(ticket);
         entry.start = now;
         entry.blocker = cause;
+        entry.begun = true;
         if let Some(audit) = &mut self.audit {
             let checked = audit.starts(&entry.command, now);
             checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;
@@ -358,6 +371,7 @@ impl Machine for SimMachine<'_> {
                 return Ok(Some(ended));
             }
             self.retime()?;
+            self.retime_processors();
             match self.engine.next() {
                 Some((_, Event::Op(ticket))) => self.finish(ticket)?,
                 Some((_, Event::Copied { lane, piece })) => {
@@ -366,6 +380,8 @@ impl Machine for SimMachine<'_> {
                 Some((_, Event::Flows(flight))) => self.flow(flight)?,
                 Some((_, Event::Landed)) => self.landed()?,
                 Some((_, Event::Uses(op))) => self.use_flows(op)?,
+                Some((_, Event::Launched { op, work })) => self.launched(op, work)?,
+                Some((_, Event::Worked)) => self.worked()?,
                 None if self.entries.is_empty() => {
                     self.check(|audit, now| audit.idle(now))?;
                     return Ok(None);

@@ -229,6 +229,77 @@ fn every_row_of_the_table_made_with_another_simulator_is_met() {
     }
 }
 
+/// Requests in Mooncake's format; every prompt has one block more than the one before.
+fn mooncake(requests: &[(u64, u32)]) -> String {
+    let mut text = String::new();
+    let mut from = 0;
+    for (at, blocks) in (1..).map(|blocks| blocks * 500).enumerate() {
+        let to = requests.len().min(from + blocks);
+        let ids: Vec<u64> = requests[from..to].iter().map(|(object, _)| *object).collect();
+        let tokens = ids.len() * 512;
+        text += &format!(
+            "{{\"timestamp\": {at}, \"input_length\": {tokens}, \"output_length\": 1, \
+             \"hash_ids\": {ids:?}}}\n"
+        );
+        from = to;
+        if from == requests.len() {
+            return text;
+        }
+    }
+    unreachable!("requests end")
+}
+
+#[test]
+fn blocks_of_requests_are_replayed_as_a_table_of_them_is() {
+    let project = Project::empty();
+    let requests = requests();
+    project.write("t.csv", table(&requests));
+    project.write("t.jsonl", mooncake(&requests));
+    // No break after the last line, another name.
+    project.write("t.requests", mooncake(&requests).trim_end());
+    project.write("t.jsonl.gz", gzip(mooncake(&requests).as_bytes()));
+    for policy in ["lru", "belady", "arc"] {
+        let of = |file: &[&str]| {
+            let with = ["--policy", policy, "--unit", "--capacity", "9"];
+            json(&project, &[file, &with].concat())["results"][0]["misses"].clone()
+        };
+        let expected = of(&["t.csv"]);
+        for file in [&["t.jsonl"][..], &["t.jsonl.gz"], &["t.requests", "--reader", "mooncake"]] {
+            assert_eq!(of(file), expected, "{policy} {file:?}");
+        }
+    }
+    let lru = ["--policy", "lru", "--capacity", "9"];
+    let said = |file: &[&str], pieces: &[&str]| {
+        project.run(&[&["cache"], file, &lru].concat()).ends_with(2).says(pieces);
+    };
+    said(&["t.jsonl"], &["t.jsonl: requests without sizes", "--unit"]);
+    said(&["t.requests", "--unit"], &["says its format", "--reader"]);
+    said(&["t.jsonl", "--reader", "azure"], &["choose from oracle-general, table, mooncake"]);
+    project.write("t.jsonl", "{\"timestamp\": 1}\n");
+    said(&["t.jsonl", "--unit"], &["t.jsonl:1:16: missing field `input_length`", "write {"]);
+}
+
+#[test]
+fn the_hit_ratios_of_the_published_conversations_are_met() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let place = "shared/data/mooncake/conversation_trace.jsonl";
+    let Some(file) = root.ancestors().map(|above| above.join(place)).find(|path| path.exists())
+    else {
+        eprintln!("no {place} beside the checkout: nothing is compared");
+        return;
+    };
+    let project = Project::empty();
+    let file = file.display().to_string();
+    let capacity = "10000,50000,1000000";
+    let args = ["--reader", "mooncake", "--policy", "lru", "--unit", "--capacity", capacity];
+    let json = json(&project, &[&[file.as_str()], &args[..]].concat());
+    assert_eq!((&json["requests"], &json["objects"]), (&288_500.into(), &182_790.into()));
+    for (index, published) in [0.2112, 0.3546, 0.3664].into_iter().enumerate() {
+        let found = 1.0 - json["results"][index]["miss_ratio"].as_f64().expect("a number");
+        assert!((found - published).abs() <= 0.0005, "{found} where {published} is published");
+    }
+}
+
 #[test]
 fn bad_traces_are_refused_with_place_and_remedy_and_nothing_is_written() {
     let whole = records(&requests()[..40]);

@@ -4,6 +4,7 @@
 //! number would make an optimum of nothing. For tables the file is read once before.
 //! Invariant: 4 bytes per request at most are held, and 8 per object.
 
+use super::Setup;
 use super::table::{FREE, Table};
 use crate::diagnostic::Diagnostics;
 use crate::import::requests::{BATCH, NEVER, Request, Requests};
@@ -17,8 +18,8 @@ const NONE: u32 = u32::MAX;
 
 impl Ahead {
     /// Reads a file to its end.
-    pub(crate) fn read(path: &Path, sizes: bool) -> Result<Ahead, Diagnostics> {
-        let mut requests = Requests::open(path, sizes)?;
+    pub(crate) fn read(path: &Path, setup: &Setup) -> Result<Ahead, Diagnostics> {
+        let mut requests = Requests::open(path, setup.reader, !setup.unit)?;
         let (mut last, mut next) = (Table::new(), Vec::new());
         let mut batch = Vec::with_capacity(BATCH);
         loop {

@@ -27,6 +27,7 @@ pub(crate) struct Entry {
     pub(crate) start: Time,
     /// What it waited for last.
     pub(crate) blocker: Option<Ticket>,
+    pub(crate) begun: bool,
     pub(crate) ended: bool,
 }
 
@@ -75,6 +76,7 @@ impl Entries {
             ready_at: Time::ZERO,
             start: Time::ZERO,
             blocker: None,
+            begun: false,
             ended: false,
         });
         indegree
@@ -104,6 +106,18 @@ impl Entries {
             self.entries.pop_front();
             self.base += 1;
         }
+    }
+
+    /// Whether a command has not ended.
+    pub(crate) fn is_under_way(&self, ticket: Ticket) -> bool {
+        let index = ticket.0.checked_sub(self.base).map(|index| index as usize);
+        index.and_then(|index| self.entries.get(index)).is_some_and(|entry| !entry.ended)
+    }
+
+    /// All from the oldest that is under way.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Entry> {
+        let Entries { base: _, entries } = self;
+        entries.iter()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -145,6 +145,12 @@ impl Source {
         let (inner, limit) = unpacked(&path, limits)?;
         Ok(Source { path, text: Guard::new(inner, limit, quotes) })
     }
+
+    /// The same file, of which the last line need not end with a line break.
+    pub(crate) fn open_ended(mut self) -> Source {
+        self.text.open_ended = true;
+        self
+    }
 }
 
 /// What a file holds, unpacked if its name ends in `.gz` or `.zst`, and how many bytes of it are
@@ -196,6 +202,8 @@ pub(crate) struct Guard {
     line: u64,
     in_line: usize,
     after_cr: bool,
+    /// Whether the last line may be without a line break.
+    open_ended: bool,
 }
 
 /// A rule about the text itself, carried through the parser inside an [`io::Error`].
@@ -209,8 +217,9 @@ struct Broken {
 
 impl Guard {
     fn new(inner: Box<dyn Read>, limit: u64, quotes: bool) -> Guard {
-        let (in_quotes, after_cr) = (false, false);
-        Guard { inner, left: limit, quotes, in_quotes, line: 1, in_line: 0, after_cr }
+        let (in_quotes, after_cr, open_ended) = (false, false, false);
+        let (line, in_line) = (1, 0);
+        Guard { inner, left: limit, quotes, in_quotes, line, in_line, after_cr, open_ended }
     }
 
     fn check(&mut self, byte: u8) -> Result<(), (&'static str, &'static str)> {
@@ -241,7 +250,7 @@ impl Read for Guard {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         let fail = |line, (rule, remedy)| Err(io::Error::other(Broken { line, rule, remedy }));
-        if count == 0 && !buffer.is_empty() && self.in_line > 0 {
+        if count == 0 && !buffer.is_empty() && self.in_line > 0 && !self.open_ended {
             let remedy = "copy the file again: it was cut off";
             return fail(self.line, ("the last line has no line break", remedy));
         }
