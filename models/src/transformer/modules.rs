@@ -29,6 +29,8 @@ pub(crate) struct Tensor {
     pub(crate) split: Split,
     /// Whether tokens are multiplied with it.
     pub(crate) product: bool,
+    /// Heads that its rows belong to, of a matrix of queries or of keys alone.
+    pub(crate) heads: Option<u64>,
 }
 
 impl Tensor {
@@ -36,7 +38,10 @@ impl Tensor {
     pub(crate) fn local(self, ranks: u64) -> Tensor {
         match self.split {
             Split::Whole => self,
-            Split::Rows => Tensor { rows: self.rows / ranks, ..self },
+            Split::Rows => {
+                let heads = self.heads.map(|heads| heads / ranks);
+                Tensor { rows: self.rows / ranks, heads, ..self }
+            }
             Split::Columns => Tensor { columns: self.columns / ranks, ..self },
         }
     }
@@ -201,13 +206,13 @@ impl Source<'_> {
         let tensors = self.of(module).into_iter().map(|part| match part.shape[..] {
             [first, second] => {
                 let (rows, columns) = if turned { (second, first) } else { (first, second) };
-                Tensor { rows, columns, split, product }
+                Tensor { rows, columns, split, product, heads: None }
             }
             // Behind a sum over ranks a bias is added once, so that every rank has all of it.
             _ => {
                 let rows = part.shape.iter().product();
                 let split = if split == Split::Rows { Split::Rows } else { Split::Whole };
-                Tensor { rows, columns: 1, split, product: false }
+                Tensor { rows, columns: 1, split, product: false, heads: None }
             }
         });
         Part { name: format!("{}{module}", self.prefix), tensors: tensors.collect() }
@@ -257,9 +262,17 @@ pub(crate) fn block(card: &Card, layer: u32) -> Block {
     let heads = ["self_attn.q_norm", "self_attn.k_norm"].into_iter();
     let heads = heads.filter(|name| source.has(name));
     let norm = |name| source.take(name, Split::Whole, false);
+    let mut qkv: Vec<Part> =
+        names.qkv.iter().map(|name| source.take(name, Split::Rows, true)).collect();
+    if let [queries, keys, _] = &mut qkv[..] {
+        let heads = [(queries, card.heads), (keys, card.kv_heads)];
+        for (part, heads) in heads {
+            part.tensors.iter_mut().take(1).for_each(|t| t.heads = Some(u64::from(heads)));
+        }
+    }
     Block {
         norm_1: norm(names.norms[0]),
-        qkv: names.qkv.iter().map(|name| source.take(name, Split::Rows, true)).collect(),
+        qkv,
         head_norms: heads.map(norm).collect(),
         out: source.take(names.out, Split::Columns, true),
         norm_2: norm(names.norms[1]),
@@ -275,7 +288,7 @@ fn mixture(card: &Card, experts: Experts, source: &Source<'_>) -> Mixture {
     let (hidden, width) = (u64::from(card.hidden), u64::from(experts.ffn));
     let matrix = |name: String, rows, columns, split| Part {
         name,
-        tensors: vec![Tensor { rows, columns, split, product: true }],
+        tensors: vec![Tensor { rows, columns, split, product: true, heads: None }],
     };
     let one = |index: u32| {
         let path = format!("{}mlp.experts.{index}", source.prefix);

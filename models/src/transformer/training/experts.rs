@@ -3,7 +3,8 @@
 //! With expert parallelism the ranks of the group exchange those copies before and after the experts
 //! (all-to-all), and each rank runs its experts on what all of them send. Every rank of the group routes alike, so
 //! this rank receives as much as its experts are given of all tokens. The router's probabilities are fp32.
-//! Experts that no token goes to still have a gradient, of zeros.
+//! A rank of a tensor group has its part of each expert and copies of all the group's tokens, with
+//! sequence parallelism too. Experts that no token goes to still have a gradient, of zeros.
 
 use super::build::{Touch, change, read, write};
 use super::forward;

@@ -9,12 +9,9 @@ use super::state::Owned;
 use super::zero::Reduction;
 use super::{Attention, Training};
 use crate::ids::{ModuleId, ObjectId};
+use crate::memory::activations::GROUP;
 use crate::transformer::format::Format;
 use crate::workload::{CollectiveKind, ObjectKind};
-
-/// Numbers that share a range where activations are compressed to 8 bits (ActNN, Chen et al., 2021: groups
-/// of 256, each with a minimum and a range in 16 bits).
-const GROUP: u128 = 256;
 
 /// What a micro-batch amounts to on this rank.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +68,7 @@ impl Sizes {
         }
     }
 
-    /// Bytes of so many numbers that are kept.
+    /// Bytes of so many numbers that are kept: compressed to 8 bits, a minimum and a range per group more.
     pub(super) fn of_kept(&self, numbers: u128) -> u128 {
         let ranges = if self.kept == Format::Int8 { 4 * numbers.div_ceil(GROUP) } else { 0 };
         numbers * u128::from(self.kept.bytes()) + ranges
