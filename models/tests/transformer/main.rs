@@ -3,5 +3,6 @@
 mod activations;
 mod any;
 mod rules;
+mod semiseparable;
 mod shape;
 mod zero;

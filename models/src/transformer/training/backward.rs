@@ -5,12 +5,12 @@
 //! 2022, algorithm 4). Gradients of activations are buffers. What is sequence-parallel is gathered for the
 //! gradient of a product's output and, a second time, for the input that its weights' gradient needs.
 
-use super::build::{Touch, change, read, write};
 use super::forward::{BlockKept, Core, Embedded, FeedKept, Kept};
 use super::pass::Maker;
 use super::state::{Block, FeedPart, Mlp, Model};
 use super::{Attention, Checkpointing};
 use crate::ids::{ModuleId, ObjectId};
+use crate::transformer::build::{Touch, change, read, write};
 
 impl Maker<'_> {
     /// From the gradient of a block's output to that of its input.

@@ -6,11 +6,11 @@
 //! A rank of a tensor group has its part of each expert and copies of all the group's tokens, with
 //! sequence parallelism too. Experts that no token goes to still have a gradient, of zeros.
 
-use super::build::{Touch, change, read, write};
 use super::forward;
 use super::pass::Maker;
 use super::state::{Mixture, Mlp};
 use crate::ids::{ModuleId, ObjectId};
+use crate::transformer::build::{Touch, change, read, write};
 use crate::transformer::format::Format;
 use crate::transformer::routing;
 use crate::workload::CollectiveKind;

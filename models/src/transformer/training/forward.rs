@@ -7,11 +7,11 @@
 //! mask 1. Without dropout masks and dropped scores are gone; a fused kernel keeps none of the
 //! scores, but a sum in fp32 per token and head. Residual and dropout are one op, which keeps its sum.
 
-use super::build::{Touch, change, read, write};
 use super::pass::Maker;
 use super::state::{Block, FeedPart, Mlp, Model};
 use super::{Attention, experts};
 use crate::ids::{ModuleId, ObjectId};
+use crate::transformer::build::{Touch, change, read, write};
 use crate::transformer::card::Family;
 use crate::transformer::format::Format;
 use crate::workload::CollectiveKind;

@@ -3,13 +3,13 @@
 //! FLOPs are those of matrix products, 2 per multiply-add. Everything else is bound by memory and counts
 //! the bytes that it reads and writes. Masks are 1 byte per number in every format.
 
-use super::build::{Builder, Touch, change, read, write};
 use super::network::Groups;
 use super::state::Owned;
 use super::zero::Reduction;
 use super::{Attention, Training};
 use crate::ids::{ModuleId, ObjectId};
 use crate::memory::activations::GROUP;
+use crate::transformer::build::{Builder, Touch, change, read, write};
 use crate::transformer::format::Format;
 use crate::workload::{CollectiveKind, ObjectKind};
 

@@ -6,8 +6,8 @@
 //! its own. Invariant: the parts of an object sum to it.
 
 use super::Training;
-use super::build::Builder;
 use crate::ids::{ModuleId, ObjectId};
+use crate::transformer::build::Builder;
 use crate::transformer::modules::{Around, Block as Parts, Feed, FeedForward, Part, Tensor, block};
 use crate::workload::{ObjectKind, Statistics};
 

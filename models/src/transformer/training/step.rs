@@ -7,7 +7,6 @@
 //! add to it is left out. The loss turns logits, which are fp32, into their gradient in place.
 
 use super::Training;
-use super::build::{Builder, change, read, write};
 use super::forward::{BlockKept, Embedded};
 use super::network::Groups;
 use super::pass::{Maker, Sizes};
@@ -15,6 +14,7 @@ use super::schedule::{self, Item, Pass, Task};
 use super::state::{End, Model, State};
 use super::zero::Reduction;
 use crate::ids::{ModuleId, ObjectId};
+use crate::transformer::build::{Builder, change, read, write};
 use crate::transformer::format::Format;
 use crate::workload::{CollectiveKind, ObjectKind, Op, Phase, Recorded, TraceMeta, Unit};
 use std::collections::BTreeMap;
