@@ -52,6 +52,8 @@ impl Planner<'_> {
             delay: _,
             stream: _,
             times: _,
+            // The same throughout a run.
+            host: _,
             pressure,
         } = self;
         // A log is kept of pressure, with moments.

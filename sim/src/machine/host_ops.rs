@@ -6,6 +6,7 @@
 //! Invariant: alone an op takes exactly its duration, and of R that run at once none less than its share of
 //! the time that all take in turn.
 
+use super::state::Moment;
 use super::{ENDS, Event, Fault, SimMachine};
 use crate::engine::EventId;
 use crate::fair_share::{ClassId, FairShare};
@@ -13,6 +14,7 @@ use tiersim_models::hardware::Hardware;
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span};
 use tiersim_models::workload::{Trace, Unit};
 use tiersim_policies::command::{Ticket, Work};
+use tiersim_policies::state::State;
 
 /// The processors of the host.
 #[derive(Debug)]
@@ -35,6 +37,14 @@ impl Processors {
         let class = time.class(&[0]);
         let launch = hardware.cpu.as_ref().map_or(Span::ZERO, |cpu| cpu.launch);
         Some(Box::new(Processors { time, class, launch, next_end: None, ended: Vec::new() }))
+    }
+
+    /// Writes what runs and how far it is.
+    pub(super) fn state(&self, moment: Moment, out: &mut State) {
+        let Processors { time, class: _, launch: _, next_end, ended } = self;
+        out.flag(next_end.is_some());
+        out.list(ended, |out, &op| moment.ticket(op, out));
+        time.state(moment.now, out, |out, &op| moment.ticket(op, out));
     }
 }
 

@@ -82,6 +82,12 @@ impl Moment {
                 out.word(4);
                 self.ticket(op, out);
             }
+            Event::Launched { op, work } => {
+                out.word(5);
+                self.ticket(op, out);
+                out.word(work.ps());
+            }
+            Event::Worked => out.word(6),
         }
     }
 }
@@ -115,6 +121,7 @@ impl SimMachine<'_> {
             links: _,
             sharing,
             uses,
+            processors,
             seed: _,
             placed_elsewhere: _,
             ended,
@@ -158,6 +165,7 @@ impl SimMachine<'_> {
         sharing.iter().for_each(|sharing| sharing.state(moment, out));
         uses.iter().for_each(|uses| uses.state(moment, out));
         loads.iter().for_each(|loads| loads.state(moment, out));
+        processors.iter().for_each(|processors| processors.state(moment, out));
         meters.state(now, out);
         true
     }
