@@ -1,4 +1,4 @@
-//! How long every op of a run takes.
+//! How long every op of a run takes; of a collective only its launch, for the rest is up to the links.
 //!
 //! A draw depends on the seed and on which op of the run it is, never on what came before, so every
 //! case of a scenario sees the same draws: cases differ by policy, not by luck. Nothing is kept
@@ -47,7 +47,9 @@ impl Durations {
         on_host(trace, cpu)?;
         let base = match &spec.time {
             OpTime::Roofline { compute, precision } => {
+                // What devices do together takes its time on the links.
                 let time = |op: &Op| match (op.unit, cpu) {
+                    (Unit::Network(_), _) => Some(compute.launch),
                     (Unit::Cpu, Some(cpu)) => cpu.roofline(op.flops, op.bytes),
                     _ => compute.roofline(precision, op.flops, op.bytes),
                 };
@@ -57,7 +59,10 @@ impl Durations {
                 })?
             }
             OpTime::Recorded { scale } => {
-                let time = |(row, op): (usize, &Op)| Ok(op.duration.ok_or(row)?.scaled(*scale));
+                let time = |(row, op): (usize, &Op)| match op.unit {
+                    Unit::Network(_) => Ok(Span::ZERO),
+                    _ => Ok(op.duration.ok_or(row)?.scaled(*scale)),
+                };
                 let spans: Result<Vec<Span>, usize> =
                     trace.ops.iter().enumerate().map(time).collect();
                 spans.map_err(|row| format!("op {row} of the trace has no recorded duration"))?

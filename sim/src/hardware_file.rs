@@ -1,8 +1,8 @@
 //! Reads a machine: `hardware-specs/*.ron` -> [`Hardware`].
 //!
 //! Every number of the file is written with its source and becomes a [`Fact`]; a number without one
-//! does not parse. The only number without a source is `chunk`: how finely the simulator cuts a
-//! copy is its own choice, not a property of the machine.
+//! does not parse. The only numbers without a source are `chunk`, for how finely the simulator cuts a
+//! copy is its own choice and no property of the machine, and how many `devices` a server has.
 //! A machine may be put together from [`parts`]; the rules see one file all the same.
 //! Invariant: a returned machine obeys every rule of this file, all of which are checked before
 //! any problem is reported.
@@ -14,6 +14,7 @@ mod hidden;
 mod loaded;
 mod nodes;
 pub mod parts;
+mod server;
 mod service;
 pub mod write;
 
@@ -25,6 +26,7 @@ use crate::hardware_file::hidden::RawHidden;
 use crate::hardware_file::loaded::RawLoaded;
 use crate::hardware_file::nodes::{RawLinkKind, RawNode, RawWay};
 use crate::hardware_file::parts::RawInclude;
+use crate::hardware_file::server::RawServer;
 use crate::hardware_file::service::{
     RawBuffers, RawCache, RawDepths, RawDiscipline, RawMix, RawPageable, RawSizes, RawTail,
 };
@@ -81,6 +83,7 @@ struct RawHardware {
     host: Option<RawHost>,
     #[serde(default)]
     hidden: Vec<RawHidden>,
+    server: Option<RawServer>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -91,6 +94,7 @@ struct RawTier {
     capacity: Option<Sourced<Size>>,
     setup: Sourced<Duration>,
     bandwidth: Sourced<Bandwidth>,
+    devices: Option<u32>,
     loaded: Option<Vec<RawLoaded>>,
     energy: Option<Sourced<EnergyPerBit>>,
     write_energy: Option<Sourced<EnergyPerBit>>,
@@ -117,6 +121,7 @@ struct RawLink {
     near: String,
     far: String,
     kind: Option<RawLinkKind>,
+    devices: Option<u32>,
     setup: Sourced<Duration>,
     fetch: Sourced<Bandwidth>,
     evict_setup: Option<Sourced<Duration>>,
@@ -196,6 +201,7 @@ impl Resolver<'_> {
             self.join(&mut hardware);
             self.gather_drives(&mut hardware);
         }
+        hardware.server = self.server(raw, &hardware);
         hardware.hidden = self.hidden(&raw.hidden, &raw.links, &hardware);
         hardware.facts = std::mem::take(&mut self.facts);
         Some(hardware)

@@ -12,6 +12,7 @@ mod info;
 pub(crate) mod read;
 pub(crate) mod rows;
 pub(crate) mod tables;
+mod units;
 mod write;
 
 pub use info::{KindInfo, ModuleInfo, PeakInfo, PhaseInfo, StepInfo, TraceInfo, info};
@@ -50,6 +51,9 @@ pub(crate) const OP_COLUMNS: &[tables::Column] = &[
     tables::optional("bytes"),
     tables::optional("at_ns"),
     tables::optional("after"),
+    tables::optional("unit"),
+    tables::optional("collective_bytes"),
+    tables::optional("group"),
 ];
 
 /// Columns of `uses.csv`, in the order in which they are written.

@@ -103,7 +103,8 @@ pub fn resolve_part(document: &Document) -> Result<(), Diagnostics> {
     part_rules(&mut check, &raw);
     let RawPart { schema: _, about: _, tiers, nodes, links, routes, compute, host, hidden } = raw;
     problems.0.append(&mut check.problems.0);
-    let (schema, about, parts, chunk) = (SCHEMA, "a part".to_string(), None, None);
+    let (schema, about, parts) = (SCHEMA, "a part".to_string(), None);
+    let (chunk, server) = (None, None);
     let mut raw = RawHardware {
         schema,
         about,
@@ -116,6 +117,7 @@ pub fn resolve_part(document: &Document) -> Result<(), Diagnostics> {
         host,
         hidden,
         chunk,
+        server,
     };
     stand_in(&mut raw);
     match resolved(&document, &raw, String::new(), problems, false) {
