@@ -1,11 +1,11 @@
 //! How long ops on the host take, alone and several at once.
 
 use crate::machine;
+use tiersim_models::efficiency::Efficiency;
 use tiersim_models::hardware::Compute;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::server::Cpu;
-use tiersim_models::server::Efficiency;
 use tiersim_models::units::{Bytes, Rate, Span, Time};
 use tiersim_models::workload::{Phase, Unit};
 use tiersim_policies::drive::drive;
