@@ -16,11 +16,11 @@ use tiersim_sim::scenario::{Scenario, TraceSource};
 /// A scenario over a workload, in a project with one of the shipped machines.
 fn scenario(project: &Path, workload: &str) -> PathBuf {
     let specs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hardware-specs");
-    let name = "h200-sxm-pcie5.ron";
+    let name = "host-layered.ron";
     fs::create_dir_all(project.join("hardware-specs")).expect("a folder is made");
     fs::copy(specs.join(name), project.join("hardware-specs").join(name)).expect("a spec");
     let text = format!(
-        "Scenario(schema: 1, about: \"a model\", hardware: \"h200-sxm-pcie5\", workload: {workload}, \
+        "Scenario(schema: 1, about: \"a model\", hardware: \"host-layered\", workload: {workload}, \
          policies: [(name: \"all\", policy: AllHbm)], expect: [fits(\"all\")])"
     );
     let path = project.join("scenario.ron");
