@@ -136,12 +136,8 @@ fn computing_again_costs_its_share_of_flops() {
 
 #[test]
 fn offload_is_bytes_over_rates() {
-    let rates = Rates {
-        flops: Some(1e14),
-        host: Some(2.5e10),
-        nvme: Some(5e9),
-        host_memory: Some(1e11),
-    };
+    let rates =
+        Rates { flops: Some(1e14), host: Some(2.5e10), nvme: Some(5e9), host_memory: Some(1e11) };
     let mut job = job(8);
     let own = cost(&job).unwrap();
     (job.stage, job.offload.optimizer) = (2, Place::Nvme);
