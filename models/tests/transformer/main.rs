@@ -2,5 +2,6 @@
 
 mod activations;
 mod any;
+mod formulas;
 mod shape;
 mod zero;
