@@ -84,7 +84,7 @@ fn stages_are_the_formulas_over_a_grid() {
                     assert!(part == 0 || (part - 1) * ranks < bytes, "{params} {ranks} {stage}");
                 }
             }
-            if params % ranks == 0 {
+            if params.is_multiple_of(ranks) {
                 let (p, n) = (u128::from(params), u128::from(ranks));
                 let formula =
                     [(4 + k) * p, 4 * p + k * p / n, 2 * p + (2 + k) * p / n, (4 + k) * p / n];
