@@ -49,6 +49,7 @@ pub(crate) const STRUCTS: &[Place] = &[
     Place { heading: "Service", text: "Hardware(links: [(write_cache: (@))])" },
     Place { heading: "Hidden memory", text: "Hardware(hidden: [(@)])" },
     Place { heading: "Compute", text: "Hardware(compute: (@))" },
+    Place { heading: "Processors of the host", text: "Hardware(cpu: (@))" },
     Place { heading: "Power and price", text: "Hardware(host: (@))" },
     Place { heading: "Compute", text: "Hardware(compute: (flops: [(@)]))" },
     Place { heading: "Efficiency", text: "Hardware(compute: (efficiency: (@)))" },
