@@ -178,8 +178,9 @@ impl Training {
     ///
     /// Panics if there are [`Training::problems`].
     pub fn trace(&self) -> Trace {
-        let problems = self.problems();
-        assert!(problems.is_empty(), "a training with problems: {problems:?}");
-        step::step(self).trace
+        match self.made() {
+            Ok(made) => made.trace,
+            Err(problems) => panic!("a training with problems: {problems:?}"),
+        }
     }
 }

@@ -208,6 +208,31 @@ fn experts_are_spread_and_tokens_are_exchanged() {
     }
 }
 
+/// Shoeybi et al., 2019: two all-reduces per block forward and two backward, one behind the table of tokens and
+/// one before the head. Korthikanti et al., section 4.2.2: with sequence parallelism each is a reduce-scatter and an
+/// all-gather, and two inputs per block are gathered again for the gradients of weights.
+#[test]
+fn tensor_parallelism_sums_four_times_per_block() {
+    let count = |sequence: bool, kind: CollectiveKind| {
+        let training = parallel(|p| (p.tensor, p.sequence) = (2, sequence));
+        let training = Training { micro_batch: 4, ..training };
+        let ops = training.trace().ops;
+        let of = ops.iter().filter(|op| match op.unit {
+            Unit::Network(collective) => collective.kind == kind,
+            _ => false,
+        });
+        of.count()
+    };
+    let layers = 4;
+    use CollectiveKind::{AllGather, AllReduce, ReduceScatter};
+    assert_eq!(count(false, AllReduce), 4 * layers + 2);
+    assert_eq!(count(false, AllGather) + count(false, ReduceScatter), 0);
+    assert_eq!(count(true, ReduceScatter), 4 * layers + 2);
+    // Of the head's input twice; of the gradient of what the embedding gives.
+    assert_eq!(count(true, AllGather), 6 * layers + 3);
+    assert_eq!(count(true, AllReduce), 1, "gradients of norms and positions");
+}
+
 /// Accumulated gradients are written once and added to; activations of one micro-batch are gone before
 /// the next.
 #[test]
