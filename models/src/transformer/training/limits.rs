@@ -12,6 +12,9 @@ use crate::transformer::build::Builder;
 /// Most ops of a generated training step, by a bound on their number.
 pub const MAX_OPS: u64 = 1_000_000;
 
+/// Largest exponent of the router, in hundredths.
+const MAX_SKEW: u32 = 1000;
+
 /// The largest value of every field.
 const MOST: [(&str, u64); 22] = [
     ("card.layers", 10_000),
@@ -200,6 +203,9 @@ impl Training {
         }
         if card.experts.is_some_and(|experts| experts.active > experts.count) {
             add("card.experts.active", "more than there are experts", "lower it");
+        }
+        if self.router.skew > MAX_SKEW {
+            add("router.skew", "an exponent of 0 to 10", "choose a smaller one");
         }
         if card.experts.is_none() && parallel.expert > 1 {
             add("parallel.expert", "the model has no experts", "write 1");

@@ -37,7 +37,7 @@ pub(super) fn step(shape: &Training) -> Builder {
     let groups = Groups::new(shape).expect("a shape without problems has equal groups");
     let (sizes, prefix) = (Sizes::new(shape), String::new());
     let reduction = Reduction::default();
-    let mut maker = Maker { shape, build, owned, sizes, groups, prefix, reduction };
+    let mut maker = Maker { shape, build, owned, sizes, groups, micro: 0, prefix, reduction };
     maker.load(&model);
     maker.run(&model, &schedule::items(shape, &model), true);
     maker.shared_gradients(&model);
@@ -169,6 +169,7 @@ impl Maker<'_> {
         };
         let micros = self.shape.batch / self.shape.micro_batch;
         self.reduction.is_last = micro + 1 == micros;
+        self.micro = micro;
         self.prefix = if self.shape.parallel.interleave > 1 {
             format!("m{micro}.{stretch}.{way}")
         } else {
@@ -306,7 +307,7 @@ impl Maker<'_> {
         let Maker { shape, sizes, groups, .. } = *self;
         let mut build = Builder::new(TraceMeta::default());
         let (_, owned) = State::model(shape, &mut build);
-        let mut maker = Maker { shape, build, owned, sizes, groups, prefix, reduction };
+        let mut maker = Maker { shape, build, owned, sizes, groups, micro: 0, prefix, reduction };
         let of = |is_forward| Pass { is_forward, micro: 0, stretch: 0 };
         let passes = [of(true), of(false)];
         let items = passes.into_iter().flat_map(|pass| {
