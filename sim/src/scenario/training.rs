@@ -10,7 +10,7 @@ use tiersim_models::layered::ShapeProblem;
 use tiersim_models::transformer::Card;
 use tiersim_models::transformer::format::Formats;
 use tiersim_models::transformer::training::{
-    Attention, Checkpointing, Loader, Optimizer, Parallel, Training, Zero,
+    Attention, Checkpointing, Loader, Optimizer, Parallel, Router, Training, Zero,
 };
 
 /// Batches that a worker has ready: PyTorch's `prefetch_factor`.
@@ -32,6 +32,7 @@ pub(crate) enum RawWork {
         dropout: Option<bool>,
         parallel: Option<RawParallel>,
         zero: Option<RawZero>,
+        router: Option<RawRouter>,
         loader: Option<RawLoader>,
     },
 }
@@ -89,6 +90,13 @@ pub(crate) struct RawZero {
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Router", deny_unknown_fields)]
+pub(crate) struct RawRouter {
+    seed: Option<u64>,
+    skew: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename = "Loader", deny_unknown_fields)]
 pub(crate) struct RawLoader {
     workers: u32,
@@ -121,11 +129,16 @@ pub(crate) fn training(
         dropout,
         parallel,
         zero,
+        router,
         loader,
     } = raw;
     let zero = match zero {
         Some(raw) => raw.meaning(resolver, &format!("{path}.zero"))?,
         None => Zero::default(),
+    };
+    let router = match router {
+        Some(raw) => raw.meaning(resolver, &format!("{path}.router"))?,
+        None => Router::default(),
     };
     let training = Training {
         card: setting.card.clone(),
@@ -140,6 +153,7 @@ pub(crate) fn training(
         parallel: parallel.map_or_else(Parallel::default, RawParallel::meaning),
         zero,
         devices: setting.devices,
+        router,
         loader: loader.map(RawLoader::meaning),
     };
     let problems = training.problems();
@@ -173,6 +187,15 @@ impl RawZero {
             prefetch: self.prefetch.unwrap_or(default.prefetch),
             overlap: self.overlap.unwrap_or(default.overlap),
         })
+    }
+}
+
+impl RawRouter {
+    fn meaning(self, resolver: &mut Resolver<'_, '_>, path: &str) -> Option<Router> {
+        let (at, skew) = (format!("{path}.skew"), self.skew.unwrap_or(0.0));
+        let skew = resolver.check.number(&at, "`skew`", skew, 0.0, 10.0)?;
+        // In hundredths.
+        Some(Router { seed: self.seed.unwrap_or(0), skew: (skew * 100.0).round() as u32 })
     }
 }
 

@@ -7,7 +7,7 @@ use tiersim_models::transformer::Work;
 use tiersim_models::transformer::format::{Format, Formats};
 use tiersim_models::transformer::known::known;
 use tiersim_models::transformer::training::{
-    Attention, Checkpointing, Loader, Optimizer, Parallel, Training, Zero,
+    Attention, Checkpointing, Loader, Optimizer, Parallel, Router, Training, Zero,
 };
 use tiersim_models::units::Bytes;
 use tiersim_sim::scenario::read::read_scenario;
@@ -66,6 +66,7 @@ fn what_is_left_out_has_the_documented_default() {
         parallel: Parallel::default(),
         zero: Zero::default(),
         devices: 1,
+        router: Router::default(),
         loader: None,
     };
     assert_eq!(training(&scenario), &expected);
