@@ -173,7 +173,7 @@ fn op_rules(trace: &Trace, found: &mut Problems) {
         step = step.max(op.step);
         if op.rank != RankId(0) {
             let text = format!("rank {}", op.rank.0);
-            add(text, "keep rank 0 only: traces of several ranks cannot be run yet");
+            add(text, "keep rank 0 only: a scenario says how many ranks run the trace");
         }
         if op.uses.start != next_use || op.uses.end < op.uses.start {
             let text = format!("uses {}..{} where {next_use} is next", op.uses.start, op.uses.end);

@@ -20,6 +20,7 @@ use crate::run::bounds::StepBound;
 use crate::run::steady::Steady;
 use crate::run::stopwatch::Stopwatch;
 use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
+use crate::traces::tokens_of;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -129,6 +130,7 @@ impl<'a> Bench<'a> {
         let cpu = scenario.hardware.cpu.as_ref();
         let durations =
             Durations::new(&workload.trace, spec, cpu, scenario.seed).map_err(RunError::Input)?;
+        let durations = durations.with_collectives(&workload.trace, &scenario.hardware, spec.ranks);
         let routes = scenario.hardware.routes().map_err(|none| {
             let name = |tier: TierId| &scenario.hardware.tiers[tier.index()].name;
             RunError::Input(format!("no links join {} and {}", name(none.from), name(none.to)))
@@ -279,11 +281,13 @@ impl<'a> Bench<'a> {
         let start = planner.start();
         planner.fetch_the_quickest(self.copies.clone());
         let routes = self.routes.clone();
-        let mut machine = SimMachine::new(self.hardware, routes, workload, durations, &start);
+        let ranks = self.spec.ranks;
+        let mut machine =
+            SimMachine::of_ranks(ranks, self.hardware, routes, workload, durations, &start);
         machine.draw_from(self.seed);
         if options.audit {
             let objects = workload.trace.objects.len();
-            let audit = Audit::new(self.hardware, &left, objects, &start);
+            let audit = Audit::of_ranks(ranks, self.hardware, &left, objects, &start);
             machine.audit(audit.map_err(|breach| internal(breach.to_string()))?);
         }
         let mut stopwatch = Stopwatch::new(workload, self.repeat, self.warmup, options.timeline);
@@ -375,6 +379,7 @@ pub(crate) fn record(
         power_and_price: hardware.economics.facts.clone(),
         tokens_per_step: match &scenario.workload.trace {
             TraceSource::Training(training) => training.tokens_per_step(),
+            TraceSource::Model(work) => tokens_of(work),
             _ => bench.workload.trace.tokens_per_step(),
         },
         tiers: hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect(),
@@ -384,7 +389,7 @@ pub(crate) fn record(
         bound_curve: Vec::new(),
         results,
         skipped: Vec::new(),
-        warnings: lint_hardware(hardware),
+        warnings: lint_hardware(hardware).into_iter().chain(scenario.warnings.clone()).collect(),
     };
     let mut of_results = lint_results(&record);
     record.warnings.append(&mut of_results);

@@ -15,7 +15,7 @@ pub(crate) mod tables;
 mod units;
 mod write;
 
-pub use info::{KindInfo, ModuleInfo, PeakInfo, PhaseInfo, StepInfo, TraceInfo, info};
+pub use info::{KindInfo, ModuleInfo, PeakInfo, PhaseInfo, StepInfo, TraceInfo, UnitInfo, info};
 pub use read::read_trace;
 pub use write::{Packing, trace_hash, write_trace};
 

@@ -284,3 +284,65 @@ fn memory_that_devices_share_is_used_in_place_at_one_bandwidth() {
         assert_eq!(meters.in_place[FAR.index()], Span::from_ps(100 + beyond));
     }
 }
+
+/// Measured all-reduces between A100s of one DGX: ranks, bytes and seconds.
+fn measured() -> Option<Vec<(u32, u64, f64)>> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let name = "data/vidur-profiles/network_a100_dgx_all_reduce.csv";
+    let folders = ["../../shared", "../../../shared"];
+    let found = folders
+        .iter()
+        .find_map(|folder| std::fs::read_to_string(root.join(folder).join(name)).ok());
+    let Some(text) = found else {
+        eprintln!("{name} does not lie beside the checkout: nothing is compared");
+        return None;
+    };
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = lines.next().expect("a header");
+    let column = |name: &str| head.iter().position(|own| *own == name).expect("a column");
+    let [time, ranks, bytes, per_node] =
+        ["time_stats.all_reduce.median", "num_workers", "size", "devices_per_node"].map(column);
+    let row = |row: Vec<&str>| {
+        let number = |column: usize| row[column].parse::<f64>().expect("a number");
+        let one_server = row[ranks] == row[per_node];
+        one_server.then(|| (number(ranks) as u32, number(bytes) as u64, number(time) / 1e3))
+    };
+    Some(lines.filter_map(row).collect())
+}
+
+#[test]
+fn all_reduces_of_a_dgx_are_near_what_was_measured() {
+    let Some(measured) = measured() else { return };
+    // NVLink 3: 234.9 GB/s of bus bandwidth, measured (stas00/ml-engineering); 10 us per step, of which
+    // half is each link's (Calculon's A100 systems).
+    let nvlink = law(5_000_000, 234_900_000_000);
+    let machine = || server(law(1, ONE), nvlink, law(0, ONE));
+    println!("ranks  up to MiB  rows  median error  largest");
+    for ranks in [2, 4, 8] {
+        for (from, to) in [(0, 1), (1, 8), (8, 32), (32, 65)] {
+            let within = |bytes: u64| (from << 20..to << 20).contains(&bytes);
+            let rows = measured.iter().filter(|row| row.0 == ranks && within(row.1));
+            let error = |&(_, bytes, seconds): &(u32, u64, f64)| {
+                let unit = collective(CollectiveKind::AllReduce, bytes, ranks, 1);
+                alone(machine(), 1, 0, unit).0 as f64 / 1e12 / seconds - 1.0
+            };
+            let mut errors: Vec<f64> = rows.step_by(7).map(error).collect();
+            errors.sort_unstable_by(f64::total_cmp);
+            let median = errors[errors.len() / 2];
+            let largest = errors.iter().fold(0.0, |most: f64, error| most.max(error.abs()));
+            println!(
+                "{ranks:5}  {to:9}  {:4}  {:+11.0} %  {:6.0} %",
+                errors.len(),
+                100.0 * median,
+                100.0 * largest
+            );
+            // Small ones are launches and protocols, which no alpha and beta say; large ones are links.
+            let allowed = match (from, ranks) {
+                (32, 2) => 0.4,
+                (32, _) => 0.25,
+                _ => 1.6,
+            };
+            assert!(median.abs() < allowed, "{ranks} ranks, {from} to {to} MiB: {median}");
+        }
+    }
+}
