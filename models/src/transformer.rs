@@ -9,6 +9,7 @@ pub mod card;
 pub mod format;
 pub mod generation;
 pub mod routing;
+pub mod serving;
 pub mod training;
 
 pub use card::Card;

@@ -50,6 +50,8 @@ pub(crate) const OP_COLUMNS: &[tables::Column] = &[
     tables::optional("bytes"),
     tables::optional("at_ns"),
     tables::optional("after"),
+    // Left out where no op has one.
+    tables::optional("release_ns"),
 ];
 
 /// Columns of `uses.csv`, in the order in which they are written.

@@ -160,7 +160,10 @@ fn object_table(trace: &Trace) -> String {
 }
 
 fn op_table(trace: &Trace) -> String {
-    let mut text = header_line(OP_COLUMNS);
+    // Few traces have releases: those without have no such column.
+    let releases = trace.ops.iter().any(|op| op.release.is_some());
+    let columns = OP_COLUMNS.len() - usize::from(!releases);
+    let mut text = header_line(&OP_COLUMNS[..columns]);
     for (id, op) in trace.ops.iter().enumerate() {
         let after: Vec<String> = op.after.iter().map(|op| op.0.to_string()).collect();
         let fields = [
@@ -176,8 +179,9 @@ fn op_table(trace: &Trace) -> String {
             op.bytes.get().to_string(),
             op.at.map(|time| nanoseconds(time.ps())).unwrap_or_default(),
             after.join(";"),
+            op.release.map(|time| nanoseconds(time.ps())).unwrap_or_default(),
         ];
-        push_line(&mut text, &fields);
+        push_line(&mut text, &fields[..columns]);
     }
     text
 }
