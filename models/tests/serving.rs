@@ -9,7 +9,7 @@ use tiersim_models::transformer::card::{Card, Experts, Family};
 use tiersim_models::transformer::format::{Format, Formats};
 use tiersim_models::transformer::serving::{Served, Serving, ServingProblem};
 use tiersim_models::units::{Bytes, Rate, Span, Time};
-use tiersim_models::workload::{ObjectKind, Phase};
+use tiersim_models::workload::{ObjectKind, Phase, Unit};
 
 fn llama() -> Card {
     Card {
@@ -119,7 +119,9 @@ fn one_request_alone_takes_its_roofline() {
     let head = 4096 * 128_256;
     let flops = 2 * prompt * matrix + 32 * 4 * 4096 * (prompt * (prompt + 1) / 2) + 2 * head;
     let op = &served.trace.ops[course.token.index()];
-    assert_eq!((op.flops, op.phase, op.release), (flops, Phase::Prefill, Some(at_ms(7))));
+    assert_eq!((op.flops, op.phase, op.release), (flops, Phase::Prefill, None));
+    let waits = &served.trace.ops[course.first.index() - 1];
+    assert_eq!((waits.release, waits.unit), (Some(at_ms(7)), Unit::Idle));
     let ttft = ends[course.token.index()].since(course.arrival);
     assert_eq!(ttft, pace(flops, Bytes::ZERO).expect("short"), "the prompt is bound by products");
     // Weights without the table, and the cache of all positions; then what one token hands on.
@@ -128,7 +130,7 @@ fn one_request_alone_takes_its_roofline() {
         let acts = 2 * 32 * (6 * 4096 + 2 * 6144 + 2 * 4096 + 2 * 14_336);
         weights + 32 * 4096 * (position + 1) + acts + 3 * 2 * 4096 + 4 * 128_256
     };
-    let bytes: Vec<u64> = served.trace.ops[1..].iter().map(|op| op.bytes.get()).collect();
+    let bytes: Vec<u64> = served.trace.ops[2..].iter().map(|op| op.bytes.get()).collect();
     let expected: Vec<u64> = (prompt..prompt + output - 1).map(token).collect();
     assert_eq!(bytes, expected);
     let decode = ends[course.last.index()].since(ends[course.token.index()]);

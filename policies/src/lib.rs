@@ -26,6 +26,7 @@ pub mod recipe;
 mod relief;
 pub mod replacement;
 pub mod residents;
+pub mod reuse;
 mod room;
 mod tickets;
 pub mod transit;

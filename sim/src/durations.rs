@@ -9,8 +9,8 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 use rand_distr::{Distribution, LogNormal};
 use tiersim_models::ids::OpId;
-use tiersim_models::units::Span;
-use tiersim_models::workload::{Op, Trace};
+use tiersim_models::units::{Bytes, Span};
+use tiersim_models::workload::{Op, Trace, Unit};
 
 /// Durations by op of the run.
 #[derive(Clone, Debug)]
@@ -40,7 +40,10 @@ impl Durations {
     pub fn new(trace: &Trace, spec: &WorkloadSpec, seed: u64) -> Result<Durations, String> {
         let base = match &spec.time {
             OpTime::Roofline { compute, precision } => {
-                let time = |op: &Op| compute.roofline(precision, op.flops, op.bytes);
+                let time = |op: &Op| match waits_only(op) {
+                    true => Some(Span::ZERO),
+                    false => compute.roofline(precision, op.flops, op.bytes),
+                };
                 let spans: Option<Vec<Span>> = trace.ops.iter().map(time).collect();
                 spans.ok_or_else(|| {
                     format!("{} has no peak for {precision}, or an op takes for ever", compute.name)
@@ -98,6 +101,11 @@ impl Durations {
         let own = source.len() as u64;
         occurrence / own * ops + u64::from(source[(occurrence % own) as usize].0)
     }
+}
+
+/// Whether an op stands for nothing but its release.
+fn waits_only(op: &Op) -> bool {
+    op.unit == Unit::Idle && op.flops == 0 && op.bytes == Bytes::ZERO
 }
 
 /// The log-normal distribution of mean 1 and standard deviation `deviation`:

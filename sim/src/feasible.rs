@@ -34,6 +34,12 @@ pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
         problems.0.push(endless);
         return problems;
     }
+    if scenario.workload.repeat > 1 && trace.ops.iter().any(|op| op.release.is_some()) {
+        let rule = "a trace whose ops wait for arrivals runs once";
+        let found = format!("repeat: {}", scenario.workload.repeat);
+        let remedy = "write `repeat: 1, warmup: 0` in the workload: arrivals count from its start";
+        problems.push(folder, None, rule, found, remedy);
+    }
     // Once through the trace says whether every op has a time; how often it is replayed does not.
     let once = WorkloadSpec { repeat: 1, warmup: 0, jitter: 0.0, ..scenario.workload.clone() };
     if let Err(rule) = Durations::new(trace, &once, scenario.seed) {
@@ -129,8 +135,10 @@ fn longest(scenario: &Scenario, trace: &Trace) -> f64 {
             trace.ops.iter().map(time).sum()
         }
     };
+    let releases = trace.ops.iter().filter_map(|op| op.release);
+    let last = releases.max().map_or(0.0, |last| last.ps() as f64 / 1e12);
     // A draw of more than 200 times the mean takes more than six standard deviations.
-    f64::from(spec.repeat) * (computed * (1.0 + 200.0 * spec.jitter) + touched)
+    f64::from(spec.repeat) * (computed * (1.0 + 200.0 * spec.jitter) + touched) + last
 }
 
 /// The largest piece that objects come in where they are smallest.

@@ -71,6 +71,8 @@ enum Event {
     Landed,
     /// The bytes of an op's charge go over shared links from now on.
     Uses(Ticket),
+    /// The op at the head of a stream is released.
+    Released(u16),
 }
 
 /// Ends come first at equal times: room is freed before it is asked for.
@@ -82,6 +84,8 @@ struct Stream {
     running: bool,
     /// When its last op ended.
     idle_since: Time,
+    /// The release of the op at its head, once it is known to wait for that.
+    wakes: Option<Time>,
 }
 
 /// The simulated machine.
@@ -189,10 +193,19 @@ impl<'a> SimMachine<'a> {
         if queue.running || self.entries.get(ticket).indegree > 0 {
             return Ok(());
         }
+        let release = self.entries.get(ticket).release(&self.workload.trace);
+        if release > now {
+            if queue.wakes.replace(release) != Some(release) {
+                self.engine.schedule_at(release, ENDS, Event::Released(stream as u16));
+            }
+            return Ok(());
+        }
         queue.waiting.pop_front();
         queue.running = true;
         let under_way = |ticket| self.entries.under_way(ticket);
-        self.blame.charge((queue.idle_since, now), cause, under_way, &mut self.meters.stall);
+        // Nobody is to blame for what was not there yet.
+        let idle_since = queue.idle_since.max(release);
+        self.blame.charge((idle_since, now), cause, under_way, &mut self.meters.stall);
         self.begin(ticket, cause)?;
         let entry = self.entries.get_mut(ticket);
         let Work::Compute { occurrence, ref charges, ref touches, delay, .. } = entry.command.work
@@ -366,6 +379,7 @@ impl Machine for SimMachine<'_> {
                 Some((_, Event::Flows(flight))) => self.flow(flight)?,
                 Some((_, Event::Landed)) => self.landed()?,
                 Some((_, Event::Uses(op))) => self.use_flows(op)?,
+                Some((_, Event::Released(stream))) => self.try_stream(usize::from(stream), None)?,
                 None if self.entries.is_empty() => {
                     self.check(|audit, now| audit.idle(now))?;
                     return Ok(None);

@@ -83,7 +83,7 @@ pub struct Course {
     pub hits: u32,
     /// Tokens of the prompt that were not computed for this request.
     pub hit_tokens: u32,
-    /// The first op that works for it.
+    /// The first op that computes for it; the op before waits for its arrival, or for a later one.
     pub first: OpId,
     /// The op with whose end the first token is there.
     pub token: OpId,

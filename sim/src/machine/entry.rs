@@ -5,7 +5,8 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use tiersim_models::hardware::Law;
 use tiersim_models::units::{Span, Time};
-use tiersim_policies::command::{Command, Ticket};
+use tiersim_models::workload::Trace;
+use tiersim_policies::command::{Command, Ticket, Work};
 use tiersim_policies::transit::{Part, Transit};
 
 /// A command from submission to its end.
@@ -28,6 +29,15 @@ pub(crate) struct Entry {
     /// What it waited for last.
     pub(crate) blocker: Option<Ticket>,
     pub(crate) ended: bool,
+}
+
+impl Entry {
+    /// When an op may start at the earliest.
+    pub(crate) fn release(&self, trace: &Trace) -> Time {
+        let Work::Compute { occurrence, .. } = self.command.work else { return Time::ZERO };
+        let op = &trace.ops[(occurrence % trace.ops.len() as u64) as usize];
+        op.release.unwrap_or(Time::ZERO)
+    }
 }
 
 // Memory per transfer in flight is bounded: one entry, beside one piece per lane that it is on. Longer

@@ -3,6 +3,7 @@
 use crate::machine::SimMachine;
 use crate::machine::meters::Meters;
 use crate::record::{Figures, PressureRecord};
+use crate::served::ServingFigures;
 use tiersim_models::ids::{OpId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span, Time};
@@ -22,6 +23,8 @@ pub(crate) struct Stopwatch<'a> {
     at_warmup: Option<Meters>,
     timeline: bool,
     turns: Option<Turns>,
+    /// When each op of the run ended, where requests are served.
+    ends: Vec<Time>,
 }
 
 /// When the turn of each op came, and when each step ended.
@@ -66,6 +69,7 @@ impl<'a> Stopwatch<'a> {
             at_warmup: None,
             timeline,
             turns: None,
+            ends: vec![Time::ZERO; workload.serving.as_ref().map_or(0, |_| ops as usize)],
         }
     }
 
@@ -80,6 +84,9 @@ impl<'a> Stopwatch<'a> {
         let stream = self.stream_of(occurrence);
         if let Some(turns) = &mut self.turns {
             turns.op_ended(occurrence as usize, stream, at);
+        }
+        if let Some(end) = self.ends.get_mut(occurrence as usize) {
+            *end = at;
         }
         self.open[step] -= 1;
         if self.open[step] > 0 {
@@ -150,7 +157,10 @@ impl<'a> Stopwatch<'a> {
             end.iter().zip(start).map(|(end, start)| end - start).collect()
         };
         let counts = planner.counts();
+        let plan = self.workload.serving.as_ref();
+        let serving = plan.map(|plan| ServingFigures::of(plan, &self.ends, planner.found()));
         Figures {
+            serving,
             steps: self.steps,
             peak: end.peak.clone(),
             moved: moved.collect(),

@@ -120,7 +120,7 @@ impl Cost {
     /// Bytes of the weights of a group.
     pub(super) fn weights(&self, group: usize) -> u128 {
         let (expert, count, _) = self.expert;
-        self.layers(group) * (load.iterations * self.layer + expert * count)
+        self.layers(group) * (self.layer + expert * count)
     }
 
     /// Bytes of the tables of tokens and positions.

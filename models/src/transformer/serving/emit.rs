@@ -1,4 +1,5 @@
-//! Rows of the trace: one op per group of layers and iteration.
+//! Rows of the trace: one op per group of layers and iteration, and one that waits for arrivals where an
+//! iteration begins with new requests.
 //!
 //! Objects: the tables, the weights of each group, the head, per block one object for each group, and per
 //! iteration what its ops hand on. Blocks live from the op that writes them first to the last one
@@ -11,7 +12,7 @@ use super::{MAX_USES, Serving, ServingProblem};
 use crate::ids::{ModuleId, ObjectId, OpId};
 use crate::units::{Bytes, Time};
 use crate::workload::{
-    Mode, Object, ObjectKind, Op, Phase, Recorded, Statistics, Trace, TraceMeta, Use,
+    Mode, Object, ObjectKind, Op, Phase, Recorded, Statistics, Trace, TraceMeta, Unit, Use,
 };
 
 /// An iteration touches a block.
@@ -122,7 +123,7 @@ impl<'a> Emit<'a> {
         ObjectId::at(self.trace.objects.len() - 1)
     }
 
-    /// The ops of an iteration; returns the first. `touched` is sorted by block, those that write
+    /// The ops of an iteration; returns the first that computes. `touched` is sorted by block, those that write
     /// first.
     pub(super) fn iteration(
         &mut self,
@@ -138,6 +139,13 @@ impl<'a> Emit<'a> {
             return Err(ServingProblem::Rows(MAX_USES));
         }
         self.reuses.clear();
+        if let Some(release) = release {
+            // What the policy does for the next op happens when this one has ended: not before.
+            let at = self.trace.uses.len() as u32;
+            let (unit, release) = (Unit::Idle, Some(release));
+            let arrival = Op::new(self.steps, phase, "arrival", at..at);
+            self.trace.ops.push(Op { unit, release, ..arrival });
+        }
         let first = OpId::at(self.trace.ops.len());
         let narrow = |number: u128| u64::try_from(number).map_err(|_| ServingProblem::Overflow);
         let work = narrow(cost.workspace(load))?;
@@ -167,7 +175,6 @@ impl<'a> Emit<'a> {
                 module: Some(ModuleId::at(group + 1)),
                 flops,
                 bytes: Bytes::new(bytes),
-                release: release.filter(|_| group == 0),
                 ..Op::new(self.steps, phase, name, start..end)
             });
         }
