@@ -1,6 +1,7 @@
 //! What can be typed. Only what it says; what it means is worked out elsewhere.
 
 use crate::cache::CacheArgs;
+use crate::memory::MemoryArgs;
 use crate::train::TrainArgs;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -40,6 +41,8 @@ pub(crate) enum Command {
     /// Replay a CUDA memory snapshot's requests through the model of PyTorch's caching allocator;
     /// compare reserved and active bytes at every entry.
     Allocator(AllocatorArgs),
+    /// Account what training or serving a model needs of each GPU and each node, by formula.
+    Memory(Box<MemoryArgs>),
     /// List the machines of the project, or show and draw one with the source of each number.
     Hardware(HardwareArgs),
 }

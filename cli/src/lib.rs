@@ -16,6 +16,7 @@ mod calibrate_report;
 mod conform;
 mod hardware;
 mod lints;
+mod memory;
 mod output;
 mod progress;
 mod runs;
@@ -66,6 +67,7 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Trace(args) => traces::trace(&args.command),
         Command::Cache(args) => cache::cache(&args),
         Command::Allocator(args) => allocator::allocator(&args),
+        Command::Memory(args) => memory::memory(&args),
         Command::Hardware(args) => hardware::hardware(&args.command),
     }
 }

@@ -6,13 +6,14 @@
 //! Invariant: tier 0 is the tier that the device computes from (HBM), every tier has a route to
 //! it, and every number knows its source.
 
+use crate::efficiency::Efficiency;
 use crate::energy::Economics;
 use crate::hidden::Hidden;
 use crate::ids::{LinkId, NodeId, TierId};
 use crate::loaded::Loaded;
 use crate::nodes::{LinkKind, Node, Way};
 use crate::raid0::Raid0;
-use crate::server::{Cpu, Efficiency, Server};
+use crate::server::{Cpu, Server};
 use crate::service::Service;
 use crate::units::{Bytes, Rate, Span};
 
@@ -179,9 +180,9 @@ impl Lane {
 pub struct Compute {
     /// Name of the device.
     pub name: String,
-    /// FLOP per second that matrix products reach, by precision (`fp32`, `tf32`, `bf16`, ...).
+    /// FLOP per second that large matrix products reach, by precision (`fp32`, `tf32`, `bf16`, ...).
     pub flops: Vec<(String, Rate)>,
-    /// Bytes per second that a kernel reaches in the device's own memory.
+    /// Bytes per second that a large kernel reaches in the device's own memory.
     pub memory: Rate,
     /// Cost of one kernel, whatever its size.
     pub launch: Span,
@@ -190,14 +191,17 @@ pub struct Compute {
 }
 
 impl Compute {
-    /// Time of an op by the roofline: `launch + max(flops / peak, bytes / memory)`.
+    /// Time of an op by the roofline: `launch + max(flops / peak, bytes / memory)`, of each rate the
+    /// share that an op of this size reaches.
     ///
     /// Source: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009, plus a fixed cost per
-    /// kernel. `None` if the device has no peak for `precision`, or the op outlasts the clock.
+    /// kernel; shares by size as in Isaev et al., "Calculon", SC 2023. `None` if the device has no peak for `precision`, or the op outlasts the clock.
     pub fn roofline(&self, precision: &str, flops: u64, bytes: Bytes) -> Option<Span> {
         let (_, peak) = self.flops.iter().find(|(name, _)| name == precision)?;
-        let memory = self.memory.checked_span_of(bytes.get())?;
-        Some(self.launch + peak.checked_span_of(flops)?.max(memory))
+        let Efficiency { products, memory } = &self.efficiency;
+        let memory = memory.reached(self.memory, bytes.get()).checked_span_of(bytes.get())?;
+        let products = products.reached(*peak, flops).checked_span_of(flops)?;
+        self.launch.ps().checked_add(products.max(memory).ps()).map(Span::from_ps)
     }
 }
 

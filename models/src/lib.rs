@@ -5,6 +5,7 @@
 
 pub mod allocator;
 pub mod collective;
+pub mod efficiency;
 pub mod energy;
 pub mod hardware;
 pub mod hidden;
@@ -12,6 +13,7 @@ pub mod ids;
 pub mod layered;
 pub mod lifetime;
 pub mod loaded;
+pub mod memory;
 pub mod nodes;
 pub mod raid0;
 pub mod requests;

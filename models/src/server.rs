@@ -62,14 +62,3 @@ impl Cpu {
         Some(self.launch + self.flops.checked_span_of(flops)?.max(memory))
     }
 }
-
-/// What small work reaches of a device's rates, in parts per million, by size: below the first
-/// size its share, above the last size its share, and between two sizes in proportion to the logarithm of
-/// the size. Empty: all of the rate at any size.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Efficiency {
-    /// By FLOPs of an op.
-    pub products: Vec<(u64, u32)>,
-    /// By bytes of an op.
-    pub memory: Vec<(Bytes, u32)>,
-}

@@ -8,6 +8,8 @@
 pub mod card;
 pub mod format;
 pub mod generation;
+pub mod known;
+mod modules;
 pub mod routing;
 pub mod serving;
 pub mod training;

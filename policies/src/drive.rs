@@ -22,12 +22,45 @@ pub enum DriveError<F: std::error::Error> {
     Machine(F),
 }
 
-/// Runs the plan to its end. `on_op` hears of every op that ends: which of the run, and when.
+/// Hears of what happens in a run.
+pub trait Follow<M> {
+    /// An op has ended: which of the run, and when.
+    fn op_ended(&mut self, occurrence: u64, at: Time, machine: &mut M);
+
+    /// All ops of a replay have been planned and submitted; so many ops are under way. Replays that
+    /// are still to come may be left out here ([`Planner::leave_out`]). Errors end the run.
+    fn replayed(
+        &mut self,
+        _planner: &mut Planner<'_>,
+        _machine: &mut M,
+        _under_way: u64,
+    ) -> Result<(), PlanError> {
+        Ok(())
+    }
+}
+
+impl<M, F: FnMut(u64, Time, &mut M)> Follow<M> for F {
+    fn op_ended(&mut self, occurrence: u64, at: Time, machine: &mut M) {
+        self(occurrence, at, machine);
+    }
+}
+
+/// Runs the plan to its end. A closure hears of every op that ends: which of the run, and when.
 pub fn drive<M: Machine>(
     planner: &mut Planner<'_>,
     machine: &mut M,
     window: u64,
     mut on_op: impl FnMut(u64, Time, &mut M),
+) -> Result<(), DriveError<M::Fault>> {
+    follow(planner, machine, window, &mut on_op)
+}
+
+/// Runs the plan to its end, followed by someone who may leave replays out.
+pub fn follow<M: Machine>(
+    planner: &mut Planner<'_>,
+    machine: &mut M,
+    window: u64,
+    follower: &mut impl Follow<M>,
 ) -> Result<(), DriveError<M::Fault>> {
     let mut commands: Vec<Command> = Vec::new();
     let mut ops_ended = 0;
@@ -36,13 +69,17 @@ pub fn drive<M: Machine>(
             for command in commands.drain(..) {
                 machine.submit(command).map_err(DriveError::Machine)?;
             }
+            if planner.is_between_replays() {
+                let under_way = planner.planned() - ops_ended;
+                follower.replayed(planner, machine, under_way)?;
+            }
         }
         let Some((at, ticket)) = machine.next().map_err(DriveError::Machine)? else {
             return Ok(());
         };
         if let Some(occurrence) = planner.ended(ticket) {
             ops_ended += 1;
-            on_op(occurrence, at, machine);
+            follower.op_ended(occurrence, at, machine);
         }
     }
 }

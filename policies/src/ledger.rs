@@ -10,6 +10,7 @@
 use crate::arena::{Arena, Compacted};
 use crate::command::{Edge, Hazard, Room, Ticket};
 use crate::fragmentation::{MemoryUse, Moment};
+use crate::state::State;
 use crate::tickets::Tickets;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -327,6 +328,37 @@ impl Ledger {
         account.credits.push_back((bytes, ticket));
     }
 
+    /// Writes what is where; `false` if an allocator is not exact: what it does is not known here.
+    pub(crate) fn state(&self, tickets: &Tickets, out: &mut State) -> bool {
+        let Ledger { tiers, objects, leaving } = self;
+        for account in tiers {
+            let Account { capacity: _, hidden: _, used, ready, credits, arena } = account;
+            if arena.is_some() {
+                return false;
+            }
+            out.bytes(*used);
+            // As they will be settled before they are looked at.
+            let settled = credits.iter().take_while(|(_, ticket)| tickets.ended(*ticket)).count();
+            let settling: Bytes = credits.iter().take(settled).map(|&(bytes, _)| bytes).sum();
+            out.bytes(*ready + settling);
+            out.list(credits.iter().skip(settled), |out, &(bytes, ticket)| {
+                out.bytes(bytes);
+                tickets.write(Some(ticket), out);
+            });
+        }
+        for slots in objects {
+            out.list(slots, |out, slot| slot.state(tickets, out));
+        }
+        for left in leaving {
+            let under_way = left.iter().filter(|(_, ticket)| !tickets.ended(*ticket));
+            out.list(under_way, |out, &(tier, ticket)| {
+                out.tier(tier);
+                tickets.write(Some(ticket), out);
+            });
+        }
+        true
+    }
+
     /// Removes an object's slot from a tier.
     pub(crate) fn remove(&mut self, object: ObjectId, tier: TierId) -> Slot {
         let slots = &mut self.objects[object.index()];
@@ -349,6 +381,20 @@ impl Account {
 impl Slot {
     pub(crate) fn new(tier: TierId, filled: Option<Filled>) -> Slot {
         Slot { tier, valid: true, filled, users: SmallVec::new() }
+    }
+
+    fn state(&self, tickets: &Tickets, out: &mut State) {
+        let Slot { tier, valid, filled, users } = self;
+        out.tier(*tier);
+        out.flag(*valid);
+        let filled = filled.filter(|filled| !tickets.ended(filled.ticket));
+        tickets.write(filled.map(|filled| filled.ticket), out);
+        out.flag(filled.is_some_and(|Filled { ticket: _, by_copy }| by_copy));
+        let users = users.iter().filter(|user| !tickets.ended(user.ticket));
+        out.list(users, |out, &User { ticket, stream }| {
+            tickets.write(Some(ticket), out);
+            out.word(stream.map_or(0, |stream| u64::from(stream) + 1));
+        });
     }
 
     /// Notes a user. Ops of one stream end in order, so only the latest of each stream matters.

@@ -179,7 +179,7 @@ impl Planner<'_> {
     }
 
     /// Gives the room of one copy back without moving anything.
-    fn give_up(
+    pub(crate) fn give_up(
         &mut self,
         object: ObjectId,
         tier: TierId,

@@ -9,6 +9,7 @@
 
 mod wrapper;
 
+use crate::host_ops;
 use crate::numa::wrapper::Numa;
 use crate::policy::Policy;
 use crate::recipe::{PolicyConfig, Setting};
@@ -64,10 +65,19 @@ impl NumaConfig {
         self.placement.is_none() && self.pins.is_empty()
     }
 
-    /// The policy for a setting, on the nodes that this says.
+    /// The policy for a setting, on the nodes that this says, with ops on the host's processors
+    /// served as [`crate::host_ops`] does.
     ///
     /// Errors in words if the trace lacks what the policy or a pin needs.
     pub fn build(
+        &self,
+        policy: &PolicyConfig,
+        setting: &Setting<'_>,
+    ) -> Result<Box<dyn Policy>, String> {
+        host_ops::build(setting, |setting| self.build_for_device(policy, setting))
+    }
+
+    fn build_for_device(
         &self,
         policy: &PolicyConfig,
         setting: &Setting<'_>,

@@ -7,6 +7,7 @@
 //! room for what must leave, copies outside of objects that are in HBM too are given up first.
 
 use crate::policy::Action;
+use crate::state::State;
 use crate::view::View;
 use std::collections::BTreeSet;
 use tiersim_models::hardware::{HBM, MAX_TIERS};
@@ -34,6 +35,12 @@ impl Recency {
         self.uses += 1;
         self.last[object.index()] = self.uses;
         self.order.insert((self.uses, object));
+    }
+
+    /// Writes the order: when each was used does not matter.
+    pub(crate) fn state(&self, out: &mut State) {
+        let Recency { last: _, order, uses: _ } = self;
+        out.list(order, |out, &(_, object)| out.object(object));
     }
 
     /// The object is listed no more.

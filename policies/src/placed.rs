@@ -11,6 +11,7 @@ mod spill;
 use self::spill::{Claimed, Spill};
 use crate::access::{Access, Charge};
 use crate::policy::{Action, Policy, Sight};
+use crate::state::State;
 use crate::view::View;
 use std::collections::VecDeque;
 use tiersim_models::hardware::HBM;
@@ -344,5 +345,33 @@ impl Policy for Placed {
         let leaving = self.leaving_visitor(&mut claimed, view);
         let (object, to) = leaving.or_else(|| self.leaving_resident(&mut claimed, view))?;
         Some(Action::Evict { object, from: HBM, to })
+    }
+
+    fn state(&self, view: &View<'_>, out: &mut State) -> bool {
+        let Placed {
+            name: _,
+            modules: _,
+            homes,
+            access,
+            visitors,
+            needed_until,
+            wanted,
+            births,
+            sight: _,
+            spill,
+        } = self;
+        if let Access::Migrate { prefetch_ops } = access {
+            out.looks_ahead((*prefetch_ops).into());
+        }
+        homes.iter().for_each(|&tier| out.tier(tier));
+        out.objects(visitors);
+        needed_until.iter().for_each(|&until| out.op_from_1(until));
+        out.list(wanted, |out, &(occurrence, object)| {
+            out.op(occurrence);
+            out.object(object);
+        });
+        out.list(births, |out, &bytes| out.bytes(bytes));
+        spill.state(homes, view, out);
+        true
     }
 }

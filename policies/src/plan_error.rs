@@ -32,6 +32,12 @@ pub enum PlanError {
         /// Before which op of the run; `None` while the run is set up.
         occurrence: Option<u64>,
     },
+    /// The run is longer than can be counted.
+    #[error("the run is too long: {what}")]
+    TooLong {
+        /// What there is too much of, such as commands.
+        what: &'static str,
+    },
     /// The policy asked for something that makes no sense: a mistake in the policy.
     #[error("policy {policy}, op {occurrence}: {why}")]
     Refused {

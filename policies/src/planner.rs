@@ -27,7 +27,7 @@ use tiersim_models::workload::Use;
 /// What the plan has counted so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Uses of objects that were in HBM when the op came.
+    /// Uses of objects that were in HBM when the op came; ops on the host's processors do not count.
     pub hits: u64,
     /// Uses of objects that were not (objects that the op creates do not count).
     pub misses: u64,
@@ -36,18 +36,18 @@ pub struct Counts {
 /// Turns a workload and a policy into commands, one op at a time.
 pub struct Planner<'a> {
     pub(crate) workload: &'a Workload,
-    policy: Box<dyn Policy>,
-    sight: Sight,
+    pub(crate) policy: Box<dyn Policy>,
+    pub(crate) sight: Sight,
     pub(crate) ledger: Ledger,
     pub(crate) tickets: Tickets,
     pub(crate) next: u64,
-    total: u64,
+    pub(crate) total: u64,
     pub(crate) last_op: Vec<Option<Ticket>>,
     /// By stream: the compaction that its next op waits for, whatever it uses.
     pub(crate) stopped: Vec<Option<Ticket>>,
-    counts: Counts,
-    count_from: u64,
-    actions: Vec<Action>,
+    pub(crate) counts: Counts,
+    pub(crate) count_from: u64,
+    pub(crate) actions: Vec<Action>,
     pub(crate) in_place: Vec<ObjectId>,
     pub(crate) charges: SmallVec<[(TierId, Bytes); 2]>,
     /// What the op is delayed by beside its charges.
@@ -60,6 +60,8 @@ pub struct Planner<'a> {
     pub(crate) pressure: Option<Box<Monitor>>,
     /// Where requests found what had been computed for others.
     pub(crate) found: Found,
+    /// Memory of the host: where ops on its processors use their objects.
+    pub(crate) host: Vec<TierId>,
 }
 
 impl<'a> Planner<'a> {
@@ -95,6 +97,7 @@ impl<'a> Planner<'a> {
         let streams = workload.trace.ops.iter().map(|op| usize::from(op.stream) + 1).max();
         let mut planner = Planner {
             sight: policy.sight(),
+            host: policy.host().to_vec(),
             ledger: Ledger::new(memory, workload.trace.objects.len(), total),
             workload,
             policy,
@@ -165,9 +168,10 @@ impl<'a> Planner<'a> {
         if self.next == self.total {
             return Ok(false);
         }
+        self.has_names()?;
         let op = OpId::at((self.next % self.workload.trace.ops.len() as u64) as usize);
         let uses = self.workload.trace.uses_of(op);
-        let counted = self.next >= self.count_from;
+        let counted = self.next >= self.count_from && !self.is_on_host(op);
         let known = uses.iter().filter(|touched| self.ledger.exists(touched.object));
         for touched in known.filter(|_| counted) {
             match self.ledger.holds(touched.object, HBM) {
@@ -223,7 +227,11 @@ impl<'a> Planner<'a> {
         let stream = record.stream;
         let mut after = SmallVec::new();
         let mut claims: SmallVec<[Room; 2]> = SmallVec::new();
-        for &object in self.workload.births(op) {
+        let overwritten = self.overwritten(op);
+        for &object in &overwritten {
+            self.forget(object, out)?;
+        }
+        for &object in self.workload.births(op).iter().chain(&overwritten) {
             let tier = self.ask(|policy, view| policy.birth(object, view));
             self.compact_for(object, tier, &claims, &mut after, out);
             self.make_room(object, tier, turn, out)?;
@@ -263,22 +271,6 @@ impl<'a> Planner<'a> {
             self.release(object, ticket, stream, at, out);
         }
         Ok(())
-    }
-
-    /// Where the op uses an object: in HBM, or where it is if the policy said so or bore it there.
-    fn tier_of_use(&self, op: OpId, object: ObjectId) -> Result<TierId, PlanError> {
-        let holders = self.ledger.tiers_of(object);
-        let nearest = *holders.first().expect("an object that is used exists");
-        let allowed = nearest == HBM
-            || self.in_place.contains(&object)
-            || self.workload.births(op).contains(&object);
-        if allowed {
-            return Ok(nearest);
-        }
-        Err(self.refused(format!(
-            "left object {} outside HBM without use in place",
-            self.workload.trace.objects[object.index()].name
-        )))
     }
 
     /// Edges for one use, and what the use means for every copy of the object.

@@ -3,6 +3,7 @@
 //! A policy is asked before each op, in trace order, and answers with actions. It has no clock: it
 //! sees what is where and how much is free ([`crate::view::View`]), and as much of the future as its [`Sight`].
 
+use crate::state::State;
 use crate::view::View;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::{Bytes, Span};
@@ -73,6 +74,20 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// The object that it names.
+    pub fn object(&self) -> Option<ObjectId> {
+        match *self {
+            Action::Fetch { object, .. }
+            | Action::Prefetch { object, .. }
+            | Action::Evict { object, .. }
+            | Action::Drop { object, .. }
+            | Action::InPlace { object } => Some(object),
+            Action::Charge { .. } | Action::Delay { .. } => None,
+        }
+    }
+}
+
 /// Decides where each object lives and when it moves.
 pub trait Policy: Send {
     /// Its name in tables and charts, such as `lru`.
@@ -104,4 +119,24 @@ pub trait Policy: Send {
     fn make_room(&mut self, _view: &View<'_>, _tier: TierId) -> Option<Action> {
         None
     }
+
+    /// The tiers in which ops on the host's processors use their objects; none for a policy that
+    /// knows nothing of such ops. Asked once; [`crate::host_ops`] answers for every policy.
+    fn host(&self) -> &[TierId] {
+        &[]
+    }
+
+    /// Writes everything that the next decisions depend on beside `view`, and says whether it could.
+    ///
+    /// Asked between two replays. A run that is in the same state twice repeats itself, and what it
+    /// repeats need not be simulated again; a policy that cannot say, or whose state is never the
+    /// same again, is simulated op by op. Ops of the run are written relative to the one that comes
+    /// next. A policy that knows more of the end of the run than its [`Sight`] shows must say how
+    /// far it looks ([`State::looks_ahead`]); one that sees all of it always must.
+    fn state(&self, _view: &View<'_>, _out: &mut State) -> bool {
+        false
+    }
+
+    /// So many replays are left out of those that are still to come.
+    fn leave_out(&mut self, _replays: u64) {}
 }

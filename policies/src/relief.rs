@@ -112,11 +112,13 @@ impl<'a> Planner<'a> {
         turn: Option<Ticket>,
         out: &mut Vec<Command>,
     ) -> Result<(), PlanError> {
+        // An op on the host's processors needs nothing in HBM.
+        let on_host = self.is_on_host(self.op_planned());
         for touched in uses {
             let object = touched.object;
             let Some(monitor) = &mut self.pressure else { return Ok(()) };
             monitor.last_used[object.index()] = self.next + 1;
-            if !monitor.away[object.index()] || self.in_place.contains(&object) {
+            if !monitor.away[object.index()] || on_host || self.in_place.contains(&object) {
                 continue;
             }
             monitor.away[object.index()] = false;

@@ -21,6 +21,8 @@ mod sieve;
 mod slru;
 mod two_q;
 
+use crate::state::State;
+
 pub use arc::Arc;
 pub use belady::{Belady, NEVER};
 pub use clock::Clock;
@@ -92,6 +94,12 @@ pub trait Replacement: Send {
 
     /// An object is gone for reasons of its owner; it is forgotten.
     fn remove(&mut self, id: u32);
+
+    /// Writes what the next evictions depend on; `false` if it cannot, or if that is never the same
+    /// again, as where uses are counted.
+    fn state(&self, _out: &mut State) -> bool {
+        false
+    }
 }
 
 /// What became of a request.

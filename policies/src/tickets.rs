@@ -4,6 +4,7 @@
 //! an earlier op of the same stream already waits for. Memory is bounded by what is under way.
 
 use crate::command::Ticket;
+use crate::state::State;
 use std::collections::VecDeque;
 
 /// The commands of a plan, from the oldest that is still under way to the newest.
@@ -39,6 +40,29 @@ impl Tickets {
         let count = u32::try_from(self.issued.len()).ok();
         let next = count.and_then(|count| self.base.checked_add(count));
         Ticket(next.expect("a run has fewer than 2^32 commands"))
+    }
+
+    /// Whether so many commands were issued that their names may run out.
+    pub(crate) fn are_short(&self) -> bool {
+        self.base > u32::MAX / 2
+    }
+
+    /// Writes a command: how far back it was issued; one that has ended is like none.
+    pub(crate) fn write(&self, ticket: Option<Ticket>, out: &mut State) {
+        let under_way = ticket.filter(|&ticket| !self.ended(ticket));
+        out.word(under_way.map_or(0, |ticket| u64::from(self.next().0 - ticket.0)));
+    }
+
+    /// Writes all commands that are under way.
+    pub(crate) fn state(&self, out: &mut State) {
+        let Tickets { base: _, issued } = self;
+        out.list(issued, |out, issued| {
+            let Issued { ended, covered_on, occurrence } = *issued;
+            out.flag(ended);
+            out.word(covered_on.map_or(0, |stream| u64::from(stream) + 1));
+            out.flag(occurrence.is_some());
+            occurrence.into_iter().for_each(|occurrence| out.op(occurrence));
+        });
     }
 
     /// Notes that a command has ended; returns its op if it was one.

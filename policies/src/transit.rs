@@ -6,6 +6,7 @@
 //! Invariant: a copy has at most one piece on a hop at a time, no piece leaves for a hop before it
 //! has arrived from the one before, and at most [`BOUNCE`] of its pieces lie between two hops.
 
+use crate::state::State;
 use smallvec::SmallVec;
 use tiersim_models::units::Bytes;
 
@@ -74,6 +75,21 @@ impl Transit {
         let pieces = if whole { 1 } else { bytes.get().div_ceil(chunk.get()) };
         let pieces = u32::try_from(pieces).expect("fewer than 2^32 chunks in a copy");
         Transit { bytes, chunk, pieces, hops, lanes }
+    }
+
+    /// Writes how far it has come, and where it goes.
+    pub fn state(&self, out: &mut State) {
+        let Transit { bytes, chunk, pieces, hops, lanes } = self;
+        out.bytes(*bytes);
+        out.bytes(*chunk);
+        out.word((*pieces).into());
+        out.list(hops, |out, hop| {
+            let Hop { end, queued, done } = *hop;
+            for word in [u64::from(end), queued.into(), done.into()] {
+                out.word(word);
+            }
+        });
+        out.list(lanes, |out, &lane| out.word(lane as u64));
     }
 
     /// The size of every piece but perhaps the last.

@@ -112,6 +112,10 @@ pub struct CaseSummary {
     pub cost_usd: Option<f64>,
     /// Events that the engine processed, over the whole run.
     pub events: Option<u64>,
+    /// Steps, those of the warm-up included, that were not simulated one by one because the run was in
+    /// the same state as before; left out where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extended_steps: Option<u64>,
     /// The case's label in tables and charts.
     pub label: String,
     /// The policy's parameters in words.
@@ -284,6 +288,7 @@ fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> C
         energy_j: case.economics.joules().and_then(finite),
         cost_usd: case.economics.dollars().and_then(finite),
         events: ran.map(|f| f.events),
+        extended_steps: (case.left_out > 0).then_some(case.left_out),
         label: case.label.clone(),
         emulated: case.emulated,
         sight: contest::sight_word(case.sight),
@@ -388,6 +393,7 @@ pub(crate) mod tests {
             placement: None,
             economics: Default::default(),
             hidden: Vec::new(),
+            left_out: 0,
             pressure: None,
             emulated: false,
             sight: tiersim_policies::policy::Sight::Past,

@@ -26,6 +26,7 @@ mod labels;
 mod latency_cost;
 mod latency_memory;
 mod memory_summary;
+mod memory_table;
 mod points;
 mod pressure;
 mod render;
@@ -53,6 +54,7 @@ pub use json::{
 pub use latency_cost::{latency_vs_cost, latency_vs_energy};
 pub use latency_memory::latency_vs_memory;
 pub use memory_summary::{AllocatorSummary, BucketSummary, allocators_csv};
+pub use memory_table::{MEMORY_SCHEMA, memory_json, memory_text};
 pub use points::pareto_front;
 pub use render::{CHART_SIZE, Chart};
 pub use table::text;

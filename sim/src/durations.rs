@@ -9,6 +9,7 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 use rand_distr::{Distribution, LogNormal};
 use tiersim_models::ids::OpId;
+use tiersim_models::server::Cpu;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{Op, Trace, Unit};
 
@@ -34,15 +35,22 @@ impl Durations {
         Durations { base: spans, jitter: None, source: None }
     }
 
-    /// What a scenario asks for.
+    /// What a scenario asks for; `cpu` is what ops on the host's processors run on.
     ///
     /// Errors in words if the trace or the device lacks what that needs.
-    pub fn new(trace: &Trace, spec: &WorkloadSpec, seed: u64) -> Result<Durations, String> {
+    pub fn new(
+        trace: &Trace,
+        spec: &WorkloadSpec,
+        cpu: Option<&Cpu>,
+        seed: u64,
+    ) -> Result<Durations, String> {
+        on_host(trace, cpu)?;
         let base = match &spec.time {
             OpTime::Roofline { compute, precision } => {
-                let time = |op: &Op| match waits_only(op) {
-                    true => Some(Span::ZERO),
-                    false => compute.roofline(precision, op.flops, op.bytes),
+                let time = |op: &Op| match (op.unit, cpu) {
+                    (Unit::Idle, _) if waits_only(op) => Some(Span::ZERO),
+                    (Unit::Cpu, Some(cpu)) => cpu.roofline(op.flops, op.bytes),
+                    _ => compute.roofline(precision, op.flops, op.bytes),
                 };
                 let spans: Option<Vec<Span>> = trace.ops.iter().map(time).collect();
                 spans.ok_or_else(|| {
@@ -82,6 +90,11 @@ impl Durations {
         &self.base
     }
 
+    /// Whether every op of a trace takes the same time in every replay.
+    pub fn are_the_same_in_every_replay_of(&self, trace: &Trace) -> bool {
+        self.jitter.is_none() && self.base.len() == trace.ops.len()
+    }
+
     /// How long op `occurrence` of the run takes.
     pub fn of(&self, occurrence: u64) -> Span {
         let span = self.base[(occurrence % self.base.len() as u64) as usize];
@@ -105,7 +118,18 @@ impl Durations {
 
 /// Whether an op stands for nothing but its release.
 fn waits_only(op: &Op) -> bool {
-    op.unit == Unit::Idle && op.flops == 0 && op.bytes == Bytes::ZERO
+    op.flops == 0 && op.bytes == Bytes::ZERO
+}
+
+/// Errors in words if an op runs on the host's processors and there are none.
+fn on_host(trace: &Trace, cpu: Option<&Cpu>) -> Result<(), String> {
+    let op = trace.ops.iter().position(|op| op.unit == Unit::Cpu).filter(|_| cpu.is_none());
+    op.map_or(Ok(()), |row| {
+        Err(format!(
+            "op {row} {:?} of the trace runs on the host's processors, and the hardware has no `cpu`",
+            trace.ops[row].name
+        ))
+    })
 }
 
 /// The log-normal distribution of mean 1 and standard deviation `deviation`:

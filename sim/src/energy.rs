@@ -169,7 +169,7 @@ impl<'h> Ledger<'h> {
 
 /// Energy of the measured steps.
 fn energy(hardware: &Hardware, capacities: &[Bytes], figures: &Figures) -> Energy {
-    let time: u128 = figures.steps.iter().map(|step| u128::from(step.ps())).sum();
+    let time: u128 = figures.steps.total();
     let active = u128::from(figures.active.ps());
     let over = |power: u128| power.saturating_mul(time);
     let mut ledger = Ledger::new(hardware);

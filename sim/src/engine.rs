@@ -76,6 +76,18 @@ impl<E> Engine<E> {
         self.queue.len()
     }
 
+    /// The pending events in the order in which they will come, with their moments and classes.
+    pub fn pending_events(&self) -> Vec<(Time, u8, &E)> {
+        self.queue.in_order()
+    }
+
+    /// Counts the events since there were `start` once more, `times` over; `None` if that is more than
+    /// 64 bits count.
+    pub fn count_again(&mut self, start: u64, times: u64) -> Option<()> {
+        self.events = (self.events - start).checked_mul(times)?.checked_add(self.events)?;
+        Some(())
+    }
+
     /// How many events have been taken.
     pub const fn events(&self) -> u64 {
         self.events

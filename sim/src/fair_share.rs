@@ -23,6 +23,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use tiersim_models::service::{Detail, Service};
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
+use tiersim_policies::state::State;
 
 /// Rates are counted in this many parts of a byte per second.
 pub const GRAINS: u32 = 1 << GRAIN_BITS;
@@ -255,6 +256,48 @@ impl<T> FairShare<T> {
     /// How many flows are under way, those that stand not counted.
     pub fn flows(&self) -> usize {
         self.active.iter().map(|&index| self.classes[usize::from(index)].flows.len()).sum()
+    }
+
+    /// Writes everything that decides when flows end from `now` on.
+    pub fn state(&self, now: Time, out: &mut State, mut item: impl FnMut(&mut State, &T)) {
+        let FairShare {
+            capacities,
+            varying: _,
+            classes,
+            active,
+            now: passed,
+            begun,
+            stale,
+            changed,
+            // Only while rates are worked out.
+            left: _,
+            open: _,
+        } = self;
+        out.word(capacities.len() as u64);
+        out.flag(*stale);
+        out.flag(*changed);
+        if self.flows() > 0 {
+            out.word(now.since(*passed).ps());
+        }
+        out.list(active, |out, &index| {
+            let class = &classes[usize::from(index)];
+            let Class { resources, rate, reached, flows, stands, frozen: _ } = class;
+            out.word(index.into());
+            out.list(resources, |out, &resource| out.word(resource.into()));
+            out.flag(*stands);
+            if !stale {
+                out.wide(*rate);
+            }
+            let mut flows: Vec<&Flow<T>> = flows.iter().collect();
+            flows.sort_unstable_by_key(|flow| (flow.end, flow.begun));
+            out.list(flows, |out, flow| {
+                let Flow { end, begun: since, item: own } = flow;
+                // One that has just got all its bytes may be behind what its class has reached.
+                out.wide(end.wrapping_sub(*reached));
+                out.word(begun - since);
+                item(out, own);
+            });
+        });
     }
 
     /// Lets time pass at the rates that hold until `now`.

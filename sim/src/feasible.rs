@@ -11,7 +11,8 @@ use crate::durations::Durations;
 use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use tiersim_models::hardware::{HBM, Hardware, Law, Link};
 use tiersim_models::units::Bytes;
-use tiersim_models::workload::{Object, Op, Trace};
+use tiersim_models::workload::{Object, Op, Trace, Unit};
+use tiersim_policies::host_ops::{self, has_host_ops};
 
 /// Seconds of a day.
 const DAY: f64 = 86_400.0;
@@ -42,8 +43,19 @@ pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
     }
     // Once through the trace says whether every op has a time; how often it is replayed does not.
     let once = WorkloadSpec { repeat: 1, warmup: 0, jitter: 0.0, ..scenario.workload.clone() };
-    if let Err(rule) = Durations::new(trace, &once, scenario.seed) {
-        problems.push(folder, None, rule, "", "choose another `time` in the scenario's workload");
+    let cpu = scenario.hardware.cpu.as_ref();
+    if let Err(rule) = Durations::new(trace, &once, cpu, scenario.seed) {
+        let remedy = match cpu {
+            None if has_host_ops(trace) => {
+                "write `cpu` in the hardware file, or choose other hardware"
+            }
+            _ => "choose another `time` in the scenario's workload",
+        };
+        problems.push(folder, None, rule, "", remedy);
+    }
+    if let Err(rule) = host_ops::check(trace, &scenario.hardware) {
+        let remedy = "choose hardware with memory of the host, or a trace without such ops";
+        problems.push(folder, None, rule, "", remedy);
     }
     for case in &scenario.cases {
         if let Err(error) = case.policy.check(trace, &scenario.hardware) {
@@ -130,8 +142,15 @@ fn longest(scenario: &Scenario, trace: &Trace) -> f64 {
             let peak = compute.flops.iter().find(|(name, _)| name == precision);
             let peak = peak.map_or(f64::INFINITY, |(_, rate)| rate.get() as f64);
             let memory = Law { setup: compute.launch, rate: compute.memory };
-            let time =
-                |op: &Op| op.flops as f64 / peak + seconds(&memory, 1.0, op.bytes.get() as f64);
+            let time = |op: &Op| match (op.unit, &hardware.cpu) {
+                // All ranks share the processors.
+                (Unit::Cpu, Some(cpu)) => {
+                    let alone = cpu.roofline(op.flops, op.bytes);
+                    let alone = alone.map_or(f64::INFINITY, |span| span.ps() as f64 / 1e12);
+                    alone * f64::from(spec.ranks)
+                }
+                _ => op.flops as f64 / peak + seconds(&memory, 1.0, op.bytes.get() as f64),
+            };
             trace.ops.iter().map(time).sum()
         }
     };

@@ -7,6 +7,7 @@
 //! Invariant: a returned machine obeys every rule of this file, all of which are checked before
 //! any problem is reported.
 
+mod compute;
 mod drives;
 mod energy;
 mod hidden;
@@ -17,6 +18,7 @@ mod service;
 pub mod write;
 
 use crate::diagnostic::Diagnostics;
+use crate::hardware_file::compute::RawCompute;
 use crate::hardware_file::drives::{RawOthers, RawRaid0};
 use crate::hardware_file::energy::{RawHost, RawIncluded};
 use crate::hardware_file::hidden::RawHidden;
@@ -27,24 +29,21 @@ use crate::hardware_file::service::{
     RawBuffers, RawCache, RawDepths, RawDiscipline, RawMix, RawPageable, RawSizes, RawTail,
 };
 use crate::text::check::Check;
-use crate::text::quantity::economics::{EnergyPerBit, Power, Price, PricePerSize, StandingPower};
-use crate::text::quantity::{Bandwidth, CAPACITY, CHUNK, Copies, Dimension, Duration, Flops};
+use crate::text::quantity::economics::{EnergyPerBit, PricePerSize, StandingPower};
+use crate::text::quantity::{Bandwidth, CAPACITY, CHUNK, Copies, Dimension, Duration};
 use crate::text::quantity::{HALF, Quantity, SETUP, Size, Sourced};
 use crate::text::ron_text::Document;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 use tiersim_models::energy::Economics;
-use tiersim_models::hardware::{Compute, Fact, Hardware, Law, Link, MAX_TIERS, Tier, TierKind};
+use tiersim_models::hardware::{Fact, Hardware, Law, Link, MAX_TIERS, Tier, TierKind};
 use tiersim_models::nodes::MAX_LINKS;
-use tiersim_models::server::{Efficiency, Server};
+use tiersim_models::server::Server;
 use tiersim_models::units::{Bytes, Rate, Span};
 
 /// Version of the file format.
 pub const SCHEMA: u32 = 1;
-
-/// More than any device has.
-const MAX_PRECISIONS: usize = 32;
 
 /// Reads and checks a hardware file; the machine is called like the file.
 pub fn read_hardware(path: &Path) -> Result<Hardware, Diagnostics> {
@@ -141,25 +140,6 @@ struct RawLink {
     included: Vec<RawIncluded>,
     raid0: Option<RawRaid0>,
     others: Option<RawOthers>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Compute", deny_unknown_fields)]
-struct RawCompute {
-    name: String,
-    flops: Vec<RawPeak>,
-    memory: Sourced<Bandwidth>,
-    launch: Sourced<Duration>,
-    idle: Option<Sourced<Power>>,
-    active: Option<Sourced<Power>>,
-    price: Option<Sourced<Price>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Peak", deny_unknown_fields)]
-struct RawPeak {
-    precision: String,
-    rate: Sourced<Flops>,
 }
 
 struct Resolver<'d> {
@@ -340,36 +320,6 @@ impl Resolver<'_> {
         let others = self.others(raw, &here, &fact, service.as_ref());
         let link = Link { name, near, far, kind, fetch, evict, service, raid0, others };
         (near != far).then_some(link)
-    }
-
-    fn compute(&mut self, raw: &RawCompute) -> Option<Compute> {
-        if raw.name.trim().is_empty() {
-            self.check.fault("compute.name", "a device has a name", "name it");
-        }
-        let mut flops: Vec<Option<(String, Rate)>> = Vec::new();
-        let mut seen = BTreeMap::new();
-        let peaks = self.check.at_most("compute.flops", "precisions", &raw.flops, MAX_PRECISIONS);
-        for (index, peak) in peaks.iter().enumerate() {
-            let path = format!("compute.flops.{index}");
-            if seen.insert(&peak.precision, index).is_some() {
-                let rule = format!("`{}` is given twice", peak.precision);
-                self.check.fault(&path, rule, "keep one of them");
-            }
-            let fact = format!("compute.flops.{}", peak.precision);
-            self.fact(&peak.rate, &format!("{path}.rate"), fact);
-            let rate = peak.rate.quantity.rate(&mut self.check, &format!("{path}.rate.0"));
-            flops.push(rate.map(|rate| (peak.precision.clone(), rate)));
-        }
-        let memory = self.rate(&raw.memory, "compute.memory", "compute.memory".into());
-        let launch = self.span(&raw.launch, "compute.launch", "compute.launch".into());
-        self.device_economics(raw);
-        Some(Compute {
-            name: raw.name.trim().to_string(),
-            flops: flops.into_iter().collect::<Option<Vec<_>>>()?,
-            memory: memory?,
-            launch: launch?,
-            efficiency: Efficiency::default(),
-        })
     }
 
     fn span(&mut self, raw: &Sourced<Duration>, path: &str, fact: String) -> Option<Span> {

@@ -1,10 +1,12 @@
-//! Readers of what other programs recorded: runs, which become native traces, snapshots of CUDA
-//! memory, which the model of the caching allocator is measured with, and requests to served models.
+//! Readers of what other programs wrote: runs, which become native traces, snapshots of CUDA memory,
+//! which the model of the caching allocator is measured with, requests to served models, and what
+//! models are.
 //!
 //! An importer drops what a memory simulator cannot use, says how much that was, and guesses
 //! nothing silently.
 //! Invariant: a trace that an importer returns has passed `Trace::problems`.
 
+pub mod card;
 pub mod recording;
 pub mod requests;
 pub mod serving;

@@ -13,11 +13,14 @@
 mod blame;
 mod detail;
 mod entry;
+mod host_ops;
 mod in_place;
 mod lanes;
 mod loads;
 pub mod meters;
+mod release;
 mod sharing;
+pub(crate) mod state;
 mod timeline;
 
 use crate::audit::{Audit, Breach};
@@ -25,6 +28,7 @@ use crate::durations::Durations;
 use crate::engine::Engine;
 use crate::machine::blame::{Blame, Ended};
 use crate::machine::entry::{Entries, Piece};
+use crate::machine::host_ops::Processors;
 use crate::machine::in_place::{Rises, Uses};
 use crate::machine::lanes::Lane;
 use crate::machine::loads::Loads;
@@ -35,7 +39,7 @@ use std::collections::VecDeque;
 use tiersim_models::hardware::{Hardware, Law, Routes};
 use tiersim_models::ids::TierId;
 use tiersim_models::lifetime::Workload;
-use tiersim_models::units::{Bytes, Time};
+use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Command, Machine, Room, Ticket, Work};
 
 /// What goes wrong only through a mistake in this program.
@@ -73,6 +77,10 @@ enum Event {
     Uses(Ticket),
     /// The op at the head of a stream is released.
     Released(u16),
+    /// The work of an op on the host's processors begins.
+    Launched { op: Ticket, work: Span },
+    /// Such an op has ended.
+    Worked,
 }
 
 /// Ends come first at equal times: room is freed before it is asked for.
@@ -84,8 +92,6 @@ struct Stream {
     running: bool,
     /// When its last op ended.
     idle_since: Time,
-    /// The release of the op at its head, once it is known to wait for that.
-    wakes: Option<Time>,
 }
 
 /// The simulated machine.
@@ -104,6 +110,7 @@ pub struct SimMachine<'a> {
     links: usize,
     sharing: Option<Box<Sharing>>,
     uses: Option<Box<Uses>>,
+    processors: Option<Box<Processors>>,
     seed: u64,
     /// Whether objects lie where something else than the plan's allocators puts them.
     placed_elsewhere: bool,
@@ -133,6 +140,7 @@ impl<'a> SimMachine<'a> {
             loads: Loads::new(hardware),
             chunk: hardware.chunk,
             uses: Uses::new(hardware, &routes),
+            processors: Processors::new(hardware, &workload.trace),
             routes,
             engine: Engine::new(),
             entries: Entries::default(),
@@ -187,25 +195,17 @@ impl<'a> SimMachine<'a> {
 
     /// Starts ops at the head of a stream; `cause` is what has just ended.
     fn try_stream(&mut self, stream: usize, cause: Option<Ticket>) -> Result<(), Fault> {
-        let now = self.engine.now();
-        let queue = &mut self.streams[stream];
+        let queue = &self.streams[stream];
         let Some(&ticket) = queue.waiting.front() else { return Ok(()) };
         if queue.running || self.entries.get(ticket).indegree > 0 {
             return Ok(());
         }
-        let release = self.entries.get(ticket).release(&self.workload.trace);
-        if release > now {
-            if queue.wakes.replace(release) != Some(release) {
-                self.engine.schedule_at(release, ENDS, Event::Released(stream as u16));
-            }
-            return Ok(());
-        }
+        let Some(idle) = self.released(stream, ticket) else { return Ok(()) };
+        let queue = &mut self.streams[stream];
         queue.waiting.pop_front();
         queue.running = true;
         let under_way = |ticket| self.entries.under_way(ticket);
-        // Nobody is to blame for what was not there yet.
-        let idle_since = queue.idle_since.max(release);
-        self.blame.charge((idle_since, now), cause, under_way, &mut self.meters.stall);
+        self.blame.charge(idle, cause, under_way, &mut self.meters.stall);
         self.begin(ticket, cause)?;
         let entry = self.entries.get_mut(ticket);
         let Work::Compute { occurrence, ref charges, ref touches, delay, .. } = entry.command.work
@@ -226,6 +226,9 @@ impl<'a> SimMachine<'a> {
             return self.start_uses(ticket, rises);
         }
         let total = total + rises.iter().copied().sum();
+        if self.is_on_host(ticket) {
+            return self.start_on_host(ticket, total);
+        }
         self.engine.schedule_in(total, ENDS, Event::Op(ticket));
         Ok(())
     }
@@ -236,6 +239,7 @@ impl<'a> SimMachine<'a> {
         let entry = self.entries.get_mut(ticket);
         entry.start = now;
         entry.blocker = cause;
+        entry.begun = true;
         if let Some(audit) = &mut self.audit {
             let checked = audit.starts(&entry.command, now);
             checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;
@@ -371,6 +375,7 @@ impl Machine for SimMachine<'_> {
                 return Ok(Some(ended));
             }
             self.retime()?;
+            self.retime_processors();
             match self.engine.next() {
                 Some((_, Event::Op(ticket))) => self.finish(ticket)?,
                 Some((_, Event::Copied { lane, piece })) => {
@@ -380,6 +385,8 @@ impl Machine for SimMachine<'_> {
                 Some((_, Event::Landed)) => self.landed()?,
                 Some((_, Event::Uses(op))) => self.use_flows(op)?,
                 Some((_, Event::Released(stream))) => self.try_stream(usize::from(stream), None)?,
+                Some((_, Event::Launched { op, work })) => self.launched(op, work)?,
+                Some((_, Event::Worked)) => self.worked()?,
                 None if self.entries.is_empty() => {
                     self.check(|audit, now| audit.idle(now))?;
                     return Ok(None);

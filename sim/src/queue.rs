@@ -139,6 +139,22 @@ impl<E> EventQueue<E> {
         (first != VACANT).then(|| time_of(first))
     }
 
+    /// The pending events in the order in which they will come, with their moments and classes.
+    pub fn in_order(&self) -> Vec<(Time, u8, &E)> {
+        let mut keys: Vec<u128> = match self.levels.first() {
+            Some(leaves) => leaves.iter().flat_map(|group| group.0).collect(),
+            None => vec![self.winner],
+        };
+        let is_pending = |key: u128| key != VACANT && Some(slot_of(key)) != self.hollow;
+        keys.retain(|&key| is_pending(key));
+        keys.sort_unstable();
+        let event = |key: u128| match &self.slots[slot_of(key) as usize] {
+            Slot::Pending { event, .. } => (time_of(key), (key >> CLASS_SHIFT) as u8, event),
+            Slot::Vacant { .. } => unreachable!("a key outlived its event"),
+        };
+        keys.into_iter().map(event).collect()
+    }
+
     /// How many events are pending.
     pub const fn len(&self) -> usize {
         self.len
@@ -317,6 +333,22 @@ mod tests {
         assert!(key(u64::MAX, 255, ORDER_LIMIT - 1, top_slot) < VACANT);
         assert_eq!(slot_of(key(u64::MAX, 255, ORDER_LIMIT - 1, 77)), 77);
         assert_eq!(time_of(key(9, 255, ORDER_LIMIT - 1, top_slot)), Time::from_ps(9));
+    }
+
+    #[test]
+    fn pending_events_are_listed_in_the_order_in_which_they_come() {
+        let mut queue = EventQueue::new();
+        assert!(queue.in_order().is_empty());
+        for event in 0..9u64 {
+            queue.push(Time::from_ps(event * 5 % 4), (event % 2) as u8, event);
+            let listed: Vec<u64> = queue.in_order().iter().map(|&(_, _, &event)| event).collect();
+            assert_eq!(listed.len(), queue.len());
+        }
+        while !queue.is_empty() {
+            let (at, _, &first) = queue.in_order()[0];
+            assert_eq!(queue.pop(), Some((at, first)), "also while a leaf is hollow");
+        }
+        assert!(queue.in_order().is_empty());
     }
 
     #[test]

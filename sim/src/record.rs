@@ -5,18 +5,19 @@
 //! [`RunRecord::tiers`] and [`RunRecord::lanes`].
 
 mod pressure;
+mod steps;
 
 use crate::energy::CaseEconomics;
 use crate::lint::Warning;
 use crate::scenario::AxisValue;
 use crate::served::ServingFigures;
-use statrs::statistics::{Data, OrderStatistics};
 use tiersim_models::hardware::{Fact, TierKind};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::fragmentation::MemoryUse;
 use tiersim_policies::policy::Sight;
 
 pub use crate::record::pressure::PressureRecord;
+pub use crate::record::steps::Steps;
 
 /// All results of one scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,6 +112,9 @@ pub struct CaseRecord {
     pub economics: CaseEconomics,
     /// Memory that no object can have: tier index, what for, bytes.
     pub hidden: Vec<(usize, &'static str, Bytes)>,
+    /// Measured and warm-up steps that were not simulated one by one, because the run was in the same
+    /// state as before. All figures are those of the whole run.
+    pub left_out: u64,
     /// What happened under memory pressure, if a tier was watched.
     pub pressure: Option<PressureRecord>,
 }
@@ -177,7 +181,7 @@ impl OutOfMemory {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
     /// Length of each measured step.
-    pub steps: Vec<Span>,
+    pub steps: Steps,
     /// Most bytes ever held, by tier, over the whole run.
     pub peak: Vec<Bytes>,
     /// Bytes copied, by lane.
@@ -241,7 +245,7 @@ pub enum Track {
 impl Figures {
     /// Mean step length, rounded to the picosecond.
     pub fn mean_step(&self) -> Span {
-        let total: u128 = self.steps.iter().map(|step| u128::from(step.ps())).sum();
+        let total = self.steps.total();
         let count = self.steps.len().max(1) as u128;
         Span::from_ps(u64::try_from((total + count / 2) / count).expect("mean of u64 values"))
     }
@@ -249,8 +253,7 @@ impl Figures {
     /// The `percent`-th percentile of step lengths in milliseconds, interpolated between steps
     /// as type 8 of Hyndman and Fan (1996), kept within the shortest and longest step.
     pub fn step_ms_percentile(&self, percent: usize) -> f64 {
-        let mut data = Data::new(self.steps.iter().map(|s| s.as_ms()).collect::<Vec<_>>());
-        data.percentile(percent)
+        self.steps.ms_percentile(percent)
     }
 
     /// Tokens per second at the mean step; where requests are served, tokens of answers per second of
@@ -286,8 +289,7 @@ impl Figures {
 
     /// Share of the measured time that lane `lane` was copying.
     pub fn busy_fraction(&self, lane: usize) -> f64 {
-        let total: Span = self.steps.iter().copied().sum();
-        self.busy[lane].ps() as f64 / (total.ps() as f64).max(1.0)
+        self.busy[lane].ps() as f64 / (self.steps.total() as f64).max(1.0)
     }
 }
 
@@ -298,7 +300,7 @@ mod tests {
     #[test]
     fn means_round_to_the_nearest() {
         let moved = |total| {
-            let steps = vec![Span::ZERO; 3];
+            let steps = [Span::ZERO; 3].into_iter().collect();
             Figures { steps, moved: vec![Bytes::new(total)], ..Figures::default() }
                 .moved_per_step(0)
                 .get()

@@ -7,6 +7,7 @@ mod batches;
 mod bounds;
 mod case;
 mod memory;
+mod steady;
 mod stopwatch;
 pub(crate) mod within;
 
@@ -16,6 +17,7 @@ use crate::lint::{lint_hardware, lint_results};
 use crate::machine::SimMachine;
 use crate::record::{CaseRecord, Figures, Outcome, PressureRecord, RunRecord};
 use crate::run::bounds::StepBound;
+use crate::run::steady::Steady;
 use crate::run::stopwatch::Stopwatch;
 use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use rayon::prelude::*;
@@ -28,10 +30,10 @@ use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{ObjectKind, Trace};
-use tiersim_policies::drive::{DriveError, WINDOW, drive};
+use tiersim_policies::drive::{DriveError, WINDOW, follow};
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::numa::NumaConfig;
-use tiersim_policies::planner::Planner;
+use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::policy::{Policy, Sight};
 use tiersim_policies::pressure::PressureConfig;
 use tiersim_policies::recipe::{PolicyConfig, Setting};
@@ -47,11 +49,14 @@ pub struct Options {
     pub timeline: bool,
     /// Ops planned ahead; changes memory use, never results.
     pub window: u64,
+    /// Leave out replays that would only be the same again; changes time and memory use, never
+    /// results.
+    pub extend: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { audit: cfg!(debug_assertions), timeline: false, window: WINDOW }
+        Options { audit: cfg!(debug_assertions), timeline: false, window: WINDOW, extend: true }
     }
 }
 
@@ -109,6 +114,8 @@ struct Simulated {
     pressure: Option<PressureRecord>,
     /// How far the policy looked ahead.
     sight: Sight,
+    /// Steps that were not simulated one by one.
+    left_out: u64,
 }
 
 impl<'a> Bench<'a> {
@@ -119,8 +126,9 @@ impl<'a> Bench<'a> {
         options: Options,
     ) -> Result<Bench<'a>, RunError> {
         let spec = &scenario.workload;
+        let cpu = scenario.hardware.cpu.as_ref();
         let durations =
-            Durations::new(&workload.trace, spec, scenario.seed).map_err(RunError::Input)?;
+            Durations::new(&workload.trace, spec, cpu, scenario.seed).map_err(RunError::Input)?;
         let routes = scenario.hardware.routes().map_err(|none| {
             let name = |tier: TierId| &scenario.hardware.tiers[tier.index()].name;
             RunError::Input(format!("no links join {} and {}", name(none.from), name(none.to)))
@@ -262,7 +270,7 @@ impl<'a> Bench<'a> {
             Ok(planner) => planner,
             Err(error) => {
                 let outcome = full(error).map_err(internal)?;
-                return Ok(Simulated { outcome, pressure: None, sight });
+                return Ok(Simulated { outcome, pressure: None, sight, left_out: 0 });
             }
         };
         if let Some((config, batches)) = watched {
@@ -283,20 +291,26 @@ impl<'a> Bench<'a> {
             stopwatch.time_turns();
         }
         planner.count_from(stopwatch.first_measured_op());
-        let driven =
-            drive(&mut planner, &mut machine, options.window, |occurrence, at, machine| {
-                stopwatch.op_ended(occurrence, at, machine);
-            });
+        let extends = options.extend && machine.may_repeat();
+        // Until so many ops are under way as may be, every replay adds some.
+        let filled = options.window / planner.ops_per_replay() + 2;
+        let mut steady = Steady::new(stopwatch, extends, filled);
+        let driven = follow(&mut planner, &mut machine, options.window, &mut steady);
+        let left_out = steady.left_out() * workload.step_ends().len() as u64;
+        let stopwatch = steady.stopwatch;
         let pressure = watched.as_ref().and_then(|(config, _)| {
             let capacity = planner.ledger().capacity(config.tier);
             stopwatch.pressure(&planner, config.tier, capacity)
         });
         let outcome = match driven {
             Ok(()) => Outcome::Done(stopwatch.figures(&planner, &mut machine)),
+            Err(DriveError::Plan(long @ PlanError::TooLong { .. })) => {
+                return Err(RunError::Input(format!("case {label:?}: {long}; lower `repeat`")));
+            }
             Err(DriveError::Plan(error)) => full(error).map_err(internal)?,
             Err(DriveError::Machine(fault)) => return Err(internal(fault.to_string())),
         };
-        Ok(Simulated { outcome, pressure, sight })
+        Ok(Simulated { outcome, pressure, sight, left_out })
     }
 }
 

@@ -4,7 +4,7 @@
 //! a request's first and last token are always those of an op's end.
 //! Invariant: in the order of arrival, one entry per request of the plan.
 
-use statrs::statistics::{Data, OrderStatistics};
+use crate::record::Steps;
 use tiersim_models::ids::OpId;
 use tiersim_models::transformer::serving::{Course, Plan};
 use tiersim_models::units::{Span, Time};
@@ -26,14 +26,15 @@ pub struct RequestFigures {
 }
 
 impl RequestFigures {
-    /// TPOT in milliseconds: the mean time of a token behind the first; none for an answer of one.
-    pub fn per_token_ms(&self) -> Option<f64> {
+    /// TPOT: the mean time of a token behind the first, rounded up; none for an answer of one.
+    pub fn per_token(&self) -> Option<Span> {
         let tokens = self.output.checked_sub(1).filter(|&tokens| tokens > 0)?;
-        Some((self.latency.as_ms() - self.first_token.as_ms()) / f64::from(tokens))
+        let all = self.latency.ps() - self.first_token.ps();
+        Some(Span::from_ps(all.div_ceil(u64::from(tokens))))
     }
 }
 
-/// Mean and percentiles; not a number where there is nothing to take them over.
+/// Mean and percentiles in milliseconds; not a number where there is nothing to take them over.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Mean.
@@ -110,32 +111,31 @@ impl ServingFigures {
         self.hits as f64 / self.blocks as f64
     }
 
-    /// Over the requests that have such a figure, in milliseconds.
-    pub fn spread(&self, of: impl Fn(&RequestFigures) -> Option<f64>) -> Spread {
-        let all: Vec<f64> = self.requests.iter().filter_map(of).collect();
-        let mean = all.iter().sum::<f64>() / all.len() as f64;
-        let mut data = Data::new(all);
-        let [p50, p95, p99] = [50, 95, 99].map(|percent| data.percentile(percent));
+    /// Over the requests that have such a figure.
+    fn spread(&self, of: impl Fn(&RequestFigures) -> Option<Span>) -> Spread {
+        let all: Steps = self.requests.iter().filter_map(of).collect();
+        let mean = all.total() as f64 / 1e9 / all.len() as f64;
+        let [p50, p95, p99] = [50, 95, 99].map(|percent| all.ms_percentile(percent));
         Spread { mean, p50, p95, p99 }
     }
 
     /// TTFT.
     pub fn first_token_ms(&self) -> Spread {
-        self.spread(|request| Some(request.first_token.as_ms()))
+        self.spread(|request| Some(request.first_token))
     }
 
     /// TPOT, over requests with two tokens or more.
     pub fn per_token_ms(&self) -> Spread {
-        self.spread(RequestFigures::per_token_ms)
+        self.spread(RequestFigures::per_token)
     }
 
     /// From arrival to the last token.
     pub fn latency_ms(&self) -> Spread {
-        self.spread(|request| Some(request.latency.as_ms()))
+        self.spread(|request| Some(request.latency))
     }
 
     /// From arrival to the first iteration that could work for a request.
     pub fn queued_ms(&self) -> Spread {
-        self.spread(|request| Some(request.queued.as_ms()))
+        self.spread(|request| Some(request.queued))
     }
 }

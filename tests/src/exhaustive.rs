@@ -1,7 +1,8 @@
 //! Every schedule of a tiny trace: the judge of bounds and policies.
 //!
 //! Before each op of a trace of one stream, any sequence of fetches, write-backs, evictions and
-//! drops may come; births go to any tier, and what is not in HBM is used in place. `State` says what
+//! drops may come; births go to any tier, and what is not in HBM is used in place. Ops on the host's
+//! processors use what is outside, and what they create or overwrite whole is made there. `State` says what
 //! each action costs, as planner and machine together have it, written down a second time. The
 //! search keeps, for every residency, the states that no other beats in every moment that the future
 //! can see: all of these are maxima of sums, so an earlier moment never makes a later one later.
@@ -41,8 +42,10 @@ pub struct Replay {
     pub start: Vec<TierId>,
     /// By op.
     pub script: Vec<Vec<Action>>,
-    /// Where objects are born.
-    pub births: Vec<TierId>,
+    /// Where objects are born, by op.
+    pub births: Vec<Vec<(ObjectId, TierId)>>,
+    /// The tiers of the host.
+    pub host: Vec<TierId>,
 }
 
 struct Node {
@@ -137,18 +140,21 @@ impl Search<'_> {
 
     fn schedule(&self, mut index: usize) -> Replay {
         let objects = self.workload.trace.objects.len();
-        let mut replay = Replay { births: vec![TierId(0); objects], ..Replay::default() };
-        replay.script = vec![Vec::new(); self.workload.trace.ops.len()];
         let mut op = self.workload.trace.ops.len();
+        let mut replay = Replay {
+            script: vec![Vec::new(); op],
+            births: vec![Vec::new(); op],
+            host: (1..=self.machine.tiers.len()).map(TierId::at).collect(),
+            ..Replay::default()
+        };
         while let (Some(from), Some(act)) = (self.nodes[index].from, self.nodes[index].act) {
+            let before = &self.nodes[from].state;
             if let Act::Run { births } = act {
                 op -= 1;
-                let born = self.workload.births(OpId::at(op));
-                for (object, tier) in born.iter().zip(births) {
-                    replay.births[object.index()] = TierId(tier);
-                }
+                let born = before.born(self.workload, OpId::at(op));
+                let born = born.into_iter().zip(births);
+                replay.births[op] = born.map(|(object, tier)| (object, TierId(tier))).collect();
             }
-            let before = &self.nodes[from].state;
             before.actions(self.machine, self.workload, OpId::at(op), act, &mut replay.script[op]);
             index = from;
         }
@@ -173,8 +179,14 @@ impl Policy for Replay {
         self.start[object.index()]
     }
 
-    fn birth(&mut self, object: ObjectId, _: &View<'_>) -> TierId {
-        self.births[object.index()]
+    fn birth(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        let births = &self.births[view.occurrence() as usize];
+        let own = births.iter().find(|(born, _)| *born == object);
+        own.expect("the search knows what is born").1
+    }
+
+    fn host(&self) -> &[TierId] {
+        &self.host
     }
 
     fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {

@@ -148,7 +148,8 @@ impl Trial {
         let problems = trace.problems();
         assert!(problems.is_empty(), "the drawn trace breaks a rule: {problems:?}");
         let workload = Workload::new(trace);
-        let durations = Durations::new(&workload.trace, &spec, seed).expect("all ops have a time");
+        let durations = Durations::new(&workload.trace, &spec, hardware.cpu.as_ref(), seed)
+            .expect("all ops have a time");
         Trial {
             seed,
             hardware,
@@ -264,11 +265,9 @@ impl Trial {
         held
     }
 
-    /// Runs the same as a scenario, twice: the bytes of the records must be equal, and no step that
-    /// pays for every use below the bound.
-    fn as_scenario(&self) -> Result<(), Breach> {
-        let Chosen::Config(policy) = &self.policy else { return Ok(()) };
-        let told = |what: String| Breach { event: 0, what };
+    /// The same as a scenario, for a policy that scenarios can name.
+    pub fn scenario(&self) -> Option<Scenario> {
+        let Chosen::Config(policy) = &self.policy else { return None };
         let case = Case {
             label: "case".to_owned(),
             policy: policy.clone(),
@@ -281,7 +280,7 @@ impl Trial {
             pressure: self.pressure.clone(),
             params: Vec::new(),
         };
-        let scenario = Scenario {
+        Some(Scenario {
             name: "random".to_owned(),
             about: String::new(),
             hardware: Arc::new(self.hardware.clone()),
@@ -289,9 +288,17 @@ impl Trial {
             cases: vec![case],
             seed: self.seed,
             expect: Vec::new(),
-        };
+        })
+    }
+
+    /// Runs the same as a scenario, twice: the bytes of the records must be equal, and no step that
+    /// pays for every use below the bound.
+    fn as_scenario(&self) -> Result<(), Breach> {
+        let Some(scenario) = self.scenario() else { return Ok(()) };
+        let told = |what: String| Breach { event: 0, what };
         let record = || {
-            let options = Options { audit: true, timeline: true, window: self.window };
+            let options =
+                Options { audit: true, timeline: true, window: self.window, extend: true };
             let record = run::run(&scenario, &self.workload, String::new(), options, || ());
             let record = record.map_err(|error| told(error.to_string()))?;
             let case = &record.results[0];

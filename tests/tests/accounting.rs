@@ -23,7 +23,13 @@ fn steps_are_compute_plus_delays_plus_stalls_to_the_picosecond() {
             let sum = |spans: &[Span]| spans.iter().copied().sum::<Span>();
             let delays = figures.delay + sum(&figures.in_place);
             let parts = figures.compute + delays + sum(&figures.stall);
-            assert_eq!(sum(&figures.steps), parts, "{}: {}", scenario.name, case.label);
+            assert_eq!(
+                figures.steps.iter().sum::<Span>(),
+                parts,
+                "{}: {}",
+                scenario.name,
+                case.label
+            );
             // And nothing moves for free: a lane is busy for as long as its bytes take at least.
             for (lane, name) in record.lanes.iter().enumerate() {
                 // A lane within a tier has no law of a link.

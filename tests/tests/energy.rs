@@ -221,7 +221,7 @@ fn a_run_reads_and_writes_what_its_trace_says_and_parts_add_up() {
         let Some(figures) = case.outcome.figures() else { continue };
         assert_eq!(figures.read.iter().sum::<u128>(), read, "{}", case.label);
         assert_eq!(figures.written.iter().sum::<u128>(), written, "{}", case.label);
-        let time: Span = figures.steps.iter().copied().sum();
+        let time: Span = figures.steps.iter().sum();
         assert!(figures.active <= time, "{}", case.label);
         // One stream: ops run one after the other, and nothing is used in place.
         assert_eq!(figures.active, figures.compute, "{}", case.label);

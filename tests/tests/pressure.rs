@@ -260,7 +260,7 @@ fn events_have_their_moments_in_order() {
     assert!(pressure.at.windows(2).all(|pair| pair[0] <= pair[1]));
     let occurrences = pressure.log.events.iter().map(|event| event.occurrence);
     assert!(occurrences.is_sorted());
-    let steps = case.outcome.figures().expect("it fits").steps.clone();
+    let steps: Vec<_> = case.outcome.figures().expect("it fits").steps.iter().collect();
     assert_eq!(pressure.steps.iter().map(|&(_, span)| span).collect::<Vec<_>>(), steps);
     for (event, at) in pressure.timed() {
         let (start, span) = pressure.steps[event.step as usize];

@@ -1,4 +1,16 @@
 //! What a decoder-only transformer is: the numbers of its model card.
+//!
+//! From these follow all parameters by name and shape ([`Card::tensors`], checked against the makers'
+//! own code tensor by tensor), hence counts that are exact: no rule of thumb such as 12 x layers x hidden^2.
+//! Invariant: a card without [`Card::problems`] has fewer than [`MAX_PARAMETERS`] parameters, so that
+//! bytes of any format, and of all optimizer state, fit into 64 bits.
+
+mod count;
+mod limits;
+mod tensors;
+
+pub use limits::MAX_PARAMETERS;
+pub use tensors::{Part, Tensor, TensorKind};
 
 /// The makers' families: names of modules, and what a block is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,13 +23,55 @@ pub enum Family {
     Mistral,
     /// As [`Family::Mistral`], with experts in the place of the feed-forward part.
     Mixtral,
-    /// As [`Family::Llama`], with biases on queries, keys and values.
+    /// As [`Family::Llama`]; with biases on queries, keys and values (Qwen2), or without and with a norm
+    /// of every head's queries and keys (Qwen3). Either may have experts.
     Qwen,
     /// Learned positions (two rows more than said), LayerNorm, biases everywhere, separate matrices.
     Opt,
     /// ALiBi, LayerNorm (one behind the embedding too), biases everywhere, one matrix for queries,
     /// keys and values.
     Bloom,
+}
+
+impl Family {
+    /// Every family.
+    pub const ALL: [Family; 7] = [
+        Family::Gpt2,
+        Family::Llama,
+        Family::Mistral,
+        Family::Mixtral,
+        Family::Qwen,
+        Family::Opt,
+        Family::Bloom,
+    ];
+
+    /// The word used in tables and messages.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Family::Gpt2 => "gpt2",
+            Family::Llama => "llama",
+            Family::Mistral => "mistral",
+            Family::Mixtral => "mixtral",
+            Family::Qwen => "qwen",
+            Family::Opt => "opt",
+            Family::Bloom => "bloom",
+        }
+    }
+
+    /// Whether queries and keys are turned by position, in pairs of channels.
+    pub const fn is_rotary(self) -> bool {
+        !matches!(self, Family::Gpt2 | Family::Opt | Family::Bloom)
+    }
+
+    /// Whether positions have a table of their own.
+    pub const fn learns_positions(self) -> bool {
+        matches!(self, Family::Gpt2 | Family::Opt)
+    }
+
+    /// Whether the feed-forward part multiplies with a gate: three matrices instead of two.
+    pub const fn is_gated(self) -> bool {
+        self.is_rotary()
+    }
 }
 
 /// Experts in the place of a block's feed-forward part.
@@ -44,7 +98,7 @@ pub struct Card {
     pub layers: u32,
     /// Width of the residual stream.
     pub hidden: u32,
-    /// Width between the matrices of the feed-forward part.
+    /// Width between the matrices of the feed-forward part; with experts, of one of them.
     pub ffn: u32,
     /// Query heads.
     pub heads: u32,
@@ -54,14 +108,27 @@ pub struct Card {
     pub head_dim: u32,
     /// Rows of the embedding.
     pub vocab: u32,
-    /// Rows of the table of positions; 0 for a family without.
+    /// Positions that there is a table for; 0 for a family without.
     pub positions: u32,
     /// Whether the head uses the embedding's matrix.
     pub tied: bool,
-    /// Whether queries, keys and values have biases, in a family that leaves that open.
+    /// Whether queries, keys and values have biases, in a family that leaves that open (Llama, where
+    /// the output has one too, and Qwen); `true` in Gpt2, Opt and Bloom.
     pub qkv_bias: bool,
     /// Experts, if it has them.
     pub experts: Option<Experts>,
     /// Positions that a token attends to, if not all before it.
     pub window: Option<u32>,
+}
+
+impl Card {
+    /// Width of all queries of a token.
+    pub const fn q_width(&self) -> u64 {
+        self.heads as u64 * self.head_dim as u64
+    }
+
+    /// Width of all keys, or all values, of a token.
+    pub const fn kv_width(&self) -> u64 {
+        self.kv_heads as u64 * self.head_dim as u64
+    }
 }

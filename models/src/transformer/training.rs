@@ -1,8 +1,33 @@
-//! How a transformer is trained: batch, formats, optimizer, checkpointing, and how ranks split it.
+//! How a transformer is trained: batch, formats, optimizer, checkpointing, and how ranks split it; and the
+//! trace of one rank's step.
+//!
+//! The trace is that of the first pipeline stage, which keeps the most activations. Its parts:
+//! [`Training::problems`] refuses (`limits`), `schedule` orders passes, `step` carries them out, `forward`,
+//! `backward` and `experts` are a block's ops, `state` is what persists, `zero` what ranks share,
+//! `network` where they are, `update` the optimizer.
+//! Invariant: a training without problems makes a trace without `Trace::problems`.
+
+mod backward;
+mod build;
+mod experts;
+mod forward;
+mod limits;
+mod network;
+mod optimizer;
+mod pass;
+mod schedule;
+mod state;
+mod step;
+mod update;
+mod zero;
 
 use super::card::Card;
 use super::format::Formats;
 use crate::units::Bytes;
+use crate::workload::Trace;
+
+pub use crate::layered::ShapeProblem;
+pub use limits::MAX_OPS;
 
 /// What changes the weights, and what it keeps per parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -147,4 +172,15 @@ pub struct Training {
     pub devices: u32,
     /// The data pipeline, if its memory counts.
     pub loader: Option<Loader>,
+}
+
+impl Training {
+    /// The trace of one step of one rank; the same for the same training.
+    ///
+    /// Panics if there are [`Training::problems`].
+    pub fn trace(&self) -> Trace {
+        let problems = self.problems();
+        assert!(problems.is_empty(), "a training with problems: {problems:?}");
+        step::step(self).trace
+    }
 }

@@ -1,15 +1,18 @@
 //! When each object is used next, for every use of a trace that is replayed without end.
 //!
+//! Uses by ops on the host's processors are not uses in HBM: they count only where they end what an
+//! op of the device has written.
 //! Invariant: distances are in ops and hold in every replay; an object that does not persist has no
 //! next use beyond its last.
 
 use tiersim_models::ids::OpId;
 use tiersim_models::lifetime::Workload;
+use tiersim_models::workload::Unit;
 
 /// What comes after each use.
 #[derive(Debug)]
 pub(crate) struct Future {
-    /// By row of the trace's uses: ops to the next use of the object; 0 for none.
+    /// By row of the trace's uses: ops to the next use of the object by the device; 0 for none.
     next: Vec<u64>,
     /// The same, for a use that writes: ops to the use that writes next, or else to the last use
     /// of the object's life.
@@ -44,7 +47,9 @@ impl Future {
         for (row, touched) in trace.uses.iter().enumerate() {
             let (object, op) = (touched.object.index(), u64::from(future.op_of[row]));
             if trace.objects[object].persistent {
-                use_at[object].get_or_insert(ops + op);
+                if on_device(workload, op) {
+                    use_at[object].get_or_insert(ops + op);
+                }
                 if touched.mode.writes() {
                     write_at[object].get_or_insert(ops + op);
                 }
@@ -55,7 +60,9 @@ impl Future {
         for (row, touched) in trace.uses.iter().enumerate().rev() {
             let (object, op) = (touched.object.index(), u64::from(future.op_of[row]));
             future.next[row] = use_at[object].map_or(0, |at| at - op);
-            use_at[object] = Some(op);
+            if on_device(workload, op) {
+                use_at[object] = Some(op);
+            }
             if touched.mode.writes() {
                 let end = write_at[object].or(last_at[object]);
                 future.version[row] = end.map_or(0, |at| at.saturating_sub(op));
@@ -87,7 +94,13 @@ impl Future {
         let wrapped = trace.uses.iter().enumerate().take(start).map(|row| (row, replay + 1));
         for ((row, touched), replay) in later.chain(wrapped) {
             let object = touched.object.index();
-            if std::mem::replace(&mut seen[object], true) {
+            // What the host creates is not there before; what it only uses may be.
+            let own = on_device(workload, u64::from(self.op_of[row]));
+            if seen[object] {
+                continue;
+            }
+            seen[object] = own || workload.births(OpId(self.op_of[row])).contains(&touched.object);
+            if !own {
                 continue;
             }
             let born = workload.births(OpId(self.op_of[row])).contains(&touched.object);
@@ -96,4 +109,9 @@ impl Future {
             }
         }
     }
+}
+
+/// Whether an op of the trace uses its objects in HBM.
+pub(crate) fn on_device(workload: &Workload, op: u64) -> bool {
+    workload.trace.ops[op as usize].unit != Unit::Cpu
 }

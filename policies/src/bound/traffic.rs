@@ -9,9 +9,11 @@
 //!   such a use needs no copy and leaves its room to others.
 //! * *loose*: ops need no room of their own. Less by at most the bytes used in place.
 //!
+//! Ops on the host's processors use nothing inside: an object that one of them uses between two uses by
+//! the device may stay inside all the same, as far as this count goes.
 //! Invariant: holds for every order in time, as it counts the copies of a plan, in the plan's order.
 
-use super::future::Future;
+use super::future::{Future, on_device};
 use super::keep::Shelf;
 use tiersim_models::ids::OpId;
 use tiersim_models::lifetime::Workload;
@@ -65,6 +67,14 @@ impl<'a> Traffic<'a> {
             for at in pair[0]..pair[1] {
                 let op = OpId((at % ops) as u32);
                 let rows = trace.ops[op.index()].uses.clone();
+                if !on_device(self.workload, at % ops) {
+                    // It needs nothing inside, and what it writes is written outside.
+                    for touched in trace.uses_of(op) {
+                        strict_out.close(touched.object.index(), at);
+                        loose_out.close(touched.object.index(), at);
+                    }
+                    continue;
+                }
                 let (mut own, mut passing) = (0u128, 0u128);
                 for touched in trace.uses_of(op) {
                     let object = touched.object.index();

@@ -7,6 +7,7 @@
 
 use super::Placement;
 use crate::policy::{Action, Policy, Sight};
+use crate::state::State;
 use crate::view::View;
 use std::fmt;
 use tiersim_models::hardware::{HBM, MAX_TIERS};
@@ -233,6 +234,24 @@ impl Policy for Numa {
             Action::Drop { tier: from, .. } => *from == tier,
             _ => true,
         })
+    }
+
+    fn state(&self, view: &View<'_>, out: &mut State) -> bool {
+        let Numa { inner, nodes, placement, pinned: _, beyond: _, given, unborn } = self;
+        if *placement == Some(Placement::Interleave) {
+            // Nodes are compared with each other only.
+            let least = nodes.iter().map(|node| given[node.index()]).min().unwrap_or(Bytes::ZERO);
+            nodes.iter().for_each(|node| out.bytes(given[node.index()] - least));
+        }
+        out.list(unborn, |out, &(object, node)| {
+            out.object(object);
+            out.tier(node);
+        });
+        inner.state(view, out)
+    }
+
+    fn leave_out(&mut self, replays: u64) {
+        self.inner.leave_out(replays);
     }
 }
 

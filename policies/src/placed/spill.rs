@@ -4,6 +4,7 @@
 //! recently used residents leave first, as under demand paging, and do not become residents again.
 //! Invariant: without tiers to spill to nothing here changes a home.
 
+use crate::state::State;
 use crate::view::View;
 use tiersim_models::hardware::{HBM, MAX_TIERS};
 use tiersim_models::ids::{ObjectId, TierId};
@@ -34,6 +35,17 @@ impl Spill {
 
     pub(super) fn is_empty(&self) -> bool {
         self.tiers.is_empty()
+    }
+
+    /// Writes who may leave HBM. Residents that are gone are named again before they are back.
+    pub(super) fn state(&self, homes: &[TierId], view: &View<'_>, out: &mut State) {
+        let Spill { tiers: _, residents, limit: _, last_used } = self;
+        let here = |&o: &ObjectId| homes[o.index()] == HBM && view.has_room(o, HBM);
+        let mut residents: Vec<ObjectId> = residents.iter().copied().filter(here).collect();
+        residents.sort_unstable();
+        residents.dedup();
+        out.objects(&residents);
+        last_used.iter().for_each(|&used| out.op_from_1(used));
     }
 
     /// Notes the uses of an op.

@@ -7,6 +7,7 @@
 
 use super::Replacement;
 use super::lists::Lists;
+use crate::state::State;
 
 const T1: usize = 0;
 const T2: usize = 1;
@@ -113,5 +114,14 @@ impl Replacement for Arc {
 
     fn remove(&mut self, id: u32) {
         self.lists.remove(id);
+    }
+
+    fn state(&self, out: &mut State) -> bool {
+        let Arc { capacity: _, lists, target, remembered, incoming } = self;
+        lists.state(out);
+        out.word(target.to_bits());
+        out.word(remembered.map_or(0, |list| list as u64 + 1));
+        out.word(*incoming);
+        true
     }
 }

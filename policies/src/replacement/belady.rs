@@ -4,6 +4,7 @@
 //! bound. With sizes that differ it is a good rule and no more: the best choice is NP-hard there.
 
 use super::Replacement;
+use crate::state::State;
 use std::collections::BinaryHeap;
 
 /// Not wanted again.
@@ -109,5 +110,17 @@ impl Replacement for Belady {
         if self.held[id as usize] {
             self.leave(id);
         }
+    }
+
+    fn state(&self, out: &mut State) -> bool {
+        let Belady { coming: _, next, held, heap: _, alive: _, aside: _ } = self;
+        // The heap follows from these, but for entries that are dead.
+        let wanted = (0u32..).zip(next).zip(held).filter(|(_, held)| **held);
+        out.list(wanted, |out, ((id, &next), _)| {
+            out.word(id.into());
+            out.flag(next == NEVER);
+            out.coming_op(if next == NEVER { 0 } else { next });
+        });
+        true
     }
 }

@@ -5,6 +5,7 @@
 
 use super::Replacement;
 use super::links::Links;
+use crate::state::State;
 
 /// Second chance with one bit; 9 bytes per object.
 #[derive(Debug)]
@@ -70,5 +71,12 @@ impl Replacement for Clock {
         if self.order.contains(id) {
             self.order.remove(id);
         }
+    }
+
+    fn state(&self, out: &mut State) -> bool {
+        let Clock { order, used } = self;
+        order.state(out);
+        used.iter().for_each(|&used| out.flag(used));
+        true
     }
 }

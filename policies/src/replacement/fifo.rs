@@ -4,6 +4,7 @@
 
 use super::Replacement;
 use super::links::Links;
+use crate::state::State;
 
 /// First in, first out; 8 bytes per object.
 #[derive(Debug)]
@@ -48,5 +49,11 @@ impl Replacement for Fifo {
         if self.order.contains(id) {
             self.order.remove(id);
         }
+    }
+
+    fn state(&self, out: &mut State) -> bool {
+        let Fifo { order } = self;
+        order.state(out);
+        true
     }
 }

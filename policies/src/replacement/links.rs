@@ -3,6 +3,8 @@
 //! A list is a ring that closes in an anchor. Anchors come first in the array, so that ids can
 //! become more at any time. Invariant: an id is in at most one list.
 
+use crate::state::State;
+
 /// Neighbours of an id, or of an anchor (whose newer neighbour is the oldest of its list).
 #[derive(Clone, Copy, Debug)]
 struct Link {
@@ -45,6 +47,14 @@ impl<const LISTS: usize> Links<LISTS> {
     #[inline]
     pub(super) fn newer(&self, id: u32) -> Option<u32> {
         self.id(self.links[id as usize + LISTS].newer)
+    }
+
+    /// Writes who is in which list, in order.
+    pub(super) fn state(&self, out: &mut State) {
+        for list in 0..LISTS {
+            let members = std::iter::successors(self.oldest(list), |&id| self.newer(id));
+            out.list(members, |out, id| out.word(id.into()));
+        }
     }
 
     /// Puts an id that is in no list at the newest end of one.

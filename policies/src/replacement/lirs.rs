@@ -12,6 +12,7 @@
 
 use super::Replacement;
 use super::links::Links;
+use crate::state::State;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
@@ -278,5 +279,32 @@ impl Replacement for Lirs {
         }
         self.status[id as usize] = Status::Out;
         self.prune();
+    }
+
+    fn state(&self, out: &mut State) -> bool {
+        let Lirs {
+            capacity: _,
+            low_limit: _,
+            high_limit: _,
+            low,
+            high,
+            stacked,
+            stack,
+            queue,
+            ghosts,
+            status,
+            bytes: _,
+            theirs: _,
+            leaves,
+        } = self;
+        for word in [*low, *high, *stacked] {
+            out.word(word);
+        }
+        for links in [stack, queue, ghosts] {
+            links.state(out);
+        }
+        status.iter().for_each(|&status| out.word(status as u64));
+        out.word(leaves.map_or(0, |id| u64::from(id) + 1));
+        true
     }
 }

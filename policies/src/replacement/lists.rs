@@ -1,6 +1,7 @@
 //! Lists that know their bytes and who is in which: what algorithms with parts are built of.
 
 use super::links::Links;
+use crate::state::State;
 
 /// In no list.
 const NOWHERE: u8 = u8::MAX;
@@ -27,6 +28,12 @@ impl<const LISTS: usize> Lists<LISTS> {
         self.links.grow(ids);
         self.list.resize(ids, NOWHERE);
         self.bytes.resize(ids, 0);
+    }
+
+    /// Writes who is in which list, in order. An object always has the same bytes.
+    pub(super) fn state(&self, out: &mut State) {
+        let Lists { links, list: _, bytes: _, total: _ } = self;
+        links.state(out);
     }
 
     /// The list that it is in.

@@ -6,6 +6,7 @@
 
 use super::Replacement;
 use super::links::Links;
+use crate::state::State;
 
 /// Least recently used; 8 bytes per object.
 #[derive(Debug)]
@@ -53,5 +54,11 @@ impl Replacement for Lru {
         if self.order.contains(id) {
             self.order.remove(id);
         }
+    }
+
+    fn state(&self, out: &mut State) -> bool {
+        let Lru { order } = self;
+        order.state(out);
+        true
     }
 }

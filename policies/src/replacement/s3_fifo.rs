@@ -10,6 +10,7 @@
 
 use super::Replacement;
 use super::lists::Lists;
+use crate::state::State;
 
 const SMALL: usize = 0;
 const MAIN: usize = 1;
@@ -153,5 +154,14 @@ impl Replacement for S3Fifo {
 
     fn remove(&mut self, id: u32) {
         self.lists.remove(id);
+    }
+
+    fn state(&self, out: &mut State) -> bool {
+        let S3Fifo { small: _, main: _, ghost: _, lists, uses, remembered, has_evicted } = self;
+        lists.state(out);
+        uses.iter().for_each(|&uses| out.word(uses.into()));
+        out.flag(*remembered);
+        out.flag(*has_evicted);
+        true
     }
 }

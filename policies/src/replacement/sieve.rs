@@ -5,6 +5,7 @@
 
 use super::Replacement;
 use super::links::Links;
+use crate::state::State;
 
 /// SIEVE; 9 bytes per object.
 #[derive(Debug)]
@@ -77,5 +78,13 @@ impl Replacement for Sieve {
             }
             self.order.remove(id);
         }
+    }
+
+    fn state(&self, out: &mut State) -> bool {
+        let Sieve { order, used, hand } = self;
+        order.state(out);
+        used.iter().for_each(|&used| out.flag(used));
+        out.word(hand.map_or(0, |id| u64::from(id) + 1));
+        true
     }
 }

@@ -7,6 +7,7 @@
 
 use super::Replacement;
 use super::lists::Lists;
+use crate::state::State;
 
 const SEGMENTS: usize = 4;
 
@@ -89,5 +90,12 @@ impl Replacement for Slru {
 
     fn remove(&mut self, id: u32) {
         self.lists.remove(id);
+    }
+
+    fn state(&self, out: &mut State) -> bool {
+        let Slru { share: _, lists, cooled } = self;
+        lists.state(out);
+        out.flag(*cooled);
+        true
     }
 }

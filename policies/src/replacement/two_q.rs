@@ -6,6 +6,7 @@
 
 use super::Replacement;
 use super::lists::Lists;
+use crate::state::State;
 
 const IN: usize = 0;
 const MANY: usize = 1;
@@ -97,5 +98,12 @@ impl Replacement for TwoQ {
 
     fn remove(&mut self, id: u32) {
         self.lists.remove(id);
+    }
+
+    fn state(&self, out: &mut State) -> bool {
+        let TwoQ { inn: _, many: _, out: _, lists, remembered } = self;
+        lists.state(out);
+        out.flag(*remembered);
+        true
     }
 }

@@ -15,6 +15,7 @@ use crate::entry::{Entry, Kind, Parameter};
 use crate::paging::{Change, Recency, make_room, outside};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
+use crate::state::State;
 use crate::view::View;
 use passes::Passes;
 use std::collections::VecDeque;
@@ -328,5 +329,33 @@ impl Policy for Layers {
         let gone = change.evict_one(last, &self.spill)?;
         self.visitors.retain(|&object| object != gone);
         change.leaving.pop()
+    }
+
+    fn state(&self, view: &View<'_>, out: &mut State) -> bool {
+        let Layers {
+            arrival,
+            spill: _,
+            passes,
+            moved: _,
+            needed_until,
+            unseen,
+            wanted,
+            visitors,
+            recency,
+        } = self;
+        out.looks_ahead(passes.window(arrival.layers()).into());
+        needed_until.iter().for_each(|&until| out.op_from_1(until));
+        out.word(unseen.wrapping_sub(passes.at(view.occurrence())));
+        out.list(wanted, |out, &(first, object)| {
+            out.op(first);
+            out.object(object);
+        });
+        out.objects(visitors);
+        recency.state(out);
+        true
+    }
+
+    fn leave_out(&mut self, replays: u64) {
+        self.passes.leave_out(replays);
     }
 }

@@ -20,6 +20,7 @@ mod tests;
 use crate::entry::{Entry, Kind, Parameter};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
+use crate::state::State;
 use crate::view::View;
 use intervals::{Interval, Life, Version, first_use, next_use};
 use plan::{Intervals, Stay};
@@ -370,5 +371,40 @@ impl Policy for PlannedMigration {
         let (object, to) = self.victim(view, &none)?;
         self.note(object, None);
         Some(Action::Evict { object, from: HBM, to })
+    }
+
+    fn state(&self, _: &View<'_>, out: &mut State) -> bool {
+        let PlannedMigration {
+            spill: _,
+            lives: _,
+            evict: _,
+            save: _,
+            back: _,
+            outside: _,
+            starts: _,
+            fetches: _,
+            replays: _,
+            // In order of the keys.
+            inside: _,
+            keys,
+            late,
+            due,
+        } = self;
+        // A next use is in this replay or in the one behind it.
+        out.looks_ahead(2 * self.evict.len() as u64);
+        for key in keys {
+            out.word(key.map_or(0, |key| if key == u64::MAX { 1 } else { 2 }));
+            out.op(key.filter(|&key| key != u64::MAX).unwrap_or(out.next_op()));
+        }
+        out.list(late, |out, &(key, object)| {
+            out.op(key);
+            out.object(object);
+            out.coming_op(due[object.index()]);
+        });
+        true
+    }
+
+    fn leave_out(&mut self, replays: u64) {
+        self.replays -= replays;
     }
 }

@@ -11,6 +11,7 @@ use crate::entry::{Entry, Fault, Kind, Parameter, Params};
 use crate::paging::{Change, Recency, make_room, outside};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
+use crate::state::State;
 use crate::view::View;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
@@ -190,6 +191,12 @@ impl Policy for UnifiedMemory {
 
     fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
         make_room(&mut self.recency, tier, &self.config.spill, view)
+    }
+
+    fn state(&self, _: &View<'_>, out: &mut State) -> bool {
+        let UnifiedMemory { config: _, recency } = self;
+        recency.state(out);
+        true
     }
 }
 

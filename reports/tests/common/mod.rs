@@ -23,7 +23,7 @@ pub(crate) fn figures(step_ms: f64, hbm_gib: f64) -> Figures {
         bytes: Bytes::new(bytes),
     };
     Figures {
-        steps: vec![step(0.99), step(1.0), step(1.0), step(1.01)],
+        steps: [step(0.99), step(1.0), step(1.0), step(1.01)].into_iter().collect(),
         peak: vec![Bytes::new((hbm_gib * GIB) as u64), Bytes::gib(31), Bytes::ZERO],
         moved: vec![Bytes::new(copied * 4), Bytes::new(copied * 3), Bytes::ZERO, Bytes::ZERO],
         busy: vec![step(0.8), step(0.6), Span::ZERO, Span::ZERO],
@@ -54,6 +54,7 @@ fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecor
         placement: None,
         economics: Default::default(),
         hidden: Vec::new(),
+        left_out: 0,
         pressure: None,
         emulated: false,
         sight: Sight::Past,

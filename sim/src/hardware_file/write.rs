@@ -6,14 +6,15 @@
 //! Invariant: what is returned reads back as a machine that is equal in everything: the text is read
 //! before it is returned.
 
+mod compute;
 mod economics;
 
 use crate::hardware_file::{SCHEMA, resolve_hardware};
-use crate::text::quantity::{Bandwidth, Copies, Dimension, Duration, Flops, Size, Unit};
+use crate::text::quantity::{Bandwidth, Copies, Dimension, Duration, Size, Unit};
 use crate::text::ron_text::Document;
 use std::fmt::Write;
 use std::path::Path;
-use tiersim_models::hardware::{Compute, Fact, Hardware, Link, Source, Tier, TierKind};
+use tiersim_models::hardware::{Fact, Hardware, Link, Source, Tier, TierKind};
 use tiersim_models::service::Discipline;
 use tiersim_models::units::Bytes;
 
@@ -70,7 +71,7 @@ pub(super) struct Writer<'h> {
     pub(super) hardware: &'h Hardware,
     text: String,
     /// What was written, in the order of the file.
-    facts: Vec<Fact>,
+    pub(super) facts: Vec<Fact>,
     /// The same for what the machine draws and costs.
     economics: Vec<Fact>,
 }
@@ -259,26 +260,6 @@ impl Writer<'_> {
         Ok(curve)
     }
 
-    fn compute(&mut self, compute: &Compute) -> Result<(), Unwritable> {
-        self.line(1, "compute: (");
-        self.line(2, &format!("name: {},", quoted(&compute.name)));
-        self.line(2, "flops: [");
-        for (precision, rate) in &compute.flops {
-            let path = format!("compute.flops.{precision}");
-            let rate = self.sourced(path, rate.get(), Flops::UNIT)?;
-            self.line(3, &format!("(precision: {}, rate: {rate}),", quoted(precision)));
-        }
-        self.line(2, "],");
-        let memory =
-            self.sourced("compute.memory".into(), compute.memory.get(), Bandwidth::UNIT)?;
-        self.line(2, &format!("memory: {memory},"));
-        let launch = self.sourced("compute.launch".into(), compute.launch.ps(), Duration::UNIT)?;
-        self.line(2, &format!("launch: {launch},"));
-        self.economics("compute", 2, &["idle", "active", "price"], [false; 2])?;
-        self.line(1, "),");
-        Ok(())
-    }
-
     fn number(
         &mut self,
         place: &str,
@@ -308,13 +289,13 @@ impl Writer<'_> {
         Ok(sourced)
     }
 
-    fn source(&self, path: &str) -> Option<&Fact> {
+    pub(super) fn source(&self, path: &str) -> Option<&Fact> {
         self.hardware.facts.iter().find(|fact| fact.path == path)
     }
 }
 
 /// `measured("...")`
-fn source(source: &Source) -> String {
+pub(super) fn source(source: &Source) -> String {
     let (word, text) = match source {
         Source::Datasheet(text) => ("datasheet", text),
         Source::Measured(text) => ("measured", text),
@@ -325,7 +306,7 @@ fn source(source: &Source) -> String {
 }
 
 /// A whole number of base units in the largest unit that says it without loss, and shortest there.
-fn quantity(value: u64, unit: &Unit) -> String {
+pub(super) fn quantity(value: u64, unit: &Unit) -> String {
     let say = |(word, factor): (&&str, &f64)| {
         let number = value as f64 / factor;
         let exact = (number * factor).round() as u64 == value;

@@ -225,6 +225,7 @@ fn nothing_is_moved_where_all_fits() {
         placement: None,
         economics: Default::default(),
         hidden: Vec::new(),
+        left_out: 0,
         pressure: None,
     };
     let rule = |case: &CaseRecord| needless_offload(&[], case).map(|warning| warning.rule);

@@ -5,9 +5,11 @@
 //! copy was on its way belongs to the copy's slowest lane; time in which another stream's op ran
 //! belongs to no lane.
 
+use super::state::Moment;
 use std::collections::VecDeque;
 use tiersim_models::units::{Span, Time};
 use tiersim_policies::command::Ticket;
+use tiersim_policies::state::State;
 
 /// How many ended commands are remembered. A stall whose history is older is charged in part.
 const MEMORY: usize = 4096;
@@ -64,6 +66,41 @@ impl Blame {
             until = from;
             cause = ended.blocker;
         }
+    }
+
+    /// Writes how long those that have ended are remembered. Who they are is written where they may
+    /// be blamed ([`Blame::history`]).
+    pub(super) fn state(&self, moment: Moment, out: &mut State) {
+        let Blame { base, ended } = self;
+        out.word((moment.ticket - base - ended.len() as u32).into());
+    }
+
+    /// Writes a command that may be blamed and what it had waited for, as far back as anybody will
+    /// look. Those that are under way tell of themselves.
+    pub(super) fn history(
+        &self,
+        mut cause: Option<Ticket>,
+        is_under_way: impl Fn(Ticket) -> bool,
+        moment: Moment,
+        out: &mut State,
+    ) {
+        while let Some(ticket) = cause {
+            let Some(ended) = self.get(ticket) else {
+                let known = is_under_way(ticket);
+                out.word(if known { 1 } else { 2 });
+                if known {
+                    moment.ticket(ticket, out);
+                }
+                return;
+            };
+            let Ended { start, lane, blocker } = ended;
+            out.word(3);
+            moment.ticket(ticket, out);
+            out.word(lane.map_or(0, |lane| lane as u64 + 1));
+            moment.time(start.max(moment.idle_since), out);
+            cause = blocker.filter(|_| start > moment.idle_since);
+        }
+        out.word(0);
     }
 
     fn get(&self, ticket: Ticket) -> Option<Ended> {

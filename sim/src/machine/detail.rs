@@ -11,6 +11,7 @@ use tiersim_models::hardware::Law;
 use tiersim_models::raid0::Raid0;
 use tiersim_models::service::{Cache, Detail, Tail};
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
+use tiersim_policies::state::State;
 
 /// A lane that is more than its law.
 #[derive(Debug)]
@@ -66,6 +67,17 @@ impl Peculiar {
         fixed + self.cache.as_mut().map_or(plain, |c| c.write(bytes, law.rate, now + fixed))
     }
 
+    /// Whether nothing is drawn.
+    pub(super) fn may_repeat(&self) -> bool {
+        self.tail.is_none()
+    }
+
+    /// Writes how full its cache is.
+    pub(super) fn state(&self, now: Time, out: &mut State) {
+        let Peculiar { lane: _, detail: _, raid0: _, tail: _, cache } = self;
+        cache.iter().for_each(|cache| cache.state(now, out));
+    }
+
     fn delay(&self, piece: &Piece, seed: u64) -> Span {
         let Some((law, most)) = &self.tail else { return Span::ZERO };
         let mut own = [0; 32];
@@ -78,15 +90,29 @@ impl Peculiar {
     }
 }
 
+/// Bytes that leave a cache in a time.
+fn drained(drain: Rate, span: Span) -> u64 {
+    let bytes = u128::from(drain.get()) * u128::from(span.ps()) / u128::from(PS_PER_S);
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
 impl Filling {
+    /// Empty is empty, since whenever it was.
+    fn state(&self, now: Time, out: &mut State) {
+        let Filling { cache, level, at } = self;
+        let empty = *at <= now && drained(cache.drain, now.since(*at)) >= level.get();
+        out.flag(empty);
+        if !empty {
+            out.bytes(*level);
+            out.word(at.ps().wrapping_sub(now.ps()));
+        }
+    }
+
     /// Time to write `bytes` from `now` on, by the fluid rule: the level rises with rate less drain
     /// until the cache is full, and then writing goes at the drain's rate.
     fn write(&mut self, bytes: Bytes, rate: Rate, now: Time) -> Span {
         let Cache { size, drain } = self.cache;
-        let drained = |span: Span| {
-            let bytes = u128::from(drain.get()) * u128::from(span.ps()) / u128::from(PS_PER_S);
-            u64::try_from(bytes).unwrap_or(u64::MAX)
-        };
+        let drained = |span| self::drained(drain, span);
         let level = self.level.get().saturating_sub(drained(now.since(self.at)));
         // Bytes written by the time that the cache is full: room * rate / (rate - drain).
         let room = u128::from(size.get() - level);

@@ -5,8 +5,7 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use tiersim_models::hardware::Law;
 use tiersim_models::units::{Span, Time};
-use tiersim_models::workload::Trace;
-use tiersim_policies::command::{Command, Ticket, Work};
+use tiersim_policies::command::{Command, Ticket};
 use tiersim_policies::transit::{Part, Transit};
 
 /// A command from submission to its end.
@@ -28,16 +27,8 @@ pub(crate) struct Entry {
     pub(crate) start: Time,
     /// What it waited for last.
     pub(crate) blocker: Option<Ticket>,
+    pub(crate) begun: bool,
     pub(crate) ended: bool,
-}
-
-impl Entry {
-    /// When an op may start at the earliest.
-    pub(crate) fn release(&self, trace: &Trace) -> Time {
-        let Work::Compute { occurrence, .. } = self.command.work else { return Time::ZERO };
-        let op = &trace.ops[(occurrence % trace.ops.len() as u64) as usize];
-        op.release.unwrap_or(Time::ZERO)
-    }
 }
 
 // Memory per transfer in flight is bounded: one entry, beside one piece per lane that it is on. Longer
@@ -85,6 +76,7 @@ impl Entries {
             ready_at: Time::ZERO,
             start: Time::ZERO,
             blocker: None,
+            begun: false,
             ended: false,
         });
         indegree
@@ -114,6 +106,18 @@ impl Entries {
             self.entries.pop_front();
             self.base += 1;
         }
+    }
+
+    /// Whether a command has not ended.
+    pub(crate) fn is_under_way(&self, ticket: Ticket) -> bool {
+        let index = ticket.0.checked_sub(self.base).map(|index| index as usize);
+        index.and_then(|index| self.entries.get(index)).is_some_and(|entry| !entry.ended)
+    }
+
+    /// All from the oldest that is under way.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Entry> {
+        let Entries { base: _, entries } = self;
+        entries.iter()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

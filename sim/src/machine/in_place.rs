@@ -10,6 +10,7 @@
 
 use super::loads::uses;
 use super::sharing::{Cargo, Flight, Lanes};
+use super::state::Moment;
 use super::{ENDS, Event, Fault, SimMachine};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use tiersim_models::hardware::{HBM, Hardware, Routes};
 use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Ticket, Work};
+use tiersim_policies::state::State;
 
 /// Longer latencies, by charge; those missing are none.
 pub(super) type Rises = SmallVec<[Span; 2]>;
@@ -58,6 +60,22 @@ impl Uses {
     pub(super) fn any_flows(&self, charges: &[(TierId, Bytes)]) -> bool {
         let flows = |&(tier, bytes): &(TierId, Bytes)| flows(&self.ways, tier, bytes);
         charges.iter().any(flows)
+    }
+
+    /// Writes how far each op has come.
+    pub(super) fn state(&self, moment: Moment, out: &mut State) {
+        let Uses { ways: _, under_way } = self;
+        out.list(under_way, |out, (&op, used)| {
+            let Use { rises, next, began, beyond } = used;
+            moment.ticket(op, out);
+            out.list(rises, |out, rise| out.word(rise.ps()));
+            out.word(*next as u64);
+            moment.time(*began, out);
+            out.list(beyond, |out, &(tier, span)| {
+                out.word(tier as u64);
+                out.word(span.ps());
+            });
+        });
     }
 
     /// An op has ended; what its charges took beyond their laws, by tier.

@@ -7,6 +7,7 @@
 
 use super::detail::Peculiar;
 use super::entry::{Piece, Progress};
+use super::state::Moment;
 use super::{ENDS, Event, Fault, SimMachine};
 use std::collections::VecDeque;
 use tiersim_models::hardware::{self, Hardware, Law, Tier};
@@ -14,6 +15,7 @@ use tiersim_models::ids::TierId;
 use tiersim_models::service::{Detail, Discipline};
 use tiersim_models::units::{Bytes, Rate, Time};
 use tiersim_policies::command::Ticket;
+use tiersim_policies::state::State;
 use tiersim_policies::transit::Transit;
 
 /// One direction of a link.
@@ -76,6 +78,34 @@ impl Lane {
             busy: 0,
             counted: Time::ZERO,
             served: None,
+        }
+    }
+
+    /// Whether nothing about it is drawn.
+    pub(super) fn may_repeat(&self) -> bool {
+        self.peculiar.as_ref().is_none_or(|peculiar| peculiar.may_repeat())
+    }
+
+    /// Writes who is on it and who waits for it.
+    pub(super) fn state(
+        &self,
+        moment: Moment,
+        history: impl Fn(Option<Ticket>, &mut State),
+        out: &mut State,
+    ) {
+        let Lane { law: _, peculiar, shared, at_once: _, gate, ready, busy, counted, served } =
+            self;
+        peculiar.iter().for_each(|peculiar| peculiar.state(moment.now, out));
+        out.list(gate, |out, &ticket| moment.ticket(ticket, out));
+        out.list(ready, |out, &piece| moment.piece(piece, out));
+        out.word((*busy).into());
+        if *busy > 0 {
+            moment.time(*counted, out);
+        }
+        // Where nothing is shared, who waits has seen somebody leave: whoever left before is no
+        // matter any more.
+        if *shared {
+            history(*served, out);
         }
     }
 

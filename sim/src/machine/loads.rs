@@ -8,6 +8,7 @@
 
 use super::SimMachine;
 use super::in_place::Rises;
+use super::state::Moment;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::Hardware;
@@ -15,6 +16,7 @@ use tiersim_models::ids::TierId;
 use tiersim_models::loaded::Loaded;
 use tiersim_models::units::{Bytes, PS_PER_S, Span};
 use tiersim_policies::command::{Ticket, Touch};
+use tiersim_policies::state::State;
 
 /// The load that ops put on tiers.
 #[derive(Debug)]
@@ -58,6 +60,20 @@ impl Loads {
                 under_way: BTreeMap::new(),
             })
         })
+    }
+
+    /// Writes what each op has put on.
+    pub(super) fn state(&self, moment: Moment, out: &mut State) {
+        let Loads { curves: _, ends: _, read, written, under_way } = self;
+        read.iter().chain(written).for_each(|&rate| out.word(rate));
+        out.list(under_way, |out, (&op, loads)| {
+            moment.ticket(op, out);
+            out.list(loads, |out, &Load { tier, read, written, rise }| {
+                for word in [tier as u64, read, written, rise.ps()] {
+                    out.word(word);
+                }
+            });
+        });
     }
 
     /// An op has ended; what its latency in each tier had been longer by.

@@ -2,6 +2,7 @@
 
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Room, Touch};
+use tiersim_policies::state::State;
 
 /// Running totals.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +74,64 @@ impl Meters {
         }
     }
 
+    /// Writes what is held and what is being counted; not what was counted.
+    pub(crate) fn state(&self, now: Time, out: &mut State) {
+        let Meters {
+            used,
+            peak: _,
+            moved: _,
+            busy: _,
+            stall: _,
+            in_place: _,
+            compute: _,
+            delay: _,
+            read: _,
+            written: _,
+            active: _,
+            running,
+            counted,
+        } = self;
+        used.iter().for_each(|&used| out.bytes(used));
+        out.word((*running).into());
+        if *running > 0 {
+            out.word(now.since(*counted).ps());
+        }
+    }
+
+    /// Counts once more, `times` over, what was counted since `start`. What is held is the same, and
+    /// so is the most that ever was. `None` where a sum is more than its bits hold.
+    pub(crate) fn count_again(&mut self, start: &Meters, times: u64) -> Option<()> {
+        let Meters {
+            used: _,
+            peak: _,
+            moved,
+            busy,
+            stall,
+            in_place,
+            compute,
+            delay,
+            read,
+            written,
+            active,
+            running: _,
+            counted: _,
+        } = self;
+        for (sum, start) in moved.iter_mut().zip(&start.moved) {
+            *sum = Bytes::new(again(sum.get(), start.get(), times)?);
+        }
+        let spans = busy.iter_mut().chain(stall).chain(in_place).chain([compute, delay, active]);
+        let starts = start.busy.iter().chain(&start.stall).chain(&start.in_place);
+        let starts = starts.chain([&start.compute, &start.delay, &start.active]);
+        for (sum, start) in spans.zip(starts) {
+            *sum = Span::from_ps(again(sum.ps(), start.ps(), times)?);
+        }
+        let bytes = read.iter_mut().chain(written);
+        for (sum, start) in bytes.zip(start.read.iter().chain(&start.written)) {
+            *sum += (*sum - start) * u128::from(times);
+        }
+        Some(())
+    }
+
     fn count_to(&mut self, now: Time) {
         if self.running > 0 {
             self.active += now.since(self.counted);
@@ -89,4 +148,9 @@ impl Meters {
     pub(crate) fn free(&mut self, room: &Room) {
         self.used[room.tier.index()] -= room.bytes;
     }
+}
+
+/// A sum after what was added to it since `start` has been added `times` more.
+pub(crate) fn again(sum: u64, start: u64, times: u64) -> Option<u64> {
+    (sum - start).checked_mul(times)?.checked_add(sum)
 }

@@ -10,6 +10,7 @@
 
 use super::entry::Piece;
 use super::lanes::Lane;
+use super::state::Moment;
 use super::{ENDS, Event, Fault, SimMachine};
 use crate::engine::EventId;
 use crate::fair_share::{ClassId, FairShare};
@@ -19,6 +20,7 @@ use tiersim_models::ids::TierId;
 use tiersim_models::service::Discipline;
 use tiersim_models::units::{Bytes, Rate, Span};
 use tiersim_policies::command::Ticket;
+use tiersim_policies::state::State;
 
 /// The lanes of a flow.
 pub(super) type Lanes = SmallVec<[usize; 4]>;
@@ -129,6 +131,16 @@ impl Sharing {
         assert_eq!(usize::from(class.0), self.classes.len(), "one class per set of resources");
         self.classes.push(Crossed { lanes: lanes.into(), tier });
         class
+    }
+
+    /// Writes the flows. Classes and resources are only added, each when it is first needed, so the
+    /// same number of them are the same.
+    pub(super) fn state(&self, moment: Moment, out: &mut State) {
+        let Sharing { fair, totals: _, tiers: _, classes, others: _, next_end, ended } = self;
+        out.word(classes.len() as u64);
+        out.flag(next_end.is_some());
+        out.list(ended, |out, flight| moment.flight(flight, out));
+        fair.state(moment.now, out, |out, flight| moment.flight(flight, out));
     }
 
     fn crossed(&self, class: ClassId) -> &Crossed {

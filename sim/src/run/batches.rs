@@ -70,7 +70,9 @@ impl Bench<'_> {
         let bounds = case.pressure.as_ref().and_then(|config| Some((config, config.micro_batch?)));
         let Some((config, bounds)) = bounds else {
             let fixed = case.micro_batch.unwrap_or(training.micro_batch);
-            return Ok(Some(vec![fixed; steps * self.spec.repeat as usize]));
+            // The log of a tier that is watched has them for every step of the run.
+            let replays = case.pressure.as_ref().map_or(1, |_| self.spec.repeat as usize);
+            return Ok(Some(vec![fixed; steps * replays]));
         };
         let mut batches = vec![bounds.max; steps];
         let mut fixed = 0;
@@ -137,7 +139,8 @@ impl Bench<'_> {
             return Ok(None);
         }
         let trace = training.trace_of(&batches[..training.sequences.len()]);
-        let durations = Durations::new(&trace, self.spec, self.seed).map_err(RunError::Input)?;
+        let durations = Durations::new(&trace, self.spec, self.hardware.cpu.as_ref(), self.seed)
+            .map_err(RunError::Input)?;
         Ok(Some(Own { workload: Workload::new(trace), durations }))
     }
 

@@ -51,7 +51,8 @@ impl Bench<'_> {
         let Memory { capacities, hidden, .. } = asked.memory;
         let left = memory::left(capacities, hidden);
         let bound = self.bound_of(asked.workload, asked.durations, &left);
-        let Simulated { outcome, pressure, sight } = self.simulate(&case.label, asked, options)?;
+        let Simulated { outcome, pressure, sight, left_out } =
+            self.simulate(&case.label, asked, options)?;
         let placement = placement(&case.policy, &self.workload.trace, self.hardware)?;
         Ok(CaseRecord {
             label: case.label.clone(),
@@ -70,6 +71,7 @@ impl Bench<'_> {
             outcome,
             placement,
             hidden: hidden.iter().map(|h| (h.tier.index(), h.what.word(), h.bytes)).collect(),
+            left_out,
             pressure,
         })
     }

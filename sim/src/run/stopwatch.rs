@@ -2,29 +2,38 @@
 
 use crate::machine::SimMachine;
 use crate::machine::meters::Meters;
-use crate::record::{Figures, PressureRecord};
+use crate::record::{Figures, PressureRecord, Steps};
 use crate::served::ServingFigures;
+use std::collections::VecDeque;
 use tiersim_models::ids::{OpId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::planner::Planner;
 use tiersim_policies::pressure::{MOST_EVENTS, PressureEvent};
+use tiersim_policies::state::State;
 
 /// Watches one run.
 pub(crate) struct Stopwatch<'a> {
     workload: &'a Workload,
-    steps_per_replay: usize,
-    /// Ops of each step of the run that have not ended.
-    open: Vec<u32>,
-    warmup_steps: usize,
+    /// Ops of each step of a replay.
+    sizes: Vec<u32>,
+    /// Steps of the run.
+    all: u64,
+    /// The first step of the run that has not ended.
+    first_open: u64,
+    /// Ops of each step from there on that have not ended; those missing have not begun to.
+    open: VecDeque<u32>,
+    warmup_steps: u64,
     first_measured_op: u64,
     last_end: Time,
-    steps: Vec<Span>,
+    steps: Steps,
     at_warmup: Option<Meters>,
     timeline: bool,
     turns: Option<Turns>,
     /// When each op of the run ended, where requests are served.
-    ends: Vec<Time>,
+    op_ends: Vec<Time>,
+    /// How long the replays took that were left out.
+    left_out: Span,
 }
 
 /// When the turn of each op came, and when each step ended.
@@ -49,27 +58,25 @@ impl<'a> Stopwatch<'a> {
         timeline: bool,
     ) -> Stopwatch<'a> {
         let ends = workload.step_ends();
-        let mut open = Vec::with_capacity(ends.len() * repeat as usize);
-        for _ in 0..repeat {
-            let mut start = 0;
-            for end in ends {
-                open.push(end.0 + 1 - start);
-                start = end.0 + 1;
-            }
-        }
+        let starts = std::iter::once(0).chain(ends.iter().map(|end| end.0 + 1));
+        let sizes: Vec<u32> =
+            ends.iter().zip(starts).map(|(end, start)| end.0 + 1 - start).collect();
         let ops = workload.trace.ops.len() as u64;
         Stopwatch {
             workload,
-            steps_per_replay: ends.len(),
-            open,
-            warmup_steps: ends.len() * warmup as usize,
+            all: sizes.len() as u64 * u64::from(repeat),
+            warmup_steps: sizes.len() as u64 * u64::from(warmup),
+            sizes,
+            first_open: 0,
+            open: VecDeque::new(),
             first_measured_op: ops * u64::from(warmup),
             last_end: Time::ZERO,
-            steps: Vec::new(),
+            steps: Steps::default(),
             at_warmup: None,
             timeline,
             turns: None,
-            ends: vec![Time::ZERO; workload.serving.as_ref().map_or(0, |_| ops as usize)],
+            op_ends: vec![Time::ZERO; workload.serving.as_ref().map_or(0, |_| ops as usize)],
+            left_out: Span::ZERO,
         }
     }
 
@@ -85,11 +92,10 @@ impl<'a> Stopwatch<'a> {
         if let Some(turns) = &mut self.turns {
             turns.op_ended(occurrence as usize, stream, at);
         }
-        if let Some(end) = self.ends.get_mut(occurrence as usize) {
+        if let Some(end) = self.op_ends.get_mut(occurrence as usize) {
             *end = at;
         }
-        self.open[step] -= 1;
-        if self.open[step] > 0 {
+        if !self.ends(step) {
             return;
         }
         if let Some(turns) = &mut self.turns {
@@ -102,7 +108,7 @@ impl<'a> Stopwatch<'a> {
         if step + 1 == self.warmup_steps {
             self.at_warmup = Some(machine.meters().clone());
         }
-        if self.timeline && step + 2 == self.open.len() {
+        if self.timeline && step + 2 == self.all {
             machine.record_timeline();
         }
     }
@@ -112,11 +118,74 @@ impl<'a> Stopwatch<'a> {
         self.first_measured_op
     }
 
-    fn step_of(&self, occurrence: u64) -> usize {
+    /// One more op of a step has ended; whether that was its last.
+    fn ends(&mut self, step: u64) -> bool {
+        let index = (step - self.first_open) as usize;
+        while self.open.len() <= index {
+            let next = (self.first_open + self.open.len() as u64) % self.sizes.len() as u64;
+            self.open.push_back(self.sizes[next as usize]);
+        }
+        self.open[index] -= 1;
+        let ended = self.open[index] == 0;
+        while self.open.front() == Some(&0) {
+            self.open.pop_front();
+            self.first_open += 1;
+        }
+        ended
+    }
+
+    /// Whether steps that end now count.
+    pub(crate) fn is_warm(&self) -> bool {
+        self.warmup_steps == 0 || self.at_warmup.is_some()
+    }
+
+    /// How many steps have been measured.
+    pub(crate) fn measured(&self) -> u64 {
+        self.steps.len() as u64
+    }
+
+    /// Writes which steps have not ended, of a run of which op `planned` comes next.
+    pub(crate) fn state(&self, now: Time, out: &mut State) {
+        let Stopwatch {
+            workload: _,
+            sizes,
+            all: _,
+            first_open,
+            open,
+            warmup_steps: _,
+            first_measured_op: _,
+            last_end,
+            steps: _,
+            at_warmup: _,
+            timeline: _,
+            turns: _,
+            left_out: _,
+            // Requests arrive once: such a trace is not replayed.
+            op_ends: _,
+        } = self;
+        let replay = out.next_op() / self.workload.trace.ops.len() as u64;
+        out.word(replay * sizes.len() as u64 - first_open);
+        out.list(open, |out, &ops| out.word(ops.into()));
+        out.word(now.since(*last_end).ps());
+    }
+
+    /// Leaves replays out that are still to come, together `span` long. The last `measured` steps come
+    /// again in their place, `times` over; none during the warm-up.
+    pub(crate) fn leave_out(&mut self, replays: u64, span: Span, (measured, times): (u64, u64)) {
+        let steps = replays * self.sizes.len() as u64;
+        self.all -= steps;
+        if !self.is_warm() {
+            self.warmup_steps -= steps;
+        }
+        self.steps.repeat(measured, times);
+        self.left_out += span;
+    }
+
+    fn step_of(&self, occurrence: u64) -> u64 {
         let ops = self.workload.trace.ops.len() as u64;
         let op = OpId::at((occurrence % ops) as usize);
         let within = self.workload.step_ends().partition_point(|&end| end < op);
-        (occurrence / ops) as usize * self.steps_per_replay + within
+        occurrence / ops * self.sizes.len() as u64 + within as u64
     }
 
     fn stream_of(&self, occurrence: u64) -> usize {
@@ -144,7 +213,8 @@ impl<'a> Stopwatch<'a> {
 
     /// The figures of the measured steps, once all ops have ended.
     pub(crate) fn figures(self, planner: &Planner<'_>, machine: &mut SimMachine<'_>) -> Figures {
-        let timeline = machine.take_timeline();
+        let mut timeline = machine.take_timeline();
+        timeline.iter_mut().for_each(|slice| slice.start = slice.start + self.left_out);
         let end = machine.meters();
         let zero = Meters::new(end.used.len(), end.moved.len());
         let start = self.at_warmup.unwrap_or(zero);
@@ -158,7 +228,7 @@ impl<'a> Stopwatch<'a> {
         };
         let counts = planner.counts();
         let plan = self.workload.serving.as_ref();
-        let serving = plan.map(|plan| ServingFigures::of(plan, &self.ends, planner.found()));
+        let serving = plan.map(|plan| ServingFigures::of(plan, &self.op_ends, planner.found()));
         Figures {
             serving,
             steps: self.steps,

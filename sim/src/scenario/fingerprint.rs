@@ -9,11 +9,12 @@ use crate::scenario::sweep::Sweep;
 use crate::scenario::{Case, OpTime, Scenario, WorkloadSpec};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
+use tiersim_models::efficiency::Efficiency;
 use tiersim_models::energy::Economics;
 use tiersim_models::hardware::{Compute, Hardware, Link, Tier};
 use tiersim_models::nodes::{Node, Way};
 use tiersim_models::raid0::Raid0;
-use tiersim_models::server::{Efficiency, Server};
+use tiersim_models::server::Server;
 
 /// `sha256:` and 64 hexadecimal digits. `trace_hash` stands for what the trace's files hold.
 pub fn fingerprint(scenario: &Scenario, trace_hash: &str) -> String {

@@ -87,6 +87,11 @@ dimension!(
     ["gflops" = 1e9, "tflops" = 1e12, "pflops" = 1e15]
 );
 dimension!(
+    /// FLOPs of one op.
+    Work, "a number of FLOPs", "write gflop(16)", "gflop(1)",
+    ["flop" = 1.0, "mflop" = 1e6, "gflop" = 1e9, "tflop" = 1e12]
+);
+dimension!(
     /// Copies at once.
     Copies, "a number of copies", "write copies(4)", "copies(1)", ["copies" = 1.0]
 );
@@ -104,7 +109,7 @@ dimension!(
 /// The units that the parser calls `name`.
 pub fn by_name(name: &str) -> Option<&'static Unit> {
     let times = [Size::UNIT, Duration::UNIT, Bandwidth::UNIT, Flops::UNIT];
-    let others = [Copies::UNIT, Drives::UNIT, Budget::UNIT];
+    let others = [Work::UNIT, Copies::UNIT, Drives::UNIT, Budget::UNIT];
     times.into_iter().chain(others).chain(economics::UNITS).find(|unit| unit.name == name)
 }
 
@@ -135,6 +140,8 @@ const EIB: f64 = (1u64 << 60) as f64;
 pub const CAPACITY: Limits = Limits { least: 1.0, most: EIB, words: "between 1 B and 1 EiB" };
 /// A number of bytes to compare with.
 pub const BYTES: Limits = Limits { least: 0.0, most: EIB, words: "between 0 and 1 EiB" };
+/// FLOPs to compare with; no op has more.
+pub const WORK: Limits = Limits { least: 0.0, most: 1e18, words: "between 0 and 10^18" };
 /// A piece of a copy; smaller ones would drown the simulation in events.
 pub const CHUNK: Limits =
     Limits { least: 4096.0, most: (1u64 << 34) as f64, words: "between 4 KiB and 16 GiB" };
@@ -155,7 +162,7 @@ pub const RATE: Limits =
 
 impl<D: Dimension> Quantity<D> {
     /// In base units, rounded to the nearest whole one; a problem at `path` if out of range.
-    fn resolve(&self, check: &mut Check<'_>, path: &str, limits: Limits) -> Option<u64> {
+    pub fn resolve(&self, check: &mut Check<'_>, path: &str, limits: Limits) -> Option<u64> {
         let unit = D::UNIT;
         let value = self.number * unit.factors[self.unit];
         let rule = if !value.is_finite() {

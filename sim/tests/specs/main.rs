@@ -2,6 +2,7 @@
 
 mod allocators;
 mod economics;
+mod efficiency;
 mod form;
 mod hardware;
 mod hostile;

@@ -3,6 +3,7 @@
 use crate::project::shipped;
 use proptest::prelude::*;
 use std::path::Path;
+use tiersim_models::efficiency::{Between, Efficiency, Shares, WHOLE};
 use tiersim_models::hardware::{Compute, Fact, Hardware, Law, Link, Source, Tier, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Rate, Span};
@@ -52,6 +53,19 @@ fn any_law() -> impl Strategy<Value = Law> {
     })
 }
 
+fn any_shares() -> impl Strategy<Value = Shares> {
+    let points = proptest::collection::btree_map(1..1u64 << 53, 1..=WHOLE, 0..6);
+    (points, any::<bool>()).prop_map(|(points, steps)| {
+        let between =
+            if steps && !points.is_empty() { Between::Steps } else { Between::Interpolated };
+        Shares { points: points.into_iter().collect(), between }
+    })
+}
+
+fn any_efficiency() -> impl Strategy<Value = Efficiency> {
+    (any_shares(), any_shares()).prop_map(|(products, memory)| Efficiency { products, memory })
+}
+
 prop_compose! {
     /// Tiers in a row, a link between neighbours, perhaps a device; facts without values.
     fn any_machine()(
@@ -59,6 +73,7 @@ prop_compose! {
         tiers in proptest::collection::vec((0..5usize, proptest::option::of(1..1u64 << 53), any_law()), 1..8),
         laws in proptest::collection::vec((any_law(), any_law()), 7),
         compute in proptest::option::of((any_law(), any_law())),
+        efficiency in any_efficiency(),
         chunk in 4096..1u64 << 34,
         sources in proptest::collection::vec(any_source(), 64),
     ) -> Hardware {
@@ -92,8 +107,14 @@ prop_compose! {
             for field in ["flops.fp32", "memory", "launch"] {
                 fact(format!("compute.{field}"));
             }
+            if !efficiency.products.points.is_empty() {
+                fact("compute.efficiency.products".into());
+            }
+            if !efficiency.memory.points.is_empty() {
+                fact("compute.efficiency.memory".into());
+            }
             let flops = vec![("fp32".to_owned(), one.rate)];
-            let (name, efficiency) = ("device".into(), Default::default());
+            let name = "device".into();
             Compute { name, flops, memory: other.rate, launch: one.setup, efficiency }
         });
         let (nodes, ways, chunk) = (Vec::new(), Vec::new(), Bytes::new(chunk));

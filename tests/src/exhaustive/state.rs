@@ -11,6 +11,7 @@ use tiersim_models::hardware::{HBM, Law};
 use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
+use tiersim_models::workload::{Mode, Unit};
 use tiersim_policies::policy::Action;
 
 /// Most objects, tiers, and units of HBM.
@@ -80,6 +81,10 @@ fn slot(object: usize, tier: usize) -> usize {
 
 fn lane(tier: usize, outwards: bool) -> usize {
     1 + 2 * (tier - 1) + usize::from(outwards)
+}
+
+fn on_host(workload: &Workload, op: OpId) -> bool {
+    workload.trace.ops[op.index()].unit == Unit::Cpu
 }
 
 fn ps(law: Law, bytes: u64) -> u32 {
@@ -275,6 +280,33 @@ impl State {
         self.leave(machine, object, tier, at);
     }
 
+    /// What an op creates: what begins to live, and what an op on the host overwrites whole that the
+    /// host does not hold.
+    pub(super) fn born(&self, workload: &Workload, op: OpId) -> SmallVec<[ObjectId; OBJECTS]> {
+        let mut born = SmallVec::from_slice(workload.births(op));
+        for touched in workload.trace.uses_of(op).iter().filter(|_| on_host(workload, op)) {
+            let object = touched.object.index();
+            let exists = self.nearest(object).is_some();
+            if touched.mode == Mode::Write && exists && self.in_host(object).is_none() {
+                born.push(touched.object);
+            }
+        }
+        born
+    }
+
+    /// The tier in which an op on the host uses an object: all outside HBM are memory of the host.
+    fn in_host(&self, object: usize) -> Option<usize> {
+        (1..TIERS).find(|&tier| self.is(object, tier, VALID))
+    }
+
+    /// The tier in which an op uses an object.
+    fn used_in(&self, workload: &Workload, op: OpId, object: usize) -> usize {
+        match on_host(workload, op) {
+            true => self.in_host(object).expect("it was moved or made there"),
+            false => self.nearest(object).expect("it exists").index(),
+        }
+    }
+
     /// Runs an op, once for each way to place what it creates.
     pub(super) fn run(
         &self,
@@ -283,13 +315,25 @@ impl State {
         op: OpId,
         ends: &mut Vec<(State, [u8; OBJECTS])>,
     ) {
-        let born = workload.births(op);
-        let tiers = machine.tiers.len() + 1;
+        let born = self.born(workload, op);
+        let on_host = on_host(workload, op);
+        let uses = workload.trace.uses_of(op).iter().map(|touched| touched.object);
+        let mut others = uses.filter(|object| !born.contains(object));
+        if on_host && others.any(|object| self.in_host(object.index()).is_none()) {
+            return;
+        }
+        let least = usize::from(on_host);
+        let tiers = machine.tiers.len() + 1 - least;
+        let mut before = *self;
+        for object in born.iter().map(|object| object.index()) {
+            let held = (0..TIERS).filter(|&tier| !self.is(object, tier, ABSENT));
+            held.for_each(|tier| before.give_up(machine, object, tier));
+        }
         for mut choice in 0..tiers.pow(born.len() as u32) {
-            let (mut state, mut births, mut start) = (*self, [0; OBJECTS], self.now());
+            let (mut state, mut births, mut start) = (before, [0; OBJECTS], self.now());
             let mut fits = true;
             for (index, object) in born.iter().enumerate() {
-                let (object, tier) = (object.index(), choice % tiers);
+                let (object, tier) = (object.index(), least + choice % tiers);
                 choice /= tiers;
                 births[index] = tier as u8;
                 let slot = slot(object, tier);
@@ -315,20 +359,20 @@ impl State {
         let mut span = machine.durations[op.index()];
         for touched in workload.trace.uses_of(op) {
             let object = touched.object.index();
-            let tier = self.nearest(object).expect("it exists").index();
+            let tier = self.used_in(workload, op, object);
             let slot = slot(object, tier);
             start = start.max(self.moments[FILLED + slot]);
             if touched.mode.writes() {
                 start = start.max(self.moments[USERS + slot]);
             }
-            if tier > 0 {
+            if tier > 0 && !on_host(workload, op) {
                 span += ps(machine.tiers[tier - 1][2], machine.units[object] as u64 * machine.unit);
             }
         }
         let end = start + span;
         for touched in workload.trace.uses_of(op) {
             let object = touched.object.index();
-            let tier = self.nearest(object).expect("it exists").index();
+            let tier = self.used_in(workload, op, object);
             let used = slot(object, tier);
             let users = self.moments[USERS + used];
             self.moments[USERS + used] = users.max(end);
@@ -385,6 +429,8 @@ impl State {
             Act::Drop(object, from) => {
                 script.push(Action::Drop { object: id(object), tier: tier(from) });
             }
+            // An op on the host pays for nothing.
+            Act::Run { .. } if on_host(workload, op) => {}
             Act::Run { births } => {
                 let born = workload.births(op);
                 for touched in workload.trace.uses_of(op) {

@@ -11,10 +11,11 @@ use tiersim_models::ids::{ModuleId, ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::{Mode, ObjectKind, Statistics, Trace};
+use tiersim_models::workload::{Mode, ObjectKind, Statistics, Trace, Unit};
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::bound::{Bound, Question, least_time};
 use tiersim_policies::drive::{DriveError, drive};
+use tiersim_policies::host_ops;
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::placed::Placed;
 use tiersim_policies::planner::{PlanError, Planner};
@@ -41,7 +42,12 @@ impl Tiny {
     /// The world of a seed.
     pub fn new(seed: u64) -> Tiny {
         let mut rng = ChaCha12Rng::seed_from_u64(seed);
-        let trace = trace(&mut rng);
+        let mut trace = trace(&mut rng);
+        // Drawn apart: a draw more would make every other world another one.
+        let mut host = ChaCha12Rng::seed_from_u64(!seed);
+        for op in trace.ops.iter_mut().filter(|_| seed % 4 == 3) {
+            op.unit = if host.random_bool(0.4) { Unit::Cpu } else { Unit::Device };
+        }
         let all: u64 = trace.objects.iter().map(|object| object.bytes.get() / UNIT).sum();
         let hbm = rng.random_range(1..=all as usize).min(HBM_SLOTS);
         let mut slow = |least: u64, most: u64| {
@@ -133,8 +139,9 @@ pub fn policies(tiny: &Tiny, seed: u64, repeat: u32) -> Vec<(String, Box<dyn Pol
         let seed = seed.wrapping_mul(31).wrapping_add(index);
         let drawn = drawn(entry, seed, trace, &tiny.hardware);
         let Some(config) = drawn.filter(|config| !config.is_emulated()) else { continue };
-        let built =
-            with_setting(&tiny.workload, &tiny.hardware, repeat, |setting| config.build(setting));
+        let built = with_setting(&tiny.workload, &tiny.hardware, repeat, |setting| {
+            host_ops::build(setting, |setting| config.build(setting))
+        });
         if let Ok(policy) = built {
             policies.push((format!("{config:?}"), policy));
         }
@@ -150,7 +157,8 @@ pub fn policies(tiny: &Tiny, seed: u64, repeat: u32) -> Vec<(String, Box<dyn Pol
         let home = |_| TierId::at(rng.random_range(0..tiers));
         let homes: Vec<TierId> = (0..trace.modules.len()).map(home).collect();
         let placed = Placed::new("placed", trace, homes, &ObjectKind::ALL, access);
-        policies.push((format!("placed, {access}"), Box::new(placed)));
+        let placed = host_ops::around(Box::new(placed), &tiny.workload, &tiny.hardware);
+        policies.push((format!("placed, {access}"), placed));
     }
     policies
 }

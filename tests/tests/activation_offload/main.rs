@@ -159,7 +159,7 @@ fn repeated_ops_take_their_sources_time_with_jitter_and_in_every_replay() {
         jitter: 0.3,
         ranks: 1,
     };
-    let durations = Durations::new(&trace, &spec, 7).expect("all ops have a time");
+    let durations = Durations::new(&trace, &spec, None, 7).expect("all ops have a time");
     let run: u64 = (0..16).map(|op| durations.of(op).ps()).sum();
     let again: u64 = [1, 3, 9, 11].map(|op| durations.of(op).ps()).iter().sum();
     assert_eq!(figures.mean_step().ps(), (run + again).div_ceil(2));

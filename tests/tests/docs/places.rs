@@ -47,6 +47,9 @@ pub(crate) const STRUCTS: &[Place] = &[
     Place { heading: "Compute", text: "Hardware(compute: (@))" },
     Place { heading: "Power and price", text: "Hardware(host: (@))" },
     Place { heading: "Compute", text: "Hardware(compute: (flops: [(@)]))" },
+    Place { heading: "Efficiency", text: "Hardware(compute: (efficiency: (@)))" },
+    Place { heading: "Efficiency", text: "Hardware(compute: (efficiency: (products: (@))))" },
+    Place { heading: "Efficiency", text: "Hardware(compute: (efficiency: (memory: (@))))" },
 ];
 
 /// Choices: `@` is where a variant can stand; fields of every variant are looked for too.
@@ -80,5 +83,9 @@ pub(crate) const CHOICES: &[Place] = &[
     Place { heading: "Power and price", text: "Hardware(tiers: [(included: [@])])" },
     Place { heading: "Service", text: "Hardware(links: [(service: @)])" },
     Place { heading: "Links", text: "Hardware(links: [(buffers: @)])" },
+    Place {
+        heading: "Efficiency",
+        text: "Hardware(compute: (efficiency: (products: (between: @))))",
+    },
     Place { heading: "Sources", text: "Hardware(tiers: [(setup: (us(1), @))])" },
 ];

@@ -10,6 +10,7 @@ use super::layers::Layers;
 use crate::paging::{Change, Recency, make_room, outside};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::Setting;
+use crate::state::State;
 use crate::view::View;
 use std::collections::BTreeSet;
 use tiersim_models::hardware::HBM;
@@ -163,5 +164,24 @@ impl Policy for ActivationOffload {
 
     fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
         make_room(&mut self.recency, tier, &self.spill, view)
+    }
+
+    fn state(&self, _: &View<'_>, out: &mut State) -> bool {
+        let ActivationOffload {
+            spill: _,
+            prefetch_ops,
+            total: _,
+            leaves: _,
+            back: _,
+            grows: _,
+            recency,
+        } = self;
+        out.looks_ahead(prefetch_ops.saturating_add(1));
+        recency.state(out);
+        true
+    }
+
+    fn leave_out(&mut self, replays: u64) {
+        self.total -= replays * self.grows.len() as u64;
     }
 }

@@ -10,6 +10,7 @@ use super::{DemandConfig, Write};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::Recipe;
 use crate::replacement::Replacement;
+use crate::state::State;
 use crate::view::View;
 use tiersim_models::hardware::{HBM, MAX_TIERS};
 use tiersim_models::ids::{ObjectId, TierId};
@@ -275,5 +276,22 @@ impl<R: Replacement> Policy for Demand<R> {
         }
         let object = self.victim(&Batch::new(view), view)?;
         Some(Action::Evict { object, from: HBM, to: self.start(object, view) })
+    }
+
+    fn state(&self, _: &View<'_>, out: &mut State) -> bool {
+        let Demand { name: _, rule, spill: _, write: _, future, used, changed, spare } = self;
+        if let Some(future) = future {
+            out.looks_ahead(future.reach());
+        }
+        for objects in [used, changed, spare] {
+            out.objects(objects);
+        }
+        rule.state(out)
+    }
+
+    fn leave_out(&mut self, replays: u64) {
+        if let Some(future) = &mut self.future {
+            future.leave_out(replays);
+        }
     }
 }

@@ -28,6 +28,16 @@ impl Future {
         Future { ops: trace.ops.len() as u64, repeat: u64::from(repeat), uses }
     }
 
+    /// How many ops ahead the next use of what is used again lies at most.
+    pub fn reach(&self) -> u64 {
+        2 * self.ops
+    }
+
+    /// So many replays fewer are to come.
+    pub fn leave_out(&mut self, replays: u64) {
+        self.repeat -= replays;
+    }
+
     /// Which op of the run uses an object next after this one; [`NEVER`] if none does. A use in a
     /// later replay counts only if the object still is the same one then.
     pub fn next(&self, object: ObjectId, occurrence: u64) -> u64 {

@@ -71,6 +71,11 @@ impl Passes {
         self.of.len() as u64
     }
 
+    /// So many replays fewer are to come.
+    pub(super) fn leave_out(&mut self, replays: u64) {
+        self.repeat -= replays;
+    }
+
     /// Which pass of the run an op of the run belongs to.
     pub(super) fn at(&self, occurrence: u64) -> u64 {
         let (replay, op) = (occurrence / self.ops(), occurrence % self.ops());

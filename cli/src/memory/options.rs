@@ -1,0 +1,173 @@
+//! What can be typed behind `tiersim memory`: options only, none with a value of its own.
+//!
+//! Invariant: a value that nobody typed is absent, so that what does not go together can be refused.
+
+use super::typed::{
+    Kept, Millionths, attention, checkpointing, count, family, format, millionths, optimizer,
+    place, size,
+};
+use crate::args::Format as Output;
+use clap::{Args, ValueEnum};
+use tiersim_models::memory::zero::Place;
+use tiersim_models::transformer::card::Family;
+use tiersim_models::transformer::format::Format;
+use tiersim_models::transformer::training::{Attention, Optimizer};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Convention {
+    /// The formulas of docs/memory.md.
+    Tiersim,
+    /// DeepSpeed's own estimators.
+    Deepspeed,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MemoryArgs {
+    /// Parameters of the model, such as 7.5e9, 7.5B or 7500000000.
+    #[arg(long, value_name = "P", value_parser = count)]
+    pub(crate) params: Option<u64>,
+    /// GPUs that run the model [default: 1, or --gpus-per-node times --nodes].
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) gpus: Option<u64>,
+    /// GPUs of one node [default: all of them, 8 at most; 1 for DeepSpeed's estimators].
+    #[arg(long, value_name = "G", value_parser = count)]
+    pub(crate) gpus_per_node: Option<u64>,
+    /// Nodes [default: GPUs over GPUs per node].
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) nodes: Option<u64>,
+    /// Stage of ZeRO [default: 0].
+    #[arg(long, value_name = "0..3", value_parser = clap::value_parser!(u8).range(0..=3))]
+    pub(crate) stage: Option<u8>,
+    /// Optimizer state per parameter, K [default: that of --optimizer].
+    #[arg(long, value_name = "K", value_parser = millionths)]
+    pub(crate) optimizer_bytes: Option<Millionths>,
+    /// Optimizer: adamw, adam-without-master, adam-8bit, adam-mini, adafactor, lion, sgd or
+    /// sgd-momentum [default: adamw].
+    #[arg(long, value_name = "NAME", value_parser = optimizer)]
+    pub(crate) optimizer: Option<Optimizer>,
+    /// Format of weights, gradients, activations, keys and values: fp32, tf32, fp16, bf16, fp8 or
+    /// int8 [default: bf16].
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    pub(crate) precision: Option<Format>,
+    /// Format of gradients [default: that of --precision].
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    pub(crate) gradients: Option<Format>,
+    /// Format of what is kept for the backward pass; int8 compresses it [default: --precision].
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    pub(crate) activations: Option<Format>,
+    /// Format of keys and values [default: that of --precision].
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    pub(crate) kv: Option<Format>,
+    /// Family of the model: gpt2, llama, mistral, mixtral, qwen, opt or bloom [default: gpt2].
+    #[arg(long, value_name = "NAME", value_parser = family)]
+    pub(crate) family: Option<Family>,
+    /// Blocks of the model.
+    #[arg(long, value_name = "L", value_parser = count)]
+    pub(crate) layers: Option<u64>,
+    /// Width of the model.
+    #[arg(long, value_name = "H", value_parser = count)]
+    pub(crate) hidden: Option<u64>,
+    /// Attention heads.
+    #[arg(long, value_name = "A", value_parser = count)]
+    pub(crate) heads: Option<u64>,
+    /// Heads of keys and values [default: --heads].
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) kv_heads: Option<u64>,
+    /// Width between the matrices of the feed-forward part [default: four times --hidden].
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) ffn: Option<u64>,
+    /// Logits per token; without it the head is left out.
+    #[arg(long, value_name = "V", value_parser = count)]
+    pub(crate) vocab: Option<u64>,
+    /// Sequences of one replica and step, or served at once [default: --micro-batch, or 1].
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) batch: Option<u64>,
+    /// Sequences that go through the model at once [default: --batch].
+    #[arg(long, value_name = "B", value_parser = count)]
+    pub(crate) micro_batch: Option<u64>,
+    /// Tokens of a sequence; with --inference of prompt and answer.
+    #[arg(long, value_name = "S", value_parser = count)]
+    pub(crate) sequence: Option<u64>,
+    /// What is kept for the backward pass: none (everything), selective, full, or every:K
+    /// [default: none].
+    #[arg(long, value_name = "WHAT", value_parser = checkpointing)]
+    pub(crate) checkpointing: Option<Kept>,
+    /// How attention is computed: materialised or flash [default: materialised].
+    #[arg(long, value_name = "HOW", value_parser = attention)]
+    pub(crate) attention: Option<Attention>,
+    /// Whether there is dropout [default: true for gpt2, opt and bloom].
+    #[arg(long, value_name = "true|false", action = clap::ArgAction::Set)]
+    pub(crate) dropout: Option<bool>,
+    /// Ranks that each matrix is split over [default: 1].
+    #[arg(long, value_name = "T", value_parser = count)]
+    pub(crate) tensor: Option<u64>,
+    /// Splits by sequence over the same ranks what --tensor leaves whole.
+    #[arg(long)]
+    pub(crate) sequence_parallel: bool,
+    /// Stages of the pipeline [default: 1].
+    #[arg(long, value_name = "P", value_parser = count)]
+    pub(crate) pipeline: Option<u64>,
+    /// Stretches of blocks per stage [default: 1].
+    #[arg(long, value_name = "M", value_parser = count)]
+    pub(crate) interleave: Option<u64>,
+    /// Where optimizer state goes: none, cpu or nvme [default: none].
+    #[arg(long, value_name = "PLACE", value_parser = place)]
+    pub(crate) offload_optimizer: Option<Place>,
+    /// Where weights go: none, cpu or nvme [default: none].
+    #[arg(long, value_name = "PLACE", value_parser = place)]
+    pub(crate) offload_param: Option<Place>,
+    /// Where keys and values go: none, cpu or nvme [default: none].
+    #[arg(long, value_name = "PLACE", value_parser = place)]
+    pub(crate) offload_kv: Option<Place>,
+    /// Share of the optimizer state that is offloaded, 0 to 1 [default: 1].
+    #[arg(long, value_name = "SHARE", value_parser = millionths)]
+    pub(crate) offload_ratio: Option<Millionths>,
+    /// Buckets for communication on each GPU, such as 1GB [default: left out].
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) bucket: Option<u64>,
+    /// Pinned buffers of each rank on the host [default: left out].
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) pinned: Option<u64>,
+    /// Memory of each GPU that nothing else can have: contexts, workspaces [default: left out].
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) reserve: Option<u64>,
+    /// Parameters of the largest layer, which stage 3 gathers [default: left out].
+    #[arg(long, value_name = "L", value_parser = count)]
+    pub(crate) largest_layer: Option<u64>,
+    /// Layers gathered ahead beside that [default: 0].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    pub(crate) prefetch_layers: Option<u32>,
+    /// Processes of each rank that prepare batches [default: left out].
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) workers: Option<u64>,
+    /// Batches that each of them has ready [default: 2].
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) prefetch: Option<u64>,
+    /// Bytes of a token there [default: 8].
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) token_bytes: Option<u64>,
+    /// Serving instead of training: weights, keys and values.
+    #[arg(long)]
+    pub(crate) inference: bool,
+    /// Tokens of a page of keys and values [default: 16].
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) kv_block: Option<u64>,
+    /// Whose formulas [default: tiersim].
+    #[arg(long, value_enum, value_name = "WHOSE")]
+    pub(crate) convention: Option<Convention>,
+    /// Whether the model is built in parts; DeepSpeed's estimators [default: true].
+    #[arg(long, value_name = "true|false", action = clap::ArgAction::Set)]
+    pub(crate) zero_init: Option<bool>,
+    /// What host memory is multiplied by; DeepSpeed's estimators [default: 1.5].
+    #[arg(long, value_name = "X")]
+    pub(crate) buffer_factor: Option<f64>,
+    /// Size of a structured operator T + U V^T, in the place of a model.
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) semiseparable: Option<u64>,
+    /// One level only: U V^T without a hierarchy of ranks.
+    #[arg(long)]
+    pub(crate) flat: bool,
+    /// What to print on stdout.
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) format: Output,
+}

@@ -1,0 +1,452 @@
+//! From what was typed to what it means, or why it means nothing.
+//!
+//! Invariant: a message names the rule, the value found and what to type instead.
+
+use super::options::{Convention, MemoryArgs};
+use super::typed::Millionths;
+use tiersim_models::memory::account::{Keeps, Pipeline, Serving, Step, Structured, Training};
+use tiersim_models::memory::activations::block::{Between, Block};
+use tiersim_models::memory::deepspeed::Question;
+use tiersim_models::memory::inference::Kv;
+use tiersim_models::memory::zero::{MILLION, Offload, Place};
+use tiersim_models::transformer::card::Family;
+use tiersim_models::transformer::format::Format;
+use tiersim_models::transformer::training::{Attention, Checkpointing, Loader, Optimizer};
+
+/// What is asked.
+pub(crate) enum Asked {
+    /// What training needs.
+    Training(Box<Training>),
+    /// What serving needs.
+    Serving(Box<Serving>),
+    /// What a structured operator needs.
+    Structured(Structured),
+    /// What DeepSpeed estimates for a stage.
+    Estimated(Question, u8),
+}
+
+/// An option and whether it was typed.
+type Typed = (&'static str, bool);
+
+/// Refuses options that have no meaning here.
+fn refuse(with: &str, typed: &[Typed]) -> Result<(), String> {
+    let found: Vec<&str> =
+        typed.iter().filter(|(_, typed)| *typed).map(|(name, _)| *name).collect();
+    if found.is_empty() {
+        return Ok(());
+    }
+    let found = found.join(", ");
+    Err(format!("{with} does not go with {found}; leave {found} out"))
+}
+
+/// The options of the parts that each question may have.
+fn of_optimizer(args: &MemoryArgs) -> Vec<Typed> {
+    vec![
+        ("--optimizer-bytes", args.optimizer_bytes.is_some()),
+        ("--optimizer", args.optimizer.is_some()),
+        ("--gradients", args.gradients.is_some()),
+        ("--offload-ratio", args.offload_ratio.is_some()),
+        ("--bucket", args.bucket.is_some()),
+        ("--pinned", args.pinned.is_some()),
+        ("--prefetch-layers", args.prefetch_layers.is_some()),
+        ("--activations", args.activations.is_some()),
+        ("--micro-batch", args.micro_batch.is_some()),
+        ("--checkpointing", args.checkpointing.is_some()),
+        ("--attention", args.attention.is_some()),
+        ("--dropout", args.dropout.is_some()),
+        ("--sequence-parallel", args.sequence_parallel),
+        ("--interleave", args.interleave.is_some()),
+        ("--workers", args.workers.is_some()),
+        ("--prefetch", args.prefetch.is_some()),
+        ("--token-bytes", args.token_bytes.is_some()),
+    ]
+}
+
+fn of_shape(args: &MemoryArgs) -> Vec<Typed> {
+    vec![
+        ("--family", args.family.is_some()),
+        ("--hidden", args.hidden.is_some()),
+        ("--heads", args.heads.is_some()),
+        ("--kv-heads", args.kv_heads.is_some()),
+        ("--ffn", args.ffn.is_some()),
+        ("--vocab", args.vocab.is_some()),
+        ("--batch", args.batch.is_some()),
+        ("--sequence", args.sequence.is_some()),
+        ("--tensor", args.tensor.is_some()),
+        ("--pipeline", args.pipeline.is_some()),
+        ("--precision", args.precision.is_some()),
+        ("--reserve", args.reserve.is_some()),
+    ]
+}
+
+fn of_serving(args: &MemoryArgs) -> Vec<Typed> {
+    vec![
+        ("--inference", args.inference),
+        ("--kv", args.kv.is_some()),
+        ("--kv-block", args.kv_block.is_some()),
+        ("--offload-kv", args.offload_kv.is_some()),
+    ]
+}
+
+fn of_deepspeed(args: &MemoryArgs) -> Vec<Typed> {
+    vec![
+        ("--zero-init", args.zero_init.is_some()),
+        ("--buffer-factor", args.buffer_factor.is_some()),
+    ]
+}
+
+/// What was asked.
+pub(crate) fn asked(args: &MemoryArgs) -> Result<Asked, String> {
+    if let Some(size) = args.semiseparable {
+        return structured(args, size).map(Asked::Structured);
+    }
+    refuse("an account without --semiseparable", &[("--flat", args.flat)])?;
+    if args.convention == Some(Convention::Deepspeed) {
+        return deepspeed(args);
+    }
+    refuse("an account without --convention deepspeed", &of_deepspeed(args))?;
+    if args.inference {
+        return serving(args).map(|job| Asked::Serving(Box::new(job)));
+    }
+    refuse("training (an account without --inference)", &of_serving(args))?;
+    training(args).map(|job| Asked::Training(Box::new(job)))
+}
+
+/// All GPUs and those of one node.
+fn gpus(args: &MemoryArgs, few: u64) -> Result<(u64, u64), String> {
+    let (gpus, per_node) = match (args.gpus, args.gpus_per_node, args.nodes) {
+        (Some(gpus), Some(per_node), _) => (gpus, per_node.min(gpus)),
+        (Some(gpus), None, Some(nodes)) => (gpus, gpus.div_ceil(nodes)),
+        (Some(gpus), None, None) => (gpus, gpus.min(few)),
+        (None, per_node, nodes) => {
+            let per_node = per_node.unwrap_or(1);
+            let gpus = per_node.checked_mul(nodes.unwrap_or(1));
+            (
+                gpus.ok_or("--gpus-per-node times --nodes must be below 2^64; lower one of them")?,
+                per_node,
+            )
+        }
+    };
+    let nodes = args.nodes.unwrap_or(gpus / per_node);
+    if per_node.checked_mul(nodes) != Some(gpus) {
+        return Err(format!(
+            "every node must have the same number of GPUs (found {gpus} GPUs, {per_node} per node, {nodes} \
+             node(s)); change --gpus, --gpus-per-node or --nodes"
+        ));
+    }
+    Ok((gpus, per_node))
+}
+
+fn params(args: &MemoryArgs) -> Result<u64, String> {
+    args.params.ok_or_else(|| {
+        "the model's size is missing; say --params, such as --params 7.5B".to_owned()
+    })
+}
+
+fn structured(args: &MemoryArgs, size: u64) -> Result<Structured, String> {
+    let all = [of_optimizer(args), of_shape(args), of_serving(args), of_deepspeed(args)].concat();
+    refuse("--semiseparable", &all)?;
+    refuse(
+        "--semiseparable",
+        &[
+            ("--params", args.params.is_some()),
+            ("--stage", args.stage.is_some()),
+            ("--offload-optimizer", args.offload_optimizer.is_some()),
+            ("--largest-layer", args.largest_layer.is_some()),
+            ("--convention", args.convention.is_some()),
+        ],
+    )?;
+    let (gpus, gpus_per_node) = gpus(args, 8)?;
+    let (flat, layers) = (args.flat, args.layers.unwrap_or(1));
+    let offload = args.offload_param.unwrap_or_default();
+    Ok(Structured { size, flat, layers, gpus, gpus_per_node, offload })
+}
+
+fn deepspeed(args: &MemoryArgs) -> Result<Asked, String> {
+    let with = "--convention deepspeed";
+    let all = [of_optimizer(args), of_shape(args), of_serving(args)].concat();
+    refuse(with, &all)?;
+    refuse(with, &[("--layers", args.layers.is_some())])?;
+    let stage = args.stage.unwrap_or(0);
+    if stage == 0 {
+        return Err("DeepSpeed estimates stages 1, 2 and 3 (found 0); say --stage".to_owned());
+    }
+    let place = |name: &str, place: Option<Place>| match place {
+        Some(Place::Nvme) => Err(format!(
+            "DeepSpeed's estimators know cpu and none (found {name} nvme); say {name} cpu"
+        )),
+        other => Ok(other == Some(Place::Cpu)),
+    };
+    let offload_optimizer = place("--offload-optimizer", args.offload_optimizer)?;
+    let offload_params = place("--offload-param", args.offload_param)?;
+    if offload_params && !(stage == 3 && offload_optimizer) {
+        return Err(format!(
+            "DeepSpeed's estimator takes --offload-param cpu at stage 3 and with --offload-optimizer cpu only \
+             (found stage {stage}); say both, or --offload-param none"
+        ));
+    }
+    let largest_layer = match args.largest_layer {
+        None if stage == 3 => {
+            let rule = "stage 3 gathers the largest layer, whose size is missing";
+            return Err(format!("{rule}; say --largest-layer, such as --largest-layer 200M"));
+        }
+        found => found.unwrap_or(0),
+    };
+    let buffer_factor = args.buffer_factor.unwrap_or(1.5);
+    if !(buffer_factor.is_finite() && (0.0..=1e6).contains(&buffer_factor)) {
+        let rule = "--buffer-factor must be from 0 to 1000000";
+        return Err(format!("{rule} (found {buffer_factor}); say 1.5"));
+    }
+    let (gpus, gpus_per_node) = gpus(args, 8)?;
+    let question = Question {
+        params: params(args)?,
+        largest_layer,
+        gpus_per_node,
+        nodes: gpus / gpus_per_node,
+        offload_optimizer,
+        offload_params,
+        zero_init: args.zero_init.unwrap_or(true),
+        buffer_factor,
+    };
+    Ok(Asked::Estimated(question, stage))
+}
+
+/// Ranks that matrices and blocks are split over: whole replicas of the model.
+fn split(args: &MemoryArgs, gpus: u64) -> Result<(u64, u64), String> {
+    let (tensor, stages) = (args.tensor.unwrap_or(1), args.pipeline.unwrap_or(1));
+    let ranks = tensor.checked_mul(stages).filter(|ranks| gpus % ranks == 0);
+    if ranks.is_none() {
+        return Err(format!(
+            "GPUs must be a multiple of --tensor times --pipeline (found {gpus} GPUs, tensor {tensor}, \
+             pipeline {stages}); change one of them"
+        ));
+    }
+    Ok((tensor, stages))
+}
+
+/// What the block is made of, if its shape was typed; then all of it must be.
+fn block(args: &MemoryArgs) -> Result<Option<(Block, u64)>, String> {
+    let (Some(layers), Some(hidden), Some(heads)) = (args.layers, args.hidden, args.heads) else {
+        let any = of_shape(args).iter().take(5).any(|(_, typed)| *typed) || args.layers.is_some();
+        let rule = "a shape has blocks, width and heads";
+        return if any {
+            Err(format!("{rule}, and one is missing; say --layers, --hidden and --heads"))
+        } else {
+            Ok(None)
+        };
+    };
+    let kv_heads = args.kv_heads.unwrap_or(heads);
+    for (name, whole, part) in [("--hidden", hidden, heads), ("--heads", heads, kv_heads)] {
+        if whole % part != 0 {
+            return Err(format!(
+                "{name} must be a multiple of heads (found {whole} and {part}); change one"
+            ));
+        }
+    }
+    let family = args.family.unwrap_or(Family::Gpt2);
+    let (between, mean) = match family {
+        Family::Gpt2 | Family::Bloom => (Between::Gelu, true),
+        Family::Opt => (Between::Relu, true),
+        Family::Mixtral => {
+            return Err(
+                "experts of --family mixtral need a model card; say another family".to_owned()
+            );
+        }
+        Family::Llama | Family::Mistral | Family::Qwen => (Between::GatedSilu, false),
+    };
+    let ffn = match args.ffn {
+        Some(ffn) => ffn,
+        None if mean => {
+            hidden.checked_mul(4).ok_or("--hidden times 4 must be below 2^64; lower --hidden")?
+        }
+        None => {
+            let rule = "a gated feed-forward part has no usual width";
+            return Err(format!("{rule} (found no --ffn); say --ffn, such as --ffn 14336"));
+        }
+    };
+    let head_dim = hidden / heads;
+    let block = Block { hidden, ffn, heads, kv_heads, head_dim, between, mean, experts: None };
+    Ok(Some((block, layers)))
+}
+
+fn training(args: &MemoryArgs) -> Result<Training, String> {
+    let (gpus, gpus_per_node) = gpus(args, 8)?;
+    let (tensor, stages) = split(args, gpus)?;
+    let weights = args.precision.unwrap_or(Format::Bf16);
+    let optimizer = match (args.optimizer_bytes, args.optimizer) {
+        (Some(_), Some(_)) => {
+            let rule = "--optimizer-bytes says what --optimizer would";
+            return Err(format!("{rule} (found both); leave one of them out"));
+        }
+        (Some(Millionths(bytes)), None) => Keeps::PerParameter(bytes),
+        (None, named) => Keeps::Named(named.unwrap_or(Optimizer::AdamW)),
+    };
+    let interleave = args.interleave.unwrap_or(1);
+    if interleave > 1 && stages == 1 {
+        let rule = "--interleave splits the stages of a pipeline";
+        return Err(format!("{rule} (found {interleave} and one stage); say --pipeline"));
+    }
+    if args.sequence_parallel && tensor == 1 {
+        let rule = "--sequence-parallel splits over the ranks of --tensor (found 1)";
+        return Err(format!("{rule}; say --tensor"));
+    }
+    Ok(Training {
+        params: params(args)?,
+        tensors: Vec::new(),
+        weights,
+        gradients: args.gradients.unwrap_or(weights),
+        optimizer,
+        gpus,
+        gpus_per_node,
+        stage: args.stage.unwrap_or(0),
+        offload: offload(args)?,
+        split: Pipeline { tensor, by_sequence: args.sequence_parallel, stages, interleave },
+        bucket: args.bucket.unwrap_or(0),
+        pinned: args.pinned.unwrap_or(0),
+        reserved: args.reserve.unwrap_or(0),
+        largest_layer: args.largest_layer.unwrap_or(0),
+        prefetch: args.prefetch_layers.unwrap_or(0).into(),
+        step: step(args, tensor, stages, interleave, weights)?,
+    })
+}
+
+fn offload(args: &MemoryArgs) -> Result<Offload, String> {
+    let stage = args.stage.unwrap_or(0);
+    let (optimizer, weights) =
+        (args.offload_optimizer.unwrap_or_default(), args.offload_param.unwrap_or_default());
+    if optimizer != Place::Gpu && stage == 0 {
+        return Err(
+            "optimizer state is offloaded from stage 1 on (found stage 0); say --stage 1, 2 or 3"
+                .to_owned(),
+        );
+    }
+    if weights != Place::Gpu && stage < 3 {
+        return Err(format!(
+            "weights are offloaded at stage 3 only (found stage {stage}); say --stage 3"
+        ));
+    }
+    let ratio = args.offload_ratio.map_or(u64::from(MILLION), |Millionths(ratio)| ratio);
+    let ratio = u32::try_from(ratio).ok().filter(|&ratio| ratio <= MILLION);
+    let ratio = ratio.ok_or("--offload-ratio must be from 0 to 1; say 1 for all of it")?;
+    if args.offload_ratio.is_some() && optimizer == Place::Gpu {
+        let rule = "--offload-ratio is a share of offloaded optimizer state, and none is";
+        return Err(format!("{rule}; say --offload-optimizer cpu or nvme"));
+    }
+    Ok(Offload { optimizer, weights, ratio })
+}
+
+fn step(
+    args: &MemoryArgs,
+    tensor: u64,
+    stages: u64,
+    interleave: u64,
+    weights: Format,
+) -> Result<Option<Step>, String> {
+    let (shape, sequence) = match (block(args)?, args.sequence) {
+        (Some(shape), Some(sequence)) => (shape, sequence),
+        (None, None) => {
+            let needs = of_optimizer(args)
+                .into_iter()
+                .skip(7)
+                .filter(|(name, _)| !["--sequence-parallel", "--interleave"].contains(name));
+            let needs: Vec<Typed> = needs.chain([("--batch", args.batch.is_some())]).collect();
+            return refuse("an account without --sequence, --layers, --hidden and --heads", &needs)
+                .map(|()| None);
+        }
+        (None, Some(_)) => {
+            return Err("--sequence needs a shape; say --layers, --hidden and --heads".to_owned());
+        }
+        (Some(_), None) => return Err("a shape needs tokens; say --sequence".to_owned()),
+    };
+    let (block, layers) = shape;
+    for (name, whole, ways, of) in [
+        ("--layers", layers, stages.saturating_mul(interleave), "--pipeline times --interleave"),
+        ("--heads", block.heads, tensor, "--tensor"),
+    ] {
+        if whole % ways != 0 {
+            return Err(format!(
+                "{name} must be a multiple of {of} (found {whole} and {ways}); change one"
+            ));
+        }
+    }
+    let batch = args.batch.or(args.micro_batch).unwrap_or(1);
+    let micro_batch = args.micro_batch.unwrap_or(batch);
+    if batch % micro_batch != 0 {
+        let rule = "--batch must be a multiple of --micro-batch";
+        return Err(format!("{rule} (found {batch} and {micro_batch}); change one"));
+    }
+    Ok(Some(Step {
+        block,
+        layers,
+        vocab: args.vocab.unwrap_or(0),
+        batch,
+        micro_batch,
+        sequence,
+        format: args.activations.unwrap_or(weights),
+        attention: args.attention.unwrap_or(Attention::Materialised),
+        dropout: args.dropout.unwrap_or(block.mean),
+        checkpointing: args.checkpointing.unwrap_or(Checkpointing::None),
+        loader: data_pipeline(args)?,
+    }))
+}
+
+fn data_pipeline(args: &MemoryArgs) -> Result<Option<Loader>, String> {
+    let Some(workers) = args.workers else {
+        let typed = [
+            ("--prefetch", args.prefetch.is_some()),
+            ("--token-bytes", args.token_bytes.is_some()),
+        ];
+        return refuse("an account without --workers", &typed).map(|()| None);
+    };
+    let small = |name: &str, value: u64| {
+        u32::try_from(value)
+            .map_err(|_| format!("{name} must be below 2^32 (found {value}); lower it"))
+    };
+    Ok(Some(Loader {
+        workers: small("--workers", workers)?,
+        prefetch: small("--prefetch", args.prefetch.unwrap_or(2))?,
+        token_bytes: small("--token-bytes", args.token_bytes.unwrap_or(8))?,
+    }))
+}
+
+fn serving(args: &MemoryArgs) -> Result<Serving, String> {
+    refuse("--inference", &of_optimizer(args))?;
+    refuse(
+        "--inference",
+        &[
+            ("--stage", args.stage.is_some()),
+            ("--offload-optimizer", args.offload_optimizer.is_some()),
+            ("--largest-layer", args.largest_layer.is_some()),
+        ],
+    )?;
+    let (gpus, gpus_per_node) = gpus(args, 8)?;
+    let (tensor, pipeline) = split(args, gpus)?;
+    let weights = args.precision.unwrap_or(Format::Bf16);
+    let shape = block(args)?;
+    if shape.is_some() != args.sequence.is_some() {
+        return Err("keys and values need a shape and tokens; say --layers, --hidden, --heads and --sequence".to_owned());
+    }
+    let bytes = args.kv.unwrap_or(weights).bytes();
+    let kv = shape.map(|(block, layers)| Kv {
+        layers,
+        heads: block.kv_heads,
+        head_dim: block.head_dim,
+        bytes,
+    });
+    Ok(Serving {
+        params: params(args)?,
+        weights,
+        kv,
+        batch: args.batch.unwrap_or(1),
+        context: args.sequence.unwrap_or(0),
+        page: args.kv_block.unwrap_or(16),
+        window: None,
+        gpus,
+        gpus_per_node,
+        tensor,
+        pipeline,
+        offload_weights: args.offload_param.unwrap_or_default(),
+        offload_kv: args.offload_kv.unwrap_or_default(),
+        reserved: args.reserve.unwrap_or(0),
+    })
+}

@@ -1,0 +1,179 @@
+//! Values as they are typed: counts with suffixes, shares, sizes, names.
+//!
+//! Invariant: decimals are read digit by digit and never through a float, so 7.5e9 is exactly 7500000000.
+
+use tiersim_models::memory::optimizer::NAMES;
+use tiersim_models::memory::zero::{MILLION, Place};
+use tiersim_models::transformer::card::Family;
+use tiersim_models::transformer::format::Format;
+use tiersim_models::transformer::training::{Attention, Checkpointing, Optimizer};
+
+/// Most of anything that is counted.
+const MOST: u128 = 1 << 60;
+
+/// Millionths of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Millionths(pub(crate) u64);
+
+/// A choice of what is kept for the backward pass.
+pub(crate) type Kept = Checkpointing;
+
+/// A decimal number times `scale`, if that is whole and below 2^60.
+fn decimal(text: &str, scale: u128) -> Option<u64> {
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<u32>().ok()?),
+        None => (text, 0),
+    };
+    let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{part}");
+    let plain = !whole.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    if !plain || digits.len() > 30 || exponent > 30 {
+        return None;
+    }
+    let up = 10u128.checked_pow(exponent)?.checked_mul(scale)?;
+    let down = 10u128.checked_pow(u32::try_from(part.len()).ok()?)?;
+    let all = digits.parse::<u128>().ok()?.checked_mul(up)?;
+    let number = (all % down == 0).then_some(all / down)?;
+    u64::try_from(number).ok().filter(|&number| u128::from(number) <= MOST)
+}
+
+/// A whole number above zero: 7500000000, 7.5e9 or 7.5B.
+pub(crate) fn count(text: &str) -> Result<u64, String> {
+    let scales = [("K", 1_000), ("M", 1_000_000), ("B", 1_000_000_000), ("T", 1_000_000_000_000)];
+    let suffixed =
+        scales.iter().find_map(|&(suffix, scale)| Some((text.strip_suffix(suffix)?, scale)));
+    let (digits, scale) = suffixed.unwrap_or((text, 1));
+    decimal(digits, scale).filter(|&number| number > 0).ok_or_else(|| {
+        "write a whole number from 1 to 2^60, such as 7500000000, 7.5e9 or 7.5B (K, M, B, T)"
+            .to_owned()
+    })
+}
+
+/// A number with at most six places.
+pub(crate) fn millionths(text: &str) -> Result<Millionths, String> {
+    let number = decimal(text, MILLION.into()).filter(|&number| number <= 1_000_000_000_000);
+    number.map(Millionths).ok_or_else(|| {
+        "write a number from 0 to 1000000 with at most six places, such as 0.5".to_owned()
+    })
+}
+
+/// Bytes with a unit: 24GiB, 80GB or gib(24).
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u128); 9] = [
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
+        ("kB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+        ("B", 1),
+    ];
+    let as_in_files = |&(unit, scale): &(&str, u128)| {
+        let rest = text.strip_prefix(&unit.to_lowercase())?;
+        Some((rest.strip_prefix('(')?.strip_suffix(')')?.to_owned(), scale))
+    };
+    let behind = |&(unit, scale): &(&str, u128)| Some((text.strip_suffix(unit)?.to_owned(), scale));
+    let found = UNITS.iter().find_map(as_in_files).or_else(|| UNITS.iter().find_map(behind));
+    found.and_then(|(digits, scale)| decimal(&digits, scale)).ok_or_else(|| {
+        "write a number of whole bytes with B, kB, MB, GB, TB, KiB, MiB, GiB or TiB, such as 24GiB or gib(24)"
+            .to_owned()
+    })
+}
+
+/// One of `all` by its word.
+fn choice<T: Copy>(text: &str, all: &[(&str, T)]) -> Result<T, String> {
+    let found = all.iter().find(|(word, _)| *word == text);
+    found.map(|&(_, value)| value).ok_or_else(|| {
+        let words: Vec<&str> = all.iter().map(|(word, _)| *word).collect();
+        format!("choose from {}", words.join(", "))
+    })
+}
+
+pub(crate) fn optimizer(text: &str) -> Result<Optimizer, String> {
+    choice(text, &NAMES)
+}
+
+pub(crate) fn format(text: &str) -> Result<Format, String> {
+    choice(text, &Format::ALL.map(|format| (format.word(), format)))
+}
+
+pub(crate) fn place(text: &str) -> Result<Place, String> {
+    choice(text, &Place::ALL.map(|place| (place.word(), place)))
+}
+
+pub(crate) fn attention(text: &str) -> Result<Attention, String> {
+    choice(text, &[("materialised", Attention::Materialised), ("flash", Attention::Flash)])
+}
+
+pub(crate) fn family(text: &str) -> Result<Family, String> {
+    let all = [
+        ("gpt2", Family::Gpt2),
+        ("llama", Family::Llama),
+        ("mistral", Family::Mistral),
+        ("mixtral", Family::Mixtral),
+        ("qwen", Family::Qwen),
+        ("opt", Family::Opt),
+        ("bloom", Family::Bloom),
+    ];
+    choice(text, &all)
+}
+
+/// `none`, `selective`, `full` or `every:K`.
+pub(crate) fn checkpointing(text: &str) -> Result<Kept, String> {
+    if let Some(blocks) = text.strip_prefix("every:") {
+        let blocks = blocks.parse().ok().filter(|&blocks: &u32| blocks > 0);
+        return blocks.map(Checkpointing::Every).ok_or_else(|| {
+            "write a whole number of blocks from 1 behind every:, such as every:4".to_owned()
+        });
+    }
+    let all = [
+        ("none", Checkpointing::None),
+        ("selective", Checkpointing::Selective),
+        ("full", Checkpointing::Full),
+    ];
+    choice(text, &all).map_err(|error| error + ", every:K")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_exact() {
+        for (text, number) in [
+            ("7500000000", 7_500_000_000),
+            ("7.5e9", 7_500_000_000),
+            ("7.5B", 7_500_000_000),
+            ("1T", 1_000_000_000_000),
+            ("100M", 100_000_000),
+            ("0.000001e6", 1),
+        ] {
+            assert_eq!(count(text), Ok(number), "{text}");
+        }
+        for text in
+            ["0", "-1", "1.5", "7.5e0", "1e99", "B", "", "1e", ".5B", "nan", "inf", "1_000", "2e18"]
+        {
+            assert!(count(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn shares_and_sizes_are_exact() {
+        assert_eq!(millionths("0.3"), Ok(Millionths(300_000)));
+        assert_eq!(millionths("12"), Ok(Millionths(12_000_000)));
+        assert!(millionths("0.0000001").is_err());
+        for (text, bytes) in [
+            ("24GiB", 24 << 30),
+            ("gib(24)", 24 << 30),
+            ("80GB", 80_000_000_000),
+            ("gb(1.5)", 1_500_000_000),
+        ] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["24", "gib 24", "gib(24", "-1GB", "0.5B", "1PB"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What the forward pass keeps for the backward pass, per rank.
+//!
+//! Source: Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022
+//! (arXiv 2205.05198), sections 4 and 5. [`block`] lists what one block keeps, tensor by tensor. For their
+//! transformer (feed-forward part of 4h, GeLU, dropout, LayerNorm, 16 bits) the list adds up to
+//! s*b*h*(34 + 5*a*s/h); with tensor parallelism to s*b*h*(10 + 24/t + 5*a*s/(h*t)); with sequence
+//! parallelism all is over t. Selective recomputation leaves the core of attention out: 34*s*b*h/t. Full
+//! keeps a block's input: 2*s*b*h. The first stage of a pipeline has L blocks in flight, and
+//! L*(1 + (p-1)/(p*m)) with m stretches per stage.
+//! Invariant: what is split over t ranks is rounded up tensor by tensor; all else is exact.
+
+pub mod block;
+
+use super::{Overflow, product, share, total};
+use crate::transformer::format::Format;
+use crate::transformer::training::{Attention, Checkpointing};
+use block::{Block, Sort, kept};
+
+/// Numbers that share a range where activations are compressed to 8 bits (ActNN, Chen et al. 2021, arXiv
+/// 2104.14129: groups of 256, each with a minimum and a range in 16 bits).
+pub const GROUP: u128 = 256;
+
+/// What goes through the model at once, and how it is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Sequences of a micro-batch (b).
+    pub sequences: u64,
+    /// Tokens of a sequence (s).
+    pub tokens: u64,
+    /// Format of what is kept; int8 stands for compression, with a range per group.
+    pub format: Format,
+    /// How attention is computed.
+    pub attention: Attention,
+    /// Whether there is dropout, whose masks are kept.
+    pub dropout: bool,
+    /// Ranks that matrices are split over (t).
+    pub tensor: u64,
+    /// Whether the rest is split by sequence over the same ranks.
+    pub by_sequence: bool,
+}
+
+/// The model's blocks over the stages of a pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stages {
+    /// Blocks of the model (L).
+    pub layers: u64,
+    /// Stages (p).
+    pub pipeline: u64,
+    /// Stretches of blocks per stage (m).
+    pub interleave: u64,
+    /// Micro-batches of a step; fewer than stages leave less in flight.
+    pub micro_batches: u64,
+}
+
+impl Stages {
+    /// Stretches of `layers / (p m)` blocks that the first stage has in flight at most: p with one stretch per
+    /// stage, p m + p - 1 with m, and never more than there are.
+    pub fn in_flight(&self) -> u128 {
+        let [p, m, n] = [self.pipeline, self.interleave, self.micro_batches].map(u128::from);
+        let deep = if m > 1 { p * m + p - 1 } else { p };
+        deep.min(n.saturating_mul(m))
+    }
+
+    /// `per_model` shared out over all stretches, times those in flight.
+    fn of_first_stage(&self, per_model: u128) -> Result<u128, Overflow> {
+        let stretches = u128::from(self.pipeline) * u128::from(self.interleave);
+        Ok(share(product(&[per_model, self.in_flight()])?, stretches))
+    }
+}
+
+/// One block's share of one rank and one micro-batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OfBlock {
+    /// Everything but the core of attention and statistics.
+    pub rest: u128,
+    /// The core of attention: what selective recomputation computes again.
+    pub core: u128,
+    /// Statistics of norms and of attention in one kernel, which the published formulas leave out.
+    pub statistics: u128,
+}
+
+impl OfBlock {
+    fn sum(&self) -> Result<u128, Overflow> {
+        total([self.rest, self.core, self.statistics])
+    }
+}
+
+/// Bytes of so many numbers in a format, with their ranges if they are compressed.
+fn stored(numbers: u128, format: Format) -> Result<u128, Overflow> {
+    let plain = product(&[numbers, format.bytes().into()])?;
+    let ranges = if format == Format::Int8 { product(&[numbers.div_ceil(GROUP), 4])? } else { 0 };
+    total([plain, ranges])
+}
+
+/// What one block keeps on one rank for one micro-batch.
+pub fn of_block(block: &Block, batch: &Batch) -> Result<OfBlock, Overflow> {
+    let mut all = OfBlock::default();
+    for tensor in kept(block, batch)? {
+        let split = tensor.split || batch.by_sequence;
+        let numbers =
+            if split { share(tensor.numbers, batch.tensor.into()) } else { tensor.numbers };
+        let bytes = match tensor.sort {
+            Sort::Numbers => stored(numbers, batch.format)?,
+            Sort::Mask => numbers,
+            Sort::Statistics => product(&[numbers, 4])?,
+        };
+        let of = match tensor.sort {
+            Sort::Statistics => &mut all.statistics,
+            _ if tensor.core => &mut all.core,
+            _ => &mut all.rest,
+        };
+        *of = total([*of, bytes])?;
+    }
+    Ok(all)
+}
+
+/// What the first stage of a pipeline keeps on each of its ranks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OfStage {
+    /// The published formula: what blocks keep, or their inputs where they are computed again.
+    pub kept: u128,
+    /// Statistics of what is kept.
+    pub statistics: u128,
+    /// What is there once more while one block, or one stretch between checkpoints, is computed again.
+    pub recomputed: u128,
+    /// Masks of the dropout behind the embedding (section 4.3), of all micro-batches in flight.
+    pub embedding: u128,
+    /// Inputs of the last norm and of the head, and fp32 logits (section 4.3), where there is one stage.
+    pub head: u128,
+}
+
+/// What the first stage keeps.
+///
+/// `vocab` is the number of logits per token; 0 for a model without a head.
+pub fn of_stage(
+    block: &Block,
+    batch: &Batch,
+    stages: &Stages,
+    checkpointing: Checkpointing,
+    vocab: u64,
+) -> Result<OfStage, Overflow> {
+    let one = of_block(block, batch)?;
+    let layers = u128::from(stages.layers);
+    let wide = [batch.tokens, batch.sequences, block.hidden].map(u128::from);
+    // A checkpoint is whole on every rank: 2sbh in the paper's table 2, whatever t is.
+    let input = stored(product(&wide)?, batch.format)?;
+    let stretch = |blocks: u64| (u128::from(blocks), layers.div_ceil(blocks.max(1).into()));
+    let (kept, statistics, recomputed) = match checkpointing {
+        Checkpointing::None => {
+            (product(&[total([one.rest, one.core])?, layers])?, one.statistics, 0)
+        }
+        Checkpointing::Selective => (product(&[one.rest, layers])?, one.statistics, one.core),
+        Checkpointing::Full => (product(&[input, layers])?, 0, one.sum()?),
+        Checkpointing::Every(blocks) => {
+            let (blocks, inputs) = stretch(blocks.into());
+            (product(&[input, inputs])?, 0, product(&[one.sum()?, blocks.min(layers)])?)
+        }
+    };
+    let over = |split: bool| if split { u128::from(batch.tensor) } else { 1 };
+    let tokens = product(&wide)?;
+    let masks = if batch.dropout { share(tokens, over(batch.by_sequence)) } else { 0 };
+    let micro_batches = stages.pipeline.min(stages.micro_batches);
+    let head = if vocab > 0 && stages.pipeline == 1 {
+        let inputs = product(&[share(tokens, over(batch.by_sequence)), 4])?;
+        let logits = product(&[wide[0], wide[1], vocab.into()])?;
+        total([inputs, product(&[share(logits, over(true)), 4])?])?
+    } else {
+        0
+    };
+    Ok(OfStage {
+        kept: stages.of_first_stage(kept)?,
+        statistics: stages.of_first_stage(product(&[statistics, layers])?)?,
+        recomputed,
+        embedding: product(&[masks, micro_batches.into()])?,
+        head,
+    })
+}

@@ -1,0 +1,69 @@
+//! How many parameters a model has, in all and per token.
+//!
+//! Sums over one block times the number of blocks, in 128 bits: no card overflows them.
+
+use super::{Card, Part, TensorKind};
+
+impl Card {
+    /// Every parameter; a tied head counts once.
+    ///
+    /// # Panics
+    /// If the card has [`Card::problems`] and more parameters than 64 bits count.
+    pub fn parameters(&self) -> u64 {
+        fits(self.count(|part| part.numel()))
+    }
+
+    /// Parameters that one token goes through: of the routed experts only the active ones. Tables
+    /// count in full, as published figures have it.
+    ///
+    /// # Panics
+    /// As [`Card::parameters`].
+    pub fn active_parameters(&self) -> u64 {
+        fits(self.count(|part| self.active(part)))
+    }
+
+    /// Parameters that one token is multiplied with: of matrices, active ones, the head's (tied or
+    /// not) among them, tables of embeddings not. A forward pass takes twice as many FLOPs per token,
+    /// and attention on top.
+    ///
+    /// # Panics
+    /// As [`Card::parameters`].
+    pub fn matrix_parameters(&self) -> u64 {
+        let head = if self.tied { u128::from(self.vocab) * u128::from(self.hidden) } else { 0 };
+        let matrix = |part: &Part| {
+            let product = part.shape.len() > 1 && part.kind != TensorKind::Embedding;
+            if product { self.active(part) } else { 0 }
+        };
+        fits(head + self.count(matrix))
+    }
+
+    /// Parameters of one block.
+    ///
+    /// # Panics
+    /// As [`Card::parameters`].
+    pub fn block_parameters(&self) -> u64 {
+        fits(self.block().iter().map(Part::numel).sum())
+    }
+
+    /// A sum over all tensors.
+    pub(super) fn count(&self, of: impl Fn(&Part) -> u128) -> u128 {
+        let (before, behind) = self.around();
+        let around: u128 = before.iter().chain(&behind).map(&of).sum();
+        u128::from(self.layers) * self.block().iter().map(of).sum::<u128>() + around
+    }
+
+    /// Numbers of a tensor that one token goes through.
+    fn active(&self, part: &Part) -> u128 {
+        match (&self.experts, part.kind) {
+            // The experts of a block are one tensor.
+            (Some(experts), TensorKind::Expert) => {
+                part.numel() / u128::from(experts.count.max(1)) * u128::from(experts.active)
+            }
+            _ => part.numel(),
+        }
+    }
+}
+
+fn fits(count: u128) -> u64 {
+    u64::try_from(count).expect("a card without problems has fewer parameters")
+}

@@ -1,0 +1,159 @@
+//! Which cards are refused, and why.
+//!
+//! A dozen numbers stand for tables of any length, so each has a limit, and so has what they amount to
+//! together. Sums are made in 128 bits: no card overflows the arithmetic that refuses it.
+
+use super::{Card, Family};
+use crate::layered::ShapeProblem;
+
+/// Most parameters of a model: a thousand times the largest that is known.
+pub const MAX_PARAMETERS: u64 = 1 << 50;
+
+/// The largest value of every field.
+const MOST: [(&str, u32); 12] = [
+    ("layers", 10_000),
+    ("hidden", 1 << 20),
+    ("ffn", 1 << 22),
+    ("heads", 1 << 14),
+    ("kv_heads", 1 << 14),
+    ("head_dim", 1 << 14),
+    ("vocab", 1 << 26),
+    ("positions", 1 << 26),
+    ("experts.count", 1 << 12),
+    ("experts.active", 1 << 12),
+    ("experts.ffn", 1 << 22),
+    ("window", u32::MAX),
+];
+
+/// Most shared experts of a block.
+const MAX_SHARED: u32 = 256;
+
+impl Card {
+    /// Every rule that this card breaks; fields are those of [`Card`].
+    pub fn problems(&self) -> Vec<ShapeProblem> {
+        let mut found = Vec::new();
+        self.ranges(&mut found);
+        if found.is_empty() {
+            self.fits_together(&mut found);
+            self.fits_family(&mut found);
+        }
+        if found.is_empty() {
+            let all = self.count(|part| part.numel());
+            if all >= u128::from(MAX_PARAMETERS) {
+                let rule =
+                    format!("a model has fewer than {MAX_PARAMETERS} parameters, this one {all}");
+                found.push(ShapeProblem { field: "layers", rule, remedy: "check the numbers" });
+            }
+        }
+        found
+    }
+
+    fn values(&self) -> Vec<(&'static str, u32)> {
+        let mut values = vec![
+            ("layers", self.layers),
+            ("hidden", self.hidden),
+            ("ffn", self.ffn),
+            ("heads", self.heads),
+            ("kv_heads", self.kv_heads),
+            ("head_dim", self.head_dim),
+            ("vocab", self.vocab),
+        ];
+        if self.family.learns_positions() {
+            values.push(("positions", self.positions));
+        }
+        if let Some(experts) = &self.experts {
+            values.extend([
+                ("experts.count", experts.count),
+                ("experts.active", experts.active),
+                ("experts.ffn", experts.ffn),
+            ]);
+        }
+        values.extend(self.window.map(|window| ("window", window)));
+        values
+    }
+
+    fn ranges(&self, found: &mut Vec<ShapeProblem>) {
+        for (field, value) in self.values() {
+            let most = MOST.iter().find(|(name, _)| *name == field).map_or(0, |&(_, most)| most);
+            if value == 0 || value > most {
+                let rule = format!("`{field}` must lie between 1 and {most}, and is {value}");
+                found.push(ShapeProblem { field, rule, remedy: "write a number in that range" });
+            }
+        }
+        let shared = self.experts.map_or(0, |experts| experts.shared);
+        if shared > MAX_SHARED {
+            let rule =
+                format!("a block has at most {MAX_SHARED} shared experts, this one {shared}");
+            let remedy = "write a number in that range";
+            found.push(ShapeProblem { field: "experts.shared", rule, remedy });
+        }
+    }
+
+    fn fits_together(&self, found: &mut Vec<ShapeProblem>) {
+        let mut add = |field, rule, remedy| found.push(ShapeProblem { field, rule, remedy });
+        let (heads, kv_heads) = (self.heads, self.kv_heads);
+        if !heads.is_multiple_of(kv_heads) {
+            let rule = format!("`kv_heads` must divide `heads`: {kv_heads} of {heads}");
+            add("kv_heads", rule, "as many query heads share every key and value head");
+        }
+        if self.family.is_rotary() && !self.head_dim.is_multiple_of(2) {
+            let rule = format!("a head is {} wide, and pairs of it are turned", self.head_dim);
+            add("head_dim", rule, "choose an even width");
+        }
+        if let Some(experts) = &self.experts
+            && experts.active > experts.count
+        {
+            let (active, count) = (experts.active, experts.count);
+            let rule = format!("{active} experts of a token are more than the {count} there are");
+            add("experts.active", rule, "choose fewer active experts");
+        }
+    }
+
+    fn fits_family(&self, found: &mut Vec<ShapeProblem>) {
+        let word = self.family.word();
+        let mut add = |field, rule, remedy| found.push(ShapeProblem { field, rule, remedy });
+        let one_matrix = matches!(self.family, Family::Gpt2 | Family::Opt | Family::Bloom);
+        if one_matrix && self.q_width() != u64::from(self.hidden) {
+            let (heads, dim, hidden) = (self.heads, self.head_dim, self.hidden);
+            let rule = format!(
+                "the heads of {word} are as wide as `hidden`: {heads} x {dim} is not {hidden}"
+            );
+            add("head_dim", rule, "choose `heads` that divide `hidden`");
+        }
+        if one_matrix && self.kv_heads != self.heads {
+            let rule = format!("every head of {word} has its own keys and values");
+            add("kv_heads", rule, "write as many as `heads`");
+        }
+        if one_matrix && !self.qkv_bias {
+            let rule = format!("queries, keys and values of {word} have biases");
+            add("qkv_bias", rule, "write true");
+        }
+        let never = matches!(self.family, Family::Mistral | Family::Mixtral);
+        if never && self.qkv_bias {
+            let rule = format!("queries, keys and values of {word} have no biases");
+            add("qkv_bias", rule, "write false");
+        }
+        if !self.family.learns_positions() && self.positions > 0 {
+            let rule = format!("{word} has no table of `positions`");
+            add("positions", rule, "leave it out");
+        }
+        let may = matches!(self.family, Family::Mixtral | Family::Qwen);
+        match &self.experts {
+            Some(_) if !may => {
+                add("experts", format!("{word} has no experts"), "take mixtral or qwen");
+            }
+            Some(experts) if experts.shared > 0 && self.family == Family::Mixtral => {
+                add("experts.shared", "mixtral has no shared experts".into(), "take qwen");
+            }
+            Some(experts) if experts.ffn != self.ffn => {
+                let rule =
+                    format!("`ffn` is the width of an expert: {} is not {}", self.ffn, experts.ffn);
+                add("ffn", rule, "write the same twice");
+            }
+            None if self.family == Family::Mixtral => {
+                add("experts", "mixtral has experts".into(), "say how many");
+            }
+            _ => {}
+        }
+    }
+}

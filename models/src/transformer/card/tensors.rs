@@ -1,0 +1,322 @@
+//! Every parameter of a model: name, shape, and what it is for.
+//!
+//! Names and order are those of the model classes of Hugging Face `transformers` (5.23), which the tests
+//! compare with; there the experts of a block are two tensors. Files of weights store every expert
+//! by itself and are older than that: [`Card::stored`] has their names.
+//! Invariant: the blocks of a model are alike, so a block is a list of [`Part`]s.
+
+use super::{Card, Experts, Family};
+
+/// What a tensor is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TensorKind {
+    /// A table of tokens or positions, of which a token reads one row.
+    Embedding,
+    /// Queries, keys, values and the output of attention.
+    Attention,
+    /// The feed-forward part, or the experts that every token goes through.
+    Mlp,
+    /// Experts that the router chooses among.
+    Expert,
+    /// Scales and biases of a norm.
+    Norm,
+    /// From the residual stream to the vocabulary, where the embedding is not used for that.
+    Head,
+    /// What chooses the experts, or weighs the shared ones.
+    Router,
+}
+
+impl TensorKind {
+    /// The word used in tables.
+    pub const fn word(self) -> &'static str {
+        match self {
+            TensorKind::Embedding => "embedding",
+            TensorKind::Attention => "attention",
+            TensorKind::Mlp => "mlp",
+            TensorKind::Expert => "expert",
+            TensorKind::Norm => "norm",
+            TensorKind::Head => "head",
+            TensorKind::Router => "router",
+        }
+    }
+}
+
+/// A tensor of a block, whichever block it is, or one around the blocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its name below the block's, such as `self_attn.q_proj.weight`.
+    pub name: String,
+    /// Its shape.
+    pub shape: Vec<u64>,
+    /// What it is for.
+    pub kind: TensorKind,
+}
+
+impl Part {
+    /// Its numbers.
+    pub fn numel(&self) -> u128 {
+        self.shape.iter().map(|&size| u128::from(size)).product()
+    }
+}
+
+/// One parameter of the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tensor {
+    /// Its name, such as `model.layers.0.self_attn.q_proj.weight`.
+    pub name: String,
+    /// Its shape.
+    pub shape: Vec<u64>,
+    /// What it is for.
+    pub kind: TensorKind,
+    /// Which block it belongs to.
+    pub block: Option<u32>,
+}
+
+impl Tensor {
+    /// Its numbers.
+    pub fn numel(&self) -> u64 {
+        // Cards with problems may have any number.
+        self.shape.iter().fold(1, |all, &size| u64::saturating_mul(all, size))
+    }
+
+    /// The module that owns it: its name without the last part.
+    pub fn module(&self) -> &str {
+        self.name.rsplit_once('.').map_or(self.name.as_str(), |(module, _)| module)
+    }
+}
+
+/// Names of experts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    Loaded,
+    Stored,
+}
+
+/// Collects parts.
+struct Parts(Vec<Part>);
+
+impl Parts {
+    fn push(&mut self, name: impl Into<String>, shape: &[u64], kind: TensorKind) {
+        self.0.push(Part { name: name.into(), shape: shape.to_vec(), kind });
+    }
+
+    /// `NAME.weight` of `to` rows and, if it has one, `NAME.bias`.
+    fn linear(&mut self, name: &str, (to, from): (u64, u64), bias: bool, kind: TensorKind) {
+        self.push(format!("{name}.weight"), &[to, from], kind);
+        if bias {
+            self.push(format!("{name}.bias"), &[to], kind);
+        }
+    }
+
+    /// As [`Parts::linear`] with a bias, stored the other way round: GPT-2's `Conv1D`.
+    fn turned(&mut self, name: &str, (to, from): (u64, u64), kind: TensorKind) {
+        self.push(format!("{name}.weight"), &[from, to], kind);
+        self.push(format!("{name}.bias"), &[to], kind);
+    }
+
+    fn norm(&mut self, name: &str, width: u64, bias: bool) {
+        self.push(format!("{name}.weight"), &[width], TensorKind::Norm);
+        if bias {
+            self.push(format!("{name}.bias"), &[width], TensorKind::Norm);
+        }
+    }
+}
+
+impl Card {
+    /// Every parameter under the name and in the order that the model's class has; a tied head is none.
+    pub fn tensors(&self) -> impl Iterator<Item = Tensor> + use<> {
+        self.laid_out(Layout::Loaded)
+    }
+
+    /// As [`Card::tensors`], with the names of files of weights: every expert by itself.
+    pub fn stored(&self) -> impl Iterator<Item = Tensor> + use<> {
+        self.laid_out(Layout::Stored)
+    }
+
+    /// The tensors of one block; all blocks are alike.
+    pub fn block(&self) -> Vec<Part> {
+        self.block_as(Layout::Loaded)
+    }
+
+    /// What the names of block `index` start with, such as `model.layers.0.`.
+    pub fn block_prefix(&self, index: u32) -> String {
+        let before = match self.family {
+            Family::Gpt2 | Family::Bloom => "transformer.h.",
+            Family::Opt => "model.decoder.layers.",
+            _ => "model.layers.",
+        };
+        format!("{before}{index}.")
+    }
+
+    /// The tensors around the blocks: those before them and those behind, in the order of names.
+    pub fn around(&self) -> (Vec<Part>, Vec<Part>) {
+        let (hidden, vocab) = (u64::from(self.hidden), u64::from(self.vocab));
+        let (mut before, mut behind) = (Parts(Vec::new()), Parts(Vec::new()));
+        let table = TensorKind::Embedding;
+        let positions = u64::from(self.positions);
+        match self.family {
+            Family::Gpt2 => {
+                before.push("transformer.wte.weight", &[vocab, hidden], table);
+                before.push("transformer.wpe.weight", &[positions, hidden], table);
+                behind.norm("transformer.ln_f", hidden, true);
+            }
+            Family::Opt => {
+                before.push("model.decoder.embed_tokens.weight", &[vocab, hidden], table);
+                // The first two rows are for padding.
+                let shape = [positions + 2, hidden];
+                before.push("model.decoder.embed_positions.weight", &shape, table);
+                before.norm("model.decoder.final_layer_norm", hidden, true);
+            }
+            Family::Bloom => {
+                before.push("transformer.word_embeddings.weight", &[vocab, hidden], table);
+                before.norm("transformer.word_embeddings_layernorm", hidden, true);
+                behind.norm("transformer.ln_f", hidden, true);
+            }
+            Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen => {
+                before.push("model.embed_tokens.weight", &[vocab, hidden], table);
+                behind.norm("model.norm", hidden, false);
+            }
+        }
+        if !self.tied {
+            behind.linear("lm_head", (vocab, hidden), false, TensorKind::Head);
+        }
+        (before.0, behind.0)
+    }
+
+    fn laid_out(&self, layout: Layout) -> impl Iterator<Item = Tensor> + use<> {
+        let (before, behind) = self.around();
+        let block = self.block_as(layout);
+        let prefixes = (0..self.layers).map({
+            let card = Card { name: String::new(), ..self.clone() };
+            move |index| (index, card.block_prefix(index))
+        });
+        let of_blocks = prefixes.flat_map(move |(index, prefix)| {
+            let named = block.iter().map(|part| Tensor {
+                name: format!("{prefix}{}", part.name),
+                shape: part.shape.clone(),
+                kind: part.kind,
+                block: Some(index),
+            });
+            named.collect::<Vec<_>>()
+        });
+        let around = |Part { name, shape, kind }: Part| Tensor { name, shape, kind, block: None };
+        before.into_iter().map(around).chain(of_blocks).chain(behind.into_iter().map(around))
+    }
+
+    fn block_as(&self, layout: Layout) -> Vec<Part> {
+        let mut parts = Parts(Vec::new());
+        match self.family {
+            Family::Gpt2 => self.gpt2(&mut parts),
+            Family::Opt => self.opt(&mut parts),
+            Family::Bloom => self.bloom(&mut parts),
+            Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen => {
+                self.llama(&mut parts, layout);
+            }
+        }
+        parts.0
+    }
+
+    fn gpt2(&self, parts: &mut Parts) {
+        let (hidden, ffn) = (u64::from(self.hidden), u64::from(self.ffn));
+        let (attention, mlp) = (TensorKind::Attention, TensorKind::Mlp);
+        parts.norm("ln_1", hidden, true);
+        parts.turned("attn.c_attn", (3 * hidden, hidden), attention);
+        parts.turned("attn.c_proj", (hidden, hidden), attention);
+        parts.norm("ln_2", hidden, true);
+        parts.turned("mlp.c_fc", (ffn, hidden), mlp);
+        parts.turned("mlp.c_proj", (hidden, ffn), mlp);
+    }
+
+    fn opt(&self, parts: &mut Parts) {
+        let (hidden, ffn) = (u64::from(self.hidden), u64::from(self.ffn));
+        for name in ["k_proj", "v_proj", "q_proj", "out_proj"] {
+            let name = format!("self_attn.{name}");
+            parts.linear(&name, (hidden, hidden), true, TensorKind::Attention);
+        }
+        parts.norm("self_attn_layer_norm", hidden, true);
+        parts.linear("fc1", (ffn, hidden), true, TensorKind::Mlp);
+        parts.linear("fc2", (hidden, ffn), true, TensorKind::Mlp);
+        parts.norm("final_layer_norm", hidden, true);
+    }
+
+    fn bloom(&self, parts: &mut Parts) {
+        let (hidden, ffn) = (u64::from(self.hidden), u64::from(self.ffn));
+        let (attention, mlp) = (TensorKind::Attention, TensorKind::Mlp);
+        parts.norm("input_layernorm", hidden, true);
+        parts.linear("self_attention.query_key_value", (3 * hidden, hidden), true, attention);
+        parts.linear("self_attention.dense", (hidden, hidden), true, attention);
+        parts.norm("post_attention_layernorm", hidden, true);
+        parts.linear("mlp.dense_h_to_4h", (ffn, hidden), true, mlp);
+        parts.linear("mlp.dense_4h_to_h", (hidden, ffn), true, mlp);
+    }
+
+    fn llama(&self, parts: &mut Parts, layout: Layout) {
+        let (hidden, ffn) = (u64::from(self.hidden), u64::from(self.ffn));
+        let (queries, keys) = (self.q_width(), self.kv_width());
+        let matrices = [
+            ("q_proj", (queries, hidden), self.qkv_bias),
+            ("k_proj", (keys, hidden), self.qkv_bias),
+            ("v_proj", (keys, hidden), self.qkv_bias),
+            ("o_proj", (hidden, queries), self.qkv_bias && self.family == Family::Llama),
+        ];
+        for (name, shape, bias) in matrices {
+            parts.linear(&format!("self_attn.{name}"), shape, bias, TensorKind::Attention);
+        }
+        if self.norms_heads() {
+            parts.norm("self_attn.q_norm", u64::from(self.head_dim), false);
+            parts.norm("self_attn.k_norm", u64::from(self.head_dim), false);
+        }
+        match &self.experts {
+            Some(experts) => self.experts(parts, experts, layout),
+            None => gated(parts, "mlp", (ffn, hidden), TensorKind::Mlp),
+        }
+        parts.norm("input_layernorm", hidden, false);
+        parts.norm("post_attention_layernorm", hidden, false);
+    }
+
+    /// Whether every head's queries and keys have a norm: Qwen3.
+    pub fn norms_heads(&self) -> bool {
+        self.family == Family::Qwen && !self.qkv_bias
+    }
+
+    fn experts(&self, parts: &mut Parts, experts: &Experts, layout: Layout) {
+        let (hidden, ffn, count) =
+            (u64::from(self.hidden), u64::from(experts.ffn), u64::from(experts.count));
+        // Mixtral's files are older than its class.
+        let old = layout == Layout::Stored && self.family == Family::Mixtral;
+        let at = if old { "block_sparse_moe" } else { "mlp" };
+        let expert = TensorKind::Expert;
+        parts.linear(&format!("{at}.gate"), (count, hidden), false, TensorKind::Router);
+        match layout {
+            Layout::Loaded => {
+                parts.push("mlp.experts.gate_up_proj", &[count, 2 * ffn, hidden], expert);
+                parts.push("mlp.experts.down_proj", &[count, hidden, ffn], expert);
+            }
+            Layout::Stored if old => {
+                for index in 0..count {
+                    let here = format!("{at}.experts.{index}");
+                    parts.linear(&format!("{here}.w1"), (ffn, hidden), false, expert);
+                    parts.linear(&format!("{here}.w2"), (hidden, ffn), false, expert);
+                    parts.linear(&format!("{here}.w3"), (ffn, hidden), false, expert);
+                }
+            }
+            Layout::Stored => {
+                for index in 0..count {
+                    gated(parts, &format!("{at}.experts.{index}"), (ffn, hidden), expert);
+                }
+            }
+        }
+        if experts.shared > 0 {
+            let wide = ffn * u64::from(experts.shared);
+            gated(parts, "mlp.shared_expert", (wide, hidden), TensorKind::Mlp);
+            parts.linear("mlp.shared_expert_gate", (1, hidden), false, TensorKind::Router);
+        }
+    }
+}
+
+/// The three matrices of a gated feed-forward part.
+fn gated(parts: &mut Parts, name: &str, (ffn, hidden): (u64, u64), kind: TensorKind) {
+    parts.linear(&format!("{name}.gate_proj"), (ffn, hidden), false, kind);
+    parts.linear(&format!("{name}.up_proj"), (ffn, hidden), false, kind);
+    parts.linear(&format!("{name}.down_proj"), (hidden, ffn), false, kind);
+}

@@ -1,0 +1,205 @@
+//! Models that can be named: the dimensions that their makers published.
+//!
+//! Dimensions are facts and are written down here, so that no file of a maker ships. Every row says
+//! where its numbers come from; [`Known::published`] is the number of parameters that somebody else counted,
+//! which the test compares with what follows from the dimensions, to the last one.
+
+use super::card::{Card, Experts, Family};
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// What it is called in scenarios and on the command line.
+    pub name: &'static str,
+    /// Whose family it is.
+    pub family: Family,
+    /// Blocks, width of the residual stream, width of the feed-forward part.
+    size: (u32, u32, u32),
+    /// Query heads, key and value heads, width of a head.
+    heads: (u32, u32, u32),
+    vocab: u32,
+    positions: u32,
+    tied: bool,
+    /// How many there are and how many are active.
+    experts: Option<(u32, u32)>,
+    window: Option<u32>,
+    /// Parameters, as counted on the published weights or the makers' code.
+    pub published: Option<u64>,
+    /// Where the dimensions come from.
+    pub source: &'static str,
+}
+
+const MEMORY: &str = "config.json as published with the weights, from memory";
+const FLEXGEN: &str = "FlexGen, flexgen/opt_config.py";
+const LARGE: &str = "Korthikanti et al., 2022, table 3; vocabulary 51,200, sequence 2,048";
+
+const fn gpt2(name: &'static str, layers: u32, hidden: u32, heads: u32) -> Known {
+    Known {
+        name,
+        family: Family::Gpt2,
+        size: (layers, hidden, 4 * hidden),
+        heads: (heads, heads, hidden / heads),
+        vocab: 50_257,
+        positions: 1024,
+        tied: true,
+        experts: None,
+        window: None,
+        published: None,
+        source: MEMORY,
+    }
+}
+
+const fn megatron(name: &'static str, layers: u32, hidden: u32, heads: u32) -> Known {
+    let gpt = gpt2(name, layers, hidden, heads);
+    Known { vocab: 51_200, positions: 2048, source: LARGE, ..gpt }
+}
+
+const fn opt(name: &'static str, layers: u32, hidden: u32, heads: u32) -> Known {
+    let gpt = gpt2(name, layers, hidden, heads);
+    Known { family: Family::Opt, vocab: 50_272, positions: 2048, source: FLEXGEN, ..gpt }
+}
+
+const fn llama(name: &'static str, size: (u32, u32, u32), heads: (u32, u32), vocab: u32) -> Known {
+    Known {
+        name,
+        family: Family::Llama,
+        size,
+        heads: (heads.0, heads.1, size.1 / heads.0),
+        vocab,
+        positions: 0,
+        tied: false,
+        experts: None,
+        window: None,
+        published: None,
+        source: MEMORY,
+    }
+}
+
+const fn counted(known: Known, published: u64) -> Known {
+    Known { published: Some(published), ..known }
+}
+
+const fn from(known: Known, source: &'static str) -> Known {
+    Known { source, ..known }
+}
+
+const fn of(known: Known, family: Family) -> Known {
+    Known { family, ..known }
+}
+
+/// Every model that can be named, by family and size.
+pub const KNOWN: &[Known] = &[
+    from(
+        counted(gpt2("gpt2", 12, 768, 12), 124_439_808),
+        "config.json, github.com/540-540-540/icct-research, ca1682a4",
+    ),
+    counted(gpt2("gpt2-medium", 24, 1024, 16), 354_823_168),
+    counted(gpt2("gpt2-large", 36, 1280, 20), 774_030_080),
+    counted(gpt2("gpt2-xl", 48, 1600, 25), 1_557_611_200),
+    megatron("megatron-22b", 48, 6144, 64),
+    megatron("megatron-175b", 96, 12_288, 96),
+    megatron("megatron-530b", 105, 20_480, 128),
+    megatron("megatron-1t", 128, 25_600, 160),
+    counted(llama("llama-2-7b", (32, 4096, 11_008), (32, 32), 32_000), 6_738_415_616),
+    counted(llama("llama-2-13b", (40, 5120, 13_824), (40, 40), 32_000), 13_015_864_320),
+    counted(llama("llama-2-70b", (80, 8192, 28_672), (64, 8), 32_000), 68_976_648_192),
+    from(
+        counted(llama("llama-3-8b", (32, 4096, 14_336), (32, 8), 128_256), 8_030_261_248),
+        "config.json as published; tensors as of transformers 5.23",
+    ),
+    from(
+        counted(llama("llama-3-70b", (80, 8192, 28_672), (64, 8), 128_256), 70_553_706_496),
+        "config.json, github.com/MiMiGame-1/Reflection-Llama-3.1-70B, 458962ed, with the vocabulary of Llama 3",
+    ),
+    counted(llama("llama-3.1-8b", (32, 4096, 14_336), (32, 8), 128_256), 8_030_261_248),
+    counted(llama("llama-3.1-70b", (80, 8192, 28_672), (64, 8), 128_256), 70_553_706_496),
+    counted(llama("llama-3.1-405b", (126, 16_384, 53_248), (128, 8), 128_256), 405_853_388_800),
+    Known {
+        window: Some(4096),
+        ..of(
+            counted(llama("mistral-7b", (32, 4096, 14_336), (32, 8), 32_000), 7_241_732_096),
+            Family::Mistral,
+        )
+    },
+    Known {
+        experts: Some((8, 2)),
+        source: "config.json as published; tensors as of transformers 5.23",
+        ..of(
+            counted(llama("mixtral-8x7b", (32, 4096, 14_336), (32, 8), 32_000), 46_702_792_704),
+            Family::Mixtral,
+        )
+    },
+    Known {
+        experts: Some((8, 2)),
+        source: "config.json as published, from memory; bytes of a derivative's weights, \
+                 github.com/tbressers/WizardLM-2-8x22B, c2092670",
+        ..of(
+            counted(llama("mixtral-8x22b", (56, 6144, 16_384), (48, 8), 32_000), 140_620_634_112),
+            Family::Mixtral,
+        )
+    },
+    of(
+        counted(llama("qwen2.5-7b", (28, 3584, 18_944), (28, 4), 152_064), 7_615_616_512),
+        Family::Qwen,
+    ),
+    of(
+        counted(llama("qwen2.5-72b", (80, 8192, 29_568), (64, 8), 152_064), 72_706_203_648),
+        Family::Qwen,
+    ),
+    Known {
+        heads: (32, 4, 128),
+        experts: Some((128, 8)),
+        ..of(
+            counted(llama("qwen3-30b-a3b", (48, 2048, 768), (32, 4), 151_936), 30_532_122_624),
+            Family::Qwen,
+        )
+    },
+    counted(opt("opt-125m", 12, 768, 12), 125_239_296),
+    counted(opt("opt-1.3b", 24, 2048, 32), 1_315_758_080),
+    counted(opt("opt-2.7b", 32, 2560, 32), 2_651_596_800),
+    counted(opt("opt-6.7b", 32, 4096, 32), 6_658_473_984),
+    counted(opt("opt-13b", 40, 5120, 40), 12_853_473_280),
+    counted(opt("opt-30b", 48, 7168, 56), 29_974_540_288),
+    opt("opt-66b", 64, 9216, 72),
+    counted(opt("opt-175b", 96, 12_288, 96), 174_604_468_224),
+    Known {
+        family: Family::Bloom,
+        positions: 0,
+        vocab: 250_880,
+        source: "config.json, github.com/amansingh61/bloom, 3b1c6223",
+        ..counted(gpt2("bloom-176b", 70, 14_336, 112), 176_247_271_424)
+    },
+];
+
+/// The model called `name`.
+pub fn known(name: &str) -> Option<&'static Known> {
+    KNOWN.iter().find(|known| known.name == name)
+}
+
+impl Known {
+    /// Its card.
+    pub fn card(&self) -> Card {
+        let (layers, hidden, ffn) = self.size;
+        let (heads, kv_heads, head_dim) = self.heads;
+        // Qwen3 has norms instead; its width of a head is not the residual stream's share.
+        let qwen3 = self.family == Family::Qwen && self.name.starts_with("qwen3");
+        let biased =
+            matches!(self.family, Family::Gpt2 | Family::Opt | Family::Bloom | Family::Qwen);
+        Card {
+            name: self.name.to_owned(),
+            family: self.family,
+            layers,
+            hidden,
+            ffn,
+            heads,
+            kv_heads,
+            head_dim,
+            vocab: self.vocab,
+            positions: self.positions,
+            tied: self.tied,
+            qkv_bias: biased && !qwen3,
+            experts: self.experts.map(|(count, active)| Experts { count, active, ffn, shared: 0 }),
+            window: self.window,
+        }
+    }
+}

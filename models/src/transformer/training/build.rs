@@ -1,0 +1,168 @@
+//! Puts a trace together row by row, and adds up what it amounts to.
+//!
+//! Sizes come in 128 bits and are summed in 128 bits; a row that does not fit 64 bits is cut, and the
+//! sums say so: [`Builder::problem`] names the first sum that does not fit.
+
+use crate::ids::{ModuleId, ObjectId, OpId};
+use crate::transformer::format::Format;
+use crate::units::Bytes;
+use crate::workload::{Mode, Object, ObjectKind, Op, Phase, Statistics, Trace, Unit, Use};
+
+/// What an op does to an object, and how many bytes that touches.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Touch {
+    pub(super) object: ObjectId,
+    mode: Mode,
+    /// Without it, the whole object, twice for a use that reads and writes.
+    bytes: Option<u128>,
+}
+
+pub(super) fn read(object: ObjectId) -> Touch {
+    Touch { object, mode: Mode::Read, bytes: None }
+}
+
+pub(super) fn write(object: ObjectId) -> Touch {
+    Touch { object, mode: Mode::Write, bytes: None }
+}
+
+pub(super) fn change(object: ObjectId) -> Touch {
+    Touch { object, mode: Mode::ReadWrite, bytes: None }
+}
+
+impl Touch {
+    /// Whether it needs nothing of the old contents.
+    pub(super) fn is_write(&self) -> bool {
+        self.mode == Mode::Write
+    }
+
+    /// Only so many bytes of the object are touched.
+    pub(super) fn part(self, bytes: u128) -> Touch {
+        Touch { bytes: Some(bytes), ..self }
+    }
+}
+
+/// A trace being made.
+#[derive(Debug)]
+pub(super) struct Builder {
+    pub(super) trace: Trace,
+    /// Phase of the ops that come next.
+    pub(super) phase: Phase,
+    /// In front of the names of ops that run a second time.
+    pub(super) again: &'static str,
+    objects: u128,
+    bytes: u128,
+    flops: u128,
+}
+
+impl Builder {
+    pub(super) fn new(meta: crate::workload::TraceMeta) -> Builder {
+        let (modules, objects, ops, uses) = Default::default();
+        let trace = Trace { meta, modules, objects, ops, uses };
+        Builder { trace, phase: Phase::Forward, again: "", objects: 0, bytes: 0, flops: 0 }
+    }
+
+    pub(super) fn module(&mut self, name: &str) -> ModuleId {
+        self.trace.modules.push(name.to_owned());
+        ModuleId::at(self.trace.modules.len() - 1)
+    }
+
+    /// An object that is not persistent.
+    pub(super) fn object(
+        &mut self,
+        name: String,
+        kind: ObjectKind,
+        (bytes, format): (u128, Format),
+        module: Option<ModuleId>,
+    ) -> ObjectId {
+        self.objects += bytes;
+        self.trace.objects.push(Object {
+            name,
+            kind,
+            bytes: Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX)),
+            dtype: format.dtype().to_owned(),
+            persistent: false,
+            module,
+            statistics: Statistics::default(),
+            freed_after: None,
+        });
+        ObjectId::at(self.trace.objects.len() - 1)
+    }
+
+    pub(super) fn persist(&mut self, object: ObjectId) -> ObjectId {
+        self.trace.objects[object.index()].persistent = true;
+        object
+    }
+
+    pub(super) fn size(&self, object: ObjectId) -> u128 {
+        u128::from(self.trace.objects[object.index()].bytes.get())
+    }
+
+    pub(super) fn name(&self, object: ObjectId) -> &str {
+        &self.trace.objects[object.index()].name
+    }
+
+    /// An op of the device, on its first stream.
+    pub(super) fn op(
+        &mut self,
+        name: &str,
+        module: ModuleId,
+        flops: u128,
+        touches: &[Touch],
+    ) -> OpId {
+        self.op_on(Unit::Device, 0, name, module, flops, touches)
+    }
+
+    /// An op of any unit and stream.
+    pub(super) fn op_on(
+        &mut self,
+        unit: Unit,
+        stream: u16,
+        name: &str,
+        module: ModuleId,
+        flops: u128,
+        touches: &[Touch],
+    ) -> OpId {
+        let start = self.trace.uses.len() as u32;
+        let mut bytes = 0;
+        for &Touch { object, mode, bytes: part } in touches {
+            self.trace.uses.push(Use { object, mode });
+            let ways = if mode == Mode::ReadWrite { 2 } else { 1 };
+            bytes += part.unwrap_or_else(|| self.size(object) * ways);
+        }
+        self.bytes += bytes;
+        self.flops += flops;
+        let name = format!("{}{name}", self.again);
+        self.trace.ops.push(Op {
+            module: Some(module),
+            stream,
+            unit,
+            flops: u64::try_from(flops).unwrap_or(u64::MAX),
+            bytes: Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX)),
+            ..Op::new(0, self.phase, name, start..self.trace.uses.len() as u32)
+        });
+        OpId::at(self.trace.ops.len() - 1)
+    }
+
+    /// The stream waits for as long as the device takes for `op`.
+    pub(super) fn idle(&mut self, op: &Op) {
+        self.bytes += u128::from(op.bytes.get());
+        self.flops += u128::from(op.flops);
+        let start = self.trace.uses.len() as u32;
+        self.trace.ops.push(Op {
+            flops: op.flops,
+            bytes: op.bytes,
+            unit: Unit::Idle,
+            ..Op::new(0, Phase::Other, "pipeline_bubble", start..start)
+        });
+    }
+
+    /// The sum that does not fit 64 bits, if one does not.
+    pub(super) fn problem(&self) -> Option<&'static str> {
+        let sums = [
+            (self.objects, "the bytes of all objects must stay below 2^64"),
+            (self.bytes, "the bytes that all ops touch must stay below 2^64"),
+            (self.flops, "the FLOPs of all ops must stay below 2^64"),
+        ];
+        sums.into_iter().find(|(sum, _)| *sum > u128::from(u64::MAX)).map(|(_, rule)| rule)
+    }
+}

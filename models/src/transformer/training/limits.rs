@@ -1,0 +1,248 @@
+//! Which trainings are refused, and why.
+//!
+//! Every number has a limit, so that sums in 128 bits cannot overflow; a trace has at most [`MAX_OPS`] ops,
+//! and its bytes and FLOPs must fit 64 bits, which is found by making it.
+
+use super::network::Groups;
+use super::step::step;
+use super::{Checkpointing, Training};
+use crate::layered::ShapeProblem;
+
+/// Most ops of a generated training step, by a bound on their number.
+pub const MAX_OPS: u64 = 1_000_000;
+
+/// The largest value of every field.
+const MOST: [(&str, u64); 22] = [
+    ("card.layers", 10_000),
+    ("card.hidden", 1 << 20),
+    ("card.ffn", 1 << 22),
+    ("card.heads", 1 << 14),
+    ("card.kv_heads", 1 << 14),
+    ("card.head_dim", 1 << 14),
+    ("card.vocab", 1 << 26),
+    ("card.window", u32::MAX as u64),
+    ("card.experts.count", 1 << 12),
+    ("card.experts.active", 1 << 12),
+    ("card.experts.ffn", 1 << 22),
+    ("batch", 1 << 20),
+    ("micro_batch", 1 << 20),
+    ("sequence", u32::MAX as u64),
+    ("parallel.data", 1 << 20),
+    ("parallel.tensor", 1 << 14),
+    ("parallel.pipeline", 10_000),
+    ("parallel.interleave", 10_000),
+    ("parallel.expert", 1 << 12),
+    ("devices", 1 << 10),
+    ("loader.workers", 1 << 12),
+    ("loader.prefetch", 1 << 12),
+];
+
+impl Training {
+    /// Every rule that this training breaks; empty for one that makes a trace.
+    pub fn problems(&self) -> Vec<ShapeProblem> {
+        let mut found = Vec::new();
+        self.ranges(&mut found);
+        if found.is_empty() {
+            self.divisions(&mut found);
+            self.choices(&mut found);
+        }
+        if found.is_empty() {
+            self.amounts(&mut found);
+        }
+        found
+    }
+
+    fn values(&self) -> Vec<(&'static str, u64)> {
+        let Training { card, parallel, .. } = self;
+        let mut values = vec![
+            ("card.layers", card.layers),
+            ("card.hidden", card.hidden),
+            ("card.heads", card.heads),
+            ("card.kv_heads", card.kv_heads),
+            ("card.head_dim", card.head_dim),
+            ("card.vocab", card.vocab),
+            ("batch", self.batch),
+            ("micro_batch", self.micro_batch),
+            ("parallel.data", parallel.data),
+            ("parallel.tensor", parallel.tensor),
+            ("parallel.pipeline", parallel.pipeline),
+            ("parallel.interleave", parallel.interleave),
+            ("parallel.expert", parallel.expert),
+            ("devices", self.devices),
+        ];
+        match card.experts {
+            None => values.push(("card.ffn", card.ffn)),
+            Some(experts) => values.extend([
+                ("card.experts.count", experts.count),
+                ("card.experts.active", experts.active),
+                ("card.experts.ffn", experts.ffn),
+            ]),
+        }
+        values.extend(card.window.map(|window| ("card.window", window)));
+        if let Some(loader) = self.loader {
+            let all = [("loader.workers", loader.workers), ("loader.prefetch", loader.prefetch)];
+            values.extend(all);
+        }
+        let mut values: Vec<(&str, u64)> =
+            values.into_iter().map(|(field, value)| (field, u64::from(value))).collect();
+        values.push(("sequence", self.sequence));
+        values
+    }
+
+    fn ranges(&self, found: &mut Vec<ShapeProblem>) {
+        for (field, value) in self.values() {
+            let most = MOST.iter().find(|(name, _)| *name == field).map_or(0, |&(_, most)| most);
+            if value == 0 || value > most {
+                let name = field.rsplit('.').next().unwrap_or(field);
+                let rule = format!("`{name}` must lie between 1 and {most}, it is {value}");
+                found.push(ShapeProblem { field, rule, remedy: "write a number in that range" });
+            }
+        }
+    }
+
+    /// What must divide what.
+    fn divisions(&self, found: &mut Vec<ShapeProblem>) {
+        let Training { card, parallel, .. } = self;
+        let micros = u64::from(self.batch / self.micro_batch);
+        let [tensor, pipeline, interleave, expert, data] = [
+            parallel.tensor,
+            parallel.pipeline,
+            parallel.interleave,
+            parallel.expert,
+            parallel.data,
+        ]
+        .map(u64::from);
+        let split = "split over fewer ranks, or change the model";
+        let mut rules = vec![
+            (
+                "micro_batch",
+                u64::from(self.micro_batch),
+                "batch",
+                u64::from(self.batch),
+                "choose a divisor of `batch`",
+            ),
+            (
+                "card.kv_heads",
+                u64::from(card.kv_heads),
+                "heads",
+                u64::from(card.heads),
+                "as many query heads share every key and value head",
+            ),
+            ("parallel.tensor", tensor, "heads", u64::from(card.heads), split),
+            ("parallel.tensor", tensor, "kv_heads", u64::from(card.kv_heads), split),
+            ("parallel.tensor", tensor, "vocab", u64::from(card.vocab), "pad the vocabulary"),
+            (
+                "parallel.pipeline",
+                pipeline * interleave,
+                "layers",
+                u64::from(card.layers),
+                "choose stages times stretches that divide the layers",
+            ),
+            (
+                "parallel.expert",
+                expert,
+                "data",
+                data,
+                "experts are spread over data-parallel ranks",
+            ),
+        ];
+        match card.experts {
+            None => rules.push(("parallel.tensor", tensor, "ffn", u64::from(card.ffn), split)),
+            Some(experts) => rules.extend([
+                ("parallel.tensor", tensor, "experts.ffn", u64::from(experts.ffn), split),
+                ("parallel.expert", expert, "experts.count", u64::from(experts.count), split),
+            ]),
+        }
+        if parallel.sequence {
+            rules.push((
+                "parallel.sequence",
+                tensor,
+                "sequence",
+                self.sequence,
+                "pad the sequence",
+            ));
+        }
+        if interleave > 1 {
+            let remedy = "interleaved stages take micro-batches in rounds of as many as stages";
+            rules.push(("parallel.interleave", pipeline, "micro-batches", micros, remedy));
+        }
+        for (field, divisor, of, whole, remedy) in rules {
+            if whole % divisor != 0 {
+                let rule = format!("{divisor} must divide `{of}`, which is {whole}");
+                found.push(ShapeProblem { field, rule, remedy });
+            }
+        }
+    }
+
+    fn choices(&self, found: &mut Vec<ShapeProblem>) {
+        let mut add = |field, rule: &str, remedy| {
+            found.push(ShapeProblem { field, rule: rule.to_owned(), remedy });
+        };
+        let Training { card, parallel, zero, .. } = self;
+        if zero.stage > 3 {
+            add("zero.stage", "stages are 0 to 3", "write one of them");
+        }
+        if zero.host_update > 1000 {
+            add("zero.host_update", "parts per thousand are 0 to 1000", "write 1000 for all");
+        }
+        if zero.host_update > 0 && !self.optimizer.has_master(self.formats.weights) {
+            let rule = "the host updates a master copy of the weights, and there is none";
+            add("zero.host_update", rule, "choose 16-bit weights and an optimizer with a master");
+        }
+        if self.checkpointing == Checkpointing::Every(0) {
+            add("checkpointing", "every 0 layers", "write 1 or more");
+        }
+        if parallel.interleave > 1 && parallel.pipeline == 1 {
+            add("parallel.interleave", "one stage has nothing to interleave", "write 1");
+        }
+        if card.experts.is_some_and(|experts| experts.active > experts.count) {
+            add("card.experts.active", "more than there are experts", "lower it");
+        }
+        if card.experts.is_none() && parallel.expert > 1 {
+            add("parallel.expert", "the model has no experts", "write 1");
+        }
+        if card.positions > 0 && self.sequence > u64::from(card.positions) {
+            let rule = format!("longer than the table of `positions`, which is {}", card.positions);
+            add("sequence", &rule, "shorten it, or raise `positions`");
+        }
+        if self.divides_servers() {
+            let rule =
+                format!("a group of ranks fills servers of {} devices unequally", self.devices);
+            add("devices", &rule, "choose groups that fill whole servers, or fit into one");
+        }
+    }
+
+    fn divides_servers(&self) -> bool {
+        self.parallel.data % self.parallel.expert == 0 && Groups::new(self).is_none()
+    }
+
+    /// No fewer than the ops of the step.
+    fn most_ops(&self) -> u128 {
+        let Training { card, parallel, .. } = self;
+        let [layers, pipeline, interleave] =
+            [card.layers, parallel.pipeline, parallel.interleave].map(u128::from);
+        let experts = card.experts.map_or(0, |experts| {
+            u128::from(experts.count / parallel.expert) + u128::from(experts.shared)
+        });
+        let block = 60 + 15 * experts;
+        let stage = layers / pipeline;
+        let micros = u128::from(self.batch / self.micro_batch);
+        let bubble = (pipeline - 1) * stage / interleave * block;
+        micros * (stage * block + 30 * interleave) + bubble + stage * (30 + 9 * experts) + 40
+    }
+
+    fn amounts(&self, found: &mut Vec<ShapeProblem>) {
+        let ops = self.most_ops();
+        if ops > u128::from(MAX_OPS) {
+            let rule =
+                format!("a generated step has at most {MAX_OPS} ops, this one may have {ops}");
+            let remedy = "accumulate fewer micro-batches, or take fewer layers";
+            found.push(ShapeProblem { field: "batch", rule, remedy });
+            return;
+        }
+        if let Some(rule) = step(self).problem() {
+            let remedy = "choose a shorter sequence, a smaller batch or a smaller model";
+            found.push(ShapeProblem { field: "sequence", rule: rule.to_owned(), remedy });
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The order of a step: which pass of which micro-batch comes when, and what it consists of.
+//!
+//! One stage: forward and backward of one micro-batch after the other. Several stages: 1F1B of the first of
+//! them (Narayanan et al., "Efficient Large-Scale Language Model Training", 2021, section 2.2), which has
+//! the most micro-batches in flight: p, and interleaved in m stretches p*m + p - 1 stretches of
+//! layers/(p*m) layers each, which is 1 + (p-1)/(p*m) of a stage's layers p times.
+//! Invariant: every micro-batch goes through every stretch once forward and once backward, forward first.
+
+use super::state::{Model, stretches};
+use super::{Checkpointing, Training};
+use std::ops::Range;
+
+/// One pass of one micro-batch through one stretch of layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pass {
+    pub(super) is_forward: bool,
+    pub(super) micro: u32,
+    pub(super) stretch: u32,
+}
+
+/// One thing that a pass does. Blocks are counted on this rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    Embed,
+    /// The input of block i from the stage before.
+    Receive(usize),
+    Forward(usize),
+    /// Its output to the next stage.
+    Send,
+    /// Norm, head and loss, forward and backward.
+    Head,
+    ReceiveGradient,
+    /// Forward again.
+    Again(usize),
+    Backward(usize),
+    SendGradient,
+    EmbedBackward,
+    /// Waiting for other stages.
+    Bubble,
+}
+
+/// A task and the pass that it belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Item {
+    pub(super) task: Task,
+    pub(super) pass: Pass,
+}
+
+/// The passes of this rank in order.
+pub(super) fn passes(shape: &Training) -> Vec<Pass> {
+    let (stages, each) = (shape.parallel.pipeline, shape.parallel.interleave);
+    let micros = shape.batch / shape.micro_batch;
+    let total = micros * each;
+    let warm = if each == 1 { stages - 1 } else { 2 * (stages - 1) + (each - 1) * stages };
+    let warm = warm.min(total);
+    let pass = |is_forward: bool, index: u32| {
+        let round = index / (stages * each);
+        let stretch = index % (stages * each) / stages;
+        let micro = if each == 1 { index } else { round * stages + index % stages };
+        let stretch = match (each, is_forward) {
+            (1, _) => 0,
+            (_, true) => stretch,
+            (_, false) => each - 1 - stretch,
+        };
+        Pass { is_forward, micro, stretch }
+    };
+    let mut all: Vec<Pass> = (0..warm).map(|index| pass(true, index)).collect();
+    for index in 0..total {
+        if index + warm < total {
+            all.push(pass(true, index + warm));
+        }
+        all.push(pass(false, index));
+    }
+    all
+}
+
+/// The blocks of a stretch, counted on this rank.
+fn blocks(shape: &Training, stretch: u32) -> Range<usize> {
+    let each = stretches(shape).next().map_or(0, |layers| layers.len());
+    stretch as usize * each..(stretch as usize + 1) * each
+}
+
+/// Blocks between whose inputs everything is computed again; `None` if nothing is.
+fn segment(shape: &Training) -> Option<usize> {
+    match shape.checkpointing {
+        Checkpointing::None | Checkpointing::Selective => None,
+        Checkpointing::Full => Some(1),
+        Checkpointing::Every(blocks) => Some(blocks.max(1) as usize),
+    }
+}
+
+/// The tasks of one pass.
+pub(super) fn tasks(shape: &Training, model: &Model, pass: Pass) -> Vec<Task> {
+    let blocks = blocks(shape, pass.stretch);
+    let is_first = pass.stretch == 0;
+    let mut tasks = Vec::with_capacity(3 * blocks.len() + 2);
+    if pass.is_forward {
+        tasks.push(if is_first { Task::Embed } else { Task::Receive(blocks.start) });
+        tasks.extend(blocks.map(Task::Forward));
+        tasks.push(if model.end.is_some() { Task::Head } else { Task::Send });
+        return tasks;
+    }
+    if model.end.is_none() {
+        tasks.push(Task::ReceiveGradient);
+    }
+    let all: Vec<usize> = blocks.collect();
+    for part in all.chunks(segment(shape).unwrap_or(all.len().max(1))).rev() {
+        if segment(shape).is_some() {
+            tasks.extend(part.iter().map(|&block| Task::Again(block)));
+        }
+        tasks.extend(part.iter().rev().map(|&block| Task::Backward(block)));
+    }
+    tasks.push(if is_first { Task::EmbedBackward } else { Task::SendGradient });
+    tasks
+}
+
+/// Everything that this rank does before the update. The bubble of a pipeline is before the first
+/// backward pass.
+pub(super) fn items(shape: &Training, model: &Model) -> Vec<Item> {
+    let mut items = Vec::new();
+    let mut is_before = shape.parallel.pipeline > 1;
+    for pass in passes(shape) {
+        if is_before && !pass.is_forward {
+            items.push(Item { task: Task::Bubble, pass });
+            is_before = false;
+        }
+        let tasks = tasks(shape, model, pass);
+        items.extend(tasks.into_iter().map(|task| Item { task, pass }));
+    }
+    items
+}

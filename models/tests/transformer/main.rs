@@ -1,0 +1,6 @@
+//! Training steps from model cards: what they hold, keep and compute is what the formulas say.
+
+mod activations;
+mod any;
+mod shape;
+mod zero;

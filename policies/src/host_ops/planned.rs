@@ -1,0 +1,74 @@
+//! What the planner does for an op on the host's processors: its objects are used in memory of the
+//! host, and what it overwrites whole need not be copied there.
+//!
+//! Invariant: an op of the device is planned as if nothing here existed.
+
+use crate::command::Command;
+use crate::plan_error::PlanError;
+use crate::planner::Planner;
+use smallvec::SmallVec;
+use tiersim_models::hardware::HBM;
+use tiersim_models::ids::{ObjectId, OpId, TierId};
+use tiersim_models::workload::{Mode, Unit};
+
+impl Planner<'_> {
+    /// The op that is planned.
+    pub(crate) fn op_planned(&self) -> OpId {
+        OpId::at((self.next % self.workload.trace.ops.len() as u64) as usize)
+    }
+
+    /// Whether an op runs on the host's processors.
+    pub(crate) fn is_on_host(&self, op: OpId) -> bool {
+        self.workload.trace.ops[op.index()].unit == Unit::Cpu
+    }
+
+    fn held_by_host(&self, object: ObjectId) -> Option<TierId> {
+        let holders = self.ledger.tiers_of(object);
+        holders.into_iter().find(|tier| self.host.contains(tier))
+    }
+
+    /// What an op on the host overwrites whole and the host does not hold: its contents are lost,
+    /// so it is created anew.
+    pub(crate) fn overwritten(&self, op: OpId) -> SmallVec<[ObjectId; 2]> {
+        if !self.is_on_host(op) {
+            return SmallVec::new();
+        }
+        let uses = self.workload.trace.uses_of(op).iter();
+        let written = uses.filter(|touched| touched.mode == Mode::Write).map(|used| used.object);
+        let lost =
+            |&object: &ObjectId| self.ledger.exists(object) && self.held_by_host(object).is_none();
+        written.filter(lost).collect()
+    }
+
+    /// Gives up every room of an object.
+    pub(crate) fn forget(
+        &mut self,
+        object: ObjectId,
+        out: &mut Vec<Command>,
+    ) -> Result<(), PlanError> {
+        while let Some(tier) = self.ledger.slots(object).first().map(|slot| slot.tier) {
+            self.give_up(object, tier, out)?;
+        }
+        Ok(())
+    }
+
+    /// Where the op uses an object: in memory of the host if it runs there; else in HBM, or where it
+    /// is if the policy said so or bore it there.
+    pub(crate) fn tier_of_use(&self, op: OpId, object: ObjectId) -> Result<TierId, PlanError> {
+        let name = || &self.workload.trace.objects[object.index()].name;
+        if self.is_on_host(op) {
+            return self.held_by_host(object).ok_or_else(|| {
+                self.refused(format!("left object {} outside the host's memory", name()))
+            });
+        }
+        let holders = self.ledger.tiers_of(object);
+        let nearest = *holders.first().expect("an object that is used exists");
+        let allowed = nearest == HBM
+            || self.in_place.contains(&object)
+            || self.workload.births(op).contains(&object);
+        if allowed {
+            return Ok(nearest);
+        }
+        Err(self.refused(format!("left object {} outside HBM without use in place", name())))
+    }
+}

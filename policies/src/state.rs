@@ -1,0 +1,160 @@
+//! The state of a plan as words, to see whether it is the same again one or several replays later.
+//!
+//! Two moments of a run with the same words have the same future: what is written is everything that
+//! can influence it, relative to the moment (ops to the next op of the run, tickets to the next
+//! ticket), and nothing else. All words are compared, never a hash of them.
+//! Invariant: a list is written with its length and a choice with its number, so different states
+//! have different words.
+
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::Bytes;
+
+/// The words of a state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    words: Vec<u64>,
+    occurrence: u64,
+    horizon: u64,
+}
+
+impl State {
+    /// Nothing written; op `occurrence` of the run comes next.
+    pub fn new(occurrence: u64) -> State {
+        State { words: Vec::new(), occurrence, horizon: 0 }
+    }
+
+    /// What was written.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// How many ops ahead something looks.
+    pub fn horizon(&self) -> u64 {
+        self.horizon
+    }
+
+    /// The op of the run that comes next.
+    pub fn next_op(&self) -> u64 {
+        self.occurrence
+    }
+
+    /// Writes a number.
+    pub fn word(&mut self, word: u64) {
+        self.words.push(word);
+    }
+
+    /// Writes a number of 128 bits.
+    pub fn wide(&mut self, word: u128) {
+        self.words.extend([word as u64, (word >> 64) as u64]);
+    }
+
+    /// Writes a size.
+    pub fn bytes(&mut self, bytes: Bytes) {
+        self.word(bytes.get());
+    }
+
+    /// Writes yes or no.
+    pub fn flag(&mut self, flag: bool) {
+        self.word(flag.into());
+    }
+
+    /// Writes a tier.
+    pub fn tier(&mut self, tier: TierId) {
+        self.word(tier.0.into());
+    }
+
+    /// Writes an object.
+    pub fn object(&mut self, object: ObjectId) {
+        self.word(object.0.into());
+    }
+
+    /// Writes objects, in their order.
+    pub fn objects(&mut self, objects: &[ObjectId]) {
+        self.list(objects, |state, &object| state.object(object));
+    }
+
+    /// Writes an op of the run as its distance from the one that comes next.
+    pub fn op(&mut self, occurrence: u64) {
+        self.word(occurrence.wrapping_sub(self.occurrence));
+    }
+
+    /// The same for ops of the run that are counted from 1; 0 is none.
+    pub fn op_from_1(&mut self, number: u64) {
+        self.flag(number > 0);
+        self.op(if number > 0 { number } else { self.occurrence });
+    }
+
+    /// The same for an op of the past of which only matters whether it is more than `most` ops back.
+    pub fn recent_op(&mut self, occurrence: u64, most: u64) {
+        self.word(self.occurrence.saturating_sub(occurrence).min(most.saturating_add(1)));
+    }
+
+    /// The same for an op of which only matters how far ahead it is: 0 if it is not.
+    pub fn coming_op(&mut self, occurrence: u64) {
+        self.word(occurrence.saturating_sub(self.occurrence));
+    }
+
+    /// Writes all items of a list, in their order.
+    pub fn list<I: IntoIterator>(&mut self, items: I, mut each: impl FnMut(&mut State, I::Item)) {
+        let length = self.words.len();
+        self.words.push(0);
+        let mut count = 0;
+        for item in items {
+            each(self, item);
+            count += 1;
+        }
+        self.words[length] = count;
+    }
+
+    /// What follows depends on no op more than `ops` ahead: that the run ends there or later makes no
+    /// difference.
+    pub fn looks_ahead(&mut self, ops: u64) {
+        self.horizon = self.horizon.max(ops);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_different_lengths_have_different_words() {
+        let words = |lists: &[&[u64]]| {
+            let mut state = State::new(0);
+            for list in lists {
+                state.list(*list, |state, &word| state.word(word));
+            }
+            state.words().to_vec()
+        };
+        assert_ne!(words(&[&[1, 2], &[]]), words(&[&[1], &[2]]));
+        assert_ne!(words(&[&[], &[]]), words(&[&[]]));
+        assert_eq!(words(&[&[7, 8]]), [2, 7, 8]);
+    }
+
+    #[test]
+    fn ops_are_the_same_at_the_same_distance() {
+        let words = |now: u64| {
+            let mut state = State::new(now);
+            state.op(now - 3);
+            state.op_from_1(now - 3);
+            state.recent_op(now - 30, 20);
+            state.coming_op(now + 5);
+            state.coming_op(now - 5);
+            state.words().to_vec()
+        };
+        assert_eq!(words(100), words(1_000));
+        let never = |now: u64| {
+            let mut state = State::new(now);
+            state.op_from_1(0);
+            state.words().to_vec()
+        };
+        assert_eq!(never(100), never(1_000));
+        let at = |number: u64| {
+            let mut state = State::new(100);
+            state.op_from_1(number);
+            state.words().to_vec()
+        };
+        assert_ne!(at(0), at(100));
+        assert_ne!(at(1), at(2));
+    }
+}

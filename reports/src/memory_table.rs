@@ -1,0 +1,214 @@
+//! An account of memory as text and as JSON.
+//!
+//! Invariant: bytes are printed whole; GB (10^9) and GiB (2^30) stand beside them, never instead.
+
+use crate::ChartError;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use tiersim_models::memory::account::{Account, Constant, Line, Value};
+use tiersim_models::memory::zero::Place;
+
+/// Version of the meaning of the keys.
+pub const MEMORY_SCHEMA: u32 = 1;
+
+/// A value of JSON whose whole numbers may be of 128 bits.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Json {
+    Whole(u128),
+    Number(f64),
+    Text(String),
+    Flag(bool),
+    Nothing,
+    List(Vec<Json>),
+    Map(Vec<(String, Json)>),
+}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Json::Whole(number) => to.serialize_u128(*number),
+            Json::Number(number) => to.serialize_f64(*number),
+            Json::Text(text) => to.serialize_str(text),
+            Json::Flag(flag) => to.serialize_bool(*flag),
+            Json::Nothing => to.serialize_none(),
+            Json::List(all) => to.collect_seq(all),
+            Json::Map(all) => {
+                let mut map = to.serialize_map(Some(all.len()))?;
+                for (key, value) in all {
+                    map.serialize_entry(key, value)?;
+                }
+                map.end()
+            }
+        }
+    }
+}
+
+impl From<&Value> for Json {
+    fn from(value: &Value) -> Json {
+        match value {
+            Value::Whole(number) => Json::Whole(*number),
+            Value::Number(number) => Json::Number(*number),
+            Value::Word(word) => Json::Text(word.clone()),
+        }
+    }
+}
+
+/// Builds maps.
+pub(crate) fn entry(key: &str, value: impl Into<Json>) -> (String, Json) {
+    (key.to_owned(), value.into())
+}
+
+impl From<u128> for Json {
+    fn from(number: u128) -> Json {
+        Json::Whole(number)
+    }
+}
+
+impl From<f64> for Json {
+    fn from(number: f64) -> Json {
+        if number.is_finite() { Json::Number(number) } else { Json::Nothing }
+    }
+}
+
+impl From<&str> for Json {
+    fn from(text: &str) -> Json {
+        Json::Text(text.to_owned())
+    }
+}
+
+/// Model state of a rank on its GPU.
+const STATE: [&str; 3] = ["weights", "gradients", "optimizer"];
+
+/// The key of a line: places beside the GPU say their name.
+fn key(line: &Line) -> String {
+    match line.place {
+        Place::Gpu => format!("{}_bytes", line.key),
+        place => format!("{}_{}_bytes", line.key, place.word()),
+    }
+}
+
+/// The account as JSON, described in docs/memory.md. `version` is tiersim's own.
+pub fn memory_json(account: &Account, version: &str) -> Result<String, ChartError> {
+    let map = Json::Map(entries(account, version));
+    Ok(serde_json::to_string_pretty(&map)? + "\n")
+}
+
+pub(crate) fn entries(account: &Account, version: &str) -> Vec<(String, Json)> {
+    let mut all = vec![
+        entry("schema", u128::from(MEMORY_SCHEMA)),
+        entry("tiersim", version),
+        entry("about", account.title.as_str()),
+        entry("gpu_bytes", account.gpu),
+        entry("cpu_bytes_per_node", account.cpu_per_node),
+        entry("nvme_bytes_per_node", account.nvme_per_node),
+    ];
+    if account.lines.iter().any(|line| STATE.contains(&line.key)) {
+        let state = STATE.map(|key| account.bytes(key, Place::Gpu));
+        all.push(entry("model_state_bytes", state.iter().sum::<u128>()));
+        let away = |key: &&&str| account.bytes(key, Place::Gpu) == 0;
+        all.extend(STATE.iter().filter(away).map(|key| entry(&format!("{key}_bytes"), 0)));
+    }
+    all.extend(account.lines.iter().map(|line| entry(&key(line), line.bytes)));
+    let constants = account.constants.iter();
+    let constants = constants.map(|Constant { key, value, .. }| (key.to_string(), value.into()));
+    all.push(entry("constants", Json::Map(constants.collect())));
+    let part = |line: &Line| {
+        Json::Map(vec![
+            entry("key", key(line).as_str()),
+            entry("name", line.name),
+            entry("place", place(line.place)),
+            entry("bytes", line.bytes),
+            entry("formula", line.formula.as_str()),
+        ])
+    };
+    all.push(entry("parts", Json::List(account.lines.iter().map(part).collect())));
+    let notes = account.notes.iter().map(|note| Json::Text(note.clone()));
+    all.push(entry("notes", Json::List(notes.collect())));
+    all
+}
+
+/// The word for a place in results.
+fn place(place: Place) -> &'static str {
+    match place {
+        Place::Gpu => "gpu",
+        other => other.word(),
+    }
+}
+
+/// A whole number in groups of three.
+pub(crate) fn grouped(number: u128) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Bytes, GB and GiB in columns.
+fn amounts(bytes: u128) -> String {
+    let (gb, gib) = (bytes as f64 / 1e9, bytes as f64 / (1u64 << 30) as f64);
+    format!("{:>24}{gb:>14.3}{gib:>14.3}", grouped(bytes))
+}
+
+/// The account as text.
+pub fn memory_text(account: &Account) -> String {
+    let mut text = format!("{}\n\n", account.title);
+    for Constant { name, value, .. } in &account.constants {
+        let value = match value {
+            Value::Whole(number) => grouped(*number),
+            Value::Number(number) => number.to_string(),
+            Value::Word(word) => word.clone(),
+        };
+        text += &format!("  {name:<40}{value:>26}\n");
+    }
+    for (heading, of) in [
+        ("per GPU", Place::Gpu),
+        ("host memory per rank", Place::Cpu),
+        ("NVMe per rank", Place::Nvme),
+    ] {
+        let lines: Vec<&Line> = account.lines.iter().filter(|line| line.place == of).collect();
+        if lines.is_empty() && of != Place::Gpu {
+            continue;
+        }
+        text += &format!("\n  {heading:<34}{:>24}{:>14}{:>14}   formula\n", "bytes", "GB", "GiB");
+        for line in &lines {
+            text += &format!("  {:<34}{}   {}\n", line.name, amounts(line.bytes), line.formula);
+        }
+    }
+    text += &format!("\n  {:<34}{:>24}{:>14}{:>14}\n", "all", "bytes", "GB", "GiB");
+    text += &format!("  {:<34}{}\n", "per GPU", amounts(account.gpu));
+    for (name, bytes) in
+        [("host memory per node", account.cpu_per_node), ("NVMe per node", account.nvme_per_node)]
+    {
+        text += &format!("  {name:<34}{}\n", amounts(bytes));
+    }
+    if !account.notes.is_empty() {
+        text.push('\n');
+    }
+    for note in &account.notes {
+        text += &format!("  note: {note}\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn numbers_are_in_groups_of_three() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (12_345_678, "12,345,678"),
+            (u128::MAX, "340,282,366,920,938,463,463,374,607,431,768,211,455"),
+        ] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! What of a machine must be the same again for a run to repeat itself.
+//!
+//! Times are written relative to now and commands relative to the one that is issued next. What was
+//! only counted is left out, and what is left of the past where nothing looks at it again: when an
+//! idle lane fell idle, or what had ended before the latest time that somebody may yet be blamed for.
+//! Every struct is taken apart field by field, so a new field has to be thought of here.
+//! Invariant: two machines with the same state that get the same commands do the same.
+
+use super::entry::{Entry, Piece, Progress};
+use super::meters::Meters;
+use super::sharing::{Cargo, Flight};
+use super::{Event, SimMachine, Stream};
+use tiersim_models::units::{Span, Time};
+use tiersim_policies::command::{Command, Room, Ticket, Touch, Work};
+use tiersim_policies::state::State;
+use tiersim_policies::transit::Part;
+
+/// The moment that times and tickets are relative to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub(crate) now: Time,
+    /// The number of the command that is issued next.
+    pub(crate) ticket: u32,
+    /// Before this nobody was idle who is so now.
+    pub(crate) idle_since: Time,
+}
+
+impl Moment {
+    /// Writes a time of the past or to come.
+    pub(crate) fn time(self, at: Time, out: &mut State) {
+        out.word(at.ps().wrapping_sub(self.now.ps()));
+    }
+
+    /// Writes which command it is.
+    pub(crate) fn ticket(self, ticket: Ticket, out: &mut State) {
+        out.word((self.ticket - ticket.0).into());
+    }
+
+    /// Writes a part of a copy.
+    pub(crate) fn piece(self, piece: Piece, out: &mut State) {
+        let Piece { ticket, part: Part { hop, number, from, bytes } } = piece;
+        self.ticket(ticket, out);
+        for word in [hop as u64, number.into(), from.get(), bytes.get()] {
+            out.word(word);
+        }
+    }
+
+    /// Writes what is under way as a flow.
+    pub(super) fn flight(self, flight: &Flight, out: &mut State) {
+        let Flight { cargo, class } = *flight;
+        out.word(class.0.into());
+        match cargo {
+            Cargo::Piece(piece) => {
+                out.word(0);
+                self.piece(piece, out);
+            }
+            Cargo::Use { op, bytes } => {
+                out.word(1);
+                self.ticket(op, out);
+                out.bytes(bytes);
+            }
+        }
+    }
+
+    fn event(self, event: &Event, out: &mut State) {
+        match *event {
+            Event::Op(op) => {
+                out.word(0);
+                self.ticket(op, out);
+            }
+            Event::Copied { lane, piece } => {
+                out.word(1);
+                out.word(lane.into());
+                self.piece(piece, out);
+            }
+            Event::Flows(flight) => {
+                out.word(2);
+                self.flight(&flight, out);
+            }
+            Event::Landed => out.word(3),
+            Event::Uses(op) => {
+                out.word(4);
+                self.ticket(op, out);
+            }
+            Event::Launched { op, work } => {
+                out.word(5);
+                self.ticket(op, out);
+                out.word(work.ps());
+            }
+            Event::Worked => out.word(6),
+            Event::Released(stream) => {
+                out.word(7);
+                out.word(stream.into());
+            }
+        }
+    }
+}
+
+impl SimMachine<'_> {
+    /// The current moment.
+    pub fn now(&self) -> Time {
+        self.engine.now()
+    }
+
+    /// Whether the machine may ever be in the same state again: nothing is drawn.
+    pub fn may_repeat(&self) -> bool {
+        let periodic = self.durations.are_the_same_in_every_replay_of(&self.workload.trace);
+        periodic && self.lanes.iter().all(|lane| lane.may_repeat())
+    }
+
+    /// Writes the state; the next command will have the number `ticket`. `false` if something in it
+    /// cannot be told.
+    pub fn state(&self, ticket: u32, out: &mut State) -> bool {
+        let SimMachine {
+            workload,
+            durations: _,
+            accesses: _,
+            loads,
+            chunk: _,
+            routes: _,
+            engine,
+            entries,
+            streams,
+            lanes,
+            links: _,
+            sharing,
+            uses,
+            processors,
+            seed: _,
+            placed_elsewhere: _,
+            ended,
+            meters,
+            blame,
+            // It looks on.
+            audit: _,
+            timeline,
+        } = self;
+        if timeline.is_some() {
+            return false;
+        }
+        let now = engine.now();
+        let mut used = vec![false; streams.len()];
+        for op in &workload.trace.ops {
+            if let Some(used) = used.get_mut(usize::from(op.stream)) {
+                *used = true;
+            }
+        }
+        let idle = streams.iter().zip(&used).filter(|(stream, used)| **used && !stream.running);
+        let idle_since = idle.map(|(stream, _)| stream.idle_since).min().unwrap_or(now);
+        let moment = Moment { now, ticket, idle_since };
+        out.list(engine.pending_events(), |out, (at, class, event)| {
+            moment.time(at, out);
+            out.word(class.into());
+            moment.event(event, out);
+        });
+        let history = |cause: Option<Ticket>, out: &mut State| {
+            blame.history(cause, |ticket| entries.is_under_way(ticket), moment, out);
+        };
+        out.list(entries.all(), |out, entry| write_entry(entry, moment, history, out));
+        for (stream, used) in streams.iter().zip(used) {
+            write_stream(stream, used, moment, out);
+        }
+        lanes.iter().for_each(|lane| lane.state(moment, history, out));
+        blame.state(moment, out);
+        out.list(ended, |out, &(at, ticket)| {
+            moment.time(at, out);
+            moment.ticket(ticket, out);
+        });
+        sharing.iter().for_each(|sharing| sharing.state(moment, out));
+        uses.iter().for_each(|uses| uses.state(moment, out));
+        loads.iter().for_each(|loads| loads.state(moment, out));
+        processors.iter().for_each(|processors| processors.state(moment, out));
+        meters.state(now, out);
+        true
+    }
+
+    /// Counts once more, `times` over, what was counted since `meters` and `events`. `None` where
+    /// that is more than 64 bits hold.
+    pub fn count_again(&mut self, meters: &Meters, events: u64, times: u64) -> Option<()> {
+        self.meters.count_again(meters, times)?;
+        self.engine.count_again(events, times)
+    }
+}
+
+fn write_stream(stream: &Stream, used: bool, moment: Moment, out: &mut State) {
+    let Stream { waiting, running, idle_since } = stream;
+    out.list(waiting, |out, &ticket| moment.ticket(ticket, out));
+    out.flag(*running);
+    if used && !running {
+        moment.time(*idle_since, out);
+    }
+}
+
+fn write_entry(
+    entry: &Entry,
+    moment: Moment,
+    history: impl Fn(Option<Ticket>, &mut State),
+    out: &mut State,
+) {
+    let Entry {
+        command,
+        indegree,
+        waiters,
+        stream,
+        compute,
+        progress,
+        ready_at,
+        start,
+        blocker,
+        begun,
+        ended,
+    } = entry;
+    // All that is left of it is its place.
+    out.flag(*ended);
+    if *ended {
+        return;
+    }
+    write_command(command, out);
+    out.word((*indegree).into());
+    out.list(waiters, |out, &waiter| moment.ticket(waiter, out));
+    out.word(stream.map_or(0, |stream| stream as u64 + 1));
+    if let Some(Progress { transit, slowest }) = progress {
+        transit.state(out);
+        out.word(*slowest as u64);
+    }
+    out.flag(*begun);
+    if *begun {
+        out.word(compute.ps());
+        moment.time(*start, out);
+    } else {
+        // It waits if that was before the moment at which it begins.
+        out.flag(*ready_at < moment.now);
+    }
+    history(*blocker, out);
+}
+
+/// Its edges are where the machine keeps them: in counts and waiters.
+fn write_command(command: &Command, out: &mut State) {
+    let Command { ticket: _, work, after: _, claims, frees } = command;
+    match work {
+        Work::Compute { occurrence, stream, touches, charges, delay } => {
+            out.word(0);
+            out.op(*occurrence);
+            out.word((*stream).into());
+            out.list(touches, |out, &Touch { object, tier, mode }| {
+                out.object(object);
+                out.tier(tier);
+                out.flag(mode.reads());
+                out.flag(mode.writes());
+            });
+            out.list(charges, |out, &(tier, bytes)| {
+                out.tier(tier);
+                out.bytes(bytes);
+            });
+            out.word(Span::ps(*delay));
+        }
+        Work::Copy { object, bytes, from, to } => {
+            out.word(1);
+            out.object(*object);
+            out.bytes(*bytes);
+            out.tier(*from);
+            out.tier(*to);
+        }
+        Work::Compact { tier, bytes, objects } => {
+            out.word(2);
+            out.tier(*tier);
+            out.bytes(*bytes);
+            out.objects(objects);
+        }
+        Work::Release => out.word(3),
+    }
+    write_rooms(claims, out);
+    write_rooms(frees, out);
+}
+
+fn write_rooms(rooms: &[Room], out: &mut State) {
+    out.list(rooms, |out, &Room { object, tier, bytes }| {
+        out.object(object);
+        out.tier(tier);
+        out.bytes(bytes);
+    });
+}
