@@ -43,7 +43,7 @@ fn machine(text: &str) -> Hardware {
 /// Two steps of 3 us, ops during 4 us of them.
 fn figures() -> Figures {
     Figures {
-        steps: vec![Span::from_us(3), Span::from_us(3)],
+        steps: [Span::from_us(3); 2].into_iter().collect(),
         moved: vec![Bytes::new(1000), Bytes::new(100)],
         read: vec![5000, 70],
         written: vec![3000, 10],
