@@ -183,7 +183,7 @@ fn oversized(
     for &(row, object) in found.iter().take(MAX_LISTED) {
         let line = match source {
             TraceSource::Folder(_) => format!(" (line {} of objects.csv)", row + 2),
-            TraceSource::Layered(_) | TraceSource::Training(_) => String::new(),
+            _ => String::new(),
         };
         let rule = format!(
             "object {:?}{line} fits in no tier of {}: it needs {} ({} bytes) and \

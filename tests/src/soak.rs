@@ -288,6 +288,7 @@ impl Trial {
             cases: vec![case],
             seed: self.seed,
             expect: Vec::new(),
+            warnings: Vec::new(),
         })
     }
 

@@ -45,7 +45,8 @@ pub fn sweep_fingerprint<'a>(sweep: &Sweep, trace_hash: impl Fn(&Scenario) -> &'
 /// What is hashed: one line per thing. Strings are quoted, so no value can imitate another line;
 /// numbers print in full.
 fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
-    let Scenario { name: _, about: _, hardware, workload, cases, seed, expect } = scenario;
+    let Scenario { name: _, about: _, hardware, workload, cases, seed, expect, warnings: _ } =
+        scenario;
     let mut out = format!("scenario 1\ntrace {trace_hash:?}\nseed {seed}\n");
     write_hardware(&mut out, hardware);
     let WorkloadSpec { trace: _, repeat, warmup, time, jitter, ranks } = workload;

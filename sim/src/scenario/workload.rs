@@ -1,7 +1,7 @@
 //! From what a scenario says about its workload to a [`WorkloadSpec`].
 //!
-//! A trace is named by its folder or generated from a shape; how often it runs and how long its
-//! ops take is said alike for both.
+//! A trace is named by its folder, or generated from a shape or a model; how often it runs and how long
+//! its ops take is said alike for all.
 
 use crate::scenario::raw::{RawFamily, RawMode, RawPrecision, RawTime, RawWorkload};
 use crate::scenario::resolve::Resolver;
@@ -24,10 +24,13 @@ impl Resolver<'_, '_> {
         hardware: Option<&Arc<Hardware>>,
     ) -> Option<(WorkloadSpec, Option<Arc<Hardware>>)> {
         let (RawWorkload::Trace { time, repeat, warmup, jitter, .. }
-        | RawWorkload::Layered { time, repeat, warmup, jitter, .. }) = raw;
+        | RawWorkload::Layered { time, repeat, warmup, jitter, .. }
+        | RawWorkload::Model { time, repeat, warmup, jitter, .. }) = raw;
+        let alone = |trace| (trace, 1);
         let trace = match raw {
-            RawWorkload::Trace { path, .. } => self.folder(path),
-            RawWorkload::Layered { .. } => self.layered(raw),
+            RawWorkload::Trace { path, .. } => self.folder(path).map(alone),
+            RawWorkload::Layered { .. } => self.layered(raw).map(alone),
+            RawWorkload::Model { .. } => self.modelled(raw, hardware),
         };
         let repeat = repeat.unwrap_or(3);
         if !(1..=MAX_REPEAT).contains(&repeat) {
@@ -41,10 +44,10 @@ impl Resolver<'_, '_> {
         }
         let jitter = jitter.unwrap_or(0.0);
         let jitter = self.check.number("workload.jitter", "`jitter`", jitter, 0.0, 1.0);
-        let generated = matches!(raw, RawWorkload::Layered { .. });
+        let generated = !matches!(raw, RawWorkload::Trace { .. });
         let time = self.op_time(time, generated, hardware);
-        let ((time, device), trace, jitter) = (time?, trace?, jitter?);
-        Some((WorkloadSpec { trace, repeat, warmup, time, jitter, ranks: 1 }, device))
+        let ((time, device), (trace, ranks), jitter) = (time?, trace?, jitter?);
+        Some((WorkloadSpec { trace, repeat, warmup, time, jitter, ranks }, device))
     }
 
     fn folder(&mut self, path: &str) -> Option<TraceSource> {

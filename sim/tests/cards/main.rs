@@ -1,0 +1,8 @@
+//! What models' files say: `config.json`, `.safetensors`, indexes.
+
+mod beside;
+mod configs;
+mod files;
+mod hostile;
+mod scenarios;
+mod weights;

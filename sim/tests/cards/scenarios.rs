@@ -1,0 +1,1 @@
+//! `workload: Model(...)` in a scenario.
