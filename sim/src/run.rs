@@ -19,8 +19,8 @@ use crate::record::{CaseRecord, Figures, Outcome, PressureRecord, RunRecord};
 use crate::run::bounds::StepBound;
 use crate::run::steady::Steady;
 use crate::run::stopwatch::Stopwatch;
-use crate::traces::tokens_of;
 use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
+use crate::traces::tokens_of;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -377,6 +377,8 @@ pub(crate) fn record(
         tokens_per_step: match &scenario.workload.trace {
             TraceSource::Training(training) => training.tokens_per_step(),
             TraceSource::Model(work) => tokens_of(work),
+            // Iterations differ.
+            TraceSource::Serving(_) => 0,
             _ => bench.workload.trace.tokens_per_step(),
         },
         tiers: hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect(),

@@ -119,6 +119,13 @@ impl ServingFigures {
         Spread { mean, p50, p95, p99 }
     }
 
+    /// The mean over the requests that have such a figure, rounded down; 0 where none has.
+    pub fn mean(&self, of: impl Fn(&RequestFigures) -> Option<Span>) -> Span {
+        let all: Steps = self.requests.iter().filter_map(of).collect();
+        let mean = all.total() / (all.len() as u128).max(1);
+        Span::from_ps(u64::try_from(mean).expect("no mean exceeds the largest"))
+    }
+
     /// TTFT.
     pub fn first_token_ms(&self) -> Spread {
         self.spread(|request| Some(request.first_token))

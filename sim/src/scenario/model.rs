@@ -130,6 +130,10 @@ impl Resolver<'_, '_> {
                 let ranks = u32::try_from(ranks).expect("no more than the devices of a server");
                 Some((TraceSource::Model(Work::Train(training)), ranks))
             }
+            RawWork::Serve(raw) => {
+                let source = self.serving("workload.mode", raw, setting)?;
+                Some((TraceSource::Serving(Box::new(source)), 1))
+            }
         }
     }
 
@@ -145,16 +149,23 @@ impl Resolver<'_, '_> {
         let each = each.map(|format| format.map(RawFormat::format).or(all));
         let [Some(weights), Some(gradients), Some(activations), Some(kv)] = each else {
             let rule = "neither `precision` nor the model's files say which format numbers have";
-            self.check.fault("workload.model", rule, "write `precision: bf16`, or every one of `formats`");
+            self.check.fault(
+                "workload.model",
+                rule,
+                "write `precision: bf16`, or every one of `formats`",
+            );
             return None;
         };
-        if let Some(stored) = model.format.filter(|stored| model.bytes.is_some() && *stored != weights) {
+        if let Some(stored) =
+            model.format.filter(|stored| model.bytes.is_some() && *stored != weights)
+        {
             self.warnings.push(Warning {
                 rule: RULE,
                 place: "workload.weights".to_owned(),
                 found: stored.word().to_owned(),
                 reason: format!("the scenario says {} for weights", weights.word()),
-                remedy: "leave `precision` and the weights' format out to take that of the file".into(),
+                remedy: "leave `precision` and the weights' format out to take that of the file"
+                    .into(),
             });
         }
         Some(Formats { weights, gradients, activations, kv })

@@ -4,6 +4,7 @@
 //! fields are told by their paths in the scenario.
 
 use crate::scenario::resolve::Resolver;
+use crate::scenario::serving::RawServe;
 use crate::text::quantity::{CAPACITY, Quantity, Size};
 use serde::Deserialize;
 use tiersim_models::layered::ShapeProblem;
@@ -34,6 +35,7 @@ pub(crate) enum RawWork {
         zero: Option<RawZero>,
         loader: Option<RawLoader>,
     },
+    Serve(RawServe),
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -122,7 +124,10 @@ pub(crate) fn training(
         parallel,
         zero,
         loader,
-    } = raw;
+    } = raw
+    else {
+        return None;
+    };
     let zero = match zero {
         Some(raw) => raw.meaning(resolver, &format!("{path}.zero"))?,
         None => Zero::default(),

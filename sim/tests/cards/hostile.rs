@@ -34,7 +34,10 @@ fn a_wrong_value_is_told_with_its_place() {
     expect(&changed("64", "64.5"), &["FILE:3:21: invalid type: floating point `64.5`"]);
     expect(&changed("64", "\"64\""), &["FILE:3:21: invalid type: string"]);
     expect(&changed("64", "99999999999"), &["FILE:3:28: invalid value: integer `99999999999`"]);
-    expect(&changed("64,", "64, \"hidden_size\": 65,"), &["FILE:3:34: duplicate field `hidden_size`"]);
+    expect(
+        &changed("64,", "64, \"hidden_size\": 65,"),
+        &["FILE:3:34: duplicate field `hidden_size`"],
+    );
     expect(&changed("64", "0"), &["FILE:3:3: `hidden` must lie between 1 and 1048576, and is 0"]);
     expect(&changed("2,", "2000000,"), &["FILE:6:3: `layers` must lie between 1 and 10000"]);
     expect(&changed("4,", "5,"), &["FILE:5:3: 5 heads must divide the width of 64", "head_dim"]);
@@ -53,8 +56,12 @@ fn a_missing_field_is_named() {
 
 #[test]
 fn another_type_is_refused_with_the_list_of_those_known() {
-    let known = "known: gpt2, llama, mistral, mixtral, qwen2, qwen2_moe, qwen3, qwen3_moe, opt, bloom";
-    expect(&changed("llama", "mamba"), &["FILE:2:3: this `model_type` is not known: `mamba`", known]);
+    let known =
+        "known: gpt2, llama, mistral, mixtral, qwen2, qwen2_moe, qwen3, qwen3_moe, opt, bloom";
+    expect(
+        &changed("llama", "mamba"),
+        &["FILE:2:3: this `model_type` is not known: `mamba`", known],
+    );
     let long = changed("llama", &"long".repeat(100_000));
     assert!(long.len() < 1000, "{} bytes", long.len());
 }
@@ -80,7 +87,10 @@ fn what_a_card_cannot_say_is_refused() {
          \"num_key_value_heads\": 2, \"mlp_only_layers\": [0, 1], \"decoder_sparse_step\": 2, \
          \"vocab_size\"",
     );
-    expect(&said(&moe), &["`mlp_only_layers` `[0, 1]` is not supported", "`decoder_sparse_step` `2`"]);
+    expect(
+        &said(&moe),
+        &["`mlp_only_layers` `[0, 1]` is not supported", "`decoder_sparse_step` `2`"],
+    );
     let many = TINY.replace("llama", "mixtral").replace(
         "\"vocab_size\"",
         "\"num_local_experts\": 4, \"num_experts_per_tok\": 5, \"num_key_value_heads\": 2, \"vocab_size\"",
@@ -121,7 +131,10 @@ fn offsets_that_do_not_fit_are_refused() {
     expect(&one("F32", "[2]", "[8, 0]"), &["takes 8 bytes"]);
     expect(&one("F32", "[2]", "[1, 9]"), &["the data of tensor `w` begins at byte 0 (found 1)"]);
     expect(&one("F32", "[1]", "[0, 4]"), &["the tensors have 4 bytes of data (found 8)"]);
-    expect(&one("F33", "[1]", "[0, 4]"), &["this dtype is not known (found F33)", "known: F64, F32"]);
+    expect(
+        &one("F33", "[1]", "[0, 4]"),
+        &["this dtype is not known (found F33)", "known: F64, F32"],
+    );
     let huge = "[4294967296, 4294967296, 4294967296]";
     expect(&one("F32", huge, "[0, 4]"), &["less than 2^63 bytes"]);
     expect(&one("F32", "[-1]", "[0, 4]"), &["FILE:1:", "integer `-1`"]);

@@ -104,7 +104,11 @@ fn int8_with_scales_counts_every_byte() {
     let mut scales = Vec::new();
     for (name, dtype, shape) in &mut tensors {
         if name.contains("_proj") {
-            scales.push((format!("{}.SCB", name.trim_end_matches(".weight")), "F32", vec![shape[0]]));
+            scales.push((
+                format!("{}.SCB", name.trim_end_matches(".weight")),
+                "F32",
+                vec![shape[0]],
+            ));
         } else {
             *dtype = "F16";
         }
@@ -117,7 +121,10 @@ fn int8_with_scales_counts_every_byte() {
     let (_, bytes) = header(&tensors);
     assert_eq!(model.bytes, Some(bytes as u64));
     let said = model.remarks.join("\n");
-    assert!(said.contains(&format!("{count} tensors of the weights are none of the card's")), "{said}");
+    assert!(
+        said.contains(&format!("{count} tensors of the weights are none of the card's")),
+        "{said}"
+    );
     assert!(said.contains(&format!("{of_scales} bytes")), "{said}");
     assert!(said.contains("of int8 have"), "{said}");
 }
@@ -134,7 +141,10 @@ fn weights_of_another_model_are_refused() {
     assert!(said.contains("has 2 blocks (found `layers.2."), "{said}");
     let wider = Card { ffn: 128, ..card };
     let said = refused(&path, &rows(&wider, "BF16"));
-    assert!(said.contains("`model.layers.0.mlp.gate_proj.weight` has the shape [96, 64]"), "{said}");
+    assert!(
+        said.contains("`model.layers.0.mlp.gate_proj.weight` has the shape [96, 64]"),
+        "{said}"
+    );
     assert!(said.contains("found [128, 64]"), "{said}");
 }
 
@@ -188,7 +198,8 @@ fn the_files_that_an_index_names_are_read_where_they_are() {
     let index = here.join("model.safetensors.index.json");
     let write = |total: u64| {
         let map = map.join(",");
-        let text = format!("{{\"metadata\": {{\"total_size\": {total}}}, \"weight_map\": {{{map}}}}}");
+        let text =
+            format!("{{\"metadata\": {{\"total_size\": {total}}}, \"weight_map\": {{{map}}}}}");
         fs::write(&index, text).expect("the index is written");
     };
     write(28);
