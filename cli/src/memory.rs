@@ -4,7 +4,7 @@
 
 mod options;
 mod resolve;
-mod typed;
+pub(crate) mod typed;
 
 pub(crate) use options::MemoryArgs;
 

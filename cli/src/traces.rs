@@ -1,6 +1,7 @@
 //! `check` and `trace`.
 
 use crate::args::{CheckArgs, Format, Source, TraceCommand};
+use crate::generate::generate;
 use crate::lints::{diagnostic, say_note, say_warnings};
 use crate::output::{Failure, print};
 use std::fmt::Display;
@@ -84,6 +85,7 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
                 }
             }
         }
+        TraceCommand::Generate(args) => generate(args),
         TraceCommand::Import(import) => match &import.from {
             Source::Recording { source, out } => {
                 let imported = import_recording(source)?;

@@ -149,7 +149,14 @@ pub(crate) fn training(
     };
     let problems = training.problems();
     for ShapeProblem { field, rule, remedy } in &problems {
-        resolver.check.fault(&format!("{path}.{field}"), rule.as_str(), *remedy);
+        // What is not of the mode stands elsewhere.
+        let at = match field.split('.').next() {
+            Some("card") => "workload.model".to_owned(),
+            Some("formats") => format!("workload.{field}"),
+            Some("devices") => "hardware".to_owned(),
+            _ => format!("{path}.{field}"),
+        };
+        resolver.check.fault(&at, rule.as_str(), *remedy);
     }
     problems.is_empty().then_some(training)
 }

@@ -4,5 +4,6 @@ mod beside;
 mod configs;
 mod files;
 mod hostile;
+mod page;
 mod scenarios;
 mod weights;
