@@ -312,6 +312,11 @@ impl Hardware {
         service.is_none_or(|service| service.at_once() == 1)
     }
 
+    /// Where collectives of devices of one server meet, and where those of several do.
+    pub fn meetings(&self) -> [Option<NodeId>; 2] {
+        [self.server.within, self.server.between]
+    }
+
     /// Every lane, two per link, by [`Lane::index`].
     pub fn lanes(&self) -> impl Iterator<Item = Lane> + use<> {
         (0..self.links.len()).flat_map(|link| {

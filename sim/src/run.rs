@@ -130,6 +130,7 @@ impl<'a> Bench<'a> {
         let cpu = scenario.hardware.cpu.as_ref();
         let durations =
             Durations::new(&workload.trace, spec, cpu, scenario.seed).map_err(RunError::Input)?;
+        let durations = durations.with_collectives(&workload.trace, &scenario.hardware, spec.ranks);
         let routes = scenario.hardware.routes().map_err(|none| {
             let name = |tier: TierId| &scenario.hardware.tiers[tier.index()].name;
             RunError::Input(format!("no links join {} and {}", name(none.from), name(none.to)))
@@ -280,11 +281,13 @@ impl<'a> Bench<'a> {
         let start = planner.start();
         planner.fetch_the_quickest(self.copies.clone());
         let routes = self.routes.clone();
-        let mut machine = SimMachine::new(self.hardware, routes, workload, durations, &start);
+        let ranks = self.spec.ranks;
+        let mut machine =
+            SimMachine::of_ranks(ranks, self.hardware, routes, workload, durations, &start);
         machine.draw_from(self.seed);
         if options.audit {
             let objects = workload.trace.objects.len();
-            let audit = Audit::new(self.hardware, &left, objects, &start);
+            let audit = Audit::of_ranks(ranks, self.hardware, &left, objects, &start);
             machine.audit(audit.map_err(|breach| internal(breach.to_string()))?);
         }
         let mut stopwatch = Stopwatch::new(workload, self.repeat, self.warmup, options.timeline);

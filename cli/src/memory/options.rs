@@ -167,6 +167,9 @@ pub(crate) struct MemoryArgs {
     /// One level only: U V^T without a hierarchy of ranks.
     #[arg(long)]
     pub(crate) flat: bool,
+    /// A machine of the project, or a size such as gib(24): which changes make the job fit.
+    #[arg(long, value_name = "GPU")]
+    pub(crate) fit: Option<String>,
     /// What to print on stdout.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) format: Output,

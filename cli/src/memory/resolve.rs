@@ -97,6 +97,16 @@ fn of_deepspeed(args: &MemoryArgs) -> Vec<Typed> {
 
 /// What was asked.
 pub(crate) fn asked(args: &MemoryArgs) -> Result<Asked, String> {
+    let fit = [("--fit", args.fit.is_some())];
+    if args.semiseparable.is_some() {
+        refuse("--semiseparable", &fit)?;
+    }
+    if args.convention == Some(Convention::Deepspeed) {
+        refuse("--convention deepspeed", &fit)?;
+    }
+    if args.inference {
+        refuse("--inference", &fit)?;
+    }
     if let Some(size) = args.semiseparable {
         return structured(args, size).map(Asked::Structured);
     }

@@ -7,21 +7,24 @@ use tiersim_models::units::Time;
 use tiersim_policies::command::{Ticket, Work};
 
 impl SimMachine<'_> {
-    /// From when to when the op at the head of a stream, which might start now, was held up; none if
-    /// it may not start yet, and the stream is looked at again when it may.
-    pub(super) fn released(&mut self, stream: usize, ticket: Ticket) -> Option<(Time, Time)> {
+    /// The earliest start of an op.
+    pub(super) fn release(&self, ticket: Ticket) -> Time {
         let Work::Compute { occurrence, .. } = self.entries.get(ticket).command.work else {
             unreachable!("streams run ops only")
         };
         let ops = &self.workload.trace.ops;
-        let release = ops[(occurrence % ops.len() as u64) as usize].release;
-        let release = release.unwrap_or(Time::ZERO);
-        let now = self.engine.now();
-        if release <= now {
-            return Some((self.streams[stream].idle_since.max(release), now));
+        ops[(occurrence % ops.len() as u64) as usize].release.unwrap_or(Time::ZERO)
+    }
+
+    /// Whether the op at the head of a stream may start; if not, the stream is looked at again when it
+    /// may.
+    pub(super) fn is_released(&mut self, stream: usize, ticket: Ticket) -> bool {
+        let release = self.release(ticket);
+        if release <= self.engine.now() {
+            return true;
         }
-        let stream = u16::try_from(stream).expect("ops name streams in 16 bits");
+        let stream = u32::try_from(stream).expect("fewer streams than ranks times 2^16");
         self.engine.schedule_at(release, ENDS, Event::Released(stream));
-        None
+        false
     }
 }

@@ -43,6 +43,7 @@ pub(crate) enum RawWorkload {
         repeat: Option<u32>,
         warmup: Option<u32>,
         jitter: Option<f64>,
+        ranks: Option<u32>,
     },
     Layered {
         family: RawFamily,

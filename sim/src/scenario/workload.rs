@@ -11,8 +11,10 @@ use tiersim_models::hardware::{Compute, Hardware};
 use tiersim_models::layered::training::Training;
 use tiersim_models::layered::{Family, Layered, Mode, Precision};
 
-/// Most replays of a trace.
-const MAX_REPEAT: u32 = 10_000;
+/// Most replays of a trace: a million hours of a step of several seconds, or hours of many short ones.
+const MAX_REPEAT: u32 = 1_000_000_000;
+/// Most replays that cannot be the same: every step is simulated and kept.
+const MAX_DRAWN: u32 = 1_000_000;
 /// Rows of GPT-2's own table of positions.
 const GPT2_POSITIONS: u32 = 1024;
 
@@ -28,7 +30,10 @@ impl Resolver<'_, '_> {
         | RawWorkload::Model { time, repeat, warmup, jitter, .. }) = raw;
         let alone = |trace| (trace, 1);
         let trace = match raw {
-            RawWorkload::Trace { path, .. } => self.folder(path).map(alone),
+            RawWorkload::Trace { path, ranks, .. } => {
+                let ranks = self.ranks(*ranks, hardware);
+                self.folder(path).zip(ranks)
+            }
             RawWorkload::Layered { .. } => self.layered(raw).map(alone),
             RawWorkload::Model { .. } => self.modelled(raw, hardware),
         };
@@ -48,6 +53,10 @@ impl Resolver<'_, '_> {
         }
         let jitter = jitter.unwrap_or(0.0);
         let jitter = self.check.number("workload.jitter", "`jitter`", jitter, 0.0, 1.0);
+        if jitter.is_some_and(|jitter| jitter > 0.0) && repeat > MAX_DRAWN {
+            let rule = format!("with `jitter` no more than {MAX_DRAWN} replays can be simulated");
+            self.check.fault("workload.repeat", rule, "lower `repeat`, or leave `jitter` out");
+        }
         let generated = !matches!(raw, RawWorkload::Trace { .. });
         let time = self.op_time(time, generated, hardware);
         let ((time, device), (mut trace, ranks), jitter) = (time?, trace?, jitter?);
@@ -57,6 +66,19 @@ impl Resolver<'_, '_> {
             source.device = Some((compute.clone(), precision.clone()));
         }
         Some((WorkloadSpec { trace, repeat, warmup, time, jitter, ranks }, device))
+    }
+
+    /// How many devices run a recorded trace together.
+    fn ranks(&mut self, ranks: Option<u32>, hardware: Option<&Arc<Hardware>>) -> Option<u32> {
+        let Some(ranks) = ranks else { return Some(1) };
+        let devices = hardware?.server.devices;
+        if (1..=devices).contains(&ranks) {
+            return Some(ranks);
+        }
+        let rule = format!("a server of this hardware has {devices} devices");
+        let remedy = "write a number from 1 to that";
+        self.check.fault("workload.ranks", rule, remedy);
+        None
     }
 
     fn folder(&mut self, path: &str) -> Option<TraceSource> {

@@ -340,11 +340,12 @@ fn constants(job: &Training, whole: State) -> Vec<Constant> {
 /// What the account leaves out.
 fn notes(job: &Training) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Keeps::Named(named) = job.optimizer {
-        if needs_shapes(named) && job.tensors.is_empty() {
-            let part = "second moments per row, column or block are left out: they need shapes";
-            notes.push(part.to_owned());
-        }
+    if let Keeps::Named(named) = job.optimizer
+        && needs_shapes(named)
+        && job.tensors.is_empty()
+    {
+        let part = "second moments per row, column or block are left out: they need shapes";
+        notes.push(part.to_owned());
     }
     if job.step.is_none() {
         notes.push(
