@@ -5,9 +5,8 @@
 use crate::diagnostic::Diagnostics;
 use crate::import::serving::{MOONCAKE_BLOCK, read_requests};
 use crate::scenario::resolve::Resolver;
-use crate::scenario::training::Setting;
-use crate::text::quantity::{Duration, Quantity, TIME};
-use serde::Deserialize;
+use crate::scenario::training::{RawWork, Setting};
+use crate::text::quantity::TIME;
 use std::path::PathBuf;
 use tiersim_models::hardware::Compute;
 use tiersim_models::lifetime::Workload;
@@ -19,21 +18,6 @@ use tiersim_models::units::{Bytes, Time};
 const MAX_BATCH: u32 = 256;
 /// Tokens of an iteration, unless the scenario says otherwise.
 const MAX_TOKENS: u32 = 8192;
-
-/// As written.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename = "Serve", deny_unknown_fields)]
-pub(crate) struct RawServe {
-    requests: String,
-    first: Option<u64>,
-    until: Option<Quantity<Duration>>,
-    block_tokens: Option<u32>,
-    kv_blocks: u64,
-    max_batch: Option<u32>,
-    max_tokens_per_step: Option<u32>,
-    layer_groups: Option<u32>,
-    merge: Option<u32>,
-}
 
 /// Requests that a model serves on a device.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,31 +38,45 @@ impl Resolver<'_, '_> {
     pub(crate) fn serving(
         &mut self,
         path: &str,
-        raw: &RawServe,
+        raw: &RawWork,
         setting: Setting<'_>,
     ) -> Option<ServingSource> {
-        let requests = match self.files.path(&raw.requests) {
+        let RawWork::Serve {
+            requests,
+            first,
+            until,
+            block_tokens,
+            kv_blocks,
+            max_batch,
+            max_tokens_per_step,
+            layer_groups,
+            merge,
+        } = raw
+        else {
+            return None;
+        };
+        let requests = match self.files.path(requests) {
             Ok(requests) => Some(requests),
             Err(fault) => {
                 self.path_fault(&format!("{path}.requests"), fault);
                 None
             }
         };
-        if raw.first == Some(0) {
+        if *first == Some(0) {
             let at = format!("{path}.first");
             self.check.fault(&at, "`first` must be 1 or more", "leave it out for all requests");
         }
         let at = format!("{path}.until");
-        let until = raw.until.as_ref().map(|until| until.span(&mut self.check, &at, TIME));
+        let until = until.as_ref().map(|until| until.span(&mut self.check, &at, TIME));
         let serving = Serving {
             card: setting.card.clone(),
             formats: setting.formats,
-            block_tokens: raw.block_tokens.unwrap_or(MOONCAKE_BLOCK),
-            kv_blocks: raw.kv_blocks,
-            max_batch: raw.max_batch.unwrap_or(MAX_BATCH),
-            max_tokens_per_step: raw.max_tokens_per_step.unwrap_or(MAX_TOKENS),
-            layer_groups: raw.layer_groups.unwrap_or(1),
-            merge: raw.merge.unwrap_or(1),
+            block_tokens: block_tokens.unwrap_or(MOONCAKE_BLOCK),
+            kv_blocks: *kv_blocks,
+            max_batch: max_batch.unwrap_or(MAX_BATCH),
+            max_tokens_per_step: max_tokens_per_step.unwrap_or(MAX_TOKENS),
+            layer_groups: layer_groups.unwrap_or(1),
+            merge: merge.unwrap_or(1),
         };
         let problems = serving.problems(&Requests::new(None));
         for problem in &problems {
@@ -92,7 +90,7 @@ impl Resolver<'_, '_> {
             None => None,
         };
         let source =
-            ServingSource { requests: requests?, first: raw.first, until, serving, device: None };
+            ServingSource { requests: requests?, first: *first, until, serving, device: None };
         problems.is_empty().then_some(source)
     }
 }

@@ -4,8 +4,7 @@
 //! fields are told by their paths in the scenario.
 
 use crate::scenario::resolve::Resolver;
-use crate::scenario::serving::RawServe;
-use crate::text::quantity::{CAPACITY, Quantity, Size};
+use crate::text::quantity::{CAPACITY, Duration, Quantity, Size};
 use serde::Deserialize;
 use tiersim_models::layered::ShapeProblem;
 use tiersim_models::transformer::Card;
@@ -35,7 +34,17 @@ pub(crate) enum RawWork {
         zero: Option<RawZero>,
         loader: Option<RawLoader>,
     },
-    Serve(RawServe),
+    Serve {
+        requests: String,
+        first: Option<u64>,
+        until: Option<Quantity<Duration>>,
+        block_tokens: Option<u32>,
+        kv_blocks: u64,
+        max_batch: Option<u32>,
+        max_tokens_per_step: Option<u32>,
+        layer_groups: Option<u32>,
+        merge: Option<u32>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
