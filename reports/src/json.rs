@@ -14,6 +14,7 @@ use crate::economics_summary::{self, CostSummary, EnergySummary, NumberSummary};
 use crate::hidden::hidden_bytes;
 use crate::memory_summary::{AllocatorSummary, allocators};
 use crate::pressure::{self, PressureSummary};
+use crate::served::{self, ServingSummary};
 use crate::words::{finite, lane_names, links, oom_reason};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -152,6 +153,9 @@ pub struct CaseSummary {
     /// What happened under memory pressure; not there if no tier was watched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pressure: Option<PressureSummary>,
+    /// What became of requests; not there if none are served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serving: Option<ServingSummary>,
 }
 
 /// Mean and percentiles of step length in milliseconds.
@@ -308,6 +312,7 @@ fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> C
         cost: economics_summary::cost(&case.economics.cost),
         hidden_bytes: hidden_bytes(record, case),
         pressure: pressure::summary(record, case),
+        serving: ran.and_then(|f| f.serving.as_ref()).map(|f| served::summary(record, f)),
     }
 }
 

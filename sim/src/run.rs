@@ -380,6 +380,8 @@ pub(crate) fn record(
         tokens_per_step: match &scenario.workload.trace {
             TraceSource::Training(training) => training.tokens_per_step(),
             TraceSource::Model(work) => tokens_of(work),
+            // Iterations differ.
+            TraceSource::Serving(_) => 0,
             _ => bench.workload.trace.tokens_per_step(),
         },
         tiers: hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect(),
