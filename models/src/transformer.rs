@@ -16,6 +16,7 @@ pub mod semiseparable;
 pub mod training;
 
 pub use card::Card;
+use generation::Generation;
 use training::Training;
 
 /// What is done with a model.
@@ -23,4 +24,6 @@ use training::Training;
 pub enum Work {
     /// It is trained.
     Train(Training),
+    /// It generates text.
+    Generate(Generation),
 }

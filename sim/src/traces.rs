@@ -75,6 +75,7 @@ impl Traces {
 pub fn trace_of(work: &Work) -> Trace {
     match work {
         Work::Train(training) => training.trace(),
+        Work::Generate(generation) => generation.trace(),
     }
 }
 
@@ -85,6 +86,8 @@ pub fn tokens_of(work: &Work) -> u64 {
             let sequences = u64::from(training.batch) * u64::from(training.parallel.data);
             sequences.saturating_mul(training.sequence)
         }
+        // One token per sequence, whether it comes of the prompt or of the token before it.
+        Work::Generate(generation) => u64::from(generation.batch) * u64::from(generation.batches),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Defaults are chosen here; rules on numbers are those of the step itself ([`Training::problems`]), whose
 //! fields are told by their paths in the scenario.
 
+use crate::scenario::generation::RawGenerate;
 use crate::scenario::resolve::Resolver;
 use crate::text::quantity::{CAPACITY, Quantity, Size};
 use serde::Deserialize;
@@ -34,6 +35,7 @@ pub(crate) enum RawWork {
         zero: Option<RawZero>,
         loader: Option<RawLoader>,
     },
+    Generate(RawGenerate),
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -122,7 +124,10 @@ pub(crate) fn training(
         parallel,
         zero,
         loader,
-    } = raw;
+    } = raw
+    else {
+        return None;
+    };
     let zero = match zero {
         Some(raw) => raw.meaning(resolver, &format!("{path}.zero"))?,
         None => Zero::default(),
