@@ -16,6 +16,7 @@ pub(crate) const STRUCTS: &[Place] = &[
     Place { heading: "Model", text: "Scenario(workload: Model(mode: train(zero: (@))))" },
     Place { heading: "Model", text: "Scenario(workload: Model(mode: train(loader: (@))))" },
     Place { heading: "Model", text: "Scenario(workload: Model(mode: train(router: (@))))" },
+    Place { heading: "Model", text: "Scenario(workload: Model(mode: generate(@)))" },
     Place { heading: "Model", text: "Scenario(workload: Model(mode: serve(@)))" },
     Place { heading: "Policies", text: "Scenario(policies: [(@)])" },
     Place { heading: "Allocators", text: "Scenario(allocators: [(@)])" },
