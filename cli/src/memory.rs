@@ -6,7 +6,7 @@ mod fit;
 mod model;
 mod options;
 mod resolve;
-mod typed;
+pub(crate) mod typed;
 
 pub(crate) use options::MemoryArgs;
 

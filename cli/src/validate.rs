@@ -19,6 +19,8 @@ use crate::runs::{read_all, seeded};
 use both::Both;
 use grade::{CaseResult, Compared};
 use std::path::{Path, PathBuf};
+use tiersim_models::workload::Unit;
+use tiersim_policies::host_ops::has_host_ops;
 use tiersim_sim::run::{Bench, Options as BenchOptions};
 use tiersim_sim::scenario::fingerprint::fingerprint;
 use tiersim_sim::scenario::{Case, Scenario};
@@ -67,6 +69,29 @@ fn fits_the_machine(
     traces: &Traces,
     args: &ValidateArgs,
 ) -> Result<(), Failure> {
+    let trace = &traces.of(scenario).trace;
+    if has_host_ops(trace) {
+        return Err(Failure::Input(format!(
+            "{}: some ops of its trace run on the host's processors, which only the simulator does; \
+             choose a trace without a `unit` of cpu",
+            scenario.name
+        )));
+    }
+    let together = trace.ops.iter().any(|op| matches!(op.unit, Unit::Network(_)));
+    if together || scenario.workload.ranks > 1 {
+        return Err(Failure::Input(format!(
+            "{}: several devices run this trace, which only the simulator does; take `ranks` out of \
+             the workload, or choose a trace without collectives",
+            scenario.name
+        )));
+    }
+    if traces.of(scenario).trace.ops.iter().any(|op| op.release.is_some()) {
+        return Err(Failure::Input(format!(
+            "{}: ops of its trace wait for arrivals, which only the simulator does; validate a \
+             workload without them",
+            scenario.name
+        )));
+    }
     let bench = Bench::new(scenario, traces.of(scenario), BenchOptions::default())?;
     for case in wanted(scenario, args) {
         bench.capacities_of(case)?;

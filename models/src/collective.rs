@@ -1,10 +1,29 @@
 //! Collectives: what the devices of a group do together over the links between them.
 //!
 //! Sizes are those of the whole buffer, as NCCL's documentation has them: what an all-gather makes,
-//! what a reduce-scatter takes, what an all-reduce takes and makes.
+//! what a reduce-scatter takes, what an all-reduce takes and makes, what one rank of an all-to-all
+//! has, what a broadcast and a stage of a pipeline sends.
+//!
+//! **Ring** over n ranks (Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
+//! workstations", JPDC 2009): n - 1 steps of B / n each for an all-gather or a reduce-scatter, twice
+//! that for an all-reduce, so every joint of the ring carries T = B (n - 1) / n, or 2 B (n - 1) / n.
+//! A broadcast is pipelined along the ring: T = B. With g ranks in each of m servers there are g
+//! rings, as NCCL has one per network adapter, each with 1 / g of the bytes and one way out of the
+//! server and one into it. A device sends to a neighbour in its server in g - 1 of the rings, and out
+//! of the server in its own: T (g - 1) / g within, T / g between. Of the n - 1 steps that follow one
+//! another m - 1 lead to another server (NCCL, `src/graph/tuning.cc`).
+//! **Tree** (Sanders, Speck, Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and
+//! scan", Parallel Computing 2009), for an all-reduce: up and down two binary trees with half the bytes
+//! each, 2 ceil(log2 n) steps, and the busiest rank sends 2 B (B of two). Over servers, what NCCL does:
+//! the devices of a server sum among themselves, 2 B (g - 1) / g each, and each adapter has a pair of
+//! trees for 1 / g of the bytes.
+//! **All to all** goes in pairs: n - 1 steps of B / n, n - g of them to other servers.
+//!
+//! All ranks of a group, and other groups of the same servers, do the same at the same time.
 //! Invariant: a group has at least one rank, and every server that it spans has equally many.
 
-use crate::units::Bytes;
+use crate::hardware::Law;
+use crate::units::{Bytes, Span};
 
 /// Which of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,9 +84,106 @@ pub struct Collective {
     pub servers: u32,
 }
 
+/// Most ranks of one group.
+pub const MAX_GROUP: u64 = 1 << 20;
+
+/// Most bytes of one collective: 1 EiB.
+pub const MAX_COLLECTIVE: Bytes = Bytes::new(1 << 60);
+
+/// What one device of a group sends, and as much receives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exchange {
+    /// Over the way to where the devices of its server meet, and over the one to where servers meet.
+    pub bytes: [Bytes; 2],
+    /// Messages that follow one another: within servers, and between them.
+    pub steps: [u64; 2],
+}
+
 impl Collective {
     /// Ranks of the group.
     pub const fn ranks(&self) -> u64 {
         self.within as u64 * self.servers as u64
+    }
+
+    /// Whether anything is sent.
+    pub const fn sends(&self) -> bool {
+        self.ranks() > 1
+    }
+
+    /// As a ring, or in pairs where all send to all.
+    pub fn ring(&self) -> Exchange {
+        if !self.sends() {
+            return Exchange::default();
+        }
+        let (g, n) = (u64::from(self.within), self.ranks());
+        // How often each joint of a ring carries B / n.
+        let (times, rounds) = match self.kind {
+            CollectiveKind::AllGather | CollectiveKind::ReduceScatter => (n - 1, 1),
+            CollectiveKind::AllReduce => (2 * (n - 1), 2),
+            CollectiveKind::Broadcast => (n, 1),
+            CollectiveKind::AllToAll => {
+                let steps = [g - 1, n - g];
+                return Exchange { bytes: steps.map(|to| self.share(to, n)), steps };
+            }
+            CollectiveKind::SendRecv => {
+                let steps = if self.servers == 1 { [1, 0] } else { [0, 1] };
+                return Exchange { bytes: steps.map(|once| self.share(once, 1)), steps };
+            }
+        };
+        let hops = u64::from(self.servers) - 1;
+        let steps = [rounds * (n - 1 - hops), rounds * hops];
+        let bytes = match hops {
+            0 => [self.share(times, n), Bytes::ZERO],
+            _ => [self.share(times * (g - 1), n * g), self.share(times, n * g)],
+        };
+        Exchange { bytes, steps }
+    }
+
+    /// As two trees; `None` for what has none.
+    pub fn tree(&self) -> Option<Exchange> {
+        if self.kind != CollectiveKind::AllReduce || !self.sends() {
+            return None;
+        }
+        let g = u64::from(self.within);
+        let busiest = |parties: u32| u64::from(parties.min(3)) - 1;
+        let levels = |parties: u32| 2 * u64::from(parties.next_power_of_two().trailing_zeros());
+        let bytes = match self.servers {
+            1 => [self.share(busiest(self.within), 1), Bytes::ZERO],
+            servers => [self.share(2 * (g - 1), g), self.share(busiest(servers), g)],
+        };
+        Some(Exchange { bytes, steps: [levels(self.within), levels(self.servers)] })
+    }
+
+    /// The quicker of both where nothing else is sent, as NCCL chooses; the ring of two that are
+    /// equal. `ways` are the laws of the way within the server and of the one to others.
+    pub fn exchange(&self, ways: [Law; 2]) -> Exchange {
+        let ring = self.ring();
+        let alone = ring.span(ways).unwrap_or(Span::from_ps(u64::MAX));
+        let quicker = |tree: &Exchange| tree.span(ways).is_some_and(|span| span < alone);
+        self.tree().filter(quicker).unwrap_or(ring)
+    }
+
+    /// So many n-ths of the bytes, rounded up.
+    fn share(&self, times: u64, parts: u64) -> Bytes {
+        let bytes = u128::from(self.bytes.get()) * u128::from(times);
+        // Below 2^62, for no rank sends more than twice the bytes of a collective.
+        Bytes::new(u64::try_from(bytes.div_ceil(u128::from(parts))).unwrap_or(u64::MAX))
+    }
+}
+
+impl Exchange {
+    /// The set-ups that follow one another; `None` if they outlast the clock.
+    pub fn latency(&self, setups: [Span; 2]) -> Option<Span> {
+        let [within, between] = [0, 1].map(|way| setups[way].ps().checked_mul(self.steps[way]));
+        within?.checked_add(between?).map(Span::from_ps)
+    }
+
+    /// How long it takes over ways that carry nothing else: all set-ups, and then the way that takes
+    /// longer; `None` if that outlasts the clock.
+    pub fn span(&self, ways: [Law; 2]) -> Option<Span> {
+        let [within, between] =
+            [0, 1].map(|way| ways[way].rate.checked_span_of(self.bytes[way].get()));
+        let latency = self.latency(ways.map(|way| way.setup))?;
+        latency.ps().checked_add(within?.max(between?).ps()).map(Span::from_ps)
     }
 }

@@ -176,7 +176,7 @@ impl Lane {
 }
 
 /// The device that computes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Compute {
     /// Name of the device.
     pub name: String,
@@ -310,6 +310,11 @@ impl Hardware {
     pub fn is_in_order(&self, lane: Lane) -> bool {
         let service = self.links[lane.link.index()].service.as_ref();
         service.is_none_or(|service| service.at_once() == 1)
+    }
+
+    /// Where collectives of devices of one server meet, and where those of several do.
+    pub fn meetings(&self) -> [Option<NodeId>; 2] {
+        [self.server.within, self.server.between]
     }
 
     /// Every lane, two per link, by [`Lane::index`].

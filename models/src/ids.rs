@@ -44,7 +44,7 @@ id!(
 );
 id!(
     /// A row of [`crate::hardware::Hardware::links`].
-    LinkId(u8)
+    LinkId(u16)
 );
 id!(
     /// One process of a parallel job; rank 0 is the only one in a single-GPU trace.

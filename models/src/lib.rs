@@ -10,6 +10,7 @@ pub mod energy;
 pub mod hardware;
 pub mod hidden;
 pub mod ids;
+pub mod instances;
 pub mod layered;
 pub mod lifetime;
 pub mod loaded;

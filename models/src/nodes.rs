@@ -11,7 +11,7 @@ use std::fmt;
 /// Most nodes that one machine may have, its tiers among them.
 pub const MAX_NODES: usize = 64;
 
-/// Most links that one machine may have: a link's two lanes are numbered in a byte.
+/// Most links that one machine may have: those of all devices of a server are numbered in 16 bits.
 pub const MAX_LINKS: usize = 96;
 
 /// What a node without memory is.

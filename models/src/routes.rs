@@ -147,6 +147,12 @@ impl Hardware {
         Ok(Routes { tiers, routes })
     }
 
+    /// The lanes from the device to where collectives meet, by the rules of routes; `None` if no links
+    /// lead there. The way back crosses the other lanes of the same links.
+    pub fn way_out(&self, meeting: NodeId) -> Option<Vec<Lane>> {
+        Finder::new(self).find(HBM.into(), meeting)
+    }
+
     /// Whether what the device uses in place in a tier flows over shared links: the route there and
     /// the one back are one hop each, and all their links are shared. `routes` must be this machine's.
     pub fn uses_flow(&self, routes: &Routes, tier: TierId) -> bool {
@@ -156,7 +162,8 @@ impl Hardware {
         })
     }
 
-    fn is_shared(&self, lane: Lane) -> bool {
+    /// Whether those under way on a lane share its rate.
+    pub fn is_shared(&self, lane: Lane) -> bool {
         let service = self.links[lane.link.index()].service.as_ref();
         service.is_some_and(|service| service.discipline == Discipline::FairShare)
     }

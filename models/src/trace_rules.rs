@@ -8,8 +8,9 @@
 
 mod order;
 
+use crate::collective::{Collective, MAX_COLLECTIVE, MAX_GROUP};
 use crate::ids::{ModuleId, RankId};
-use crate::workload::{Mode, Object, Op, Table, Trace, TraceProblem};
+use crate::workload::{Mode, Object, Op, Table, Trace, TraceProblem, Unit};
 use std::collections::BTreeMap;
 
 /// How many problems are listed one by one; the rest are counted.
@@ -172,7 +173,7 @@ fn op_rules(trace: &Trace, found: &mut Problems) {
         step = step.max(op.step);
         if op.rank != RankId(0) {
             let text = format!("rank {}", op.rank.0);
-            add(text, "keep rank 0 only: traces of several ranks cannot be run yet");
+            add(text, "keep rank 0 only: a scenario says how many ranks run the trace");
         }
         if op.uses.start != next_use || op.uses.end < op.uses.start {
             let text = format!("uses {}..{} where {next_use} is next", op.uses.start, op.uses.end);
@@ -182,11 +183,26 @@ fn op_rules(trace: &Trace, found: &mut Problems) {
             add(text, "group the uses by op, in the order of ops");
         }
         next_use = op.uses.end;
+        unit_rule(op, &mut add);
         add_up(op, &mut sums, &mut add);
     }
     if (next_use as usize) < trace.uses.len() {
         let text = format!("{} uses that belong to no op", trace.uses.len() - next_use as usize);
         found.add(Table::Uses, next_use as usize, text, "group the uses by op");
+    }
+}
+
+/// A collective sends something, among ranks that can be numbered.
+fn unit_rule(op: &Op, add: &mut impl FnMut(String, &'static str)) {
+    let Unit::Network(collective) = op.unit else { return };
+    let Collective { bytes, within, servers, .. } = collective;
+    if bytes.get() == 0 || bytes > MAX_COLLECTIVE {
+        let text = format!("a collective of {} bytes", bytes.get());
+        add(text, "write the bytes of its whole buffer, 1 to 2^60");
+    }
+    if collective.ranks() == 0 || collective.ranks() > MAX_GROUP {
+        let text = format!("a group of {within} ranks in each of {servers} servers");
+        add(text, "write at least one of each, and at most 2^20 ranks");
     }
 }
 

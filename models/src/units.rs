@@ -143,6 +143,9 @@ impl Bytes {
 }
 
 impl Rate {
+    /// The largest rate.
+    pub const MAX: Rate = Rate(NonZeroU64::MAX);
+
     /// `per_second` units of work per second; `None` for zero.
     pub const fn new(per_second: u64) -> Option<Rate> {
         match NonZeroU64::new(per_second) {

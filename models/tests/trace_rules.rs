@@ -151,6 +151,24 @@ fn only_rank_0_for_now() {
 }
 
 #[test]
+fn a_collective_sends_something_among_somebody() {
+    let collective = |bytes, within, servers| {
+        let (kind, bytes) = (CollectiveKind::AllGather, Bytes::new(bytes));
+        move |t: &mut Trace| {
+            t.ops[1].unit = Unit::Network(Collective { kind, bytes, within, servers })
+        }
+    };
+    check(collective(0, 8, 1), Table::Ops, 1, "a collective of 0 bytes");
+    check(collective((1 << 60) + 1, 8, 1), Table::Ops, 1, "a collective of");
+    check(collective(1, 0, 1), Table::Ops, 1, "a group of 0 ranks in each of 1 servers");
+    check(collective(1, 8, 0), Table::Ops, 1, "a group of 8 ranks in each of 0 servers");
+    check(collective(1, u32::MAX, u32::MAX), Table::Ops, 1, "a group of");
+    let mut trace = valid();
+    collective(1 << 60, 1 << 10, 1 << 10)(&mut trace);
+    assert_eq!(trace.problems(), []);
+}
+
+#[test]
 fn totals_fit_64_bits() {
     check(|t| t.ops[1].duration = Some(Span::from_ps(u64::MAX)), Table::Ops, 1, "213 days");
     check(|t| t.ops[1].flops = u64::MAX, Table::Ops, 1, "flops");

@@ -6,6 +6,7 @@
 mod drawing;
 mod layout;
 mod listing;
+mod server;
 #[cfg(test)]
 #[path = "../tests/drawn/mod.rs"]
 mod tests;

@@ -4,7 +4,8 @@
 //! version of an object every command must meet; it follows every byte of room and every piece on
 //! every lane, and it checks after every event: capacity, hazards, bytes conserved per lane, time
 //! never backwards, and Little's law as an equality of integers. Flows over shared links have an
-//! account of their own (`flows`).
+//! account of their own (`flows`). Of several devices of a server each has objects of its own, and
+//! tiers and lanes are counted by instance (`ranks`).
 
 macro_rules! rule {
     ($holds:expr, $($words:tt)*) => {
@@ -15,6 +16,7 @@ macro_rules! rule {
 }
 
 mod flows;
+mod ranks;
 
 use crate::audit::flows::Flows;
 use crate::fair_share::ClassId;
@@ -24,6 +26,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::instances::Instances;
 use tiersim_models::units::{Bytes, Time};
 use tiersim_policies::command::{Command, Room, Ticket, Touch, Work};
 
@@ -76,6 +79,7 @@ pub struct Audit {
     /// Whether a lane serves one after the other.
     in_order: Vec<bool>,
     flows: Flows,
+    instances: Instances,
 }
 
 impl Audit {
@@ -86,21 +90,35 @@ impl Audit {
         objects: usize,
         start: &[Room],
     ) -> Result<Audit, Breach> {
-        // Then come the tiers, each with a lane from itself to itself.
-        let links = hardware.lanes().map(|lane| hardware.is_in_order(lane));
-        let lanes: Vec<bool> = links.chain(hardware.tiers.iter().map(|_| true)).collect();
+        Audit::of_ranks(1, hardware, capacities, objects, start)
+    }
+
+    /// The auditor of as many devices of one server as ranks; capacities and start are those of each.
+    pub fn of_ranks(
+        ranks: u32,
+        one: &Hardware,
+        capacities: &[Bytes],
+        objects: usize,
+        start: &[Room],
+    ) -> Result<Audit, Breach> {
+        let instances = Instances::new(one, ranks);
+        let (start, hardware) = (ranks::rooms(&instances, start), instances.hardware());
+        let capacities = ranks::capacities(&instances, capacities);
+        let objects = objects * ranks as usize;
+        let in_order = ranks::in_order(hardware);
         let mut audit = Audit {
             now: Time::ZERO,
-            capacities: capacities.to_vec(),
             used: vec![Bytes::ZERO; capacities.len()],
+            capacities,
             objects: vec![SmallVec::new(); objects],
             written: vec![0; objects],
             open: BTreeMap::new(),
             last_op: Vec::new(),
             undated: Vec::new(),
-            lanes: lanes.iter().map(|_| Station::new()).collect(),
-            in_order: lanes,
-            flows: Flows::new(hardware),
+            lanes: in_order.iter().map(|_| Station::new()).collect(),
+            in_order,
+            flows: Flows::new(one, &instances),
+            instances,
         };
         start.iter().try_for_each(|room| audit.claim(room))?;
         Ok(audit)
@@ -109,6 +127,7 @@ impl Audit {
     /// A command has been handed to the machine.
     pub(crate) fn submitted(&mut self, command: &Command, now: Time) -> Result<(), Breach> {
         self.tick(now)?;
+        let command = &*ranks::renamed(&self.instances, command);
         let mut expected = Expected::default();
         match &command.work {
             Work::Compute { stream, touches, .. } => {
@@ -117,8 +136,9 @@ impl Audit {
                     expected.versions.push(*version);
                     *version += u64::from(touch.mode.writes());
                 }
-                self.date_copies(usize::from(*stream))?;
-                self.last_op[usize::from(*stream)] = Some(command.ticket);
+                let stream = ranks::stream(&self.instances, *stream, command.ticket);
+                self.date_copies(stream, command.ticket)?;
+                self.last_op[stream] = Some(command.ticket);
             }
             Work::Copy { object, .. } => {
                 expected.versions.push(self.written[object.index()]);
@@ -131,12 +151,13 @@ impl Audit {
     }
 
     /// Copies decided before an op must not start before the op ahead of it has ended.
-    fn date_copies(&mut self, stream: usize) -> Result<(), Breach> {
+    fn date_copies(&mut self, stream: usize, op: Ticket) -> Result<(), Breach> {
         if self.last_op.len() <= stream {
             self.last_op.resize(stream + 1, None);
         }
         let ahead = self.last_op[stream].filter(|op| self.open.contains_key(op));
-        for copy in std::mem::take(&mut self.undated) {
+        let same_rank = |copy: &mut Ticket| ranks::are_of_one(&self.instances, *copy, op);
+        for copy in self.undated.extract_if(.., same_rank) {
             if let (Some(expected), Some(ahead)) = (self.open.get_mut(&copy), ahead) {
                 rule!(!expected.started, "copy {copy:?} started before its turn, {ahead:?}");
                 expected.turn = Some(ahead);
@@ -148,6 +169,7 @@ impl Audit {
     /// A command starts.
     pub(crate) fn starts(&mut self, command: &Command, now: Time) -> Result<(), Breach> {
         self.tick(now)?;
+        let command = &*ranks::renamed(&self.instances, command);
         let ticket = command.ticket;
         command.claims.iter().try_for_each(|room| self.claim(room))?;
         let open = self.open.get_mut(&ticket);
@@ -223,6 +245,7 @@ impl Audit {
     /// A command has ended.
     pub(crate) fn ends(&mut self, command: &Command, now: Time) -> Result<(), Breach> {
         self.tick(now)?;
+        let command = &*ranks::renamed(&self.instances, command);
         let ticket = command.ticket;
         let expected = self.open.remove(&ticket);
         let expected = expected.filter(|expected| expected.started);
@@ -285,7 +308,7 @@ impl Audit {
         Ok(())
     }
 
-    /// The bytes of a piece, or of what an op uses in `tier`, begin to go over shared lanes.
+    /// The bytes of a piece, or of what an op sends or uses in `tier`, begin to go over shared lanes.
     pub(crate) fn flow_begins(
         &mut self,
         (ticket, class): (Ticket, ClassId),
@@ -308,10 +331,15 @@ impl Audit {
         self.flows.retimed(rates)
     }
 
-    /// The bytes of a flow have gone over shared lanes, the first of which is `lane`.
-    pub(crate) fn flow_ends(&mut self, of: Ticket, lane: usize, now: Time) -> Result<(), Breach> {
+    /// The bytes of a flow have gone over the lanes of its class.
+    pub(crate) fn flow_ends(
+        &mut self,
+        of: Ticket,
+        class: ClassId,
+        now: Time,
+    ) -> Result<(), Breach> {
         self.tick(now)?;
-        self.flows.ends(of, lane)
+        self.flows.ends(of, class)
     }
 
     /// Nothing is under way any more.

@@ -1,4 +1,4 @@
-//! How long every op of a run takes.
+//! How long every op of a run takes; of a collective only its launch, for the rest is up to the links.
 //!
 //! A draw depends on the seed and on which op of the run it is, never on what came before, so every
 //! case of a scenario sees the same draws: cases differ by policy, not by luck. Nothing is kept
@@ -8,9 +8,10 @@ use crate::scenario::{OpTime, WorkloadSpec};
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 use rand_distr::{Distribution, LogNormal};
+use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::OpId;
 use tiersim_models::server::Cpu;
-use tiersim_models::units::Span;
+use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{Op, Trace, Unit};
 
 /// Durations by op of the run.
@@ -18,6 +19,8 @@ use tiersim_models::workload::{Op, Trace, Unit};
 pub struct Durations {
     /// One replay of the trace, or all of them.
     base: Vec<Span>,
+    /// The same with what collectives take on links that carry nothing else, if there are any.
+    whole: Option<Vec<Span>>,
     jitter: Option<Jitter>,
     /// By op of the trace: the one whose draws it takes, of so many; its own where there is none.
     source: Option<(Vec<OpId>, u64)>,
@@ -32,7 +35,7 @@ struct Jitter {
 impl Durations {
     /// The same durations in every replay, or, if `spans` holds all of them, each its own.
     pub fn fixed(spans: Vec<Span>) -> Durations {
-        Durations { base: spans, jitter: None, source: None }
+        Durations { base: spans, whole: None, jitter: None, source: None }
     }
 
     /// What a scenario asks for; `cpu` is what ops on the host's processors run on.
@@ -47,7 +50,10 @@ impl Durations {
         on_host(trace, cpu)?;
         let base = match &spec.time {
             OpTime::Roofline { compute, precision } => {
+                // What devices do together takes its time on the links.
                 let time = |op: &Op| match (op.unit, cpu) {
+                    (Unit::Idle, _) if waits_only(op) => Some(Span::ZERO),
+                    (Unit::Network(_), _) => Some(compute.launch),
                     (Unit::Cpu, Some(cpu)) => cpu.roofline(op.flops, op.bytes),
                     _ => compute.roofline(precision, op.flops, op.bytes),
                 };
@@ -57,36 +63,67 @@ impl Durations {
                 })?
             }
             OpTime::Recorded { scale } => {
-                let time = |(row, op): (usize, &Op)| Ok(op.duration.ok_or(row)?.scaled(*scale));
+                let time = |(row, op): (usize, &Op)| match op.unit {
+                    Unit::Network(_) => Ok(Span::ZERO),
+                    _ => Ok(op.duration.ok_or(row)?.scaled(*scale)),
+                };
                 let spans: Result<Vec<Span>, usize> =
                     trace.ops.iter().enumerate().map(time).collect();
                 spans.map_err(|row| format!("op {row} of the trace has no recorded duration"))?
             }
         };
         let jitter = (spec.jitter > 0.0).then(|| Jitter { factor: mean_one(spec.jitter), seed });
-        Ok(Durations { base, jitter, source: None })
+        Ok(Durations { base, whole: None, jitter, source: None })
     }
 
     /// Those of a trace whose op i repeats op `source[i]` of this one, which has `ops` ops: the same
     /// time in every replay, with the same draws.
     pub fn repeating(&self, source: &[OpId], ops: usize) -> Durations {
-        let replays = self.base.chunks(ops.max(1));
-        let base = replays.flat_map(|replay| source.iter().map(|op| replay[op.index()]));
+        let repeated = |spans: &Vec<Span>| {
+            let replays = spans.chunks(ops.max(1));
+            replays.flat_map(|replay| source.iter().map(|op| replay[op.index()])).collect()
+        };
         let draws = source.iter().map(|&op| match &self.source {
             Some((inner, _)) => inner[op.index()],
             None => op,
         });
         let ops = self.source.as_ref().map_or(ops as u64, |&(_, ops)| ops);
         Durations {
-            base: base.collect(),
+            base: repeated(&self.base),
+            whole: self.whole.as_ref().map(repeated),
             jitter: self.jitter.clone(),
             source: Some((draws.collect(), ops)),
         }
     }
 
-    /// Without jitter; of one replay of the trace, or of all of them where each has its own.
+    /// The same, and what collectives of the trace take at least between `ranks` devices.
+    pub fn with_collectives(self, trace: &Trace, hardware: &Hardware, ranks: u32) -> Durations {
+        if !trace.ops.iter().any(|op| matches!(op.unit, Unit::Network(_))) {
+            return self;
+        }
+        let laws = hardware.collective_laws(ranks);
+        let least = |op: &Op| match op.unit {
+            Unit::Network(collective) => collective.exchange(laws).span(laws).unwrap_or(Span::ZERO),
+            _ => Span::ZERO,
+        };
+        let least: Vec<Span> = trace.ops.iter().map(least).collect();
+        let whole = self.base.iter().zip(least.iter().cycle());
+        let whole = Some(whole.map(|(&own, &least)| own + least).collect());
+        Durations { whole, ..self }
+    }
+
+    /// Without jitter, and with what collectives take at least; of one replay of the trace, or of all of
+    /// them where each has its own.
     pub fn nominal(&self) -> &[Span] {
-        &self.base
+        self.whole.as_ref().unwrap_or(&self.base)
+    }
+
+    /// How long op `occurrence` of the run takes at least.
+    pub fn least(&self, occurrence: u64) -> Span {
+        let own = self.of(occurrence);
+        let Some(whole) = &self.whole else { return own };
+        let index = (occurrence % self.base.len() as u64) as usize;
+        own + Span::from_ps(whole[index].ps() - self.base[index].ps())
     }
 
     /// Whether every op of a trace takes the same time in every replay.
@@ -115,6 +152,11 @@ impl Durations {
     }
 }
 
+/// Whether an op stands for nothing but its release.
+fn waits_only(op: &Op) -> bool {
+    op.flops == 0 && op.bytes == Bytes::ZERO
+}
+
 /// Errors in words if an op runs on the host's processors and there are none.
 fn on_host(trace: &Trace, cpu: Option<&Cpu>) -> Result<(), String> {
     let op = trace.ops.iter().position(|op| op.unit == Unit::Cpu).filter(|_| cpu.is_none());
@@ -140,7 +182,7 @@ mod tests {
     fn jittered(seed: u64) -> Durations {
         let factor = mean_one(0.2);
         let jitter = Some(Jitter { factor, seed });
-        Durations { base: vec![Span::from_us(1)], jitter, source: None }
+        Durations { base: vec![Span::from_us(1)], whole: None, jitter, source: None }
     }
 
     #[test]

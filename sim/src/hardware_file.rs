@@ -1,30 +1,34 @@
 //! Reads a machine: `hardware-specs/*.ron` -> [`Hardware`].
 //!
 //! Every number of the file is written with its source and becomes a [`Fact`]; a number without one
-//! does not parse. The only number without a source is `chunk`: how finely the simulator cuts a
-//! copy is its own choice, not a property of the machine.
+//! does not parse. The only numbers without a source are `chunk`, for how finely the simulator cuts a
+//! copy is its own choice and no property of the machine, and how many `devices` a server has.
 //! A machine may be put together from [`parts`]; the rules see one file all the same.
 //! Invariant: a returned machine obeys every rule of this file, all of which are checked before
 //! any problem is reported.
 
 mod compute;
+mod cpu;
 mod drives;
 mod energy;
 mod hidden;
 mod loaded;
 mod nodes;
 pub mod parts;
+mod server;
 mod service;
 pub mod write;
 
 use crate::diagnostic::Diagnostics;
 use crate::hardware_file::compute::RawCompute;
+use crate::hardware_file::cpu::RawCpu;
 use crate::hardware_file::drives::{RawOthers, RawRaid0};
 use crate::hardware_file::energy::{RawHost, RawIncluded};
 use crate::hardware_file::hidden::RawHidden;
 use crate::hardware_file::loaded::RawLoaded;
 use crate::hardware_file::nodes::{RawLinkKind, RawNode, RawWay};
 use crate::hardware_file::parts::RawInclude;
+use crate::hardware_file::server::RawServer;
 use crate::hardware_file::service::{
     RawBuffers, RawCache, RawDepths, RawDiscipline, RawMix, RawPageable, RawSizes, RawTail,
 };
@@ -77,10 +81,12 @@ struct RawHardware {
     #[serde(default)]
     routes: Vec<RawWay>,
     compute: Option<RawCompute>,
+    cpu: Option<RawCpu>,
     chunk: Option<Quantity<Size>>,
     host: Option<RawHost>,
     #[serde(default)]
     hidden: Vec<RawHidden>,
+    server: Option<RawServer>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -91,6 +97,7 @@ struct RawTier {
     capacity: Option<Sourced<Size>>,
     setup: Sourced<Duration>,
     bandwidth: Sourced<Bandwidth>,
+    devices: Option<u32>,
     loaded: Option<Vec<RawLoaded>>,
     energy: Option<Sourced<EnergyPerBit>>,
     write_energy: Option<Sourced<EnergyPerBit>>,
@@ -117,6 +124,7 @@ struct RawLink {
     near: String,
     far: String,
     kind: Option<RawLinkKind>,
+    devices: Option<u32>,
     setup: Sourced<Duration>,
     fetch: Sourced<Bandwidth>,
     evict_setup: Option<Sourced<Duration>>,
@@ -168,6 +176,7 @@ impl Resolver<'_> {
         let links = self.links(raw);
         let ways = self.ways(raw);
         let compute = raw.compute.as_ref().map(|compute| self.compute(compute));
+        let cpu = self.cpu(raw.cpu.as_ref());
         self.host_economics(&raw.host);
         let chunk = match &raw.chunk {
             Some(size) => size.bytes(&mut self.check, "chunk", CHUNK),
@@ -187,7 +196,7 @@ impl Resolver<'_> {
             facts: Vec::new(),
             economics: std::mem::take(&mut self.economics),
             server: Server::default(),
-            cpu: None,
+            cpu: cpu?,
         };
         if hardware.tiers.is_empty() || hardware.tiers.len() > MAX_TIERS {
             return None;
@@ -196,6 +205,7 @@ impl Resolver<'_> {
             self.join(&mut hardware);
             self.gather_drives(&mut hardware);
         }
+        hardware.server = self.server(raw, &hardware);
         hardware.hidden = self.hidden(&raw.hidden, &raw.links, &hardware);
         hardware.facts = std::mem::take(&mut self.facts);
         Some(hardware)

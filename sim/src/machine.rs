@@ -5,12 +5,15 @@
 //! served one after the other, or as the link's service says. A copy that is stored on its way travels in
 //! chunks, at most [`BOUNCE`] of its own between two hops at any moment
 //! ([`tiersim_policies::transit`]); shared links that meet in a switch are one flow (`sharing`).
+//! Several devices of a server carry out the same plan at the same time (`ranks`), and together what
+//! one of them cannot (`collectives`).
 //! Invariant: the machine never validates and never decides. An edge is an indegree; whether the
 //! plan was right is the auditor's business ([`crate::audit`]).
 //!
 //! [`BOUNCE`]: tiersim_policies::transit::BOUNCE
 
 mod blame;
+mod collectives;
 mod detail;
 mod entry;
 mod host_ops;
@@ -18,25 +21,31 @@ mod in_place;
 mod lanes;
 mod loads;
 pub mod meters;
+mod ranks;
+mod release;
 mod sharing;
 pub(crate) mod state;
+mod streams;
 mod timeline;
 
 use crate::audit::{Audit, Breach};
 use crate::durations::Durations;
 use crate::engine::Engine;
 use crate::machine::blame::{Blame, Ended};
+use crate::machine::collectives::Collectives;
 use crate::machine::entry::{Entries, Piece};
 use crate::machine::host_ops::Processors;
-use crate::machine::in_place::{Rises, Uses};
+use crate::machine::in_place::Uses;
 use crate::machine::lanes::Lane;
 use crate::machine::loads::Loads;
 use crate::machine::meters::Meters;
+use crate::machine::ranks::Ranks;
 use crate::machine::sharing::{Flight, Sharing};
+use crate::machine::streams::Stream;
 use crate::record::Slice;
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use tiersim_models::hardware::{Hardware, Law, Routes};
-use tiersim_models::ids::TierId;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Command, Machine, Room, Ticket, Work};
@@ -67,13 +76,17 @@ enum Event {
     /// An op has ended.
     Op(Ticket),
     /// A lane has copied a piece.
-    Copied { lane: u8, piece: Piece },
+    Copied { lane: u16, piece: Piece },
     /// The set-up of a flow is over: its bytes go from now on.
     Flows(Flight),
     /// A flow has ended.
     Landed,
     /// The bytes of an op's charge go over shared links from now on.
     Uses(Ticket),
+    /// The op at the head of a stream is released.
+    Released(u32),
+    /// The bytes of a collective go from now on, of all ranks.
+    Exchange(Ticket),
     /// The work of an op on the host's processors begins.
     Launched { op: Ticket, work: Span },
     /// Such an op has ended.
@@ -82,14 +95,6 @@ enum Event {
 
 /// Ends come first at equal times: room is freed before it is asked for.
 const ENDS: u8 = 0;
-
-#[derive(Debug, Default)]
-struct Stream {
-    waiting: VecDeque<Ticket>,
-    running: bool,
-    /// When its last op ended.
-    idle_since: Time,
-}
 
 /// The simulated machine.
 pub struct SimMachine<'a> {
@@ -101,12 +106,16 @@ pub struct SimMachine<'a> {
     routes: Routes,
     engine: Engine<Event>,
     entries: Entries,
+    ranks: Ranks,
+    /// Those of each rank beside each other.
     streams: Vec<Stream>,
-    /// Two per link, then one per tier, from the tier to itself.
+    /// Two per link, then one per tier, from the tier to itself; every instance.
     lanes: Vec<Lane>,
+    /// Links of one device.
     links: usize,
     sharing: Option<Box<Sharing>>,
     uses: Option<Box<Uses>>,
+    collectives: Option<Box<Collectives>>,
     processors: Option<Box<Processors>>,
     seed: u64,
     /// Whether objects lie where something else than the plan's allocators puts them.
@@ -127,6 +136,21 @@ impl<'a> SimMachine<'a> {
         durations: &'a Durations,
         start: &[Room],
     ) -> SimMachine<'a> {
+        SimMachine::of_ranks(1, hardware, routes, workload, durations, start)
+    }
+
+    /// As many devices of one server as ranks, each of which carries out the plan; `start` is that of
+    /// each. A command has ended when it has ended on all. What is measured is of the first.
+    pub fn of_ranks(
+        ranks: u32,
+        hardware: &Hardware,
+        routes: Routes,
+        workload: &'a Workload,
+        durations: &'a Durations,
+        start: &[Room],
+    ) -> SimMachine<'a> {
+        let ranks = Ranks::new(hardware, ranks);
+        let all = ranks.hardware();
         let mut meters =
             Meters::new(hardware.tiers.len(), hardware.links.len() * 2 + hardware.tiers.len());
         start.iter().for_each(|room| meters.claim(room));
@@ -134,7 +158,7 @@ impl<'a> SimMachine<'a> {
             workload,
             durations,
             accesses: hardware.tiers.iter().map(|tier| tier.access).collect(),
-            loads: Loads::new(hardware),
+            loads: Loads::new(all),
             chunk: hardware.chunk,
             uses: Uses::new(hardware, &routes),
             processors: Processors::new(hardware, &workload.trace),
@@ -142,14 +166,16 @@ impl<'a> SimMachine<'a> {
             engine: Engine::new(),
             entries: Entries::default(),
             streams: Vec::new(),
-            lanes: Lane::all(hardware),
+            lanes: Lane::all(all),
             links: hardware.links.len(),
-            sharing: Sharing::new(hardware).map(Box::new),
+            sharing: Sharing::new(all).map(Box::new),
+            collectives: Collectives::new(hardware, &ranks, &workload.trace),
             seed: 0,
             placed_elsewhere: false,
             ended: VecDeque::new(),
             meters,
-            blame: Blame::default(),
+            blame: Blame::new(ranks.count()),
+            ranks,
             audit: None,
             timeline: None,
         }
@@ -190,45 +216,6 @@ impl<'a> SimMachine<'a> {
         self.timeline.take().unwrap_or_default()
     }
 
-    /// Starts ops at the head of a stream; `cause` is what has just ended.
-    fn try_stream(&mut self, stream: usize, cause: Option<Ticket>) -> Result<(), Fault> {
-        let now = self.engine.now();
-        let queue = &mut self.streams[stream];
-        let Some(&ticket) = queue.waiting.front() else { return Ok(()) };
-        if queue.running || self.entries.get(ticket).indegree > 0 {
-            return Ok(());
-        }
-        queue.waiting.pop_front();
-        queue.running = true;
-        let under_way = |ticket| self.entries.under_way(ticket);
-        self.blame.charge((queue.idle_since, now), cause, under_way, &mut self.meters.stall);
-        self.begin(ticket, cause)?;
-        let entry = self.entries.get_mut(ticket);
-        let Work::Compute { occurrence, ref charges, ref touches, delay, .. } = entry.command.work
-        else {
-            unreachable!("streams run ops only")
-        };
-        entry.compute = self.durations.of(occurrence);
-        let charge = |&(tier, bytes): &(TierId, Bytes)| self.accesses[tier.index()].span_of(bytes);
-        let total = entry.compute + delay + charges.iter().map(charge).sum();
-        let flows = self.uses.as_ref().is_some_and(|uses| uses.any_flows(charges));
-        self.meters.op_starts(self.engine.now());
-        let mut rises = Rises::new();
-        if self.loads.is_some() && !charges.is_empty() {
-            let (touches, charges) = (touches.clone(), charges.clone());
-            rises = self.load(ticket, &touches, &charges, total);
-        }
-        if flows {
-            return self.start_uses(ticket, rises);
-        }
-        let total = total + rises.iter().copied().sum();
-        if self.is_on_host(ticket) {
-            return self.start_on_host(ticket, total);
-        }
-        self.engine.schedule_in(total, ENDS, Event::Op(ticket));
-        Ok(())
-    }
-
     /// A command starts: it takes its room.
     fn begin(&mut self, ticket: Ticket, cause: Option<Ticket>) -> Result<(), Fault> {
         let now = self.engine.now();
@@ -240,15 +227,21 @@ impl<'a> SimMachine<'a> {
             let checked = audit.starts(&entry.command, now);
             checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;
         }
-        entry.command.claims.iter().for_each(|room| self.meters.claim(room));
+        if self.ranks.is_first(ticket) {
+            entry.command.claims.iter().for_each(|room| self.meters.claim(room));
+        }
         Ok(())
     }
 
     /// A command ends: it gives room back, and whoever waited for it may go.
     fn finish(&mut self, ticket: Ticket) -> Result<(), Fault> {
         let now = self.engine.now();
-        if let Some(slices) = &mut self.timeline {
-            slices.extend(timeline::slices(self.entries.get(ticket), &self.workload.trace, now));
+        let is_first = self.ranks.is_first(ticket);
+        let over = self.collectives.as_mut().and_then(|all| all.ends(ticket));
+        if let Some(slices) = self.timeline.as_mut().filter(|_| is_first) {
+            let entry = self.entries.get(ticket);
+            let kind = |lane| self.ranks.kind(lane);
+            slices.extend(timeline::slices(entry, &self.workload.trace, over.as_ref(), kind, now));
         }
         let entry = self.entries.get_mut(ticket);
         entry.ended = true;
@@ -256,29 +249,21 @@ impl<'a> SimMachine<'a> {
             let checked = audit.ends(&entry.command, now);
             checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;
         }
-        // Counted at the end, so that figures of a stretch of ops are those ops' own.
-        if let Work::Compute { ref charges, ref touches, delay, .. } = entry.command.work {
-            self.meters.compute += entry.compute;
-            self.meters.delay += delay;
-            let objects = &self.workload.trace.objects;
-            let used = touches.iter().map(|touch| (*touch, objects[touch.object.index()].bytes));
-            self.meters.op_ends(now, used);
-            for &(tier, bytes) in charges {
-                self.meters.in_place[tier.index()] += self.accesses[tier.index()].span_of(bytes);
-            }
-            for (tier, rise) in self.loads.iter_mut().flat_map(|loads| loads.ends(ticket)) {
-                self.meters.in_place[tier] += rise;
-            }
-            for (tier, beyond) in self.uses.iter_mut().flat_map(|uses| uses.ends(ticket)) {
-                self.meters.in_place[tier] += beyond;
-            }
+        let loads = self.loads.iter_mut().flat_map(|loads| loads.ends(ticket));
+        let uses = self.uses.iter_mut().flat_map(|uses| uses.ends(ticket));
+        let beyond: SmallVec<[(usize, Span); 4]> = loads.chain(uses).collect();
+        if is_first {
+            self.count(ticket, &beyond);
         }
-        entry.command.frees.iter().for_each(|room| self.meters.free(room));
+        let entry = self.entries.get_mut(ticket);
         let lane = entry.progress.as_ref().map(|progress| progress.slowest);
+        let lane = lane.or(over.map(|over| over.slowest));
         self.blame.remember(ticket, Ended { start: entry.start, lane, blocker: entry.blocker });
         let stream = entry.stream;
         let waiters = std::mem::take(&mut entry.waiters);
-        self.ended.push_back((now, ticket));
+        if let Some(ended) = self.ranks.ended(ticket) {
+            self.ended.push_back((now, ended));
+        }
         if let Some(stream) = stream {
             self.streams[stream].running = false;
             self.streams[stream].idle_since = now;
@@ -316,6 +301,43 @@ impl<'a> SimMachine<'a> {
         }
     }
 
+    /// Takes a command of one device.
+    fn take(&mut self, command: Command) -> Result<(), Fault> {
+        self.check(|audit, now| audit.submitted(&command, now))?;
+        let ticket = command.ticket;
+        let mut stream = None;
+        let mut progress = None;
+        match command.work {
+            Work::Compute { stream: number, .. } => {
+                let index = self.ranks.stream(number, ticket);
+                if self.streams.len() <= index {
+                    self.streams.resize_with(index + 1, Stream::default);
+                }
+                self.streams[index].waiting.push_back(ticket);
+                stream = Some(index);
+            }
+            Work::Copy { bytes, from, to, .. } => {
+                let made = self.way(ticket, from, to, bytes);
+                let first = &mut self.lanes[made.transit.lane(0)];
+                if first.is_in_order() {
+                    first.gate.push_back(ticket);
+                }
+                progress = Some(made);
+            }
+            Work::Compact { tier, bytes, .. } if !self.placed_elsewhere => {
+                let made = self.way_within(ticket, tier, bytes);
+                self.lanes[made.transit.lane(0)].gate.push_back(ticket);
+                progress = Some(made);
+            }
+            Work::Compact { .. } | Work::Release => {}
+        }
+        if self.entries.add(command, stream, progress) == 0 {
+            self.ready(ticket, None)?;
+            self.entries.forget_ended();
+        }
+        Ok(())
+    }
+
     fn check(
         &mut self,
         rule: impl FnOnce(&mut Audit, Time) -> Result<(), Breach>,
@@ -330,39 +352,11 @@ impl Machine for SimMachine<'_> {
     type Fault = Fault;
 
     fn submit(&mut self, command: Command) -> Result<(), Fault> {
-        self.check(|audit, now| audit.submitted(&command, now))?;
-        let ticket = command.ticket;
-        let mut stream = None;
-        let mut progress = None;
-        match command.work {
-            Work::Compute { stream: number, .. } => {
-                let index = usize::from(number);
-                if self.streams.len() <= index {
-                    self.streams.resize_with(index + 1, Stream::default);
-                }
-                self.streams[index].waiting.push_back(ticket);
-                stream = Some(index);
-            }
-            Work::Copy { bytes, from, to, .. } => {
-                let made = self.way(from, to, bytes);
-                let first = &mut self.lanes[made.transit.lane(0)];
-                if first.is_in_order() {
-                    first.gate.push_back(ticket);
-                }
-                progress = Some(made);
-            }
-            Work::Compact { tier, bytes, .. } if !self.placed_elsewhere => {
-                let made = self.way_within(tier, bytes);
-                self.lanes[made.transit.lane(0)].gate.push_back(ticket);
-                progress = Some(made);
-            }
-            Work::Compact { .. } | Work::Release => {}
+        if self.ranks.count() == 1 {
+            return self.take(command);
         }
-        if self.entries.add(command, stream, progress) == 0 {
-            self.ready(ticket, None)?;
-            self.entries.forget_ended();
-        }
-        Ok(())
+        self.ranks.submitted(command.ticket);
+        (0..self.ranks.count()).try_for_each(|rank| self.take(self.ranks.of(&command, rank)))
     }
 
     fn next(&mut self) -> Result<Option<(Time, Ticket)>, Fault> {
@@ -373,13 +367,15 @@ impl Machine for SimMachine<'_> {
             self.retime()?;
             self.retime_processors();
             match self.engine.next() {
-                Some((_, Event::Op(ticket))) => self.finish(ticket)?,
+                Some((_, Event::Op(ticket))) => self.computed(ticket)?,
                 Some((_, Event::Copied { lane, piece })) => {
                     self.copied(usize::from(lane), piece)?
                 }
                 Some((_, Event::Flows(flight))) => self.flow(flight)?,
                 Some((_, Event::Landed)) => self.landed()?,
                 Some((_, Event::Uses(op))) => self.use_flows(op)?,
+                Some((_, Event::Released(stream))) => self.try_stream(stream as usize, None)?,
+                Some((_, Event::Exchange(op))) => self.exchange(op)?,
                 Some((_, Event::Launched { op, work })) => self.launched(op, work)?,
                 Some((_, Event::Worked)) => self.worked()?,
                 None if self.entries.is_empty() => {

@@ -17,19 +17,20 @@ use crate::lint::{lint_hardware, lint_results};
 use crate::machine::SimMachine;
 use crate::record::{CaseRecord, Figures, Outcome, PressureRecord, RunRecord};
 use crate::run::bounds::StepBound;
+pub use crate::run::case::placement;
 use crate::run::steady::Steady;
 use crate::run::stopwatch::Stopwatch;
 use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
+use crate::traces::tokens_of;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use tiersim_models::hardware::{HBM, Hardware, Routes, TierKind};
-use tiersim_models::ids::{ModuleId, TierId};
+use tiersim_models::ids::TierId;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::drive::{DriveError, WINDOW, follow};
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::numa::NumaConfig;
@@ -129,6 +130,7 @@ impl<'a> Bench<'a> {
         let cpu = scenario.hardware.cpu.as_ref();
         let durations =
             Durations::new(&workload.trace, spec, cpu, scenario.seed).map_err(RunError::Input)?;
+        let durations = durations.with_collectives(&workload.trace, &scenario.hardware, spec.ranks);
         let routes = scenario.hardware.routes().map_err(|none| {
             let name = |tier: TierId| &scenario.hardware.tiers[tier.index()].name;
             RunError::Input(format!("no links join {} and {}", name(none.from), name(none.to)))
@@ -279,11 +281,13 @@ impl<'a> Bench<'a> {
         let start = planner.start();
         planner.fetch_the_quickest(self.copies.clone());
         let routes = self.routes.clone();
-        let mut machine = SimMachine::new(self.hardware, routes, workload, durations, &start);
+        let ranks = self.spec.ranks;
+        let mut machine =
+            SimMachine::of_ranks(ranks, self.hardware, routes, workload, durations, &start);
         machine.draw_from(self.seed);
         if options.audit {
             let objects = workload.trace.objects.len();
-            let audit = Audit::new(self.hardware, &left, objects, &start);
+            let audit = Audit::of_ranks(ranks, self.hardware, &left, objects, &start);
             machine.audit(audit.map_err(|breach| internal(breach.to_string()))?);
         }
         let mut stopwatch = Stopwatch::new(workload, self.repeat, self.warmup, options.timeline);
@@ -375,6 +379,9 @@ pub(crate) fn record(
         power_and_price: hardware.economics.facts.clone(),
         tokens_per_step: match &scenario.workload.trace {
             TraceSource::Training(training) => training.tokens_per_step(),
+            TraceSource::Model(work) => tokens_of(work),
+            // Iterations differ.
+            TraceSource::Serving(_) => 0,
             _ => bench.workload.trace.tokens_per_step(),
         },
         tiers: hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect(),
@@ -384,24 +391,9 @@ pub(crate) fn record(
         bound_curve: Vec::new(),
         results,
         skipped: Vec::new(),
-        warnings: lint_hardware(hardware),
+        warnings: lint_hardware(hardware).into_iter().chain(scenario.warnings.clone()).collect(),
     };
     let mut of_results = lint_results(&record);
     record.warnings.append(&mut of_results);
     record
-}
-
-/// Tier of each module that owns weights, by name, for policies that place modules.
-pub fn placement(
-    policy: &PolicyConfig,
-    trace: &Trace,
-    hardware: &Hardware,
-) -> Result<Option<Vec<(String, usize)>>, RunError> {
-    let tiers = policy.placement(trace, hardware).map_err(RunError::Input)?;
-    let Some(tiers) = tiers else { return Ok(None) };
-    let weights = trace.objects.iter().filter(|object| object.kind == ObjectKind::Weight);
-    let owners: BTreeSet<_> = weights.filter_map(|object| object.module).collect();
-    let named =
-        |module: ModuleId| (trace.modules[module.index()].clone(), tiers[module.index()].index());
-    Ok(Some(owners.into_iter().map(named).collect()))
 }

@@ -9,17 +9,22 @@ pub mod files;
 pub mod fingerprint;
 mod hidden;
 pub mod hints;
+mod model;
 mod numa;
 mod policies;
 mod pressure;
 pub mod raw;
 pub mod read;
 pub mod resolve;
+pub mod serving;
 mod spelling;
 pub mod sweep;
+mod training;
 pub mod weights;
 mod workload;
 
+use crate::lint::Warning;
+use crate::scenario::serving::ServingSource;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,6 +34,7 @@ use tiersim_models::hidden::Hidden;
 use tiersim_models::ids::TierId;
 use tiersim_models::layered::Layered;
 use tiersim_models::layered::training::Training;
+use tiersim_models::transformer::Work;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::pressure::{Level, PressureConfig};
@@ -51,6 +57,8 @@ pub struct Scenario {
     pub seed: u64,
     /// What must hold after the run.
     pub expect: Vec<Expectation>,
+    /// What should be looked at in the files that it names.
+    pub warnings: Vec<Warning>,
 }
 
 /// Which trace, how often, and how long its ops take.
@@ -79,6 +87,10 @@ pub enum TraceSource {
     Layered(Layered),
     /// Several steps of training, which have no problems.
     Training(Training),
+    /// Made from a model and what is done with it, which has no problems.
+    Model(Work),
+    /// Requests that a model serves.
+    Serving(Box<ServingSource>),
 }
 
 impl TraceSource {
@@ -89,6 +101,8 @@ impl TraceSource {
             TraceSource::Layered(_) | TraceSource::Training(_) => {
                 PathBuf::from("workload Layered(...)")
             }
+            TraceSource::Model(_) => PathBuf::from("workload Model(...)"),
+            TraceSource::Serving(source) => source.requests.clone(),
         }
     }
 }
@@ -207,6 +221,24 @@ pub enum Expectation {
         case: usize,
         /// The slower case.
         than: usize,
+    },
+    /// Mean TTFT within bounds.
+    FirstToken {
+        /// Case.
+        case: usize,
+        /// Lower bound.
+        at_least: Option<Span>,
+        /// Upper bound.
+        at_most: Option<Span>,
+    },
+    /// Mean TPOT within bounds.
+    PerToken {
+        /// Case.
+        case: usize,
+        /// Lower bound.
+        at_least: Option<Span>,
+        /// Upper bound.
+        at_most: Option<Span>,
     },
     /// Bytes copied over one direction of a link per measured step.
     Moved {

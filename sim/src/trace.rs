@@ -12,9 +12,10 @@ mod info;
 pub(crate) mod read;
 pub(crate) mod rows;
 pub(crate) mod tables;
+mod units;
 mod write;
 
-pub use info::{KindInfo, ModuleInfo, PeakInfo, PhaseInfo, StepInfo, TraceInfo, info};
+pub use info::{KindInfo, ModuleInfo, PeakInfo, PhaseInfo, StepInfo, TraceInfo, UnitInfo, info};
 pub use read::read_trace;
 pub use write::{Packing, trace_hash, write_trace};
 
@@ -50,6 +51,11 @@ pub(crate) const OP_COLUMNS: &[tables::Column] = &[
     tables::optional("bytes"),
     tables::optional("at_ns"),
     tables::optional("after"),
+    tables::optional("unit"),
+    tables::optional("collective_bytes"),
+    tables::optional("group"),
+    // Left out where no op has one.
+    tables::optional("release_ns"),
 ];
 
 /// Columns of `uses.csv`, in the order in which they are written.

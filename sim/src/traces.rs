@@ -3,8 +3,11 @@
 use crate::diagnostic::Diagnostics;
 use crate::scenario::{Scenario, TraceSource};
 use crate::trace::{read_trace, trace_hash};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use tiersim_models::lifetime::Workload;
+use tiersim_models::transformer::Work;
+use tiersim_models::workload::Trace;
 
 /// Most ops of all generated traces together: a sweep over a shape keeps one trace per shape.
 const MAX_GENERATED_OPS: u64 = 500_000;
@@ -30,6 +33,14 @@ impl Traces {
                 continue;
             }
             let trace = match source {
+                TraceSource::Serving(serving) => {
+                    let workload = serving.workload()?;
+                    generated += workload.trace.ops.len() as u64;
+                    too_many(generated, source)?;
+                    let hash = served_hash(&workload);
+                    traces.read.insert(source.clone(), (workload, hash));
+                    continue;
+                }
                 TraceSource::Folder(folder) => read_trace(folder)?,
                 TraceSource::Layered(shape) => {
                     generated += shape.ops();
@@ -40,6 +51,12 @@ impl Traces {
                     generated += training.ops(training.micro_batch);
                     too_many(generated, source)?;
                     training.trace()
+                }
+                TraceSource::Model(work) => {
+                    let trace = trace_of(work);
+                    generated += trace.ops.len() as u64;
+                    too_many(generated, source)?;
+                    trace
                 }
             };
             let hash = trace_hash(&trace);
@@ -60,6 +77,32 @@ impl Traces {
 
     fn entry(&self, scenario: &Scenario) -> &(Workload, String) {
         self.read.get(&scenario.workload.trace).expect("the scenario's trace was read")
+    }
+}
+
+/// The hash of a trace and of what its ops do for requests.
+fn served_hash(workload: &Workload) -> String {
+    let mut digest = Sha256::new_with_prefix(trace_hash(&workload.trace));
+    if let Some(plan) = &workload.serving {
+        digest.update(format!("{:?}", plan.requests));
+    }
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The trace of one rank of work without problems.
+pub fn trace_of(work: &Work) -> Trace {
+    match work {
+        Work::Train(training) => training.trace(),
+    }
+}
+
+/// Tokens of one step of all ranks together.
+pub fn tokens_of(work: &Work) -> u64 {
+    match work {
+        Work::Train(training) => {
+            let sequences = u64::from(training.batch) * u64::from(training.parallel.data);
+            sequences.saturating_mul(training.sequence)
+        }
     }
 }
 

@@ -19,6 +19,7 @@ mod hostile_pressure;
 mod hostile_traces;
 mod lints;
 mod memory;
+mod models;
 mod round_trips;
 mod train;
 mod validate;

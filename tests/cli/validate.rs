@@ -185,3 +185,30 @@ fn a_budget_that_no_machine_has_is_said_before_anything_runs() {
     project.run(&args).ends_with(2).says(&["share_of_peak"]);
     assert!(project.files("v").is_empty(), "not even of the scenario before it");
 }
+
+#[test]
+fn what_several_devices_do_together_is_only_simulated() {
+    let project = Project::shipped();
+    let text = |folder: &str, name: &str| {
+        String::from_utf8(project.files(folder)[name].clone()).expect("text")
+    };
+    let hardware = text("hardware-specs", "host-smoke.ron");
+    let two = hardware.replacen("schema: 1,", "schema: 1,\n    server: (devices: 2),", 1);
+    project.write("hardware-specs/two.ron", two);
+    let scenario = text("scenarios/validation", "host-smoke.ron");
+    let scenario = scenario.replacen("\"host-smoke\"", "\"two\"", 1);
+    let ranks = |number: &str| {
+        scenario.replacen("workload: Trace(", &format!("workload: Trace(ranks: {number}, "), 1)
+    };
+    assert_ne!(ranks("2"), scenario);
+    project.write("scenarios/two.ron", ranks("2"));
+    project.write("scenarios/three.ron", ranks("3"));
+    project.run(&["check", "scenarios/two.ron"]).ends_with(0);
+    let args = ["validate", "scenarios/two.ron", "--machine", "host", "--out", "v"];
+    project.run(&args).ends_with(2).says(&["several devices run this trace"]);
+    assert!(project.files("v").is_empty());
+    let three = project.run(&["check", "scenarios/three.ron"]);
+    three.ends_with(2).says(&["a server of this hardware has 2 devices"]);
+    let shown = project.run(&["hardware", "show", "two"]).ends_with(0);
+    assert!(shown.stdout.contains("server: 2 devices"), "{}", shown.stdout);
+}

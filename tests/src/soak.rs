@@ -10,6 +10,7 @@ mod drives;
 mod machine;
 mod memory;
 mod plan;
+mod ranks;
 mod show;
 mod watch;
 mod workload;
@@ -141,15 +142,18 @@ impl Trial {
         };
         let repeat = dice.pick(&[1, 1, 1, 2, 3]);
         let jitter = dice.pick(&[0.0, 0.0, 0.05, 0.3, 1.0]);
-        let source = TraceSource::Folder("random".into());
-        let spec = WorkloadSpec { trace: source, repeat, warmup: 0, time, jitter, ranks: 1 };
         let window = dice.pick(&[1, 4, 64, 256]);
+        machine::processors(&mut Dice::new(seed, 7), &mut hardware, &mut trace);
+        let ranks = ranks::server(&mut Dice::new(seed, 8), &mut hardware, &mut trace);
+        let source = TraceSource::Folder("random".into());
+        let spec = WorkloadSpec { trace: source, repeat, warmup: 0, time, jitter, ranks };
         workload::first(&mut trace, ops);
         let problems = trace.problems();
         assert!(problems.is_empty(), "the drawn trace breaks a rule: {problems:?}");
         let workload = Workload::new(trace);
         let durations = Durations::new(&workload.trace, &spec, hardware.cpu.as_ref(), seed)
-            .expect("all ops have a time");
+            .expect("all ops have a time")
+            .with_collectives(&workload.trace, &hardware, ranks);
         Trial {
             seed,
             hardware,
@@ -214,7 +218,8 @@ impl Trial {
         let Some(mut planner) = self.planner(&routes).map_err(told)? else { return Ok(None) };
         let room = memory::left(&self.hardware, &self.hidden);
         let start = planner.start();
-        let mut machine = SimMachine::new(
+        let mut machine = SimMachine::of_ranks(
+            self.spec.ranks,
             &self.hardware,
             routes.clone(),
             &self.workload,
@@ -223,7 +228,8 @@ impl Trial {
         );
         machine.draw_from(self.seed);
         let objects = self.workload.trace.objects.len();
-        let audit = Audit::new(&self.hardware, &room, objects, &start);
+        let ranks = self.spec.ranks;
+        let audit = Audit::of_ranks(ranks, &self.hardware, &room, objects, &start);
         machine.audit(audit.map_err(|breach| told(breach.to_string()))?);
         let mut watch = Watch::new(self, machine, &routes, without);
         let mut op_breach = None;
@@ -288,6 +294,7 @@ impl Trial {
             cases: vec![case],
             seed: self.seed,
             expect: Vec::new(),
+            warnings: Vec::new(),
         })
     }
 

@@ -3,5 +3,7 @@
 mod activations;
 mod any;
 mod formulas;
+mod rules;
+mod semiseparable;
 mod shape;
 mod zero;

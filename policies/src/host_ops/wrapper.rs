@@ -5,8 +5,10 @@
 //! Invariant: what the op uses is in its place after the actions, or the ledger says what is full.
 
 use super::draft::{Draft, Ground, Held};
+use super::guests::{Guests, soon};
 use super::host_tiers;
 use crate::policy::{Action, Policy, Sight};
+use crate::state::State;
 use crate::view::View;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,6 +24,7 @@ pub(super) struct HostOps {
     /// The device's ops alone, if the policy was made for these.
     device: Option<Device>,
     ground: Ground,
+    guests: Guests,
     /// Where what the op creates will be, if that was decided with its actions.
     promised: Vec<(ObjectId, TierId)>,
     /// What the actions of the op name.
@@ -35,6 +38,24 @@ struct Device {
     workload: Workload,
     /// By op of the whole trace: how many of the device's come before it.
     before: Vec<u64>,
+}
+
+impl Device {
+    /// What is where, for a policy that knows these ops only.
+    fn view<'v>(&'v self, view: &View<'v>, sight: Sight) -> View<'v> {
+        let Device { workload, before } = self;
+        let (all, own) = (before.len() as u64, workload.trace.ops.len() as u64);
+        let at = view.occurrence;
+        let occurrence = at / all * own + before[(at % all) as usize];
+        let total = view.total / all * own;
+        View { workload, ledger: view.ledger, occurrence, total, sight }
+    }
+
+    /// In so many of these ops come at most so many of the whole trace.
+    fn ops_of_all(&self, own: u64) -> u64 {
+        let replays = own / self.workload.trace.ops.len() as u64 + 1;
+        replays.saturating_mul(self.before.len() as u64)
+    }
 }
 
 impl HostOps {
@@ -65,6 +86,7 @@ impl HostOps {
             inner,
             device: device.map(|workload| Device { workload, before }),
             ground: Ground { host, beyond, last_used, host_last, for_host },
+            guests: Guests::default(),
             promised: Vec::new(),
             named: BTreeSet::new(),
             said: Vec::new(),
@@ -77,15 +99,11 @@ impl HostOps {
         view: &View<'_>,
         question: impl FnOnce(&mut dyn Policy, &View<'_>) -> T,
     ) -> T {
-        let Some(Device { workload, before }) = &self.device else {
-            return question(&mut *self.inner, view);
-        };
-        let (all, own) = (before.len() as u64, workload.trace.ops.len() as u64);
-        let counted = |at: u64| at / all * own + before[(at % all) as usize];
         let sight = self.inner.sight();
-        let (occurrence, total) = (counted(view.occurrence), view.total / all * own);
-        let view = View { workload, ledger: view.ledger, occurrence, total, sight };
-        question(&mut *self.inner, &view)
+        match &self.device {
+            None => question(&mut *self.inner, view),
+            Some(device) => question(&mut *self.inner, &device.view(view, sight)),
+        }
     }
 
     fn before_device(&mut self, view: &View<'_>) -> Vec<Action> {
@@ -93,6 +111,8 @@ impl HostOps {
         said.clear();
         self.ask(view, |policy, view| policy.before(view, &mut said));
         let mut draft = Draft::new(view, &self.ground);
+        let soon = soon(view);
+        self.guests.leave(&mut draft, &self.ground.beyond, &soon);
         let mut in_place: Vec<ObjectId> = Vec::new();
         let mut later = Vec::new();
         for (index, &action) in said.iter().enumerate() {
@@ -146,6 +166,7 @@ impl HostOps {
         for (object, to) in later {
             draft.prefetch(object, to, if to == HBM { born } else { Bytes::ZERO });
         }
+        self.guests.come(&mut draft, &self.ground.host, &soon);
         let actions = draft.actions;
         self.said = said;
         actions
@@ -155,6 +176,8 @@ impl HostOps {
         let used = view.uses().iter();
         let far: Vec<Option<TierId>> = used.map(|touched| self.far(touched.object, view)).collect();
         let mut draft = Draft::new(view, &self.ground);
+        let soon = soon(view);
+        self.guests.leave(&mut draft, &self.ground.beyond, &soon);
         let mut made = Vec::new();
         for (touched, &far) in view.uses().iter().zip(&far) {
             let (object, writes) = (touched.object, touched.mode.writes());
@@ -166,6 +189,10 @@ impl HostOps {
             }
             let to = match draft.in_host(object) {
                 Some(tier) => tier,
+                None if draft.nearest(object) != Some(HBM) => {
+                    self.guests.note(object);
+                    room_in_host(&mut draft, &self.ground.host, object, far)
+                }
                 None => room_in_host(&mut draft, &self.ground.host, object, far),
             };
             // What changes leaves HBM; what is only read may stay there as well.
@@ -179,6 +206,7 @@ impl HostOps {
             draft.bear(object, tier);
             self.promised.push((object, tier));
         }
+        self.guests.come(&mut draft, &self.ground.host, &soon);
         draft.actions
     }
 
@@ -329,6 +357,31 @@ impl Policy for HostOps {
 
     fn host(&self) -> &[TierId] {
         &self.ground.host
+    }
+
+    fn state(&self, view: &View<'_>, out: &mut State) -> bool {
+        // Promises and names are those of one op.
+        let HostOps { inner, device, ground, guests, promised: _, named: _, said: _ } = self;
+        guests.state(out);
+        let Ground { host: _, beyond: _, last_used, host_last, for_host: _ } = ground;
+        last_used.iter().chain(host_last).for_each(|&used| out.op_from_1(used));
+        let Some(device) = device else { return inner.state(view, out) };
+        let view = device.view(view, inner.sight());
+        let mut own = State::new(view.occurrence);
+        let told = inner.state(&view, &mut own);
+        own.words().iter().for_each(|&word| out.word(word));
+        let window = match inner.sight() {
+            Sight::Window(ops) => own.horizon().max(ops.into()),
+            Sight::Past | Sight::Oracle => own.horizon(),
+        };
+        if window > 0 {
+            out.looks_ahead(device.ops_of_all(window));
+        }
+        told
+    }
+
+    fn leave_out(&mut self, replays: u64) {
+        self.inner.leave_out(replays);
     }
 }
 

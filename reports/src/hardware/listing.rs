@@ -1,7 +1,9 @@
 //! A machine as text and as JSON: tiers, links, the routes that copies take, and every number with
 //! its source.
 
-use super::{gb_per_s, link_word, node_word, source_counts, source_text, source_word, tier_word};
+use super::{
+    gb_per_s, link_word, node_word, server, source_counts, source_text, source_word, tier_word,
+};
 use crate::ChartError;
 use crate::words::{clean, elide};
 use serde::Serialize;
@@ -81,12 +83,25 @@ pub fn hardware_text(machine: &Hardware, routes: &Routes) -> String {
         out.push_str("\nroutes of copies to the device; the way back is the same unless shown\n");
         columns(&mut out, &route_rows(machine, routes));
     }
+    if let Some((title, rows)) = server::rows(machine) {
+        let _ = writeln!(out, "\n{title}");
+        columns(&mut out, &rows);
+    }
     if let Some(compute) = &machine.compute {
         let _ = writeln!(out, "\ndevice: {}, {} per kernel", clean(&compute.name), compute.launch);
         let rows = compute.flops.iter().map(|(name, rate)| {
             vec![clean(name), format!("{} TFLOP/s", gb_per_s_of_tera(rate.get()))]
         });
         columns(&mut out, &rows.collect::<Vec<_>>());
+    }
+    if let Some(cpu) = &machine.cpu {
+        let (flops, memory) = (gb_per_s_of_tera(cpu.flops.get()), gb_per_s(cpu.memory));
+        let _ = writeln!(
+            out,
+            "\nhost's processors: {}, {} per op, {flops} TFLOP/s, {memory} GB/s",
+            clean(&cpu.name),
+            cpu.launch
+        );
     }
     let _ = writeln!(out, "\nnumbers and their sources: {}", source_counts(machine));
     let facts = machine.facts.iter().map(|Fact { path, value, source }| {
@@ -191,6 +206,8 @@ struct MachineJson<'m> {
     nodes: Vec<NodeJson<'m>>,
     links: Vec<LinkJson<'m>>,
     routes: Vec<RouteJson<'m>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<server::ServerJson<'m>>,
     numbers: Vec<FactJson<'m>>,
 }
 
@@ -285,6 +302,7 @@ pub fn hardware_json(machine: &Hardware, routes: &Routes) -> Result<String, Char
             })
             .collect(),
         routes: pairs.map(|(from, to)| route(from, to)).collect(),
+        server: server::json(machine),
         numbers: (machine.facts.iter())
             .map(|fact| FactJson {
                 path: &fact.path,

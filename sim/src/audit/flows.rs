@@ -11,24 +11,25 @@ use super::Breach;
 use crate::fair_share::{ClassId, GRAINS};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
-use tiersim_models::hardware::{HBM, Hardware};
+use tiersim_models::hardware::{HBM, Hardware, Lane};
 use tiersim_models::ids::TierId;
+use tiersim_models::instances::Instances;
 use tiersim_models::service::{Detail, Discipline, Service};
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Time};
 use tiersim_policies::command::Ticket;
 
-/// The flows under way, by copy and first lane.
+/// The flows under way, by command and class.
 #[derive(Debug)]
 pub(super) struct Flows {
     /// By lane: its rate, and what is peculiar to it.
     lanes: Vec<(Rate, Detail)>,
     /// By link.
     services: Vec<Service>,
-    /// By tier: its bandwidth, and the lanes to and from the device if what is used there flows.
-    tiers: Vec<(Rate, Option<[Vec<usize>; 2]>)>,
+    /// By tier: its bandwidth, and the lanes to and from each of its devices if what is used there flows.
+    tiers: Vec<(Rate, Option<Vec<Vec<usize>>>)>,
     /// Bytes of flows of ops that have ended, by op and tier.
     used: BTreeMap<(Ticket, TierId), u128>,
-    flows: BTreeMap<(Ticket, usize), Flow>,
+    flows: BTreeMap<(Ticket, ClassId), Flow>,
     /// Those of others, which never end, and what each asks for: a resource of its own.
     others: Vec<(Flow, Rate)>,
     now: Time,
@@ -48,7 +49,9 @@ struct Flow {
 }
 
 impl Flows {
-    pub(super) fn new(hardware: &Hardware) -> Flows {
+    /// `one` is the machine as one device sees it.
+    pub(super) fn new(one: &Hardware, instances: &Instances) -> Flows {
+        let hardware = instances.hardware();
         let lanes = hardware.lanes().map(|lane| {
             let service = hardware.links[lane.link.index()].service.as_ref();
             let detail = service.map(|service| service.detail(lane.evicting).clone());
@@ -58,7 +61,7 @@ impl Flows {
         let services: Vec<Service> =
             links.map(|link| link.service.clone().unwrap_or_default()).collect();
         let (lanes, flows, now) = (lanes.collect(), BTreeMap::new(), Time::ZERO);
-        let (tiers, used) = (tiers(hardware), BTreeMap::new());
+        let (tiers, used) = (tiers(one, instances), BTreeMap::new());
         let mut account = Flows { lanes, services, tiers, used, flows, others: Vec::new(), now };
         for lane in hardware.lanes() {
             let link = lane.link.index();
@@ -105,8 +108,8 @@ impl Flows {
             rule!(leads, "{ticket:?} uses {tier:?} over lanes {lanes:?}, which do not lead there");
         }
         let flow = self.flow(class, lanes, tier, bytes);
-        let before = self.flows.insert((ticket, lanes[0]), flow);
-        rule!(before.is_none(), "{ticket:?} sends twice at once over lane {}", lanes[0]);
+        let before = self.flows.insert((ticket, class), flow);
+        rule!(before.is_none(), "{ticket:?} sends twice at once over lanes {lanes:?}");
         Ok(())
     }
 
@@ -160,8 +163,8 @@ impl Flows {
     }
 
     /// A flow has ended: exactly its bytes have gone.
-    pub(super) fn ends(&mut self, ticket: Ticket, lane: usize) -> Result<(), Breach> {
-        let flow = self.flows.remove(&(ticket, lane));
+    pub(super) fn ends(&mut self, ticket: Ticket, class: ClassId) -> Result<(), Breach> {
+        let flow = self.flows.remove(&(ticket, class));
         let flow = flow.ok_or_else(|| Breach(format!("flow {ticket:?} ends and never began")))?;
         let Flow { sent, last, bytes, tier, .. } = flow;
         let work = u128::from(bytes.get()) * u128::from(PS_PER_S) * u128::from(GRAINS);
@@ -179,6 +182,8 @@ impl Flows {
         op: Ticket,
         charges: &[(TierId, Bytes)],
     ) -> Result<(), Breach> {
+        let mut left = self.flows.range((op, ClassId(0))..=(op, ClassId(u16::MAX)));
+        rule!(left.next().is_none(), "{op:?} ends before what it sends has gone");
         for tier in (0..self.tiers.len()).map(TierId::at) {
             let charged = charges.iter().filter(|charge| charge.0 == tier);
             let charged: u128 = charged.map(|charge| u128::from(charge.1.get())).sum();
@@ -206,14 +211,20 @@ impl Flows {
     }
 }
 
-/// By tier: its bandwidth, and the lanes over which what is used there flows.
-fn tiers(hardware: &Hardware) -> Vec<(Rate, Option<[Vec<usize>; 2]>)> {
-    let routes = hardware.routes().ok();
-    let way = |tier| {
-        let routes = routes.as_ref().filter(|routes| hardware.uses_flow(routes, tier))?;
-        let lanes = |from, to| routes.between(from, to).iter().map(|lane| lane.index()).collect();
-        Some([lanes(tier, HBM), lanes(HBM, tier)])
-    };
-    let tiers = hardware.tiers.iter().zip(hardware.tier_ids());
-    tiers.map(|(tier, id)| (tier.access.rate, way(id))).collect()
+/// By tier: its bandwidth, and the lanes over which what its devices use there flows.
+fn tiers(one: &Hardware, instances: &Instances) -> Vec<(Rate, Option<Vec<Vec<usize>>>)> {
+    let routes = one.routes().ok();
+    let all = instances.hardware().tiers.iter();
+    let mut tiers: Vec<_> = all.map(|tier| (tier.access.rate, None)).collect();
+    for tier in one.tier_ids() {
+        let routes = routes.as_ref().filter(|routes| one.uses_flow(routes, tier));
+        let Some(routes) = routes else { continue };
+        for rank in 0..instances.ranks() {
+            let lane = |lane: &Lane| instances.lane(lane.index(), rank);
+            let lanes = |from, to| routes.between(from, to).iter().map(lane).collect();
+            let ways: &mut Option<_> = &mut tiers[instances.tier(tier, rank).index()].1;
+            ways.get_or_insert_with(Vec::new).extend([lanes(tier, HBM), lanes(HBM, tier)]);
+        }
+    }
+    tiers
 }

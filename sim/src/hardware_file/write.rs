@@ -97,9 +97,11 @@ impl Writer<'_> {
         written.into_iter().try_for_each(|(i, link)| self.link(i, link))?;
         self.line(1, "],");
         self.ways();
+        self.server();
         if let Some(compute) = &hardware.compute {
             self.compute(compute)?;
         }
+        self.cpu()?;
         self.hidden()?;
         self.line(1, &format!("chunk: {},", quantity(hardware.chunk.get(), Size::UNIT)));
         self.host()?;
@@ -145,6 +147,7 @@ impl Writer<'_> {
         }
         self.number(&place, "setup", tier.access.setup.ps(), Duration::UNIT)?;
         self.number(&place, "bandwidth", tier.access.rate.get() / drives, Bandwidth::UNIT)?;
+        self.tier_sharers(index);
         if let Some(loaded) = &tier.loaded {
             self.line(3, "loaded: [");
             for (index, curve) in loaded.curves.iter().enumerate() {
@@ -172,6 +175,7 @@ impl Writer<'_> {
         if let Some(kind) = link.kind {
             self.line(3, &format!("kind: {kind},"));
         }
+        self.link_sharers(index);
         self.number(&place, "setup", link.fetch.setup.ps(), Duration::UNIT)?;
         let drives = link.raid0.map_or(1, |raid0| raid0.drives.get().into());
         self.number(&place, "fetch", link.fetch.rate.get() / drives, Bandwidth::UNIT)?;

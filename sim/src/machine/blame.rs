@@ -11,27 +11,33 @@ use tiersim_models::units::{Span, Time};
 use tiersim_policies::command::Ticket;
 use tiersim_policies::state::State;
 
-/// How many ended commands are remembered. A stall whose history is older is charged in part.
+/// How many ended commands of each rank are remembered. A stall whose history is older is charged in part.
 const MEMORY: usize = 4096;
 
 /// What matters of a command that has ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ended {
     pub(crate) start: Time,
-    /// The lane, for a copy.
+    /// The lane, for a copy or a collective.
     pub(crate) lane: Option<usize>,
     /// What it had waited for last.
     pub(crate) blocker: Option<Ticket>,
 }
 
 /// The recent past of a run, by ticket.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Blame {
+    memory: usize,
     base: u32,
     ended: VecDeque<Option<Ended>>,
 }
 
 impl Blame {
+    /// For so many ranks.
+    pub(crate) fn new(ranks: u32) -> Blame {
+        Blame { memory: MEMORY * ranks as usize, base: 0, ended: VecDeque::new() }
+    }
+
     pub(crate) fn remember(&mut self, ticket: Ticket, ended: Ended) {
         let Some(index) = ticket.0.checked_sub(self.base).map(|index| index as usize) else {
             return;
@@ -40,7 +46,7 @@ impl Blame {
             self.ended.resize(index + 1, None);
         }
         self.ended[index] = Some(ended);
-        while self.ended.len() > MEMORY {
+        while self.ended.len() > self.memory {
             self.ended.pop_front();
             self.base += 1;
         }
@@ -53,7 +59,7 @@ impl Blame {
         (idle_since, now): (Time, Time),
         mut cause: Option<Ticket>,
         under_way: impl Fn(Ticket) -> Option<Ended>,
-        stall: &mut [Span],
+        mut stall: impl FnMut(usize, Span),
     ) {
         let mut until = now;
         while until > idle_since {
@@ -61,7 +67,7 @@ impl Blame {
             let Some(ended) = cause.and_then(known) else { break };
             let from = ended.start.max(idle_since).min(until);
             if let Some(lane) = ended.lane {
-                stall[lane] += until.since(from);
+                stall(lane, until.since(from));
             }
             until = from;
             cause = ended.blocker;
@@ -71,7 +77,7 @@ impl Blame {
     /// Writes how long those that have ended are remembered. Who they are is written where they may
     /// be blamed ([`Blame::history`]).
     pub(super) fn state(&self, moment: Moment, out: &mut State) {
-        let Blame { base, ended } = self;
+        let Blame { memory: _, base, ended } = self;
         out.word((moment.ticket - base - ended.len() as u32).into());
     }
 

@@ -120,7 +120,7 @@ impl SimMachine<'_> {
             (true, true) => self.engine.schedule_in(span, ENDS, Event::Uses(op)),
             (true, false) => return self.use_flows(op),
             (false, true) => self.engine.schedule_in(span, ENDS, Event::Op(op)),
-            (false, false) => return self.finish(op),
+            (false, false) => return self.computed(op),
         };
         Ok(())
     }
@@ -139,8 +139,9 @@ impl SimMachine<'_> {
         // Away from the device only what does nothing but write there.
         let away = uses(touches, tier).0 == 0;
         let way = all.ways[tier.index()].as_ref().expect("its charges flow");
-        let lanes = way[usize::from(away)].clone();
+        let lanes: Lanes = self.ranks.lanes(op, &way[usize::from(away)]);
         let rate = self.accesses[tier.index()].rate;
+        let tier = self.ranks.tier(op, tier);
         let class = self.sharing().class(&lanes, Some((tier, rate)));
         self.flow(Flight { cargo: Cargo::Use { op, bytes }, class })
     }

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use tiersim_models::hardware::{self, Hardware, Law, Tier};
 use tiersim_models::ids::TierId;
 use tiersim_models::service::{Detail, Discipline};
-use tiersim_models::units::{Bytes, Rate, Time};
+use tiersim_models::units::{Bytes, Rate, Span, Time};
 use tiersim_policies::command::Ticket;
 use tiersim_policies::state::State;
 use tiersim_policies::transit::Transit;
@@ -34,6 +34,8 @@ pub(super) struct Lane {
     pub(super) ready: VecDeque<Piece>,
     /// Pieces under way.
     pub(super) busy: u32,
+    /// Flows of collectives under way, which take no place.
+    crossing: u32,
     /// Up to when the time that it was busy is counted.
     counted: Time,
     /// The copy of which a piece ended last.
@@ -54,6 +56,7 @@ impl Lane {
             gate: VecDeque::new(),
             ready: VecDeque::new(),
             busy: 0,
+            crossing: 0,
             counted: Time::ZERO,
             served: None,
         }
@@ -76,6 +79,7 @@ impl Lane {
             gate: VecDeque::new(),
             ready: VecDeque::new(),
             busy: 0,
+            crossing: 0,
             counted: Time::ZERO,
             served: None,
         }
@@ -93,13 +97,14 @@ impl Lane {
         history: impl Fn(Option<Ticket>, &mut State),
         out: &mut State,
     ) {
-        let Lane { law: _, peculiar, shared, at_once: _, gate, ready, busy, counted, served } =
-            self;
+        let Lane { law: _, peculiar, shared, at_once: _, gate, ready, .. } = self;
+        let Lane { busy, crossing, counted, served, .. } = self;
         peculiar.iter().for_each(|peculiar| peculiar.state(moment.now, out));
         out.list(gate, |out, &ticket| moment.ticket(ticket, out));
         out.list(ready, |out, &piece| moment.piece(piece, out));
         out.word((*busy).into());
-        if *busy > 0 {
+        out.word((*crossing).into());
+        if *busy + *crossing > 0 {
             moment.time(*counted, out);
         }
         // Where nothing is shared, who waits has seen somebody leave: whoever left before is no
@@ -116,24 +121,44 @@ impl Lane {
 
     /// A piece starts.
     pub(super) fn start(&mut self, now: Time) {
-        if self.busy == 0 {
+        if self.busy + self.crossing == 0 {
             self.counted = now;
         }
         self.busy += 1;
+    }
+
+    /// A flow of a collective starts.
+    pub(super) fn start_crossing(&mut self, now: Time) {
+        self.start(now);
+        self.busy -= 1;
+        self.crossing += 1;
+    }
+
+    /// A flow of a collective ends; how long the lane was busy that was not counted before.
+    pub(super) fn end_crossing(&mut self, now: Time) -> Span {
+        self.crossing -= 1;
+        now.since(std::mem::replace(&mut self.counted, now))
     }
 }
 
 impl SimMachine<'_> {
     /// The way of a copy: whole if its route is one hop, pieces otherwise.
-    pub(super) fn way(&mut self, from: TierId, to: TierId, bytes: Bytes) -> Progress {
-        let hops = self.routes.hops(from, to).map(|hop| hop.iter().map(|lane| lane.index()));
+    pub(super) fn way(
+        &mut self,
+        ticket: Ticket,
+        from: TierId,
+        to: TierId,
+        bytes: Bytes,
+    ) -> Progress {
+        let lane = |lane: &hardware::Lane| self.ranks.lane(ticket, lane.index());
+        let hops = self.routes.hops(from, to).map(|hop| hop.iter().map(lane));
         let laws = |lane: usize| self.lanes[lane].law;
         Progress::new(Transit::over(hops, bytes, self.chunk), laws)
     }
 
     /// The way of what moves within a tier.
-    pub(super) fn way_within(&self, tier: TierId, bytes: Bytes) -> Progress {
-        let lane = 2 * self.links + tier.index();
+    pub(super) fn way_within(&self, ticket: Ticket, tier: TierId, bytes: Bytes) -> Progress {
+        let lane = self.ranks.lane(ticket, 2 * self.links + tier.index());
         Progress::new(Transit::new([lane], bytes, bytes), |lane| self.lanes[lane].law)
     }
 
@@ -186,7 +211,7 @@ impl SimMachine<'_> {
             None => law.span_of(piece.part.bytes),
             Some(peculiar) => peculiar.span(&piece, *law, seed, now),
         };
-        self.engine.schedule_in(span, ENDS, Event::Copied { lane: lane as u8, piece });
+        self.engine.schedule_in(span, ENDS, Event::Copied { lane: lane as u16, piece });
         Ok(())
     }
 
@@ -215,9 +240,8 @@ impl SimMachine<'_> {
         let left = &mut self.lanes[lane];
         left.busy -= 1;
         left.served = Some(ticket);
-        self.meters.moved[lane] += part.bytes;
-        self.meters.busy[lane] += now.since(left.counted);
-        left.counted = now;
+        let busy = now.since(std::mem::replace(&mut left.counted, now));
+        self.crossed(ticket, lane, part.bytes, busy);
         self.check(|audit, now| audit.piece_leaves(lane, ticket, part.bytes, now))
     }
 

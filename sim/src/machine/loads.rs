@@ -105,12 +105,14 @@ impl SimMachine<'_> {
         charges: &[(TierId, Bytes)],
         span: Span,
     ) -> Rises {
+        let instance = |tier| self.ranks.tier(op, tier).index();
+        let instances: SmallVec<[usize; 2]> =
+            charges.iter().map(|&(tier, _)| instance(tier)).collect();
         let rates: Vec<u64> = (0..self.lanes.len()).map(|lane| self.rate_in_use(lane)).collect();
         let mut rises: Rises = SmallVec::from_elem(Span::ZERO, charges.len());
         let Some(loads) = &mut self.loads else { return rises };
         let mut own: SmallVec<[Load; 2]> = SmallVec::new();
-        for (&(tier, bytes), longer) in charges.iter().zip(&mut rises) {
-            let index = tier.index();
+        for ((&(tier, bytes), index), longer) in charges.iter().zip(instances).zip(&mut rises) {
             let Some(curves) = &loads.curves[index] else { continue };
             let (reads, writes) = uses(touches, tier);
             let rate = u128::from(bytes.get()) * u128::from(PS_PER_S);

@@ -39,6 +39,8 @@ pub(super) enum Cargo {
     Piece(Piece),
     /// What an op uses in place (`in_place`).
     Use { op: Ticket, bytes: Bytes },
+    /// What a device sends or receives in a collective (`collectives`).
+    Sent { op: Ticket, bytes: Bytes },
 }
 
 /// What the flows of a class cross.
@@ -69,7 +71,7 @@ pub(super) struct Sharing {
 }
 
 impl Sharing {
-    /// `None` if no link is shared.
+    /// `None` if no link is shared, which those of a machine with collectives are.
     pub(super) fn new(hardware: &Hardware) -> Option<Sharing> {
         let services = || hardware.links.iter().map(|link| link.service.as_ref());
         let is_fair = |discipline| discipline == Discipline::FairShare;
@@ -228,7 +230,7 @@ impl SimMachine<'_> {
         let Flight { cargo, class } = flight;
         let (ticket, bytes) = match cargo {
             Cargo::Piece(Piece { ticket, part }) => (ticket, part.bytes),
-            Cargo::Use { op, bytes } => (op, bytes),
+            Cargo::Use { op, bytes } | Cargo::Sent { op, bytes } => (op, bytes),
         };
         self.sharing().fair.join(class, bytes, flight, now);
         if self.audit.is_none() {
@@ -267,10 +269,14 @@ impl SimMachine<'_> {
         for Flight { cargo, class } in ended.drain(..) {
             let lanes = self.sharing().crossed(class).lanes.clone();
             match cargo {
-                Cargo::Piece(piece) => self.piece_landed(piece, lanes)?,
+                Cargo::Piece(piece) => self.piece_landed(piece, class, lanes)?,
                 Cargo::Use { op, bytes } => {
-                    self.check(|audit, now| audit.flow_ends(op, lanes[0], now))?;
+                    self.check(|audit, now| audit.flow_ends(op, class, now))?;
                     self.use_landed(op, bytes)?;
+                }
+                Cargo::Sent { op, bytes } => {
+                    self.check(|audit, now| audit.flow_ends(op, class, now))?;
+                    self.sent(op, &lanes, bytes)?;
                 }
             }
         }
@@ -278,8 +284,8 @@ impl SimMachine<'_> {
         Ok(())
     }
 
-    fn piece_landed(&mut self, piece: Piece, lanes: Lanes) -> Result<(), Fault> {
-        self.check(|audit, now| audit.flow_ends(piece.ticket, lanes[0], now))?;
+    fn piece_landed(&mut self, piece: Piece, class: ClassId, lanes: Lanes) -> Result<(), Fault> {
+        self.check(|audit, now| audit.flow_ends(piece.ticket, class, now))?;
         for &lane in &lanes {
             self.leave(lane, piece)?;
         }

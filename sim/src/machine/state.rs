@@ -9,7 +9,8 @@
 use super::entry::{Entry, Piece, Progress};
 use super::meters::Meters;
 use super::sharing::{Cargo, Flight};
-use super::{Event, SimMachine, Stream};
+use super::streams::Stream;
+use super::{Event, SimMachine};
 use tiersim_models::units::{Span, Time};
 use tiersim_policies::command::{Command, Room, Ticket, Touch, Work};
 use tiersim_policies::state::State;
@@ -59,6 +60,11 @@ impl Moment {
                 self.ticket(op, out);
                 out.bytes(bytes);
             }
+            Cargo::Sent { op, bytes } => {
+                out.word(2);
+                self.ticket(op, out);
+                out.bytes(bytes);
+            }
         }
     }
 
@@ -82,12 +88,20 @@ impl Moment {
                 out.word(4);
                 self.ticket(op, out);
             }
+            Event::Exchange(op) => {
+                out.word(7);
+                self.ticket(op, out);
+            }
             Event::Launched { op, work } => {
                 out.word(5);
                 self.ticket(op, out);
                 out.word(work.ps());
             }
             Event::Worked => out.word(6),
+            Event::Released(stream) => {
+                out.word(7);
+                out.word(stream.into());
+            }
         }
     }
 }
@@ -116,11 +130,13 @@ impl SimMachine<'_> {
             routes: _,
             engine,
             entries,
+            ranks,
             streams,
             lanes,
             links: _,
             sharing,
             uses,
+            collectives,
             processors,
             seed: _,
             placed_elsewhere: _,
@@ -137,13 +153,14 @@ impl SimMachine<'_> {
         let now = engine.now();
         let mut used = vec![false; streams.len()];
         for op in &workload.trace.ops {
-            if let Some(used) = used.get_mut(usize::from(op.stream)) {
-                *used = true;
-            }
+            used.iter_mut()
+                .skip(ranks.first_stream(op.stream))
+                .take(ranks.count() as usize)
+                .for_each(|used| *used = true);
         }
         let idle = streams.iter().zip(&used).filter(|(stream, used)| **used && !stream.running);
         let idle_since = idle.map(|(stream, _)| stream.idle_since).min().unwrap_or(now);
-        let moment = Moment { now, ticket, idle_since };
+        let moment = Moment { now, ticket: ranks.first_of(Ticket(ticket)).0, idle_since };
         out.list(engine.pending_events(), |out, (at, class, event)| {
             moment.time(at, out);
             out.word(class.into());
@@ -158,10 +175,13 @@ impl SimMachine<'_> {
         }
         lanes.iter().for_each(|lane| lane.state(moment, history, out));
         blame.state(moment, out);
+        let next = ticket;
         out.list(ended, |out, &(at, ticket)| {
             moment.time(at, out);
-            moment.ticket(ticket, out);
+            out.word((next - ticket.0).into());
         });
+        ranks.state(next, out);
+        collectives.iter().for_each(|collectives| collectives.state(moment, out));
         sharing.iter().for_each(|sharing| sharing.state(moment, out));
         uses.iter().for_each(|uses| uses.state(moment, out));
         loads.iter().for_each(|loads| loads.state(moment, out));

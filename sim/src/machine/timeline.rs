@@ -1,13 +1,21 @@
-//! What of a command a timeline shows.
+//! What of a command of the first device a timeline shows.
 
+use super::collectives::Over;
 use super::entry::Entry;
 use crate::record::{Slice, Track};
 use tiersim_models::units::{Bytes, Time};
 use tiersim_models::workload::Trace;
 use tiersim_policies::command::Work;
 
-/// A command that ends now: one slice for an op, one for each lane of a copy.
-pub(super) fn slices(entry: &Entry, trace: &Trace, now: Time) -> Vec<Slice> {
+/// A command that ends now: one slice for an op, one for each lane of a copy or of a collective, which
+/// is a lane of one device by `kind`.
+pub(super) fn slices(
+    entry: &Entry,
+    trace: &Trace,
+    over: Option<&Over>,
+    kind: impl Fn(usize) -> usize,
+    now: Time,
+) -> Vec<Slice> {
     let (start, span) = (entry.start, now.since(entry.start));
     match entry.command.work {
         Work::Compute { occurrence, stream, .. } => {
@@ -15,7 +23,12 @@ pub(super) fn slices(entry: &Entry, trace: &Trace, now: Time) -> Vec<Slice> {
             let module = op.module.map_or("", |module| &trace.modules[module.index()]);
             let detail = format!("{} {module}", op.phase.word());
             let (track, name) = (Track::Stream(stream), op.name.clone());
-            vec![Slice { track, name, detail, start, span, bytes: Bytes::ZERO }]
+            let own = Slice { track, name, detail, start, span, bytes: Bytes::ZERO };
+            let sent = over.iter().flat_map(|over| &over.sent).map(|&(lane, bytes, start)| {
+                let (track, span) = (Track::Lane(kind(lane)), now.since(start));
+                Slice { track, start, span, bytes, ..own.clone() }
+            });
+            std::iter::once(own.clone()).chain(sent).collect()
         }
         Work::Copy { object, bytes, .. } => {
             let object = &trace.objects[object.index()];
@@ -23,7 +36,7 @@ pub(super) fn slices(entry: &Entry, trace: &Trace, now: Time) -> Vec<Slice> {
             lanes
                 .map(|lane| {
                     let (name, detail) = (object.name.clone(), object.kind.word().to_owned());
-                    Slice { track: Track::Lane(lane), name, detail, start, span, bytes }
+                    Slice { track: Track::Lane(kind(lane)), name, detail, start, span, bytes }
                 })
                 .collect()
         }
@@ -31,7 +44,7 @@ pub(super) fn slices(entry: &Entry, trace: &Trace, now: Time) -> Vec<Slice> {
             let lanes = entry.progress.iter().flat_map(|progress| progress.transit.lanes());
             let detail = format!("{} objects", objects.len());
             let slice = |lane| Slice {
-                track: Track::Lane(lane),
+                track: Track::Lane(kind(lane)),
                 name: "compaction".to_owned(),
                 detail: detail.clone(),
                 start,

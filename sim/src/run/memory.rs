@@ -21,6 +21,11 @@ pub(super) fn left(capacities: &[Bytes], hidden: &[Hidden]) -> Vec<Bytes> {
 }
 
 impl Bench<'_> {
+    /// How many devices share a tier: each has an equal part.
+    fn sharers(&self, tier: TierId) -> u64 {
+        self.hardware.server.sharers_of_tier(tier).into()
+    }
+
     /// HBM that a case may use; a share of the peak is for objects alone.
     fn budget(&self, case: &Case) -> Result<Bytes, RunError> {
         match case.hbm {
@@ -44,10 +49,13 @@ impl Bench<'_> {
         }
     }
 
-    /// Capacity of each tier for a case, hidden memory included.
+    /// Capacity of each tier for a case, hidden memory included: one device's part of it.
     pub fn capacities_of(&self, case: &Case) -> Result<Vec<Bytes>, RunError> {
-        let mut capacities: Vec<Bytes> =
-            self.hardware.tiers.iter().map(|tier| tier.capacity).collect();
+        let part = |id: TierId| match self.hardware.tiers[id.index()].capacity {
+            Bytes::MAX => Bytes::MAX,
+            capacity => Bytes::new(capacity.get() / self.sharers(id)),
+        };
+        let mut capacities: Vec<Bytes> = self.hardware.tier_ids().map(part).collect();
         let budget = self.budget(case)?;
         capacities[HBM.index()] = match case.hbm {
             Budget::Hardware | Budget::Bytes(_) => budget,
@@ -73,7 +81,11 @@ impl Bench<'_> {
     }
 
     fn all_hidden(&self, case: &Case) -> Vec<Hidden> {
-        over(&of_machine(self.hardware, &self.routes), &case.hidden)
+        let mut hidden = over(&of_machine(self.hardware, &self.routes), &case.hidden);
+        for entry in &mut hidden {
+            entry.bytes = Bytes::new(entry.bytes.get().div_ceil(self.sharers(entry.tier)));
+        }
+        hidden
     }
 
     /// A full tier is a result; anything else is a mistake, said in words.

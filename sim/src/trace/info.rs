@@ -4,6 +4,10 @@
 //! as a check of what the planner and the ledger count in their way.
 //! Invariant: reads the trace only; two calls give the same text.
 
+mod units;
+
+pub use units::UnitInfo;
+
 use serde::Serialize;
 use std::fmt;
 use tiersim_models::workload::{ObjectKind, Phase, Trace};
@@ -38,6 +42,9 @@ pub struct TraceInfo {
     pub uses: usize,
     /// Ops by phase; phases without ops are left out.
     pub phases: Vec<PhaseInfo>,
+    /// Ops that do not run on the device, by unit and group.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub units: Vec<UnitInfo>,
     /// Objects by kind; kinds without objects are left out.
     pub kinds: Vec<KindInfo>,
     /// What each step does.
@@ -139,6 +146,7 @@ pub fn info(trace: &Trace) -> TraceInfo {
         objects: trace.objects.len(),
         uses: trace.uses.len(),
         phases: phases(trace),
+        units: units::units(trace),
         kinds: kinds(trace, &alive),
         steps: steps(trace),
         peak,
@@ -307,6 +315,13 @@ impl fmt::Display for TraceInfo {
                 p.ops,
                 mib(p.bytes)
             )?;
+        }
+        if !self.units.is_empty() {
+            writeln!(f, "\nunit               group          ops     MiB of buffers")?;
+        }
+        for u in &self.units {
+            let mib = u.collective_bytes as f64 / (1u64 << 20) as f64;
+            writeln!(f, "{:<14} {:>9} {:>12} {mib:>18.1}", u.unit, u.group, u.ops)?;
         }
         writeln!(f, "\nkind        objects        MiB  persistent  at the peak")?;
         for k in &self.kinds {

@@ -9,14 +9,14 @@
 use super::header::{HEADER_FILE, Header, Rows, count_steps};
 use super::rows::{Row, read_rows, whole_number};
 use super::tables::{Findings, LIMITS, Limits, Source};
-use super::{OBJECT_COLUMNS, OP_COLUMNS, USE_COLUMNS};
+use super::{OBJECT_COLUMNS, OP_COLUMNS, USE_COLUMNS, units};
 use crate::diagnostic::{Diagnostics, Place};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tiersim_models::ids::{ModuleId, ObjectId, OpId, RankId};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{
-    Mode, Object, ObjectKind, Op, Phase, Statistics, Table, Trace, TraceProblem, Unit, Use,
+    Mode, Object, ObjectKind, Op, Phase, Statistics, Table, Trace, TraceProblem, Use,
 };
 
 /// Reads the trace in `folder`, or says everything that is wrong with it.
@@ -217,8 +217,9 @@ fn read_op(row: &mut Row<'_>, modules: &mut Names) -> Op {
         flops: row.whole_or_none("flops").unwrap_or(0),
         bytes: Bytes::new(row.whole_or_none("bytes").unwrap_or(0)),
         at: row.picoseconds_or_none("at_ns").map(Time::from_ps),
+        release: row.picoseconds_or_none("release_ns").map(Time::from_ps),
         after: read_after(row),
-        unit: Unit::Device,
+        unit: units::read_unit(row),
         uses: 0..0,
     }
 }

@@ -7,7 +7,7 @@
 
 use super::header::{HEADER_FILE, Header};
 use super::tables::describe;
-use super::{OBJECT_COLUMNS, OP_COLUMNS, USE_COLUMNS, tables::Column};
+use super::{OBJECT_COLUMNS, OP_COLUMNS, USE_COLUMNS, tables::Column, units};
 use crate::diagnostic::Diagnostics;
 use flate2::{Compression, GzBuilder};
 use sha2::{Digest, Sha256};
@@ -16,7 +16,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 use tiersim_models::ids::ModuleId;
-use tiersim_models::workload::{Trace, TraceProblem};
+use tiersim_models::workload::{Trace, TraceProblem, Unit};
 
 /// Whether tables are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,9 +160,19 @@ fn object_table(trace: &Trace) -> String {
 }
 
 fn op_table(trace: &Trace) -> String {
-    let mut text = header_line(OP_COLUMNS);
+    // What a trace of one device alone says is the same as before there were others, and what one
+    // without arrivals says as before there were any.
+    let units = trace.ops.iter().any(|op| op.unit != Unit::Device);
+    let releases = trace.ops.iter().any(|op| op.release.is_some());
+    let columns = match (releases, units) {
+        (true, _) => OP_COLUMNS.len(),
+        (false, true) => OP_COLUMNS.len() - 1,
+        (false, false) => OP_COLUMNS.len() - 1 - units::COLUMNS,
+    };
+    let mut text = header_line(&OP_COLUMNS[..columns]);
     for (id, op) in trace.ops.iter().enumerate() {
         let after: Vec<String> = op.after.iter().map(|op| op.0.to_string()).collect();
+        let [unit, bytes, group] = units::fields(op.unit);
         let fields = [
             id.to_string(),
             op.step.to_string(),
@@ -176,8 +186,12 @@ fn op_table(trace: &Trace) -> String {
             op.bytes.get().to_string(),
             op.at.map(|time| nanoseconds(time.ps())).unwrap_or_default(),
             after.join(";"),
+            unit,
+            bytes,
+            group,
+            op.release.map(|time| nanoseconds(time.ps())).unwrap_or_default(),
         ];
-        push_line(&mut text, &fields);
+        push_line(&mut text, &fields[..columns]);
     }
     text
 }

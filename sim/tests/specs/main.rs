@@ -11,6 +11,7 @@ mod parts;
 mod parts_hostile;
 mod project;
 mod rules;
+mod servers;
 mod services;
 mod sweep;
 mod topology;

@@ -5,7 +5,10 @@ use proptest::prelude::*;
 use std::path::Path;
 use tiersim_models::efficiency::{Between, Efficiency, Shares, WHOLE};
 use tiersim_models::hardware::{Compute, Fact, Hardware, Law, Link, Source, Tier, TierKind};
-use tiersim_models::ids::TierId;
+use tiersim_models::ids::{LinkId, NodeId, TierId};
+use tiersim_models::nodes::{Node, NodeKind};
+use tiersim_models::server::Server;
+use tiersim_models::service::{Discipline, Service};
 use tiersim_models::units::{Bytes, Rate, Span};
 use tiersim_sim::hardware_file::write::{Unwritable, hardware_text};
 use tiersim_sim::hardware_file::{read_hardware, resolve_hardware};
@@ -66,6 +69,14 @@ fn any_efficiency() -> impl Strategy<Value = Efficiency> {
     (any_shares(), any_shares()).prop_map(|(products, memory)| Efficiency { products, memory })
 }
 
+/// Devices of a server, and how many of them share each tier and each link.
+fn any_sharers() -> impl Strategy<Value = (u32, Vec<(u32, u32)>)> {
+    (0..4u32).prop_flat_map(|log| {
+        let by = || (0..=log).prop_map(|log| 1 << log);
+        (Just(1 << log), proptest::collection::vec((by(), by()), 8))
+    })
+}
+
 prop_compose! {
     /// Tiers in a row, a link between neighbours, perhaps a device; facts without values.
     fn any_machine()(
@@ -75,6 +86,8 @@ prop_compose! {
         compute in proptest::option::of((any_law(), any_law())),
         efficiency in any_efficiency(),
         chunk in 4096..1u64 << 34,
+        (devices, sharers) in any_sharers(),
+        meets in any::<bool>(),
         sources in proptest::collection::vec(any_source(), 64),
     ) -> Hardware {
         let kinds = [TierKind::Hbm, TierKind::Cxl, TierKind::Dram, TierKind::Nvme, TierKind::Remote];
@@ -103,6 +116,26 @@ prop_compose! {
             let ends = (TierId::at(index), TierId::at(index + 1));
             links.push(Link::new(format!("l{index}"), ends, [fetch, evict]));
         }
+        let (mut nodes, mut server) = (Vec::new(), Server { devices, ..Server::default() });
+        let of = |index: usize| if index == 0 { devices } else { sharers[index].0 };
+        server.tiers = (1..made.len()).map(|tier| (TierId::at(tier), of(tier))).collect();
+        // Powers of two: the smaller divides the larger.
+        let link = |index: usize| (LinkId::at(index), of(index).min(of(index + 1)).min(sharers[index].1));
+        server.links = (0..links.len()).map(link).collect();
+        server.tiers.retain(|&(_, by)| by > 1);
+        server.links.retain(|&(_, by)| by > 1);
+        if meets {
+            for field in ["setup", "fetch", "evict"] {
+                fact(format!("links.fabric.{field}"));
+            }
+            nodes.push(Node { name: "meet".into(), kind: NodeKind::NvlinkSwitch });
+            let meet = NodeId::at(made.len());
+            let mut fabric = Link::new("fabric", (NodeId::from(TierId(0)), meet), [made[0].access; 2]);
+            let discipline = Discipline::FairShare;
+            fabric.service = Some(Service { discipline, ..Service::default() });
+            links.push(fabric);
+            server.within = Some(meet);
+        }
         let compute = compute.map(|(one, other)| {
             for field in ["flops.fp32", "memory", "launch"] {
                 fact(format!("compute.{field}"));
@@ -117,11 +150,11 @@ prop_compose! {
             let name = "device".into();
             Compute { name, flops, memory: other.rate, launch: one.setup, efficiency }
         });
-        let (nodes, ways, chunk) = (Vec::new(), Vec::new(), Bytes::new(chunk));
+        let (ways, chunk) = (Vec::new(), Bytes::new(chunk));
         let (hidden, economics) = (Vec::new(), Default::default());
         Hardware {
             name: "made".into(), about, tiers: made, nodes, links, ways, compute, chunk, hidden, facts, economics,
-            server: Default::default(), cpu: None,
+            server, cpu: None,
         }
     }
 }

@@ -9,6 +9,7 @@ use tiersim_models::hardware::{HBM, Lane, Law, Routes};
 use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::service::Discipline;
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
+use tiersim_models::workload::{Collective, Unit};
 use tiersim_policies::command::{Command, Hazard, Machine, Ticket, Touch, Work};
 use tiersim_sim::machine::SimMachine;
 
@@ -105,7 +106,7 @@ impl<'a> Watch<'a> {
     ) {
         let trial = self.trial;
         let ops = trial.workload.trace.ops.len() as u64;
-        let duration = trial.durations.of(occurrence).ps() + delay.ps();
+        let duration = trial.durations.least(occurrence).ps() + delay.ps();
         let stream = &mut self.streams[usize::from(stream)];
         let mut start = *stream;
         let op = (occurrence % ops) as usize;
@@ -133,6 +134,39 @@ impl<'a> Watch<'a> {
         let rises: u64 = touches.iter().map(|touch| rise(touch.tier)).sum();
         self.latest += (duration + delays.sum::<u64>() + rises) as f64;
         charges.iter().for_each(|&(tier, bytes)| self.charge(tier, bytes, touches));
+        if let Unit::Network(collective) = trial.workload.trace.ops[op].unit {
+            self.together(collective);
+        }
+    }
+
+    /// The device sends and receives as much as every other does.
+    fn together(&mut self, collective: Collective) {
+        let hardware = &self.trial.hardware;
+        let laws = hardware.collective_laws(self.trial.spec.ranks);
+        let exchange = collective.exchange(laws);
+        for (way, node) in hardware.meetings().into_iter().enumerate() {
+            let out = node.and_then(|node| hardware.way_out(node)).unwrap_or_default();
+            for lane in out
+                .into_iter()
+                .flat_map(|lane| [false, true].map(|evicting| Lane { evicting, ..lane }))
+            {
+                self.sent[lane.index()] += u128::from(exchange.bytes[way].get());
+                self.latest += (exchange.steps[way] * laws[way].setup.ps()) as f64;
+                self.crosses(lane, exchange.bytes[way]);
+            }
+        }
+        self.budget += 16;
+    }
+
+    /// What it takes to send so much over a lane and wait for everything else there.
+    fn crosses(&mut self, lane: Lane, bytes: Bytes) {
+        let hardware = &self.trial.hardware;
+        let link = &hardware.links[lane.link.index()];
+        let total = link.service.as_ref().and_then(|service| service.least_total());
+        let total = total.map(|total| link.beside_others(total));
+        let seconds = |rate: Rate| bytes.get() as f64 / rate.get() as f64;
+        let slowest = seconds(hardware.slowest(lane).rate) + total.map_or(0.0, seconds);
+        self.latest += PS_PER_S as f64 * slowest + 4.0;
     }
 
     /// What is used in place flows where one hop of shared links leads from the tier to the device:
@@ -148,12 +182,7 @@ impl<'a> Watch<'a> {
         self.used_of[tier.index()] += u128::from(bytes.get());
         for &lane in self.routes.between(from, to) {
             self.used[lane.index()] += u128::from(bytes.get());
-            let link = &hardware.links[lane.link.index()];
-            let total = link.service.as_ref().and_then(|service| service.least_total());
-            let total = total.map(|total| link.beside_others(total));
-            let seconds = |rate: Rate| bytes.get() as f64 / rate.get() as f64;
-            let slowest = seconds(hardware.slowest(lane).rate) + total.map_or(0.0, seconds);
-            self.latest += PS_PER_S as f64 * slowest + 4.0;
+            self.crosses(lane, bytes);
         }
         self.budget += 4;
     }
@@ -232,7 +261,8 @@ impl<'a> Watch<'a> {
         self.ensure(open == 0, || format!("{open} of {} commands never ended", self.submitted))?;
         let missing = self.ends.iter().position(Option::is_none);
         self.ensure(missing.is_none(), || format!("op {missing:?} of the run never ended"))?;
-        let (end, latest) = (self.last, self.latest);
+        // What ranks share may serve one after the other.
+        let (end, latest) = (self.last, self.latest * f64::from(self.trial.spec.ranks));
         let most = latest * 1.000_001 + 4.0 * events as f64;
         self.ensure(end.ps() as f64 <= most, || {
             format!("the run took {} ps, all of it in turn would take {latest}", end.ps())
@@ -267,7 +297,8 @@ impl<'a> Watch<'a> {
         self.last = at;
         let known = self.open.remove(&ticket);
         self.ensure(known, || format!("{ticket:?} ends, and is not under way"))?;
-        let (events, budget) = (self.machine.events(), self.budget);
+        let budget = self.budget * u64::from(self.trial.spec.ranks);
+        let events = self.machine.events();
         self.ensure(events <= budget, || format!("{events} events where {budget} are enough"))
     }
 

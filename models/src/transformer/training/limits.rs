@@ -7,9 +7,13 @@ use super::network::Groups;
 use super::step::step;
 use super::{Checkpointing, Training};
 use crate::layered::ShapeProblem;
+use crate::transformer::build::Builder;
 
 /// Most ops of a generated training step, by a bound on their number.
 pub const MAX_OPS: u64 = 1_000_000;
+
+/// Largest exponent of the router, in hundredths.
+const MAX_SKEW: u32 = 1000;
 
 /// The largest value of every field.
 const MOST: [(&str, u64); 22] = [
@@ -40,16 +44,18 @@ const MOST: [(&str, u64); 22] = [
 impl Training {
     /// Every rule that this training breaks; empty for one that makes a trace.
     pub fn problems(&self) -> Vec<ShapeProblem> {
+        self.made().err().unwrap_or_default()
+    }
+
+    /// The step, or what is wrong with it.
+    pub(super) fn made(&self) -> Result<Builder, Vec<ShapeProblem>> {
         let mut found = Vec::new();
         self.ranges(&mut found);
         if found.is_empty() {
             self.divisions(&mut found);
             self.choices(&mut found);
         }
-        if found.is_empty() {
-            self.amounts(&mut found);
-        }
-        found
+        if found.is_empty() { self.amounts() } else { Err(found) }
     }
 
     fn values(&self) -> Vec<(&'static str, u64)> {
@@ -198,6 +204,9 @@ impl Training {
         if card.experts.is_some_and(|experts| experts.active > experts.count) {
             add("card.experts.active", "more than there are experts", "lower it");
         }
+        if self.router.skew > MAX_SKEW {
+            add("router.skew", "an exponent of 0 to 10", "choose a smaller one");
+        }
         if card.experts.is_none() && parallel.expert > 1 {
             add("parallel.expert", "the model has no experts", "write 1");
         }
@@ -213,7 +222,7 @@ impl Training {
     }
 
     fn divides_servers(&self) -> bool {
-        self.parallel.data % self.parallel.expert == 0 && Groups::new(self).is_none()
+        self.parallel.data.is_multiple_of(self.parallel.expert) && Groups::new(self).is_none()
     }
 
     /// No fewer than the ops of the step.
@@ -231,18 +240,17 @@ impl Training {
         micros * (stage * block + 30 * interleave) + bubble + stage * (30 + 9 * experts) + 40
     }
 
-    fn amounts(&self, found: &mut Vec<ShapeProblem>) {
+    fn amounts(&self) -> Result<Builder, Vec<ShapeProblem>> {
         let ops = self.most_ops();
         if ops > u128::from(MAX_OPS) {
             let rule =
                 format!("a generated step has at most {MAX_OPS} ops, this one may have {ops}");
             let remedy = "accumulate fewer micro-batches, or take fewer layers";
-            found.push(ShapeProblem { field: "batch", rule, remedy });
-            return;
+            return Err(vec![ShapeProblem { field: "batch", rule, remedy }]);
         }
-        if let Some(rule) = step(self).problem() {
-            let remedy = "choose a shorter sequence, a smaller batch or a smaller model";
-            found.push(ShapeProblem { field: "sequence", rule: rule.to_owned(), remedy });
-        }
+        let made = step(self);
+        let Some(rule) = made.problem() else { return Ok(made) };
+        let remedy = "choose a shorter sequence, a smaller batch or a smaller model";
+        Err(vec![ShapeProblem { field: "sequence", rule: rule.to_owned(), remedy }])
     }
 }

@@ -1,0 +1,49 @@
+//! What a server has more than one of, as text and as JSON.
+
+use crate::words::clean;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use tiersim_models::hardware::Hardware;
+use tiersim_models::server::Server;
+
+/// Title and rows; `None` for a machine of one device.
+pub(super) fn rows(machine: &Hardware) -> Option<(String, Vec<Vec<String>>)> {
+    let Server { devices, tiers, links, within, between } = &machine.server;
+    if *devices == 1 {
+        return None;
+    }
+    let title = format!("server: {devices} devices; what is not listed each has for itself");
+    let shared = |name: &str, by: &u32| vec![clean(name), format!("{by} devices share one")];
+    let tiers = tiers.iter().map(|(tier, by)| shared(&machine.tiers[tier.index()].name, by));
+    let links = links.iter().map(|(link, by)| shared(&machine.links[link.index()].name, by));
+    let meet = [("in the server", within), ("between servers", between)];
+    let meet = meet.into_iter().filter_map(|(who, node)| {
+        Some(vec![clean(machine.node_name((*node)?)), format!("collectives {who} meet here")])
+    });
+    Some((title, tiers.chain(links).chain(meet).collect()))
+}
+
+/// The devices, and who shares what: names to numbers of devices.
+#[derive(Serialize)]
+pub(super) struct ServerJson<'m> {
+    devices: u32,
+    within: Option<&'m str>,
+    between: Option<&'m str>,
+    tiers: BTreeMap<&'m str, u32>,
+    links: BTreeMap<&'m str, u32>,
+}
+
+/// The same for programs.
+pub(super) fn json(machine: &Hardware) -> Option<ServerJson<'_>> {
+    let Server { devices, tiers, links, within, between } = &machine.server;
+    let name = |node: &Option<_>| Some(machine.node_name((*node)?));
+    let tiers = tiers.iter().map(|&(tier, by)| (machine.tiers[tier.index()].name.as_str(), by));
+    let links = links.iter().map(|&(link, by)| (machine.links[link.index()].name.as_str(), by));
+    (*devices > 1).then(|| ServerJson {
+        devices: *devices,
+        within: name(within),
+        between: name(between),
+        tiers: tiers.collect(),
+        links: links.collect(),
+    })
+}

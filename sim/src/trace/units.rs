@@ -1,0 +1,65 @@
+//! The columns of `ops.csv` that say what an op runs on.
+//!
+//! `unit` is empty for the device, `cpu`, `idle` or the word of a collective, whose bytes and group are
+//! in two more columns. They are the last of the table and are left out where all is on the device.
+
+use super::rows::{Row, whole_number};
+use tiersim_models::units::Bytes;
+use tiersim_models::workload::{Collective, CollectiveKind, Unit};
+
+/// How many columns there are.
+pub(super) const COLUMNS: usize = 3;
+
+/// `unit`, `collective_bytes` and `group` of an op.
+pub(super) fn fields(unit: Unit) -> [String; COLUMNS] {
+    let word = |word: &str| [word.to_owned(), String::new(), String::new()];
+    match unit {
+        Unit::Device => word(""),
+        Unit::Cpu => word("cpu"),
+        Unit::Idle => word("idle"),
+        Unit::Network(Collective { kind, bytes, within, servers }) => {
+            [kind.word().to_owned(), bytes.get().to_string(), format!("{within}x{servers}")]
+        }
+    }
+}
+
+/// What the op of a row runs on.
+pub(super) fn read_unit(row: &mut Row<'_>) -> Unit {
+    let words = "device, cpu, idle, all-gather, reduce-scatter, all-reduce, all-to-all, send-recv, \
+                 broadcast";
+    let collective = |kind| {
+        let (bytes, within, servers) = (Bytes::ZERO, 1, 1);
+        Unit::Network(Collective { kind, bytes, within, servers })
+    };
+    let unit = |word: &str| match word {
+        "" | "device" => Some(Unit::Device),
+        "cpu" => Some(Unit::Cpu),
+        "idle" => Some(Unit::Idle),
+        word => CollectiveKind::from_word(word).map(collective),
+    };
+    let unit = row.word("unit", unit, words, Unit::Device);
+    let Unit::Network(Collective { kind, .. }) = unit else {
+        for column in ["collective_bytes", "group"] {
+            let text = row.text(column).to_owned();
+            if !text.is_empty() {
+                let rule = format!("{column} is of collectives");
+                row.problem(rule, text, "leave it empty, or name the collective in `unit`");
+            }
+        }
+        return unit;
+    };
+    let bytes = Bytes::new(row.whole("collective_bytes"));
+    let text = row.text("group").to_owned();
+    let Some((within, servers)) = group(&text) else {
+        let rule = "group is ranks within a server x servers, such as 8x64";
+        row.problem(rule, text, "write two whole numbers with an x between them");
+        return unit;
+    };
+    Unit::Network(Collective { kind, bytes, within, servers })
+}
+
+fn group(text: &str) -> Option<(u32, u32)> {
+    let (within, servers) = text.split_once('x')?;
+    let number = |text: &str| whole_number(text).and_then(|number| u32::try_from(number).ok());
+    Some((number(within)?, number(servers)?))
+}

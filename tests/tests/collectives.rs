@@ -1,0 +1,348 @@
+//! Collectives and several devices of a server in the simulated machine: closed forms, contention
+//! worked out by hand, and what several ranks must not change.
+//!
+//! Links have rates of whole bytes per picosecond, so every time is a whole number.
+
+use tiersim_models::hardware::{HBM, Hardware, Law, Link, TierKind};
+use tiersim_models::ids::{LinkId, NodeId, ObjectId, TierId};
+use tiersim_models::nodes::{Node, NodeKind};
+use tiersim_models::units::{Bytes, PS_PER_S, Span};
+use tiersim_models::workload::{Collective, CollectiveKind, Mode, Unit};
+use tiersim_policies::drive::drive;
+use tiersim_policies::planner::Planner;
+use tiersim_policies::policy::{Action, Policy};
+use tiersim_sim::audit::Audit;
+use tiersim_sim::machine::SimMachine;
+use tiersim_sim::machine::meters::Meters;
+use tiersim_tests::build::{Traced, fair, hardware, law};
+use tiersim_tests::scripted::Scripted;
+use tiersim_tests::world::World;
+
+const FAR: TierId = TierId(1);
+/// A byte per picosecond.
+const ONE: u64 = PS_PER_S;
+/// Lanes to the host and from it, to the switch and from it, to the network and from it.
+const FETCH: usize = 0;
+const SEND: usize = 3;
+const RECEIVE: usize = 2;
+
+/// A device with host memory behind one link, a switch for collectives and a network.
+fn server(host: Law, switch: Law, network: Law) -> Hardware {
+    let far = [(TierKind::Hbm, Bytes::MAX, law(0, u64::MAX)), (TierKind::Dram, Bytes::MAX, host)];
+    let mut hardware = hardware(&far, &[(0, 1, host), (0, 2, switch), (0, 3, network)]);
+    hardware.links.iter_mut().for_each(|link| link.service = fair(None, None));
+    let node = |name: &str, kind| Node { name: name.into(), kind };
+    hardware.nodes =
+        vec![node("switch", NodeKind::NvlinkSwitch), node("network", NodeKind::NetworkSwitch)];
+    hardware.server.devices = 8;
+    hardware.server.within = Some(NodeId(2));
+    hardware.server.between = Some(NodeId(3));
+    hardware
+}
+
+fn collective(kind: CollectiveKind, bytes: u64, within: u32, servers: u32) -> Unit {
+    Unit::Network(Collective { kind, bytes: Bytes::new(bytes), within, servers })
+}
+
+/// When each op ends on all ranks under audit, and what was measured.
+fn run(world: &World, ranks: u32, policy: Box<dyn Policy>) -> (Vec<u64>, Meters) {
+    let World { hardware, workload, durations, .. } = world;
+    let capacities: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let mut planner = Planner::new(workload, policy, &capacities, world.repeat).expect("it fits");
+    let (start, routes) = (planner.start(), hardware.routes().expect("every tier is joined"));
+    let mut machine = SimMachine::of_ranks(ranks, hardware, routes, workload, durations, &start);
+    let objects = workload.trace.objects.len();
+    let audit = Audit::of_ranks(ranks, hardware, &capacities, objects, &start);
+    machine.audit(audit.expect("the start fits"));
+    let mut ends = vec![0; workload.trace.ops.len() * world.repeat as usize];
+    drive(&mut planner, &mut machine, 64, |op, at, _| ends[op as usize] = at.ps())
+        .expect("no rule is broken");
+    (ends, machine.meters().clone())
+}
+
+/// One collective after a launch of `launch`, alone.
+fn alone(hardware: Hardware, ranks: u32, launch: u64, unit: Unit) -> (u64, Meters) {
+    let mut traced = Traced::new();
+    let op = traced.op(0, 0, Span::ZERO, &[]);
+    traced.0.ops[op.index()].unit = unit;
+    let world = World::of(hardware, traced.0, vec![Span::from_ps(launch)]);
+    let policy = Box::new(Scripted { start: Vec::new(), script: Vec::new() });
+    let (ends, meters) = run(&world, ranks, policy);
+    (ends[0], meters)
+}
+
+#[test]
+fn alone_a_collective_takes_its_launch_and_the_closed_form_to_the_picosecond() {
+    let mut seen = 0;
+    for (within, servers) in [(2, 1), (3, 1), (8, 1), (4, 3), (8, 64), (1, 5)] {
+        for kind in CollectiveKind::ALL {
+            for bytes in [1u64, 999, 1 << 20, 123_456_789_012] {
+                let (near, far) = (law(700_000, 234_900_000_000), law(5_000_000, 24_300_000_000));
+                let machine = || server(law(1, ONE), near, far);
+                let unit = collective(kind, bytes, within, servers);
+                let Unit::Network(op) = unit else { unreachable!() };
+                // A step goes out of one device and into the next.
+                let step = |law: Law| Law { setup: law.setup + law.setup, ..law };
+                let expected = op.exchange([step(near), step(far)]);
+                let span = expected.span([step(near), step(far)]).expect("it ends").ps();
+                for ranks in [1, 2, 8] {
+                    let (end, meters) = alone(machine(), ranks, 5, unit);
+                    assert_eq!(end, 5 + span, "{kind:?} of {bytes} over {within}x{servers}");
+                    let [near, far] = expected.bytes;
+                    assert_eq!(meters.moved[..6], [Bytes::ZERO, Bytes::ZERO, near, near, far, far]);
+                    seen += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(seen, 6 * 6 * 4 * 3);
+}
+
+#[test]
+fn a_group_of_one_takes_its_launch() {
+    let machine = server(law(1, ONE), law(700, ONE), law(5000, ONE));
+    let unit = collective(CollectiveKind::AllReduce, 1 << 40, 1, 1);
+    assert_eq!(alone(machine, 4, 5, unit).0, 5);
+}
+
+/// A fetch of `copied` bytes beside an all-gather over two devices of `gathered` bytes: when the op that
+/// reads what is fetched ends, and when the collective does.
+fn beside_a_fetch(
+    hardware: Hardware,
+    ranks: u32,
+    copied: u64,
+    gathered: u64,
+) -> (Vec<u64>, Meters) {
+    let mut traced = Traced::new();
+    let object = traced.object(copied, true);
+    let read = traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
+    let op = traced.op(0, 1, Span::ZERO, &[]);
+    traced.0.ops[op.index()].unit = collective(CollectiveKind::AllGather, gathered, 2, 1);
+    assert_eq!((read.0, op.0), (0, 1));
+    let world = World::of(hardware, traced.0, vec![Span::ZERO; 2]);
+    let fetch = Action::Fetch { object, to: HBM };
+    run(&world, ranks, Box::new(Scripted { start: vec![FAR], script: vec![vec![fetch]] }))
+}
+
+/// A machine whose devices meet in the switch in front of host memory.
+fn over_pcie(total: Option<u64>) -> Hardware {
+    let mut machine = server(law(0, 100 * ONE), law(0, 10 * ONE), law(0, ONE));
+    // hbm - switch - dram: copies and collectives cross the first link.
+    machine.links[0] = Link::new("host", (NodeId(2), FAR), [law(0, 100 * ONE); 2]);
+    machine.links[0].service = fair(None, None);
+    machine.links[1].service = fair(None, total);
+    machine
+}
+
+#[test]
+fn a_collective_and_a_copy_that_share_a_link_get_half_of_it_each() {
+    // 10 bytes per ps into the device: 1000 copied and 1000 received take 200 ps together, while
+    // what is sent is alone in its direction.
+    let (ends, meters) = beside_a_fetch(over_pcie(None), 1, 1000, 2000);
+    assert_eq!(ends, [200, 200]);
+    assert_eq!(meters.moved[..4], [1000, 0, 2000, 1000].map(Bytes::new));
+    assert_eq!(meters.busy[RECEIVE], Span::from_ps(200));
+    assert_eq!(meters.busy[SEND], Span::from_ps(100));
+    // A smaller one ends sooner, and the copy has the rest for itself: 2 x 300 at half each.
+    assert_eq!(beside_a_fetch(over_pcie(None), 1, 1000, 600).0, [130, 60]);
+    // Both ranks of the group, each over links of its own.
+    for ranks in [2, 4, 8] {
+        assert_eq!(
+            beside_a_fetch(over_pcie(None), ranks, 1000, 2000),
+            (ends.clone(), meters.clone())
+        );
+    }
+    // Nothing shared: 100 ps for the one and 10 for the other.
+    let apart = server(law(0, 100 * ONE), law(0, 10 * ONE), law(0, ONE));
+    assert_eq!(beside_a_fetch(apart, 1, 1000, 2000).0, [10, 100]);
+}
+
+#[test]
+fn what_is_sent_and_received_shares_what_both_directions_reach() {
+    // 12 for both directions and 3 flows: 4 each; then 1000 - 4 x 150 are left of the others, say.
+    let ends = beside_a_fetch(over_pcie(Some(12 * ONE)), 1, 1200, 1200).0;
+    // 600 sent and 600 received at 4 each: 150 ps. The copy has 600 by then, and 600 at 10 to go.
+    assert_eq!(ends, [150 + 60, 150]);
+}
+
+#[test]
+fn one_rank_that_is_late_keeps_all_waiting() {
+    // Both devices fetch 1000 bytes over one link of 10 bytes per ps, and then exchange.
+    let mut machine = server(law(0, 10 * ONE), law(0, ONE), law(0, ONE));
+    machine.server.links = vec![(LinkId(0), 2)];
+    machine.server.tiers = vec![(FAR, 2)];
+    let unit = collective(CollectiveKind::AllGather, 20, 2, 1);
+    for (service, fetched) in [(fair(None, None), 200), (None, 200), (fair(Some(1), None), 200)] {
+        let mut traced = Traced::new();
+        let object = traced.object(1000, true);
+        traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
+        let op = traced.op(0, 0, Span::ZERO, &[]);
+        traced.0.ops[op.index()].unit = unit;
+        let mut machine = machine.clone();
+        machine.links[0].service = service;
+        let world = World::of(machine, traced.0, vec![Span::from_ps(7), Span::from_ps(3)]);
+        let fetch = vec![vec![Action::Fetch { object, to: HBM }]];
+        let policy = Box::new(Scripted { start: vec![FAR], script: fetch });
+        let (ends, meters) = run(&world, 2, policy);
+        assert_eq!(ends, [fetched + 7, fetched + 7 + 3 + 10]);
+        // The first device waits for its own copy, and for that of the other: both over that link.
+        assert_eq!(meters.stall[FETCH], Span::from_ps(200));
+        assert_eq!(meters.moved[FETCH], Bytes::new(1000));
+        assert_eq!(meters.busy[FETCH], Span::from_ps(200));
+    }
+}
+
+#[test]
+fn time_spent_waiting_for_a_collective_belongs_to_its_lane() {
+    let machine = server(law(0, ONE), law(0, 2 * ONE), law(0, ONE));
+    let mut traced = Traced::new();
+    let shared = traced.object(10, true);
+    let gather = traced.op(0, 1, Span::ZERO, &[(shared, Mode::Write)]);
+    traced.0.ops[gather.index()].unit = collective(CollectiveKind::AllGather, 400, 2, 1);
+    traced.op(0, 0, Span::ZERO, &[(shared, Mode::Read)]);
+    let world = World::of(machine, traced.0, vec![Span::ZERO; 2]);
+    let policy = || Box::new(Scripted { start: vec![HBM], script: Vec::new() });
+    for ranks in [1, 2, 5] {
+        let (ends, meters) = run(&world, ranks, policy());
+        assert_eq!(ends, [100, 100]);
+        let stalls: u64 = meters.stall.iter().map(|stall| stall.ps()).sum();
+        assert_eq!((meters.stall[SEND].max(meters.stall[RECEIVE]).ps(), stalls), (100, 100));
+    }
+}
+
+/// Worlds of every kind, as one device sees them.
+fn worlds() -> impl Iterator<Item = World> {
+    (0..400).map(|seed| {
+        let mut world = World::new(seed);
+        let services = [None, fair(None, None), fair(Some(2), None)];
+        for (index, link) in world.hardware.links.iter_mut().enumerate() {
+            link.service = services[(seed as usize / 2 + index) % 3].clone();
+        }
+        world.hardware.server.devices = 8;
+        world
+    })
+}
+
+fn fits(world: &World) -> bool {
+    world.run(world.chaos(), None, 64).expect("no rule is broken").is_some()
+}
+
+#[test]
+fn devices_that_share_nothing_take_the_time_of_one() {
+    let mut compared = 0;
+    for world in worlds().filter(fits) {
+        let one = run(&world, 1, world.chaos());
+        for ranks in [2, 3, 8] {
+            assert_eq!(run(&world, ranks, world.chaos()), one);
+        }
+        compared += 1;
+    }
+    assert!(compared > 100, "only {compared}");
+}
+
+#[test]
+fn devices_that_share_one_link_get_the_same_part_of_it() {
+    for ranks in 1..=8u64 {
+        for sharers in [1, 2, 4, 8] {
+            let mut machine = server(law(0, 840 * ONE), law(0, ONE), law(0, ONE));
+            machine.server.links = vec![(LinkId(0), sharers as u32)];
+            machine.server.tiers = vec![(FAR, sharers as u32)];
+            let mut traced = Traced::new();
+            let objects: Vec<ObjectId> =
+                [8400, 16800].map(|bytes| traced.object(bytes, true)).into();
+            for (stream, &object) in objects.iter().enumerate() {
+                traced.op(0, stream as u16, Span::ZERO, &[(object, Mode::Read)]);
+            }
+            let fetch = |&object: &ObjectId| vec![Action::Fetch { object, to: HBM }];
+            let script = objects.iter().map(fetch).collect();
+            let world = World::of(machine, traced.0, vec![Span::ZERO; 2]);
+            let policy = Box::new(Scripted { start: vec![FAR; 2], script });
+            let (ends, _) = run(&world, ranks as u32, policy);
+            let by = sharers.min(ranks);
+            // Halves until the smaller has gone, and then all for the larger.
+            assert_eq!(ends, [20 * by, 30 * by], "{ranks} of {sharers}");
+        }
+    }
+}
+
+#[test]
+fn memory_that_devices_share_is_used_in_place_at_one_bandwidth() {
+    for (sharers, beyond) in [(1, 0), (2, 100), (4, 300)] {
+        let mut machine = server(law(0, 10 * ONE), law(0, ONE), law(0, ONE));
+        machine.links[0] = Link::new("host", (HBM, FAR), [law(0, 1000 * ONE); 2]);
+        machine.links[0].service = fair(None, None);
+        machine.server.tiers = vec![(FAR, sharers)];
+        let mut traced = Traced::new();
+        let object = traced.object(1000, true);
+        traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
+        let charge = Action::Charge { tier: FAR, bytes: Bytes::new(1000) };
+        let script = vec![vec![Action::InPlace { object }, charge]];
+        let world = World::of(machine, traced.0, vec![Span::ZERO]);
+        let policy = Box::new(Scripted { start: vec![FAR], script });
+        let (ends, meters) = run(&world, 4, policy);
+        assert_eq!(ends, [100 + beyond]);
+        assert_eq!(meters.in_place[FAR.index()], Span::from_ps(100 + beyond));
+    }
+}
+
+/// Measured all-reduces between A100s of one DGX: ranks, bytes and seconds.
+fn measured() -> Option<Vec<(u32, u64, f64)>> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let name = "data/vidur-profiles/network_a100_dgx_all_reduce.csv";
+    let folders = ["../../shared", "../../../shared"];
+    let found = folders
+        .iter()
+        .find_map(|folder| std::fs::read_to_string(root.join(folder).join(name)).ok());
+    let Some(text) = found else {
+        eprintln!("{name} does not lie beside the checkout: nothing is compared");
+        return None;
+    };
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = lines.next().expect("a header");
+    let column = |name: &str| head.iter().position(|own| *own == name).expect("a column");
+    let [time, ranks, bytes, per_node] =
+        ["time_stats.all_reduce.median", "num_workers", "size", "devices_per_node"].map(column);
+    let row = |row: Vec<&str>| {
+        let number = |column: usize| row[column].parse::<f64>().expect("a number");
+        let one_server = row[ranks] == row[per_node];
+        one_server.then(|| (number(ranks) as u32, number(bytes) as u64, number(time) / 1e3))
+    };
+    Some(lines.filter_map(row).collect())
+}
+
+#[test]
+fn all_reduces_of_a_dgx_are_near_what_was_measured() {
+    let Some(measured) = measured() else { return };
+    // NVLink 3: 234.9 GB/s of bus bandwidth, measured (stas00/ml-engineering); 10 us per step, of which
+    // half is each link's (Calculon's A100 systems).
+    let nvlink = law(5_000_000, 234_900_000_000);
+    let machine = || server(law(1, ONE), nvlink, law(0, ONE));
+    println!("ranks  up to MiB  rows  median error  largest");
+    for ranks in [2, 4, 8] {
+        for (from, to) in [(0, 1), (1, 8), (8, 32), (32, 65)] {
+            let within = |bytes: u64| (from << 20..to << 20).contains(&bytes);
+            let rows = measured.iter().filter(|row| row.0 == ranks && within(row.1));
+            let error = |&(_, bytes, seconds): &(u32, u64, f64)| {
+                let unit = collective(CollectiveKind::AllReduce, bytes, ranks, 1);
+                alone(machine(), 1, 0, unit).0 as f64 / 1e12 / seconds - 1.0
+            };
+            let mut errors: Vec<f64> = rows.step_by(7).map(error).collect();
+            errors.sort_unstable_by(f64::total_cmp);
+            let median = errors[errors.len() / 2];
+            let largest = errors.iter().fold(0.0, |most: f64, error| most.max(error.abs()));
+            println!(
+                "{ranks:5}  {to:9}  {:4}  {:+11.0} %  {:6.0} %",
+                errors.len(),
+                100.0 * median,
+                100.0 * largest
+            );
+            // Small ones are launches and protocols, which no alpha and beta say; large ones are links.
+            let allowed = match (from, ranks) {
+                (32, 2) => 0.4,
+                (32, _) => 0.25,
+                _ => 1.6,
+            };
+            assert!(median.abs() < allowed, "{ranks} ranks, {from} to {to} MiB: {median}");
+        }
+    }
+}
