@@ -6,7 +6,7 @@ use tiersim_models::memory::account::{Keeps, Pipeline, Training as Job, training
 use tiersim_models::memory::activations::block::Block;
 use tiersim_models::memory::activations::{Batch, Stages, of_stage};
 use tiersim_models::memory::zero::Offload;
-use tiersim_models::transformer::card::{Card, Family};
+use tiersim_models::transformer::card::Card;
 use tiersim_models::transformer::training::{
     Attention, Checkpointing, Optimizer, Parallel, Training, Zero,
 };
@@ -43,7 +43,6 @@ fn activations_of_the_trace_are_those_of_the_formulas() {
     let small = Card { vocab: 64, ..gpt2(4, 64, 4) };
     let llama =
         Card { layers: 4, hidden: 64, ffn: 176, heads: 8, kv_heads: 4, head_dim: 8, ..llama_8b() };
-    let opt = Card { family: Family::Opt, ..small.clone() };
     for (tensor, sequence) in [(1, false), (2, false), (4, true)] {
         let parallel = Parallel { tensor, sequence, ..Parallel::default() };
         for checkpointing in [
@@ -56,7 +55,6 @@ fn activations_of_the_trace_are_those_of_the_formulas() {
                 ("gpt2", paper(small.clone(), 32, 2)),
                 ("gpt2 flash", plain(small.clone(), 32)),
                 ("llama", plain(Card { vocab: 64, ..llama.clone() }, 32)),
-                ("opt", plain(Card { positions: 32, ..opt.clone() }, 32)),
             ] {
                 let step = Training { parallel, checkpointing, ..step };
                 let case = format!("{name} {tensor} {sequence} {checkpointing:?}");
