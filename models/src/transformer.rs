@@ -13,6 +13,7 @@ pub mod known;
 mod modules;
 pub mod routing;
 pub mod semiseparable;
+pub mod serving;
 pub mod training;
 
 pub use card::Card;

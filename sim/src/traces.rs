@@ -3,6 +3,7 @@
 use crate::diagnostic::Diagnostics;
 use crate::scenario::{Scenario, TraceSource};
 use crate::trace::{read_trace, trace_hash};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::transformer::Work;
@@ -32,6 +33,14 @@ impl Traces {
                 continue;
             }
             let trace = match source {
+                TraceSource::Serving(serving) => {
+                    let workload = serving.workload()?;
+                    generated += workload.trace.ops.len() as u64;
+                    too_many(generated, source)?;
+                    let hash = served_hash(&workload);
+                    traces.read.insert(source.clone(), (workload, hash));
+                    continue;
+                }
                 TraceSource::Folder(folder) => read_trace(folder)?,
                 TraceSource::Layered(shape) => {
                     generated += shape.ops();
@@ -69,6 +78,15 @@ impl Traces {
     fn entry(&self, scenario: &Scenario) -> &(Workload, String) {
         self.read.get(&scenario.workload.trace).expect("the scenario's trace was read")
     }
+}
+
+/// The hash of a trace and of what its ops do for requests.
+fn served_hash(workload: &Workload) -> String {
+    let mut digest = Sha256::new_with_prefix(trace_hash(&workload.trace));
+    if let Some(plan) = &workload.serving {
+        digest.update(format!("{:?}", plan.requests));
+    }
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The trace of one rank of work without problems.

@@ -130,6 +130,10 @@ impl Resolver<'_, '_> {
                 let ranks = u32::try_from(ranks).expect("no more than the devices of a server");
                 Some((TraceSource::Model(Work::Train(training)), ranks))
             }
+            RawWork::Serve { .. } => {
+                let source = self.serving("workload.mode", mode, setting)?;
+                Some((TraceSource::Serving(Box::new(source)), 1))
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 //! fields are told by their paths in the scenario.
 
 use crate::scenario::resolve::Resolver;
-use crate::text::quantity::{CAPACITY, Quantity, Size};
+use crate::text::quantity::{CAPACITY, Duration, Quantity, Size};
 use serde::Deserialize;
 use tiersim_models::layered::ShapeProblem;
 use tiersim_models::transformer::Card;
@@ -34,6 +34,17 @@ pub(crate) enum RawWork {
         zero: Option<RawZero>,
         router: Option<RawRouter>,
         loader: Option<RawLoader>,
+    },
+    Serve {
+        requests: String,
+        first: Option<u64>,
+        until: Option<Quantity<Duration>>,
+        block_tokens: Option<u32>,
+        kv_blocks: u64,
+        max_batch: Option<u32>,
+        max_tokens_per_step: Option<u32>,
+        layer_groups: Option<u32>,
+        merge: Option<u32>,
     },
 }
 
@@ -131,7 +142,10 @@ pub(crate) fn training(
         zero,
         router,
         loader,
-    } = raw;
+    } = raw
+    else {
+        return None;
+    };
     let zero = match zero {
         Some(raw) => raw.meaning(resolver, &format!("{path}.zero"))?,
         None => Zero::default(),

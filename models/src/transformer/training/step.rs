@@ -254,11 +254,18 @@ impl Maker<'_> {
         }
     }
 
-    /// A tensor of the residual stream from or to a neighbour.
+    /// A tensor of the residual stream from or to a neighbour. Where every rank of a tensor group has all of
+    /// it, each sends its part, and those that receive gather the parts (Narayanan et al., 2021, section 4.1).
     fn send(&mut self, by: ModuleId, x: ObjectId, is_received: bool) {
-        let unit = self.groups.next.does(CollectiveKind::SendRecv, self.build.size(x));
-        let touches = [if is_received { write(x) } else { read(x) }];
+        let (whole, ranks) = (self.build.size(x), u128::from(self.shape.parallel.tensor));
+        let is_cut = ranks > 1 && !self.shape.parallel.sequence;
+        let bytes = if is_cut { whole.div_ceil(ranks) } else { whole };
+        let unit = self.groups.next.does(CollectiveKind::SendRecv, bytes);
+        let touches = [if is_received { write(x) } else { read(x) }.part(bytes)];
         self.build.op_on(unit, 0, CollectiveKind::SendRecv.word(), by, 0, &touches);
+        if is_cut && is_received {
+            self.tensor(CollectiveKind::AllGather, by, whole, &[change(x)]);
+        }
     }
 
     /// Norm, head and loss, forward and backward.
