@@ -1,6 +1,7 @@
 //! What can be typed. Only what it says; what it means is worked out elsewhere.
 
 use crate::cache::CacheArgs;
+use crate::generate::GenerateArgs;
 use crate::memory::MemoryArgs;
 use crate::train::TrainArgs;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
@@ -305,6 +306,8 @@ pub(crate) enum TraceCommand {
     },
     /// Convert what another program recorded to a trace.
     Import(ImportArgs),
+    /// Make the trace of a model from its card.
+    Generate(Box<GenerateArgs>),
 }
 
 #[derive(Debug, ClapArgs)]

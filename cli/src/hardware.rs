@@ -57,7 +57,7 @@ fn show(args: &ShowArgs) -> Result<(), Failure> {
 }
 
 /// A file as it is, or a machine of the project by its name.
-fn find(machine: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn find(machine: &str) -> Result<PathBuf, Failure> {
     let path = Path::new(machine);
     if path.extension().is_some_and(|ending| ending == "ron") {
         return Ok(path.to_owned());

@@ -38,7 +38,7 @@ fn line(text: &str) {
     let _ = writeln!(std::io::stderr(), "{}", clean(text));
 }
 
-/// Ends with every warning about the scenarios' machines, if warnings are denied.
+/// Ends with every warning about the scenarios' machines and files, if warnings are denied.
 pub(crate) fn deny_machines<'a>(
     common: &Common,
     scenarios: impl IntoIterator<Item = &'a Scenario>,
@@ -49,8 +49,11 @@ pub(crate) fn deny_machines<'a>(
     }
     for scenario in scenarios {
         let hardware = &scenario.hardware;
-        for warning in lint_hardware(hardware) {
-            let problem = diagnostic(Path::new(&hardware.name), &warning);
+        let of_machine = lint_hardware(hardware);
+        let of_machine = of_machine.iter().map(|warning| (&hardware.name, warning));
+        let of_files = scenario.warnings.iter().map(|warning| (&scenario.name, warning));
+        for (name, warning) in of_machine.chain(of_files) {
+            let problem = diagnostic(Path::new(name), warning);
             if !all.0.contains(&problem) {
                 all.0.push(problem);
             }

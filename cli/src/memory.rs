@@ -2,9 +2,11 @@
 //!
 //! Invariant: nothing is simulated and nothing is written; options that do not go together are refused.
 
+mod fit;
+mod model;
 mod options;
 mod resolve;
-mod typed;
+pub(crate) mod typed;
 
 pub(crate) use options::MemoryArgs;
 
@@ -13,23 +15,56 @@ use crate::output::{Failure, print};
 use crate::runs::chart;
 use resolve::{Asked, asked};
 use tiersim_models::memory::Overflow;
-use tiersim_models::memory::account::{Account, estimated, serving, structured, training};
-use tiersim_reports::{memory_json, memory_text};
+use tiersim_models::memory::account::{
+    Account, Training, estimated, serving, structured, training,
+};
+use tiersim_models::memory::fit::fit;
+use tiersim_reports::words::clean;
+use tiersim_reports::{memory_fit_json, memory_fit_text, memory_json, memory_text};
+
+/// Version of the command.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Prints the account of what was typed.
 pub(crate) fn memory(args: &MemoryArgs) -> Result<(), Failure> {
-    let account = account(&asked(args).map_err(Failure::Input)?)?;
+    let model = model::model(args)?;
+    let asked = asked(args, model.as_ref()).map_err(Failure::Input)?;
+    if let (Asked::Training(job), Some(gpu)) = (&asked, &args.fit) {
+        return fitted(job, gpu, args.format);
+    }
+    let account = account(&asked)?;
     match args.format {
         Format::Text => print(&memory_text(&account)),
-        Format::Json => print(&memory_json(&account, env!("CARGO_PKG_VERSION")).map_err(chart)?),
+        Format::Json => print(&memory_json(&account, VERSION).map_err(chart)?),
     }
 }
 
+/// Prints the account and what makes the job fit; fails if nothing does.
+fn fitted(job: &Training, gpu: &str, format: Format) -> Result<(), Failure> {
+    let target = fit::target(gpu, job.weights)?;
+    let account = training(job).map_err(too_large)?;
+    let found = fit(job, &target.room, &target.rates).map_err(too_large)?;
+    match format {
+        Format::Text => print(&memory_fit_text(&account, &target, &found))?,
+        Format::Json => {
+            print(&memory_fit_json(&account, &target, &found, VERSION).map_err(chart)?)?;
+        }
+    }
+    if found.least.is_empty() {
+        let tried = found.tried;
+        let place = clean(gpu);
+        let failed = format!("--fit {place}: none of {tried} settings fits; use more GPUs");
+        return Err(Failure::Expectation(vec![failed]));
+    }
+    Ok(())
+}
+
+fn too_large(_: Overflow) -> Failure {
+    let rule = "an amount must be less than 2^128 bytes";
+    Failure::Input(format!("{rule}; lower --sequence, --batch or the shape"))
+}
+
 fn account(asked: &Asked) -> Result<Account, Failure> {
-    let too_large = |Overflow| {
-        let rule = "an amount must be less than 2^128 bytes";
-        Failure::Input(format!("{rule}; lower --sequence, --batch or the shape"))
-    };
     match asked {
         Asked::Training(job) => training(job).map_err(too_large),
         Asked::Serving(job) => serving(job).map_err(too_large),

@@ -20,6 +20,7 @@ use both::Both;
 use grade::{CaseResult, Compared};
 use std::path::{Path, PathBuf};
 use tiersim_models::workload::Unit;
+use tiersim_policies::host_ops::has_host_ops;
 use tiersim_sim::run::{Bench, Options as BenchOptions};
 use tiersim_sim::scenario::fingerprint::fingerprint;
 use tiersim_sim::scenario::{Case, Scenario};
@@ -69,6 +70,13 @@ fn fits_the_machine(
     args: &ValidateArgs,
 ) -> Result<(), Failure> {
     let trace = &traces.of(scenario).trace;
+    if has_host_ops(trace) {
+        return Err(Failure::Input(format!(
+            "{}: some ops of its trace run on the host's processors, which only the simulator does; \
+             choose a trace without a `unit` of cpu",
+            scenario.name
+        )));
+    }
     let together = trace.ops.iter().any(|op| matches!(op.unit, Unit::Network(_)));
     if together || scenario.workload.ranks > 1 {
         return Err(Failure::Input(format!(

@@ -2,13 +2,14 @@
 //!
 //! Model state under ZeRO ([`zero`]), optimizers ([`optimizer`]), what is kept for the backward pass
 //! ([`activations`]), the data pipeline ([`loader`]), serving ([`inference`]), structured operators
-//! ([`semiseparable`]), and DeepSpeed's own estimators ([`deepspeed`]); [`account`] puts them together.
+//! ([`semiseparable`]), and DeepSpeed's own estimators ([`deepspeed`]); [`account`] puts them together, and [`fit`] says what makes a job fit.
 //! Invariant: integers throughout, checked; what is shared out is rounded up part by part. Floats
 //! stand only where a published formula has them.
 
 pub mod account;
 pub mod activations;
 pub mod deepspeed;
+pub mod fit;
 pub mod inference;
 pub mod loader;
 pub mod optimizer;

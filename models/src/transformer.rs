@@ -5,13 +5,14 @@
 //! memory by formula is in `memory`.
 //! Invariant: plain data, checked where it is read; nothing in here knows of files or hardware.
 
+mod build;
 pub mod card;
 pub mod format;
 pub mod generation;
 pub mod known;
 mod modules;
 pub mod routing;
-
+pub mod semiseparable;
 pub mod training;
 
 pub use card::Card;

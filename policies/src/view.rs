@@ -23,6 +23,11 @@ impl<'a> View<'a> {
         self.occurrence
     }
 
+    /// How many replays of the trace come before that of this op.
+    pub fn replay(&self) -> u64 {
+        self.occurrence / self.workload.trace.ops.len() as u64
+    }
+
     /// The op that the policy is asked about.
     pub fn op(&self) -> &'a Op {
         &self.workload.trace.ops[self.op_id(self.occurrence).index()]

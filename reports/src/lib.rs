@@ -25,6 +25,7 @@ mod json;
 mod labels;
 mod latency_cost;
 mod latency_memory;
+mod memory_fit;
 mod memory_summary;
 mod memory_table;
 mod points;
@@ -53,6 +54,7 @@ pub use json::{
 };
 pub use latency_cost::{latency_vs_cost, latency_vs_energy};
 pub use latency_memory::latency_vs_memory;
+pub use memory_fit::{FitTarget, memory_fit_json, memory_fit_text};
 pub use memory_summary::{AllocatorSummary, BucketSummary, allocators_csv};
 pub use memory_table::{MEMORY_SCHEMA, memory_json, memory_text};
 pub use points::pareto_front;

@@ -11,15 +11,19 @@ mod ranks;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::durations::Durations;
 use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
+use std::collections::BTreeSet;
 use tiersim_models::hardware::{HBM, Hardware, Law, Link};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Object, Op, Trace, Unit};
+use tiersim_policies::drive::WINDOW;
 use tiersim_policies::host_ops::{self, has_host_ops};
 
 /// Seconds of a day.
 const DAY: f64 = 86_400.0;
 /// Seconds of simulated time that a run may take: half of what 64 bits of picoseconds hold.
 const LONGEST_RUN: f64 = (u64::MAX / 2) as f64 / 1e12;
+/// Most replays under memory pressure: all of them are simulated.
+const MOST_WATCHED: u32 = 1_000_000;
 /// How many objects that fit nowhere are listed one by one.
 const MAX_LISTED: usize = 20;
 
@@ -57,6 +61,13 @@ pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
         problems.push(folder, None, rule, "", remedy);
     }
     for case in &scenario.cases {
+        if case.pressure.is_some() && scenario.workload.repeat > MOST_WATCHED {
+            let rule = format!(
+                "policy {:?}: a tier can be watched for {MOST_WATCHED} replays, not {}",
+                case.label, scenario.workload.repeat
+            );
+            problems.push(folder, None, rule, "", "lower `repeat`, or leave `pressure` out");
+        }
         if let Err(error) = case.policy.check(trace, &scenario.hardware) {
             let rule = format!("policy {:?}: {error}", case.label);
             problems.push(folder, None, rule, "", "choose another policy, or another trace");
@@ -71,7 +82,9 @@ pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
 
 /// That a run of `scenario` could take longer than the clock counts.
 pub fn too_long(scenario: &Scenario, trace: &Trace) -> Option<Diagnostic> {
-    let longest = longest(scenario, trace).max(in_least_batches(scenario));
+    let [most, least] = longest(scenario, trace);
+    let [more, _] = in_least_batches(scenario);
+    let longest = most.max(more).max(least);
     (longest > LONGEST_RUN).then(|| Diagnostic {
         file: scenario.workload.trace.place(),
         place: None,
@@ -87,23 +100,26 @@ pub fn too_long(scenario: &Scenario, trace: &Trace) -> Option<Diagnostic> {
 }
 
 /// [`longest`] of the smallest micro-batches of any case; 0 if no case has its own.
-fn in_least_batches(scenario: &Scenario) -> f64 {
-    let TraceSource::Training(training) = &scenario.workload.trace else { return 0.0 };
+fn in_least_batches(scenario: &Scenario) -> [f64; 2] {
+    let TraceSource::Training(training) = &scenario.workload.trace else { return [0.0; 2] };
     let dynamic = |case: &Case| Some(case.pressure.as_ref()?.micro_batch?.min);
     let cases = scenario.cases.iter();
     let least = cases.filter_map(|case| case.micro_batch.or_else(|| dynamic(case))).min();
-    least.map_or(0.0, |least| {
+    least.map_or([0.0; 2], |least| {
         let batches = vec![least; training.sequences.len()];
         longest(scenario, &training.trace_of(&batches))
     })
 }
 
-/// No run takes longer than this many seconds of simulated time: every use of an object pays for
-/// every link there and back, twice, and for every tier, and nothing overlaps. What is used in place
-/// crosses links once, instead of a copy. Every use pays what its policy states, too.
+/// As many ops as may be under way, and a replay more, take no longer than the first many seconds of
+/// simulated time: every use of an object pays for every link there and back, twice, and for every
+/// tier, and nothing overlaps. What is used in place crosses links once, instead of a copy. Every use
+/// pays what its policy states, too. The whole run takes no less than the second: ops of one stream
+/// run one after the other. What lies between is found out while the run is simulated
+/// ([`crate::run`]), which looks at the clock after every replay.
 ///
 /// In floating point, so that a bound on what overflows does not overflow itself.
-fn longest(scenario: &Scenario, trace: &Trace) -> f64 {
+fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
     let (hardware, piece) = (&scenario.hardware, piece(scenario));
     let seconds = |law: &Law, pieces: f64, bytes: f64| {
         pieces * law.setup.ps() as f64 / 1e12 + bytes / law.rate.get() as f64
@@ -153,11 +169,16 @@ fn longest(scenario: &Scenario, trace: &Trace) -> f64 {
             trace.ops.iter().map(time).sum()
         }
     };
-    let together = ranks::longest(hardware, trace) + touched;
     // A draw of more than 200 times the mean takes more than six standard deviations; what ranks share
     // serves one after the other at worst.
+    let together = ranks::longest(hardware, trace) + touched;
     let worst = computed * (1.0 + 200.0 * spec.jitter) + together * f64::from(spec.ranks);
-    f64::from(spec.repeat) * worst
+    let streams: BTreeSet<u16> = trace.ops.iter().map(|op| op.stream).collect();
+    let under_way = (WINDOW / trace.ops.len().max(1) as u64 + 2) as f64;
+    let replays = f64::from(spec.repeat);
+    // With draws the mean is all but certain, and half of it more than that.
+    let sure = if spec.jitter > 0.0 { 0.5 } else { 1.0 };
+    [replays.min(under_way) * worst, replays * sure * computed / streams.len().max(1) as f64]
 }
 
 /// The largest piece that objects come in where they are smallest.
@@ -183,7 +204,7 @@ fn oversized(
     for &(row, object) in found.iter().take(MAX_LISTED) {
         let line = match source {
             TraceSource::Folder(_) => format!(" (line {} of objects.csv)", row + 2),
-            TraceSource::Layered(_) | TraceSource::Training(_) => String::new(),
+            _ => String::new(),
         };
         let rule = format!(
             "object {:?}{line} fits in no tier of {}: it needs {} ({} bytes) and \

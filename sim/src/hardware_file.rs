@@ -8,6 +8,7 @@
 //! any problem is reported.
 
 mod compute;
+mod cpu;
 mod drives;
 mod energy;
 mod hidden;
@@ -20,6 +21,7 @@ pub mod write;
 
 use crate::diagnostic::Diagnostics;
 use crate::hardware_file::compute::RawCompute;
+use crate::hardware_file::cpu::RawCpu;
 use crate::hardware_file::drives::{RawOthers, RawRaid0};
 use crate::hardware_file::energy::{RawHost, RawIncluded};
 use crate::hardware_file::hidden::RawHidden;
@@ -79,6 +81,7 @@ struct RawHardware {
     #[serde(default)]
     routes: Vec<RawWay>,
     compute: Option<RawCompute>,
+    cpu: Option<RawCpu>,
     chunk: Option<Quantity<Size>>,
     host: Option<RawHost>,
     #[serde(default)]
@@ -173,6 +176,7 @@ impl Resolver<'_> {
         let links = self.links(raw);
         let ways = self.ways(raw);
         let compute = raw.compute.as_ref().map(|compute| self.compute(compute));
+        let cpu = self.cpu(raw.cpu.as_ref());
         self.host_economics(&raw.host);
         let chunk = match &raw.chunk {
             Some(size) => size.bytes(&mut self.check, "chunk", CHUNK),
@@ -192,7 +196,7 @@ impl Resolver<'_> {
             facts: Vec::new(),
             economics: std::mem::take(&mut self.economics),
             server: Server::default(),
-            cpu: None,
+            cpu: cpu?,
         };
         if hardware.tiers.is_empty() || hardware.tiers.len() > MAX_TIERS {
             return None;

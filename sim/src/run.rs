@@ -20,6 +20,7 @@ use crate::run::bounds::StepBound;
 use crate::run::steady::Steady;
 use crate::run::stopwatch::Stopwatch;
 use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
+use crate::traces::tokens_of;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -378,6 +379,7 @@ pub(crate) fn record(
         power_and_price: hardware.economics.facts.clone(),
         tokens_per_step: match &scenario.workload.trace {
             TraceSource::Training(training) => training.tokens_per_step(),
+            TraceSource::Model(work) => tokens_of(work),
             _ => bench.workload.trace.tokens_per_step(),
         },
         tiers: hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect(),
@@ -387,7 +389,7 @@ pub(crate) fn record(
         bound_curve: Vec::new(),
         results,
         skipped: Vec::new(),
-        warnings: lint_hardware(hardware),
+        warnings: lint_hardware(hardware).into_iter().chain(scenario.warnings.clone()).collect(),
     };
     let mut of_results = lint_results(&record);
     record.warnings.append(&mut of_results);

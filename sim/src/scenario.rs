@@ -9,6 +9,7 @@ pub mod files;
 pub mod fingerprint;
 mod hidden;
 pub mod hints;
+mod model;
 mod numa;
 mod policies;
 mod pressure;
@@ -17,9 +18,11 @@ pub mod read;
 pub mod resolve;
 mod spelling;
 pub mod sweep;
+mod training;
 pub mod weights;
 mod workload;
 
+use crate::lint::Warning;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,6 +32,7 @@ use tiersim_models::hidden::Hidden;
 use tiersim_models::ids::TierId;
 use tiersim_models::layered::Layered;
 use tiersim_models::layered::training::Training;
+use tiersim_models::transformer::Work;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::pressure::{Level, PressureConfig};
@@ -51,6 +55,8 @@ pub struct Scenario {
     pub seed: u64,
     /// What must hold after the run.
     pub expect: Vec<Expectation>,
+    /// What should be looked at in the files that it names.
+    pub warnings: Vec<Warning>,
 }
 
 /// Which trace, how often, and how long its ops take.
@@ -79,6 +85,8 @@ pub enum TraceSource {
     Layered(Layered),
     /// Several steps of training, which have no problems.
     Training(Training),
+    /// Made from a model and what is done with it, which has no problems.
+    Model(Work),
 }
 
 impl TraceSource {
@@ -89,6 +97,7 @@ impl TraceSource {
             TraceSource::Layered(_) | TraceSource::Training(_) => {
                 PathBuf::from("workload Layered(...)")
             }
+            TraceSource::Model(_) => PathBuf::from("workload Model(...)"),
         }
     }
 }

@@ -5,6 +5,8 @@ use crate::scenario::{Scenario, TraceSource};
 use crate::trace::{read_trace, trace_hash};
 use std::collections::BTreeMap;
 use tiersim_models::lifetime::Workload;
+use tiersim_models::transformer::Work;
+use tiersim_models::workload::Trace;
 
 /// Most ops of all generated traces together: a sweep over a shape keeps one trace per shape.
 const MAX_GENERATED_OPS: u64 = 500_000;
@@ -41,6 +43,12 @@ impl Traces {
                     too_many(generated, source)?;
                     training.trace()
                 }
+                TraceSource::Model(work) => {
+                    let trace = trace_of(work);
+                    generated += trace.ops.len() as u64;
+                    too_many(generated, source)?;
+                    trace
+                }
             };
             let hash = trace_hash(&trace);
             traces.read.insert(source.clone(), (Workload::new(trace), hash));
@@ -60,6 +68,23 @@ impl Traces {
 
     fn entry(&self, scenario: &Scenario) -> &(Workload, String) {
         self.read.get(&scenario.workload.trace).expect("the scenario's trace was read")
+    }
+}
+
+/// The trace of one rank of work without problems.
+pub fn trace_of(work: &Work) -> Trace {
+    match work {
+        Work::Train(training) => training.trace(),
+    }
+}
+
+/// Tokens of one step of all ranks together.
+pub fn tokens_of(work: &Work) -> u64 {
+    match work {
+        Work::Train(training) => {
+            let sequences = u64::from(training.batch) * u64::from(training.parallel.data);
+            sequences.saturating_mul(training.sequence)
+        }
     }
 }
 

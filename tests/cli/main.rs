@@ -18,6 +18,8 @@ mod hostile_layered;
 mod hostile_pressure;
 mod hostile_traces;
 mod lints;
+mod memory;
+mod models;
 mod round_trips;
 mod train;
 mod validate;

@@ -143,7 +143,8 @@ impl Trial {
         let repeat = dice.pick(&[1, 1, 1, 2, 3]);
         let jitter = dice.pick(&[0.0, 0.0, 0.05, 0.3, 1.0]);
         let window = dice.pick(&[1, 4, 64, 256]);
-        let ranks = ranks::server(&mut Dice::new(seed, 7), &mut hardware, &mut trace);
+        machine::processors(&mut Dice::new(seed, 7), &mut hardware, &mut trace);
+        let ranks = ranks::server(&mut Dice::new(seed, 8), &mut hardware, &mut trace);
         let source = TraceSource::Folder("random".into());
         let spec = WorkloadSpec { trace: source, repeat, warmup: 0, time, jitter, ranks };
         workload::first(&mut trace, ops);
@@ -293,6 +294,7 @@ impl Trial {
             cases: vec![case],
             seed: self.seed,
             expect: Vec::new(),
+            warnings: Vec::new(),
         })
     }
 

@@ -179,7 +179,7 @@ fn every_field_and_word_of_scenarios_and_hardware_is_described() {
             // the one above.
             let policy = place.heading == "Policies";
             policies_with_fields += usize::from(policy && !fields.is_empty());
-            if variant == "Layered" {
+            if ["Layered", "Model"].contains(&variant.as_str()) {
                 let (shared, own): (Vec<_>, Vec<_>) =
                     fields.into_iter().partition(|field| RUN.contains(&&**field));
                 look_for(&page, place.heading, &shared, &mut missing);

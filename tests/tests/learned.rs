@@ -161,6 +161,7 @@ fn round() -> (Scenario, Workload) {
         ],
         seed: 1,
         expect: Vec::new(),
+        warnings: Vec::new(),
     };
     (scenario, Workload::new(traced.0))
 }

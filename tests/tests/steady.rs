@@ -1,88 +1,215 @@
 //! A run that repeats itself is extended, and nobody can tell from its figures.
 
 use std::collections::BTreeMap;
-use tiersim_sim::record::{CaseRecord, RunRecord};
+use std::path::Path;
+use tiersim_models::hardware::HBM;
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::{Bytes, PS_PER_S, Span};
+use tiersim_policies::policy::{Action, Policy, Sight};
+use tiersim_policies::recipe::{Recipe, Setting};
+use tiersim_policies::state::State;
+use tiersim_policies::view::View;
+use tiersim_policies::zoo;
+use tiersim_sim::record::RunRecord;
 use tiersim_sim::run::{Options, RunError, run};
-use tiersim_tests::soak::{Trial, drawn, seed_of};
+use tiersim_sim::scenario::read::read_scenario;
+use tiersim_sim::traces::Traces;
+use tiersim_tests::soak::{Chosen, Trial, drawn, seed_of};
 
-/// A record with the steps that were left out, and without saying so.
+const WORLDS: u64 = 400;
+
+/// A record that does not say how many steps were left out, and how many were.
 fn record(trial: &Trial, extend: bool, timeline: bool) -> Result<(RunRecord, u64), RunError> {
     let scenario = trial.scenario().expect("a policy with a name");
     let options = Options { audit: true, timeline, window: trial.window, extend };
     let mut record = run(&scenario, &trial.workload, String::new(), options, || ())?;
-    let left_out: u64 = record.results.iter().map(|case| case.left_out).sum();
-    record.results.iter_mut().for_each(|case: &mut CaseRecord| case.left_out = 0);
+    let left_out = record.results.iter_mut().map(|case| std::mem::take(&mut case.left_out)).sum();
     Ok((record, left_out))
 }
 
-/// A random world that replays its trace often and draws nothing.
-fn world(seed: u64) -> Trial {
+/// A random world that replays its trace often, mostly one that may repeat itself, under one policy
+/// of the registry after the other.
+fn world(index: u64) -> Trial {
+    let seed = seed_of(77, index);
     let mut trial = Trial::new(seed, usize::MAX);
     let [a, b, c] = [0, 1, 2].map(|n| seed_of(seed, n));
-    trial.spec.repeat = [12, 20, 33, 60][a as usize % 4];
+    // Long enough that more is to come when as many ops are under way as may be.
+    let filled = 2 * trial.window / trial.workload.trace.ops.len() as u64;
+    trial.spec.repeat = [12, 20, 33, 60][a as usize % 4] + filled as u32;
     trial.spec.warmup = [0, 1, 3, 9][b as usize % 4];
     trial.spec.jitter = 0.0;
-    trial.repeat = trial.spec.repeat;
     if !c.is_multiple_of(8) {
         trial.allocators.clear();
         trial.pressure = None;
-        for link in &mut trial.hardware.links {
-            if let Some(service) = &mut link.service {
-                (service.fetch.tail, service.evict.tail) = (None, None);
-            }
+        for service in trial.hardware.links.iter_mut().filter_map(|link| link.service.as_mut()) {
+            (service.fetch.tail, service.evict.tail) = (None, None);
         }
+    }
+    if trial.hardware.tiers.len() > 1 {
+        let entry = &zoo::ALL[index as usize % zoo::ALL.len()];
+        let policy = drawn(entry, seed, &trial.workload.trace, &trial.hardware);
+        trial.policy = policy.map_or(trial.policy, Chosen::Config);
     }
     trial
 }
 
 #[test]
 fn extended_runs_have_the_figures_of_whole_ones() {
-    let mut seen: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
-    for index in 0..400 {
-        let seed = seed_of(77, index);
-        let mut trial = world(seed);
-        if let Some(policy) = drawn(
-            &tiersim_policies::zoo::ALL[index as usize % tiersim_policies::zoo::ALL.len()],
-            seed,
-            &trial.workload.trace,
-            &trial.hardware,
-        )
-        .filter(|_| trial.hardware.tiers.len() > 1)
-        {
-            trial.policy = tiersim_tests::soak::Chosen::Config(policy);
-        }
+    // By policy: worlds that fitted, and those of them that were extended.
+    let mut seen: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+    for index in 0..WORLDS {
+        let trial = world(index);
         if trial.scenario().is_none() {
             continue;
         }
         let timeline = index % 3 == 0;
-        let whole = record(&trial, false, timeline);
-        let extended = record(&trial, true, timeline);
-        match (whole, extended) {
+        match (record(&trial, false, timeline), record(&trial, true, timeline)) {
             (Ok((whole, none)), Ok((extended, left_out))) => {
                 assert_eq!(none, 0);
-                let name = zoo_name(&extended);
                 let same = format!("{whole:?}") == format!("{extended:?}");
-                assert!(same, "world {index} (seed {seed}): {trial}\n{whole:?}\n{extended:?}");
-                let counts = seen.entry(name).or_default();
-                counts[0] += 1;
+                assert!(same, "world {index}: {trial}\n{whole:?}\n{extended:?}");
+                let case = &extended.results[0];
+                let counts = seen.entry(case.policy.clone()).or_default();
+                counts[0] += u64::from(case.outcome.figures().is_some());
                 counts[1] += u64::from(left_out > 0);
             }
             (whole, extended) => assert_eq!(whole.err(), extended.err(), "world {index}"),
         }
     }
-    eprintln!("{seen:?}");
     let sum = |at: usize| seen.values().map(|counts| counts[at]).sum::<u64>();
+    assert!(sum(0) > WORLDS / 2, "{} fitted", sum(0));
     assert!(sum(1) * 2 > sum(0), "{} of {} were extended: {seen:?}", sum(1), sum(0));
+    // Uses are counted over the whole run.
+    let never: Vec<&str> =
+        seen.iter().filter(|(_, counts)| counts[1] == 0).map(|(name, _)| name.as_str()).collect();
+    assert_eq!(never, ["lfu"], "{seen:?}");
 }
 
-fn zoo_name(record: &RunRecord) -> &'static str {
-    let name = &record.results[0].policy;
-    tiersim_policies::zoo::ALL
-        .iter()
-        .map(|entry| entry.spelling)
-        .find(|spelling| {
-            let plain = |text: &str| text.replace('-', "").to_lowercase();
-            plain(spelling) == plain(name)
-        })
-        .unwrap_or("other")
+/// Everything in HBM, with a delay at the start of each replay that depends on its number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Moody {
+    /// One of three, in turn.
+    Turns,
+    /// Another one from replay 37 on, which it says.
+    Changes,
+    /// The same, which it does not say.
+    Hides,
+    /// The same, and it says that it cannot tell.
+    Silent,
+}
+
+impl Recipe for Moody {
+    fn name(&self) -> &'static str {
+        "moody"
+    }
+
+    fn details(&self) -> String {
+        String::new()
+    }
+
+    fn build(&self, _: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
+        Ok(Box::new(*self))
+    }
+}
+
+impl Policy for Moody {
+    fn name(&self) -> &'static str {
+        "moody"
+    }
+
+    fn sight(&self) -> Sight {
+        Sight::Past
+    }
+
+    fn start(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
+        HBM
+    }
+
+    fn birth(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
+        HBM
+    }
+
+    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+        let delay = match self {
+            Moody::Turns => view.replay() % 3,
+            _ => u64::from(view.replay() >= 37),
+        };
+        actions.push(Action::Delay { span: Span::from_us(1 + delay) });
+    }
+
+    fn state(&self, view: &View<'_>, out: &mut State) -> bool {
+        match self {
+            Moody::Turns => out.word(view.replay() % 3),
+            Moody::Changes => out.word(view.replay().min(37)),
+            Moody::Hides | Moody::Silent => {}
+        }
+        *self != Moody::Silent
+    }
+}
+
+/// A world in which everything fits and nothing is drawn.
+fn roomy(policy: Moody) -> Trial {
+    let mut trial = world(3).under(Chosen::Config(policy.into()));
+    trial.hardware.tiers[HBM.index()].capacity = Bytes::gib(1 << 20);
+    trial.allocators.clear();
+    (trial.pressure, trial.window, trial.spec.repeat) = (None, 16, 200);
+    trial
+}
+
+#[test]
+fn a_run_of_several_moods_repeats_all_of_them() {
+    let trial = roomy(Moody::Turns);
+    let (whole, _) = record(&trial, false, true).expect("it runs");
+    let (extended, left_out) = record(&trial, true, true).expect("it runs");
+    assert_eq!(format!("{whole:?}"), format!("{extended:?}"));
+    assert!(left_out > 100, "{left_out}");
+}
+
+#[test]
+fn a_policy_that_counts_is_extended_only_behind_its_change() {
+    let runs = |policy, extend| record(&roomy(policy), extend, false).expect("it runs");
+    let (whole, _) = runs(Moody::Changes, false);
+    for (policy, extends) in [(Moody::Changes, true), (Moody::Silent, false)] {
+        let (extended, left_out) = runs(policy, true);
+        assert_eq!(format!("{whole:?}"), format!("{extended:?}"), "{policy:?}");
+        assert_eq!(left_out > 0, extends, "{policy:?}");
+    }
+    // What is not told is missed: nothing else in the run says it.
+    let (wrong, left_out) = runs(Moody::Hides, true);
+    assert!(left_out > 0 && format!("{whole:?}") != format!("{wrong:?}"));
+}
+
+#[test]
+fn a_thousand_hours_of_training_are_as_many_times_a_replay() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/validation/host-smoke.ron");
+    let of = |repeat: u32, extend: bool| {
+        let set = [("workload.repeat".to_owned(), repeat.to_string())];
+        let scenario = read_scenario(&path, &set).expect("it reads");
+        let traces = Traces::read([&scenario]).expect("its trace reads");
+        let options = Options { extend, ..Options::default() };
+        run(&scenario, traces.of(&scenario), String::new(), options, || ()).expect("it runs")
+    };
+    // 21.6 ms of compute per replay.
+    let many = 166_666_667;
+    let (few, more, long) = (of(60, false), of(61, false), of(many, true));
+    for ((few, more), long) in few.results.iter().zip(&more.results).zip(&long.results) {
+        assert!(long.left_out > 2 * u64::from(many) - 400, "{}", long.label);
+        let all = [few, more, long].map(|case| case.outcome.figures().expect("it fits"));
+        let grown = |of: &dyn Fn(usize) -> u128| {
+            let one = of(1) - of(0);
+            assert_eq!(of(2) - of(0), one * u128::from(many - 60));
+        };
+        grown(&|at| all[at].steps.len() as u128);
+        grown(&|at| all[at].steps.total());
+        grown(&|at| all[at].events.into());
+        grown(&|at| all[at].hits.into());
+        grown(&|at| all[at].compute.ps().into());
+        for lane in 0..all[0].moved.len() {
+            grown(&|at| all[at].moved[lane].get().into());
+            grown(&|at| all[at].busy[lane].ps().into());
+            grown(&|at| all[at].stall[lane].ps().into());
+        }
+        assert!(all[2].steps.total() >= 1000 * 3600 * u128::from(PS_PER_S), "a thousand hours");
+    }
+    assert!(!long.results.is_empty());
 }

@@ -152,6 +152,7 @@ mod tests {
         assert_eq!(flat.of_rank, 2 * (1 << 20) * 3 * 2);
         assert_eq!(flat.dense, 1 << 41);
         assert_eq!(flat.on_gpu(Place::Cpu), Ok(flat.tridiagonal));
-        assert!(operator(u64::MAX, false, 1).is_ok());
+        assert!(operator(1 << 62, false, 1).is_ok());
+        assert_eq!(operator(u64::MAX, false, 1), Err(Overflow));
     }
 }

@@ -1,13 +1,14 @@
-//! The modules of a transformer that own parameters, family by family, with the names of their
-//! published code, and along which axis tensor parallelism divides each tensor.
+//! The modules of a transformer that own parameters, grouped from the tensors of its card by what they do,
+//! and along which axis tensor parallelism divides each tensor.
 //!
 //! A block is: norm, queries, keys and values, attention, output, norm, one or two wide matrices,
 //! activation, narrow matrix; or a router and several such feed-forward parts. Queries, keys, values and
-//! wide matrices are divided by output, the matrices behind them by input, tables by row
+//! wide matrices are divided by output, the matrices behind them by input, the table of tokens by row
 //! (Shoeybi et al., "Megatron-LM", 2019, section 3); norms and the biases behind a sum are whole.
-//! Invariant: the parameters of all modules are those of the card.
+//! Experts are modules of their own, though the makers' code has all of a block in two tensors: that is how
+//! they are placed. Invariant: the parameters of all modules are those of [`Card::tensors`].
 
-use super::card::{Card, Experts, Family};
+use super::card::{self, Card, Experts, Family};
 
 /// Which axis tensor parallelism divides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub(crate) struct Tensor {
     pub(crate) split: Split,
     /// Whether tokens are multiplied with it.
     pub(crate) product: bool,
+    /// Heads that its rows belong to, of a matrix of queries or of keys alone.
+    pub(crate) heads: Option<u64>,
 }
 
 impl Tensor {
@@ -35,7 +38,10 @@ impl Tensor {
     pub(crate) fn local(self, ranks: u64) -> Tensor {
         match self.split {
             Split::Whole => self,
-            Split::Rows => Tensor { rows: self.rows / ranks, ..self },
+            Split::Rows => {
+                let heads = self.heads.map(|heads| heads / ranks);
+                Tensor { rows: self.rows / ranks, heads, ..self }
+            }
             Split::Columns => Tensor { columns: self.columns / ranks, ..self },
         }
     }
@@ -69,10 +75,11 @@ impl Part {
 /// Wide matrices, activation, narrow matrix.
 #[derive(Clone, Debug)]
 pub(crate) struct FeedForward {
-    /// One, or the gate and the one that it gates.
+    /// One, or the gate and the one that it gates; of an expert both in one.
     pub(crate) wide: Vec<Part>,
     pub(crate) narrow: Part,
     pub(crate) activation: String,
+    /// Numbers per token between them.
     pub(crate) width: u64,
 }
 
@@ -81,7 +88,8 @@ pub(crate) struct FeedForward {
 pub(crate) struct Mixture {
     pub(crate) router: Part,
     pub(crate) experts: Vec<FeedForward>,
-    pub(crate) shared: Vec<FeedForward>,
+    /// What every token goes through, and what weighs it.
+    pub(crate) shared: Option<(FeedForward, Part)>,
 }
 
 /// What follows attention in a block.
@@ -97,6 +105,8 @@ pub(crate) struct Block {
     pub(crate) norm_1: Part,
     /// One matrix for queries, keys and values, or one each.
     pub(crate) qkv: Vec<Part>,
+    /// Norms of every head's queries, and of its keys.
+    pub(crate) head_norms: Vec<Part>,
     pub(crate) out: Part,
     pub(crate) norm_2: Part,
     pub(crate) feed: Feed,
@@ -117,194 +127,232 @@ pub(crate) struct Around {
     pub(crate) head: Option<Part>,
 }
 
-/// What the families call things.
+/// What the families call the modules of a block.
 struct Names {
-    prefix: &'static str,
-    block: &'static str,
-    /// Tokens, positions, final norm.
-    around: [&'static str; 3],
-    /// Norm, norm, output, attention, activation.
-    block_parts: [&'static str; 5],
+    norms: [&'static str; 2],
+    /// The module of attention, and what is below it.
+    attention: &'static str,
     qkv: &'static [&'static str],
+    out: &'static str,
     wide: &'static [&'static str],
     narrow: &'static str,
+    activation: &'static str,
 }
 
 const fn names(family: Family) -> Names {
     match family {
         Family::Gpt2 => Names {
-            prefix: "transformer.",
-            block: "h",
-            around: ["wte", "wpe", "ln_f"],
-            block_parts: ["ln_1", "ln_2", "attn.c_proj", "attn", "mlp.act"],
+            norms: ["ln_1", "ln_2"],
+            attention: "attn",
             qkv: &["attn.c_attn"],
+            out: "attn.c_proj",
             wide: &["mlp.c_fc"],
             narrow: "mlp.c_proj",
+            activation: "mlp.act",
         },
         Family::Bloom => Names {
-            prefix: "transformer.",
-            block: "h",
-            around: ["word_embeddings", "", "ln_f"],
-            block_parts: [
-                "input_layernorm",
-                "post_attention_layernorm",
-                "self_attention.dense",
-                "self_attention",
-                "mlp.gelu_impl",
-            ],
+            norms: ["input_layernorm", "post_attention_layernorm"],
+            attention: "self_attention",
             qkv: &["self_attention.query_key_value"],
+            out: "self_attention.dense",
             wide: &["mlp.dense_h_to_4h"],
             narrow: "mlp.dense_4h_to_h",
+            activation: "mlp.gelu_impl",
         },
         Family::Opt => Names {
-            prefix: "model.decoder.",
-            block: "layers",
-            around: ["embed_tokens", "embed_positions", "final_layer_norm"],
-            block_parts: [
-                "self_attn_layer_norm",
-                "final_layer_norm",
-                "self_attn.out_proj",
-                "self_attn",
-                "activation_fn",
-            ],
+            norms: ["self_attn_layer_norm", "final_layer_norm"],
+            attention: "self_attn",
             qkv: &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
+            out: "self_attn.out_proj",
             wide: &["fc1"],
             narrow: "fc2",
+            activation: "activation_fn",
         },
         Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen => Names {
-            prefix: "model.",
-            block: "layers",
-            around: ["embed_tokens", "", "norm"],
-            block_parts: [
-                "input_layernorm",
-                "post_attention_layernorm",
-                "self_attn.o_proj",
-                "self_attn",
-                "mlp.act_fn",
-            ],
+            norms: ["input_layernorm", "post_attention_layernorm"],
+            attention: "self_attn",
             qkv: &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
+            out: "self_attn.o_proj",
             wide: &["mlp.gate_proj", "mlp.up_proj"],
             narrow: "mlp.down_proj",
+            activation: "mlp.act_fn",
         },
     }
 }
 
-/// Whether norms have a bias beside their scale, and matrices a bias.
-const fn has_biases(family: Family) -> bool {
-    matches!(family, Family::Gpt2 | Family::Opt | Family::Bloom)
+/// Tensors to take modules from.
+struct Source<'a> {
+    family: Family,
+    prefix: String,
+    tensors: &'a [card::Part],
 }
 
-/// Rows of the table of positions.
-fn position_rows(card: &Card) -> u64 {
-    match card.family {
-        Family::Opt => u64::from(card.positions) + 2,
-        Family::Gpt2 => u64::from(card.positions),
-        _ => 0,
+impl Source<'_> {
+    fn has(&self, module: &str) -> bool {
+        !self.of(module).is_empty()
     }
-}
 
-fn vector(rows: u64, split: Split) -> Tensor {
-    Tensor { rows, columns: 1, split, product: false }
-}
-
-fn norm(name: String, card: &Card) -> Part {
-    let one = vector(u64::from(card.hidden), Split::Whole);
-    let count = if has_biases(card.family) { 2 } else { 1 };
-    Part { name, tensors: vec![one; count] }
-}
-
-/// A matrix of `to` outputs and `from` inputs.
-fn linear(name: String, [from, to]: [u64; 2], split: Split, bias: bool) -> Part {
-    let mut tensors = vec![Tensor { rows: to, columns: from, split, product: true }];
-    if bias {
-        // Behind a sum over ranks it is added once, so that every rank has all of it.
-        let split = if split == Split::Rows { Split::Rows } else { Split::Whole };
-        tensors.push(vector(to, split));
+    fn of(&self, module: &str) -> Vec<&card::Part> {
+        let is_of = |part: &&card::Part| {
+            part.name.strip_prefix(module).is_some_and(|rest| matches!(rest, ".weight" | ".bias"))
+        };
+        self.tensors.iter().filter(is_of).collect()
     }
-    Part { name, tensors }
+
+    /// A module whose matrix is divided along `split`.
+    fn take(&self, module: &str, split: Split, product: bool) -> Part {
+        // GPT-2's matrices are stored with the inputs first.
+        let turned = self.family == Family::Gpt2 && product && module != "lm_head";
+        let tensors = self.of(module).into_iter().map(|part| match part.shape[..] {
+            [first, second] => {
+                let (rows, columns) = if turned { (second, first) } else { (first, second) };
+                Tensor { rows, columns, split, product, heads: None }
+            }
+            // Behind a sum over ranks a bias is added once, so that every rank has all of it.
+            _ => {
+                let rows = part.shape.iter().product();
+                let split = if split == Split::Rows { Split::Rows } else { Split::Whole };
+                Tensor { rows, columns: 1, split, product: false, heads: None }
+            }
+        });
+        Part { name: format!("{}{module}", self.prefix), tensors: tensors.collect() }
+    }
+
+    fn feed_forward(&self, wide: &[&str], narrow: &str, activation: &str) -> FeedForward {
+        let wide: Vec<Part> = wide.iter().map(|m| self.take(m, Split::Rows, true)).collect();
+        let narrow = self.take(narrow, Split::Columns, true);
+        let width = narrow.tensors.first().map_or(0, |tensor| tensor.columns);
+        FeedForward { wide, narrow, activation: format!("{}{activation}", self.prefix), width }
+    }
 }
 
 impl Around {
     pub(crate) fn new(card: &Card) -> Around {
-        let Names { prefix, around: [tokens, positions, last], .. } = names(card.family);
-        let (hidden, vocab) = (u64::from(card.hidden), u64::from(card.vocab));
-        let table = |name: &str, rows, split| Part {
-            name: format!("{prefix}{name}"),
-            tensors: vec![Tensor { rows, columns: hidden, split, product: false }],
-        };
-        let rows = position_rows(card);
-        let norm_0 = format!("{prefix}word_embeddings_layernorm");
-        let head = || linear("lm_head".to_owned(), [hidden, vocab], Split::Rows, false);
+        let (before, behind) = card.around();
+        let all: Vec<card::Part> = before.into_iter().chain(behind).collect();
+        let source = Source { family: card.family, prefix: String::new(), tensors: &all };
+        let find = |names: &[&'static str]| names.iter().copied().find(|name| source.has(name));
+        let tokens = find(&[
+            "transformer.wte",
+            "transformer.word_embeddings",
+            "model.decoder.embed_tokens",
+            "model.embed_tokens",
+        ]);
+        let positions = find(&["transformer.wpe", "model.decoder.embed_positions"]);
+        let norm_0 = find(&["transformer.word_embeddings_layernorm"]);
+        let norm = find(&["transformer.ln_f", "model.decoder.final_layer_norm", "model.norm"]);
+        let head = source.has("lm_head");
         Around {
-            tokens: table(tokens, vocab, Split::Rows),
-            positions: (rows > 0).then(|| table(positions, rows, Split::Whole)),
-            norm_0: (card.family == Family::Bloom).then(|| norm(norm_0, card)),
-            norm: norm(format!("{prefix}{last}"), card),
+            tokens: source.take(tokens.expect("every family has a table"), Split::Rows, false),
+            positions: positions.map(|name| source.take(name, Split::Whole, false)),
+            norm_0: norm_0.map(|name| source.take(name, Split::Whole, false)),
+            norm: source.take(norm.expect("every family has a norm"), Split::Whole, false),
             head_name: "lm_head".to_owned(),
-            head: (!card.tied).then(head),
+            head: head.then(|| source.take("lm_head", Split::Rows, true)),
         }
     }
 }
 
 /// The modules of block `layer`.
 pub(crate) fn block(card: &Card, layer: u32) -> Block {
-    let all = names(card.family);
-    let [norm_1, norm_2, out, attention, _] = all.block_parts;
-    let name = |module: &str| format!("{}{}.{layer}.{module}", all.prefix, all.block);
-    let [hidden, heads, kv_heads, head] =
-        [card.hidden, card.heads, card.kv_heads, card.head_dim].map(u64::from);
-    let (queries, keys) = (heads * head, kv_heads * head);
-    let bias = has_biases(card.family);
-    let widths =
-        if all.qkv.len() == 1 { vec![queries + 2 * keys] } else { vec![queries, keys, keys] };
-    let qkv = all.qkv.iter().zip(widths).map(|(module, width)| {
-        linear(name(module), [hidden, width], Split::Rows, bias || card.qkv_bias)
-    });
+    let tensors = card.block();
+    let prefix = card.block_prefix(layer);
+    let source = Source { family: card.family, prefix, tensors: &tensors };
+    let names = names(card.family);
+    let heads = ["self_attn.q_norm", "self_attn.k_norm"].into_iter();
+    let heads = heads.filter(|name| source.has(name));
+    let norm = |name| source.take(name, Split::Whole, false);
+    let mut qkv: Vec<Part> =
+        names.qkv.iter().map(|name| source.take(name, Split::Rows, true)).collect();
+    if let [queries, keys, _] = &mut qkv[..] {
+        let heads = [(queries, card.heads), (keys, card.kv_heads)];
+        for (part, heads) in heads {
+            part.tensors.iter_mut().take(1).for_each(|t| t.heads = Some(u64::from(heads)));
+        }
+    }
     Block {
-        norm_1: norm(name(norm_1), card),
-        qkv: qkv.collect(),
-        out: linear(name(out), [queries, hidden], Split::Columns, bias),
-        norm_2: norm(name(norm_2), card),
+        norm_1: norm(names.norms[0]),
+        qkv,
+        head_norms: heads.map(norm).collect(),
+        out: source.take(names.out, Split::Columns, true),
+        norm_2: norm(names.norms[1]),
         feed: match card.experts {
-            None => Feed::Dense(dense(card, &all, &name)),
-            Some(experts) => Feed::Mixture(mixture(card, experts, &name)),
+            None => Feed::Dense(source.feed_forward(names.wide, names.narrow, names.activation)),
+            Some(experts) => Feed::Mixture(mixture(card, experts, &source)),
         },
-        attention: name(attention),
+        attention: format!("{}{}", source.prefix, names.attention),
     }
 }
 
-fn dense(card: &Card, all: &Names, name: &impl Fn(&str) -> String) -> FeedForward {
-    let (hidden, ffn, bias) =
-        (u64::from(card.hidden), u64::from(card.ffn), has_biases(card.family));
-    let wide = all.wide.iter();
-    FeedForward {
-        wide: wide.map(|m| linear(name(m), [hidden, ffn], Split::Rows, bias)).collect(),
-        narrow: linear(name(all.narrow), [ffn, hidden], Split::Columns, bias),
-        activation: name(all.block_parts[4]),
-        width: ffn,
-    }
-}
-
-fn mixture(card: &Card, experts: Experts, name: &impl Fn(&str) -> String) -> Mixture {
+fn mixture(card: &Card, experts: Experts, source: &Source<'_>) -> Mixture {
     let (hidden, width) = (u64::from(card.hidden), u64::from(experts.ffn));
-    let (place, wide, narrow) = match card.family {
-        Family::Mixtral => ("block_sparse_moe", ["w1", "w3"], "w2"),
-        _ => ("mlp", ["gate_proj", "up_proj"], "down_proj"),
+    let matrix = |name: String, rows, columns, split| Part {
+        name,
+        tensors: vec![Tensor { rows, columns, split, product: true, heads: None }],
     };
-    let one = |path: String| FeedForward {
-        wide: wide
-            .iter()
-            .map(|m| linear(name(&format!("{path}.{m}")), [hidden, width], Split::Rows, false))
-            .collect(),
-        narrow: linear(name(&format!("{path}.{narrow}")), [width, hidden], Split::Columns, false),
-        activation: name(&format!("{path}.act_fn")),
-        width,
+    let one = |index: u32| {
+        let path = format!("{}mlp.experts.{index}", source.prefix);
+        FeedForward {
+            wide: vec![matrix(format!("{path}.gate_up_proj"), 2 * width, hidden, Split::Rows)],
+            narrow: matrix(format!("{path}.down_proj"), hidden, width, Split::Columns),
+            activation: format!("{path}.act_fn"),
+            width,
+        }
     };
-    let count = u64::from(experts.count);
-    let router = linear(name(&format!("{place}.gate")), [hidden, count], Split::Whole, false);
-    Mixture {
-        router,
-        experts: (0..experts.count).map(|e| one(format!("{place}.experts.{e}"))).collect(),
-        shared: (0..experts.shared).map(|e| one(format!("{place}.shared_experts.{e}"))).collect(),
+    let shared = source.has("mlp.shared_expert_gate").then(|| {
+        let wide = ["mlp.shared_expert.gate_proj", "mlp.shared_expert.up_proj"];
+        let narrow = "mlp.shared_expert.down_proj";
+        let shared = source.feed_forward(&wide, narrow, "mlp.shared_expert.act_fn");
+        (shared, source.take("mlp.shared_expert_gate", Split::Whole, true))
+    });
+    let router = source.take("mlp.gate", Split::Whole, true);
+    Mixture { router, experts: (0..experts.count).map(one).collect(), shared }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transformer::known::known;
+
+    #[test]
+    fn modules_have_the_parameters_of_the_card() {
+        let names = [
+            "gpt2",
+            "llama-3-8b",
+            "mixtral-8x7b",
+            "opt-30b",
+            "bloom-176b",
+            "qwen3-30b-a3b",
+            "qwen2.5-7b",
+        ];
+        for name in names {
+            let Some(card) = known(name).map(|known| known.card()) else {
+                panic!("{name} is not known");
+            };
+            let around = Around::new(&card);
+            let ends = [&around.tokens, &around.norm].into_iter();
+            let ends = ends.chain(&around.positions).chain(&around.norm_0).chain(&around.head);
+            let ends: u128 = ends.map(|part| part.parameters(1)).sum();
+            let feed = |feed: &FeedForward| {
+                let wide: u128 = feed.wide.iter().map(|part| part.parameters(1)).sum();
+                wide + feed.narrow.parameters(1)
+            };
+            let of = |block: &Block| {
+                let parts = [&block.norm_1, &block.out, &block.norm_2].into_iter();
+                let parts = parts.chain(&block.qkv).chain(&block.head_norms);
+                parts.map(|part| part.parameters(1)).sum::<u128>()
+                    + match &block.feed {
+                        Feed::Dense(dense) => feed(dense),
+                        Feed::Mixture(mixture) => {
+                            let shared = mixture.shared.as_ref();
+                            mixture.router.parameters(1)
+                                + mixture.experts.iter().map(feed).sum::<u128>()
+                                + shared.map_or(0, |(one, gate)| feed(one) + gate.parameters(1))
+                        }
+                    }
+            };
+            let blocks: u128 = (0..card.layers).map(|layer| of(&block(&card, layer))).sum();
+            assert_eq!(ends + blocks, u128::from(card.parameters()), "{name}");
+        }
     }
 }

@@ -8,11 +8,10 @@
 //! Invariant: a training without problems makes a trace without `Trace::problems`.
 
 mod backward;
-mod build;
 mod experts;
 mod forward;
 mod limits;
-mod network;
+pub(super) mod network;
 mod optimizer;
 mod pass;
 mod schedule;

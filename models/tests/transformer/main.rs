@@ -2,5 +2,7 @@
 
 mod activations;
 mod any;
+mod rules;
+mod semiseparable;
 mod shape;
 mod zero;

@@ -66,7 +66,8 @@ fn state_of_each_optimizer() {
     let all = [
         (Optimizer::AdamW, 12.0..=12.0),
         (Optimizer::AdamWithoutMaster, 4.0..=4.0),
-        (Optimizer::Adam8Bit, 6.03..=6.04),
+        // Tensors of fewer than 4,096 numbers keep fp32 moments.
+        (Optimizer::Adam8Bit, 6.04..=6.2),
         (Optimizer::AdamMini, 8.0..=8.2),
         (Optimizer::Adafactor, 4.0..=4.3),
         (Optimizer::Lion, 8.0..=8.0),

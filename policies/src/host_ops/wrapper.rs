@@ -7,6 +7,7 @@
 use super::draft::{Draft, Ground, Held};
 use super::host_tiers;
 use crate::policy::{Action, Policy, Sight};
+use crate::state::State;
 use crate::view::View;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -35,6 +36,24 @@ struct Device {
     workload: Workload,
     /// By op of the whole trace: how many of the device's come before it.
     before: Vec<u64>,
+}
+
+impl Device {
+    /// What is where, for a policy that knows these ops only.
+    fn view<'v>(&'v self, view: &View<'v>, sight: Sight) -> View<'v> {
+        let Device { workload, before } = self;
+        let (all, own) = (before.len() as u64, workload.trace.ops.len() as u64);
+        let at = view.occurrence;
+        let occurrence = at / all * own + before[(at % all) as usize];
+        let total = view.total / all * own;
+        View { workload, ledger: view.ledger, occurrence, total, sight }
+    }
+
+    /// In so many of these ops come at most so many of the whole trace.
+    fn ops_of_all(&self, own: u64) -> u64 {
+        let replays = own / self.workload.trace.ops.len() as u64 + 1;
+        replays.saturating_mul(self.before.len() as u64)
+    }
 }
 
 impl HostOps {
@@ -77,15 +96,11 @@ impl HostOps {
         view: &View<'_>,
         question: impl FnOnce(&mut dyn Policy, &View<'_>) -> T,
     ) -> T {
-        let Some(Device { workload, before }) = &self.device else {
-            return question(&mut *self.inner, view);
-        };
-        let (all, own) = (before.len() as u64, workload.trace.ops.len() as u64);
-        let counted = |at: u64| at / all * own + before[(at % all) as usize];
         let sight = self.inner.sight();
-        let (occurrence, total) = (counted(view.occurrence), view.total / all * own);
-        let view = View { workload, ledger: view.ledger, occurrence, total, sight };
-        question(&mut *self.inner, &view)
+        match &self.device {
+            None => question(&mut *self.inner, view),
+            Some(device) => question(&mut *self.inner, &device.view(view, sight)),
+        }
     }
 
     fn before_device(&mut self, view: &View<'_>) -> Vec<Action> {
@@ -329,6 +344,30 @@ impl Policy for HostOps {
 
     fn host(&self) -> &[TierId] {
         &self.ground.host
+    }
+
+    fn state(&self, view: &View<'_>, out: &mut State) -> bool {
+        // Promises and names are those of one op.
+        let HostOps { inner, device, ground, promised: _, named: _, said: _ } = self;
+        let Ground { host: _, beyond: _, last_used, host_last, for_host: _ } = ground;
+        last_used.iter().chain(host_last).for_each(|&used| out.op_from_1(used));
+        let Some(device) = device else { return inner.state(view, out) };
+        let view = device.view(view, inner.sight());
+        let mut own = State::new(view.occurrence);
+        let told = inner.state(&view, &mut own);
+        own.words().iter().for_each(|&word| out.word(word));
+        let window = match inner.sight() {
+            Sight::Window(ops) => own.horizon().max(ops.into()),
+            Sight::Past | Sight::Oracle => own.horizon(),
+        };
+        if window > 0 {
+            out.looks_ahead(device.ops_of_all(window));
+        }
+        told
+    }
+
+    fn leave_out(&mut self, replays: u64) {
+        self.inner.leave_out(replays);
     }
 }
 

@@ -18,6 +18,7 @@ mod stock;
 use crate::entry::{Entry, Kind, Parameter};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
+use crate::state::State;
 use crate::view::View;
 use estimate::Estimate;
 use future::Future;
@@ -369,5 +370,28 @@ impl Policy for ClairvoyantOffload {
 
     fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
         if tier == HBM { self.piece(view) } else { self.spare_copy(tier, view) }
+    }
+
+    fn state(&self, _: &View<'_>, out: &mut State) -> bool {
+        let ClairvoyantOffload {
+            workload: _,
+            spill: _,
+            window: _,
+            outside: _,
+            future,
+            estimate,
+            stock,
+            // Of the op that is planned: none is.
+            moved: _,
+            now: _,
+        } = self;
+        future.state(out);
+        estimate.state(out);
+        stock.state(out);
+        true
+    }
+
+    fn leave_out(&mut self, replays: u64) {
+        self.future.leave_out(replays);
     }
 }

@@ -94,6 +94,15 @@ pub fn hardware_text(machine: &Hardware, routes: &Routes) -> String {
         });
         columns(&mut out, &rows.collect::<Vec<_>>());
     }
+    if let Some(cpu) = &machine.cpu {
+        let (flops, memory) = (gb_per_s_of_tera(cpu.flops.get()), gb_per_s(cpu.memory));
+        let _ = writeln!(
+            out,
+            "\nhost's processors: {}, {} per op, {flops} TFLOP/s, {memory} GB/s",
+            clean(&cpu.name),
+            cpu.launch
+        );
+    }
     let _ = writeln!(out, "\nnumbers and their sources: {}", source_counts(machine));
     let facts = machine.facts.iter().map(|Fact { path, value, source }| {
         vec![

@@ -11,6 +11,7 @@
 mod compose;
 mod find;
 
+use super::cpu::RawCpu;
 use super::energy::RawHost;
 use super::hidden::RawHidden;
 use super::nodes::{RawNode, RawWay};
@@ -35,7 +36,7 @@ const MAX_SETS: usize = 64;
 /// Sections of a file that are lists; those of parts and machine are put one behind the other.
 const LISTS: &[&str] = &["tiers", "nodes", "links", "routes", "hidden"];
 /// Sections of a file that only one of all files has.
-const SINGLES: &[&str] = &["compute", "host"];
+const SINGLES: &[&str] = &["compute", "cpu", "host"];
 /// Fields of the lists' entries that hold names of the machine, or lists of such.
 const NAMES: &[&str] = &["name", "near", "far", "from", "to", "via", "tier"];
 
@@ -74,6 +75,7 @@ struct RawPart {
     #[serde(default)]
     routes: Vec<RawWay>,
     compute: Option<RawCompute>,
+    cpu: Option<RawCpu>,
     host: Option<RawHost>,
     #[serde(default)]
     hidden: Vec<RawHidden>,
@@ -101,7 +103,8 @@ pub fn resolve_part(document: &Document) -> Result<(), Diagnostics> {
     let Parsed { raw, document, mut problems } = parse_part(document)?;
     let mut check = Check::new(&document);
     part_rules(&mut check, &raw);
-    let RawPart { schema: _, about: _, tiers, nodes, links, routes, compute, host, hidden } = raw;
+    let RawPart { schema: _, about: _, tiers, nodes, links, routes, compute, cpu, host, hidden } =
+        raw;
     problems.0.append(&mut check.problems.0);
     let (schema, about, parts) = (SCHEMA, "a part".to_string(), None);
     let (chunk, server) = (None, None);
@@ -114,6 +117,7 @@ pub fn resolve_part(document: &Document) -> Result<(), Diagnostics> {
         links,
         routes,
         compute,
+        cpu,
         host,
         hidden,
         chunk,

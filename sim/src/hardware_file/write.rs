@@ -101,6 +101,7 @@ impl Writer<'_> {
         if let Some(compute) = &hardware.compute {
             self.compute(compute)?;
         }
+        self.cpu()?;
         self.hidden()?;
         self.line(1, &format!("chunk: {},", quantity(hardware.chunk.get(), Size::UNIT)));
         self.host()?;

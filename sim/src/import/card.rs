@@ -14,6 +14,7 @@ mod weights;
 pub use weights::{Dtype, Stored, WeightTable, read_weights};
 
 use crate::diagnostic::{Diagnostics, Place};
+use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -88,6 +89,16 @@ fn read_bytes(path: &Path, most: u64) -> Result<Vec<u8>, Diagnostics> {
         return fail(&format!("such a file has at most {most} bytes"), found, "check what it is");
     }
     Ok(bytes)
+}
+
+/// A JSON object as `T`. An array would do for serde, whose fields it would take by their order.
+fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8], remedy: &str) -> Result<T, Diagnostics> {
+    if let Some(first) = bytes.trim_ascii_start().first().filter(|first| **first != b'{') {
+        let place = Some(Place { line: 1, column: 1 });
+        let found = (*first as char).escape_default().to_string();
+        return Err(Diagnostics::one(path, place, "a JSON object is wanted", found, remedy));
+    }
+    serde_json::from_slice(bytes).map_err(|error| json_problem(path, &error, remedy))
 }
 
 /// What serde_json says, at its place.

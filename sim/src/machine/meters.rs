@@ -53,6 +53,14 @@ impl Meters {
         }
     }
 
+    /// The largest of all sums that have 64 bits.
+    pub(crate) fn largest(&self) -> u64 {
+        let moved = self.moved.iter().map(|bytes| bytes.get());
+        let spans = self.busy.iter().chain(&self.stall).chain(&self.in_place);
+        let spans = spans.chain([&self.compute, &self.delay, &self.active]).map(|span| span.ps());
+        moved.chain(spans).max().unwrap_or(0)
+    }
+
     /// An op starts.
     pub(crate) fn op_starts(&mut self, now: Time) {
         self.count_to(now);

@@ -169,7 +169,7 @@ impl<'w> Steady<'w> {
     }
 }
 
-const CLOCK: &str = "it takes more simulated time than the clock counts (106 days)";
+const CLOCK: &str = "it takes more simulated time than the clock counts (107 days)";
 
 impl Anchor {
     fn new(
@@ -202,7 +202,8 @@ impl<'m> Follow<SimMachine<'m>> for Steady<'_> {
         machine: &mut SimMachine<'m>,
         under_way: u64,
     ) -> Result<(), PlanError> {
-        if machine.now().ps() > LONGEST - self.span {
+        let most = machine.meters().largest().max(machine.now().ps().saturating_add(self.span));
+        if most > LONGEST {
             return Err(PlanError::TooLong { what: CLOCK });
         }
         match self.extends {

@@ -9,6 +9,7 @@
 use crate::diagnostic::Diagnostics;
 use crate::hardware_file::read_hardware;
 use crate::scenario::hints::{HintFile, read_hints};
+use crate::scenario::model::ModelFound;
 use crate::scenario::weights::{WeightFile, read_weights};
 use crate::text::ron_error::choices;
 use std::collections::BTreeMap;
@@ -42,6 +43,8 @@ pub struct Files {
     hardware: BTreeMap<String, Found<Hardware>>,
     hints: BTreeMap<String, Found<HintFile>>,
     weights: BTreeMap<String, Found<WeightFile>>,
+    /// By name and file of weights.
+    pub(super) models: BTreeMap<(String, Option<String>), ModelFound>,
     machines: BTreeMap<Vec<u64>, Vec<Arc<Hardware>>>,
 }
 
@@ -58,8 +61,8 @@ impl Files {
         })?;
         let root = folder.ancestors().find(|above| above.join(SPECS).is_dir());
         let root = root.unwrap_or(&folder).to_path_buf();
-        let (paths, hardware, hints, weights, machines) = Default::default();
-        Ok(Files { folder, root, paths, hardware, hints, weights, machines })
+        let (paths, hardware, hints, weights, models, machines) = Default::default();
+        Ok(Files { folder, root, paths, hardware, hints, weights, models, machines })
     }
 
     /// The file or folder that the scenario calls `name`.

@@ -14,7 +14,7 @@ use tiersim_models::energy::Economics;
 use tiersim_models::hardware::{Compute, Hardware, Link, Tier};
 use tiersim_models::nodes::{Node, Way};
 use tiersim_models::raid0::Raid0;
-use tiersim_models::server::Server;
+use tiersim_models::server::{Cpu, Server};
 
 /// `sha256:` and 64 hexadecimal digits. `trace_hash` stands for what the trace's files hold.
 pub fn fingerprint(scenario: &Scenario, trace_hash: &str) -> String {
@@ -45,7 +45,8 @@ pub fn sweep_fingerprint<'a>(sweep: &Sweep, trace_hash: impl Fn(&Scenario) -> &'
 /// What is hashed: one line per thing. Strings are quoted, so no value can imitate another line;
 /// numbers print in full.
 fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
-    let Scenario { name: _, about: _, hardware, workload, cases, seed, expect } = scenario;
+    let Scenario { name: _, about: _, hardware, workload, cases, seed, expect, warnings: _ } =
+        scenario;
     let mut out = format!("scenario 1\ntrace {trace_hash:?}\nseed {seed}\n");
     write_hardware(&mut out, hardware);
     let WorkloadSpec { trace: _, repeat, warmup, time, jitter, ranks } = workload;
@@ -150,7 +151,8 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
         let _ = writeln!(out, "server {server:?}");
     }
     if let Some(cpu) = cpu {
-        let _ = writeln!(out, "cpu {cpu:?}");
+        let Cpu { name: _, flops, memory, launch } = cpu;
+        let _ = writeln!(out, "cpu {} {} {}", flops.get(), memory.get(), launch.ps());
     }
     // A machine without these numbers is as if there were none.
     let Economics { tiers, links, device, host, facts } = economics;

@@ -4,7 +4,9 @@
 //! out is an `Option`, so that its default is chosen in one place, where it is resolved.
 
 use crate::hidden::RawHidden;
+use crate::scenario::model::RawFormats;
 use crate::scenario::spelling::RawPolicy;
+use crate::scenario::training::RawWork;
 use crate::text::quantity::{Budget, Duration, Quantity, Size};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -61,6 +63,17 @@ pub(crate) enum RawWorkload {
         warmup: Option<u32>,
         jitter: Option<f64>,
     },
+    Model {
+        model: String,
+        weights: Option<String>,
+        precision: Option<RawFormat>,
+        formats: Option<RawFormats>,
+        mode: RawWork,
+        time: RawTime,
+        repeat: Option<u32>,
+        warmup: Option<u32>,
+        jitter: Option<f64>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -76,6 +89,17 @@ pub(crate) enum RawPrecision {
     Fp32,
     Bf16,
     Fp16,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Format", rename_all = "snake_case")]
+pub(crate) enum RawFormat {
+    Fp32,
+    Tf32,
+    Fp16,
+    Bf16,
+    Fp8,
+    Int8,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -5,6 +5,7 @@
 //! Invariant: a returned scenario names only tiers, lanes and cases that exist.
 
 use crate::diagnostic::Diagnostics;
+use crate::lint::Warning;
 use crate::scenario::files::{Files, Found, PathFault};
 use crate::scenario::raw::{RawCase, RawScenario};
 use crate::scenario::{AxisValue, Budget, Case, Scenario, WorkloadSpec};
@@ -64,7 +65,8 @@ pub fn resolve(
     params: &[(String, AxisValue)],
 ) -> Result<Scenario, Failure> {
     let Parsed { raw, document, problems } = document.parse().map_err(Failure::form)?;
-    let mut resolver = Resolver { check: Check::new(&document), files, outside: problems };
+    let check = Check::new(&document);
+    let mut resolver = Resolver { check, files, outside: problems, warnings: Vec::new() };
     let scenario = resolver.scenario(&raw, name, params);
     let Resolver { check, outside, .. } = resolver;
     match scenario {
@@ -79,6 +81,8 @@ pub(crate) struct Resolver<'d, 'f> {
     pub(crate) files: &'f mut Files,
     /// Mistakes of form, and problems with other files.
     pub(crate) outside: Diagnostics,
+    /// What should be looked at in files that are right.
+    pub(crate) warnings: Vec<Warning>,
 }
 
 impl Resolver<'_, '_> {
@@ -129,6 +133,7 @@ impl Resolver<'_, '_> {
             cases: cases?,
             seed: raw.seed.unwrap_or(1),
             expect: expect?,
+            warnings: std::mem::take(&mut self.warnings),
         })
     }
 

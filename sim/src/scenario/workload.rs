@@ -1,7 +1,7 @@
 //! From what a scenario says about its workload to a [`WorkloadSpec`].
 //!
-//! A trace is named by its folder or generated from a shape; how often it runs and how long its
-//! ops take is said alike for both.
+//! A trace is named by its folder, or generated from a shape or a model; how often it runs and how long
+//! its ops take is said alike for all.
 
 use crate::scenario::raw::{RawFamily, RawMode, RawPrecision, RawTime, RawWorkload};
 use crate::scenario::resolve::Resolver;
@@ -11,8 +11,10 @@ use tiersim_models::hardware::{Compute, Hardware};
 use tiersim_models::layered::training::Training;
 use tiersim_models::layered::{Family, Layered, Mode, Precision};
 
-/// Most replays of a trace.
-const MAX_REPEAT: u32 = 10_000;
+/// Most replays of a trace: a million hours of a step of several seconds, or hours of many short ones.
+const MAX_REPEAT: u32 = 1_000_000_000;
+/// Most replays that cannot be the same: every step is simulated and kept.
+const MAX_DRAWN: u32 = 1_000_000;
 /// Rows of GPT-2's own table of positions.
 const GPT2_POSITIONS: u32 = 1024;
 
@@ -24,10 +26,16 @@ impl Resolver<'_, '_> {
         hardware: Option<&Arc<Hardware>>,
     ) -> Option<(WorkloadSpec, Option<Arc<Hardware>>)> {
         let (RawWorkload::Trace { time, repeat, warmup, jitter, .. }
-        | RawWorkload::Layered { time, repeat, warmup, jitter, .. }) = raw;
+        | RawWorkload::Layered { time, repeat, warmup, jitter, .. }
+        | RawWorkload::Model { time, repeat, warmup, jitter, .. }) = raw;
+        let alone = |trace| (trace, 1);
         let trace = match raw {
-            RawWorkload::Trace { path, .. } => self.folder(path),
-            RawWorkload::Layered { .. } => self.layered(raw),
+            RawWorkload::Trace { path, ranks, .. } => {
+                let ranks = self.ranks(*ranks, hardware);
+                self.folder(path).zip(ranks)
+            }
+            RawWorkload::Layered { .. } => self.layered(raw).map(alone),
+            RawWorkload::Model { .. } => self.modelled(raw, hardware),
         };
         let repeat = repeat.unwrap_or(3);
         if !(1..=MAX_REPEAT).contains(&repeat) {
@@ -41,16 +49,19 @@ impl Resolver<'_, '_> {
         }
         let jitter = jitter.unwrap_or(0.0);
         let jitter = self.check.number("workload.jitter", "`jitter`", jitter, 0.0, 1.0);
-        let ranks = self.ranks(raw, hardware);
-        let generated = matches!(raw, RawWorkload::Layered { .. });
+        if jitter.is_some_and(|jitter| jitter > 0.0) && repeat > MAX_DRAWN {
+            let rule = format!("with `jitter` no more than {MAX_DRAWN} replays can be simulated");
+            self.check.fault("workload.repeat", rule, "lower `repeat`, or leave `jitter` out");
+        }
+        let generated = !matches!(raw, RawWorkload::Trace { .. });
         let time = self.op_time(time, generated, hardware);
-        let ((time, device), trace, jitter, ranks) = (time?, trace?, jitter?, ranks?);
+        let ((time, device), (trace, ranks), jitter) = (time?, trace?, jitter?);
         Some((WorkloadSpec { trace, repeat, warmup, time, jitter, ranks }, device))
     }
 
-    /// How many devices run the trace together.
-    fn ranks(&mut self, raw: &RawWorkload, hardware: Option<&Arc<Hardware>>) -> Option<u32> {
-        let RawWorkload::Trace { ranks: Some(ranks), .. } = *raw else { return Some(1) };
+    /// How many devices run a recorded trace together.
+    fn ranks(&mut self, ranks: Option<u32>, hardware: Option<&Arc<Hardware>>) -> Option<u32> {
+        let Some(ranks) = ranks else { return Some(1) };
         let devices = hardware?.server.devices;
         if (1..=devices).contains(&ranks) {
             return Some(ranks);

@@ -92,7 +92,7 @@ fn rules_on_the_file_and_its_workload() {
     check("\"traces/small\"", "\"scenarios/hints.json\"", "a trace is a folder");
     check("precision: \"tf32\"", "precision: \"tf23\"", "known: fp8, bf16, fp16, tf32, fp32");
     check("device: \"h100-sxm-pcie5\"", "device: \"seed-tiers\"", "has no `compute`");
-    check("repeat: 3", "repeat: 0", "`repeat` must lie between 1 and 10000");
+    check("repeat: 3", "repeat: 0", "`repeat` must lie between 1 and 1000000000");
     check("warmup: 1", "warmup: 3", "`warmup` must be below `repeat`, which is 3");
     check("jitter: 0.0", "jitter: 1.5", "`jitter` must lie between 0 and 1 (found `1.5`)");
     check("jitter: 0.0", "jitter: NaN", "`jitter` must lie between 0 and 1 (found `NaN`)");

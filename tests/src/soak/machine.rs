@@ -9,8 +9,11 @@ use tiersim_models::hardware::{Compute, Hardware, Law, Link, Tier, TierKind};
 use tiersim_models::ids::{NodeId, TierId};
 use tiersim_models::loaded::{Curve, Loaded};
 use tiersim_models::nodes::{Node, NodeKind, Way};
+use tiersim_models::server::Cpu;
 use tiersim_models::service::{Cache, Detail, Discipline, Service, Tail};
 use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::workload::{Trace, Unit};
+use tiersim_policies::host_ops;
 
 /// Rates of links and memories, in bytes per second.
 const SLOWEST: u64 = 50_000_000;
@@ -53,6 +56,23 @@ pub(super) fn machine(seed: u64, largest: Bytes) -> Hardware {
     // Last: which ways there are depends on rates.
     prescribe(dice, &mut hardware);
     hardware
+}
+
+/// Some machines have processors that some ops run on, where there is memory of the host.
+pub(super) fn processors(dice: &mut Dice, hardware: &mut Hardware, trace: &mut Trace) {
+    if host_ops::host_tiers(hardware).is_empty() || !dice.chance(25) {
+        return;
+    }
+    hardware.cpu = Some(Cpu {
+        name: "host".to_owned(),
+        flops: dice.rate(SLOWEST..=FASTEST),
+        memory: dice.rate(SLOWEST..=FASTEST),
+        launch: dice.span(SETUP),
+    });
+    let share = dice.pick(&[5, 30, 100]);
+    for op in &mut trace.ops {
+        op.unit = if dice.chance(share) { Unit::Cpu } else { Unit::Device };
+    }
 }
 
 fn law(dice: &mut Dice) -> Law {

@@ -13,6 +13,7 @@ use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::entry::{Entry, Kind, Need, Parameter, Params, Value};
+use tiersim_policies::host_ops;
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::policy::Policy;
 use tiersim_policies::recipe::{PolicyConfig, Setting};
@@ -40,7 +41,8 @@ impl Chosen {
         match self {
             Chosen::Config(config) => numa.build(config, setting),
             Chosen::Chaos(seed) => {
-                Ok(Box::new(Chaos::new(*seed, tiers, objects, seed % 3 > 0).everywhere()))
+                let chaos = Chaos::new(*seed, tiers, objects, seed % 3 > 0).everywhere();
+                Ok(host_ops::around(Box::new(chaos), setting.workload, setting.hardware))
             }
         }
     }

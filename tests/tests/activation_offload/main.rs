@@ -95,6 +95,7 @@ fn record(hardware: Hardware, trace: &Trace, policy: PolicyConfig, how: How) -> 
         cases: vec![case],
         seed: 7,
         expect: Vec::new(),
+        warnings: Vec::new(),
     };
     let options = Options { audit: how.audit, timeline: how.audit, ..Options::default() };
     let workload = Workload::new(trace.clone());

@@ -150,8 +150,10 @@ pub fn training(job: &Training) -> Result<Account, Overflow> {
     let mut lines = state_lines(job, whole)?;
     if job.stage >= 3 && job.largest_layer > 0 {
         let layers = u128::from(job.prefetch) + 1;
-        let bytes = product(&[job.largest_layer.into(), job.weights.bytes().into(), layers])?;
-        let formula = format!("w x largest layer x (1 + {} ahead)", job.prefetch);
+        let largest = share(job.largest_layer.into(), job.split.tensor.into());
+        let bytes = product(&[largest, job.weights.bytes().into(), layers])?;
+        let over = if job.split.tensor > 1 { " / t" } else { "" };
+        let formula = format!("w x largest layer{over} x (1 + {} ahead)", job.prefetch);
         push(&mut lines, ("gathered_weights", "gathered weights"), formula, Place::Gpu, bytes);
     }
     let given = "as given".to_owned();
@@ -312,6 +314,9 @@ fn constants(job: &Training, whole: State) -> Vec<Constant> {
         let ratio = f64::from(offload.ratio) / f64::from(MILLION);
         add("offload_ratio", "share of that", Value::Number(ratio));
     }
+    if job.stage >= 3 && job.largest_layer > 0 {
+        add("largest_layer", "parameters of the largest layer", job.largest_layer.into());
+    }
     if let Some(step) = &job.step {
         add("layers", "blocks (L)", step.layers.into());
         add("hidden", "width (h)", step.block.hidden.into());
@@ -340,11 +345,12 @@ fn constants(job: &Training, whole: State) -> Vec<Constant> {
 /// What the account leaves out.
 fn notes(job: &Training) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Keeps::Named(named) = job.optimizer {
-        if needs_shapes(named) && job.tensors.is_empty() {
-            let part = "second moments per row, column or block are left out: they need shapes";
-            notes.push(part.to_owned());
-        }
+    if let Keeps::Named(named) = job.optimizer
+        && needs_shapes(named)
+        && job.tensors.is_empty()
+    {
+        let part = "second moments per row, column or block are left out: they need shapes";
+        notes.push(part.to_owned());
     }
     if job.step.is_none() {
         notes.push(

@@ -5,12 +5,12 @@
 //! 2022, algorithm 4). Gradients of activations are buffers. What is sequence-parallel is gathered for the
 //! gradient of a product's output and, a second time, for the input that its weights' gradient needs.
 
-use super::build::{Touch, change, read, write};
 use super::forward::{BlockKept, Core, Embedded, FeedKept, Kept};
 use super::pass::Maker;
 use super::state::{Block, FeedPart, Mlp, Model};
 use super::{Attention, Checkpointing};
 use crate::ids::{ModuleId, ObjectId};
+use crate::transformer::build::{Touch, change, read, write};
 
 impl Maker<'_> {
     /// From the gradient of a block's output to that of its input.
@@ -46,7 +46,7 @@ impl Maker<'_> {
         let (tokens, hidden) = (self.sizes.tokens, self.sizes.hidden);
         let by = match &block.feed {
             FeedPart::Dense(mlp) => self.module(mlp.narrow),
-            FeedPart::Mixture { router, .. } => self.module(*router),
+            FeedPart::Mixture(mixture) => self.module(mixture.router),
         };
         let d_out = self.residual_backward(by, kept.mask_2, dy);
         let norm = self.module(block.norm_2);
@@ -60,9 +60,8 @@ impl Maker<'_> {
                 let touches = [read(input), read(d_out)];
                 self.feed_forward_backward(mlp, tokens, kept, touches, &mut to);
             }
-            (FeedPart::Mixture { router, experts, shared }, FeedKept::Mixture(kept)) => {
-                let objects = (input, d_out, d_input);
-                self.mixture_backward(*router, [experts, shared], kept, objects);
+            (FeedPart::Mixture(mixture), FeedKept::Mixture(kept)) => {
+                self.mixture_backward(mixture, kept, [input, d_out, d_input]);
             }
             _ => unreachable!("a block keeps what it is made of"),
         }
@@ -84,9 +83,14 @@ impl Maker<'_> {
         let d_active = self.buffer(mlp.activation, "out.grad", numbers);
         self.linear_backward(mlp.narrow, tokens, [read(kept.active), dy, write(d_active)]);
         let mut touches = vec![read(d_active)];
-        touches.extend(kept.wide.iter().map(|&y| read(y)));
-        let gradients = mlp.wide.iter();
-        let gradients = gradients.map(|&part| self.buffer(self.module(part), "out.grad", numbers));
+        touches.extend(kept.wide.iter().chain(&kept.gate).map(|&y| read(y)));
+        if kept.wide.is_empty() {
+            touches.push(read(kept.active));
+        }
+        let gradients = mlp.wide.iter().map(|&part| {
+            let numbers = tokens * self.owned[part].outputs;
+            self.buffer(self.module(part), "out.grad", numbers)
+        });
         let gradients: Vec<ObjectId> = gradients.collect();
         touches.extend(gradients.iter().map(|&d| write(d)));
         self.build.op("activation_backward", mlp.activation, 0, &touches);
@@ -114,6 +118,12 @@ impl Maker<'_> {
             [read(kept.mixed), read(d_projected), write(d_mixed)],
         );
         let d_qkv = self.core_backward(block, kept, core, d_mixed);
+        for ((&norm, &y), &d) in block.head_norms.iter().zip(&kept.qkv).zip(&d_qkv) {
+            let mut touches = vec![self.weight(norm), read(y), change(d)];
+            touches.extend(self.gradient(norm));
+            self.build.op("norm_backward", self.module(norm), 0, &touches);
+            self.done(norm);
+        }
         let norm = self.module(block.norm_1);
         let input = self.all_tokens(norm, "out.whole", kept.normed_1);
         let d_input = self.buffer(norm, "out.grad", tokens * sizes.hidden);

@@ -7,11 +7,12 @@
 //! mask 1. Without dropout masks and dropped scores are gone; a fused kernel keeps none of the
 //! scores, but a sum in fp32 per token and head. Residual and dropout are one op, which keeps its sum.
 
-use super::build::{Touch, change, read, write};
 use super::pass::Maker;
 use super::state::{Block, FeedPart, Mlp, Model};
 use super::{Attention, experts};
 use crate::ids::{ModuleId, ObjectId};
+use crate::transformer::build::{Touch, change, read, write};
+use crate::transformer::card::Family;
 use crate::transformer::format::Format;
 use crate::workload::CollectiveKind;
 
@@ -24,10 +25,34 @@ pub(super) enum Core {
     Scores(ObjectId, Option<(ObjectId, ObjectId)>),
 }
 
+/// What lies between the matrices of a feed-forward part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Between {
+    /// GeLU: keeps its input, and its output for the next matrix.
+    Gelu,
+    /// ReLU: its output says what it did.
+    Relu,
+    /// SiLU of one half times the other half: both halves, the gate behind its SiLU, and the product.
+    GatedSilu,
+}
+
+impl Between {
+    const fn of(family: Family) -> Between {
+        match family {
+            Family::Gpt2 | Family::Bloom => Between::Gelu,
+            Family::Opt => Between::Relu,
+            Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen => Between::GatedSilu,
+        }
+    }
+}
+
 /// What a feed-forward part keeps beside its input.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
+    /// Outputs of the wide matrices, where the activation needs its input.
     pub(super) wide: Vec<ObjectId>,
+    /// The gate behind its SiLU.
+    pub(super) gate: Option<ObjectId>,
     pub(super) active: ObjectId,
 }
 
@@ -82,6 +107,11 @@ impl Maker<'_> {
             self.linear(part, tokens, read(input), write(y));
             qkv.push(y);
         }
+        // In place: what the norm was given follows from what it gives.
+        for (&norm, &y) in block.head_norms.iter().zip(&qkv) {
+            let touches = [self.weight(norm), change(y)];
+            self.build.op("norm", self.module(norm), 0, &touches);
+        }
         let (core, mixed) = self.attention(block, &qkv);
         let out = self.module(block.out);
         let projected = self.buffer(out, "part", tokens * self.sizes.hidden);
@@ -90,7 +120,7 @@ impl Maker<'_> {
         let (mask_1, middle) = self.residual(out, projected, x, Some(second));
         let owner_2 = match &block.feed {
             FeedPart::Dense(mlp) => self.module(mlp.wide[0]),
-            FeedPart::Mixture { router, .. } => self.module(*router),
+            FeedPart::Mixture(mixture) => self.module(mixture.router),
         };
         let normed_2 = self.norm(block.norm_2, middle, owner_2);
         let input = self.all_tokens(second, "out.whole", normed_2);
@@ -101,9 +131,9 @@ impl Maker<'_> {
                 let kept = self.feed_forward(mlp, tokens, read(input), write(y));
                 (FeedKept::Dense(kept), narrow, y)
             }
-            FeedPart::Mixture { router, experts, shared } => {
-                let (kept, y) = self.mixture(block, *router, [experts, shared], input);
-                (FeedKept::Mixture(kept), self.module(*router), y)
+            FeedPart::Mixture(mixture) => {
+                let (kept, y) = self.mixture(block.layer, mixture, input);
+                (FeedKept::Mixture(kept), self.module(mixture.router), y)
             }
         };
         let y = self.sum(narrow, "sum", y);
@@ -194,19 +224,30 @@ impl Maker<'_> {
         input: Touch,
         to: Touch,
     ) -> Kept {
+        let between = Between::of(self.shape.card.family);
         let mut wide = Vec::with_capacity(mlp.wide.len());
         for &part in &mlp.wide {
-            let y = self.kept(self.module(part), "out", tokens * mlp.width, mlp.activation);
+            let (module, numbers) = (self.module(part), tokens * self.owned[part].outputs);
+            let y = match between {
+                Between::Relu => self.buffer(module, "out", numbers),
+                _ => self.kept(module, "out", numbers, mlp.activation),
+            };
             self.linear(part, tokens, input, write(y));
             wide.push(y);
         }
-        let narrow = self.module(mlp.narrow);
-        let active = self.kept(mlp.activation, "out", tokens * mlp.width, narrow);
+        let (narrow, by, numbers) = (self.module(mlp.narrow), mlp.activation, tokens * mlp.width);
+        let gated = between == Between::GatedSilu;
+        let gate = gated.then(|| self.kept(by, "gate", numbers, by));
+        let active = self.kept(by, "out", numbers, narrow);
         let mut touches: Vec<Touch> = wide.iter().map(|&y| read(y)).collect();
+        touches.extend(gate.map(write));
         touches.push(write(active));
-        self.build.op("activation", mlp.activation, 0, &touches);
+        self.build.op("activation", by, 0, &touches);
         self.linear(mlp.narrow, tokens, read(active), to);
-        Kept { wide, active }
+        if between == Between::Relu {
+            wide.clear();
+        }
+        Kept { wide, gate, active }
     }
 
     /// From token ids to the first block's input.

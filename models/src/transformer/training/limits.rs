@@ -213,7 +213,7 @@ impl Training {
     }
 
     fn divides_servers(&self) -> bool {
-        self.parallel.data % self.parallel.expert == 0 && Groups::new(self).is_none()
+        self.parallel.data.is_multiple_of(self.parallel.expert) && Groups::new(self).is_none()
     }
 
     /// No fewer than the ops of the step.

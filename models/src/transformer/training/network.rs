@@ -10,13 +10,13 @@ use crate::workload::{Collective, CollectiveKind, Unit};
 
 /// Ranks of a group in each server, and servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Group {
+pub(crate) struct Group {
     within: u32,
     servers: u32,
 }
 
 /// `None` if servers would have unequally many ranks.
-fn group(ranks: u32, stride: u32, devices: u32) -> Option<Group> {
+pub(crate) fn group(ranks: u32, stride: u32, devices: u32) -> Option<Group> {
     let (ranks, stride, devices) = (u64::from(ranks), u64::from(stride), u64::from(devices.max(1)));
     let (within, servers) = if ranks == 1 || ranks * stride <= devices {
         (ranks, 1)
@@ -64,7 +64,7 @@ impl Groups {
 
 impl Group {
     /// The collective over this group of a buffer of so many bytes.
-    pub(super) fn does(self, kind: CollectiveKind, bytes: u128) -> Unit {
+    pub(crate) fn does(self, kind: CollectiveKind, bytes: u128) -> Unit {
         let bytes = Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX));
         Unit::Network(Collective { kind, bytes, within: self.within, servers: self.servers })
     }

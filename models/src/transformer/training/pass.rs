@@ -3,12 +3,13 @@
 //! FLOPs are those of matrix products, 2 per multiply-add. Everything else is bound by memory and counts
 //! the bytes that it reads and writes. Masks are 1 byte per number in every format.
 
-use super::build::{Builder, Touch, change, read, write};
 use super::network::Groups;
 use super::state::Owned;
 use super::zero::Reduction;
 use super::{Attention, Training};
 use crate::ids::{ModuleId, ObjectId};
+use crate::memory::activations::GROUP;
+use crate::transformer::build::{Builder, Touch, change, read, write};
 use crate::transformer::format::Format;
 use crate::workload::{CollectiveKind, ObjectKind};
 
@@ -67,6 +68,12 @@ impl Sizes {
         }
     }
 
+    /// Bytes of so many numbers that are kept: compressed to 8 bits, a minimum and a range per group more.
+    pub(super) fn of_kept(&self, numbers: u128) -> u128 {
+        let ranges = if self.kept == Format::Int8 { 4 * numbers.div_ceil(GROUP) } else { 0 };
+        numbers * u128::from(self.kept.bytes()) + ranges
+    }
+
     /// Numbers of the residual stream that this rank has between tensor-parallel parts.
     pub(super) fn stream(&self) -> u128 {
         self.own_tokens * self.hidden
@@ -94,7 +101,7 @@ impl Maker<'_> {
         numbers: u128,
         owner: ModuleId,
     ) -> ObjectId {
-        let size = (numbers * u128::from(self.sizes.kept.bytes()), self.sizes.kept);
+        let size = (self.sizes.of_kept(numbers), self.sizes.kept);
         self.activation(by, what, size, owner)
     }
 

@@ -6,8 +6,8 @@
 //! its own. Invariant: the parts of an object sum to it.
 
 use super::Training;
-use super::build::Builder;
 use crate::ids::{ModuleId, ObjectId};
+use crate::transformer::build::Builder;
 use crate::transformer::modules::{Around, Block as Parts, Feed, FeedForward, Part, Tensor, block};
 use crate::workload::{ObjectKind, Statistics};
 
@@ -72,7 +72,15 @@ pub(super) struct Mlp {
 #[derive(Clone, Debug)]
 pub(super) enum FeedPart {
     Dense(Mlp),
-    Mixture { router: usize, experts: Vec<Mlp>, shared: Vec<Mlp> },
+    Mixture(Mixture),
+}
+
+/// A router, the experts of this rank, and what every token goes through with what weighs it.
+#[derive(Clone, Debug)]
+pub(super) struct Mixture {
+    pub(super) router: usize,
+    pub(super) experts: Vec<Mlp>,
+    pub(super) shared: Option<(Mlp, usize)>,
 }
 
 /// One block, by index.
@@ -81,6 +89,8 @@ pub(super) struct Block {
     pub(super) layer: u32,
     pub(super) norm_1: usize,
     pub(super) qkv: Vec<usize>,
+    /// Norms of every head's queries, and of its keys.
+    pub(super) head_norms: Vec<usize>,
     pub(super) out: usize,
     pub(super) norm_2: usize,
     pub(super) feed: FeedPart,
@@ -158,6 +168,8 @@ impl<'a> State<'a> {
         let from = self.owned.len();
         let norm_1 = self.owned(&parts.norm_1, None, false);
         let qkv = parts.qkv.iter().map(|part| self.owned(part, None, false)).collect();
+        let head_norms = parts.head_norms.iter();
+        let head_norms = head_norms.map(|part| self.owned(part, None, false)).collect();
         let attention = self.build.module(&parts.attention);
         let out = self.owned(&parts.out, None, false);
         let norm_2 = self.owned(&parts.norm_2, None, false);
@@ -168,12 +180,14 @@ impl<'a> State<'a> {
                 let here = mixture.experts.len() / self.shape.parallel.expert as usize;
                 let experts = mixture.experts.iter().take(here);
                 let experts = experts.map(|feed| self.mlp(feed, true)).collect();
-                let shared = mixture.shared.iter().map(|feed| self.mlp(feed, false)).collect();
-                FeedPart::Mixture { router, experts, shared }
+                let shared = mixture.shared.as_ref();
+                let shared = shared
+                    .map(|(feed, gate)| (self.mlp(feed, false), self.owned(gate, None, false)));
+                FeedPart::Mixture(Mixture { router, experts, shared })
             }
         };
         let all = from..self.owned.len();
-        Block { layer, norm_1, qkv, out, norm_2, feed, attention, all }
+        Block { layer, norm_1, qkv, head_norms, out, norm_2, feed, attention, all }
     }
 
     fn mlp(&mut self, feed: &FeedForward, expert: bool) -> Mlp {

@@ -7,7 +7,6 @@
 //! add to it is left out. The loss turns logits, which are fp32, into their gradient in place.
 
 use super::Training;
-use super::build::{Builder, change, read, write};
 use super::forward::{BlockKept, Embedded};
 use super::network::Groups;
 use super::pass::{Maker, Sizes};
@@ -15,6 +14,7 @@ use super::schedule::{self, Item, Pass, Task};
 use super::state::{End, Model, State};
 use super::zero::Reduction;
 use crate::ids::{ModuleId, ObjectId};
+use crate::transformer::build::{Builder, change, read, write};
 use crate::transformer::format::Format;
 use crate::workload::{CollectiveKind, ObjectKind, Op, Phase, Recorded, TraceMeta, Unit};
 use std::collections::BTreeMap;
@@ -164,7 +164,7 @@ impl Maker<'_> {
             }
             Task::Forward(block) => {
                 let x = between.x.expect("a block follows what makes its input");
-                let owner = self.owner_behind(model, item, block);
+                let owner = self.owner_behind(model, block);
                 let (kept, next) = self.block(&model.blocks[block], x, owner);
                 between.kept.insert((micro, block), kept);
                 between.x = Some(next);
@@ -213,10 +213,9 @@ impl Maker<'_> {
     }
 
     /// Who keeps a block's output; nobody where it only goes to the next stage.
-    fn owner_behind(&self, model: &Model, item: &Item, block: usize) -> Option<ModuleId> {
+    fn owner_behind(&self, model: &Model, block: usize) -> Option<ModuleId> {
         let each = self.shape.parallel.interleave as usize;
-        let is_last = (block + 1) % (model.blocks.len() / each).max(1) == 0;
-        let _ = item;
+        let is_last = (block + 1).is_multiple_of((model.blocks.len() / each).max(1));
         match (is_last, model.end) {
             (true, Some(end)) => Some(self.module(end.norm)),
             (true, None) => None,
@@ -273,10 +272,9 @@ impl Maker<'_> {
 
     /// What the device does for the blocks of one stretch, forward and backward.
     fn of_one_stretch(&self, model: &Model) -> Vec<Op> {
-        let build = Builder::new(TraceMeta::default());
         let (prefix, reduction) = (String::new(), Reduction::default());
         let Maker { shape, sizes, groups, .. } = *self;
-        let mut build = build;
+        let mut build = Builder::new(TraceMeta::default());
         let (_, owned) = State::model(shape, &mut build);
         let mut maker = Maker { shape, build, owned, sizes, groups, prefix, reduction };
         let of = |is_forward| Pass { is_forward, micro: 0, stretch: 0 };

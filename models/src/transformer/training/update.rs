@@ -5,10 +5,10 @@
 //! written, 2 of weights). The host's processors leave the weights in a copy, which is then copied to the
 //! device. All of the host's ops are issued first, so that host and device work side by side.
 
-use super::build::{Touch, change, read, write};
 use super::pass::Maker;
 use super::state::{Side, Update};
 use crate::ids::ObjectId;
+use crate::transformer::build::{Touch, change, read, write};
 use crate::workload::{ObjectKind, Unit};
 
 impl Maker<'_> {

@@ -8,9 +8,9 @@
 //! Invariant: gathered weights and unreduced gradients are buffers, so that weights, gradients and optimizer state
 //! are what the formulas say.
 
-use super::build::{Touch, change, read, write};
 use super::pass::Maker;
 use crate::ids::ObjectId;
+use crate::transformer::build::{Touch, change, read, write};
 use crate::transformer::format::Format;
 use crate::units::Bytes;
 use crate::workload::{CollectiveKind, ObjectKind};

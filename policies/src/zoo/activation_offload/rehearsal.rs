@@ -7,6 +7,7 @@
 //! Invariant: the figure depends on the setting only.
 
 use crate::command::{Command, Ticket, Work};
+use crate::host_ops;
 use crate::ledger::Memory;
 use crate::planner::Planner;
 use crate::policy::Policy;
@@ -24,6 +25,7 @@ pub(super) const REPLAYS: u32 = 2;
 pub(super) fn time(setting: &Setting<'_>, routes: &Routes, policy: Box<dyn Policy>) -> Option<u64> {
     let replays = setting.repeat.clamp(1, REPLAYS);
     let memory = Memory { capacities: setting.memory, hidden: &[], allocators: &[] };
+    let policy = host_ops::around(policy, setting.workload, setting.hardware);
     let mut planner = Planner::over(setting.workload, policy, memory, replays).ok()?;
     planner.fetch_the_quickest(setting.copies.clone());
     let mut clock = Clock::new(setting, routes);

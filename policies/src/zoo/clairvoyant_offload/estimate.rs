@@ -6,6 +6,7 @@
 //! Invariant: estimates change what is worth doing and when, never what is allowed.
 
 use crate::recipe::Setting;
+use crate::state::State;
 use std::collections::VecDeque;
 use tiersim_models::hardware::Law;
 use tiersim_models::ids::{ObjectId, TierId};
@@ -44,6 +45,33 @@ impl Estimate {
             used: vec![0; objects],
             copied: vec![0; objects],
         })
+    }
+
+    /// Writes the times that are not over for every stream; those that are make no difference.
+    pub(super) fn state(&self, out: &mut State) {
+        let Estimate {
+            spans: _,
+            streams,
+            // An op waits for earlier ones of its own replay only.
+            ops: _,
+            lanes: Lanes { tiers: _, chunk: _, routes: _, free },
+            room: Room { ready: unused, credits },
+            ready,
+            used,
+            copied,
+        } = self;
+        let now = streams.iter().copied().min().unwrap_or(0);
+        for times in [streams, free, ready, used, copied] {
+            times.iter().for_each(|&at| out.word(at.saturating_sub(now)));
+        }
+        // As the next op settles them.
+        let settled = credits.iter().take_while(|credit| credit.1 <= now).count();
+        let settling = credits.iter().take(settled).map(|credit| credit.0);
+        out.word(settling.fold(*unused, u64::saturating_add));
+        out.list(credits.iter().skip(settled), |out, &(bytes, at)| {
+            out.word(bytes);
+            out.word(at.saturating_sub(now));
+        });
     }
 
     /// An object is in HBM from the start.

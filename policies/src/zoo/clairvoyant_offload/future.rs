@@ -4,6 +4,7 @@
 //! Invariant: what lies beyond the window is never told but as "not in sight".
 
 use crate::recipe::Setting;
+use crate::state::State;
 use tiersim_models::ids::{ObjectId, OpId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span};
@@ -53,6 +54,41 @@ impl Future {
             alive: Alive::new(workload),
             times: Times::new(trace, spans),
         }
+    }
+
+    /// Writes where each object is in its uses.
+    pub(super) fn state(&self, out: &mut State) {
+        let Future { ops, total: _, window, objects, alive: _, times: _ } = self;
+        // Contents last up to two replays, which is how far the most alive is asked for.
+        let window = if *window == u64::MAX { 0 } else { *window };
+        out.looks_ahead(window.saturating_add(3 * ops));
+        let replay = out.next_op() / ops;
+        for uses in objects {
+            let Uses { persistent: _, ops: _, release: _, next, lap, last } = uses;
+            out.word(*next as u64);
+            out.word(lap.wrapping_sub(replay));
+            out.op_from_1(*last);
+        }
+    }
+
+    /// Writes a rank.
+    pub(super) fn write_rank(rank: u64, out: &mut State) {
+        match rank {
+            u64::MAX => out.word(0),
+            BEYOND.. => {
+                out.word(1);
+                out.op_from_1(2 * BEYOND - rank);
+            }
+            next => {
+                out.word(2);
+                out.op(next);
+            }
+        }
+    }
+
+    /// So many replays fewer are to come.
+    pub(super) fn leave_out(&mut self, replays: u64) {
+        self.total -= replays * self.ops;
     }
 
     /// The occurrence of the object's next use; `None` if there is none in sight.

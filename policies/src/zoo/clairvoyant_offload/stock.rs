@@ -5,6 +5,8 @@
 //! candidate checks it against the view.
 //! Invariant: an object is in one set at most.
 
+use super::future::Future;
+use crate::state::State;
 use std::collections::BTreeSet;
 use tiersim_models::ids::ObjectId;
 
@@ -31,6 +33,15 @@ pub(super) struct Stock {
 impl Stock {
     pub(super) fn new(objects: usize) -> Stock {
         Stock { sets: Default::default(), of: vec![None; objects] }
+    }
+
+    /// Writes who is where. The order follows from the ranks.
+    pub(super) fn state(&self, out: &mut State) {
+        let Stock { sets: _, of } = self;
+        for of in of {
+            out.word(of.map_or(0, |(place, _)| place as u64 + 1));
+            of.iter().for_each(|&(_, rank)| Future::write_rank(rank, out));
+        }
     }
 
     pub(super) fn put(&mut self, object: ObjectId, place: Place, rank: u64) {

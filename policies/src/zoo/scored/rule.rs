@@ -7,6 +7,7 @@
 
 use super::features::{Feature, Weights, count, time};
 use crate::replacement::{NEVER, Replacement};
+use crate::state::State;
 use std::cmp::Ordering;
 
 /// Lowest score; `FUTURE` if it is told when objects are used next. About 60 bytes per object.
@@ -226,5 +227,35 @@ impl<const FUTURE: bool> Replacement for Rule<FUTURE> {
             self.leave(id);
         }
         self.past[id as usize] = Past::NOTHING;
+    }
+
+    /// Never the same again where uses are counted over the whole run.
+    fn state(&self, out: &mut State) -> bool {
+        let Rule {
+            weights,
+            fixed: _,
+            past,
+            // Of the op that is planned: none is.
+            occurrence: _,
+            now: _,
+            uses,
+            coming: _,
+            held: _,
+            scores: _,
+            ranked: _,
+        } = self;
+        for past in past {
+            let Past { place, count, last, interval, next, changed } = *past;
+            out.flag(place != ABSENT);
+            out.flag(count > 0);
+            if count > 0 {
+                out.word(uses - last);
+                out.word(interval);
+                out.flag(next == NEVER);
+                out.op(if next == NEVER { out.next_op() } else { next });
+            }
+            out.flag(changed);
+        }
+        weights.count == 0.0
     }
 }

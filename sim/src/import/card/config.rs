@@ -4,7 +4,7 @@
 //! something else than a [`Card`] can say, refused. Everything else (token ids, rates of dropout) is
 //! passed over. Defaults are those of the family's configuration class.
 
-use super::{MAX_CONFIG, Model, json_problem, read_bytes};
+use super::{MAX_CONFIG, Model, parse, read_bytes};
 use crate::diagnostic::Diagnostics;
 use crate::text::ron_text::{place_in, shorten};
 use serde::Deserialize;
@@ -75,8 +75,7 @@ const TYPES: [(&str, Family); 10] = [
 /// Reads a config.
 pub(super) fn read(path: &Path) -> Result<Model, Diagnostics> {
     let bytes = read_bytes(path, MAX_CONFIG)?;
-    let raw: Raw = serde_json::from_slice(&bytes)
-        .map_err(|error| json_problem(path, &error, "a config.json of Hugging Face is wanted"))?;
+    let raw: Raw = parse(path, &bytes, "a config.json of Hugging Face is wanted")?;
     let text = String::from_utf8_lossy(&bytes);
     let mut config = Config { path, text: &text, raw: &raw, problems: Diagnostics::default() };
     let mut remarks = Vec::new();

@@ -6,7 +6,7 @@
 //! Invariant: the tensors that are returned have the bytes that type and shape say, and fill the file.
 
 use super::weights::{Dtype, Stored, WeightTable};
-use super::{json_problem, read_bytes};
+use super::{parse, read_bytes};
 use crate::diagnostic::Diagnostics;
 use crate::text::check::MAX_PROBLEMS;
 use serde::Deserialize;
@@ -93,16 +93,14 @@ pub(super) fn read_safetensors(path: &Path) -> Result<WeightTable, Diagnostics> 
     }
     let mut bytes = Vec::new();
     file.take(length).read_to_end(&mut bytes).map_err(cannot)?;
-    let header =
-        serde_json::from_slice(&bytes).map_err(|error| json_problem(path, &error, REMEDY))?;
+    let header = parse(path, &bytes, REMEDY)?;
     table(path, header, Some(meta.len() - 8 - length))
 }
 
 /// Reads a header that somebody took out of its file.
 pub(super) fn read_bare(path: &Path) -> Result<WeightTable, Diagnostics> {
     let bytes = read_bytes(path, MAX_HEADER)?;
-    let header =
-        serde_json::from_slice(&bytes).map_err(|error| json_problem(path, &error, REMEDY))?;
+    let header = parse(path, &bytes, REMEDY)?;
     table(path, header, None)
 }
 

@@ -6,7 +6,7 @@
 //! Invariant: the bytes of a table are at least those of its tensors.
 
 use super::header::{MAX_HEADER, read_bare, read_safetensors};
-use super::{json_problem, read_bytes};
+use super::{parse, read_bytes};
 use crate::diagnostic::Diagnostics;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -149,8 +149,7 @@ pub fn read_weights(path: &Path) -> Result<WeightTable, Diagnostics> {
 fn read_index(path: &Path) -> Result<WeightTable, Diagnostics> {
     let bytes = read_bytes(path, MAX_HEADER)?;
     let remedy = "a model.safetensors.index.json is wanted";
-    let index: Index =
-        serde_json::from_slice(&bytes).map_err(|error| json_problem(path, &error, remedy))?;
+    let index: Index = parse(path, &bytes, remedy)?;
     let total = index.metadata.total_size;
     let shards: BTreeSet<&str> = index.weight_map.values().map(String::as_str).collect();
     if shards.len() > MAX_SHARDS {

@@ -10,64 +10,64 @@ use crate::workload::{Mode, Object, ObjectKind, Op, Phase, Statistics, Trace, Un
 
 /// What an op does to an object, and how many bytes that touches.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Touch {
-    pub(super) object: ObjectId,
+pub(crate) struct Touch {
+    pub(crate) object: ObjectId,
     mode: Mode,
     /// Without it, the whole object, twice for a use that reads and writes.
     bytes: Option<u128>,
 }
 
-pub(super) fn read(object: ObjectId) -> Touch {
+pub(crate) fn read(object: ObjectId) -> Touch {
     Touch { object, mode: Mode::Read, bytes: None }
 }
 
-pub(super) fn write(object: ObjectId) -> Touch {
+pub(crate) fn write(object: ObjectId) -> Touch {
     Touch { object, mode: Mode::Write, bytes: None }
 }
 
-pub(super) fn change(object: ObjectId) -> Touch {
+pub(crate) fn change(object: ObjectId) -> Touch {
     Touch { object, mode: Mode::ReadWrite, bytes: None }
 }
 
 impl Touch {
     /// Whether it needs nothing of the old contents.
-    pub(super) fn is_write(&self) -> bool {
+    pub(crate) fn is_write(&self) -> bool {
         self.mode == Mode::Write
     }
 
     /// Only so many bytes of the object are touched.
-    pub(super) fn part(self, bytes: u128) -> Touch {
+    pub(crate) fn part(self, bytes: u128) -> Touch {
         Touch { bytes: Some(bytes), ..self }
     }
 }
 
 /// A trace being made.
 #[derive(Debug)]
-pub(super) struct Builder {
-    pub(super) trace: Trace,
+pub(crate) struct Builder {
+    pub(crate) trace: Trace,
     /// Phase of the ops that come next.
-    pub(super) phase: Phase,
+    pub(crate) phase: Phase,
     /// In front of the names of ops that run a second time.
-    pub(super) again: &'static str,
+    pub(crate) again: &'static str,
     objects: u128,
     bytes: u128,
     flops: u128,
 }
 
 impl Builder {
-    pub(super) fn new(meta: crate::workload::TraceMeta) -> Builder {
+    pub(crate) fn new(meta: crate::workload::TraceMeta) -> Builder {
         let (modules, objects, ops, uses) = Default::default();
         let trace = Trace { meta, modules, objects, ops, uses };
         Builder { trace, phase: Phase::Forward, again: "", objects: 0, bytes: 0, flops: 0 }
     }
 
-    pub(super) fn module(&mut self, name: &str) -> ModuleId {
+    pub(crate) fn module(&mut self, name: &str) -> ModuleId {
         self.trace.modules.push(name.to_owned());
         ModuleId::at(self.trace.modules.len() - 1)
     }
 
     /// An object that is not persistent.
-    pub(super) fn object(
+    pub(crate) fn object(
         &mut self,
         name: String,
         kind: ObjectKind,
@@ -88,21 +88,21 @@ impl Builder {
         ObjectId::at(self.trace.objects.len() - 1)
     }
 
-    pub(super) fn persist(&mut self, object: ObjectId) -> ObjectId {
+    pub(crate) fn persist(&mut self, object: ObjectId) -> ObjectId {
         self.trace.objects[object.index()].persistent = true;
         object
     }
 
-    pub(super) fn size(&self, object: ObjectId) -> u128 {
+    pub(crate) fn size(&self, object: ObjectId) -> u128 {
         u128::from(self.trace.objects[object.index()].bytes.get())
     }
 
-    pub(super) fn name(&self, object: ObjectId) -> &str {
+    pub(crate) fn name(&self, object: ObjectId) -> &str {
         &self.trace.objects[object.index()].name
     }
 
     /// An op of the device, on its first stream.
-    pub(super) fn op(
+    pub(crate) fn op(
         &mut self,
         name: &str,
         module: ModuleId,
@@ -113,7 +113,7 @@ impl Builder {
     }
 
     /// An op of any unit and stream.
-    pub(super) fn op_on(
+    pub(crate) fn op_on(
         &mut self,
         unit: Unit,
         stream: u16,
@@ -144,7 +144,7 @@ impl Builder {
     }
 
     /// The stream waits for as long as the device takes for `op`.
-    pub(super) fn idle(&mut self, op: &Op) {
+    pub(crate) fn idle(&mut self, op: &Op) {
         self.bytes += u128::from(op.bytes.get());
         self.flops += u128::from(op.flops);
         let start = self.trace.uses.len() as u32;
@@ -157,7 +157,7 @@ impl Builder {
     }
 
     /// The sum that does not fit 64 bits, if one does not.
-    pub(super) fn problem(&self) -> Option<&'static str> {
+    pub(crate) fn problem(&self) -> Option<&'static str> {
         let sums = [
             (self.objects, "the bytes of all objects must stay below 2^64"),
             (self.bytes, "the bytes that all ops touch must stay below 2^64"),

@@ -1,0 +1,73 @@
+//! The GPU behind `--fit`: a size, or a machine of the project with its rates.
+
+use super::typed::size;
+use crate::hardware::find;
+use crate::output::Failure;
+use tiersim_models::hardware::{HBM, Hardware, TierKind};
+use tiersim_models::ids::TierId;
+use tiersim_models::memory::fit::Room;
+use tiersim_models::memory::fit::cost::Rates;
+use tiersim_models::transformer::format::Format;
+use tiersim_models::units::Bytes;
+use tiersim_reports::FitTarget;
+use tiersim_sim::hardware_file::read_hardware;
+
+/// What `--fit` names; products run in `format`.
+pub(crate) fn target(text: &str, format: Format) -> Result<FitTarget, Failure> {
+    if let Ok(bytes) = size(text) {
+        let room = Room { gpu: bytes.into(), cpu: None, nvme: None };
+        return Ok(FitTarget { name: text.to_owned(), room, rates: Rates::default() });
+    }
+    if text.starts_with(|first: char| first.is_ascii_digit()) {
+        let rule = "--fit takes a size with its unit or a machine";
+        let remedy = "write 24GiB or gib(24), or a name of `tiersim hardware list`";
+        return Err(Failure::Input(format!("{rule} (found {text:?}); {remedy}")));
+    }
+    let machine = read_hardware(&find(text)?)?;
+    let rates = rates(&machine, format)?;
+    Ok(FitTarget { name: machine.name.clone(), room: room(&machine), rates })
+}
+
+/// What is left of the tier after hidden memory; `None` for one without a limit.
+fn left(machine: &Hardware, tier: TierId) -> Option<u128> {
+    let capacity = machine.tiers[tier.index()].capacity;
+    let hidden = machine.hidden.iter().filter(|hidden| hidden.tier == tier);
+    let hidden: u64 = hidden.map(|hidden| hidden.bytes.get()).sum();
+    (capacity != Bytes::MAX).then(|| u128::from(capacity.get().saturating_sub(hidden)))
+}
+
+/// The first tier of a kind.
+fn first(machine: &Hardware, kind: TierKind) -> Option<TierId> {
+    machine.tier_ids().find(|tier| machine.tiers[tier.index()].kind == kind)
+}
+
+fn room(machine: &Hardware) -> Room {
+    // A machine without such a tier has no room there.
+    let of = |kind| match first(machine, kind) {
+        Some(tier) => left(machine, tier),
+        None => Some(0),
+    };
+    let gpu = left(machine, HBM).unwrap_or(u128::MAX);
+    Room { gpu, cpu: of(TierKind::Dram), nvme: of(TierKind::Nvme) }
+}
+
+fn rates(machine: &Hardware, format: Format) -> Result<Rates, Failure> {
+    let routes = machine.routes().map_err(|none| Failure::Internal(format!("{none:?}")))?;
+    // The slower direction of the slowest link on the way.
+    let way = |kind| {
+        let tier = first(machine, kind)?;
+        let lanes = [routes.between(tier, HBM), routes.between(HBM, tier)].concat();
+        lanes.into_iter().map(|lane| machine.lane_law(lane).rate.get()).min()
+    };
+    let peak = |compute: &tiersim_models::hardware::Compute| {
+        let of = |word: &str| compute.flops.iter().find(|(name, _)| name == word);
+        of(format.word()).map(|(_, rate)| rate.get())
+    };
+    let float = |rate: Option<u64>| rate.map(|rate| rate as f64);
+    Ok(Rates {
+        flops: float(machine.compute.as_ref().and_then(peak)),
+        host: float(way(TierKind::Dram)),
+        nvme: float(way(TierKind::Nvme)),
+        host_memory: float(machine.cpu.as_ref().map(|cpu| cpu.memory.get())),
+    })
+}

@@ -1,0 +1,143 @@
+//! What a training step of one rank does, and an estimate of its time.
+//!
+//! FLOPs: 6 per parameter and token, and 12 s a d per token and block for the core of attention
+//! (Narayanan et al. 2021, arXiv 2104.04473, appendix; without the causal half). Computing again: 2 per
+//! parameter and 4 s a d for `full` and `every`, 4 s a d for `selective`; flash computes scores once more in the
+//! backward pass, 2 s a d. Offload, per rank and step of n micro-batches: partitioned gradients go to the host for each of them, weights come back once;
+//! offloaded weights come twice per micro-batch; state on NVMe is read and written once. The host's Adam moves
+//! 28 bytes per parameter. Time is the sum of all at their rates: nothing overlaps.
+//! Invariant: counts are integers; only times are floats. Collectives are counted and not timed.
+
+use crate::memory::account::Training;
+use crate::memory::zero::{MILLION, Place, placed};
+use crate::memory::{Overflow, product, share, total};
+use crate::transformer::training::{Attention, Checkpointing};
+
+/// Bytes that Adam on the host reads and writes per parameter: gradient, two moments and master copy read,
+/// the last three written, in fp32.
+pub const CPU_ADAM: u128 = 28;
+
+/// What one rank does in a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// FLOPs; 0 where the shape is not known.
+    pub flops: u128,
+    /// Bytes over the link to the host, both ways.
+    pub host: u128,
+    /// Bytes of the node's drives, of all its ranks.
+    pub nvme: u128,
+    /// Bytes of the host's memory that its Adam moves, of all ranks of the node.
+    pub adam: u128,
+    /// Bytes that collectives of ZeRO send.
+    pub between_gpus: u128,
+}
+
+/// Work per second; `None` where nothing is known of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rates {
+    /// FLOPs of the device.
+    pub flops: Option<f64>,
+    /// Bytes of the link to the host.
+    pub host: Option<f64>,
+    /// Bytes of the drives.
+    pub nvme: Option<f64>,
+    /// Bytes that the host's processors reach in its memory.
+    pub host_memory: Option<f64>,
+}
+
+impl Cost {
+    /// Estimated seconds; `None` if there is work at a rate that is not known.
+    fn seconds(&self, rates: &Rates) -> Option<f64> {
+        let parts = [
+            (self.flops, rates.flops),
+            (self.host, rates.host),
+            (self.nvme, rates.nvme),
+            (self.adam, rates.host_memory),
+        ];
+        let of = |(work, rate): (u128, Option<f64>)| match rate {
+            _ if work == 0 => Some(0.0),
+            rate => rate.map(|rate| work as f64 / rate),
+        };
+        parts.into_iter().map(of).sum()
+    }
+
+    /// Estimated time over that of `own`; `None` where rates or FLOPs are not known. Rates are not needed where both
+    /// compute only.
+    pub fn slowdown(&self, own: &Cost, rates: &Rates) -> Option<f64> {
+        let computes_only = |cost: &Cost| cost.host + cost.nvme + cost.adam == 0;
+        let one = Rates { flops: Some(1.0), ..Rates::default() };
+        let rates = if computes_only(self) && computes_only(own) { &one } else { rates };
+        let (time, own) = (self.seconds(rates)?, own.seconds(rates)?);
+        (self.flops > 0 && own > 0.0).then_some(time / own)
+    }
+}
+
+/// What one rank of `job` does in a step.
+pub fn cost(job: &Training) -> Result<Cost, Overflow> {
+    let step = job.step.as_ref();
+    let micro_batches = step.map_or(1, |step| step.batch.div_ceil(step.micro_batch.max(1)));
+    let (n, whole) = (u128::from(micro_batches), job.state()?);
+    let data = u128::from(job.data());
+    let of_rank = whole.of_rank(job.stage, data);
+    let mut found = Cost { flops: flops(job)?, ..Cost::default() };
+    // What of the optimizer state, and so of weights and gradients, is updated on the host.
+    let ratio = match job.offload.optimizer {
+        Place::Gpu => 0,
+        _ => u128::from(job.offload.ratio),
+    };
+    let updated = |bytes| Ok(share(product(&[share(bytes, data), ratio])?, MILLION.into()));
+    let ranks = u128::from(job.gpus_per_node);
+    if ratio > 0 {
+        let times = if job.stage >= 2 { n } else { 1 };
+        let gradients = product(&[updated(whole.gradients)?, times])?;
+        found.host = total([gradients, updated(whole.weights)?])?;
+        let numbers = updated(whole.weights / u128::from(job.weights.bytes()))?;
+        found.adam = product(&[numbers, CPU_ADAM, ranks])?;
+    }
+    if job.stage >= 3 && job.offload.weights != Place::Gpu {
+        let fetched = product(&[2, n, of_rank.weights])?;
+        found.host = total([found.host, fetched])?;
+        if job.offload.weights == Place::Nvme {
+            found.nvme = product(&[total([fetched, of_rank.weights])?, ranks])?;
+        }
+    }
+    for part in placed(of_rank, job.stage, job.offload)? {
+        if part.place == Place::Nvme && part.part == crate::memory::zero::Part::Optimizer {
+            found.nvme = total([found.nvme, product(&[2, part.bytes, ranks])?])?;
+        }
+    }
+    let sent = match job.stage {
+        0 | 1 => product(&[2, whole.gradients])?,
+        2 => total([product(&[n, whole.gradients])?, whole.weights])?,
+        _ => product(&[n, total([product(&[2, whole.weights])?, whole.gradients])?])?,
+    };
+    found.between_gpus = share(product(&[sent, data - 1])?, data);
+    Ok(found)
+}
+
+/// FLOPs of one rank and step.
+fn flops(job: &Training) -> Result<u128, Overflow> {
+    let Some(step) = &job.step else { return Ok(0) };
+    let (block, split) = (&step.block, &job.split);
+    let [params, layers, tokens, sequences, heads, width] =
+        [job.params, step.layers, step.sequence, step.batch, block.heads, block.head_dim]
+            .map(u128::from);
+    // Of experts a token goes through the active ones only.
+    let idle = block.experts.map_or(0, |experts| {
+        let idle = experts.count.saturating_sub(experts.active);
+        u128::from(idle) * u128::from(experts.ffn) * 3
+    });
+    let params = params.saturating_sub(product(&[idle, block.hidden.into(), layers])?);
+    let core = product(&[layers, tokens, heads, width])?;
+    let again = match step.checkpointing {
+        Checkpointing::None => (0, 0),
+        Checkpointing::Selective if step.attention == Attention::Flash => (0, 0),
+        Checkpointing::Selective => (0, 4),
+        Checkpointing::Full | Checkpointing::Every(_) => (2, 4),
+    };
+    let scores = if step.attention == Attention::Flash { 2 } else { 0 };
+    let per_token =
+        total([product(&[params, 6 + again.0])?, product(&[core, 12 + again.1 + scores])?])?;
+    let all = product(&[per_token, tokens, sequences])?;
+    Ok(share(all, u128::from(split.tensor) * u128::from(split.stages)))
+}

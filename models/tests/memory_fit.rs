@@ -1,0 +1,162 @@
+//! What makes a job fit: least sets of changes, and estimates by hand.
+
+use tiersim_models::memory::account::{Keeps, Pipeline, Step, Training, training};
+use tiersim_models::memory::activations::block::Block;
+use tiersim_models::memory::fit::cost::{Rates, cost};
+use tiersim_models::memory::fit::{Found, Room, fit};
+use tiersim_models::memory::zero::{MILLION, Offload, Place};
+use tiersim_models::transformer::format::Format;
+use tiersim_models::transformer::training::{Attention, Checkpointing, Optimizer};
+
+/// A model of 7B on GPUs of one node, 8 sequences of 2,048 tokens at once.
+fn job(gpus: u64) -> Training {
+    Training {
+        params: 7_000_000_000,
+        tensors: Vec::new(),
+        weights: Format::Bf16,
+        gradients: Format::Bf16,
+        optimizer: Keeps::Named(Optimizer::AdamW),
+        gpus,
+        gpus_per_node: gpus,
+        stage: 0,
+        offload: Offload::default(),
+        split: Pipeline { tensor: 1, by_sequence: false, stages: 1, interleave: 1 },
+        bucket: 0,
+        pinned: 0,
+        reserved: 0,
+        largest_layer: 0,
+        prefetch: 0,
+        step: Some(Step {
+            block: Block::gpt(4096, 32),
+            layers: 32,
+            vocab: 0,
+            batch: 8,
+            micro_batch: 8,
+            sequence: 2048,
+            format: Format::Bf16,
+            attention: Attention::Materialised,
+            dropout: true,
+            checkpointing: Checkpointing::None,
+            loader: None,
+        }),
+    }
+}
+
+fn room(gib: u128) -> Room {
+    Room { gpu: gib << 30, cpu: None, nvme: None }
+}
+
+fn found(job: &Training, room: Room, rates: Rates) -> Found {
+    fit(job, &room, &rates).expect("it fits 128 bits")
+}
+
+/// What the options of a change do to a job, read back from their text.
+fn changed(job: &Training, changes: &[String]) -> Training {
+    let mut job = job.clone();
+    for change in changes {
+        let (option, value) = change.split_once(' ').expect("an option and its value");
+        let place = || Place::ALL.into_iter().find(|place| place.word() == value).expect("a place");
+        let step = job.step.as_mut().expect("it has one");
+        match option {
+            "--stage" => job.stage = value.parse().expect("a stage"),
+            "--offload-optimizer" => job.offload.optimizer = place(),
+            "--offload-param" => job.offload.weights = place(),
+            "--checkpointing" if value == "full" => step.checkpointing = Checkpointing::Full,
+            "--checkpointing" => step.checkpointing = Checkpointing::Selective,
+            "--attention" => step.attention = Attention::Flash,
+            "--micro-batch" => step.micro_batch = value.parse().expect("a number"),
+            other => panic!("{other}"),
+        }
+    }
+    job
+}
+
+#[test]
+fn what_is_found_fits_and_nothing_in_it_can_be_left_out() {
+    for (gpus, gib) in [(1, 24), (8, 24), (8, 40), (8, 80), (64, 80), (64, 16)] {
+        let (job, room) = (job(gpus), room(gib));
+        let found = found(&job, room, Rates::default());
+        assert!(!found.fits);
+        assert!(!found.least.is_empty(), "{gpus} GPUs of {gib} GiB");
+        for one in &found.least {
+            let account = training(&changed(&job, &one.changes)).unwrap();
+            assert_eq!(one.bytes, [account.gpu, account.cpu_per_node, account.nvme_per_node]);
+            assert!(account.gpu <= room.gpu, "{:?}", one.changes);
+            for out in 0..one.changes.len() {
+                let mut fewer = one.changes.clone();
+                let left_out = fewer.remove(out);
+                let less = changed(&job, &fewer);
+                // Places need their stage: without it the set is no setting.
+                let places = less.offload.optimizer != Place::Gpu && less.stage == 0
+                    || less.offload.weights != Place::Gpu && less.stage < 3;
+                let account = training(&less).unwrap();
+                assert!(places || account.gpu > room.gpu, "{:?} without {left_out}", one.changes);
+            }
+        }
+        let slowdowns: Vec<f64> =
+            found.least.iter().map(|one| one.slowdown.unwrap_or(f64::INFINITY)).collect();
+        assert!(slowdowns.is_sorted(), "{slowdowns:?}");
+    }
+}
+
+#[test]
+fn a_job_that_fits_needs_no_change_and_some_fit_nowhere() {
+    let found_in = |gib| found(&job(8), room(gib), Rates::default());
+    let fits = found_in(4000);
+    assert!(fits.fits);
+    assert_eq!(fits.least.len(), 1);
+    assert!(fits.least[0].changes.is_empty());
+    assert_eq!(fits.least[0].slowdown, Some(1.0));
+    assert!(found_in(0).least.is_empty());
+    // Host memory that is too small sends optimizer state to the drives, or nowhere.
+    let small = Room { cpu: Some(1 << 30), nvme: Some(0), ..room(12) };
+    for one in found(&job(1), small, Rates::default()).least {
+        assert!(one.bytes[1] <= 1 << 30 && one.bytes[2] == 0, "{:?}", one.changes);
+    }
+}
+
+#[test]
+fn computing_again_costs_its_share_of_flops() {
+    let job = job(8);
+    let own = cost(&job).unwrap();
+    let (p, tokens) = (7_000_000_000u128, 8 * 2048);
+    let core = 32 * 2048 * 4096;
+    assert_eq!(own.flops, (6 * p + 12 * core) * tokens);
+    let slowdown = |changes: &[&str]| {
+        let changes: Vec<String> = changes.iter().map(|change| (*change).to_owned()).collect();
+        cost(&changed(&job, &changes)).unwrap().slowdown(&own, &Rates::default()).unwrap()
+    };
+    let share = |again: u128| 1.0 + again as f64 / (6 * p + 12 * core) as f64;
+    assert_eq!(slowdown(&["--checkpointing full"]), share(2 * p + 4 * core));
+    assert_eq!(slowdown(&["--checkpointing selective"]), share(4 * core));
+    assert_eq!(slowdown(&["--attention flash"]), share(2 * core));
+    assert_eq!(slowdown(&["--attention flash", "--checkpointing selective"]), share(2 * core));
+    assert_eq!(slowdown(&["--stage 3"]), 1.0);
+}
+
+#[test]
+fn offload_is_bytes_over_rates() {
+    let rates =
+        Rates { flops: Some(1e14), host: Some(2.5e10), nvme: Some(5e9), host_memory: Some(1e11) };
+    let mut job = job(8);
+    let own = cost(&job).unwrap();
+    (job.stage, job.offload.optimizer) = (2, Place::Nvme);
+    let found = cost(&job).unwrap();
+    // A rank has 875 M parameters: 2 bytes of gradients out, 2 of weights back, 28 on the host, and 12 of state
+    // out and in; the node has 8 ranks.
+    let rank = 875_000_000u128;
+    assert_eq!((found.host, found.adam), (4 * rank, 8 * 28 * rank));
+    assert_eq!(found.nvme, 8 * 24 * rank);
+    let time = own.flops as f64 / 1e14;
+    let more = (4 * rank) as f64 / 2.5e10 + (224 * rank) as f64 / 1e11 + (192 * rank) as f64 / 5e9;
+    let slowdown = found.slowdown(&own, &rates).unwrap();
+    assert!((slowdown - (time + more) / time).abs() < 1e-9, "{slowdown}");
+    // What a rate is missing for has no estimate.
+    assert_eq!(found.slowdown(&own, &Rates { nvme: None, ..rates }), None);
+    // Two micro-batches: gradients go twice, weights come back once.
+    job.step.as_mut().unwrap().micro_batch = 4;
+    assert_eq!(cost(&job).unwrap().host, 6 * rank);
+    // Half of the state: half of all of it.
+    job.offload.ratio = MILLION / 2;
+    assert_eq!(cost(&job).unwrap().host, 3 * rank);
+}

@@ -1,0 +1,237 @@
+//! `mode: train(...)` of a model: a training step as written, and what it means.
+//!
+//! Defaults are chosen here; rules on numbers are those of the step itself ([`Training::problems`]), whose
+//! fields are told by their paths in the scenario.
+
+use crate::scenario::resolve::Resolver;
+use crate::text::quantity::{CAPACITY, Quantity, Size};
+use serde::Deserialize;
+use tiersim_models::layered::ShapeProblem;
+use tiersim_models::transformer::Card;
+use tiersim_models::transformer::format::Formats;
+use tiersim_models::transformer::training::{
+    Attention, Checkpointing, Loader, Optimizer, Parallel, Training, Zero,
+};
+
+/// Batches that a worker has ready: PyTorch's `prefetch_factor`.
+const PREFETCH: u32 = 2;
+/// Bytes of a token: an int64 id.
+const TOKEN_BYTES: u32 = 8;
+
+/// What is done with a model, as written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename = "Work", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum RawWork {
+    Train {
+        batch: u32,
+        micro_batch: Option<u32>,
+        sequence: u64,
+        optimizer: Option<RawOptimizer>,
+        checkpointing: Option<RawCheckpointing>,
+        attention: Option<RawAttention>,
+        dropout: Option<bool>,
+        parallel: Option<RawParallel>,
+        zero: Option<RawZero>,
+        loader: Option<RawLoader>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Optimizer", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum RawOptimizer {
+    AdamW,
+    AdamWithoutMaster,
+    #[serde(rename = "adam_8bit")]
+    Adam8Bit,
+    AdamMini,
+    Adafactor,
+    Lion,
+    Sgd {
+        momentum: Option<bool>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Checkpointing", rename_all = "snake_case")]
+pub(crate) enum RawCheckpointing {
+    None,
+    Selective,
+    Full,
+    Every(u32),
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Attention", rename_all = "snake_case")]
+pub(crate) enum RawAttention {
+    Flash,
+    Materialised,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Parallel", deny_unknown_fields)]
+pub(crate) struct RawParallel {
+    data: Option<u32>,
+    tensor: Option<u32>,
+    sequence: Option<bool>,
+    pipeline: Option<u32>,
+    interleave: Option<u32>,
+    expert: Option<u32>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename = "Zero", deny_unknown_fields)]
+pub(crate) struct RawZero {
+    stage: u8,
+    host_update: Option<f64>,
+    bucket: Option<Quantity<Size>>,
+    prefetch: Option<u32>,
+    overlap: Option<bool>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Loader", deny_unknown_fields)]
+pub(crate) struct RawLoader {
+    workers: u32,
+    prefetch: Option<u32>,
+    token_bytes: Option<u32>,
+}
+
+/// What a training step is of.
+pub(crate) struct Setting<'a> {
+    pub(crate) card: &'a Card,
+    pub(crate) formats: Formats,
+    /// Devices of one server.
+    pub(crate) devices: u32,
+}
+
+/// What the value at `path` means; every rule that it breaks is told otherwise.
+pub(crate) fn training(
+    resolver: &mut Resolver<'_, '_>,
+    path: &str,
+    raw: &RawWork,
+    setting: Setting<'_>,
+) -> Option<Training> {
+    let RawWork::Train {
+        batch,
+        micro_batch,
+        sequence,
+        optimizer,
+        checkpointing,
+        attention,
+        dropout,
+        parallel,
+        zero,
+        loader,
+    } = raw;
+    let zero = match zero {
+        Some(raw) => raw.meaning(resolver, &format!("{path}.zero"))?,
+        None => Zero::default(),
+    };
+    let training = Training {
+        card: setting.card.clone(),
+        batch: *batch,
+        micro_batch: micro_batch.unwrap_or(*batch),
+        sequence: *sequence,
+        formats: setting.formats,
+        optimizer: optimizer.map_or(Optimizer::AdamW, RawOptimizer::meaning),
+        checkpointing: checkpointing.map_or(Checkpointing::None, RawCheckpointing::meaning),
+        attention: attention.map_or(Attention::Flash, RawAttention::meaning),
+        dropout: dropout.unwrap_or(false),
+        parallel: parallel.map_or_else(Parallel::default, RawParallel::meaning),
+        zero,
+        devices: setting.devices,
+        loader: loader.map(RawLoader::meaning),
+    };
+    let problems = training.problems();
+    for ShapeProblem { field, rule, remedy } in &problems {
+        // What is not of the mode stands elsewhere.
+        let at = match field.split('.').next() {
+            Some("card") => "workload.model".to_owned(),
+            Some("formats") => format!("workload.{field}"),
+            Some("devices") => "hardware".to_owned(),
+            _ => format!("{path}.{field}"),
+        };
+        resolver.check.fault(&at, rule.as_str(), *remedy);
+    }
+    problems.is_empty().then_some(training)
+}
+
+impl RawZero {
+    fn meaning(&self, resolver: &mut Resolver<'_, '_>, path: &str) -> Option<Zero> {
+        let default = Zero::default();
+        let at = format!("{path}.host_update");
+        let share = self.host_update.unwrap_or(0.0);
+        let share = resolver.check.number(&at, "`host_update`", share, 0.0, 1.0);
+        let at = format!("{path}.bucket");
+        let bucket = self.bucket.as_ref();
+        let bucket = bucket.map(|size| size.bytes(&mut resolver.check, &at, CAPACITY));
+        Some(Zero {
+            stage: self.stage,
+            // In parts per thousand.
+            host_update: (share? * 1000.0).round() as u16,
+            bucket: bucket.unwrap_or(Some(default.bucket))?,
+            prefetch: self.prefetch.unwrap_or(default.prefetch),
+            overlap: self.overlap.unwrap_or(default.overlap),
+        })
+    }
+}
+
+impl RawLoader {
+    fn meaning(self) -> Loader {
+        Loader {
+            workers: self.workers,
+            prefetch: self.prefetch.unwrap_or(PREFETCH),
+            token_bytes: self.token_bytes.unwrap_or(TOKEN_BYTES),
+        }
+    }
+}
+
+impl RawOptimizer {
+    fn meaning(self) -> Optimizer {
+        match self {
+            RawOptimizer::AdamW => Optimizer::AdamW,
+            RawOptimizer::AdamWithoutMaster => Optimizer::AdamWithoutMaster,
+            RawOptimizer::Adam8Bit => Optimizer::Adam8Bit,
+            RawOptimizer::AdamMini => Optimizer::AdamMini,
+            RawOptimizer::Adafactor => Optimizer::Adafactor,
+            RawOptimizer::Lion => Optimizer::Lion,
+            RawOptimizer::Sgd { momentum } => {
+                Optimizer::Sgd { momentum: momentum.unwrap_or(false) }
+            }
+        }
+    }
+}
+
+impl RawCheckpointing {
+    fn meaning(self) -> Checkpointing {
+        match self {
+            RawCheckpointing::None => Checkpointing::None,
+            RawCheckpointing::Selective => Checkpointing::Selective,
+            RawCheckpointing::Full => Checkpointing::Full,
+            RawCheckpointing::Every(blocks) => Checkpointing::Every(blocks),
+        }
+    }
+}
+
+impl RawAttention {
+    fn meaning(self) -> Attention {
+        match self {
+            RawAttention::Flash => Attention::Flash,
+            RawAttention::Materialised => Attention::Materialised,
+        }
+    }
+}
+
+impl RawParallel {
+    fn meaning(self) -> Parallel {
+        let default = Parallel::default();
+        Parallel {
+            data: self.data.unwrap_or(default.data),
+            tensor: self.tensor.unwrap_or(default.tensor),
+            sequence: self.sequence.unwrap_or(default.sequence),
+            pipeline: self.pipeline.unwrap_or(default.pipeline),
+            interleave: self.interleave.unwrap_or(default.interleave),
+            expert: self.expert.unwrap_or(default.expert),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! What models' files say: `config.json`, `.safetensors`, indexes.
+
+mod beside;
+mod configs;
+mod files;
+mod hostile;
+mod page;
+mod scenarios;
+mod weights;

@@ -1,0 +1,359 @@
+//! `memory`: what it prints is what the formulas say, and what does not go together is refused.
+
+use crate::common::{Project, Ran};
+use serde_json::Value;
+use std::path::Path;
+
+fn run(args: &[&str]) -> Ran {
+    let all: Vec<&str> = ["memory"].iter().chain(args).copied().collect();
+    Project::empty().run(&all)
+}
+
+fn json(args: &[&str]) -> Value {
+    let all: Vec<&str> = args.iter().chain(&["--format", "json"]).copied().collect();
+    serde_json::from_str(&run(&all).ends_with(0).stdout).expect("valid JSON")
+}
+
+/// The options that `line` has, as a shell would part them.
+fn options(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
+fn bytes(line: &str, key: &str) -> u64 {
+    let found = json(&options(line));
+    found[key].as_u64().unwrap_or_else(|| panic!("{line}: no {key} in {found}"))
+}
+
+#[test]
+fn zero_at_every_stage() {
+    for (stage, bytes_of_gpu) in
+        [120_000_000_000, 31_406_250_000, 16_640_625_000, 1_875_000_000].into_iter().enumerate()
+    {
+        let line = format!("--params 7.5B --gpus 64 --stage {stage} --optimizer-bytes 12");
+        assert_eq!(bytes(&line, "gpu_bytes"), bytes_of_gpu);
+        assert_eq!(bytes(&line, "model_state_bytes"), bytes_of_gpu);
+    }
+    for (stage, gb) in ["56", "31.5", "19.25", "7"].into_iter().enumerate() {
+        let line = format!("--params 7e9 --gpus 8 --stage {stage} --optimizer adam-without-master");
+        let found = json(&options(&line));
+        assert_eq!(found["gpu_bytes"].as_f64(), Some(gb.parse::<f64>().unwrap() * 1e9));
+        assert_eq!(found["constants"]["optimizer_bytes_per_parameter"], 4.0);
+    }
+}
+
+#[test]
+fn the_text_shows_every_constant_and_both_units() {
+    let line = "--params 7500000000 --gpus 64 --stage 2";
+    let ran = run(&options(line)).ends_with(0);
+    for piece in [
+        "training, ZeRO stage 2, 64 GPU(s)",
+        "optimizer bytes per parameter (K)",
+        "data-parallel ranks (N)",
+        "16,640,625,000        16.641        15.498",
+        "K P / N",
+        "note: activations are left out",
+    ] {
+        assert!(ran.stdout.contains(piece), "{piece}: {}", ran.stdout);
+    }
+    let k = ran.stdout.lines().find(|line| line.contains("(K)")).expect("K is shown");
+    assert!(k.ends_with(" 12"), "{k}");
+}
+
+#[test]
+fn the_published_activations() {
+    let gib = (1u64 << 30) as f64;
+    let small = "--params 22B --gpus 8 --tensor 8 --layers 48 --hidden 6144 --heads 64 --sequence 2048 \
+                 --micro-batch 4";
+    let large = "--params 175B --gpus 64 --tensor 8 --pipeline 8 --interleave 3 --layers 96 --hidden 12288 \
+                 --heads 96 --sequence 2048 --micro-batch 1 --batch 64";
+    let selective = "--checkpointing selective --sequence-parallel";
+    for (model, how, expected) in [
+        (small, "", 59.25),
+        (large, "", 66.84),
+        (small, selective, 9.56),
+        (large, selective, 12.35),
+    ] {
+        let found = bytes(&format!("{model} {how}"), "activations_bytes") as f64 / gib;
+        assert!((found - expected).abs() < 0.01, "{found} {expected}");
+    }
+}
+
+/// An account of every kind, with every part.
+const EXAMPLES: [&str; 6] = [
+    "--params 7B --gpus 8 --layers 32 --hidden 4096 --heads 32 --sequence 2048 --batch 8 --fit gib(24)",
+    "--params 7B --gpus 16 --gpus-per-node 4 --stage 3 --offload-optimizer cpu --offload-param nvme \
+         --offload-ratio 0.25 --bucket 1GB --pinned 2GB --reserve mib(500) --largest-layer 200M \
+         --prefetch-layers 2 --layers 32 --hidden 4096 --heads 32 --sequence 4096 --batch 8 --micro-batch 2 \
+         --checkpointing every:4 --attention flash --workers 4 --vocab 50257",
+    "--params 70B --inference --gpus 8 --tensor 8 --layers 80 --hidden 8192 --heads 64 --kv-heads 8 \
+         --ffn 28672 --family llama --sequence 1M --batch 4 --kv fp8 --offload-kv cpu",
+    "--semiseparable 1M --gpus 8 --offload-param nvme",
+    "--params 7B --gpus 8 --stage 3 --offload-optimizer nvme --offload-param cpu",
+    "--params 7B --convention deepspeed --stage 3 --largest-layer 131M",
+];
+
+#[test]
+fn parts_add_up_to_the_sums() {
+    for line in EXAMPLES.into_iter().filter(|line| !line.contains("deepspeed")) {
+        let found = json(&options(line));
+        let of = |place: &str| -> u64 {
+            let parts = found["parts"].as_array().expect("a list").iter();
+            parts
+                .filter(|part| part["place"] == place)
+                .map(|part| part["bytes"].as_u64().unwrap())
+                .sum()
+        };
+        let per_node = found["constants"]["gpus_per_node"].as_u64().expect("it is shown");
+        assert_eq!(found["gpu_bytes"], of("gpu"), "{line}");
+        assert_eq!(found["cpu_bytes_per_node"], of("cpu") * per_node, "{line}");
+        assert_eq!(found["nvme_bytes_per_node"], of("nvme") * per_node, "{line}");
+        for part in found["parts"].as_array().expect("a list") {
+            assert_eq!(found[part["key"].as_str().expect("a key")], part["bytes"], "{line}");
+        }
+    }
+}
+
+#[test]
+fn keys_and_values_are_counted_by_group() {
+    let line = "--params 70B --inference --precision fp16 --layers 80 --hidden 8192 --heads 64 --kv-heads 8 \
+                --ffn 28672 --family llama --sequence 1000001 --batch 2";
+    assert_eq!(bytes(line, "kv_bytes"), 2 * 80 * 8 * 128 * 2 * 1_000_016 * 2);
+    assert_eq!(bytes(line, "weights_bytes"), 140_000_000_000);
+}
+
+#[test]
+fn a_hundred_million_tokens_go_beyond_64_bits() {
+    let line =
+        "--params 1T --gpus 512 --stage 3 --layers 128 --hidden 25600 --heads 160 --sequence 100M";
+    let all: Vec<&str> = options(line).into_iter().chain(["--format", "json"]).collect();
+    let ran = run(&all).ends_with(0);
+    let (s, h, a) = (100_000_000u128, 25_600, 160);
+    let kept = 128 * (34 * s * h + 5 * a * s * s);
+    assert!(ran.stdout.contains(&format!("\"activations_bytes\": {kept},")), "{}", ran.stdout);
+}
+
+#[test]
+fn what_does_not_go_together_is_refused() {
+    for (line, said) in [
+        ("", "say --params"),
+        ("--params 7.55", "write a whole number"),
+        ("--params 7B --stage 4", "4 is not in 0..=3"),
+        ("--params 7B --optimizer adamw --optimizer-bytes 12", "leave one of them out"),
+        ("--params 7B --optimizer adam", "choose from adamw"),
+        ("--params 7B --gpus 10 --gpus-per-node 4", "the same number of GPUs"),
+        ("--params 7B --gpus 8 --tensor 3", "a multiple of --tensor times --pipeline"),
+        ("--params 7B --stage 2 --offload-param cpu", "say --stage 3"),
+        ("--params 7B --offload-optimizer cpu", "found stage 0"),
+        ("--params 7B --stage 1 --offload-ratio 0.5", "say --offload-optimizer"),
+        ("--params 7B --sequence 2048", "say --layers, --hidden and --heads"),
+        ("--params 7B --layers 32", "say --layers, --hidden and --heads"),
+        ("--params 7B --layers 32 --hidden 4096 --heads 32", "say --sequence"),
+        ("--params 7B --checkpointing full", "leave --checkpointing out"),
+        ("--params 7B --kv-block 16", "leave --kv-block out"),
+        ("--params 7B --zero-init false", "leave --zero-init out"),
+        ("--params 7B --inference --stage 3", "leave --stage out"),
+        ("--params 7B --semiseparable 64", "leave --params out"),
+        ("--params 7B --flat", "leave --flat out"),
+        ("--params 7B --inference --fit 24GiB", "leave --fit out"),
+        ("--params 7B --convention deepspeed", "say --stage"),
+        ("--params 7B --convention deepspeed --stage 3", "say --largest-layer"),
+        (
+            "--params 7B --convention deepspeed --stage 2 --optimizer-bytes 4",
+            "leave --optimizer-bytes out",
+        ),
+        (
+            "--params 7B --convention deepspeed --stage 2 --offload-optimizer nvme",
+            "say --offload-optimizer cpu",
+        ),
+        ("--params 7B --convention deepspeed --stage 2 --buffer-factor nan", "say 1.5"),
+        ("--params 1e18 --convention deepspeed --stage 2", "2^53"),
+    ] {
+        let ran = run(&options(line)).ends_with(2);
+        assert!(ran.stderr.contains(said), "{line}: {}", ran.stderr);
+        assert!(ran.stdout.is_empty());
+    }
+}
+
+/// The options of one row of DeepSpeed's answers.
+fn row(names: &[&str], fields: &[&str]) -> Vec<String> {
+    let of = |name: &str| {
+        let at = names.iter().position(|found| *found == name).expect("the table has the column");
+        fields[at]
+    };
+    let mut options: Vec<String> =
+        ["memory", "--convention", "deepspeed", "--format", "json"].map(str::to_owned).to_vec();
+    for (option, column) in [
+        ("--params", "total_params"),
+        ("--largest-layer", "largest_layer_params"),
+        ("--gpus-per-node", "gpus_per_node"),
+        ("--nodes", "nodes"),
+        ("--stage", "stage"),
+        ("--offload-optimizer", "offload_optimizer_cpu"),
+        ("--offload-param", "offload_params_cpu"),
+        ("--zero-init", "zero_init"),
+        ("--buffer-factor", "additional_buffer_factor"),
+    ] {
+        let value = match (of(column), column) {
+            ("", _) => continue,
+            ("1", "offload_optimizer_cpu" | "offload_params_cpu") => "cpu",
+            ("0", "offload_optimizer_cpu" | "offload_params_cpu") => "none",
+            ("1", "zero_init") => "true",
+            ("0", "zero_init") => "false",
+            (other, _) => other,
+        };
+        options.extend([option.to_owned(), value.to_owned()]);
+    }
+    options
+}
+
+#[test]
+fn every_row_of_deepspeeds_own_answers_is_met_to_the_byte() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut tables =
+        root.ancestors().map(|above| above.join("shared/data/deepspeed/deepspeed_mem.csv"));
+    let Some(table) = tables.find(|table| table.exists()) else {
+        eprintln!("no shared/data/deepspeed beside the checkout: nothing is compared");
+        return;
+    };
+    let table = std::fs::read_to_string(table).expect("it reads");
+    let mut lines = table.lines();
+    let names: Vec<&str> = lines.next().expect("a header").split(',').collect();
+    let project = Project::empty();
+    let mut rows = 0;
+    for line in lines {
+        let fields: Vec<&str> = line.split(',').collect();
+        let options = row(&names, &fields);
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let ran = project.run(&options).ends_with(0);
+        let found: Value = serde_json::from_str(&ran.stdout).expect("valid JSON");
+        for (key, column) in [
+            ("cpu_bytes_per_node", "cpu_bytes_per_node"),
+            ("gpu_bytes", "gpu_bytes_per_gpu"),
+            ("largest_layer_bytes", "largest_layer_bytes"),
+        ] {
+            let at = names.iter().position(|name| *name == column).expect("the column");
+            let expected: Option<u64> = fields[at].parse().ok();
+            assert_eq!(found[key].as_u64(), expected, "{line}: {key}");
+        }
+        rows += 1;
+    }
+    assert_eq!(rows, 1228);
+}
+
+#[test]
+fn a_7b_model_is_made_to_fit_a_small_gpu() {
+    let project = Project::shipped();
+    let line = "memory --model llama-2-7b --gpus 1 --sequence 2048 --batch 4 --attention flash --format json";
+    let fit = |gpu: &str, code| -> Value {
+        let all: Vec<&str> = options(line).into_iter().chain(["--fit", gpu]).collect();
+        let found: Value = serde_json::from_str(&project.run(&all).ends_with(code).stdout).unwrap();
+        found["fit"].clone()
+    };
+    let found = fit("rtx-4090", 0);
+    assert_eq!(found["fits"], false);
+    let all = found["options"].as_array().expect("a list");
+    assert!(!all.is_empty());
+    assert_eq!(all.iter().filter(|one| one["smallest"] == true).count(), 1);
+    for one in all {
+        assert!(one["gpu_bytes"].as_u64() <= found["gpu_room_bytes"].as_u64());
+        assert!(one["cpu_bytes_per_node"].as_u64() <= found["cpu_room_bytes"].as_u64());
+        // 13.5 GB of weights, as many of gradients and 81 GB of state do not fit 24 GB.
+        let changes: Vec<&str> =
+            one["changes"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        assert!(
+            changes.iter().any(|change| change.starts_with("--offload-optimizer")),
+            "{changes:?}"
+        );
+    }
+    assert_eq!(fit("gib(2000)", 0)["fits"], true);
+    assert_eq!(fit("1MiB", 1)["options"].as_array().map(Vec::len), Some(0));
+    for (gpu, said) in [("24", "write 24GiB"), ("rtx-9999", "no machine called")] {
+        let all = ["memory", "--params", "7B", "--fit", gpu];
+        let ran = project.run(&all).ends_with(2);
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_model_is_named_or_read() {
+    let project = Project::empty();
+    let config = r#"{"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12,
+        "vocab_size": 50257, "n_positions": 1024, "n_ctx": 1024}"#;
+    project.write("config.json", config);
+    let run = |line: &str| -> Value {
+        let all: Vec<&str> =
+            ["memory", "--format", "json"].into_iter().chain(options(line)).collect();
+        serde_json::from_str(&project.run(&all).ends_with(0).stdout).expect("valid JSON")
+    };
+    let read = run("--model config.json --stage 1 --gpus 2");
+    assert_eq!(read["constants"]["params"], 124_439_808);
+    assert_eq!(read["gpu_bytes"], 4 * 124_439_808 + 6 * 124_439_808u64);
+    // GPT-2 has 74 matrices and vectors of rows and columns that Adafactor keeps sums of: by hand for one block
+    // 2 (768 + 2304), 2304; (768 + 768), 768; ..., and the tables.
+    let block = (768 + 2304)
+        + 2304
+        + (768 + 768)
+        + 768
+        + (768 + 3072)
+        + 3072
+        + (3072 + 768)
+        + 768
+        + 4 * 768;
+    let sums = 12 * block + (50_257 + 768) + (1024 + 768) + 2 * 768u64;
+    let read = run("--model config.json --optimizer adafactor");
+    assert_eq!(read["optimizer_bytes"], 4 * 124_439_808 + 4 * sums);
+    // DeepSpeed's largest layer is the embedding.
+    let read = run("--model config.json --convention deepspeed --stage 3");
+    assert_eq!(read["largest_layer_bytes"], 4 * 50_257 * 768);
+    for (line, said) in [
+        ("--model config.json --params 1B", "leave --params out"),
+        ("--model config.json --hidden 64", "leave --hidden out"),
+        ("--model gpt-17", "known model"),
+        ("--params 1B --weights w.safetensors", "say --model"),
+        ("--model missing.json", "missing.json"),
+    ] {
+        let all: Vec<&str> = ["memory"].into_iter().chain(options(line)).collect();
+        let ran = project.run(&all).ends_with(2);
+        assert!(ran.stderr.contains(said), "{line}: {}", ran.stderr);
+    }
+}
+
+fn page() -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    std::fs::read_to_string(root.join("docs/memory.md")).expect("the page is there")
+}
+
+#[test]
+fn examples_of_the_page_print_what_it_says() {
+    let page = page();
+    let blocks: Vec<&str> = page.split("```\n$ tiersim ").skip(1).collect();
+    assert!(!blocks.is_empty());
+    for block in blocks {
+        let text = block.split("```").next().expect("the block ends");
+        let (line, printed) = text.split_once('\n').expect("a command and what it prints");
+        let ran = Project::shipped().run(&options(line)).ends_with(0);
+        assert_eq!(ran.stdout, printed, "{line}");
+    }
+}
+
+#[test]
+fn the_page_names_every_key_and_option() {
+    let page = page();
+    for line in EXAMPLES {
+        let found = json(&options(line));
+        let fit = &found["fit"];
+        for map in [&found, &found["parts"][0], fit, &fit["options"][0]] {
+            for key in map.as_object().into_iter().flat_map(|map| map.keys()) {
+                assert!(page.contains(&format!("`{key}`")), "docs/memory.md lacks `{key}`");
+            }
+        }
+    }
+    let help = run(&["--help"]).ends_with(0).stdout;
+    let names = help.lines().filter_map(|line| line.trim_start().strip_prefix("--"));
+    let names: Vec<&str> = names.filter_map(|rest| rest.split([' ', '`']).next()).collect();
+    assert!(names.len() > 30, "{names:?}");
+    for name in names.iter().filter(|name| **name != "help") {
+        let stands = [" ", "`"].iter().any(|end| page.contains(&format!("`--{name}{end}")));
+        assert!(stands, "docs/memory.md lacks --{name}");
+    }
+}

@@ -1,0 +1,139 @@
+//! Training steps of Megatron on A100s, whose times were published: generated from the model card, simulated
+//! on all devices of one server, and compared on `docs/accuracy.md`.
+//!
+//! Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022, table 5. No number
+//! of the machine comes from these rows, and nothing but what was published differs between them.
+
+use std::fs;
+use std::path::PathBuf;
+use tiersim_models::hardware::{HBM, Hardware};
+use tiersim_models::transformer::format::{Format, Formats};
+use tiersim_models::transformer::known::known;
+use tiersim_models::transformer::training::{
+    Attention, Checkpointing, Optimizer, Parallel, Training, Zero,
+};
+use tiersim_models::units::{Bytes, Span};
+use tiersim_models::workload::{Op, Unit};
+use tiersim_policies::drive::drive;
+use tiersim_policies::planner::Planner;
+use tiersim_sim::hardware_file::read_hardware;
+use tiersim_sim::machine::SimMachine;
+use tiersim_tests::scripted::Scripted;
+use tiersim_tests::world::World;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
+}
+
+/// The server that it ran on.
+fn server() -> Hardware {
+    let file = root().join("hardware-specs/dgx-a100-80g.ron");
+    read_hardware(&file).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Eight-way tensor parallelism in 16 bits with dropout; all of a layer computed again, or only
+/// attention with the rest split by sequence.
+fn training(
+    model: &str,
+    (batch, micro_batch): (u32, u32),
+    stages: (u32, u32),
+    full: bool,
+) -> Training {
+    Training {
+        card: known(model).expect("it is known by name").card(),
+        batch,
+        micro_batch,
+        sequence: 2048,
+        formats: Formats::all(Format::Fp16),
+        optimizer: Optimizer::AdamW,
+        checkpointing: if full { Checkpointing::Full } else { Checkpointing::Selective },
+        attention: Attention::Materialised,
+        dropout: true,
+        parallel: Parallel {
+            tensor: 8,
+            sequence: !full,
+            pipeline: stages.0,
+            interleave: stages.1,
+            ..Parallel::default()
+        },
+        zero: Zero::default(),
+        devices: 8,
+        loader: None,
+    }
+}
+
+/// The published rows, in milliseconds.
+fn published() -> Vec<(&'static str, Training, u64)> {
+    let small = |full| training("megatron-22b", (4, 4), (1, 1), full);
+    let large = |full| training("megatron-175b", (64, 1), (8, 3), full);
+    vec![
+        ("22B, 8 A100, full recomputation", small(true), 1420),
+        ("22B, 8 A100, selective and sequence parallel", small(false), 1100),
+        ("175B, 64 A100, full recomputation", large(true), 18_130),
+        ("175B, 64 A100, selective and sequence parallel", large(false), 13_750),
+    ]
+}
+
+/// What an op takes beside what it does over links.
+fn span(hardware: &Hardware, op: &Op) -> Span {
+    let compute = hardware.compute.as_ref().expect("it computes");
+    match op.unit {
+        Unit::Network(_) => compute.launch,
+        _ => compute.roofline("fp16", op.flops, op.bytes).expect("it has a peak"),
+    }
+}
+
+/// A step in microseconds, with everything in HBM.
+fn simulated(hardware: Hardware, training: &Training, ranks: u32) -> u64 {
+    let trace = training.trace();
+    let spans = trace.ops.iter().map(|op| span(&hardware, op)).collect();
+    let world = World::of(hardware, trace, spans);
+    let World { hardware, workload, durations, .. } = &world;
+    let start = vec![HBM; workload.trace.objects.len()];
+    let policy = Box::new(Scripted { start, script: Vec::new() });
+    let capacities: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let mut planner = Planner::new(workload, policy, &capacities, 1).expect("it fits");
+    let (start, routes) = (planner.start(), hardware.routes().expect("every tier is joined"));
+    let mut machine = SimMachine::of_ranks(ranks, hardware, routes, workload, durations, &start);
+    let mut last = 0;
+    drive(&mut planner, &mut machine, 64, |_, at, _| last = at.ps()).expect("no rule is broken");
+    last / 1_000_000
+}
+
+#[test]
+fn steps_take_what_was_published_within_a_tenth() {
+    let mut rows = Vec::new();
+    for (name, training, published) in published() {
+        let predicted = simulated(server(), &training, 8);
+        let error = predicted as f64 / (published * 1000) as f64 - 1.0;
+        rows.push(format!(
+            "| {name} | {:.2} s | {:.2} s | {:+.1} % |",
+            published as f64 / 1e3,
+            predicted as f64 / 1e6,
+            error * 100.0
+        ));
+        assert!(error.abs() < 0.1, "{}", rows.join("\n"));
+    }
+    let page = fs::read_to_string(root().join("docs/accuracy.md")).expect("the page is there");
+    let (_, section) = page.split_once("## Training steps").expect("the heading");
+    let section = section.split("\n## ").next().expect("it has text");
+    let shown: Vec<&str> = section.lines().filter(|line| line.contains("A100,")).collect();
+    assert_eq!(shown, rows, "the rows should be:\n{}", rows.join("\n"));
+}
+
+#[test]
+fn without_its_table_the_server_would_be_too_quick() {
+    // That the rows above hold is owed to what small products reach, and not to luck.
+    let mut plain = server();
+    plain.compute.as_mut().expect("it computes").efficiency = Default::default();
+    let (_, training, published) = &published()[1];
+    let (with, without) = (simulated(server(), training, 1), simulated(plain, training, 1));
+    assert!(without < with && (without as f64) < 0.95 * (*published * 1000) as f64, "{without}");
+}
+
+#[test]
+fn ranks_of_one_tensor_group_take_as_long_as_one_of_them() {
+    // They do the same at the same time, each over its own links.
+    let (_, training, _) = &published()[0];
+    assert_eq!(simulated(server(), training, 8), simulated(server(), training, 1));
+}
