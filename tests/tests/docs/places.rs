@@ -51,6 +51,7 @@ pub(crate) const STRUCTS: &[Place] = &[
     Place { heading: "Service", text: "Hardware(links: [(fetch_tail: (@))])" },
     Place { heading: "Service", text: "Hardware(links: [(write_cache: (@))])" },
     Place { heading: "Hidden memory", text: "Hardware(hidden: [(@)])" },
+    Place { heading: "Server", text: "Hardware(server: (@))" },
     Place { heading: "Compute", text: "Hardware(compute: (@))" },
     Place { heading: "Processors of the host", text: "Hardware(cpu: (@))" },
     Place { heading: "Power and price", text: "Hardware(host: (@))" },
