@@ -360,3 +360,32 @@ fn what_cannot_be_served_is_refused() {
     let long = unnamed(&[(0, 1 << 20, 1000)]);
     assert!(matches!(wrong(job(), &long), ServingProblem::Rows(_)));
 }
+
+/// Prompts and answers of one token, one at a time, arriving at random: M/D/1.
+#[test]
+fn equal_requests_that_arrive_at_random_wait_as_pollaczek_and_khinchine_say() {
+    let service = Span::from_us(1000);
+    let one_at_a_time = Serving { max_batch: 1, max_tokens_per_step: 2, ..job() };
+    for (load, gate) in [(0.3, 0.02), (0.7, 0.06)] {
+        let (mut seed, mut at) = (11, 0.0);
+        let mut requests = Requests::new(None);
+        for _ in 0..20_000 {
+            let uniform = (drawn(&mut seed) + 1) as f64 / (1u64 << 31) as f64;
+            at += -uniform.ln() * service.ps() as f64 / load;
+            requests.push(Time::from_ps(at as u64), 1, 1, &[]).expect("a request");
+        }
+        let served = one_at_a_time.serve(&requests, &|_, _| Some(service)).expect("served");
+        let mut now = Time::ZERO;
+        let mut total = 0u128;
+        for course in &served.plan.requests {
+            let start = now.max(course.arrival);
+            now = start + service;
+            assert_eq!(served.trace.ops[course.first.index() - 1].release, Some(course.arrival));
+            total += u128::from(now.since(course.arrival).ps());
+        }
+        assert_eq!(served.plan.estimate, now, "one after the other");
+        let found = total as f64 / 20_000.0 / service.ps() as f64;
+        let theory = 1.0 + load / (2.0 * (1.0 - load));
+        assert!((found / theory - 1.0).abs() <= gate, "load {load}: {found}, in theory {theory}");
+    }
+}

@@ -7,6 +7,7 @@
 use super::draft::{Draft, Held};
 use crate::state::State;
 use crate::view::View;
+use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Unit, Use};
@@ -58,7 +59,9 @@ impl Guests {
     pub(super) fn come(&mut self, draft: &mut Draft<'_, '_>, host: &[TierId], soon: &[Use]) {
         for object in soon.iter().filter(|used| used.mode.reads()).map(|used| used.object) {
             let there = draft.nearest(object);
-            if there.is_none_or(|tier| tier.index() == 0) || draft.in_host(object).is_some() {
+            let here = there.is_none_or(|tier| tier == HBM) || draft.in_host(object).is_some();
+            // What the op creates is not there yet, and what it uses may change.
+            if here || !draft.view.exists(object) || draft.is_used(object) {
                 continue;
             }
             let bytes = draft.bytes(object);

@@ -3,6 +3,7 @@
 //! Defaults are chosen here; rules on numbers are those of the step itself ([`Training::problems`]), whose
 //! fields are told by their paths in the scenario.
 
+use crate::scenario::generation::RawAttentionOn;
 use crate::scenario::resolve::Resolver;
 use crate::text::quantity::{CAPACITY, Duration, Quantity, Size};
 use serde::Deserialize;
@@ -34,6 +35,17 @@ pub(crate) enum RawWork {
         zero: Option<RawZero>,
         router: Option<RawRouter>,
         loader: Option<RawLoader>,
+    },
+    Generate {
+        batch: u32,
+        batches: Option<u32>,
+        prompt: u64,
+        tokens: u32,
+        prefill: Option<bool>,
+        attention_on: Option<RawAttentionOn>,
+        kv_block: Option<u64>,
+        tensor: Option<u32>,
+        router: Option<RawRouter>,
     },
     Serve {
         requests: String,
@@ -205,7 +217,7 @@ impl RawZero {
 }
 
 impl RawRouter {
-    fn meaning(self, resolver: &mut Resolver<'_, '_>, path: &str) -> Option<Router> {
+    pub(crate) fn meaning(self, resolver: &mut Resolver<'_, '_>, path: &str) -> Option<Router> {
         let (at, skew) = (format!("{path}.skew"), self.skew.unwrap_or(0.0));
         let skew = resolver.check.number(&at, "`skew`", skew, 0.0, 10.0)?;
         // In hundredths.

@@ -56,9 +56,10 @@ impl Maker<'_> {
         self.sizes.tokens * active * self.sizes.hidden
     }
 
-    /// All-to-all over the expert group: `x` goes, `y` comes.
+    /// All-to-all over the expert group: `x` goes, `y` comes. It counts as the larger of the two.
     fn exchange(&mut self, by: ModuleId, x: ObjectId, y: ObjectId) {
-        let unit = self.groups.expert.does(CollectiveKind::AllToAll, self.build.size(x));
+        let bytes = self.build.size(x).max(self.build.size(y));
+        let unit = self.groups.expert.does(CollectiveKind::AllToAll, bytes);
         let touches = [read(x), write(y)];
         self.build.op_on(unit, 0, CollectiveKind::AllToAll.word(), by, 0, &touches);
     }

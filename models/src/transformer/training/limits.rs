@@ -41,6 +41,15 @@ const MOST: [(&str, u64); 22] = [
     ("loader.prefetch", 1 << 12),
 ];
 
+/// A number that must divide another.
+struct Division {
+    field: &'static str,
+    divisor: u64,
+    of: &'static str,
+    whole: u64,
+    remedy: &'static str,
+}
+
 impl Training {
     /// Every rule that this training breaks; empty for one that makes a trace.
     pub fn problems(&self) -> Vec<ShapeProblem> {
@@ -108,6 +117,15 @@ impl Training {
 
     /// What must divide what.
     fn divisions(&self, found: &mut Vec<ShapeProblem>) {
+        for Division { field, divisor, of, whole, remedy } in self.divisors() {
+            if !whole.is_multiple_of(divisor) {
+                let rule = format!("{divisor} must divide `{of}`, which is {whole}");
+                found.push(ShapeProblem { field, rule, remedy });
+            }
+        }
+    }
+
+    fn divisors(&self) -> Vec<Division> {
         let Training { card, parallel, .. } = self;
         let micros = u64::from(self.batch / self.micro_batch);
         let [tensor, pipeline, interleave, expert, data] = [
@@ -172,12 +190,9 @@ impl Training {
             let remedy = "interleaved stages take micro-batches in rounds of as many as stages";
             rules.push(("parallel.interleave", pipeline, "micro-batches", micros, remedy));
         }
-        for (field, divisor, of, whole, remedy) in rules {
-            if whole % divisor != 0 {
-                let rule = format!("{divisor} must divide `{of}`, which is {whole}");
-                found.push(ShapeProblem { field, rule, remedy });
-            }
-        }
+        let division =
+            |(field, divisor, of, whole, remedy)| Division { field, divisor, of, whole, remedy };
+        rules.into_iter().map(division).collect()
     }
 
     fn choices(&self, found: &mut Vec<ShapeProblem>) {
