@@ -2,7 +2,6 @@
 
 mod activations;
 mod any;
-mod formulas;
 mod rules;
 mod semiseparable;
 mod shape;
