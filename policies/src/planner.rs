@@ -229,7 +229,7 @@ impl<'a> Planner<'a> {
         let mut claims: SmallVec<[Room; 2]> = SmallVec::new();
         let overwritten = self.overwritten(op);
         for &object in &overwritten {
-            self.forget(object, out)?;
+            self.forget(object, &mut after, out)?;
         }
         for &object in self.workload.births(op).iter().chain(&overwritten) {
             let tier = self.ask(|policy, view| policy.birth(object, view));

@@ -3,7 +3,8 @@
 //!
 //! Invariant: an op of the device is planned as if nothing here existed.
 
-use crate::command::Command;
+use crate::command::{Command, Edge, Hazard};
+use crate::ledger::add_edge;
 use crate::plan_error::PlanError;
 use crate::planner::Planner;
 use smallvec::SmallVec;
@@ -40,12 +41,20 @@ impl Planner<'_> {
         written.filter(lost).collect()
     }
 
-    /// Gives up every room of an object.
+    /// Gives up every room of an object. What overwrites it comes behind what wrote it, though not
+    /// in the same place.
     pub(crate) fn forget(
         &mut self,
         object: ObjectId,
+        after: &mut SmallVec<[Edge; 6]>,
         out: &mut Vec<Command>,
     ) -> Result<(), PlanError> {
+        let valid = self.ledger.slots(object).iter().filter(|slot| slot.valid);
+        for filled in valid.filter_map(|slot| slot.filled) {
+            if !self.tickets.covered(filled.ticket, self.stream) {
+                add_edge(after, filled.ticket, Hazard::LastUse);
+            }
+        }
         while let Some(tier) = self.ledger.slots(object).first().map(|slot| slot.tier) {
             self.give_up(object, tier, out)?;
         }

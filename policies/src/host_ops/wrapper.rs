@@ -332,18 +332,16 @@ impl Policy for HostOps {
         if view.op().unit != Unit::Cpu {
             let said = self.ask(view, |policy, view| policy.make_room(view, tier));
             let mut draft = Draft::new(view, &self.ground);
+            let free = |object: ObjectId| !draft.is_used(object) && !self.named.contains(&object);
+            // Where it should go may be full by now, and then another leaves.
+            let goes = |object, to| {
+                free(object) && (view.has_room(object, to) || view.fits(to, draft.bytes(object)))
+            };
             match said {
-                Some(Action::Evict { object, from, to })
-                    if from == tier && !draft.is_used(object) && !self.named.contains(&object) =>
-                {
-                    // Where it should go may be full by now, and then the draft makes up more.
-                    if view.has_room(object, to) || view.fits(to, draft.bytes(object)) {
-                        draft.evict(object, from, to);
-                    }
+                Some(Action::Evict { object, from, to }) if from == tier && goes(object, to) => {
+                    draft.evict(object, from, to);
                 }
-                Some(Action::Drop { object, tier: from })
-                    if from == tier && !draft.is_used(object) && !self.named.contains(&object) =>
-                {
+                Some(Action::Drop { object, tier: from }) if from == tier && free(object) => {
                     draft.drop_copy(object, from);
                 }
                 _ => {}
