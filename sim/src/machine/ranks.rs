@@ -159,7 +159,8 @@ impl SimMachine<'_> {
         let ranks = self.ranks.count() as usize;
         let first = stream - stream % ranks;
         let is_ready = |(entry, rank): (Ticket, u32)| {
-            let queue = &self.streams[first + rank as usize];
+            // A stream is made with its first command: this rank's may not have come yet.
+            let Some(queue) = self.streams.get(first + rank as usize) else { return false };
             let is_next = queue.waiting.front() == Some(&entry) && !queue.running;
             is_next && self.entries.get(entry).indegree == 0
         };
