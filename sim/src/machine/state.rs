@@ -89,7 +89,7 @@ impl Moment {
                 self.ticket(op, out);
             }
             Event::Exchange(op) => {
-                out.word(7);
+                out.word(8);
                 self.ticket(op, out);
             }
             Event::Launched { op, work } => {
