@@ -85,6 +85,13 @@ fn fits_the_machine(
             scenario.name
         )));
     }
+    if traces.of(scenario).trace.ops.iter().any(|op| op.release.is_some()) {
+        return Err(Failure::Input(format!(
+            "{}: ops of its trace wait for arrivals, which only the simulator does; validate a \
+             workload without them",
+            scenario.name
+        )));
+    }
     let bench = Bench::new(scenario, traces.of(scenario), BenchOptions::default())?;
     for case in wanted(scenario, args) {
         bench.capacities_of(case)?;

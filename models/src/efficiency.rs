@@ -13,7 +13,7 @@ use crate::units::Rate;
 pub const WHOLE: u32 = 1_000_000;
 
 /// What small work reaches of a device's rates. Empty: all of them at any size.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Efficiency {
     /// By FLOPs of an op, for every precision.
     pub products: Shares,
@@ -22,7 +22,7 @@ pub struct Efficiency {
 }
 
 /// Shares of a rate by size of the work.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shares {
     /// Size and share in parts per million, by rising size. Below the first size its share holds, above the
     /// last size its share.
@@ -32,7 +32,7 @@ pub struct Shares {
 }
 
 /// What holds between two points.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Between {
     /// The share moves in proportion to the logarithm of the size; sizes are above 0.
     #[default]

@@ -176,7 +176,7 @@ impl Lane {
 }
 
 /// The device that computes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Compute {
     /// Name of the device.
     pub name: String,

@@ -4,6 +4,7 @@
 //! Invariant: built only from a trace without [`Trace::problems`].
 
 use crate::ids::{ModuleId, ObjectId, OpId};
+use crate::transformer::serving::{Plan, Served};
 use crate::units::Bytes;
 use crate::workload::{ObjectKind, Trace};
 
@@ -17,6 +18,8 @@ pub struct Workload {
     outputs: Rows<(ModuleId, Bytes)>,
     weights: Rows<(ModuleId, Bytes)>,
     step_ends: Vec<OpId>,
+    /// Which ops serve which request, where that is what the trace does.
+    pub serving: Option<Plan>,
 }
 
 impl Workload {
@@ -30,8 +33,14 @@ impl Workload {
             outputs: Rows::new(trace.ops.len(), module_outputs(&trace, &passes)),
             weights: Rows::new(trace.ops.len(), module_weights(&trace, &passes)),
             step_ends: step_ends(&trace),
+            serving: None,
             trace,
         }
+    }
+
+    /// A trace that serves requests, and what it does for them.
+    pub fn serving(served: Served) -> Workload {
+        Workload { serving: Some(served.plan), ..Workload::new(served.trace) }
     }
 
     /// Objects whose memory is needed from this op on (none of them persistent).

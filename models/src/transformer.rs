@@ -13,9 +13,11 @@ pub mod known;
 mod modules;
 pub mod routing;
 pub mod semiseparable;
+pub mod serving;
 pub mod training;
 
 pub use card::Card;
+use generation::Generation;
 use training::Training;
 
 /// What is done with a model.
@@ -23,4 +25,6 @@ use training::Training;
 pub enum Work {
     /// It is trained.
     Train(Training),
+    /// It generates text.
+    Generate(Generation),
 }

@@ -220,6 +220,8 @@ pub struct Op {
     pub bytes: Bytes,
     /// When it started on the recording device.
     pub at: Option<Time>,
+    /// It may not start before, counted from the start of the run: what it works for arrives then.
+    pub release: Option<Time>,
     /// Ops of other streams that must end first, beyond what data already demands.
     pub after: Vec<OpId>,
     /// What it runs on.
@@ -234,7 +236,7 @@ impl Op {
     pub fn new(step: u32, phase: Phase, name: impl Into<String>, uses: Range<u32>) -> Op {
         let (stream, rank, flops, bytes) = (0, RankId(0), 0, Bytes::ZERO);
         let (name, module, after) = (name.into(), None, Vec::new());
-        let (duration, at, unit) = (None, None, Unit::Device);
+        let (duration, at, release, unit) = (None, None, None, Unit::Device);
         Op {
             step,
             phase,
@@ -246,6 +248,7 @@ impl Op {
             flops,
             bytes,
             at,
+            release,
             after,
             unit,
             uses,

@@ -8,6 +8,7 @@
 use crate::recipe::Rewrite;
 use tiersim_models::ids::{ObjectId, OpId};
 use tiersim_models::lifetime::Workload;
+use tiersim_models::transformer::serving::{Plan, Reuse};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Object, Statistics, Trace, Use};
 
@@ -49,10 +50,19 @@ pub fn chunked(workload: &Workload, chunk: Bytes) -> Result<Option<Rewrite>, Str
         }
         op.uses = start..list.len() as u32;
     }
+    let serving = workload.serving.as_ref().map(|plan| {
+        let pieces = plan.reuses.iter().flat_map(|&Reuse { op, object }| {
+            let (first, count) = (first[object.index()], counts[object.index()] as usize);
+            (first..first + count).map(move |piece| Reuse { op, object: ObjectId::at(piece) })
+        });
+        Plan { reuses: pieces.collect(), ..plan.clone() }
+    });
     let source = (0..ops.len()).map(OpId::at).collect();
     let (meta, modules) = (trace.meta.clone(), trace.modules.clone());
     let trace = Trace { meta, modules, objects: split, ops, uses: list };
-    Ok(Some(Rewrite { workload: Workload::new(trace), source, policy: None }))
+    let mut workload = Workload::new(trace);
+    workload.serving = serving;
+    Ok(Some(Rewrite { workload, source, policy: None }))
 }
 
 /// One of the pieces of an object: means stay what they are, a norm is shared by bytes.

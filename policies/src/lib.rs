@@ -27,6 +27,7 @@ pub mod recipe;
 mod relief;
 pub mod replacement;
 pub mod residents;
+pub mod reuse;
 mod room;
 pub mod state;
 mod steady;

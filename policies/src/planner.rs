@@ -12,6 +12,7 @@ pub use crate::plan_error::PlanError;
 use crate::plan_error::out_of_memory;
 use crate::policy::{Action, Policy, Sight};
 use crate::relief::Monitor;
+use crate::reuse::Found;
 use crate::tickets::Tickets;
 use crate::view::View;
 use smallvec::SmallVec;
@@ -57,6 +58,8 @@ pub struct Planner<'a> {
     pub(crate) times: Option<CopyTimes>,
     /// The tier that is watched, if one is.
     pub(crate) pressure: Option<Box<Monitor>>,
+    /// Where requests found what had been computed for others.
+    pub(crate) found: Found,
     /// Memory of the host: where ops on its processors use their objects.
     pub(crate) host: Vec<TierId>,
 }
@@ -112,6 +115,7 @@ impl<'a> Planner<'a> {
             stream: workload.trace.ops.first().map_or(0, |op| op.stream),
             times: None,
             pressure: None,
+            found: Found::default(),
         };
         for (index, object) in workload.trace.objects.iter().enumerate() {
             if object.persistent {
@@ -175,6 +179,7 @@ impl<'a> Planner<'a> {
                 false => self.counts.misses += 1,
             }
         }
+        self.find_reuses(op);
         let mut actions = std::mem::take(&mut self.actions);
         self.ask(|policy, view| policy.before(view, &mut actions));
         self.in_place.clear();

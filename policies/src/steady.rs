@@ -55,6 +55,8 @@ impl Planner<'_> {
             // The same throughout a run.
             host: _,
             pressure,
+            // Requests arrive once: such a trace is not replayed.
+            found: _,
         } = self;
         // A log is kept of pressure, with moments.
         if pressure.is_some() {

@@ -8,6 +8,7 @@
 use crate::ChartError;
 use crate::contest::{gap, ranks, sight_word};
 use crate::economics_summary::confidence;
+use crate::served;
 use crate::words::{finite, lane_names, links, oom_reason};
 use tiersim_sim::energy::{Basis, CaseEconomics};
 use tiersim_sim::record::{CaseRecord, Figures, Outcome, RunRecord};
@@ -75,6 +76,7 @@ fn header(record: &RunRecord, axes: &[&str]) -> Vec<String> {
     header.extend(lanes.iter().map(|lane| format!("stall_ms.{lane}")));
     header.extend(links(record).iter().map(|(link, _)| format!("busy_fraction.{link}")));
     header.extend(["delay_ms", "oom_reason", "bound_by"].map(str::to_owned));
+    header.extend(served::header(record));
     header
 }
 
@@ -130,6 +132,7 @@ fn row(record: &RunRecord, case: &CaseRecord, rank: Option<usize>, axes: &[&str]
         Outcome::OutOfMemory(oom) => oom_reason(oom),
     });
     row.push(case.bound_by.clone());
+    row.extend(served::row(record, ran.and_then(|figures| figures.serving.as_ref())));
     row
 }
 

@@ -14,6 +14,7 @@ use crate::economics_summary::{self, CostSummary, EnergySummary, NumberSummary};
 use crate::hidden::hidden_bytes;
 use crate::memory_summary::{AllocatorSummary, allocators};
 use crate::pressure::{self, PressureSummary};
+use crate::served::{self, ServingSummary};
 use crate::words::{finite, lane_names, links, oom_reason};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -113,8 +114,7 @@ pub struct CaseSummary {
     /// Events that the engine processed, over the whole run.
     pub events: Option<u64>,
     /// Steps, those of the warm-up included, that were not simulated one by one because the run was in
-    /// the same state as before; left out where there are none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// the same state as before.
     pub extended_steps: Option<u64>,
     /// The case's label in tables and charts.
     pub label: String,
@@ -153,6 +153,9 @@ pub struct CaseSummary {
     /// What happened under memory pressure; not there if no tier was watched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pressure: Option<PressureSummary>,
+    /// What became of requests; not there if none are served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serving: Option<ServingSummary>,
 }
 
 /// Mean and percentiles of step length in milliseconds.
@@ -288,7 +291,7 @@ fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> C
         energy_j: case.economics.joules().and_then(finite),
         cost_usd: case.economics.dollars().and_then(finite),
         events: ran.map(|f| f.events),
-        extended_steps: (case.left_out > 0).then_some(case.left_out),
+        extended_steps: ran.map(|_| case.left_out),
         label: case.label.clone(),
         emulated: case.emulated,
         sight: contest::sight_word(case.sight),
@@ -309,6 +312,7 @@ fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> C
         cost: economics_summary::cost(&case.economics.cost),
         hidden_bytes: hidden_bytes(record, case),
         pressure: pressure::summary(record, case),
+        serving: ran.and_then(|f| f.serving.as_ref()).map(|f| served::summary(record, f)),
     }
 }
 

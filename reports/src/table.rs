@@ -12,6 +12,7 @@ use crate::economics_summary::economics_lines;
 use crate::hidden::hidden_words;
 use crate::points::pareto_front;
 use crate::pressure;
+use crate::served;
 use crate::words::{
     axis_value, clean, count, decimals_for, elide, finite, lane_names, oom_reason,
     short_fingerprint,
@@ -50,6 +51,14 @@ pub fn text(record: &RunRecord, version: &str) -> String {
             cases.iter().map(|&case| row_label(&record.results[case])).collect();
         block(&mut out, &labels, time_columns(record, &cases));
         out.push('\n');
+        let served = served::columns(record, &cases);
+        if !served.is_empty() {
+            let of = |(header, values): ([&str; 2], Vec<Option<f64>>)| {
+                Column::of(header, &values, decimals_for(largest(&values)).min(3))
+            };
+            block(&mut out, &labels, served.into_iter().map(of).collect());
+            out.push('\n');
+        }
         block(&mut out, &labels, memory_columns(record, &cases));
         let economics = economics_columns(record, &cases);
         if !economics.is_empty() {
@@ -190,7 +199,7 @@ fn time_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
         Column::of(["", "p99 ms"], &of(&|f| f.step_ms_percentile(99)), digits),
     ];
     let tokens = of(&|f| f.tokens_per_s(record.tokens_per_step));
-    if record.tokens_per_step > 0 {
+    if record.tokens_per_step > 0 || served::serves(record) {
         let digits = decimals_for(largest(&tokens)).min(3);
         columns.push(Column::of(["throughput", "tokens/s"], &tokens, digits));
     }

@@ -11,7 +11,7 @@ use rand_distr::{Distribution, LogNormal};
 use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::OpId;
 use tiersim_models::server::Cpu;
-use tiersim_models::units::Span;
+use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{Op, Trace, Unit};
 
 /// Durations by op of the run.
@@ -52,6 +52,7 @@ impl Durations {
             OpTime::Roofline { compute, precision } => {
                 // What devices do together takes its time on the links.
                 let time = |op: &Op| match (op.unit, cpu) {
+                    (Unit::Idle, _) if waits_only(op) => Some(Span::ZERO),
                     (Unit::Network(_), _) => Some(compute.launch),
                     (Unit::Cpu, Some(cpu)) => cpu.roofline(op.flops, op.bytes),
                     _ => compute.roofline(precision, op.flops, op.bytes),
@@ -149,6 +150,11 @@ impl Durations {
         let own = source.len() as u64;
         occurrence / own * ops + u64::from(source[(occurrence % own) as usize].0)
     }
+}
+
+/// Whether an op stands for nothing but its release.
+fn waits_only(op: &Op) -> bool {
+    op.flops == 0 && op.bytes == Bytes::ZERO
 }
 
 /// Errors in words if an op runs on the host's processors and there are none.

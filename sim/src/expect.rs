@@ -5,6 +5,7 @@
 
 use crate::record::{CaseRecord, Figures, Outcome, PressureRecord, RunRecord};
 use crate::scenario::{Expectation, Over, Scenario};
+use crate::served::{RequestFigures, ServingFigures};
 use std::fmt::{Display, Formatter};
 use tiersim_policies::pressure::Level;
 
@@ -45,6 +46,14 @@ fn failure(expected: &Expectation, record: &RunRecord) -> Result<(), String> {
         Expectation::StepTime { case: index, at_least, at_most } => {
             let step = figures(case(index))?.mean_step();
             within(&case(index).label, "mean step", step, at_least, at_most)
+        }
+        Expectation::FirstToken { case: index, at_least, at_most } => {
+            let mean = serving(case(index))?.mean(|request| Some(request.first_token));
+            within(&case(index).label, "mean TTFT", mean, at_least, at_most)
+        }
+        Expectation::PerToken { case: index, at_least, at_most } => {
+            let mean = serving(case(index))?.mean(RequestFigures::per_token);
+            within(&case(index).label, "mean TPOT", mean, at_least, at_most)
         }
         Expectation::Slowdown { case: index, at_least, at_most } => {
             let slowdown = figures(case(index))?.slowdown(case(index).baseline_step);
@@ -97,6 +106,11 @@ fn failure(expected: &Expectation, record: &RunRecord) -> Result<(), String> {
             within(&case(index).label, &what, peak, at_least, at_most)
         }
     }
+}
+
+fn serving(case: &CaseRecord) -> Result<&ServingFigures, String> {
+    let serving = figures(case)?.serving.as_ref();
+    serving.ok_or_else(|| format!("{:?} serves no requests", case.label))
 }
 
 fn pressure(case: &CaseRecord) -> Result<&PressureRecord, String> {

@@ -41,6 +41,12 @@ pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
         problems.0.push(endless);
         return problems;
     }
+    if scenario.workload.repeat > 1 && trace.ops.iter().any(|op| op.release.is_some()) {
+        let rule = "a trace whose ops wait for arrivals runs once";
+        let found = format!("repeat: {}", scenario.workload.repeat);
+        let remedy = "write `repeat: 1, warmup: 0` in the workload: arrivals count from its start";
+        problems.push(folder, None, rule, found, remedy);
+    }
     // Once through the trace says whether every op has a time; how often it is replayed does not.
     let once = WorkloadSpec { repeat: 1, warmup: 0, jitter: 0.0, ..scenario.workload.clone() };
     let cpu = scenario.hardware.cpu.as_ref();
@@ -178,7 +184,10 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
     let replays = f64::from(spec.repeat);
     // With draws the mean is all but certain, and half of it more than that.
     let sure = if spec.jitter > 0.0 { 0.5 } else { 1.0 };
-    [replays.min(under_way) * worst, replays * sure * computed / streams.len().max(1) as f64]
+    let releases = trace.ops.iter().filter_map(|op| op.release);
+    let last = releases.max().map_or(0.0, |last| last.ps() as f64 / 1e12);
+    let least = replays * sure * computed / streams.len().max(1) as f64;
+    [last + replays.min(under_way) * worst, least]
 }
 
 /// The largest piece that objects come in where they are smallest.

@@ -21,6 +21,7 @@ pub mod queue;
 pub mod record;
 pub mod run;
 pub mod scenario;
+pub mod served;
 pub mod station;
 pub mod sweep;
 pub mod text;

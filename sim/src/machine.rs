@@ -22,6 +22,7 @@ mod lanes;
 mod loads;
 pub mod meters;
 mod ranks;
+mod release;
 mod sharing;
 pub(crate) mod state;
 mod streams;
@@ -82,6 +83,8 @@ enum Event {
     Landed,
     /// The bytes of an op's charge go over shared links from now on.
     Uses(Ticket),
+    /// The op at the head of a stream is released.
+    Released(u32),
     /// The bytes of a collective go from now on, of all ranks.
     Exchange(Ticket),
     /// The work of an op on the host's processors begins.
@@ -308,7 +311,8 @@ impl<'a> SimMachine<'a> {
             Work::Compute { stream: number, .. } => {
                 let index = self.ranks.stream(number, ticket);
                 if self.streams.len() <= index {
-                    self.streams.resize_with(index + 1, Stream::default);
+                    let all = self.ranks.first_stream(number) + self.ranks.count() as usize;
+                    self.streams.resize_with(all, Stream::default);
                 }
                 self.streams[index].waiting.push_back(ticket);
                 stream = Some(index);
@@ -371,6 +375,7 @@ impl Machine for SimMachine<'_> {
                 Some((_, Event::Flows(flight))) => self.flow(flight)?,
                 Some((_, Event::Landed)) => self.landed()?,
                 Some((_, Event::Uses(op))) => self.use_flows(op)?,
+                Some((_, Event::Released(stream))) => self.try_stream(stream as usize, None)?,
                 Some((_, Event::Exchange(op))) => self.exchange(op)?,
                 Some((_, Event::Launched { op, work })) => self.launched(op, work)?,
                 Some((_, Event::Worked)) => self.worked()?,

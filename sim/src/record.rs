@@ -10,6 +10,7 @@ mod steps;
 use crate::energy::CaseEconomics;
 use crate::lint::Warning;
 use crate::scenario::AxisValue;
+use crate::served::ServingFigures;
 use tiersim_models::hardware::{Fact, TierKind};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::fragmentation::MemoryUse;
@@ -211,6 +212,8 @@ pub struct Figures {
     pub active: Span,
     /// How the memory of tiers was used whose allocator is not exact: by tier, over the whole run.
     pub memory: Vec<(usize, MemoryUse)>,
+    /// What became of requests, where the workload serves some.
+    pub serving: Option<ServingFigures>,
 }
 
 /// Something that ran from one moment to another.
@@ -253,8 +256,12 @@ impl Figures {
         self.steps.ms_percentile(percent)
     }
 
-    /// Tokens per second at the mean step.
+    /// Tokens per second at the mean step; where requests are served, tokens of answers per second of
+    /// the run.
     pub fn tokens_per_s(&self, tokens_per_step: u64) -> f64 {
+        if let Some(serving) = &self.serving {
+            return serving.tokens_per_s();
+        }
         tokens_per_step as f64 / (self.mean_step().ps() as f64 / 1e12)
     }
 

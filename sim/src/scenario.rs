@@ -7,6 +7,7 @@ mod allocators;
 mod expectations;
 pub mod files;
 pub mod fingerprint;
+mod generation;
 mod hidden;
 pub mod hints;
 mod model;
@@ -16,6 +17,7 @@ mod pressure;
 pub mod raw;
 pub mod read;
 pub mod resolve;
+pub mod serving;
 mod spelling;
 pub mod sweep;
 mod training;
@@ -23,6 +25,7 @@ pub mod weights;
 mod workload;
 
 use crate::lint::Warning;
+use crate::scenario::serving::ServingSource;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -87,6 +90,8 @@ pub enum TraceSource {
     Training(Training),
     /// Made from a model and what is done with it, which has no problems.
     Model(Work),
+    /// Requests that a model serves.
+    Serving(Box<ServingSource>),
 }
 
 impl TraceSource {
@@ -98,6 +103,7 @@ impl TraceSource {
                 PathBuf::from("workload Layered(...)")
             }
             TraceSource::Model(_) => PathBuf::from("workload Model(...)"),
+            TraceSource::Serving(source) => source.requests.clone(),
         }
     }
 }
@@ -216,6 +222,24 @@ pub enum Expectation {
         case: usize,
         /// The slower case.
         than: usize,
+    },
+    /// Mean TTFT within bounds.
+    FirstToken {
+        /// Case.
+        case: usize,
+        /// Lower bound.
+        at_least: Option<Span>,
+        /// Upper bound.
+        at_most: Option<Span>,
+    },
+    /// Mean TPOT within bounds.
+    PerToken {
+        /// Case.
+        case: usize,
+        /// Lower bound.
+        at_least: Option<Span>,
+        /// Upper bound.
+        at_most: Option<Span>,
     },
     /// Bytes copied over one direction of a link per measured step.
     Moved {

@@ -54,6 +54,8 @@ pub(crate) const OP_COLUMNS: &[tables::Column] = &[
     tables::optional("unit"),
     tables::optional("collective_bytes"),
     tables::optional("group"),
+    // Left out where no op has one.
+    tables::optional("release_ns"),
 ];
 
 /// Columns of `uses.csv`, in the order in which they are written.

@@ -3,6 +3,7 @@
 use crate::diagnostic::Diagnostics;
 use crate::scenario::{Scenario, TraceSource};
 use crate::trace::{read_trace, trace_hash};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::transformer::Work;
@@ -32,6 +33,14 @@ impl Traces {
                 continue;
             }
             let trace = match source {
+                TraceSource::Serving(serving) => {
+                    let workload = serving.workload()?;
+                    generated += workload.trace.ops.len() as u64;
+                    too_many(generated, source)?;
+                    let hash = served_hash(&workload);
+                    traces.read.insert(source.clone(), (workload, hash));
+                    continue;
+                }
                 TraceSource::Folder(folder) => read_trace(folder)?,
                 TraceSource::Layered(shape) => {
                     generated += shape.ops();
@@ -71,10 +80,20 @@ impl Traces {
     }
 }
 
+/// The hash of a trace and of what its ops do for requests.
+fn served_hash(workload: &Workload) -> String {
+    let mut digest = Sha256::new_with_prefix(trace_hash(&workload.trace));
+    if let Some(plan) = &workload.serving {
+        digest.update(format!("{:?}", plan.requests));
+    }
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The trace of one rank of work without problems.
 pub fn trace_of(work: &Work) -> Trace {
     match work {
         Work::Train(training) => training.trace(),
+        Work::Generate(generation) => generation.trace(),
     }
 }
 
@@ -85,6 +104,8 @@ pub fn tokens_of(work: &Work) -> u64 {
             let sequences = u64::from(training.batch) * u64::from(training.parallel.data);
             sequences.saturating_mul(training.sequence)
         }
+        // One token per sequence, whether it comes of the prompt or of the token before it.
+        Work::Generate(generation) => u64::from(generation.batch) * u64::from(generation.batches),
     }
 }
 

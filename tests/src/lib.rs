@@ -2,6 +2,7 @@
 
 pub use tiersim_conformance::{build, chaos, real, scripted, world};
 
+pub mod conversations;
 pub mod exhaustive;
 pub mod setting;
 pub mod soak;

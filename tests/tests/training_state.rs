@@ -9,13 +9,13 @@ use tiersim_models::transformer::card::Card;
 use tiersim_models::transformer::format::{Format, Formats};
 use tiersim_models::transformer::known::known;
 use tiersim_models::transformer::training::{
-    Attention, Checkpointing, Optimizer, Parallel, Training, Zero,
+    Attention, Checkpointing, Optimizer, Parallel, Router, Training, Zero,
 };
 use tiersim_models::units::{Bytes, PS_PER_S, Span};
 use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::drive::drive;
+use tiersim_policies::placed::Placed;
 use tiersim_policies::planner::Planner;
-use tiersim_policies::zoo::all_hbm::AllHbm;
 use tiersim_sim::audit::Audit;
 use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::SimMachine;
@@ -69,7 +69,8 @@ fn peak(trace: Trace, ranks: u32, repeat: u32) -> u64 {
     let workload = Workload::new(trace);
     let capacities = [Bytes::MAX];
     let mut planner =
-        Planner::new(&workload, Box::new(AllHbm), &capacities, repeat).expect("it fits");
+        Planner::new(&workload, Box::new(Placed::all_in_hbm(&workload.trace)), &capacities, repeat)
+            .expect("it fits");
     let (start, routes) = (planner.start(), hardware.routes().expect("every tier is joined"));
     let mut machine = SimMachine::of_ranks(ranks, &hardware, routes, &workload, &durations, &start);
     let objects = workload.trace.objects.len();
@@ -95,6 +96,7 @@ fn training(card: Card, stage: u8, data: u32) -> Training {
         parallel: Parallel { data, ..Parallel::default() },
         zero: Zero { stage, bucket: Bytes::new(20_000), ..Zero::default() },
         devices: 8,
+        router: Router::default(),
         loader: None,
     }
 }

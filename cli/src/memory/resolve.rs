@@ -98,7 +98,7 @@ fn params(args: &MemoryArgs, model: Option<&Model>) -> Result<u64, String> {
 /// Ranks that matrices and blocks are split over: whole replicas of the model.
 fn split(args: &MemoryArgs, gpus: u64) -> Result<(u64, u64), String> {
     let (tensor, stages) = (args.tensor.unwrap_or(1), args.pipeline.unwrap_or(1));
-    let ranks = tensor.checked_mul(stages).filter(|ranks| gpus % ranks == 0);
+    let ranks = tensor.checked_mul(stages).filter(|ranks| gpus.is_multiple_of(*ranks));
     if ranks.is_none() {
         return Err(format!(
             "GPUs must be a multiple of --tensor times --pipeline (found {gpus} GPUs, tensor {tensor}, \
@@ -124,7 +124,7 @@ fn block(args: &MemoryArgs, model: Option<&Model>) -> Result<Option<(Block, u64)
     };
     let kv_heads = args.kv_heads.unwrap_or(heads);
     for (name, whole, part) in [("--hidden", hidden, heads), ("--heads", heads, kv_heads)] {
-        if whole % part != 0 {
+        if !whole.is_multiple_of(part) {
             return Err(format!(
                 "{name} must be a multiple of heads (found {whole} and {part}); change one"
             ));
@@ -256,7 +256,7 @@ fn step(
         ("--layers", layers, stages.saturating_mul(interleave), "--pipeline times --interleave"),
         ("--heads", block.heads, tensor, "--tensor"),
     ] {
-        if whole % ways != 0 {
+        if !whole.is_multiple_of(ways) {
             return Err(format!(
                 "{name} must be a multiple of {of} (found {whole} and {ways}); change one"
             ));
@@ -264,7 +264,7 @@ fn step(
     }
     let batch = args.batch.or(args.micro_batch).unwrap_or(1);
     let micro_batch = args.micro_batch.unwrap_or(batch);
-    if batch % micro_batch != 0 {
+    if !batch.is_multiple_of(micro_batch) {
         let rule = "--batch must be a multiple of --micro-batch";
         return Err(format!("{rule} (found {batch} and {micro_batch}); change one"));
     }

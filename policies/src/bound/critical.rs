@@ -1,5 +1,5 @@
-//! The critical path: ops along their streams, behind the ops that the trace names, and behind the
-//! last write of what they use.
+//! The critical path: ops along their streams, behind the ops that the trace names, behind the
+//! last write of what they use, and behind their releases.
 //!
 //! Readers do not hold a writer up: a policy may have them read another copy.
 //! Invariant: no machine that runs the trace ends sooner, whatever the policy.
@@ -19,6 +19,9 @@ pub(crate) fn critical_path(
     (from, to): (u64, u64),
 ) -> u128 {
     let streams = streams(workload);
+    if from == 0 && workload.trace.ops.iter().any(|op| op.release.is_some()) {
+        return longest(workload, duration, (from, to), None);
+    }
     if streams <= 1 {
         return (from..to).map(|at| u128::from(duration(at).ps())).sum();
     }
@@ -58,7 +61,8 @@ fn longest(
         let before = record.after.iter().map(|before| ended[before.index()]);
         let data = uses.iter().map(|touched| written[touched.object.index()]);
         let stream = &mut along[usize::from(record.stream)];
-        let begin = before.chain(data).fold(*stream, Option::max);
+        let release = record.release.filter(|_| at < ops).map(|at| u128::from(at.ps()));
+        let begin = before.chain(data).chain([release]).fold(*stream, Option::max);
         let end = begin.map(|begin| begin + u128::from(duration(at).ps()));
         *stream = end;
         ended[op.index()] = end;

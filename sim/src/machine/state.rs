@@ -98,6 +98,10 @@ impl Moment {
                 out.word(work.ps());
             }
             Event::Worked => out.word(6),
+            Event::Released(stream) => {
+                out.word(7);
+                out.word(stream.into());
+            }
         }
     }
 }

@@ -26,6 +26,9 @@ impl SimMachine<'_> {
         if queue.running || self.entries.get(ticket).indegree > 0 {
             return Ok(());
         }
+        if !self.is_released(stream, ticket) {
+            return Ok(());
+        }
         if self.ranks.count() > 1 && self.is_collective(ticket) {
             return self.start_together(stream, ticket, cause);
         }
@@ -37,11 +40,13 @@ impl SimMachine<'_> {
         let queue = &mut self.streams[stream];
         let ticket = queue.waiting.pop_front().expect("an op is first in its stream");
         queue.running = true;
+        let idle_since = queue.idle_since;
+        let idle_since = idle_since.max(self.release(ticket));
         let is_first = self.ranks.is_first(ticket);
         if is_first {
             let under_way = |ticket| self.entries.under_way(ticket);
             let stall = |lane: usize, span| self.meters.stall[self.ranks.kind(lane)] += span;
-            self.blame.charge((queue.idle_since, now), cause, under_way, stall);
+            self.blame.charge((idle_since, now), cause, under_way, stall);
             self.meters.op_starts(now);
         }
         self.begin(ticket, cause)?;

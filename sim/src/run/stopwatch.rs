@@ -3,6 +3,7 @@
 use crate::machine::SimMachine;
 use crate::machine::meters::Meters;
 use crate::record::{Figures, PressureRecord, Steps};
+use crate::served::ServingFigures;
 use std::collections::VecDeque;
 use tiersim_models::ids::{OpId, TierId};
 use tiersim_models::lifetime::Workload;
@@ -29,6 +30,8 @@ pub(crate) struct Stopwatch<'a> {
     at_warmup: Option<Meters>,
     timeline: bool,
     turns: Option<Turns>,
+    /// When each op of the run ended, where requests are served.
+    op_ends: Vec<Time>,
     /// How long the replays took that were left out.
     left_out: Span,
 }
@@ -72,6 +75,7 @@ impl<'a> Stopwatch<'a> {
             at_warmup: None,
             timeline,
             turns: None,
+            op_ends: vec![Time::ZERO; workload.serving.as_ref().map_or(0, |_| ops as usize)],
             left_out: Span::ZERO,
         }
     }
@@ -87,6 +91,9 @@ impl<'a> Stopwatch<'a> {
         let stream = self.stream_of(occurrence);
         if let Some(turns) = &mut self.turns {
             turns.op_ended(occurrence as usize, stream, at);
+        }
+        if let Some(end) = self.op_ends.get_mut(occurrence as usize) {
+            *end = at;
         }
         if !self.ends(step) {
             return;
@@ -153,6 +160,8 @@ impl<'a> Stopwatch<'a> {
             timeline: _,
             turns: _,
             left_out: _,
+            // Requests arrive once: such a trace is not replayed.
+            op_ends: _,
         } = self;
         let replay = out.next_op() / self.workload.trace.ops.len() as u64;
         out.word(replay * sizes.len() as u64 - first_open);
@@ -218,7 +227,10 @@ impl<'a> Stopwatch<'a> {
             end.iter().zip(start).map(|(end, start)| end - start).collect()
         };
         let counts = planner.counts();
+        let plan = self.workload.serving.as_ref();
+        let serving = plan.map(|plan| ServingFigures::of(plan, &self.op_ends, planner.found()));
         Figures {
+            serving,
             steps: self.steps,
             peak: end.peak.clone(),
             moved: moved.collect(),

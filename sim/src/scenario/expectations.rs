@@ -6,10 +6,10 @@ use crate::scenario::pressure::level;
 use crate::scenario::raw::{RawExpectation, RawOver, RawScenario};
 use crate::scenario::resolve::{MAX_ENTRIES, Resolver};
 use crate::scenario::{Expectation, Over};
-use crate::text::quantity::{BYTES, Quantity, Size, TIME};
+use crate::text::quantity::{BYTES, Duration, Quantity, Size, TIME};
 use std::collections::BTreeMap;
 use tiersim_models::hardware::{Hardware, Lane};
-use tiersim_models::units::Bytes;
+use tiersim_models::units::{Bytes, Span};
 
 /// The expectations of `raw`, or `None` after problems.
 pub(crate) fn resolve(
@@ -73,10 +73,18 @@ impl Resolver<'_, '_> {
             }
             RawExpectation::StepTime { case, at_least, at_most } => {
                 let case = self.case(&field("case"), case, known);
-                let [low, high] = [("at_least", at_least), ("at_most", at_most)]
-                    .map(|(n, raw)| raw.map(|raw| raw.span(&mut self.check, &field(n), TIME)));
-                let (at_least, at_most) = self.bounds(at, low, high)?;
+                let (at_least, at_most) = self.spans(at, at_least, at_most)?;
                 Expectation::StepTime { case: case?, at_least, at_most }
+            }
+            RawExpectation::Ttft { case, at_least, at_most } => {
+                let case = self.case(&field("case"), case, known);
+                let (at_least, at_most) = self.spans(at, at_least, at_most)?;
+                Expectation::FirstToken { case: case?, at_least, at_most }
+            }
+            RawExpectation::Tpot { case, at_least, at_most } => {
+                let case = self.case(&field("case"), case, known);
+                let (at_least, at_most) = self.spans(at, at_least, at_most)?;
+                Expectation::PerToken { case: case?, at_least, at_most }
             }
             RawExpectation::Slowdown { case, at_least, at_most } => {
                 let case = self.case(&field("case"), case, known);
@@ -116,6 +124,18 @@ impl Resolver<'_, '_> {
                 Expectation::Peak { case: case?, tier: tier?, at_least, at_most }
             }
         })
+    }
+
+    fn spans(
+        &mut self,
+        at: &str,
+        at_least: &Option<Quantity<Duration>>,
+        at_most: &Option<Quantity<Duration>>,
+    ) -> Option<(Option<Span>, Option<Span>)> {
+        let [low, high] = [("at_least", at_least), ("at_most", at_most)].map(|(name, raw)| {
+            raw.map(|raw| raw.span(&mut self.check, &format!("{at}.{name}"), TIME))
+        });
+        self.bounds(at, low, high)
     }
 
     /// Bounds that are numbers from 0 to `most`; `what` with its article.

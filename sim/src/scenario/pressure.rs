@@ -265,7 +265,7 @@ impl Resolver<'_, '_> {
                 self.check.fault(at, rule, STEPS);
                 return None;
             }
-            TraceSource::Layered(_) | TraceSource::Model(_) => {
+            TraceSource::Layered(_) | TraceSource::Model(_) | TraceSource::Serving(_) => {
                 let rule = "micro-batches belong to a training of several steps";
                 self.check.fault(at, rule, STEPS);
                 return None;

@@ -316,6 +316,16 @@ pub(crate) enum RawExpectation {
         at_least: Option<Quantity<Duration>>,
         at_most: Option<Quantity<Duration>>,
     },
+    Ttft {
+        case: String,
+        at_least: Option<Quantity<Duration>>,
+        at_most: Option<Quantity<Duration>>,
+    },
+    Tpot {
+        case: String,
+        at_least: Option<Quantity<Duration>>,
+        at_most: Option<Quantity<Duration>>,
+    },
     Slowdown {
         case: String,
         at_least: Option<f64>,

@@ -37,8 +37,12 @@ impl Resolver<'_, '_> {
             RawWorkload::Layered { .. } => self.layered(raw).map(alone),
             RawWorkload::Model { .. } => self.modelled(raw, hardware),
         };
-        let repeat = repeat.unwrap_or(3);
-        if !(1..=MAX_REPEAT).contains(&repeat) {
+        let serves = matches!(trace, Some((TraceSource::Serving(_), _)));
+        let repeat = repeat.unwrap_or(if serves { 1 } else { 3 });
+        if serves && repeat != 1 {
+            let rule = "requests arrive once";
+            self.check.fault("workload.repeat", rule, "write 1, or leave it out");
+        } else if !(1..=MAX_REPEAT).contains(&repeat) {
             let rule = format!("`repeat` must lie between 1 and {MAX_REPEAT}");
             self.check.fault("workload.repeat", rule, "write how often the steps are replayed");
         }
@@ -55,7 +59,12 @@ impl Resolver<'_, '_> {
         }
         let generated = !matches!(raw, RawWorkload::Trace { .. });
         let time = self.op_time(time, generated, hardware);
-        let ((time, device), (trace, ranks), jitter) = (time?, trace?, jitter?);
+        let ((time, device), (mut trace, ranks), jitter) = (time?, trace?, jitter?);
+        if let (TraceSource::Serving(source), OpTime::Roofline { compute, precision }) =
+            (&mut trace, &time)
+        {
+            source.device = Some((compute.clone(), precision.clone()));
+        }
         Some((WorkloadSpec { trace, repeat, warmup, time, jitter, ranks }, device))
     }
 

@@ -217,6 +217,7 @@ fn read_op(row: &mut Row<'_>, modules: &mut Names) -> Op {
         flops: row.whole_or_none("flops").unwrap_or(0),
         bytes: Bytes::new(row.whole_or_none("bytes").unwrap_or(0)),
         at: row.picoseconds_or_none("at_ns").map(Time::from_ps),
+        release: row.picoseconds_or_none("release_ns").map(Time::from_ps),
         after: read_after(row),
         unit: units::read_unit(row),
         uses: 0..0,

@@ -160,9 +160,15 @@ fn object_table(trace: &Trace) -> String {
 }
 
 fn op_table(trace: &Trace) -> String {
-    // What a trace of one device alone says is the same as before there were others.
+    // What a trace of one device alone says is the same as before there were others, and what one
+    // without arrivals says as before there were any.
     let units = trace.ops.iter().any(|op| op.unit != Unit::Device);
-    let columns = OP_COLUMNS.len() - if units { 0 } else { units::COLUMNS };
+    let releases = trace.ops.iter().any(|op| op.release.is_some());
+    let columns = match (releases, units) {
+        (true, _) => OP_COLUMNS.len(),
+        (false, true) => OP_COLUMNS.len() - 1,
+        (false, false) => OP_COLUMNS.len() - 1 - units::COLUMNS,
+    };
     let mut text = header_line(&OP_COLUMNS[..columns]);
     for (id, op) in trace.ops.iter().enumerate() {
         let after: Vec<String> = op.after.iter().map(|op| op.0.to_string()).collect();
@@ -183,6 +189,7 @@ fn op_table(trace: &Trace) -> String {
             unit,
             bytes,
             group,
+            op.release.map(|time| nanoseconds(time.ps())).unwrap_or_default(),
         ];
         push_line(&mut text, &fields[..columns]);
     }

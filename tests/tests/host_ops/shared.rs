@@ -50,7 +50,7 @@ fn spec(jitter: f64) -> WorkloadSpec {
         flops: vec![("fp32".to_owned(), rate)],
         memory: rate,
         launch: Span::ZERO,
-        efficiency: Efficiency::default(),
+        efficiency: Default::default(),
     };
     let time = OpTime::Roofline { compute, precision: "fp32".to_owned() };
     let trace = TraceSource::Folder("by hand".into());

@@ -75,6 +75,7 @@ pub(super) fn build(recording: &Recording, findings: &mut Findings) -> (Trace, C
             flops: flops(raw, &recording.objects).unwrap_or_else(&mut problem),
             bytes: Bytes::new(bytes(raw, &recording.objects).unwrap_or_else(&mut problem)),
             at: Some(Time::from_ps(at)),
+            release: None,
             after: Vec::new(),
             unit: Unit::Device,
             uses: from..uses.len() as u32,

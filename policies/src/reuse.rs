@@ -1,0 +1,43 @@
+//! Where requests find keys and values that were computed for others.
+//!
+//! Counted when the op that reads them first comes, before its policy acts for it: in the nearest tier
+//! that holds them. A policy that sees ahead may have brought them nearer by then.
+//! Invariant: each reuse of the plan is counted once, as the replays of such a trace are one.
+
+use crate::planner::Planner;
+use tiersim_models::ids::OpId;
+
+/// Bytes that were found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// By tier; tiers behind the last one are 0.
+    pub tiers: Vec<u64>,
+    /// Of blocks that another request's part of the same op computes.
+    pub in_the_op: u64,
+    /// The next reuse of the plan.
+    next: usize,
+}
+
+impl Planner<'_> {
+    /// What requests have found so far.
+    pub fn found(&self) -> &Found {
+        &self.found
+    }
+
+    pub(crate) fn find_reuses(&mut self, op: OpId) {
+        let Some(plan) = &self.workload.serving else { return };
+        let (ledger, found) = (&self.ledger, &mut self.found);
+        while let Some(reuse) = plan.reuses.get(found.next).filter(|reuse| reuse.op <= op) {
+            found.next += 1;
+            let bytes = self.workload.trace.objects[reuse.object.index()].bytes.get();
+            match ledger.tiers_of(reuse.object).first() {
+                None => found.in_the_op += bytes,
+                Some(tier) => {
+                    let tiers = found.tiers.len().max(tier.index() + 1);
+                    found.tiers.resize(tiers, 0);
+                    found.tiers[tier.index()] += bytes;
+                }
+            }
+        }
+    }
+}
