@@ -5,7 +5,7 @@
 use super::Resolver;
 use crate::text::quantity::economics::{Power, Price};
 use crate::text::quantity::{BYTES, Bandwidth, Dimension, Duration, Flops, Limits, Quantity};
-use crate::text::quantity::{RawSource, Size, Sourced, WORK, Work};
+use crate::text::quantity::{FlopCount, RawSource, Size, Sourced, WORK};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use tiersim_models::efficiency::{Between, Efficiency, Shares, WHOLE};
@@ -41,7 +41,7 @@ struct RawPeak {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Efficiency", deny_unknown_fields)]
 struct RawEfficiency {
-    products: Option<RawShares<Work>>,
+    products: Option<RawShares<FlopCount>>,
     memory: Option<RawShares<Size>>,
 }
 

@@ -88,7 +88,7 @@ dimension!(
 );
 dimension!(
     /// FLOPs of one op.
-    Work, "a number of FLOPs", "write gflop(16)", "gflop(1)",
+    FlopCount, "a number of FLOPs", "write gflop(16)", "gflop(1)",
     ["flop" = 1.0, "mflop" = 1e6, "gflop" = 1e9, "tflop" = 1e12]
 );
 dimension!(
@@ -109,7 +109,7 @@ dimension!(
 /// The units that the parser calls `name`.
 pub fn by_name(name: &str) -> Option<&'static Unit> {
     let times = [Size::UNIT, Duration::UNIT, Bandwidth::UNIT, Flops::UNIT];
-    let others = [Work::UNIT, Copies::UNIT, Drives::UNIT, Budget::UNIT];
+    let others = [FlopCount::UNIT, Copies::UNIT, Drives::UNIT, Budget::UNIT];
     times.into_iter().chain(others).chain(economics::UNITS).find(|unit| unit.name == name)
 }
 

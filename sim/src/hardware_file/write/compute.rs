@@ -1,7 +1,7 @@
 //! Writes the device that computes.
 
 use super::{Unwritable, Writer, quantity, quoted, source};
-use crate::text::quantity::{Bandwidth, Dimension, Duration, Flops, Size, Unit, Work};
+use crate::text::quantity::{Bandwidth, Dimension, Duration, FlopCount, Flops, Size, Unit};
 use tiersim_models::efficiency::{Between, Efficiency, Shares, WHOLE};
 use tiersim_models::hardware::Compute;
 
@@ -32,7 +32,7 @@ impl Writer<'_> {
             return Ok(());
         }
         self.line(2, "efficiency: (");
-        self.shares("products", &efficiency.products, Work::UNIT)?;
+        self.shares("products", &efficiency.products, FlopCount::UNIT)?;
         self.shares("memory", &efficiency.memory, Size::UNIT)?;
         self.line(2, "),");
         Ok(())
