@@ -132,8 +132,8 @@ fn reused_blocks_are_found_in_the_tiers_that_hold_them() {
     let first: String = requests.lines().take(60).map(|line| format!("{line}\n")).collect();
     let project = project("found", &first);
     let policies = "(name: \"all\", policy: AllHbm), (name: \"cxl\", policy: Lru(spill: [\"cxl\"]), \
-                    hbm: gib(34)), (name: \"nvme\", policy: Lru(spill: [\"nvme\"]), hbm: gib(34))";
-    let serve = "kv_blocks: 4096, max_batch: 4, max_tokens_per_step: 4096, merge: 16";
+                    hbm: gib(24)), (name: \"nvme\", policy: Lru(spill: [\"nvme\"]), hbm: gib(24))";
+    let serve = "kv_blocks: 4096, max_batch: 2, max_tokens_per_step: 4096, merge: 16";
     let (record, traces) = ran(&scenario(&project, serve, policies));
     let scenario = scenario(&project, serve, policies);
     let plan = traces.of(&scenario).serving.as_ref().expect("a plan");
