@@ -12,7 +12,7 @@ use tiersim_models::transformer::Work;
 use tiersim_models::transformer::format::{Format, Formats};
 use tiersim_models::transformer::known::KNOWN;
 use tiersim_models::transformer::training::{
-    Attention, Checkpointing, Loader, Optimizer, Parallel, Training, Zero,
+    Attention, Checkpointing, Loader, Optimizer, Parallel, Router, Training, Zero,
 };
 use tiersim_models::units::Bytes;
 use tiersim_sim::import::card::{Model, known_model, known_names, read_model};
@@ -213,6 +213,7 @@ impl StepArgs {
                 overlap: !self.no_overlap,
             },
             devices: self.devices.unwrap_or(parallel.ranks().clamp(1, 8) as u32),
+            router: Router::default(),
             loader,
         }
     }

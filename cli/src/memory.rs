@@ -3,6 +3,7 @@
 //! Invariant: nothing is simulated and nothing is written; options that do not go together are refused.
 
 mod fit;
+mod model;
 mod options;
 mod resolve;
 pub(crate) mod typed;
@@ -26,7 +27,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Prints the account of what was typed.
 pub(crate) fn memory(args: &MemoryArgs) -> Result<(), Failure> {
-    let asked = asked(args).map_err(Failure::Input)?;
+    let model = model::model(args)?;
+    let asked = asked(args, model.as_ref()).map_err(Failure::Input)?;
     if let (Asked::Training(job), Some(gpu)) = (&asked, &args.fit) {
         return fitted(job, gpu, args.format);
     }

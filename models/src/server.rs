@@ -58,7 +58,8 @@ impl Hardware {
                 for lane in [lane, Lane { evicting: !lane.evicting, ..lane }] {
                     let own = self.lane_law(lane);
                     law.setup += own.setup;
-                    let rate = Rate::new((own.rate.get() / u64::from(by)).max(1));
+                    // Rounded up: nothing ends sooner than these laws say.
+                    let rate = Rate::new(own.rate.get().div_ceil(by.into()));
                     law.rate = law.rate.min(rate.expect("above zero"));
                 }
             }

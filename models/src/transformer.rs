@@ -17,6 +17,7 @@ pub mod serving;
 pub mod training;
 
 pub use card::Card;
+use generation::Generation;
 use training::Training;
 
 /// What is done with a model.
@@ -24,4 +25,6 @@ use training::Training;
 pub enum Work {
     /// It is trained.
     Train(Training),
+    /// It generates text.
+    Generate(Generation),
 }

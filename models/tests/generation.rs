@@ -4,6 +4,7 @@ use tiersim_models::lifetime::Workload;
 use tiersim_models::transformer::card::{Card, Experts, Family};
 use tiersim_models::transformer::format::{Format, Formats};
 use tiersim_models::transformer::generation::{AttentionOn, Generation};
+use tiersim_models::transformer::training::Router;
 use tiersim_models::workload::{ObjectKind, Phase, Trace, Unit};
 
 fn opt_30b() -> Card {
@@ -58,8 +59,7 @@ fn job(card: Card) -> Generation {
         kv_block: None,
         tensor: 1,
         devices: 1,
-        seed: 1,
-        skew: 0,
+        router: Router::default(),
     }
 }
 

@@ -80,7 +80,7 @@ fn badness(machine: &Hardware, node: usize) -> u8 {
 }
 
 /// What is minimised: badness of the worst node passed, links, width (negated), numbers of links.
-type Cost = (u8, usize, i128, Vec<u8>);
+type Cost = (u8, usize, i128, Vec<u16>);
 
 /// The best of all simple paths, or none.
 fn brute(
@@ -142,7 +142,7 @@ fn routes_are_the_best_of_all_simple_paths_and_the_same_both_ways() {
                     let lanes = routes.between(from, to);
                     let (low, high) = (from.min(to), from.max(to));
                     let cost = best(low, high).expect("there is a route");
-                    let forth: Vec<u8> =
+                    let forth: Vec<u16> =
                         routes.between(low, high).iter().map(|lane| lane.link.0).collect();
                     assert_eq!(forth, cost.3, "{machine:?}");
                     let back: Vec<Lane> = routes.between(to, from).iter().rev().copied().collect();
@@ -171,7 +171,7 @@ fn host() -> Hardware {
     machine(&tiers, &nodes, &[(0, 3, 5, 5), (3, 2, 5, 5), (4, 3, 5, 5), (4, 1, 9, 9)])
 }
 
-fn links(lanes: &[Lane]) -> Vec<u8> {
+fn links(lanes: &[Lane]) -> Vec<u16> {
     lanes.iter().map(|lane| lane.link.0).collect()
 }
 
@@ -194,7 +194,7 @@ fn a_prescribed_way_counts_both_ways_unless_the_other_is_given_too() {
 
 #[test]
 fn a_way_that_is_none_says_why() {
-    let fault = |from: u8, to: u8, via: &[u8]| {
+    let fault = |from: u8, to: u8, via: &[u16]| {
         let via = via.iter().map(|&node| NodeId(node)).collect();
         let ways = vec![Way { from: TierId(from), to: TierId(to), via }];
         let routes = Hardware { ways, ..host() }.routes();
@@ -221,7 +221,7 @@ fn a_way_that_is_none_says_why() {
 #[test]
 fn hops_end_in_memory_and_at_links_that_are_not_shared() {
     let (dram, drive) = (TierId(1), TierId(2));
-    let hops = |shared: [bool; 4], from, to, via: &[u8]| {
+    let hops = |shared: [bool; 4], from, to, via: &[u16]| {
         let mut host = host();
         for (link, shared) in host.links.iter_mut().zip(shared) {
             let discipline = if shared { Discipline::FairShare } else { Discipline::Fifo };
@@ -232,7 +232,7 @@ fn hops_end_in_memory_and_at_links_that_are_not_shared() {
             host.ways = vec![Way { from, to, via }];
         }
         let routes = host.routes().expect("it is joined");
-        let hops: Vec<Vec<u8>> = routes.hops(from, to).map(links).collect();
+        let hops: Vec<Vec<u16>> = routes.hops(from, to).map(links).collect();
         assert_eq!(hops.concat(), links(routes.between(from, to)));
         hops
     };
@@ -242,5 +242,5 @@ fn hops_end_in_memory_and_at_links_that_are_not_shared() {
     assert_eq!(hops([true, true, true, false], dram, HBM, &[]), [vec![3], vec![2, 0]]);
     assert_eq!(hops([true; 4], drive, HBM, &[1]), [[1, 2, 3], [3, 2, 0]]);
     assert_eq!(hops([true; 4], drive, HBM, &[]), [[1, 0]]);
-    assert_eq!(hops([true; 4], drive, drive, &[]), Vec::<Vec<u8>>::new());
+    assert_eq!(hops([true; 4], drive, drive, &[]), Vec::<Vec<u16>>::new());
 }

@@ -8,6 +8,7 @@
 //! that another tier could have taken.
 
 mod draft;
+mod guests;
 mod planned;
 mod wrapper;
 

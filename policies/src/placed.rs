@@ -40,6 +40,9 @@ pub struct Placed {
     sight: Sight,
     /// Homes in the place of those that turn out full.
     spill: Spill,
+    /// Most bytes that may be fetched ahead, and those that are: (occurrence of the use, bytes).
+    staging: Bytes,
+    staged: VecDeque<(u64, Bytes)>,
 }
 
 impl Placed {
@@ -88,6 +91,8 @@ impl Placed {
             births: VecDeque::new(),
             sight: Sight::Past,
             spill: Spill::default(),
+            staging: Bytes::MAX,
+            staged: VecDeque::new(),
             homes,
         }
     }
@@ -96,6 +101,11 @@ impl Placed {
     pub fn spilling(mut self, tiers: &[TierId]) -> Placed {
         self.spill = Spill::new(tiers, self.homes.len());
         self
+    }
+
+    /// The same, but no more than so many bytes are fetched ahead of the op that uses them.
+    pub fn staging(self, bytes: Bytes) -> Placed {
+        Placed { staging: bytes, ..self }
     }
 
     /// The same, marked as chosen with the whole run in sight.
@@ -166,13 +176,19 @@ impl Placed {
                 }
             }
         }
+        while self.staged.front().is_some_and(|&(at, _)| at <= now) {
+            self.staged.pop_front();
+        }
+        let mut ahead: Bytes = self.staged.iter().map(|&(_, bytes)| bytes).sum();
         while let Some(&(occurrence, object)) = self.wanted.front() {
             let bytes = view.object(object).bytes;
             let pointless = occurrence <= now || !view.exists(object) || view.in_hbm(object);
             if !pointless && !self.visitors.contains(&object) {
-                if free < reserved + bytes {
+                if free < reserved + bytes || self.staging.get() - ahead.get() < bytes.get() {
                     break;
                 }
+                ahead += bytes;
+                self.staged.push_back((occurrence, bytes));
                 actions.push(Action::Prefetch { object, to: HBM });
                 self.visitors.push(object);
                 reserved += bytes;
@@ -359,6 +375,8 @@ impl Policy for Placed {
             births,
             sight: _,
             spill,
+            staging: _,
+            staged,
         } = self;
         if let Access::Migrate { prefetch_ops } = access {
             out.looks_ahead((*prefetch_ops).into());
@@ -371,6 +389,10 @@ impl Policy for Placed {
             out.object(object);
         });
         out.list(births, |out, &bytes| out.bytes(bytes));
+        out.list(staged, |out, &(occurrence, bytes)| {
+            out.op(occurrence);
+            out.bytes(bytes);
+        });
         spill.state(homes, view, out);
         true
     }

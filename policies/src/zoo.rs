@@ -24,6 +24,7 @@ pub mod planned_migration;
 pub mod scored;
 pub mod size_greedy;
 pub mod unified_memory;
+pub mod zero_offload;
 
 /// Those of tiersim, by spelling.
 pub const ALL: &[&Entry] = &[
@@ -57,6 +58,7 @@ pub const ALL: &[&Entry] = &[
     &demand::SLRU,
     &demand::TWO_Q,
     &unified_memory::ENTRY,
+    &zero_offload::ENTRY,
 ];
 
 /// Policies of the program that uses this library.

@@ -114,8 +114,7 @@ pub struct CaseSummary {
     /// Events that the engine processed, over the whole run.
     pub events: Option<u64>,
     /// Steps, those of the warm-up included, that were not simulated one by one because the run was in
-    /// the same state as before; left out where there are none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// the same state as before.
     pub extended_steps: Option<u64>,
     /// The case's label in tables and charts.
     pub label: String,
@@ -292,7 +291,7 @@ fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> C
         energy_j: case.economics.joules().and_then(finite),
         cost_usd: case.economics.dollars().and_then(finite),
         events: ran.map(|f| f.events),
-        extended_steps: (case.left_out > 0).then_some(case.left_out),
+        extended_steps: ran.map(|_| case.left_out),
         label: case.label.clone(),
         emulated: case.emulated,
         sight: contest::sight_word(case.sight),

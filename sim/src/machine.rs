@@ -311,7 +311,8 @@ impl<'a> SimMachine<'a> {
             Work::Compute { stream: number, .. } => {
                 let index = self.ranks.stream(number, ticket);
                 if self.streams.len() <= index {
-                    self.streams.resize_with(index + 1, Stream::default);
+                    let all = self.ranks.first_stream(number) + self.ranks.count() as usize;
+                    self.streams.resize_with(all, Stream::default);
                 }
                 self.streams[index].waiting.push_back(ticket);
                 stream = Some(index);

@@ -17,6 +17,7 @@ use crate::lint::{lint_hardware, lint_results};
 use crate::machine::SimMachine;
 use crate::record::{CaseRecord, Figures, Outcome, PressureRecord, RunRecord};
 use crate::run::bounds::StepBound;
+pub use crate::run::case::placement;
 use crate::run::steady::Steady;
 use crate::run::stopwatch::Stopwatch;
 use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
@@ -26,11 +27,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use tiersim_models::hardware::{HBM, Hardware, Routes, TierKind};
-use tiersim_models::ids::{ModuleId, TierId};
+use tiersim_models::ids::TierId;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::drive::{DriveError, WINDOW, follow};
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::numa::NumaConfig;
@@ -396,19 +396,4 @@ pub(crate) fn record(
     let mut of_results = lint_results(&record);
     record.warnings.append(&mut of_results);
     record
-}
-
-/// Tier of each module that owns weights, by name, for policies that place modules.
-pub fn placement(
-    policy: &PolicyConfig,
-    trace: &Trace,
-    hardware: &Hardware,
-) -> Result<Option<Vec<(String, usize)>>, RunError> {
-    let tiers = policy.placement(trace, hardware).map_err(RunError::Input)?;
-    let Some(tiers) = tiers else { return Ok(None) };
-    let weights = trace.objects.iter().filter(|object| object.kind == ObjectKind::Weight);
-    let owners: BTreeSet<_> = weights.filter_map(|object| object.module).collect();
-    let named =
-        |module: ModuleId| (trace.modules[module.index()].clone(), tiers[module.index()].index());
-    Ok(Some(owners.into_iter().map(named).collect()))
 }

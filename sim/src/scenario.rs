@@ -7,6 +7,7 @@ mod allocators;
 mod expectations;
 pub mod files;
 pub mod fingerprint;
+mod generation;
 mod hidden;
 pub mod hints;
 mod model;

@@ -93,6 +93,7 @@ fn served_hash(workload: &Workload) -> String {
 pub fn trace_of(work: &Work) -> Trace {
     match work {
         Work::Train(training) => training.trace(),
+        Work::Generate(generation) => generation.trace(),
     }
 }
 
@@ -103,6 +104,8 @@ pub fn tokens_of(work: &Work) -> u64 {
             let sequences = u64::from(training.batch) * u64::from(training.parallel.data);
             sequences.saturating_mul(training.sequence)
         }
+        // One token per sequence, whether it comes of the prompt or of the token before it.
+        Work::Generate(generation) => u64::from(generation.batch) * u64::from(generation.batches),
     }
 }
 

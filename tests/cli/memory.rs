@@ -79,7 +79,8 @@ fn the_published_activations() {
 }
 
 /// An account of every kind, with every part.
-const EXAMPLES: [&str; 5] = [
+const EXAMPLES: [&str; 6] = [
+    "--params 7B --gpus 8 --layers 32 --hidden 4096 --heads 32 --sequence 2048 --batch 8 --fit gib(24)",
     "--params 7B --gpus 16 --gpus-per-node 4 --stage 3 --offload-optimizer cpu --offload-param nvme \
          --offload-ratio 0.25 --bucket 1GB --pinned 2GB --reserve mib(500) --largest-layer 200M \
          --prefetch-layers 2 --layers 32 --hidden 4096 --heads 32 --sequence 4096 --batch 8 --micro-batch 2 \
@@ -153,6 +154,7 @@ fn what_does_not_go_together_is_refused() {
         ("--params 7B --inference --stage 3", "leave --stage out"),
         ("--params 7B --semiseparable 64", "leave --params out"),
         ("--params 7B --flat", "leave --flat out"),
+        ("--params 7B --inference --fit 24GiB", "leave --fit out"),
         ("--params 7B --convention deepspeed", "say --stage"),
         ("--params 7B --convention deepspeed --stage 3", "say --largest-layer"),
         (
@@ -238,6 +240,84 @@ fn every_row_of_deepspeeds_own_answers_is_met_to_the_byte() {
     assert_eq!(rows, 1228);
 }
 
+#[test]
+fn a_7b_model_is_made_to_fit_a_small_gpu() {
+    let project = Project::shipped();
+    let line = "memory --model llama-2-7b --gpus 1 --sequence 2048 --batch 4 --attention flash --format json";
+    let fit = |gpu: &str, code| -> Value {
+        let all: Vec<&str> = options(line).into_iter().chain(["--fit", gpu]).collect();
+        let found: Value = serde_json::from_str(&project.run(&all).ends_with(code).stdout).unwrap();
+        found["fit"].clone()
+    };
+    let found = fit("rtx-4090", 0);
+    assert_eq!(found["fits"], false);
+    let all = found["options"].as_array().expect("a list");
+    assert!(!all.is_empty());
+    assert_eq!(all.iter().filter(|one| one["smallest"] == true).count(), 1);
+    for one in all {
+        assert!(one["gpu_bytes"].as_u64() <= found["gpu_room_bytes"].as_u64());
+        assert!(one["cpu_bytes_per_node"].as_u64() <= found["cpu_room_bytes"].as_u64());
+        // 13.5 GB of weights, as many of gradients and 81 GB of state do not fit 24 GB.
+        let changes: Vec<&str> =
+            one["changes"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        assert!(
+            changes.iter().any(|change| change.starts_with("--offload-optimizer")),
+            "{changes:?}"
+        );
+    }
+    assert_eq!(fit("gib(2000)", 0)["fits"], true);
+    assert_eq!(fit("1MiB", 1)["options"].as_array().map(Vec::len), Some(0));
+    for (gpu, said) in [("24", "write 24GiB"), ("rtx-9999", "no machine called")] {
+        let all = ["memory", "--params", "7B", "--fit", gpu];
+        let ran = project.run(&all).ends_with(2);
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_model_is_named_or_read() {
+    let project = Project::empty();
+    let config = r#"{"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12,
+        "vocab_size": 50257, "n_positions": 1024, "n_ctx": 1024}"#;
+    project.write("config.json", config);
+    let run = |line: &str| -> Value {
+        let all: Vec<&str> =
+            ["memory", "--format", "json"].into_iter().chain(options(line)).collect();
+        serde_json::from_str(&project.run(&all).ends_with(0).stdout).expect("valid JSON")
+    };
+    let read = run("--model config.json --stage 1 --gpus 2");
+    assert_eq!(read["constants"]["params"], 124_439_808);
+    assert_eq!(read["gpu_bytes"], 4 * 124_439_808 + 6 * 124_439_808u64);
+    // GPT-2 has 74 matrices and vectors of rows and columns that Adafactor keeps sums of: by hand for one block
+    // 2 (768 + 2304), 2304; (768 + 768), 768; ..., and the tables.
+    let block = (768 + 2304)
+        + 2304
+        + (768 + 768)
+        + 768
+        + (768 + 3072)
+        + 3072
+        + (3072 + 768)
+        + 768
+        + 4 * 768;
+    let sums = 12 * block + (50_257 + 768) + (1024 + 768) + 2 * 768u64;
+    let read = run("--model config.json --optimizer adafactor");
+    assert_eq!(read["optimizer_bytes"], 4 * 124_439_808 + 4 * sums);
+    // DeepSpeed's largest layer is the embedding.
+    let read = run("--model config.json --convention deepspeed --stage 3");
+    assert_eq!(read["largest_layer_bytes"], 4 * 50_257 * 768);
+    for (line, said) in [
+        ("--model config.json --params 1B", "leave --params out"),
+        ("--model config.json --hidden 64", "leave --hidden out"),
+        ("--model gpt-17", "known model"),
+        ("--params 1B --weights w.safetensors", "say --model"),
+        ("--model missing.json", "missing.json"),
+    ] {
+        let all: Vec<&str> = ["memory"].into_iter().chain(options(line)).collect();
+        let ran = project.run(&all).ends_with(2);
+        assert!(ran.stderr.contains(said), "{line}: {}", ran.stderr);
+    }
+}
+
 fn page() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     std::fs::read_to_string(root.join("docs/memory.md")).expect("the page is there")
@@ -261,9 +341,9 @@ fn the_page_names_every_key_and_option() {
     let page = page();
     for line in EXAMPLES {
         let found = json(&options(line));
-        let lists = ["parts"].map(|list| &found[list][0]);
-        for map in [&found].into_iter().chain(lists) {
-            for key in map.as_object().expect("a map").keys() {
+        let fit = &found["fit"];
+        for map in [&found, &found["parts"][0], fit, &fit["options"][0]] {
+            for key in map.as_object().into_iter().flat_map(|map| map.keys()) {
                 assert!(page.contains(&format!("`{key}`")), "docs/memory.md lacks `{key}`");
             }
         }

@@ -172,7 +172,8 @@ fn one_rank_that_is_late_keeps_all_waiting() {
     machine.server.links = vec![(LinkId(0), 2)];
     machine.server.tiers = vec![(FAR, 2)];
     let unit = collective(CollectiveKind::AllGather, 20, 2, 1);
-    for (service, fetched) in [(fair(None, None), 200), (None, 200), (fair(Some(1), None), 200)] {
+    // In turn, the first device has its bytes after 100 ps and waits from 107 on for the other's.
+    for (service, stall) in [(fair(None, None), 200), (None, 193), (fair(Some(1), None), 193)] {
         let mut traced = Traced::new();
         let object = traced.object(1000, true);
         traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
@@ -184,9 +185,9 @@ fn one_rank_that_is_late_keeps_all_waiting() {
         let fetch = vec![vec![Action::Fetch { object, to: HBM }]];
         let policy = Box::new(Scripted { start: vec![FAR], script: fetch });
         let (ends, meters) = run(&world, 2, policy);
-        assert_eq!(ends, [fetched + 7, fetched + 7 + 3 + 10]);
+        assert_eq!(ends, [200 + 7, 200 + 7 + 3 + 10]);
         // The first device waits for its own copy, and for that of the other: both over that link.
-        assert_eq!(meters.stall[FETCH], Span::from_ps(200));
+        assert_eq!(meters.stall[FETCH], Span::from_ps(stall));
         assert_eq!(meters.moved[FETCH], Bytes::new(1000));
         assert_eq!(meters.busy[FETCH], Span::from_ps(200));
     }

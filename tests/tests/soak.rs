@@ -2,7 +2,7 @@
 
 use tiersim_models::hidden::What;
 use tiersim_models::units::Bytes;
-use tiersim_models::workload::ObjectKind;
+use tiersim_models::workload::{ObjectKind, Unit};
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::command::Hazard;
 use tiersim_policies::pressure::Response;
@@ -28,11 +28,18 @@ fn worlds_of_every_kind_break_no_rule() {
 /// What the worlds above have, among much else.
 #[test]
 fn worlds_have_everything_that_a_case_can_ask_for() {
-    let mut seen = [0; 9];
+    let mut seen = [0; 13];
     for index in 0..WORLDS {
         let trial = Trial::new(seed_of(1, index), usize::MAX);
         let (hardware, pressure) = (&trial.hardware, trial.pressure.as_ref());
         let compactions = || trial.allocators.iter().filter_map(|spec| spec.compaction);
+        let ops = &trial.workload.trace.ops;
+        let collectives = || {
+            ops.iter().filter_map(|op| match op.unit {
+                Unit::Network(collective) if collective.sends() => Some(collective),
+                _ => None,
+            })
+        };
         let evicts = pressure.is_some_and(|config| config.responds(Response::Evict));
         let found = [
             hardware.links.iter().any(|link| link.raid0.is_some()),
@@ -44,6 +51,10 @@ fn worlds_have_everything_that_a_case_can_ask_for() {
             evicts && pressure.is_some_and(|config| config.responds(Response::Clean)),
             compactions().any(|how| how.at_once == Bytes::MAX),
             compactions().any(|how| how.at_once < Bytes::MAX),
+            trial.spec.ranks > 1 && !hardware.server.links.is_empty(),
+            trial.spec.ranks > 1 && !hardware.server.tiers.is_empty(),
+            collectives().any(|collective| collective.servers == 1),
+            collectives().any(|collective| collective.servers > 1),
         ];
         seen.iter_mut().zip(found).for_each(|(seen, found)| *seen += u64::from(found));
     }

@@ -190,7 +190,7 @@ fn a_thousand_hours_of_training_are_as_many_times_a_replay() {
         run(&scenario, traces.of(&scenario), String::new(), options, || ()).expect("it runs")
     };
     // 21.6 ms of compute per replay.
-    let many = 166_666_667;
+    let many = 170_000_000;
     let (few, more, long) = (of(60, false), of(61, false), of(many, true));
     for ((few, more), long) in few.results.iter().zip(&more.results).zip(&long.results) {
         assert!(long.left_out > 2 * u64::from(many) - 400, "{}", long.label);

@@ -10,7 +10,7 @@ use tiersim_models::hardware::{HBM, Hardware};
 use tiersim_models::transformer::format::{Format, Formats};
 use tiersim_models::transformer::known::known;
 use tiersim_models::transformer::training::{
-    Attention, Checkpointing, Optimizer, Parallel, Training, Zero,
+    Attention, Checkpointing, Optimizer, Parallel, Router, Training, Zero,
 };
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{Op, Unit};
@@ -58,6 +58,7 @@ fn training(
         },
         zero: Zero::default(),
         devices: 8,
+        router: Router::default(),
         loader: None,
     }
 }

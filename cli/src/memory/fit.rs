@@ -63,11 +63,16 @@ fn rates(machine: &Hardware, format: Format) -> Result<Rates, Failure> {
         let of = |word: &str| compute.flops.iter().find(|(name, _)| name == word);
         of(format.word()).map(|(_, rate)| rate.get())
     };
+    // Processors reach more in their own memory than the device does over a link: where they are not stated,
+    // the device's rate makes the estimate too slow, never too quick.
+    let dram = first(machine, TierKind::Dram);
+    let beside = dram.map(|tier| machine.tiers[tier.index()].access.rate.get());
+    let host_memory = machine.cpu.as_ref().map(|cpu| cpu.memory.get()).or(beside);
     let float = |rate: Option<u64>| rate.map(|rate| rate as f64);
     Ok(Rates {
         flops: float(machine.compute.as_ref().and_then(peak)),
         host: float(way(TierKind::Dram)),
         nvme: float(way(TierKind::Nvme)),
-        host_memory: float(machine.cpu.as_ref().map(|cpu| cpu.memory.get())),
+        host_memory: float(host_memory),
     })
 }

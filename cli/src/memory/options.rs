@@ -8,6 +8,7 @@ use super::typed::{
 };
 use crate::args::Format as Output;
 use clap::{Args, ValueEnum};
+use std::path::PathBuf;
 use tiersim_models::memory::zero::Place;
 use tiersim_models::transformer::card::Family;
 use tiersim_models::transformer::format::Format;
@@ -26,6 +27,13 @@ pub(crate) struct MemoryArgs {
     /// Parameters of the model, such as 7.5e9, 7.5B or 7500000000.
     #[arg(long, value_name = "P", value_parser = count)]
     pub(crate) params: Option<u64>,
+    /// The model: a config.json of Hugging Face, or the name of a known one such as llama-2-7b; in the place of
+    /// --params and the options of its shape.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) model: Option<String>,
+    /// Its weights' own list of tensors: .safetensors or model.safetensors.index.json.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) weights: Option<PathBuf>,
     /// GPUs that run the model [default: 1, or --gpus-per-node times --nodes].
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) gpus: Option<u64>,
@@ -131,7 +139,8 @@ pub(crate) struct MemoryArgs {
     /// Memory of each GPU that nothing else can have: contexts, workspaces [default: left out].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) reserve: Option<u64>,
-    /// Parameters of the largest layer, which stage 3 gathers [default: left out].
+    /// Parameters of the largest layer, which stage 3 gathers [default: left out; with --model
+    /// and --sequence its largest block or table].
     #[arg(long, value_name = "L", value_parser = count)]
     pub(crate) largest_layer: Option<u64>,
     /// Layers gathered ahead beside that [default: 0].

@@ -2,8 +2,14 @@
 //!
 //! Invariant: a message names the rule, the value found and what to type instead.
 
+mod others;
+mod refusals;
+
+use super::model::Model;
 use super::options::{Convention, MemoryArgs};
 use super::typed::Millionths;
+use others::{deepspeed, structured};
+use refusals::{Typed, of_deepspeed, of_optimizer, of_serving, of_shape, refuse};
 use tiersim_models::memory::account::{Keeps, Pipeline, Serving, Step, Structured, Training};
 use tiersim_models::memory::activations::block::{Between, Block};
 use tiersim_models::memory::deepspeed::Question;
@@ -25,81 +31,17 @@ pub(crate) enum Asked {
     Estimated(Question, u8),
 }
 
-/// An option and whether it was typed.
-type Typed = (&'static str, bool);
-
-/// Refuses options that have no meaning here.
-fn refuse(with: &str, typed: &[Typed]) -> Result<(), String> {
-    let found: Vec<&str> =
-        typed.iter().filter(|(_, typed)| *typed).map(|(name, _)| *name).collect();
-    if found.is_empty() {
-        return Ok(());
-    }
-    let found = found.join(", ");
-    Err(format!("{with} does not go with {found}; leave {found} out"))
-}
-
-/// The options of the parts that each question may have.
-fn of_optimizer(args: &MemoryArgs) -> Vec<Typed> {
-    vec![
-        ("--optimizer-bytes", args.optimizer_bytes.is_some()),
-        ("--optimizer", args.optimizer.is_some()),
-        ("--gradients", args.gradients.is_some()),
-        ("--offload-ratio", args.offload_ratio.is_some()),
-        ("--bucket", args.bucket.is_some()),
-        ("--pinned", args.pinned.is_some()),
-        ("--prefetch-layers", args.prefetch_layers.is_some()),
-        ("--activations", args.activations.is_some()),
-        ("--micro-batch", args.micro_batch.is_some()),
-        ("--checkpointing", args.checkpointing.is_some()),
-        ("--attention", args.attention.is_some()),
-        ("--dropout", args.dropout.is_some()),
-        ("--sequence-parallel", args.sequence_parallel),
-        ("--interleave", args.interleave.is_some()),
-        ("--workers", args.workers.is_some()),
-        ("--prefetch", args.prefetch.is_some()),
-        ("--token-bytes", args.token_bytes.is_some()),
-    ]
-}
-
-fn of_shape(args: &MemoryArgs) -> Vec<Typed> {
-    vec![
-        ("--family", args.family.is_some()),
-        ("--hidden", args.hidden.is_some()),
-        ("--heads", args.heads.is_some()),
-        ("--kv-heads", args.kv_heads.is_some()),
-        ("--ffn", args.ffn.is_some()),
-        ("--vocab", args.vocab.is_some()),
-        ("--batch", args.batch.is_some()),
-        ("--sequence", args.sequence.is_some()),
-        ("--tensor", args.tensor.is_some()),
-        ("--pipeline", args.pipeline.is_some()),
-        ("--precision", args.precision.is_some()),
-        ("--reserve", args.reserve.is_some()),
-    ]
-}
-
-fn of_serving(args: &MemoryArgs) -> Vec<Typed> {
-    vec![
-        ("--inference", args.inference),
-        ("--kv", args.kv.is_some()),
-        ("--kv-block", args.kv_block.is_some()),
-        ("--offload-kv", args.offload_kv.is_some()),
-    ]
-}
-
-fn of_deepspeed(args: &MemoryArgs) -> Vec<Typed> {
-    vec![
-        ("--zero-init", args.zero_init.is_some()),
-        ("--buffer-factor", args.buffer_factor.is_some()),
-    ]
-}
-
 /// What was asked.
-pub(crate) fn asked(args: &MemoryArgs) -> Result<Asked, String> {
+pub(crate) fn asked(args: &MemoryArgs, model: Option<&Model>) -> Result<Asked, String> {
     let fit = [("--fit", args.fit.is_some())];
     if args.semiseparable.is_some() {
         refuse("--semiseparable", &fit)?;
+        refuse("--semiseparable", &[("--model", model.is_some())])?;
+    }
+    if model.is_some() {
+        let shape = of_shape(args).into_iter().take(6);
+        let own = [("--params", args.params.is_some()), ("--layers", args.layers.is_some())];
+        refuse("--model", &shape.chain(own).collect::<Vec<Typed>>())?;
     }
     if args.convention == Some(Convention::Deepspeed) {
         refuse("--convention deepspeed", &fit)?;
@@ -112,14 +54,14 @@ pub(crate) fn asked(args: &MemoryArgs) -> Result<Asked, String> {
     }
     refuse("an account without --semiseparable", &[("--flat", args.flat)])?;
     if args.convention == Some(Convention::Deepspeed) {
-        return deepspeed(args);
+        return deepspeed(args, model);
     }
     refuse("an account without --convention deepspeed", &of_deepspeed(args))?;
     if args.inference {
-        return serving(args).map(|job| Asked::Serving(Box::new(job)));
+        return serving(args, model).map(|job| Asked::Serving(Box::new(job)));
     }
     refuse("training (an account without --inference)", &of_serving(args))?;
-    training(args).map(|job| Asked::Training(Box::new(job)))
+    training(args, model).map(|job| Asked::Training(Box::new(job)))
 }
 
 /// All GPUs and those of one node.
@@ -147,84 +89,16 @@ fn gpus(args: &MemoryArgs, few: u64) -> Result<(u64, u64), String> {
     Ok((gpus, per_node))
 }
 
-fn params(args: &MemoryArgs) -> Result<u64, String> {
-    args.params.ok_or_else(|| {
-        "the model's size is missing; say --params, such as --params 7.5B".to_owned()
+fn params(args: &MemoryArgs, model: Option<&Model>) -> Result<u64, String> {
+    model.map(|model| model.params).or(args.params).ok_or_else(|| {
+        "the model's size is missing; say --params, such as --params 7.5B, or --model".to_owned()
     })
-}
-
-fn structured(args: &MemoryArgs, size: u64) -> Result<Structured, String> {
-    let all = [of_optimizer(args), of_shape(args), of_serving(args), of_deepspeed(args)].concat();
-    refuse("--semiseparable", &all)?;
-    refuse(
-        "--semiseparable",
-        &[
-            ("--params", args.params.is_some()),
-            ("--stage", args.stage.is_some()),
-            ("--offload-optimizer", args.offload_optimizer.is_some()),
-            ("--largest-layer", args.largest_layer.is_some()),
-            ("--convention", args.convention.is_some()),
-        ],
-    )?;
-    let (gpus, gpus_per_node) = gpus(args, 8)?;
-    let (flat, layers) = (args.flat, args.layers.unwrap_or(1));
-    let offload = args.offload_param.unwrap_or_default();
-    Ok(Structured { size, flat, layers, gpus, gpus_per_node, offload })
-}
-
-fn deepspeed(args: &MemoryArgs) -> Result<Asked, String> {
-    let with = "--convention deepspeed";
-    let all = [of_optimizer(args), of_shape(args), of_serving(args)].concat();
-    refuse(with, &all)?;
-    refuse(with, &[("--layers", args.layers.is_some())])?;
-    let stage = args.stage.unwrap_or(0);
-    if stage == 0 {
-        return Err("DeepSpeed estimates stages 1, 2 and 3 (found 0); say --stage".to_owned());
-    }
-    let place = |name: &str, place: Option<Place>| match place {
-        Some(Place::Nvme) => Err(format!(
-            "DeepSpeed's estimators know cpu and none (found {name} nvme); say {name} cpu"
-        )),
-        other => Ok(other == Some(Place::Cpu)),
-    };
-    let offload_optimizer = place("--offload-optimizer", args.offload_optimizer)?;
-    let offload_params = place("--offload-param", args.offload_param)?;
-    if offload_params && !(stage == 3 && offload_optimizer) {
-        return Err(format!(
-            "DeepSpeed's estimator takes --offload-param cpu at stage 3 and with --offload-optimizer cpu only \
-             (found stage {stage}); say both, or --offload-param none"
-        ));
-    }
-    let largest_layer = match args.largest_layer {
-        None if stage == 3 => {
-            let rule = "stage 3 gathers the largest layer, whose size is missing";
-            return Err(format!("{rule}; say --largest-layer, such as --largest-layer 200M"));
-        }
-        found => found.unwrap_or(0),
-    };
-    let buffer_factor = args.buffer_factor.unwrap_or(1.5);
-    if !(buffer_factor.is_finite() && (0.0..=1e6).contains(&buffer_factor)) {
-        let rule = "--buffer-factor must be from 0 to 1000000";
-        return Err(format!("{rule} (found {buffer_factor}); say 1.5"));
-    }
-    let (gpus, gpus_per_node) = gpus(args, 8)?;
-    let question = Question {
-        params: params(args)?,
-        largest_layer,
-        gpus_per_node,
-        nodes: gpus / gpus_per_node,
-        offload_optimizer,
-        offload_params,
-        zero_init: args.zero_init.unwrap_or(true),
-        buffer_factor,
-    };
-    Ok(Asked::Estimated(question, stage))
 }
 
 /// Ranks that matrices and blocks are split over: whole replicas of the model.
 fn split(args: &MemoryArgs, gpus: u64) -> Result<(u64, u64), String> {
     let (tensor, stages) = (args.tensor.unwrap_or(1), args.pipeline.unwrap_or(1));
-    let ranks = tensor.checked_mul(stages).filter(|ranks| gpus % ranks == 0);
+    let ranks = tensor.checked_mul(stages).filter(|ranks| gpus.is_multiple_of(*ranks));
     if ranks.is_none() {
         return Err(format!(
             "GPUs must be a multiple of --tensor times --pipeline (found {gpus} GPUs, tensor {tensor}, \
@@ -235,7 +109,10 @@ fn split(args: &MemoryArgs, gpus: u64) -> Result<(u64, u64), String> {
 }
 
 /// What the block is made of, if its shape was typed; then all of it must be.
-fn block(args: &MemoryArgs) -> Result<Option<(Block, u64)>, String> {
+fn block(args: &MemoryArgs, model: Option<&Model>) -> Result<Option<(Block, u64)>, String> {
+    if let Some(model) = model {
+        return Ok(model.shape);
+    }
     let (Some(layers), Some(hidden), Some(heads)) = (args.layers, args.hidden, args.heads) else {
         let any = of_shape(args).iter().take(5).any(|(_, typed)| *typed) || args.layers.is_some();
         let rule = "a shape has blocks, width and heads";
@@ -247,7 +124,7 @@ fn block(args: &MemoryArgs) -> Result<Option<(Block, u64)>, String> {
     };
     let kv_heads = args.kv_heads.unwrap_or(heads);
     for (name, whole, part) in [("--hidden", hidden, heads), ("--heads", heads, kv_heads)] {
-        if whole % part != 0 {
+        if !whole.is_multiple_of(part) {
             return Err(format!(
                 "{name} must be a multiple of heads (found {whole} and {part}); change one"
             ));
@@ -279,7 +156,12 @@ fn block(args: &MemoryArgs) -> Result<Option<(Block, u64)>, String> {
     Ok(Some((block, layers)))
 }
 
-fn training(args: &MemoryArgs) -> Result<Training, String> {
+/// The shape that counts: a model's only with tokens.
+fn shape(args: &MemoryArgs, model: Option<&Model>) -> Result<Option<(Block, u64)>, String> {
+    Ok(block(args, model)?.filter(|_| model.is_none() || args.sequence.is_some()))
+}
+
+fn training(args: &MemoryArgs, model: Option<&Model>) -> Result<Training, String> {
     let (gpus, gpus_per_node) = gpus(args, 8)?;
     let (tensor, stages) = split(args, gpus)?;
     let weights = args.precision.unwrap_or(Format::Bf16);
@@ -300,9 +182,11 @@ fn training(args: &MemoryArgs) -> Result<Training, String> {
         let rule = "--sequence-parallel splits over the ranks of --tensor (found 1)";
         return Err(format!("{rule}; say --tensor"));
     }
+    // Beside activations it counts; model state alone is the bare formula.
+    let gathered = model.filter(|_| args.sequence.is_some()).and_then(|model| model.largest_layer);
     Ok(Training {
-        params: params(args)?,
-        tensors: Vec::new(),
+        params: params(args, model)?,
+        tensors: model.map_or_else(Vec::new, |model| model.tensors.clone()),
         weights,
         gradients: args.gradients.unwrap_or(weights),
         optimizer,
@@ -314,9 +198,9 @@ fn training(args: &MemoryArgs) -> Result<Training, String> {
         bucket: args.bucket.unwrap_or(0),
         pinned: args.pinned.unwrap_or(0),
         reserved: args.reserve.unwrap_or(0),
-        largest_layer: args.largest_layer.unwrap_or(0),
+        largest_layer: args.largest_layer.or(gathered).unwrap_or(0),
         prefetch: args.prefetch_layers.unwrap_or(0).into(),
-        step: step(args, tensor, stages, interleave, weights)?,
+        step: step(args, model, (tensor, stages, interleave), weights)?,
     })
 }
 
@@ -347,12 +231,11 @@ fn offload(args: &MemoryArgs) -> Result<Offload, String> {
 
 fn step(
     args: &MemoryArgs,
-    tensor: u64,
-    stages: u64,
-    interleave: u64,
+    model: Option<&Model>,
+    (tensor, stages, interleave): (u64, u64, u64),
     weights: Format,
 ) -> Result<Option<Step>, String> {
-    let (shape, sequence) = match (block(args)?, args.sequence) {
+    let (shape, sequence) = match (shape(args, model)?, args.sequence) {
         (Some(shape), Some(sequence)) => (shape, sequence),
         (None, None) => {
             let needs = of_optimizer(args)
@@ -373,7 +256,7 @@ fn step(
         ("--layers", layers, stages.saturating_mul(interleave), "--pipeline times --interleave"),
         ("--heads", block.heads, tensor, "--tensor"),
     ] {
-        if whole % ways != 0 {
+        if !whole.is_multiple_of(ways) {
             return Err(format!(
                 "{name} must be a multiple of {of} (found {whole} and {ways}); change one"
             ));
@@ -381,14 +264,14 @@ fn step(
     }
     let batch = args.batch.or(args.micro_batch).unwrap_or(1);
     let micro_batch = args.micro_batch.unwrap_or(batch);
-    if batch % micro_batch != 0 {
+    if !batch.is_multiple_of(micro_batch) {
         let rule = "--batch must be a multiple of --micro-batch";
         return Err(format!("{rule} (found {batch} and {micro_batch}); change one"));
     }
     Ok(Some(Step {
         block,
         layers,
-        vocab: args.vocab.unwrap_or(0),
+        vocab: model.map(|model| model.vocab).or(args.vocab).unwrap_or(0),
         batch,
         micro_batch,
         sequence,
@@ -419,7 +302,7 @@ fn data_pipeline(args: &MemoryArgs) -> Result<Option<Loader>, String> {
     }))
 }
 
-fn serving(args: &MemoryArgs) -> Result<Serving, String> {
+fn serving(args: &MemoryArgs, model: Option<&Model>) -> Result<Serving, String> {
     refuse("--inference", &of_optimizer(args))?;
     refuse(
         "--inference",
@@ -431,8 +314,9 @@ fn serving(args: &MemoryArgs) -> Result<Serving, String> {
     )?;
     let (gpus, gpus_per_node) = gpus(args, 8)?;
     let (tensor, pipeline) = split(args, gpus)?;
-    let weights = args.precision.unwrap_or(Format::Bf16);
-    let shape = block(args)?;
+    let stored = model.and_then(|model| model.format);
+    let weights = args.precision.or(stored).unwrap_or(Format::Bf16);
+    let shape = shape(args, model)?;
     if shape.is_some() != args.sequence.is_some() {
         return Err("keys and values need a shape and tokens; say --layers, --hidden, --heads and --sequence".to_owned());
     }
@@ -444,13 +328,13 @@ fn serving(args: &MemoryArgs) -> Result<Serving, String> {
         bytes,
     });
     Ok(Serving {
-        params: params(args)?,
+        params: params(args, model)?,
         weights,
         kv,
         batch: args.batch.unwrap_or(1),
         context: args.sequence.unwrap_or(0),
         page: args.kv_block.unwrap_or(16),
-        window: None,
+        window: model.and_then(|model| model.window),
         gpus,
         gpus_per_node,
         tensor,

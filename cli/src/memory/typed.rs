@@ -33,7 +33,7 @@ fn decimal(text: &str, scale: u128) -> Option<u64> {
     let up = 10u128.checked_pow(exponent)?.checked_mul(scale)?;
     let down = 10u128.checked_pow(u32::try_from(part.len()).ok()?)?;
     let all = digits.parse::<u128>().ok()?.checked_mul(up)?;
-    let number = (all % down == 0).then_some(all / down)?;
+    let number = all.is_multiple_of(down).then_some(all / down)?;
     u64::try_from(number).ok().filter(|&number| u128::from(number) <= MOST)
 }
 

@@ -27,8 +27,8 @@ pub struct Tensor {
     pub rows: u64,
     /// Inputs: the second dimension; `None` for a vector.
     pub columns: Option<u64>,
-    /// Heads that its rows belong to, for matrices of queries and keys.
-    pub heads: Option<u64>,
+    /// Parts with a second moment each under Adam-mini, if these are not its rows: heads of queries and keys.
+    pub blocks: Option<u64>,
 }
 
 impl Tensor {
@@ -73,7 +73,7 @@ pub fn of_tensor(optimizer: Optimizer, weights: Format, tensor: &Tensor) -> Resu
             (kept.first, kept.second, kept.scales) = (numbers * 4, numbers * 4, 0);
         }
         (Optimizer::AdamMini, columns) => {
-            let blocks = tensor.heads.map_or(rows, u128::from);
+            let blocks = tensor.blocks.map_or(rows, u128::from);
             kept.second = product(&[if columns.is_some() { blocks } else { 1 }, 4])?;
         }
         (Optimizer::Adafactor, Some(columns)) => {
@@ -173,9 +173,9 @@ mod tests {
 
     #[test]
     fn shapes_say_more_than_counts() {
-        let matrix = Tensor { rows: 1024, columns: Some(4096), heads: None };
-        let queries = Tensor { rows: 1024, columns: Some(1024), heads: Some(16) };
-        let bias = Tensor { rows: 1024, columns: None, heads: None };
+        let matrix = Tensor { rows: 1024, columns: Some(4096), blocks: None };
+        let queries = Tensor { rows: 1024, columns: Some(1024), blocks: Some(16) };
+        let bias = Tensor { rows: 1024, columns: None, blocks: None };
         let second =
             |optimizer, tensor: &Tensor| of_tensor(optimizer, Format::Bf16, tensor).unwrap().second;
         assert_eq!(second(Optimizer::Adafactor, &matrix), (1024 + 4096) * 4);
@@ -186,7 +186,7 @@ mod tests {
         // Below 4,096 numbers there is nothing to compress.
         assert_eq!(second(Optimizer::Adam8Bit, &bias), 1024 * 4);
         assert_eq!(second(Optimizer::Adam8Bit, &matrix), 1024 * 4096);
-        let odd = Tensor { rows: 4097, columns: None, heads: None };
+        let odd = Tensor { rows: 4097, columns: None, blocks: None };
         let kept = of_tensor(Optimizer::Adam8Bit, Format::Bf16, &odd).unwrap();
         assert_eq!((kept.first, kept.scales), (4097, 17 * 4 * 2));
     }
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_list_is_the_sum_of_its_tensors() {
         let tensors: Vec<Tensor> = (1..50)
-            .map(|n| Tensor { rows: n * 7, columns: (n % 3 != 0).then_some(n * 11), heads: None })
+            .map(|n| Tensor { rows: n * 7, columns: (n % 3 != 0).then_some(n * 11), blocks: None })
             .collect();
         for (_, optimizer) in NAMES {
             let all = of_tensors(optimizer, Format::Fp16, &tensors).unwrap();

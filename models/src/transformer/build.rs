@@ -3,6 +3,7 @@
 //! Sizes come in 128 bits and are summed in 128 bits; a row that does not fit 64 bits is cut, and the
 //! sums say so: [`Builder::problem`] names the first sum that does not fit.
 
+use crate::collective::MAX_COLLECTIVE;
 use crate::ids::{ModuleId, ObjectId, OpId};
 use crate::transformer::format::Format;
 use crate::units::Bytes;
@@ -52,13 +53,15 @@ pub(crate) struct Builder {
     objects: u128,
     bytes: u128,
     flops: u128,
+    /// The largest buffer of a collective.
+    sent: u128,
 }
 
 impl Builder {
     pub(crate) fn new(meta: crate::workload::TraceMeta) -> Builder {
         let (modules, objects, ops, uses) = Default::default();
         let trace = Trace { meta, modules, objects, ops, uses };
-        Builder { trace, phase: Phase::Forward, again: "", objects: 0, bytes: 0, flops: 0 }
+        Builder { trace, phase: Phase::Forward, again: "", objects: 0, bytes: 0, flops: 0, sent: 0 }
     }
 
     pub(crate) fn module(&mut self, name: &str) -> ModuleId {
@@ -131,6 +134,9 @@ impl Builder {
         }
         self.bytes += bytes;
         self.flops += flops;
+        if let Unit::Network(collective) = unit {
+            self.sent = self.sent.max(collective.bytes.get().into());
+        }
         let name = format!("{}{name}", self.again);
         self.trace.ops.push(Op {
             module: Some(module),
@@ -163,6 +169,9 @@ impl Builder {
             (self.bytes, "the bytes that all ops touch must stay below 2^64"),
             (self.flops, "the FLOPs of all ops must stay below 2^64"),
         ];
+        if self.sent > u128::from(MAX_COLLECTIVE.get()) {
+            return Some("the buffer of a collective must not exceed 2^60 bytes");
+        }
         sums.into_iter().find(|(sum, _)| *sum > u128::from(u64::MAX)).map(|(_, rule)| rule)
     }
 }

@@ -13,6 +13,7 @@ mod ops;
 
 use super::card::Card;
 use super::format::Formats;
+use super::training::Router;
 use crate::layered::{MAX_OPS, ShapeProblem};
 use crate::workload::Trace;
 
@@ -51,10 +52,8 @@ pub struct Generation {
     pub tensor: u32,
     /// Ranks of that group in one server.
     pub devices: u32,
-    /// Which experts tokens choose: the seed of the router.
-    pub seed: u64,
-    /// How unequally they choose: the exponent of Zipf's law in hundredths, 0 for equally.
-    pub skew: u32,
+    /// Which experts tokens choose, in a model that has experts.
+    pub router: Router,
 }
 
 /// The largest numbers.

@@ -34,10 +34,12 @@ pub fn tokens(experts: &Experts, tokens: u64, router: (u64, u32), place: (u64, u
     let mut draws = Draws::of(&[seed, layer, draw]);
     let mut drawn = |tokens: u64| {
         let mut each = vec![0u64; count];
-        let mut chosen = Vec::with_capacity(active);
+        let mut taken = vec![false; count];
         for _ in 0..tokens {
-            choose(&sums, active, &mut draws, &mut chosen);
-            chosen.iter().for_each(|&rank| each[order[rank]] += 1);
+            choose(&sums, active, &mut draws, &mut taken);
+            for (rank, taken) in taken.iter_mut().enumerate() {
+                each[order[rank]] += u64::from(std::mem::take(taken));
+            }
         }
         each
     };
@@ -50,33 +52,32 @@ pub fn tokens(experts: &Experts, tokens: u64, router: (u64, u32), place: (u64, u
     all
 }
 
-/// Different ranks for one token.
-fn choose(sums: &[u64], active: usize, draws: &mut Draws, chosen: &mut Vec<usize>) {
-    chosen.clear();
+/// Takes different ranks for one token.
+fn choose(sums: &[u64], active: usize, draws: &mut Draws, taken: &mut [bool]) {
     let total = sums[sums.len() - 1];
-    while chosen.len() < active {
+    for _ in 0..active {
         let found = (0..TRIES).find_map(|_| {
             let at = draws.below(total);
             let rank = sums.partition_point(|&sum| sum <= at);
-            (!chosen.contains(&rank)).then_some(rank)
+            (!taken[rank]).then_some(rank)
         });
-        let rank = found.unwrap_or_else(|| among_the_rest(sums, chosen, draws));
-        chosen.push(rank);
+        let rank = found.unwrap_or_else(|| among_the_rest(sums, taken, draws));
+        taken[rank] = true;
     }
 }
 
-/// A rank that is not chosen yet, by the weights of these alone.
-fn among_the_rest(sums: &[u64], chosen: &[usize], draws: &mut Draws) -> usize {
+/// A rank that is not taken yet, by the weights of these alone.
+fn among_the_rest(sums: &[u64], taken: &[bool], draws: &mut Draws) -> usize {
     let weight = |rank: usize| sums[rank] - rank.checked_sub(1).map_or(0, |before| sums[before]);
-    let left: Vec<usize> = (0..sums.len()).filter(|rank| !chosen.contains(rank)).collect();
-    let mut at = draws.below(left.iter().map(|&rank| weight(rank)).sum());
-    for &rank in &left {
+    let left = || (0..sums.len()).filter(|&rank| !taken[rank]);
+    let mut at = draws.below(left().map(weight).sum());
+    for rank in left() {
         match at.checked_sub(weight(rank)) {
             Some(beyond) => at = beyond,
             None => return rank,
         }
     }
-    left[left.len() - 1]
+    unreachable!("a draw lies below the sum of the weights")
 }
 
 /// Weights of the ranks, each with those before it.

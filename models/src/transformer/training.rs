@@ -131,6 +131,15 @@ impl Default for Zero {
     }
 }
 
+/// Which experts tokens choose, of a model that has some; see [`crate::transformer::routing`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Router {
+    /// Seed of its draws.
+    pub seed: u64,
+    /// How unequally it chooses: the exponent of Zipf's law in hundredths, 0 for equally.
+    pub skew: u32,
+}
+
 /// What feeds the model: memory of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Loader {
@@ -169,6 +178,8 @@ pub struct Training {
     pub zero: Zero,
     /// Devices of one server: the ranks that are neighbours.
     pub devices: u32,
+    /// Which experts tokens choose.
+    pub router: Router,
     /// The data pipeline, if its memory counts.
     pub loader: Option<Loader>,
 }
@@ -178,8 +189,9 @@ impl Training {
     ///
     /// Panics if there are [`Training::problems`].
     pub fn trace(&self) -> Trace {
-        let problems = self.problems();
-        assert!(problems.is_empty(), "a training with problems: {problems:?}");
-        step::step(self).trace
+        match self.made() {
+            Ok(made) => made.trace,
+            Err(problems) => panic!("a training with problems: {problems:?}"),
+        }
     }
 }

@@ -11,7 +11,7 @@ use tiersim_models::transformer::training::{Attention, Checkpointing, Parallel, 
 use tiersim_models::workload::{ObjectKind, Phase, Trace};
 
 /// Materialised attention with dropout, as in the paper.
-fn paper(card: Card, sequence: u64, micro_batch: u32) -> Training {
+pub(crate) fn paper(card: Card, sequence: u64, micro_batch: u32) -> Training {
     Training {
         attention: Attention::Materialised,
         dropout: true,
@@ -23,7 +23,7 @@ fn paper(card: Card, sequence: u64, micro_batch: u32) -> Training {
 
 /// Bytes of activations of blocks that are alive when the first backward op of a block starts; what
 /// embedding, final norm and head keep is left out.
-fn kept(training: &Training) -> u64 {
+pub(crate) fn kept(training: &Training) -> u64 {
     assert_eq!(training.problems(), []);
     let trace = training.trace();
     let in_block = |name: &str| name.contains(".h.") || name.contains(".layers.");

@@ -5,7 +5,7 @@ use rand::{RngExt, SeedableRng};
 use tiersim_models::transformer::card::{Card, Experts, Family};
 use tiersim_models::transformer::format::{Format, Formats};
 use tiersim_models::transformer::training::{
-    Attention, Checkpointing, Loader, Optimizer, Parallel, Training, Zero,
+    Attention, Checkpointing, Loader, Optimizer, Parallel, Router, Training, Zero,
 };
 use tiersim_models::units::Bytes;
 
@@ -96,6 +96,7 @@ fn any_training(rng: &mut ChaCha12Rng) -> Training {
             overlap: rng.random_bool(0.5),
         },
         devices: 8,
+        router: Router { seed: rng.random_range(0..9), skew: one_of(rng, &[0, 100, 400]) },
         loader: rng.random_bool(0.3).then_some(Loader { workers: 2, prefetch: 2, token_bytes: 8 }),
         card,
     }

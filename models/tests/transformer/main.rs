@@ -2,6 +2,7 @@
 
 mod activations;
 mod any;
+mod formulas;
 mod rules;
 mod semiseparable;
 mod shape;

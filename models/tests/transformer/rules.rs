@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use tiersim_models::transformer::card::Card;
 use tiersim_models::transformer::format::{Format, Formats};
 use tiersim_models::transformer::training::{
-    Checkpointing, MAX_OPS, Optimizer, Parallel, Training, Zero,
+    Checkpointing, MAX_OPS, Optimizer, Parallel, Router, Training, Zero,
 };
 use tiersim_models::workload::{CollectiveKind, ObjectKind, Unit};
 
@@ -48,6 +48,7 @@ fn what_does_not_fit_together_is_refused() {
         (parallel(|p| p.pipeline = 3), "parallel.pipeline", "3 must divide `layers`"),
         (parallel(|p| p.interleave = 2), "parallel.interleave", "nothing to interleave"),
         (parallel(|p| p.expert = 2), "parallel.expert", "no experts"),
+        (Training { router: Router { seed: 0, skew: 1001 }, ..small() }, "router.skew", "0 to 10"),
         (parallel(|p| p.data = 12), "devices", "servers of 8 devices"),
         (parallel(|p| p.data = 0), "parallel.data", "between 1 and"),
         (
@@ -199,13 +200,46 @@ fn experts_are_spread_and_tokens_are_exchanged() {
             .collect();
         // Two experts per token, 16 bits, there and back, forward and backward, in two blocks.
         assert_eq!(sent.len(), 8);
-        assert!(sent.iter().all(|c| c.bytes.get() == 64 * 2 * 4096 * 2 && c.within == expert));
-        // As many FLOPs wherever the experts are: every rank of the group sends as much.
-        let flops = |trace: &tiersim_models::workload::Trace| -> u64 {
-            trace.ops.iter().map(|op| op.flops).sum()
+        let copies = 64 * 2 * 4096 * 2;
+        assert!(sent.iter().all(|c| c.bytes.get() >= copies && c.within == expert), "{sent:?}");
+        // Every rank of the group sends as much to this rank's experts.
+        let here = |trace: &tiersim_models::workload::Trace| -> u64 {
+            let ops = trace.ops.iter().filter(|op| {
+                let module = op.module.map(|module| &trace.modules[module.index()]);
+                let index = module.and_then(|name| name.split(".experts.").nth(1));
+                let index = index.and_then(|rest| rest.split('.').next()?.parse::<u32>().ok());
+                index.is_some_and(|index| index < 8 / expert)
+            });
+            ops.map(|op| op.flops).sum()
         };
-        assert_eq!(flops(&trace), flops(&of(1).trace()));
+        assert_eq!(here(&trace), u64::from(expert) * here(&of(1).trace()));
+        assert_ne!(here(&trace), 0);
     }
+}
+
+/// Shoeybi et al., 2019: two all-reduces per block forward and two backward, one behind the table of tokens and
+/// one before the head. Korthikanti et al., section 4.2.2: with sequence parallelism each is a reduce-scatter and an
+/// all-gather, and two inputs per block are gathered again for the gradients of weights.
+#[test]
+fn tensor_parallelism_sums_four_times_per_block() {
+    let count = |sequence: bool, kind: CollectiveKind| {
+        let training = parallel(|p| (p.tensor, p.sequence) = (2, sequence));
+        let training = Training { micro_batch: 4, ..training };
+        let ops = training.trace().ops;
+        let of = ops.iter().filter(|op| match op.unit {
+            Unit::Network(collective) => collective.kind == kind,
+            _ => false,
+        });
+        of.count()
+    };
+    let layers = 4;
+    use CollectiveKind::{AllGather, AllReduce, ReduceScatter};
+    assert_eq!(count(false, AllReduce), 4 * layers + 2);
+    assert_eq!(count(false, AllGather) + count(false, ReduceScatter), 0);
+    assert_eq!(count(true, ReduceScatter), 4 * layers + 2);
+    // Of the head's input twice; of the gradient of what the embedding gives.
+    assert_eq!(count(true, AllGather), 6 * layers + 3);
+    assert_eq!(count(true, AllReduce), 1, "gradients of norms and positions");
 }
 
 /// Accumulated gradients are written once and added to; activations of one micro-batch are gone before
@@ -224,4 +258,25 @@ fn micro_batches_share_gradients_and_not_activations() {
     assert_eq!(whole.0, parts.0);
     assert_eq!(whole.2, parts.2);
     assert_eq!(whole.1, 4 * parts.1);
+}
+
+/// The same step has the same experts; a skewed router gives some more than others, and no token is lost.
+#[test]
+fn a_skewed_router_gives_experts_unequal_work() {
+    let card = Card { layers: 2, ..mixtral() };
+    let of = |skew| {
+        let router = Router { seed: 3, skew };
+        let training = Training { router, batch: 2, ..plain(card.clone(), 64) };
+        let trace = training.trace();
+        assert_eq!(trace.problems(), []);
+        let experts = trace.ops.iter().filter(|op| {
+            let module = op.module.map(|module| &trace.modules[module.index()]);
+            op.name == "linear" && module.is_some_and(|name| name.ends_with("down_proj"))
+        });
+        experts.map(|op| op.flops).collect::<Vec<u64>>()
+    };
+    let (alike, skewed) = (of(0), of(200));
+    assert_eq!(alike.iter().sum::<u64>(), skewed.iter().sum::<u64>());
+    assert!(skewed.iter().max() > alike.iter().max());
+    assert_eq!(skewed, of(200));
 }

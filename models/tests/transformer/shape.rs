@@ -5,7 +5,7 @@ use tiersim_models::lifetime::Workload;
 use tiersim_models::transformer::card::{Card, Experts, Family};
 use tiersim_models::transformer::format::{Format, Formats};
 use tiersim_models::transformer::training::{
-    Attention, Checkpointing, Optimizer, Parallel, Training, Zero,
+    Attention, Checkpointing, Optimizer, Parallel, Router, Training, Zero,
 };
 use tiersim_models::workload::{Object, ObjectKind, Trace};
 
@@ -70,6 +70,7 @@ pub(crate) fn plain(card: Card, sequence: u64) -> Training {
         parallel: Parallel::default(),
         zero: Zero::default(),
         devices: 8,
+        router: Router::default(),
         loader: None,
     }
 }

@@ -5,6 +5,7 @@
 //! Invariant: what the op uses is in its place after the actions, or the ledger says what is full.
 
 use super::draft::{Draft, Ground, Held};
+use super::guests::{Guests, soon};
 use super::host_tiers;
 use crate::policy::{Action, Policy, Sight};
 use crate::state::State;
@@ -23,6 +24,7 @@ pub(super) struct HostOps {
     /// The device's ops alone, if the policy was made for these.
     device: Option<Device>,
     ground: Ground,
+    guests: Guests,
     /// Where what the op creates will be, if that was decided with its actions.
     promised: Vec<(ObjectId, TierId)>,
     /// What the actions of the op name.
@@ -84,6 +86,7 @@ impl HostOps {
             inner,
             device: device.map(|workload| Device { workload, before }),
             ground: Ground { host, beyond, last_used, host_last, for_host },
+            guests: Guests::default(),
             promised: Vec::new(),
             named: BTreeSet::new(),
             said: Vec::new(),
@@ -108,6 +111,8 @@ impl HostOps {
         said.clear();
         self.ask(view, |policy, view| policy.before(view, &mut said));
         let mut draft = Draft::new(view, &self.ground);
+        let soon = soon(view);
+        self.guests.leave(&mut draft, &self.ground.beyond, &soon);
         let mut in_place: Vec<ObjectId> = Vec::new();
         let mut later = Vec::new();
         for (index, &action) in said.iter().enumerate() {
@@ -161,6 +166,7 @@ impl HostOps {
         for (object, to) in later {
             draft.prefetch(object, to, if to == HBM { born } else { Bytes::ZERO });
         }
+        self.guests.come(&mut draft, &self.ground.host, &soon);
         let actions = draft.actions;
         self.said = said;
         actions
@@ -170,6 +176,8 @@ impl HostOps {
         let used = view.uses().iter();
         let far: Vec<Option<TierId>> = used.map(|touched| self.far(touched.object, view)).collect();
         let mut draft = Draft::new(view, &self.ground);
+        let soon = soon(view);
+        self.guests.leave(&mut draft, &self.ground.beyond, &soon);
         let mut made = Vec::new();
         for (touched, &far) in view.uses().iter().zip(&far) {
             let (object, writes) = (touched.object, touched.mode.writes());
@@ -181,6 +189,10 @@ impl HostOps {
             }
             let to = match draft.in_host(object) {
                 Some(tier) => tier,
+                None if draft.nearest(object) != Some(HBM) => {
+                    self.guests.note(object);
+                    room_in_host(&mut draft, &self.ground.host, object, far)
+                }
                 None => room_in_host(&mut draft, &self.ground.host, object, far),
             };
             // What changes leaves HBM; what is only read may stay there as well.
@@ -194,6 +206,7 @@ impl HostOps {
             draft.bear(object, tier);
             self.promised.push((object, tier));
         }
+        self.guests.come(&mut draft, &self.ground.host, &soon);
         draft.actions
     }
 
@@ -348,7 +361,8 @@ impl Policy for HostOps {
 
     fn state(&self, view: &View<'_>, out: &mut State) -> bool {
         // Promises and names are those of one op.
-        let HostOps { inner, device, ground, promised: _, named: _, said: _ } = self;
+        let HostOps { inner, device, ground, guests, promised: _, named: _, said: _ } = self;
+        guests.state(out);
         let Ground { host: _, beyond: _, last_used, host_last, for_host: _ } = ground;
         last_used.iter().chain(host_last).for_each(|&used| out.op_from_1(used));
         let Some(device) = device else { return inner.state(view, out) };

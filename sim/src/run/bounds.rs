@@ -75,7 +75,7 @@ impl Bench<'_> {
         let bound = if long {
             // A bound holds whatever was before, so those of stretches add up. Which stretch it is
             // makes no difference behind the first replay.
-            let stretch = (MOST_VISITS / 8 / visits).clamp(1, all);
+            let stretch = (MOST_VISITS / 64 / visits).clamp(1, all);
             let (one, rest) = (least(1, stretch), all % stretch);
             let rest = if rest > 0 { least(1, rest).ps } else { 0 };
             Bound { ps: one.ps * u128::from(all / stretch) + rest, cause: one.cause }

@@ -25,14 +25,14 @@ const STAYS: u64 = 2;
 /// The first replay that is compared with: one in which nothing is as it was at the start.
 const FIRST: u64 = 2;
 /// After a search of so many replays or more there is a pause before the next.
-const PAUSES_FROM: u64 = 16;
+const PAUSES_FROM: u64 = 64;
 /// A pause is so many times as long as the search was, in replays of many ops.
 const PAUSE: u64 = 32;
 /// A state has about so many words of commands under way, whatever the trace: what a replay of so
 /// many ops costs to simulate is far more than writing it.
-const MANY_OPS: u64 = 4096;
+const MANY_OPS: u64 = 256;
 /// The most that a pause is as long as a search.
-const MOST_PAUSE: u64 = 4096;
+const MOST_PAUSE: u64 = 512;
 /// Picoseconds that a run may take: half of what the clock counts.
 const LONGEST: u64 = u64::MAX / 2;
 
@@ -99,6 +99,10 @@ impl<'w> Steady<'w> {
         let warms = planner.left_uncounted() > 0;
         // Between warm-up and measurement counting changes, so nothing can be counted again.
         if replay < self.pause || !(warms || self.stopwatch.is_warm()) {
+            return Ok(());
+        }
+        if planner.left() / ops <= STAYS {
+            self.extends = false;
             return Ok(());
         }
         let Some(state) = self.state(planner, machine, open) else {

@@ -7,6 +7,7 @@ use crate::import::card::{Model, known_model, known_names, read_model};
 use crate::lint::Warning;
 use crate::scenario::TraceSource;
 use crate::scenario::files::{Files, Found};
+use crate::scenario::generation::generation;
 use crate::scenario::raw::{RawFormat, RawWorkload};
 use crate::scenario::resolve::Resolver;
 use crate::scenario::training::{RawWork, Setting, training};
@@ -129,6 +130,11 @@ impl Resolver<'_, '_> {
                 let ranks = training.parallel.ranks().min(training.devices.into());
                 let ranks = u32::try_from(ranks).expect("no more than the devices of a server");
                 Some((TraceSource::Model(Work::Train(training)), ranks))
+            }
+            RawWork::Generate { .. } => {
+                let generation = generation(self, "workload.mode", mode, setting)?;
+                let ranks = generation.tensor.min(generation.devices);
+                Some((TraceSource::Model(Work::Generate(generation)), ranks))
             }
             RawWork::Serve { .. } => {
                 let source = self.serving("workload.mode", mode, setting)?;

@@ -3,6 +3,7 @@
 //! Defaults are chosen here; rules on numbers are those of the step itself ([`Training::problems`]), whose
 //! fields are told by their paths in the scenario.
 
+use crate::scenario::generation::RawAttentionOn;
 use crate::scenario::resolve::Resolver;
 use crate::text::quantity::{CAPACITY, Duration, Quantity, Size};
 use serde::Deserialize;
@@ -10,7 +11,7 @@ use tiersim_models::layered::ShapeProblem;
 use tiersim_models::transformer::Card;
 use tiersim_models::transformer::format::Formats;
 use tiersim_models::transformer::training::{
-    Attention, Checkpointing, Loader, Optimizer, Parallel, Training, Zero,
+    Attention, Checkpointing, Loader, Optimizer, Parallel, Router, Training, Zero,
 };
 
 /// Batches that a worker has ready: PyTorch's `prefetch_factor`.
@@ -32,7 +33,19 @@ pub(crate) enum RawWork {
         dropout: Option<bool>,
         parallel: Option<RawParallel>,
         zero: Option<RawZero>,
+        router: Option<RawRouter>,
         loader: Option<RawLoader>,
+    },
+    Generate {
+        batch: u32,
+        batches: Option<u32>,
+        prompt: u64,
+        tokens: u32,
+        prefill: Option<bool>,
+        attention_on: Option<RawAttentionOn>,
+        kv_block: Option<u64>,
+        tensor: Option<u32>,
+        router: Option<RawRouter>,
     },
     Serve {
         requests: String,
@@ -100,6 +113,13 @@ pub(crate) struct RawZero {
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Router", deny_unknown_fields)]
+pub(crate) struct RawRouter {
+    seed: Option<u64>,
+    skew: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename = "Loader", deny_unknown_fields)]
 pub(crate) struct RawLoader {
     workers: u32,
@@ -132,6 +152,7 @@ pub(crate) fn training(
         dropout,
         parallel,
         zero,
+        router,
         loader,
     } = raw
     else {
@@ -140,6 +161,10 @@ pub(crate) fn training(
     let zero = match zero {
         Some(raw) => raw.meaning(resolver, &format!("{path}.zero"))?,
         None => Zero::default(),
+    };
+    let router = match router {
+        Some(raw) => raw.meaning(resolver, &format!("{path}.router"))?,
+        None => Router::default(),
     };
     let training = Training {
         card: setting.card.clone(),
@@ -154,6 +179,7 @@ pub(crate) fn training(
         parallel: parallel.map_or_else(Parallel::default, RawParallel::meaning),
         zero,
         devices: setting.devices,
+        router,
         loader: loader.map(RawLoader::meaning),
     };
     let problems = training.problems();
@@ -187,6 +213,15 @@ impl RawZero {
             prefetch: self.prefetch.unwrap_or(default.prefetch),
             overlap: self.overlap.unwrap_or(default.overlap),
         })
+    }
+}
+
+impl RawRouter {
+    pub(crate) fn meaning(self, resolver: &mut Resolver<'_, '_>, path: &str) -> Option<Router> {
+        let (at, skew) = (format!("{path}.skew"), self.skew.unwrap_or(0.0));
+        let skew = resolver.check.number(&at, "`skew`", skew, 0.0, 10.0)?;
+        // In hundredths.
+        Some(Router { seed: self.seed.unwrap_or(0), skew: (skew * 100.0).round() as u32 })
     }
 }
 

@@ -40,8 +40,11 @@ fn a_wrong_value_is_told_with_its_place() {
     );
     expect(&changed("64", "0"), &["FILE:3:3: `hidden` must lie between 1 and 1048576, and is 0"]);
     expect(&changed("2,", "2000000,"), &["FILE:6:3: `layers` must lie between 1 and 10000"]);
-    expect(&changed("4,", "5,"), &["FILE:5:3: 5 heads must divide the width of 64", "head_dim"]);
-    expect(&changed("4,", "0,"), &["FILE:5:3: 0 heads"]);
+    expect(
+        &changed("heads\": 4,", "heads\": 5,"),
+        &["FILE:5:3: 5 heads must divide the width of 64", "head_dim"],
+    );
+    expect(&changed("heads\": 4,", "heads\": 0,"), &["FILE:5:3: 0 heads"]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use tiersim_models::transformer::Work;
 use tiersim_models::transformer::format::{Format, Formats};
 use tiersim_models::transformer::known::known;
 use tiersim_models::transformer::training::{
-    Attention, Checkpointing, Loader, Optimizer, Parallel, Training, Zero,
+    Attention, Checkpointing, Loader, Optimizer, Parallel, Router, Training, Zero,
 };
 use tiersim_models::units::Bytes;
 use tiersim_sim::scenario::read::read_scenario;
@@ -16,11 +16,11 @@ use tiersim_sim::scenario::{Scenario, TraceSource};
 /// A scenario over a workload, in a project with one of the shipped machines.
 fn scenario(project: &Path, workload: &str) -> PathBuf {
     let specs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hardware-specs");
-    let name = "h200-sxm-pcie5.ron";
+    let name = "host-layered.ron";
     fs::create_dir_all(project.join("hardware-specs")).expect("a folder is made");
     fs::copy(specs.join(name), project.join("hardware-specs").join(name)).expect("a spec");
     let text = format!(
-        "Scenario(schema: 1, about: \"a model\", hardware: \"h200-sxm-pcie5\", workload: {workload}, \
+        "Scenario(schema: 1, about: \"a model\", hardware: \"host-layered\", workload: {workload}, \
          policies: [(name: \"all\", policy: AllHbm)], expect: [fits(\"all\")])"
     );
     let path = project.join("scenario.ron");
@@ -66,6 +66,7 @@ fn what_is_left_out_has_the_documented_default() {
         parallel: Parallel::default(),
         zero: Zero::default(),
         devices: 1,
+        router: Router::default(),
         loader: None,
     };
     assert_eq!(training(&scenario), &expected);
@@ -166,7 +167,7 @@ fn mistakes_have_places_and_remedies() {
     assert!(said.contains("scenario.ron:1:"), "{said}");
     assert!(said.contains("`batch`"), "{said}");
     let said = model("gpt2", "train(batch: 3, micro_batch: 2, sequence: 16)");
-    assert!(said.contains("micro_batch"), "{said}");
+    assert!(said.contains("2 must divide `batch`, which is 3"), "{said}");
     let said = model("gpt2", "train(batch: 1, sequence: 4096)");
     assert!(said.contains("positions"), "{said}");
     let said = model("gpt2", "train(batch: 1, sequence: 16, zero: (stage: 3, host_update: 1.5))");

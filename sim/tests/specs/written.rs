@@ -130,7 +130,7 @@ prop_compose! {
             }
             nodes.push(Node { name: "meet".into(), kind: NodeKind::NvlinkSwitch });
             let meet = NodeId::at(made.len());
-            let mut fabric = Link::new("fabric", (TierId(0).into(), meet), [made[0].access; 2]);
+            let mut fabric = Link::new("fabric", (NodeId::from(TierId(0)), meet), [made[0].access; 2]);
             let discipline = Discipline::FairShare;
             fabric.service = Some(Service { discipline, ..Service::default() });
             links.push(fabric);

@@ -10,6 +10,7 @@ use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::hot_cold::HotColdConfig;
 use tiersim_policies::zoo::layers::{Arrival, LayersConfig};
 use tiersim_policies::zoo::unified_memory::{Faults, UnifiedMemoryConfig};
+use tiersim_policies::zoo::zero_offload::ZeroOffloadConfig;
 use tiersim_tests::world::World;
 
 fn configs(seed: u64, spill: &[TierId]) -> Vec<PolicyConfig> {
@@ -34,7 +35,27 @@ fn configs(seed: u64, spill: &[TierId]) -> Vec<PolicyConfig> {
         layers(Arrival::Hooks),
         layers(Arrival::LookAhead(1 + seed % 4)),
         layers(Arrival::DoubleBuffering),
+        zero(seed, &spill).into(),
     ]
+}
+
+fn zero(seed: u64, spill: &[TierId]) -> ZeroOffloadConfig {
+    let home = |at: u64| match at as usize % (spill.len() + 1) {
+        0 => TierId(0),
+        tier => spill[tier - 1],
+    };
+    let share = |at: u64| (at % 5) as f64 / 4.0;
+    ZeroOffloadConfig {
+        optimizer: home(seed),
+        parameters: home(seed / 2),
+        gradients: home(seed / 3),
+        activations: home(seed / 4),
+        optimizer_share: share(seed),
+        parameters_share: share(seed / 5),
+        prefetch_ops: (seed % 30) as u32,
+        staging: seed.is_multiple_of(2).then(|| Bytes::new(1 + seed % 2000)),
+        spill: spill.to_vec(),
+    }
 }
 
 #[test]

@@ -134,7 +134,8 @@ fn decode(attention: Unit) -> Workload {
 fn attention_on_the_host_leaves_the_kv_cache_where_percentages_put_it() {
     let six = Six([[100.0, 0.0], [0.0, 100.0], [100.0, 0.0]]);
     let access = Access::Migrate { prefetch_ops: 2 };
-    let config = PercentagesConfig { six: Some(six), tiers: [HBM, DRAM, NVME], access }.into();
+    let tiers = [HBM, DRAM, NVME];
+    let config = PercentagesConfig { six: Some(six), tiers, access, sep_layer: true }.into();
     let copied = |unit| {
         let workload = decode(unit);
         let played = play(&machine(5000, PLENTY, PLENTY), &workload, &config, 2).unwrap();

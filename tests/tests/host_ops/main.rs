@@ -1,8 +1,10 @@
 //! Ops on the host's processors: where their objects are, what is copied for them, how long they take.
 
+mod adam;
 mod by_hand;
 mod shared;
 mod worlds;
+mod zero;
 
 use tiersim_models::hardware::{Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};

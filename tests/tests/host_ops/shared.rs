@@ -5,7 +5,6 @@ use tiersim_models::hardware::Compute;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::server::Cpu;
-use tiersim_models::server::Efficiency;
 use tiersim_models::units::{Bytes, Rate, Span, Time};
 use tiersim_models::workload::{Phase, Unit};
 use tiersim_policies::drive::drive;
@@ -50,7 +49,7 @@ fn spec(jitter: f64) -> WorkloadSpec {
         flops: vec![("fp32".to_owned(), rate)],
         memory: rate,
         launch: Span::ZERO,
-        efficiency: Efficiency::default(),
+        efficiency: Default::default(),
     };
     let time = OpTime::Roofline { compute, precision: "fp32".to_owned() };
     let trace = TraceSource::Folder("by hand".into());

@@ -150,8 +150,10 @@ pub fn training(job: &Training) -> Result<Account, Overflow> {
     let mut lines = state_lines(job, whole)?;
     if job.stage >= 3 && job.largest_layer > 0 {
         let layers = u128::from(job.prefetch) + 1;
-        let bytes = product(&[job.largest_layer.into(), job.weights.bytes().into(), layers])?;
-        let formula = format!("w x largest layer x (1 + {} ahead)", job.prefetch);
+        let largest = share(job.largest_layer.into(), job.split.tensor.into());
+        let bytes = product(&[largest, job.weights.bytes().into(), layers])?;
+        let over = if job.split.tensor > 1 { " / t" } else { "" };
+        let formula = format!("w x largest layer{over} x (1 + {} ahead)", job.prefetch);
         push(&mut lines, ("gathered_weights", "gathered weights"), formula, Place::Gpu, bytes);
     }
     let given = "as given".to_owned();
@@ -311,6 +313,9 @@ fn constants(job: &Training, whole: State) -> Vec<Constant> {
     if offload.optimizer != Place::Gpu {
         let ratio = f64::from(offload.ratio) / f64::from(MILLION);
         add("offload_ratio", "share of that", Value::Number(ratio));
+    }
+    if job.stage >= 3 && job.largest_layer > 0 {
+        add("largest_layer", "parameters of the largest layer", job.largest_layer.into());
     }
     if let Some(step) = &job.step {
         add("layers", "blocks (L)", step.layers.into());

@@ -2,8 +2,8 @@
 //!
 //! For GPT's block the list is that of Korthikanti et al. 2022, section 4.1. Llama's differs as follows:
 //! RMSNorm has one statistic per token; keys and values have `kv_heads` heads; without dropout there are no masks and the
-//! softmax's output is kept once; the gated feed-forward part keeps the gate before and after SiLU, the
-//! other half, and their product, as PyTorch does without fused kernels. ReLU keeps its output only, which is
+//! softmax's output is kept once; the gated feed-forward part is one kernel that keeps both halves and
+//! their product, as Megatron-LM's fused SwiGLU does (without fusion, the gate after SiLU is kept too). ReLU keeps its output only, which is
 //! the next matrix's input. Attention in one kernel (FlashAttention, Dao et al. 2022, arXiv 2205.14135)
 //! keeps queries, keys, values, its output, and one fp32 logarithm of a sum per head and token.
 //! Experts: every token is kept `active` times inside; the router's probabilities are fp32.
@@ -203,7 +203,6 @@ fn between(list: &mut List, between: Between, width: u64) -> Result<(), Overflow
         Between::Relu => {}
         Between::GatedSilu => {
             list.add("gate", &[width], true)?;
-            list.add("gate after SiLU", &[width], true)?;
             list.add("other half", &[width], true)?;
         }
     }

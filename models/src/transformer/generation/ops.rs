@@ -247,10 +247,15 @@ impl Maker<'_> {
 
     /// Tokens for each expert of a layer.
     fn chosen(&self, layer: usize, pass: Pass) -> Vec<u64> {
-        let Generation { card, seed, skew, batches, .. } = self.job;
+        let Generation { card, router, batches, .. } = self.job;
         let Some(experts) = card.experts else { return Vec::new() };
         let draw = u64::from(pass.step) * u64::from(*batches) + u64::from(pass.batch);
-        routing::tokens(&experts, self.tokens(pass), (*seed, *skew), (layer as u64, draw))
+        routing::tokens(
+            &experts,
+            self.tokens(pass),
+            (router.seed, router.skew),
+            (layer as u64, draw),
+        )
     }
 
     fn all_reduce(&mut self, module: ModuleId, of: ObjectId) {

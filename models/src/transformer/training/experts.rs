@@ -6,6 +6,7 @@
 //! A rank of a tensor group has its part of each expert and copies of all the group's tokens, with
 //! sequence parallelism too. Experts that no token goes to still have a gradient, of zeros.
 
+use super::Router;
 use super::forward;
 use super::pass::Maker;
 use super::state::{Mixture, Mlp};
@@ -41,9 +42,11 @@ impl Maker<'_> {
     /// Tokens of each expert of this rank in block `layer`, of those of all ranks of the expert group.
     fn expert_tokens(&self, layer: u32, here: usize) -> Vec<u128> {
         let Some(experts) = &self.shape.card.experts else { return Vec::new() };
+        let Router { seed, skew } = self.shape.router;
+        let place = (u64::from(layer), u64::from(self.micro));
         let group = u128::from(self.shape.parallel.expert);
         let tokens = u64::try_from(self.sizes.tokens).unwrap_or(u64::MAX / 4096);
-        let all = routing::tokens(experts, tokens, (0, 0), (0, u64::from(layer)));
+        let all = routing::tokens(experts, tokens, (seed, skew), place);
         all.into_iter().take(here).map(|tokens| u128::from(tokens) * group).collect()
     }
 
@@ -53,9 +56,10 @@ impl Maker<'_> {
         self.sizes.tokens * active * self.sizes.hidden
     }
 
-    /// All-to-all over the expert group: `x` goes, `y` comes.
+    /// All-to-all over the expert group: `x` goes, `y` comes. It counts as the larger of the two.
     fn exchange(&mut self, by: ModuleId, x: ObjectId, y: ObjectId) {
-        let unit = self.groups.expert.does(CollectiveKind::AllToAll, self.build.size(x));
+        let bytes = self.build.size(x).max(self.build.size(y));
+        let unit = self.groups.expert.does(CollectiveKind::AllToAll, bytes);
         let touches = [read(x), write(y)];
         self.build.op_on(unit, 0, CollectiveKind::AllToAll.word(), by, 0, &touches);
     }

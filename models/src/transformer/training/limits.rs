@@ -7,9 +7,13 @@ use super::network::Groups;
 use super::step::step;
 use super::{Checkpointing, Training};
 use crate::layered::ShapeProblem;
+use crate::transformer::build::Builder;
 
 /// Most ops of a generated training step, by a bound on their number.
 pub const MAX_OPS: u64 = 1_000_000;
+
+/// Largest exponent of the router, in hundredths.
+const MAX_SKEW: u32 = 1000;
 
 /// The largest value of every field.
 const MOST: [(&str, u64); 22] = [
@@ -37,19 +41,30 @@ const MOST: [(&str, u64); 22] = [
     ("loader.prefetch", 1 << 12),
 ];
 
+/// A number that must divide another.
+struct Division {
+    field: &'static str,
+    divisor: u64,
+    of: &'static str,
+    whole: u64,
+    remedy: &'static str,
+}
+
 impl Training {
     /// Every rule that this training breaks; empty for one that makes a trace.
     pub fn problems(&self) -> Vec<ShapeProblem> {
+        self.made().err().unwrap_or_default()
+    }
+
+    /// The step, or what is wrong with it.
+    pub(super) fn made(&self) -> Result<Builder, Vec<ShapeProblem>> {
         let mut found = Vec::new();
         self.ranges(&mut found);
         if found.is_empty() {
             self.divisions(&mut found);
             self.choices(&mut found);
         }
-        if found.is_empty() {
-            self.amounts(&mut found);
-        }
-        found
+        if found.is_empty() { self.amounts() } else { Err(found) }
     }
 
     fn values(&self) -> Vec<(&'static str, u64)> {
@@ -102,6 +117,15 @@ impl Training {
 
     /// What must divide what.
     fn divisions(&self, found: &mut Vec<ShapeProblem>) {
+        for Division { field, divisor, of, whole, remedy } in self.divisors() {
+            if !whole.is_multiple_of(divisor) {
+                let rule = format!("{divisor} must divide `{of}`, which is {whole}");
+                found.push(ShapeProblem { field, rule, remedy });
+            }
+        }
+    }
+
+    fn divisors(&self) -> Vec<Division> {
         let Training { card, parallel, .. } = self;
         let micros = u64::from(self.batch / self.micro_batch);
         let [tensor, pipeline, interleave, expert, data] = [
@@ -166,12 +190,9 @@ impl Training {
             let remedy = "interleaved stages take micro-batches in rounds of as many as stages";
             rules.push(("parallel.interleave", pipeline, "micro-batches", micros, remedy));
         }
-        for (field, divisor, of, whole, remedy) in rules {
-            if whole % divisor != 0 {
-                let rule = format!("{divisor} must divide `{of}`, which is {whole}");
-                found.push(ShapeProblem { field, rule, remedy });
-            }
-        }
+        let division =
+            |(field, divisor, of, whole, remedy)| Division { field, divisor, of, whole, remedy };
+        rules.into_iter().map(division).collect()
     }
 
     fn choices(&self, found: &mut Vec<ShapeProblem>) {
@@ -197,6 +218,9 @@ impl Training {
         }
         if card.experts.is_some_and(|experts| experts.active > experts.count) {
             add("card.experts.active", "more than there are experts", "lower it");
+        }
+        if self.router.skew > MAX_SKEW {
+            add("router.skew", "an exponent of 0 to 10", "choose a smaller one");
         }
         if card.experts.is_none() && parallel.expert > 1 {
             add("parallel.expert", "the model has no experts", "write 1");
@@ -231,18 +255,17 @@ impl Training {
         micros * (stage * block + 30 * interleave) + bubble + stage * (30 + 9 * experts) + 40
     }
 
-    fn amounts(&self, found: &mut Vec<ShapeProblem>) {
+    fn amounts(&self) -> Result<Builder, Vec<ShapeProblem>> {
         let ops = self.most_ops();
         if ops > u128::from(MAX_OPS) {
             let rule =
                 format!("a generated step has at most {MAX_OPS} ops, this one may have {ops}");
             let remedy = "accumulate fewer micro-batches, or take fewer layers";
-            found.push(ShapeProblem { field: "batch", rule, remedy });
-            return;
+            return Err(vec![ShapeProblem { field: "batch", rule, remedy }]);
         }
-        if let Some(rule) = step(self).problem() {
-            let remedy = "choose a shorter sequence, a smaller batch or a smaller model";
-            found.push(ShapeProblem { field: "sequence", rule: rule.to_owned(), remedy });
-        }
+        let made = step(self);
+        let Some(rule) = made.problem() else { return Ok(made) };
+        let remedy = "choose a shorter sequence, a smaller batch or a smaller model";
+        Err(vec![ShapeProblem { field: "sequence", rule: rule.to_owned(), remedy }])
     }
 }

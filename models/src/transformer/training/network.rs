@@ -15,6 +15,9 @@ pub(crate) struct Group {
     servers: u32,
 }
 
+/// One rank.
+const ALONE: Group = Group { within: 1, servers: 1 };
+
 /// `None` if servers would have unequally many ranks.
 pub(crate) fn group(ranks: u32, stride: u32, devices: u32) -> Option<Group> {
     let (ranks, stride, devices) = (u64::from(ranks), u64::from(stride), u64::from(devices.max(1)));
@@ -42,6 +45,8 @@ pub(super) struct Groups {
     pub(super) replicas: Group,
     /// This rank and the same one of the next stage.
     pub(super) next: Group,
+    /// The same ranks of the first and the last stage.
+    pub(super) ends: Group,
 }
 
 impl Groups {
@@ -50,14 +55,17 @@ impl Groups {
         let Parallel { data, tensor, pipeline, expert, .. } = shape.parallel;
         let devices = shape.devices;
         let wide = data.checked_mul(tensor)?;
-        let next = if pipeline > 1 { 2 } else { 1 };
+        let two = |stride: u32| {
+            let apart = Group { within: 1, servers: 2 };
+            if pipeline > 1 { group(2, stride, devices).unwrap_or(apart) } else { ALONE }
+        };
         Some(Groups {
             tensor: group(tensor, 1, devices)?,
             data: group(data, tensor, devices)?,
             expert: group(expert, tensor, devices)?,
             replicas: group(data / expert, tensor.checked_mul(expert)?, devices)?,
-            next: group(next, wide, devices)
-                .or(Some(Group { within: 1, servers: 2 }).filter(|_| next == 2))?,
+            next: two(wide),
+            ends: two(wide.checked_mul(pipeline - 1)?),
         })
     }
 }

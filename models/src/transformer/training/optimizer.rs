@@ -29,7 +29,7 @@ impl Optimizer {
         let tensor = |tensor: &Tensor| formulas::Tensor {
             rows: tensor.rows,
             columns: (tensor.columns > 1 || tensor.product).then_some(tensor.columns),
-            heads: tensor.heads,
+            blocks: tensor.heads,
         };
         let tensors: Vec<formulas::Tensor> = tensors.iter().map(tensor).collect();
         let kept = formulas::of_tensors(self, weights, &tensors);

@@ -87,6 +87,8 @@ pub(super) struct Maker<'a> {
     pub(super) owned: Vec<Owned>,
     pub(super) sizes: Sizes,
     pub(super) groups: Groups,
+    /// The micro-batch that is at work.
+    pub(super) micro: u32,
     /// In front of the names of objects.
     pub(super) prefix: String,
     pub(super) reduction: Reduction,

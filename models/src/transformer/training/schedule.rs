@@ -30,8 +30,8 @@ pub(super) enum Task {
     /// Norm, head and loss, forward and backward.
     Head,
     ReceiveGradient,
-    /// Forward again.
-    Again(usize),
+    /// Forward again; whether the next block is run on what comes out.
+    Again(usize, bool),
     Backward(usize),
     SendGradient,
     EmbedBackward,
@@ -106,7 +106,8 @@ pub(super) fn tasks(shape: &Training, model: &Model, pass: Pass) -> Vec<Task> {
     let all: Vec<usize> = blocks.collect();
     for part in all.chunks(segment(shape).unwrap_or(all.len().max(1))).rev() {
         if segment(shape).is_some() {
-            tasks.extend(part.iter().map(|&block| Task::Again(block)));
+            let last = part.last();
+            tasks.extend(part.iter().map(|block| Task::Again(*block, Some(block) != last)));
         }
         tasks.extend(part.iter().rev().map(|&block| Task::Backward(block)));
     }

@@ -8,7 +8,9 @@
 use super::Training;
 use crate::ids::{ModuleId, ObjectId};
 use crate::transformer::build::Builder;
-use crate::transformer::modules::{Around, Block as Parts, Feed, FeedForward, Part, Tensor, block};
+use crate::transformer::modules::{
+    Around, Block as Parts, Feed, FeedForward, Part, Split, Tensor, block,
+};
 use crate::workload::{ObjectKind, Statistics};
 
 /// Whose part of a gradient an object is.
@@ -42,6 +44,8 @@ pub(super) struct Owned {
     pub(super) outputs: u128,
     /// Ranks that have the same parameters.
     pub(super) replicas: u64,
+    /// Whether all of a tensor group have all of it, and tokens are not multiplied with it.
+    pub(super) is_whole: bool,
     /// Whether it belongs to an expert: those are spread over other ranks.
     pub(super) expert: bool,
     /// All of it on this rank, in bytes.
@@ -237,6 +241,7 @@ impl<'a> State<'a> {
             products: part.products(ranks),
             outputs: products.map(|tensor| u128::from(tensor.rows)).sum(),
             replicas,
+            is_whole: local.iter().all(|t| t.split == Split::Whole && !t.product),
             expert,
             bytes,
             gradient_bytes,

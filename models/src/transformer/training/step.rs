@@ -8,13 +8,13 @@
 
 use super::Training;
 use super::forward::{BlockKept, Embedded};
-use super::network::Groups;
+use super::network::{Group, Groups};
 use super::pass::{Maker, Sizes};
 use super::schedule::{self, Item, Pass, Task};
 use super::state::{End, Model, State};
 use super::zero::Reduction;
 use crate::ids::{ModuleId, ObjectId};
-use crate::transformer::build::{Builder, change, read, write};
+use crate::transformer::build::{Builder, Touch, change, read, write};
 use crate::transformer::format::Format;
 use crate::workload::{CollectiveKind, ObjectKind, Op, Phase, Recorded, TraceMeta, Unit};
 use std::collections::BTreeMap;
@@ -37,9 +37,10 @@ pub(super) fn step(shape: &Training) -> Builder {
     let groups = Groups::new(shape).expect("a shape without problems has equal groups");
     let (sizes, prefix) = (Sizes::new(shape), String::new());
     let reduction = Reduction::default();
-    let mut maker = Maker { shape, build, owned, sizes, groups, prefix, reduction };
+    let mut maker = Maker { shape, build, owned, sizes, groups, micro: 0, prefix, reduction };
     maker.load(&model);
     maker.run(&model, &schedule::items(shape, &model), true);
+    maker.shared_gradients(&model);
     maker.build.phase = Phase::Optimizer;
     maker.update();
     maker.build
@@ -79,13 +80,42 @@ impl Maker<'_> {
         self.build.op_on(Unit::Cpu, self.beside(2), "load", module, 0, &touches);
     }
 
+    /// Sums of gradients that are spread over the tensor group, since each rank had some of the tokens or
+    /// heads; and of a tied matrix over the first and the last stage.
+    fn shared_gradients(&mut self, model: &Model) {
+        let parallel = self.shape.parallel;
+        self.build.phase = Phase::Backward;
+        self.build.again = "";
+        let heads =
+            |owned: usize| model.blocks.iter().any(|block| block.head_norms.contains(&owned));
+        let all = 0..if parallel.tensor > 1 { self.owned.len() } else { 0 };
+        let whole =
+            all.filter(|&owned| self.owned[owned].is_whole && (parallel.sequence || heads(owned)));
+        let whole: Vec<usize> = whole.collect();
+        self.sum_gradients(&whole, self.groups.tensor);
+        if parallel.pipeline > 1 && self.shape.card.tied {
+            self.sum_gradients(&[model.tokens], self.groups.ends);
+        }
+    }
+
+    fn sum_gradients(&mut self, all: &[usize], group: Group) {
+        let Some(&first) = all.first() else { return };
+        let pieces = all.iter().flat_map(|&owned| &self.owned[owned].gradient);
+        let objects: Vec<ObjectId> = pieces.map(|&(_, object)| object).collect();
+        let bytes = objects.iter().map(|&object| self.build.size(object)).sum();
+        let touches: Vec<Touch> = objects.into_iter().map(change).collect();
+        let (kind, stream) = (CollectiveKind::AllReduce, self.beside(1));
+        let module = self.module(first);
+        self.build.op_on(group.does(kind, bytes), stream, kind.word(), module, 0, &touches);
+    }
+
     /// The weights that a task needs.
     fn needs(&self, model: &Model, task: Task) -> Vec<usize> {
         match task {
             Task::Embed => {
                 [model.tokens].into_iter().chain(model.positions).chain(model.norm_0).collect()
             }
-            Task::Forward(block) | Task::Again(block) | Task::Backward(block) => {
+            Task::Forward(block) | Task::Again(block, _) | Task::Backward(block) => {
                 model.blocks[block].all.clone().collect()
             }
             Task::Head => model.end.map_or(Vec::new(), |end| vec![end.norm, end.matrix]),
@@ -130,7 +160,7 @@ impl Maker<'_> {
         let Pass { micro, stretch, is_forward } = item.pass;
         let is_forward = is_forward && item.task != Task::Bubble;
         self.build.phase = if is_forward { Phase::Forward } else { Phase::Backward };
-        let again = matches!(item.task, Task::Again(_));
+        let again = matches!(item.task, Task::Again(..));
         self.build.again = if again { "recompute_" } else { "" };
         let way = match (is_forward, again) {
             (true, _) => "",
@@ -139,6 +169,7 @@ impl Maker<'_> {
         };
         let micros = self.shape.batch / self.shape.micro_batch;
         self.reduction.is_last = micro + 1 == micros;
+        self.micro = micro;
         self.prefix = if self.shape.parallel.interleave > 1 {
             format!("m{micro}.{stretch}.{way}")
         } else {
@@ -183,11 +214,11 @@ impl Maker<'_> {
                 self.send(tokens, dx, true);
                 between.dx = Some(dx);
             }
-            Task::Again(block) => {
+            Task::Again(block, hands_on) => {
                 let x = between.kept[&(micro, block)].x;
                 let x = between.x.take().unwrap_or(x);
-                let owner = self.module(model.blocks[block].norm_1);
-                let (kept, next) = self.block(&model.blocks[block], x, Some(owner));
+                let owner = hands_on.then(|| self.module(model.blocks[block + 1].norm_1));
+                let (kept, next) = self.block(&model.blocks[block], x, owner);
                 between.kept.insert((micro, block), kept);
                 between.x = Some(next);
             }
@@ -223,11 +254,18 @@ impl Maker<'_> {
         }
     }
 
-    /// A tensor of the residual stream from or to a neighbour.
+    /// A tensor of the residual stream from or to a neighbour. Where every rank of a tensor group has all of
+    /// it, each sends its part, and those that receive gather the parts (Narayanan et al., 2021, section 4.1).
     fn send(&mut self, by: ModuleId, x: ObjectId, is_received: bool) {
-        let unit = self.groups.next.does(CollectiveKind::SendRecv, self.build.size(x));
-        let touches = [if is_received { write(x) } else { read(x) }];
+        let (whole, ranks) = (self.build.size(x), u128::from(self.shape.parallel.tensor));
+        let is_cut = ranks > 1 && !self.shape.parallel.sequence;
+        let bytes = if is_cut { whole.div_ceil(ranks) } else { whole };
+        let unit = self.groups.next.does(CollectiveKind::SendRecv, bytes);
+        let touches = [if is_received { write(x) } else { read(x) }.part(bytes)];
         self.build.op_on(unit, 0, CollectiveKind::SendRecv.word(), by, 0, &touches);
+        if is_cut && is_received {
+            self.tensor(CollectiveKind::AllGather, by, whole, &[change(x)]);
+        }
     }
 
     /// Norm, head and loss, forward and backward.
@@ -276,7 +314,7 @@ impl Maker<'_> {
         let Maker { shape, sizes, groups, .. } = *self;
         let mut build = Builder::new(TraceMeta::default());
         let (_, owned) = State::model(shape, &mut build);
-        let mut maker = Maker { shape, build, owned, sizes, groups, prefix, reduction };
+        let mut maker = Maker { shape, build, owned, sizes, groups, micro: 0, prefix, reduction };
         let of = |is_forward| Pass { is_forward, micro: 0, stretch: 0 };
         let passes = [of(true), of(false)];
         let items = passes.into_iter().flat_map(|pass| {

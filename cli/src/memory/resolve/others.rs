@@ -1,0 +1,78 @@
+//! What is asked of a structured operator and of DeepSpeed's estimators.
+
+use super::super::model::Model;
+use super::super::options::MemoryArgs;
+use super::refusals::{of_deepspeed, of_optimizer, of_serving, of_shape, refuse};
+use super::{Asked, gpus, params};
+use tiersim_models::memory::account::Structured;
+use tiersim_models::memory::deepspeed::Question;
+use tiersim_models::memory::zero::Place;
+
+pub(super) fn structured(args: &MemoryArgs, size: u64) -> Result<Structured, String> {
+    let all = [of_optimizer(args), of_shape(args), of_serving(args), of_deepspeed(args)].concat();
+    refuse("--semiseparable", &all)?;
+    refuse(
+        "--semiseparable",
+        &[
+            ("--params", args.params.is_some()),
+            ("--stage", args.stage.is_some()),
+            ("--offload-optimizer", args.offload_optimizer.is_some()),
+            ("--largest-layer", args.largest_layer.is_some()),
+            ("--convention", args.convention.is_some()),
+        ],
+    )?;
+    let (gpus, gpus_per_node) = gpus(args, 8)?;
+    let (flat, layers) = (args.flat, args.layers.unwrap_or(1));
+    let offload = args.offload_param.unwrap_or_default();
+    Ok(Structured { size, flat, layers, gpus, gpus_per_node, offload })
+}
+
+pub(super) fn deepspeed(args: &MemoryArgs, model: Option<&Model>) -> Result<Asked, String> {
+    let with = "--convention deepspeed";
+    let all = [of_optimizer(args), of_shape(args), of_serving(args)].concat();
+    refuse(with, &all)?;
+    refuse(with, &[("--layers", args.layers.is_some())])?;
+    let stage = args.stage.unwrap_or(0);
+    if stage == 0 {
+        return Err("DeepSpeed estimates stages 1, 2 and 3 (found 0); say --stage".to_owned());
+    }
+    let place = |name: &str, place: Option<Place>| match place {
+        Some(Place::Nvme) => Err(format!(
+            "DeepSpeed's estimators know cpu and none (found {name} nvme); say {name} cpu"
+        )),
+        other => Ok(other == Some(Place::Cpu)),
+    };
+    let offload_optimizer = place("--offload-optimizer", args.offload_optimizer)?;
+    let offload_params = place("--offload-param", args.offload_param)?;
+    if offload_params && !(stage == 3 && offload_optimizer) {
+        return Err(format!(
+            "DeepSpeed's estimator takes --offload-param cpu at stage 3 and with --offload-optimizer cpu only \
+             (found stage {stage}); say both, or --offload-param none"
+        ));
+    }
+    let of_model = model.and_then(|model| model.largest_module);
+    let largest_layer = match args.largest_layer.or(of_model.filter(|_| stage == 3)) {
+        None if stage == 3 => {
+            let rule = "stage 3 gathers the largest layer, whose size is missing";
+            return Err(format!("{rule}; say --largest-layer, such as --largest-layer 200M"));
+        }
+        found => found.unwrap_or(0),
+    };
+    let buffer_factor = args.buffer_factor.unwrap_or(1.5);
+    if !(buffer_factor.is_finite() && (0.0..=1e6).contains(&buffer_factor)) {
+        let rule = "--buffer-factor must be from 0 to 1000000";
+        return Err(format!("{rule} (found {buffer_factor}); say 1.5"));
+    }
+    let (gpus, gpus_per_node) = gpus(args, 8)?;
+    let question = Question {
+        params: params(args, model)?,
+        largest_layer,
+        gpus_per_node,
+        nodes: gpus / gpus_per_node,
+        offload_optimizer,
+        offload_params,
+        zero_init: args.zero_init.unwrap_or(true),
+        buffer_factor,
+    };
+    Ok(Asked::Estimated(question, stage))
+}

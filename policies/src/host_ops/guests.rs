@@ -1,0 +1,78 @@
+//! What visits memory of the host from tiers beyond it, such as optimizer state on NVMe.
+//!
+//! It comes ahead of its op, if the policy sees that far and there is room for it, and goes home when
+//! none of the next two ops on the host uses it: one is used while another comes and a third leaves.
+//! Invariant: nothing leaves or waits for a guest that comes ahead.
+
+use super::draft::{Draft, Held};
+use crate::state::State;
+use crate::view::View;
+use tiersim_models::hardware::HBM;
+use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::Bytes;
+use tiersim_models::workload::{Unit, Use};
+
+/// How far ahead ops on the host are looked for, and how many of them count.
+const OPS_AHEAD: u64 = 16;
+const HOST_OPS: usize = 2;
+
+/// Objects from beyond that were brought to the host.
+#[derive(Debug, Default)]
+pub(super) struct Guests(Vec<ObjectId>);
+
+/// What the next ops on the host use, as far as the policy sees.
+pub(super) fn soon(view: &View<'_>) -> Vec<Use> {
+    let ops = &view.workload.trace.ops;
+    let on_host = |ahead: &u64| {
+        let at = (view.occurrence + ahead) % ops.len() as u64;
+        ops[at as usize].unit == Unit::Cpu
+    };
+    let seen = (1..=OPS_AHEAD).map_while(|ahead| view.ahead(ahead).map(|uses| (ahead, uses)));
+    let next = seen.filter(|(ahead, _)| on_host(ahead)).take(HOST_OPS);
+    next.flat_map(|(_, uses)| uses.iter().copied()).collect()
+}
+
+impl Guests {
+    /// An object was brought from beyond.
+    pub(super) fn note(&mut self, object: ObjectId) {
+        if !self.0.contains(&object) {
+            self.0.push(object);
+        }
+    }
+
+    /// Those that neither this op nor the next ones use go home.
+    pub(super) fn leave(&mut self, draft: &mut Draft<'_, '_>, beyond: &[TierId], soon: &[Use]) {
+        self.0.retain(|&object| {
+            let Some(host) = draft.in_host(object) else { return false };
+            if draft.is_used(object) || soon.iter().any(|touched| touched.object == object) {
+                return true;
+            }
+            let home = beyond.iter().find(|&&tier| draft.held(object, tier) != Held::Absent);
+            if let Some(&home) = home {
+                draft.evict(object, host, home);
+            }
+            false
+        });
+    }
+
+    /// What the next ops need comes, while there is room.
+    pub(super) fn come(&mut self, draft: &mut Draft<'_, '_>, host: &[TierId], soon: &[Use]) {
+        for object in soon.iter().filter(|used| used.mode.reads()).map(|used| used.object) {
+            let there = draft.nearest(object);
+            let here = there.is_none_or(|tier| tier == HBM) || draft.in_host(object).is_some();
+            // What the op creates is not there yet, and what it uses may change.
+            if here || !draft.view.exists(object) || draft.is_used(object) {
+                continue;
+            }
+            let bytes = draft.bytes(object);
+            let Some(&to) = host.iter().find(|&&tier| draft.fits(tier, bytes)) else { break };
+            draft.prefetch(object, to, Bytes::ZERO);
+            self.note(object);
+        }
+    }
+
+    /// Writes who is there.
+    pub(super) fn state(&self, out: &mut State) {
+        out.objects(&self.0);
+    }
+}

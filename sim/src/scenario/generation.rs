@@ -1,0 +1,64 @@
+//! `mode: generate(...)` of a model: text generation as written, and what it means.
+
+use crate::scenario::resolve::Resolver;
+use crate::scenario::training::{RawWork, Setting};
+use serde::Deserialize;
+use tiersim_models::layered::ShapeProblem;
+use tiersim_models::transformer::generation::{AttentionOn, Generation};
+use tiersim_models::transformer::training::Router;
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "AttentionOn", rename_all = "snake_case")]
+pub(crate) enum RawAttentionOn {
+    Device,
+    Host,
+}
+
+/// What the value at `path` means; every rule that it breaks is told otherwise.
+pub(crate) fn generation(
+    resolver: &mut Resolver<'_, '_>,
+    path: &str,
+    raw: &RawWork,
+    setting: Setting<'_>,
+) -> Option<Generation> {
+    let RawWork::Generate {
+        batch,
+        batches,
+        prompt,
+        tokens,
+        prefill,
+        attention_on,
+        kv_block,
+        tensor,
+        router,
+    } = raw
+    else {
+        return None;
+    };
+    let router = match router {
+        Some(raw) => raw.meaning(resolver, &format!("{path}.router"))?,
+        None => Router::default(),
+    };
+    let generation = Generation {
+        card: setting.card.clone(),
+        formats: setting.formats,
+        batch: *batch,
+        batches: batches.unwrap_or(1),
+        prompt: *prompt,
+        tokens: *tokens,
+        prefill: prefill.unwrap_or(true),
+        attention: match attention_on {
+            None | Some(RawAttentionOn::Device) => AttentionOn::Device,
+            Some(RawAttentionOn::Host) => AttentionOn::Host,
+        },
+        kv_block: *kv_block,
+        tensor: tensor.unwrap_or(1),
+        devices: setting.devices,
+        router,
+    };
+    let problems = generation.problems();
+    for ShapeProblem { field, rule, remedy } in &problems {
+        resolver.check.fault(&format!("{path}.{field}"), rule.as_str(), *remedy);
+    }
+    problems.is_empty().then_some(generation)
+}
