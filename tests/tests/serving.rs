@@ -59,7 +59,7 @@ fn ran(scenario: &Scenario) -> (RunRecord, Traces) {
 fn served(record: &RunRecord, case: usize) -> &ServingFigures {
     let figures = record.results[case].outcome.figures();
     let figures = figures.unwrap_or_else(|| panic!("{:?}", record.results[case].outcome));
-    figures.serving.as_ref().expect("requests are served")
+    figures.serving.as_deref().expect("requests are served")
 }
 
 /// A line of requests.
