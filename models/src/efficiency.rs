@@ -76,7 +76,7 @@ fn log2(of: u64) -> u64 {
     let mut left = u128::from(of) << (63 - whole);
     let mut log = u64::from(whole);
     for _ in 0..32 {
-        left = left * left >> 63;
+        left = (left * left) >> 63;
         log *= 2;
         if left >= 1 << 64 {
             left >>= 1;

@@ -132,7 +132,7 @@ fn row(record: &RunRecord, case: &CaseRecord, rank: Option<usize>, axes: &[&str]
         Outcome::OutOfMemory(oom) => oom_reason(oom),
     });
     row.push(case.bound_by.clone());
-    row.extend(served::row(record, ran.and_then(|figures| figures.serving.as_ref())));
+    row.extend(served::row(record, ran.and_then(|figures| figures.serving.as_deref())));
     row
 }
 

@@ -312,7 +312,7 @@ fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> C
         cost: economics_summary::cost(&case.economics.cost),
         hidden_bytes: hidden_bytes(record, case),
         pressure: pressure::summary(record, case),
-        serving: ran.and_then(|f| f.serving.as_ref()).map(|f| served::summary(record, f)),
+        serving: ran.and_then(|f| f.serving.as_deref()).map(|f| served::summary(record, f)),
     }
 }
 

@@ -138,7 +138,7 @@ pub(crate) fn columns<'r>(
     }
     let of = |figure: &dyn Fn(&ServingFigures) -> f64| -> Vec<Option<f64>> {
         let figures = cases.iter().map(|&case| record.results[case].outcome.figures());
-        figures.map(|figures| Some(figure(figures?.serving.as_ref()?))).collect()
+        figures.map(|figures| Some(figure(figures?.serving.as_deref()?))).collect()
     };
     let mut columns = vec![
         (["TTFT", "mean ms"], of(&|f| f.first_token_ms().mean)),

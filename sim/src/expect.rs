@@ -109,7 +109,7 @@ fn failure(expected: &Expectation, record: &RunRecord) -> Result<(), String> {
 }
 
 fn serving(case: &CaseRecord) -> Result<&ServingFigures, String> {
-    let serving = figures(case)?.serving.as_ref();
+    let serving = figures(case)?.serving.as_deref();
     serving.ok_or_else(|| format!("{:?} serves no requests", case.label))
 }
 

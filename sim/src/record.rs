@@ -213,7 +213,7 @@ pub struct Figures {
     /// How the memory of tiers was used whose allocator is not exact: by tier, over the whole run.
     pub memory: Vec<(usize, MemoryUse)>,
     /// What became of requests, where the workload serves some.
-    pub serving: Option<ServingFigures>,
+    pub serving: Option<Box<ServingFigures>>,
 }
 
 /// Something that ran from one moment to another.

@@ -6,6 +6,8 @@ use rand::rngs::ChaCha12Rng;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tiersim_models::units::Span;
+use tiersim_policies::replacement::Algorithm;
+use tiersim_sim::cache::{Setup, replay};
 use tiersim_sim::feasible::problems;
 use tiersim_sim::record::RunRecord;
 use tiersim_sim::run::{Options, run};
@@ -57,7 +59,7 @@ fn ran(scenario: &Scenario) -> (RunRecord, Traces) {
 fn served(record: &RunRecord, case: usize) -> &ServingFigures {
     let figures = record.results[case].outcome.figures();
     let figures = figures.unwrap_or_else(|| panic!("{:?}", record.results[case].outcome));
-    figures.serving.as_ref().expect("requests are served")
+    figures.serving.as_deref().expect("requests are served")
 }
 
 /// A line of requests.
@@ -132,8 +134,8 @@ fn reused_blocks_are_found_in_the_tiers_that_hold_them() {
     let first: String = requests.lines().take(60).map(|line| format!("{line}\n")).collect();
     let project = project("found", &first);
     let policies = "(name: \"all\", policy: AllHbm), (name: \"cxl\", policy: Lru(spill: [\"cxl\"]), \
-                    hbm: gib(34)), (name: \"nvme\", policy: Lru(spill: [\"nvme\"]), hbm: gib(34))";
-    let serve = "kv_blocks: 4096, max_batch: 4, max_tokens_per_step: 4096, merge: 16";
+                    hbm: gib(24)), (name: \"nvme\", policy: Lru(spill: [\"nvme\"]), hbm: gib(24))";
+    let serve = "kv_blocks: 4096, max_batch: 2, max_tokens_per_step: 4096, merge: 16";
     let (record, traces) = ran(&scenario(&project, serve, policies));
     let scenario = scenario(&project, serve, policies);
     let plan = traces.of(&scenario).serving.as_ref().expect("a plan");
@@ -154,6 +156,33 @@ fn reused_blocks_are_found_in_the_tiers_that_hold_them() {
     assert_eq!(of(1, cxl), of(2, nvme), "the same policy moves the same blocks");
     let ttft = [0, 1, 2].map(|case| served(&record, case).first_token_ms().mean);
     assert!(ttft[0] <= ttft[1] && ttft[1] < ttft[2], "{ttft:?}");
+}
+
+/// Without a limit of blocks, hits are those of `tiersim cache` on the same file.
+#[test]
+fn hits_without_a_limit_are_those_of_a_cache_of_the_names() {
+    let shipped = root().join("traces/requests-conversation/requests.jsonl");
+    let place = "shared/data/mooncake/conversation_trace.jsonl";
+    let mooncake = root().ancestors().map(|above| above.join(place)).find(|path| path.exists());
+    if mooncake.is_none() {
+        eprintln!("no {place} beside the checkout: only the shipped requests are looked at");
+    }
+    for (name, file) in [("own", Some(shipped)), ("mooncake", mooncake)] {
+        let Some(file) = file else { continue };
+        let text = fs::read_to_string(file).expect("requests");
+        let first: String = text.lines().take(300).map(|line| format!("{line}\n")).collect();
+        let project = project(&format!("hits-{name}"), &first);
+        let serve = "kv_blocks: 2147483648, merge: 1000, max_batch: 16";
+        let scenario = scenario(&project, serve, ALL);
+        let traces = Traces::read([&scenario]).unwrap_or_else(|error| panic!("{error}"));
+        let plan = traces.of(&scenario).serving.as_ref().expect("a plan");
+        let hits: u64 = plan.requests.iter().map(|course| u64::from(course.hits)).sum();
+        let (algorithm, reader, capacities) = (Algorithm::Lru, None, vec![1 << 40]);
+        let setup = Setup { algorithm, reader, unit: true, capacities };
+        let cache = replay(&project.join("requests.jsonl"), &setup, |_| ()).expect("it reads");
+        assert_eq!(hits, cache.requests - cache.results[0].misses, "{name}");
+        assert!(hits > 100, "{name}: {hits}");
+    }
 }
 
 /// 122 GiB of keys and values and 15 GiB of weights on 80 GiB of HBM: layer by layer.

@@ -228,7 +228,8 @@ impl<'a> Stopwatch<'a> {
         };
         let counts = planner.counts();
         let plan = self.workload.serving.as_ref();
-        let serving = plan.map(|plan| ServingFigures::of(plan, &self.op_ends, planner.found()));
+        let serving =
+            plan.map(|plan| Box::new(ServingFigures::of(plan, &self.op_ends, planner.found())));
         Figures {
             serving,
             steps: self.steps,

@@ -234,8 +234,8 @@ impl Scheduler<'_> {
     fn touched(&mut self, chunks: &[u32], times: u32) -> Vec<Touched> {
         let size = u64::from(self.job.block_tokens);
         let mut all = Vec::new();
-        for at in 0..self.running.len() {
-            let (chunk, prompt) = (chunks[at], self.request(&self.running[at]).prompt);
+        for (at, &chunk) in chunks.iter().enumerate() {
+            let prompt = self.request(&self.running[at]).prompt;
             let decodes = self.running[at].done == prompt;
             if chunk == 0 && !decodes {
                 continue;
