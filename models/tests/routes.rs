@@ -98,7 +98,7 @@ fn brute(
             i128::from(fetch.rate.min(evict.rate).get())
         };
         let width = links.iter().map(rate).min()?;
-        return Some((worst, links.len(), -width, links.iter().map(|&l| l as u8).collect()));
+        return Some((worst, links.len(), -width, links.iter().map(|&l| l as u16).collect()));
     }
     let mut best = None;
     for (index, link) in machine.links.iter().enumerate() {
@@ -194,7 +194,7 @@ fn a_prescribed_way_counts_both_ways_unless_the_other_is_given_too() {
 
 #[test]
 fn a_way_that_is_none_says_why() {
-    let fault = |from: u8, to: u8, via: &[u16]| {
+    let fault = |from: u8, to: u8, via: &[u8]| {
         let via = via.iter().map(|&node| NodeId(node)).collect();
         let ways = vec![Way { from: TierId(from), to: TierId(to), via }];
         let routes = Hardware { ways, ..host() }.routes();
@@ -221,7 +221,7 @@ fn a_way_that_is_none_says_why() {
 #[test]
 fn hops_end_in_memory_and_at_links_that_are_not_shared() {
     let (dram, drive) = (TierId(1), TierId(2));
-    let hops = |shared: [bool; 4], from, to, via: &[u16]| {
+    let hops = |shared: [bool; 4], from, to, via: &[u8]| {
         let mut host = host();
         for (link, shared) in host.links.iter_mut().zip(shared) {
             let discipline = if shared { Discipline::FairShare } else { Discipline::Fifo };

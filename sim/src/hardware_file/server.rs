@@ -84,7 +84,7 @@ impl Resolver<'_> {
     }
 
     fn sharer_rules(&mut self, server: &Server, hardware: &Hardware) {
-        let divides = |by: u32, all: u32| by > 0 && all % by == 0;
+        let divides = |by: u32, all: u32| by > 0 && all.is_multiple_of(by);
         for &(tier, by) in &server.tiers {
             let path = format!("tiers.{}.devices", tier.index());
             if tier == HBM {

@@ -236,7 +236,8 @@ fn others(
 /// The format of weights of which only all bytes are known: one of the card's, or the usual one, of
 /// as many bytes.
 fn per_parameter(card: &Card, bytes: u64, said: Option<Format>) -> Option<Format> {
-    let each = (bytes as u128 + u128::from(card.parameters()) / 2) / u128::from(card.parameters());
+    let each =
+        (u128::from(bytes) + u128::from(card.parameters()) / 2) / u128::from(card.parameters());
     if let Some(said) = said.filter(|said| u128::from(said.bytes()) == each) {
         return Some(said);
     }
