@@ -10,7 +10,7 @@ use tiersim_models::transformer::Work;
 use tiersim_models::workload::Trace;
 
 /// Most ops of all generated traces together: a sweep over a shape keeps one trace per shape.
-const MAX_GENERATED_OPS: u64 = 500_000;
+const MAX_GENERATED_OPS: u64 = 400_000;
 
 /// Workloads by where their trace comes from.
 #[derive(Debug, Default)]

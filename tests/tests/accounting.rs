@@ -18,18 +18,18 @@ fn steps_are_compute_plus_delays_plus_stalls_to_the_picosecond() {
         let traces = Traces::read([&scenario]).expect("its trace reads");
         let record = run(&scenario, traces.of(&scenario), String::new(), Options::default(), || ())
             .expect("it runs");
+        // Of several streams each has parts of its own, and waiting for arrivals is nobody's.
+        let ops = &traces.of(&scenario).trace.ops;
+        let in_turn = ops.iter().all(|op| op.stream == 0 && op.release.is_none());
         for case in &record.results {
             let Some(figures) = case.outcome.figures() else { continue };
             let sum = |spans: &[Span]| spans.iter().copied().sum::<Span>();
             let delays = figures.delay + sum(&figures.in_place);
             let parts = figures.compute + delays + sum(&figures.stall);
-            assert_eq!(
-                figures.steps.iter().sum::<Span>(),
-                parts,
-                "{}: {}",
-                scenario.name,
-                case.label
-            );
+            let steps = figures.steps.iter().sum::<Span>();
+            if in_turn {
+                assert_eq!(steps, parts, "{}: {}", scenario.name, case.label);
+            }
             // And nothing moves for free: a lane is busy for as long as its bytes take at least.
             for (lane, name) in record.lanes.iter().enumerate() {
                 // A lane within a tier has no law of a link.

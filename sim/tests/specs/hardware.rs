@@ -193,6 +193,9 @@ fn every_shipped_machine_reads_and_says_where_its_numbers_come_from() {
         "cxl2-x16-direct",
         "cxl2-x8-direct",
         "cxl3-x16-direct",
+        "dgx-a100-80g",
+        "dgx-h100",
+        "dgx-h200",
         "g10-a100",
         "gb200",
         "gb300",
@@ -228,6 +231,8 @@ fn every_shipped_machine_reads_and_says_where_its_numbers_come_from() {
         "rubin-pcie7-cxl4",
         "seed-tiers",
         "t4",
+        "t4-flexgen",
+        "v100-32g-dgx2",
         "v100-32g-pcie3",
         "w7900",
     ];

@@ -131,7 +131,7 @@ fn values_of_the_wrong_form() {
         ("hbm: 0.3", "hbm: gib(3)", "17:30: a number must stand here (found `gib(3)`)"),
         ("{\"hbm\": gib(2)}", "[gib(2)]", "a map must stand here"),
         ("fits(\"all-hbm\")", "fit(\"all-hbm\")", "`fit` is not an expectation"),
-        ("workload: Trace(", "workload: Model(", "`Model` is not a workload"),
+        ("workload: Trace(", "workload: Modell(", "`Modell` is not a workload"),
     ] {
         assert_says(&Project::new().read(&edited(from, to)).unwrap_err(), &[expected]);
     }
