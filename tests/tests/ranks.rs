@@ -32,6 +32,8 @@ fn ranks_that_repeat_themselves_end_as_if_every_replay_was_simulated() {
         }
         (trial.spec.repeat, trial.spec.warmup, trial.spec.jitter) = (REPEAT, 1, 0.0);
         trial.pressure = None;
+        // What is released at a moment of the run happens once.
+        trial.workload.trace.ops.iter_mut().for_each(|op| op.release = None);
         let Some(scenario) = trial.scenario() else { continue };
         let outcome = |extend: bool| {
             let options = Options { audit: true, timeline: false, window: trial.window, extend };
@@ -117,13 +119,13 @@ fn ranks_that_use_the_processors_at_once_take_so_many_times_as_long() {
 
 #[test]
 fn a_rank_goes_on_when_its_own_op_on_the_processors_has_ended() {
-    let ops = [(Unit::Cpu, 50), (Unit::Device, 10), (Unit::Cpu, 250)];
+    let ops = [(Unit::Device, 0), (Unit::Cpu, 50), (Unit::Device, 10), (Unit::Cpu, 250)];
     // One device alone: 1000 bytes in 100 ps.
-    assert_eq!(ends(1, 0, Some(1000), &ops), [150, 160, 410]);
+    assert_eq!(ends(1, 0, Some(1000), &ops), [100, 150, 160, 410]);
     // Two share the link and the processors.
-    assert_eq!(ends(2, 0, Some(1000), &ops), [300, 310, 810]);
+    assert_eq!(ends(2, 0, Some(1000), &ops), [200, 300, 310, 810]);
     // The fifth has a link of its own. It works from 100 to 150, its device until 160, and it works
     // again: alone until 400, then with the four others, so the 10 that are left take 50. They have
     // done 10 each by 450, and share what is left, 4 x 40, until 610; then 4 x 250 from 620 on.
-    assert_eq!(ends(5, 0, Some(1000), &ops), [610, 620, 1620]);
+    assert_eq!(ends(5, 0, Some(1000), &ops), [400, 610, 620, 1620]);
 }
