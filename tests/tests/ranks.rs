@@ -1,8 +1,21 @@
-//! Several ranks in runs that repeat themselves: what is left out changes nothing.
+//! Several ranks in runs that repeat themselves: what is left out changes nothing. And what ranks have of
+//! the host's processors.
 
-use tiersim_models::workload::Unit;
+use tiersim_models::hardware::{HBM, Hardware, TierKind};
+use tiersim_models::ids::{LinkId, TierId};
+use tiersim_models::server::Cpu;
+use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span};
+use tiersim_models::workload::{Mode, Unit};
+use tiersim_policies::drive::drive;
+use tiersim_policies::planner::Planner;
+use tiersim_policies::policy::Action;
+use tiersim_sim::audit::Audit;
+use tiersim_sim::machine::SimMachine;
 use tiersim_sim::run::{self, Options};
+use tiersim_tests::build::{Traced, fair, hardware, law};
+use tiersim_tests::scripted::Scripted;
 use tiersim_tests::soak::{Trial, seed_of};
+use tiersim_tests::world::World;
 
 /// Replays of each world.
 const REPEAT: u32 = 40;
@@ -18,7 +31,12 @@ fn ranks_that_repeat_themselves_end_as_if_every_replay_was_simulated() {
             continue;
         }
         (trial.spec.repeat, trial.spec.warmup, trial.spec.jitter) = (REPEAT, 1, 0.0);
-        trial.pressure = None;
+        // A plan that is ahead by all replays leaves none to leave out.
+        (trial.pressure, trial.window) = (None, trial.window.min(16));
+        // Where objects lie is not compared, so such runs are never extended.
+        trial.allocators.clear();
+        // What is released at a moment of the run happens once.
+        trial.workload.trace.ops.iter_mut().for_each(|op| op.release = None);
         let Some(scenario) = trial.scenario() else { continue };
         let outcome = |extend: bool| {
             let options = Options { audit: true, timeline: false, window: trial.window, extend };
@@ -34,4 +52,83 @@ fn ranks_that_repeat_themselves_end_as_if_every_replay_was_simulated() {
         compared += 1;
     }
     assert!(compared > 50 && left_out > 20, "{left_out} of {compared} were shortened");
+}
+
+const FAR: TierId = TierId(1);
+
+/// Devices of which every four share a link of ten bytes per ps to memory, and a host whose ops have
+/// this launch.
+fn fours(launch: u64) -> Hardware {
+    let rates = [u64::MAX, 1000 * PS_PER_S];
+    let [near, far] = rates.map(|rate| law(0, rate));
+    let tiers = [(TierKind::Hbm, Bytes::MAX, near), (TierKind::Dram, Bytes::MAX, far)];
+    let mut machine = hardware(&tiers, &[(0, 1, law(0, 10 * PS_PER_S))]);
+    machine.links[0].service = fair(None, None);
+    machine.server.devices = 8;
+    machine.server.links = vec![(LinkId(0), 4)];
+    machine.server.tiers = vec![(FAR, 4)];
+    let rate = Rate::new(1).expect("above zero");
+    let launch = Span::from_ps(launch);
+    machine.cpu = Some(Cpu { name: "host".to_owned(), flops: rate, memory: rate, launch });
+    machine
+}
+
+/// When each op has ended on all ranks, of ops of one stream that take so long alone. The first reads
+/// so many bytes that are fetched for it.
+fn ends(ranks: u32, launch: u64, fetched: Option<u64>, ops: &[(Unit, u64)]) -> Vec<u64> {
+    let mut traced = Traced::new();
+    let object = fetched.map(|bytes| traced.object(bytes, true));
+    for (index, &(unit, _)) in ops.iter().enumerate() {
+        let read = object.filter(|_| index == 0).map(|object| (object, Mode::Read));
+        let op = traced.op(0, 0, Span::ZERO, read.as_slice());
+        traced.0.ops[op.index()].unit = unit;
+    }
+    let spans = ops.iter().map(|&(_, ps)| Span::from_ps(ps)).collect();
+    let world = World::of(fours(launch), traced.0, spans);
+    let World { hardware, workload, durations, .. } = &world;
+    let start = vec![FAR; usize::from(object.is_some())];
+    let fetch = object.map(|object| vec![Action::Fetch { object, to: HBM }]);
+    let policy = Box::new(Scripted { start, script: fetch.into_iter().collect() });
+    let room = [Bytes::MAX; 2];
+    let mut planner = Planner::new(workload, policy, &room, 1).expect("it fits");
+    let (start, routes) = (planner.start(), hardware.routes().expect("every tier is joined"));
+    let mut machine = SimMachine::of_ranks(ranks, hardware, routes, workload, durations, &start);
+    let audit = Audit::of_ranks(ranks, hardware, &room, workload.trace.objects.len(), &start);
+    machine.audit(audit.expect("the start fits"));
+    let mut ends = vec![0; ops.len()];
+    drive(&mut planner, &mut machine, 64, |op, at, _| ends[op as usize] = at.ps())
+        .expect("no rule is broken");
+    ends
+}
+
+#[test]
+fn ranks_that_use_the_processors_at_once_take_so_many_times_as_long() {
+    for ranks in 1..=8u64 {
+        // A part of 1 / 3, 1 / 6 or 1 / 7 is rounded down: an op that has it ends one ps later.
+        let late = u64::from([3, 6, 7].contains(&ranks));
+        for launch in [0, 1, 30] {
+            let took = |ops: &[(Unit, u64)]| ends(ranks as u32, launch, None, ops);
+            // A launch is each rank's own, and the work is done by the processors of all.
+            let one = launch + ranks * 840 + late;
+            assert_eq!(took(&[(Unit::Cpu, launch + 840)]), [one], "{ranks} ranks");
+            // What devices do is done by each of them.
+            let ops = [(Unit::Cpu, launch + 840), (Unit::Device, 5), (Unit::Cpu, launch + 1680)];
+            let last = one + 5 + launch + ranks * 1680 + late;
+            assert_eq!(took(&ops), [one, one + 5, last], "{ranks} ranks");
+        }
+        assert_eq!(ends(ranks as u32, 30, None, &[(Unit::Cpu, 30)]), [30]);
+    }
+}
+
+#[test]
+fn a_rank_goes_on_when_its_own_op_on_the_processors_has_ended() {
+    let ops = [(Unit::Device, 0), (Unit::Cpu, 50), (Unit::Device, 10), (Unit::Cpu, 250)];
+    // One device alone: 1000 bytes in 100 ps.
+    assert_eq!(ends(1, 0, Some(1000), &ops), [100, 150, 160, 410]);
+    // Two share the link and the processors.
+    assert_eq!(ends(2, 0, Some(1000), &ops), [200, 300, 310, 810]);
+    // The fifth has a link of its own. It works from 100 to 150, its device until 160, and it works
+    // again: alone until 400, then with the four others, so the 10 that are left take 50. They have
+    // done 10 each by 450, and share what is left, 4 x 40, until 610; then 4 x 250 from 620 on.
+    assert_eq!(ends(5, 0, Some(1000), &ops), [400, 610, 620, 1620]);
 }

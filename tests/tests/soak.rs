@@ -1,11 +1,13 @@
 //! Random worlds of every kind pass, and what is broken in one of them is found.
 
 use tiersim_models::hidden::What;
+use tiersim_models::ids::TierId;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{ObjectKind, Unit};
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::command::Hazard;
 use tiersim_policies::pressure::Response;
+use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::hints::HintsConfig;
 use tiersim_tests::soak::{Chosen, Trial, attempt, seed_of};
 
@@ -28,7 +30,7 @@ fn worlds_of_every_kind_break_no_rule() {
 /// What the worlds above have, among much else.
 #[test]
 fn worlds_have_everything_that_a_case_can_ask_for() {
-    let mut seen = [0; 13];
+    let mut seen = [0; 14];
     for index in 0..WORLDS {
         let trial = Trial::new(seed_of(1, index), usize::MAX);
         let (hardware, pressure) = (&trial.hardware, trial.pressure.as_ref());
@@ -55,6 +57,7 @@ fn worlds_have_everything_that_a_case_can_ask_for() {
             trial.spec.ranks > 1 && !hardware.server.tiers.is_empty(),
             collectives().any(|collective| collective.servers == 1),
             collectives().any(|collective| collective.servers > 1),
+            ops.iter().any(|op| op.release.is_some()),
         ];
         seen.iter_mut().zip(found).for_each(|(seen, found)| *seen += u64::from(found));
     }
@@ -80,6 +83,23 @@ fn use_in_place_beside_others_is_within_its_bound() {
     let config = HintsConfig { hints, kinds: ObjectKind::ALL.to_vec(), access };
     let ran = trial.under(Chosen::Config(config.into())).check(None);
     assert!(ran.expect("no rule is broken").is_some());
+}
+
+/// Six devices share a tier whose hidden memory leaves one byte: whole bytes of it for each, rounded up,
+/// are more than the whole bytes that each has.
+#[test]
+fn hidden_memory_of_a_shared_tier_fits_if_that_of_all_devices_does() {
+    let trial = Trial::new(5_467_078_536_664_861_601, usize::MAX);
+    let tier = &trial.hardware.tiers[1];
+    let hidden = trial.hidden.iter().filter(|hidden| hidden.tier.index() == 1);
+    let hidden: u64 = hidden.map(|hidden| hidden.bytes.get()).sum();
+    let sharers = u64::from(trial.hardware.server.sharers_of_tier(TierId(1)));
+    assert!(
+        hidden <= tier.capacity.get() && hidden.div_ceil(sharers) > tier.capacity.get() / sharers
+    );
+    let policy = DemandConfig::lru(vec![TierId(2)]);
+    let ran = trial.under(Chosen::Config(policy.into())).check(None);
+    ran.expect("no rule is broken");
 }
 
 /// The number of the first world in which a missing kind of edge is found.

@@ -112,10 +112,13 @@ impl SimMachine<'_> {
         self.engine.now()
     }
 
-    /// Whether the machine may ever be in the same state again: nothing is drawn.
+    /// Whether the machine may ever be in the same state again: nothing is drawn, and no op waits for a
+    /// moment of the whole run.
     pub fn may_repeat(&self) -> bool {
-        let periodic = self.durations.are_the_same_in_every_replay_of(&self.workload.trace);
-        periodic && self.lanes.iter().all(|lane| lane.may_repeat())
+        let trace = &self.workload.trace;
+        let periodic = self.durations.are_the_same_in_every_replay_of(trace);
+        let released = trace.ops.iter().any(|op| op.release.is_some());
+        periodic && !released && self.lanes.iter().all(|lane| lane.may_repeat())
     }
 
     /// Writes the state; the next command will have the number `ticket`. `false` if something in it

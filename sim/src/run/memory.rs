@@ -64,24 +64,32 @@ impl Bench<'_> {
         Ok(capacities)
     }
 
-    /// Memory that no object of a case can have.
+    /// Memory that no object of a case can have: one device's part of it. What all devices together have
+    /// decides whether it is there, as parts are whole bytes.
     pub fn hidden_of(&self, case: &Case) -> Result<Vec<Hidden>, RunError> {
-        let hidden = self.all_hidden(case);
-        for (tier, capacity) in self.capacities_of(case)?.into_iter().enumerate() {
-            let own = of_tier(&hidden, TierId::at(tier));
+        let (all, parts) = (self.shared_hidden(case), self.capacities_of(case)?);
+        for (id, part) in self.hardware.tier_ids().zip(parts) {
+            let own = of_tier(&all, id);
+            let tier = &self.hardware.tiers[id.index()];
+            let capacity = if id == HBM { part } else { tier.capacity };
             if own > capacity {
                 return Err(RunError::Input(format!(
                     "case {:?}: hidden memory takes {own} of {}, which has {capacity}; raise its \
                      capacity, or write what it really takes in `hidden`",
-                    case.label, self.hardware.tiers[tier].name
+                    case.label, tier.name
                 )));
             }
         }
-        Ok(hidden)
+        Ok(self.all_hidden(case))
+    }
+
+    /// That of all devices.
+    fn shared_hidden(&self, case: &Case) -> Vec<Hidden> {
+        over(&of_machine(self.hardware, &self.routes), &case.hidden)
     }
 
     fn all_hidden(&self, case: &Case) -> Vec<Hidden> {
-        let mut hidden = over(&of_machine(self.hardware, &self.routes), &case.hidden);
+        let mut hidden = self.shared_hidden(case);
         for entry in &mut hidden {
             entry.bytes = Bytes::new(entry.bytes.get().div_ceil(self.sharers(entry.tier)));
         }

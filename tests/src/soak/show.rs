@@ -3,6 +3,7 @@
 use super::Trial;
 use std::fmt;
 use tiersim_models::ids::OpId;
+use tiersim_models::server::Server;
 
 impl fmt::Display for Trial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -29,6 +30,13 @@ impl fmt::Display for Trial {
             if link.others.iter().any(Option::is_some) {
                 writeln!(f, "    others {:?}", link.others)?;
             }
+        }
+        if hardware.server.devices > 1 {
+            let met = hardware.meetings().map(|node| node.map(|node| hardware.node_name(node)));
+            let Server { devices, tiers, links, within: _, between: _ } = &hardware.server;
+            let ranks = self.spec.ranks;
+            writeln!(f, "server of {devices}, {ranks} ranks, collectives meet in {met:?}")?;
+            writeln!(f, "    shared tiers {tiers:?}, links {links:?}")?;
         }
         for way in &hardware.ways {
             writeln!(f, "way {way:?}")?;
@@ -63,9 +71,12 @@ impl fmt::Display for Trial {
             let ps = self.durations.of(index as u64).ps();
             writeln!(
                 f,
-                "op {index} step {step} {phase:?} stream {stream} {ps} ps [{uses}] {:?}",
-                op.after
+                "op {index} step {step} {phase:?} stream {stream} {:?} {ps} ps [{uses}] {:?}",
+                op.unit, op.after
             )?;
+            if let Some(release) = op.release {
+                writeln!(f, "    released {release:?}")?;
+            }
         }
         Ok(())
     }

@@ -35,7 +35,7 @@ pub(super) struct Watch<'a> {
     copies: u64,
     /// When each op of the run ended.
     pub(super) ends: Vec<Option<Time>>,
-    /// No op can end earlier: durations along streams, stated order, reads after writes.
+    /// No op can end earlier: durations along streams, releases, stated order, reads after writes.
     earliest: Vec<u64>,
     streams: Vec<u64>,
     /// By object: when its last write can have ended at the earliest.
@@ -45,7 +45,7 @@ pub(super) struct Watch<'a> {
     /// Bytes that ops use in place over each lane, and of each tier, where these flow.
     used: Vec<u128>,
     used_of: Vec<u128>,
-    /// No run takes longer, in picoseconds: everything after everything else.
+    /// No run takes longer, in picoseconds: after the last release, everything after everything else.
     latest: f64,
     /// No run has more events.
     budget: u64,
@@ -61,6 +61,7 @@ impl<'a> Watch<'a> {
     ) -> Watch<'a> {
         let trace = &trial.workload.trace;
         let ops = trace.ops.len() * trial.repeat as usize;
+        let released = trace.ops.iter().filter_map(|op| op.release).max();
         Watch {
             machine,
             routes,
@@ -75,7 +76,7 @@ impl<'a> Watch<'a> {
             sent: vec![0; trial.hardware.links.len() * 2 + trial.hardware.tiers.len()],
             used: vec![0; trial.hardware.links.len() * 2],
             used_of: vec![0; trial.hardware.tiers.len()],
-            latest: 0.0,
+            latest: released.map_or(0.0, |released| released.ps() as f64),
             budget: 16,
             last: Time::ZERO,
             trial,
@@ -110,6 +111,11 @@ impl<'a> Watch<'a> {
         let stream = &mut self.streams[usize::from(stream)];
         let mut start = *stream;
         let op = (occurrence % ops) as usize;
+        if let Some(release) = trial.workload.trace.ops[op].release {
+            start = start.max(release.ps());
+            // Whenever an op might start otherwise, its stream may be told to look again.
+            self.budget += 2;
+        }
         for before in &trial.workload.trace.ops[op].after {
             let before = occurrence - (op - before.index()) as u64;
             start = start.max(self.earliest[before as usize]);

@@ -5,7 +5,7 @@
 use super::dice::Dice;
 use crate::build::Traced;
 use tiersim_models::ids::{ModuleId, ObjectId, OpId};
-use tiersim_models::units::{Bytes, Span};
+use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{Mode, ObjectKind, Phase, Statistics, Trace};
 
 /// Few worlds are large: they take as long as a hundred small ones.
@@ -100,6 +100,19 @@ fn free_late(dice: &mut Dice, trace: &mut Trace) {
             let op = dice.within(last as u64..=trace.ops.len() as u64 - 1);
             object.freed_after = Some(OpId(op as u32));
         }
+    }
+}
+
+/// Some ops may not start before a moment, in a run of one replay; in any order, as nothing says that
+/// what comes first in a stream is released first. Drawn last, so that a world without is as it was.
+pub(super) fn release(dice: &mut Dice, trace: &mut Trace, repeat: u32) {
+    if repeat > 1 || !dice.chance(20) {
+        return;
+    }
+    let share = dice.pick(&[5, 30, 100]);
+    let latest = dice.pick(&[1_000, 1_000_000, 100_000_000, 10_000_000_000]);
+    for op in &mut trace.ops {
+        op.release = dice.chance(share).then(|| Time::ZERO + dice.span(latest));
     }
 }
 

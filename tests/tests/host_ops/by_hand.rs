@@ -64,6 +64,22 @@ fn what_the_host_overwrites_whole_and_does_not_hold_is_made_there_anew() {
 }
 
 #[test]
+fn what_the_host_overwrites_elsewhere_comes_behind_what_wrote_it() {
+    let mut traced = Traced::new();
+    let object = traced.object(100, false);
+    // On streams of their own, so that nothing but the object puts them in order.
+    for (stream, unit, ps) in [(0, Unit::Device, 100), (1, Unit::Cpu, 0), (2, Unit::Device, 7)] {
+        let id = traced.op(0, stream, Span::from_ps(ps), &[(object, Mode::Write)]);
+        traced.0.ops[id.index()].unit = unit;
+    }
+    let played = play(&machine(100, 100, PLENTY), &Workload::new(traced.0), &lru(), 1).unwrap();
+    assert_eq!(played.used.concat()[..2], [(object, HBM), (object, DRAM)]);
+    assert_eq!(played.ends[..2], [100, 100]);
+    // The last either fetches what it overwrites or does not, and in any case waits for the host.
+    assert!(played.ends[2] >= 107);
+}
+
+#[test]
 fn what_the_host_changes_leaves_hbm_and_what_it_reads_may_stay() {
     let mut traced = Traced::new();
     let (read, changed) = (traced.object(100, false), traced.object(100, false));
