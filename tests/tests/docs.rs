@@ -7,8 +7,11 @@
 
 #[path = "docs/places.rs"]
 mod places;
+#[path = "docs/records.rs"]
+mod records;
 
 use places::{CHOICES, Place, STRUCTS};
+use records::records;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,15 +21,11 @@ use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::hardware_file::parts::read_part;
 use tiersim_sim::hardware_file::read_hardware;
 use tiersim_sim::import::recording::import_recording;
-use tiersim_sim::record::RunRecord;
-use tiersim_sim::run::{Options, run};
 use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::scenario::sweep::read_sweep;
 use tiersim_sim::scenario::weights::read_weights;
-use tiersim_sim::sweep::run_sweep;
 use tiersim_sim::text::quantity;
 use tiersim_sim::trace::read_trace;
-use tiersim_sim::traces::Traces;
 
 /// A name that nothing has, and that is near to nothing.
 const NOBODY: &str = "qqqqqqqq";
@@ -303,31 +302,6 @@ fn shipped_header(table: &str) -> Vec<String> {
     let mut lines = BufReader::new(flate2::read::GzDecoder::new(file)).lines();
     let header = lines.next().expect("a header").expect("it unpacks");
     header.split(',').map(str::to_owned).collect()
-}
-
-/// A run with a case that fits and one that does not, and a sweep with a point that is skipped.
-fn records() -> [RunRecord; 2] {
-    let path = root().join("scenarios/gpt2-out-of-memory.ron");
-    let buckets = "[(tier: \"hbm\", model: buckets())]";
-    let pressure = ("policies.2.pressure".to_owned(), "(tier: \"hbm\")".to_owned());
-    let overrides = [("allocators".to_owned(), buckets.to_owned()), pressure];
-    let scenario = read_scenario(&path, &overrides).expect("the scenario reads");
-    let traces = Traces::read([&scenario]).expect("the trace reads");
-    let workload = traces.of(&scenario);
-    let print = String::from("sha256:0");
-    let once = run(&scenario, workload, print.clone(), Options::default(), || ());
-    let set = |path: &str, value: &str| (path.to_owned(), value.to_owned());
-    let overrides = [
-        set("sweep.axes.0.values", "list([0.3, 0.9])"),
-        set("sweep.axes.1.values", "list([0.5])"),
-        set("sweep.axes.2.values", "choices([(\"in place\", \"in_place(charge: every_use)\")])"),
-    ];
-    let path = root().join("scenarios/gpt2-threshold-sweep.ron");
-    let sweep = read_sweep(&path, &overrides).expect("the sweep reads");
-    let points = sweep.points.iter().map(|point| &point.scenario);
-    let traces = Traces::read(points.chain([&sweep.base])).expect("the trace reads");
-    let swept = run_sweep(&sweep, &traces, print, Options::default(), || ());
-    [once.expect("the scenario runs"), swept.expect("the sweep runs")]
 }
 
 /// Keys of results that hold a map by tier, lane, link or axis: its keys are data.
