@@ -151,8 +151,13 @@ fn through_a_relay_with_room_each_fetch_is_two_whole_copies() {
     }];
     for (relay, dram, way) in ways {
         let all = ZeroOffloadConfig { optimizer: HBM, gradients: HBM, ..config() };
-        let config =
-            ZeroOffloadConfig { parameters: NVME, relay, prefetch_ops: 0, spill: vec![NVME], ..all };
+        let config = ZeroOffloadConfig {
+            parameters: NVME,
+            relay,
+            prefetch_ops: 0,
+            spill: vec![NVME],
+            ..all
+        };
         let played = play(&machine(PLENTY, dram, PLENTY), &workload, &config.into(), 1).unwrap();
         for weight in &weights {
             let own = played.copies.iter().filter(|copy| copy.1 == weight.0);
