@@ -152,7 +152,7 @@ impl Generation {
     fn most_ops(&self) -> u128 {
         let experts = self.card.experts.map_or(0, |experts| u128::from(experts.count) + 1);
         let passes = u128::from(self.tokens) * u128::from(self.batches);
-        passes * (u128::from(self.card.layers) * (8 + experts) + 2)
+        passes * (u128::from(self.card.layers) * (10 + experts) + 2)
     }
 
     fn most_uses(&self) -> u128 {

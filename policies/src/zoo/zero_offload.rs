@@ -9,12 +9,15 @@
 //! DeepSpeed, ZeRO-Offload++.
 //! Invariant: all of a module's optimizer state has one home, and so have all of its parameters.
 
+mod relay;
+
 use crate::access::Access;
 use crate::entry::{Entry, Fault, Kind, Parameter, Params};
 use crate::placed::Placed;
 use crate::policy::Policy;
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::residents::spill_through;
+use relay::Relayed;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ModuleId, TierId};
@@ -42,6 +45,9 @@ pub struct ZeroOffloadConfig {
     pub prefetch_ops: u32,
     /// Bytes that may lie in HBM ahead of the op that uses them; `None` for as much as is free.
     pub staging: Option<Bytes>,
+    /// The tier in which what is fetched from beyond it is put together whole before it goes on; `None`
+    /// where chunks of an object follow one another over the links.
+    pub relay: Option<TierId>,
     /// Where objects go whose home is full.
     pub spill: Vec<TierId>,
 }
@@ -61,6 +67,7 @@ pub const ENTRY: Entry = Entry {
         Parameter::optional("parameters_share", SHARE),
         Parameter::optional("prefetch_ops", Kind::Count { least: 0, most: 65536 }),
         Parameter::optional("staging", Kind::Size),
+        Parameter::optional("relay", Kind::Tier),
         Parameter::optional("spill", Kind::Spill),
     ],
     make,
@@ -68,6 +75,13 @@ pub const ENTRY: Entry = Entry {
 
 fn make(params: &Params) -> Result<PolicyConfig, Fault> {
     let home = |name| params.tier(name).unwrap_or(HBM);
+    if params.tier("relay") == Some(HBM) {
+        return Err(Fault {
+            parameter: "relay",
+            rule: "`relay` is a tier between HBM and the homes".to_owned(),
+            remedy: "name the host's memory, or leave it out".to_owned(),
+        });
+    }
     let config = ZeroOffloadConfig {
         optimizer: home("optimizer"),
         parameters: home("parameters"),
@@ -77,6 +91,7 @@ fn make(params: &Params) -> Result<PolicyConfig, Fault> {
         parameters_share: params.number("parameters_share").unwrap_or(1.0),
         prefetch_ops: params.count("prefetch_ops").unwrap_or(4) as u32,
         staging: params.size("staging"),
+        relay: params.tier("relay"),
         spill: params.tiers("spill"),
     };
     Ok(config.into())
@@ -113,10 +128,14 @@ impl Recipe for ZeroOffloadConfig {
         let access = Access::Migrate { prefetch_ops: self.prefetch_ops };
         let placed = Placed::of_objects(NAME, trace, self.homes(trace), access)
             .spilling(&spill_through(&self.spill, setting.hardware));
-        Ok(Box::new(match self.staging {
+        let placed: Box<dyn Policy> = Box::new(match self.staging {
             Some(bytes) => placed.staging(bytes),
             None => placed,
-        }))
+        });
+        Ok(match self.relay {
+            Some(relay) => Box::new(Relayed::new(placed, relay)),
+            None => placed,
+        })
     }
 
     fn spill(&self) -> Option<&[TierId]> {

@@ -23,6 +23,7 @@ fn config() -> ZeroOffloadConfig {
         parameters_share: 1.0,
         prefetch_ops: 2,
         staging: None,
+        relay: None,
         spill: vec![DRAM, NVME],
     }
 }
@@ -139,6 +140,30 @@ fn no_more_than_staging_holds_is_fetched_ahead() {
         let first = played.copies.iter().filter(|copy| copy.0 == 0);
         assert_eq!(first.clone().count(), 1 + layers);
         assert!(first.clone().all(|copy| weights.iter().any(|weight| weight.0 == copy.1)));
+    }
+}
+
+#[test]
+fn through_a_relay_with_room_each_fetch_is_two_whole_copies() {
+    let Step { workload, weights, .. } = step(Unit::Device, 100);
+    let ways = [(None, PLENTY, vec![(NVME, HBM)]), (Some(DRAM), 99, vec![(NVME, HBM)]), {
+        (Some(DRAM), 100, vec![(NVME, DRAM), (DRAM, HBM)])
+    }];
+    for (relay, dram, way) in ways {
+        let all = ZeroOffloadConfig { optimizer: HBM, gradients: HBM, ..config() };
+        let config = ZeroOffloadConfig {
+            parameters: NVME,
+            relay,
+            prefetch_ops: 0,
+            spill: vec![NVME],
+            ..all
+        };
+        let played = play(&machine(PLENTY, dram, PLENTY), &workload, &config.into(), 1).unwrap();
+        for weight in &weights {
+            let own = played.copies.iter().filter(|copy| copy.1 == weight.0);
+            let own: Vec<_> = own.map(|copy| (copy.2, copy.3)).take(way.len()).collect();
+            assert_eq!(own, way, "{relay:?}");
+        }
     }
 }
 

@@ -99,11 +99,19 @@ impl Maker<'_> {
         let kv = u64::from(card.kv_heads) * u64::from(card.head_dim) / tensor;
         let out = |part: &str| name(pass, &format!("layers.{layer}.{part}.out"));
 
+        // Three products, as in OPT's and Llama's published code; GPT-2's and Bloom's is one.
         let qkv = self.activation(out("qkv"), tokens * (queries + 2 * kv), block.attention);
-        let mut touches = vec![self.read(x), self.read(block.norm_1), self.write(qkv)];
-        touches.extend(block.qkv.iter().map(|&weight| self.read(weight)));
-        let flops = 2 * tokens * hidden * (queries + 2 * kv);
-        self.op("qkv", block.attention, flops, &touches);
+        let number = self.job.formats.activations.bytes();
+        let parts = [("q", queries), ("k", kv), ("v", kv)].into_iter().zip(&block.qkv);
+        for (index, ((part, width), &weight)) in parts.enumerate() {
+            let mode = if index == 0 { Mode::Write } else { Mode::ReadWrite };
+            let made = Touch { object: qkv, mode, bytes: tokens * width * number };
+            let mut touches = vec![self.read(x), made, self.read(weight)];
+            if index == 0 {
+                touches.insert(1, self.read(block.norm_1));
+            }
+            self.op(part, block.attention, 2 * tokens * hidden * width, &touches);
+        }
 
         let mixed = self.activation(out("attention"), tokens * queries, block.attention);
         self.attention(block, layer, cache, pass, [qkv, mixed]);

@@ -1,0 +1,96 @@
+//! Store and forward: what is fetched from beyond a tier is put together there before it goes on.
+//!
+//! A copy over several links goes in chunks, and the links work at the same time. A library that reads
+//! files into pinned buffers and copies from those to the device cannot do that: an object must be in
+//! the buffer as a whole. So each fetch from beyond the relay becomes two copies, and the buffer is free
+//! again when the second has ended. The policy inside decides all else.
+//! Invariant: an object for which the relay has no room goes straight, so nothing fails for its sake.
+
+use crate::policy::{Action, Policy, Sight};
+use crate::state::State;
+use crate::view::View;
+use tiersim_models::hardware::HBM;
+use tiersim_models::ids::{ObjectId, TierId};
+
+/// A policy whose fetches to HBM stop over in a tier.
+pub(super) struct Relayed {
+    inner: Box<dyn Policy>,
+    relay: TierId,
+    /// Actions of the policy inside; kept to be used again.
+    asked: Vec<Action>,
+}
+
+impl Relayed {
+    pub(super) fn new(inner: Box<dyn Policy>, relay: TierId) -> Relayed {
+        Relayed { inner, relay, asked: Vec::new() }
+    }
+
+    /// Whether a fetch of the object stops over.
+    fn stops(&self, object: ObjectId, view: &View<'_>) -> bool {
+        view.is_exact(self.relay)
+            && !view.has_room(object, self.relay)
+            && !view.in_hbm(object)
+            && view.fits(self.relay, view.object(object).bytes)
+    }
+}
+
+impl Policy for Relayed {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn sight(&self) -> Sight {
+        self.inner.sight()
+    }
+
+    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        self.inner.start(object, view)
+    }
+
+    fn birth(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        self.inner.birth(object, view)
+    }
+
+    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+        let mut asked = std::mem::take(&mut self.asked);
+        self.inner.before(view, &mut asked);
+        // What leaves for the relay before the same op may take the room that a stop would need.
+        let full = asked.iter().any(|a| matches!(a, Action::Evict { to, .. } if *to == self.relay));
+        for action in asked.drain(..) {
+            let (Action::Fetch { object, to } | Action::Prefetch { object, to }) = action else {
+                actions.push(action);
+                continue;
+            };
+            if full || to != HBM || !self.stops(object, view) {
+                actions.push(action);
+                continue;
+            }
+            actions.push(Action::Fetch { object, to: self.relay });
+            actions.push(action);
+            // The room is given back when the copy to HBM has ended. A prefetch may be given up.
+            actions.push(Action::Drop { object, tier: self.relay });
+        }
+        self.asked = asked;
+    }
+
+    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+        self.inner.far(object, view)
+    }
+
+    fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
+        self.inner.make_room(view, tier)
+    }
+
+    fn host(&self) -> &[TierId] {
+        self.inner.host()
+    }
+
+    fn state(&self, view: &View<'_>, out: &mut State) -> bool {
+        let Relayed { inner, relay: _, asked: _ } = self;
+        inner.state(view, out)
+    }
+
+    fn leave_out(&mut self, replays: u64) {
+        self.inner.leave_out(replays);
+    }
+}

@@ -1,0 +1,68 @@
+//! Text generation with weights outside the device's memory, whose speed was published: the shipped scenarios
+//! through the simulator, and compared on `docs/accuracy.md`.
+//!
+//! FlexGen: Sheng et al., ICML 2023. ZeRO-Inference: DeepSpeed, docs/_posts/2022-09-10-zero-inference.md. No number
+//! of the machines comes from these rows.
+
+use std::fs;
+use std::path::PathBuf;
+use tiersim_sim::feasible::problems;
+use tiersim_sim::record::RunRecord;
+use tiersim_sim::run::{Options, run};
+use tiersim_sim::scenario::read::read_scenario;
+use tiersim_sim::traces::Traces;
+
+/// What the rows are called, the scenario and its case, and published tokens per second.
+const ROWS: [(&str, &str, &str, f64); 4] = [
+    ("FlexGen, OPT-30B, T4", "opt-30b-t4", "FlexGen's percentages", 7.32),
+    ("ZeRO-Inference, OPT-30B, V100, weights in DRAM", "opt-30b-v100-zero", "DRAM", 43.0),
+    ("ZeRO-Inference, OPT-30B, V100, weights on NVMe", "opt-30b-v100-zero", "NVMe", 30.0),
+    ("ZeRO-Inference, OPT-30B, V100, NVMe with prefetch", "opt-30b-v100-zero", "NVMe, ahead", 34.0),
+];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
+}
+
+fn ran(scenario: &str) -> RunRecord {
+    let file = root().join(format!("scenarios/{scenario}.ron"));
+    let scenario = read_scenario(&file, &[]).unwrap_or_else(|error| panic!("{error}"));
+    let traces = Traces::read([&scenario]).unwrap_or_else(|error| panic!("{error}"));
+    let workload = traces.of(&scenario);
+    let found = problems(&scenario, &workload.trace);
+    assert!(found.0.is_empty(), "{found}");
+    run(&scenario, workload, String::new(), Options::default(), || ())
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Tokens per second of a case.
+fn rate(record: &RunRecord, case: &str) -> f64 {
+    let result = record.results.iter().find(|result| result.label == case).expect("a case");
+    let figures = result.outcome.figures();
+    let figures = figures.unwrap_or_else(|| panic!("{case}: {:?}", result.outcome));
+    record.tokens_per_step as f64 / (figures.mean_step().ps() as f64 * 1e-12)
+}
+
+#[test]
+fn generation_is_as_fast_as_published_within_a_fifth() {
+    let records = ["opt-30b-t4", "opt-30b-v100-zero"].map(|name| (name, ran(name)));
+    let (mut rows, mut worst) = (Vec::new(), 0.0f64);
+    for (name, scenario, case, published) in ROWS {
+        let record = records.iter().find(|(name, _)| *name == scenario).expect("it ran");
+        let predicted = rate(&record.1, case);
+        let error = predicted / published - 1.0;
+        worst = worst.max(error.abs());
+        rows.push(format!(
+            "| {name} | {published:.2} | {predicted:.2} | {:+.1} % |",
+            error * 100.0
+        ));
+    }
+    let shown = rows.join("\n");
+    println!("{shown}");
+    assert!(worst < 0.2, "{shown}");
+    let page = fs::read_to_string(root().join("docs/accuracy.md")).expect("the page is there");
+    let (_, section) = page.split_once("## Offloaded inference").expect("the heading");
+    let section = section.split("\n## ").next().expect("it has text");
+    let written: Vec<&str> = section.lines().filter(|line| line.contains("OPT-30B,")).collect();
+    assert_eq!(written, rows, "the rows should be:\n{shown}");
+}
