@@ -148,10 +148,10 @@ pub(crate) fn grouped(number: u128) -> String {
     text
 }
 
-/// Bytes, GB and GiB in columns.
+/// Bytes, GB and GiB in columns, with a space between however large they are.
 fn amounts(bytes: u128) -> String {
     let (gb, gib) = (bytes as f64 / 1e9, bytes as f64 / (1u64 << 30) as f64);
-    format!("{:>24}{gb:>14.3}{gib:>14.3}", grouped(bytes))
+    format!("{:>24} {gb:>13.3} {gib:>13.3}", grouped(bytes))
 }
 
 /// The account as text.
@@ -197,7 +197,7 @@ pub fn memory_text(account: &Account) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::grouped;
+    use super::{amounts, grouped};
 
     #[test]
     fn numbers_are_in_groups_of_three() {
@@ -210,5 +210,11 @@ mod tests {
         ] {
             assert_eq!(grouped(number), text);
         }
+    }
+
+    #[test]
+    fn large_amounts_stay_apart() {
+        let words = |bytes| amounts(bytes).split_whitespace().count();
+        assert_eq!((words(1), words(20_480_590_490_084_179_968), words(u128::MAX)), (3, 3, 3));
     }
 }

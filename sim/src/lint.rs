@@ -7,7 +7,7 @@
 
 mod pageable;
 
-use crate::record::{CaseRecord, LaneName, RunRecord};
+use crate::record::{CaseRecord, Figures, LaneName, RunRecord};
 use pageable::{carried, faster_than_pinned};
 use std::fmt;
 use tiersim_models::hardware::{Fact, HBM, Hardware, Lane, Routes, TierKind};
@@ -64,7 +64,8 @@ pub fn lint_hardware(hardware: &Hardware) -> Vec<Warning> {
 
 /// Every warning about what cases of a run did.
 pub fn lint_results(record: &RunRecord) -> Vec<Warning> {
-    record.results.iter().filter_map(|case| needless_offload(&record.lanes, case)).collect()
+    let needless = |case| needless_offload(&record.lanes, &record.baseline, case);
+    record.results.iter().filter_map(needless).collect()
 }
 
 /// How many numbers are assumed, in words; `None` if all have a source. A note and no warning: an
@@ -255,12 +256,14 @@ fn above_standard(hardware: &Hardware, lane: Lane) -> Option<Warning> {
 }
 
 /// `offload-although-all-fits`: everything would have fitted, and yet bytes moved or were used
-/// outside HBM.
-fn needless_offload(lanes: &[LaneName], case: &CaseRecord) -> Option<Warning> {
+/// outside HBM. What the baseline moves too, as for collectives, is no offload.
+fn needless_offload(lanes: &[LaneName], baseline: &Figures, case: &CaseRecord) -> Option<Warning> {
     let figures = case.outcome.figures()?;
     let across = |lane: usize| lanes.get(lane).is_none_or(|lane| !lane.is_within());
+    let anyway = |lane: usize| baseline.moved.get(lane).map_or(0, |bytes| bytes.get());
     let moved = figures.moved.iter().enumerate().filter(|(lane, _)| across(*lane));
-    let moved: u128 = moved.map(|(_, bytes)| u128::from(bytes.get())).sum();
+    let moved = moved.map(|(lane, bytes)| bytes.get().saturating_sub(anyway(lane)));
+    let moved: u128 = moved.map(u128::from).sum();
     let outside = figures.in_place.iter().skip(1).any(|&span| span > Span::ZERO);
     if case.baseline_peak > case.hbm_budget || (moved == 0 && !outside) {
         return None;

@@ -1,6 +1,7 @@
 //! Rajbhandari et al., "ZeRO", 2020: what each stage keeps of model state, and what it sends.
 
 use crate::shape::{gpt2, llama_8b, mixtral, peak_state, plain, sum};
+use tiersim_models::ids::OpId;
 use tiersim_models::transformer::card::{Card, Family};
 use tiersim_models::transformer::format::{Format, Formats};
 use tiersim_models::transformer::training::{Optimizer, Parallel, Training, Zero};
@@ -134,6 +135,27 @@ fn gathered_weights_are_given_back() {
         let layers = most as f64 / f64::from(layer);
         let expected = f64::from(1 + prefetch);
         assert!((expected - 0.1..=expected + 0.1).contains(&layers), "{prefetch}: {layers}");
+    }
+}
+
+/// However slow the device is, its collectives do not gather further ahead than prefetching allows.
+#[test]
+fn weights_are_not_gathered_further_ahead() {
+    for prefetch in 0..4 {
+        let mut training = stage(small(), 3, 8);
+        training.zero.prefetch = prefetch;
+        let trace = training.trace();
+        let mut last = None;
+        let mut free = 0;
+        for (at, op) in trace.ops.iter().enumerate() {
+            if op.stream == 0 {
+                last = Some(OpId(at as u32));
+            } else if op.name == "all-gather" {
+                assert_eq!(op.after, Vec::from_iter(last));
+                free += u32::from(last.is_none());
+            }
+        }
+        assert_eq!(free, 1 + prefetch);
     }
 }
 

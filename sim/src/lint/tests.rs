@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::hardware_file::resolve_hardware;
-use crate::record::{Figures, Outcome};
+use crate::record::Outcome;
 use crate::text::ron_text::Document;
 use std::path::Path;
 use tiersim_policies::policy::Sight;
@@ -228,11 +228,19 @@ fn nothing_is_moved_where_all_fits() {
         left_out: 0,
         pressure: None,
     };
-    let rule = |case: &CaseRecord| needless_offload(&[], case).map(|warning| warning.rule);
+    let given = |moved: Vec<Bytes>, case: &CaseRecord| {
+        let baseline = Figures { moved, ..Figures::default() };
+        needless_offload(&[], &baseline, case).map(|warning| warning.rule)
+    };
+    let rule = |case: &CaseRecord| given(Vec::new(), case);
     assert_eq!(rule(&case(100, 100, 1, 0)), Some("offload-although-all-fits"));
     assert_eq!(rule(&case(100, u64::MAX, 0, 1)), Some("offload-although-all-fits"));
     assert_eq!(rule(&case(101, 100, 1, 1)), None);
     assert_eq!(rule(&case(100, 100, 0, 0)), None);
+    // Collectives are in the baseline too.
+    let lanes = |bytes| vec![Bytes::ZERO, Bytes::new(bytes)];
+    assert_eq!(given(lanes(5), &case(100, 100, 5, 0)), None);
+    assert_eq!(given(lanes(5), &case(100, 100, 6, 0)), Some("offload-although-all-fits"));
 }
 
 #[test]

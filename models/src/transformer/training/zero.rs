@@ -4,12 +4,12 @@
 //! shard. From stage 2 on, every backward pass makes its gradients in buffers, which are reduced into
 //! the shards, written by the first pass of a step and added to by the others, and given back.
 //! At stage 3 the weights of a visit (a block, the embedding, the head) are gathered in one
-//! collective into buffers that live until the visit's last use.
+//! collective into buffers that live until the visit's last use, no earlier than prefetching allows.
 //! Invariant: gathered weights and unreduced gradients are buffers, so that weights, gradients and optimizer state
 //! are what the formulas say.
 
 use super::pass::Maker;
-use crate::ids::ObjectId;
+use crate::ids::{ObjectId, OpId};
 use crate::transformer::build::{Touch, change, read, write};
 use crate::transformer::format::Format;
 use crate::units::Bytes;
@@ -41,6 +41,17 @@ impl Maker<'_> {
         self.build.again = again;
     }
 
+    /// The last collective waits for all that the device was given before it. Nothing else would keep a stream
+    /// of its own from gathering as many visits ahead as there is room for.
+    fn no_further_ahead(&mut self) {
+        let ops = &mut self.build.trace.ops;
+        let Some((last, before)) = ops.split_last_mut() else { return };
+        if last.stream != 0 {
+            let device = before.iter().rposition(|op| op.stream == 0);
+            last.after.extend(device.map(OpId::at));
+        }
+    }
+
     /// Gathers those of `all` that are partitioned; gives what ops use in their place.
     pub(super) fn gather(&mut self, all: &[usize], visit: usize) -> Vec<(usize, ObjectId)> {
         let mut gathered = Vec::new();
@@ -64,6 +75,9 @@ impl Maker<'_> {
                 gathered.push((owned, whole));
             }
             self.over_replicas(CollectiveKind::AllGather, &group, bytes, &touches);
+            if !group.is_empty() {
+                self.no_further_ahead();
+            }
         }
         gathered
     }
