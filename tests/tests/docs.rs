@@ -305,8 +305,9 @@ fn shipped_header(table: &str) -> Vec<String> {
 }
 
 /// Keys of results that hold a map by tier, lane, link or axis: its keys are data.
-const BY_NAME: [&str; 10] = [
+const BY_NAME: [&str; 11] = [
     "hidden_bytes",
+    "kv_hit_bytes",
     "params",
     "parts",
     "within",
@@ -318,13 +319,20 @@ const BY_NAME: [&str; 10] = [
     "free_pieces",
 ];
 
+/// Keys of results that hold the same as `step_ms`.
+const AS_STEP_MS: [&str; 4] = ["ttft_ms", "tpot_ms", "latency_ms", "queued_ms"];
+
 /// Adds the keys of a value and of what is inside it, each with the heading that it belongs to.
 fn keys(heading: &str, value: &Value, found: &mut BTreeSet<(String, String)>) {
     for (key, inner) in value.as_object().expect("a map") {
         found.insert((heading.to_owned(), key.clone()));
         match inner {
             Value::Array(list) => {
-                list.iter().for_each(|one| keys(&format!("One of `{key}`"), one, found));
+                let maps = list.iter().filter(|one| one.is_object());
+                maps.for_each(|one| keys(&format!("One of `{key}`"), one, found));
+            }
+            Value::Object(_) if AS_STEP_MS.contains(&key.as_str()) => {
+                keys("`step_ms`", inner, found);
             }
             Value::Object(_) if !BY_NAME.contains(&key.as_str()) => {
                 keys(&format!("`{key}`"), inner, found);

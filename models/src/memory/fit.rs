@@ -3,7 +3,7 @@
 //! A job has six knobs: the stage, where optimizer state and weights live, checkpointing, the kernel of
 //! attention, and the micro-batch. All settings that take no more memory than the job's are tried. A set of
 //! changes is *least* if it fits and no other that fits goes less far on some knob and no further on any.
-//! The estimate ([`cost`]) has no overlap and no collectives; ties go to fewer bytes between GPUs.
+//! The estimate ([`cost()`]) has no overlap and no collectives; ties go to fewer bytes between GPUs.
 //! Invariant: what is found depends on the job, the room and the rates alone, in this order.
 
 pub mod cost;
