@@ -19,7 +19,7 @@ use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::residents::spill_through;
 use relay::Relayed;
 use std::collections::BTreeMap;
-use tiersim_models::hardware::HBM;
+use tiersim_models::hardware::{HBM, TierKind};
 use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Object, ObjectKind, Trace};
@@ -132,7 +132,11 @@ impl Recipe for ZeroOffloadConfig {
             Some(bytes) => placed.staging(bytes),
             None => placed,
         });
-        Ok(match self.relay {
+        // Of several nodes of DRAM, which one an object gets is not said here.
+        let tiers = &setting.hardware.tiers;
+        let is_dram = |tier: &TierId| tiers[tier.index()].kind == TierKind::Dram;
+        let nodes = setting.hardware.tier_ids().filter(is_dram).count();
+        Ok(match self.relay.filter(|relay| nodes < 2 || !is_dram(relay)) {
             Some(relay) => Box::new(Relayed::new(placed, relay)),
             None => placed,
         })
