@@ -365,7 +365,9 @@ impl Policy for PlannedMigration {
     fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
         let none = Claims::default();
         if tier != HBM {
-            let (object, tier) = self.spare(view).find(|&(_, spill)| spill == tier)?;
+            let used = |object| view.uses().iter().any(|touched| touched.object == object);
+            let mut spare = self.spare(view);
+            let (object, tier) = spare.find(|&(one, spill)| spill == tier && !used(one))?;
             return Some(Action::Drop { object, tier });
         }
         let (object, to) = self.victim(view, &none)?;
