@@ -4,6 +4,7 @@ use tiersim_models::lifetime::Workload;
 use tiersim_models::transformer::card::{Card, Experts, Family};
 use tiersim_models::transformer::format::{Format, Formats};
 use tiersim_models::transformer::generation::{AttentionOn, Generation};
+use tiersim_models::transformer::known::KNOWN;
 use tiersim_models::transformer::training::Router;
 use tiersim_models::workload::{ObjectKind, Phase, Trace, Unit};
 
@@ -18,7 +19,7 @@ fn opt_30b() -> Card {
         kv_heads: 56,
         head_dim: 128,
         vocab: 50_272,
-        positions: 2050,
+        positions: 2048,
         tied: true,
         qkv_bias: true,
         experts: None,
@@ -149,6 +150,16 @@ fn weights_are_those_of_the_card() {
     let trace = Generation { prompt: 512, tokens: 2, ..job(opt_30b()) }.trace();
     // Published: 29,974,540,288; the final norm and all biases are in it.
     assert_eq!(bytes_of(&trace, ObjectKind::Weight), 2 * 29_974_540_288);
+}
+
+#[test]
+fn every_known_model_has_the_weights_of_its_card() {
+    for known in KNOWN {
+        let card = known.card();
+        let (name, parameters) = (card.name.clone(), card.parameters());
+        let trace = Generation { prompt: 2, tokens: 1, batch: 1, ..job(card) }.trace();
+        assert_eq!(bytes_of(&trace, ObjectKind::Weight), 2 * parameters, "{name}");
+    }
 }
 
 #[test]

@@ -63,6 +63,11 @@ impl Family {
         !matches!(self, Family::Gpt2 | Family::Opt | Family::Bloom)
     }
 
+    /// Whether norms and matrices have biases, and the feed-forward part one matrix less.
+    pub const fn has_biases(self) -> bool {
+        matches!(self, Family::Gpt2 | Family::Opt | Family::Bloom)
+    }
+
     /// Whether positions have a table of their own.
     pub const fn learns_positions(self) -> bool {
         matches!(self, Family::Gpt2 | Family::Opt)

@@ -45,6 +45,21 @@ impl Card {
         fits(self.block().iter().map(Part::numel).sum())
     }
 
+    /// Parameters in front of the blocks: the tables of tokens and positions, and norms of what they give.
+    ///
+    /// # Panics
+    /// As [`Card::parameters`].
+    pub fn embedding_parameters(&self) -> u64 {
+        let (before, behind) = self.around();
+        let all = before.iter().chain(&behind).filter(|part| part.kind != TensorKind::Head);
+        fits(all.map(Part::numel).sum::<u128>() - u128::from(self.norm_parameters()))
+    }
+
+    /// Parameters of the norm behind the blocks, and of each that a block has of the residual stream.
+    pub fn norm_parameters(&self) -> u64 {
+        u64::from(self.hidden) * if self.family.has_biases() { 2 } else { 1 }
+    }
+
     /// A sum over all tensors.
     pub(super) fn count(&self, of: impl Fn(&Part) -> u128) -> u128 {
         let (before, behind) = self.around();

@@ -4,7 +4,6 @@
 
 use super::Generation;
 use crate::ids::{ModuleId, ObjectId};
-use crate::transformer::card::Family;
 use crate::units::Bytes;
 use crate::workload::{
     Mode, Object, ObjectKind, Op, Phase, Recorded, Statistics, Trace, TraceMeta, Unit, Use,
@@ -179,15 +178,13 @@ impl<'a> Maker<'a> {
         self.object(name, ObjectKind::Weight, bytes, Some(at))
     }
 
-    fn norm(&mut self, name: String, at: ModuleId) -> ObjectId {
-        let hidden = u64::from(self.job.card.hidden);
-        let numbers = if self.has_bias() { 2 * hidden } else { hidden };
+    fn norm(&mut self, name: String, numbers: u64, at: ModuleId) -> ObjectId {
         let bytes = numbers * self.job.formats.weights.bytes();
         self.object(name, ObjectKind::Weight, bytes, Some(at))
     }
 
     fn has_bias(&self) -> bool {
-        matches!(self.job.card.family, Family::Gpt2 | Family::Opt | Family::Bloom)
+        self.job.card.family.has_biases()
     }
 
     pub(super) fn is_gated(&self) -> bool {
@@ -196,16 +193,17 @@ impl<'a> Maker<'a> {
 
     pub(super) fn model(&mut self) -> Model {
         let card = &self.job.card;
-        let [hidden, vocab, rows, layers] =
-            [card.hidden, card.vocab, card.positions, card.layers].map(u64::from);
-        let tied = card.tied;
+        let [hidden, vocab, layers] = [card.hidden, card.vocab, card.layers].map(u64::from);
+        let (tied, last) = (card.tied, card.norm_parameters());
+        // Positions, and norms of the embedding.
+        let beside = card.embedding_parameters() - vocab * hidden;
         let table = self.module("embedding".to_owned());
         let tokens = self.matrix("embedding.weight".to_owned(), vocab, hidden, 0, table);
         let positions =
-            (rows > 0).then(|| self.matrix("positions.weight".to_owned(), rows, hidden, 0, table));
+            (beside > 0).then(|| self.matrix("positions.weight".to_owned(), 1, beside, 0, table));
         let blocks = (0..layers).map(|layer| self.weights_of(layer)).collect();
         let end = self.module("head".to_owned());
-        let norm = self.norm("norm.weight".to_owned(), end);
+        let norm = self.norm("norm.weight".to_owned(), last, end);
         let head = if tied {
             tokens
         } else {
@@ -226,13 +224,16 @@ impl<'a> Maker<'a> {
         let [attention, mlp] =
             ["attention", "mlp"].map(|part| self.module(format!("layers.{layer}.{part}")));
         let name = |part: &str| format!("layers.{layer}.{part}.weight");
-        let norm_1 = self.norm(name("norm_1"), attention);
+        // With those of queries and keys, where each head has them.
+        let norm = card.norm_parameters();
+        let of_heads = if card.norms_heads() { 2 * u64::from(card.head_dim) } else { 0 };
+        let norm_1 = self.norm(name("norm_1"), norm + of_heads, attention);
         let widths = [("q", queries), ("k", kv), ("v", kv)];
         let qkv = widths.map(|(part, width)| {
             self.matrix(name(part), hidden, width, some(qkv_bias, width), attention)
         });
         let out = self.matrix(name("o"), queries, hidden, some(bias, hidden), attention);
-        let norm_2 = self.norm(name("norm_2"), mlp);
+        let norm_2 = self.norm(name("norm_2"), norm, mlp);
         let feed_forward = match experts {
             None => {
                 let parts: &[&str] = if self.is_gated() { &["gate", "up"] } else { &["fc1"] };

@@ -6,7 +6,7 @@
 //! included; every input and output of a product of the tokens; rows of tables; logits in fp32.
 //! Invariant: sums are made in 128 bits.
 
-use crate::transformer::card::{Card, Experts, Family};
+use crate::transformer::card::{Card, Experts};
 use crate::transformer::format::Formats;
 use std::ops::Range;
 
@@ -67,7 +67,10 @@ pub(super) struct Cost {
     kv: u128,
     hidden: u128,
     vocab: u128,
-    positions: u128,
+    /// Bytes of the tables and what belongs to them.
+    tables: u128,
+    /// Rows of tables that a token reads.
+    rows: u128,
     /// Bytes of a weight and of an activation.
     weight: u128,
     activation: u128,
@@ -79,27 +82,22 @@ impl Cost {
         let [hidden, ffn, heads, kv_heads, dim] =
             [card.hidden, card.ffn, card.heads, card.kv_heads, card.head_dim].map(u128::from);
         let (q, kv) = (heads * dim, kv_heads * dim);
-        let biased = matches!(card.family, Family::Gpt2 | Family::Opt | Family::Bloom);
-        let bias = |has: bool, numbers: u128| if has { numbers } else { 0 };
-        let norm = if biased { 2 * hidden } else { hidden };
         let attention = hidden * (q + 2 * kv) + q * hidden;
-        let attention_bias = bias(biased || card.qkv_bias, q + 2 * kv) + bias(biased, hidden);
-        let wide = if biased { 1 } else { 2 };
+        let wide = if card.family.has_biases() { 1 } else { 2 };
         let dense = (wide + 1) * hidden * ffn;
-        let dense_bias = bias(biased, wide * ffn + hidden);
         let none = Experts { count: 0, active: 0, ffn: 0, shared: 0 };
         let Experts { count, active, ffn: width, shared } = card.experts.unwrap_or(none);
         let [count, active, width, shared] = [count, active, width, shared].map(u128::from);
         let expert = 3 * hidden * width;
-        let (fixed, matrix, inner) = match card.experts {
-            None => (dense + dense_bias, dense, 2 * ffn),
-            Some(_) => {
-                let fixed = hidden * count + shared * expert;
-                (fixed, fixed + active * expert, 2 * (active + shared) * width + 2 * count)
-            }
+        let (matrix, inner) = match card.experts {
+            None => (dense, 2 * ffn),
+            Some(_) => (
+                hidden * count + (shared + active) * expert,
+                2 * (active + shared) * width + 2 * count,
+            ),
         };
         let [weight, activation] = [formats.weights, formats.activations].map(|f| f.bytes().into());
-        let numbers = attention + attention_bias + fixed + 2 * norm;
+        let numbers = u128::from(card.block_parameters()) - count * expert;
         Cost {
             groups: split(card.layers, groups),
             layer: numbers * weight,
@@ -110,10 +108,11 @@ impl Cost {
             kv: u128::from(kv_bytes(card, formats)),
             hidden,
             vocab: u128::from(card.vocab),
-            positions: u128::from(card.positions),
+            rows: if card.family.learns_positions() { 2 } else { 1 },
+            tables: u128::from(card.embedding_parameters()) * weight,
             weight,
             activation,
-            norm: norm * weight,
+            norm: u128::from(card.norm_parameters()) * weight,
         }
     }
 
@@ -125,7 +124,7 @@ impl Cost {
 
     /// Bytes of the tables of tokens and positions.
     pub(super) fn tables(&self) -> u128 {
-        (self.vocab + self.positions) * self.hidden * self.weight
+        self.tables
     }
 
     /// Bytes of the last norm and, unless it is tied, the head.
@@ -153,8 +152,7 @@ impl Cost {
                 + load.tokens * self.acts
                 + load.positions * self.kv);
         if group == 0 {
-            let rows = if self.positions > 0 { 2 } else { 1 };
-            bytes += load.tokens * self.hidden * (rows * self.weight + self.activation);
+            bytes += load.tokens * self.hidden * (self.rows * self.weight + self.activation);
         }
         if group + 1 == self.groups.len() {
             flops += 2 * load.drawn * self.hidden * self.vocab;
