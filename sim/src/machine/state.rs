@@ -202,9 +202,10 @@ impl SimMachine<'_> {
 }
 
 fn write_stream(stream: &Stream, used: bool, moment: Moment, out: &mut State) {
-    let Stream { waiting, running, idle_since } = stream;
+    let Stream { waiting, running, awaits_release, idle_since } = stream;
     out.list(waiting, |out, &ticket| moment.ticket(ticket, out));
     out.flag(*running);
+    out.flag(*awaits_release);
     if used && !running {
         moment.time(*idle_since, out);
     }

@@ -13,6 +13,8 @@ use tiersim_policies::command::{Ticket, Work};
 pub(super) struct Stream {
     pub(super) waiting: VecDeque<Ticket>,
     pub(super) running: bool,
+    /// Whether an event is to come that lets its first op start.
+    pub(super) awaits_release: bool,
     /// When its last op ended.
     pub(super) idle_since: Time,
 }
@@ -40,6 +42,7 @@ impl SimMachine<'_> {
         let queue = &mut self.streams[stream];
         let ticket = queue.waiting.pop_front().expect("an op is first in its stream");
         queue.running = true;
+        queue.awaits_release = false;
         let idle_since = queue.idle_since;
         let idle_since = idle_since.max(self.release(ticket));
         let is_first = self.ranks.is_first(ticket);

@@ -113,8 +113,8 @@ impl<'a> Watch<'a> {
         let op = (occurrence % ops) as usize;
         if let Some(release) = trial.workload.trace.ops[op].release {
             start = start.max(release.ps());
-            // Whenever an op might start otherwise, its stream may be told to look again.
-            self.budget += 2;
+            // Its stream is told once to look again.
+            self.budget += 1;
         }
         for before in &trial.workload.trace.ops[op].after {
             let before = occurrence - (op - before.index()) as u64;
