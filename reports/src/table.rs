@@ -268,6 +268,8 @@ fn memory_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     group("in place", &tiers, Some("ms"), tier(&|f, i| f.in_place[i].as_ms() / steps(f)));
     let delay = vec![of(&|f| f.delay.as_ms() / steps(f))];
     group("delay", &["of ops".to_owned()], Some("ms"), delay);
+    let allocating = vec![of(&|f| f.allocating.as_ms() / steps(f))];
+    group("allocator", &["waits".to_owned()], Some("ms"), allocating);
     columns
 }
 

@@ -12,7 +12,7 @@ use tiersim_models::lifetime::Workload;
 use tiersim_models::loaded::{Curve, Loaded};
 use tiersim_models::units::{Bytes, Rate, Span, Time};
 use tiersim_models::workload::Mode;
-use tiersim_policies::command::{Command, Machine, Ticket, Touch, Work};
+use tiersim_policies::command::{Allocating, Command, Machine, Ticket, Touch, Work};
 use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::SimMachine;
 use tiersim_tests::build::{Traced, hardware, law};
@@ -53,8 +53,14 @@ fn injection(ticket: usize, stream: usize, mode: Mode) -> Command {
     let (object, tier) = (ObjectId(0), TierId(1));
     let touches = [Touch { object, tier, mode }].into_iter().collect();
     let charges = [(tier, Bytes::new(BYTES))].into_iter().collect();
-    let work =
-        Work::Compute { occurrence: 0, stream: stream as u16, touches, charges, delay: Span::ZERO };
+    let work = Work::Compute {
+        occurrence: 0,
+        stream: stream as u16,
+        touches,
+        charges,
+        delay: Span::ZERO,
+        allocating: Allocating::default(),
+    };
     let (after, claims, frees) = Default::default();
     Command { ticket: Ticket(ticket as u32), work, after, claims, frees }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Entry {
     pub(crate) stream: Option<usize>,
     /// How long an op computes, without delays.
     pub(crate) compute: Span,
+    /// What it waits for allocators.
+    pub(crate) allocating: Span,
     /// The way of a copy.
     pub(crate) progress: Option<Progress>,
     /// When a copy was let into its first lane.
@@ -73,6 +75,7 @@ impl Entries {
             waiters: SmallVec::new(),
             stream,
             compute: Span::ZERO,
+            allocating: Span::ZERO,
             progress,
             ready_at: Time::ZERO,
             start: Time::ZERO,

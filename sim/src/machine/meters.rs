@@ -23,6 +23,8 @@ pub struct Meters {
     pub compute: Span,
     /// Delays that policies stated.
     pub delay: Span,
+    /// What ops waited for allocators.
+    pub allocating: Span,
     /// Bytes of objects that ops read, by tier. A run can read more than 64 bits count.
     pub read: Vec<u128>,
     /// Bytes of objects that ops wrote, by tier.
@@ -45,6 +47,7 @@ impl Meters {
             in_place: vec![Span::ZERO; tiers],
             compute: Span::ZERO,
             delay: Span::ZERO,
+            allocating: Span::ZERO,
             read: vec![0; tiers],
             written: vec![0; tiers],
             active: Span::ZERO,
@@ -57,7 +60,8 @@ impl Meters {
     pub(crate) fn largest(&self) -> u64 {
         let moved = self.moved.iter().map(|bytes| bytes.get());
         let spans = self.busy.iter().chain(&self.stall).chain(&self.in_place);
-        let spans = spans.chain([&self.compute, &self.delay, &self.active]).map(|span| span.ps());
+        let others = [&self.compute, &self.delay, &self.allocating, &self.active];
+        let spans = spans.chain(others).map(|span| span.ps());
         moved.chain(spans).max().unwrap_or(0)
     }
 
@@ -93,6 +97,7 @@ impl Meters {
             in_place: _,
             compute: _,
             delay: _,
+            allocating: _,
             read: _,
             written: _,
             active: _,
@@ -118,6 +123,7 @@ impl Meters {
             in_place,
             compute,
             delay,
+            allocating,
             read,
             written,
             active,
@@ -127,9 +133,11 @@ impl Meters {
         for (sum, start) in moved.iter_mut().zip(&start.moved) {
             *sum = Bytes::new(again(sum.get(), start.get(), times)?);
         }
-        let spans = busy.iter_mut().chain(stall).chain(in_place).chain([compute, delay, active]);
+        let others = [compute, delay, allocating, active];
+        let spans = busy.iter_mut().chain(stall).chain(in_place).chain(others);
         let starts = start.busy.iter().chain(&start.stall).chain(&start.in_place);
-        let starts = starts.chain([&start.compute, &start.delay, &start.active]);
+        let others = [&start.compute, &start.delay, &start.allocating, &start.active];
+        let starts = starts.chain(others);
         for (sum, start) in spans.zip(starts) {
             *sum = Span::from_ps(again(sum.ps(), start.ps(), times)?);
         }

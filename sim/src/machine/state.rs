@@ -141,6 +141,8 @@ impl SimMachine<'_> {
             uses,
             collectives,
             processors,
+            // Only allocators that are not exact move them, and of these the planner tells no state.
+            threads: _,
             seed: _,
             placed_elsewhere: _,
             ended,
@@ -223,6 +225,7 @@ fn write_entry(
         waiters,
         stream,
         compute,
+        allocating,
         progress,
         ready_at,
         start,
@@ -247,6 +250,7 @@ fn write_entry(
     out.flag(*begun);
     if *begun {
         out.word(compute.ps());
+        out.word(allocating.ps());
         moment.time(*start, out);
     } else {
         // It waits if that was before the moment at which it begins.
@@ -259,7 +263,7 @@ fn write_entry(
 fn write_command(command: &Command, out: &mut State) {
     let Command { ticket: _, work, after: _, claims, frees } = command;
     match work {
-        Work::Compute { occurrence, stream, touches, charges, delay } => {
+        Work::Compute { occurrence, stream, touches, charges, delay, allocating } => {
             out.word(0);
             out.op(*occurrence);
             out.word((*stream).into());
@@ -274,6 +278,8 @@ fn write_command(command: &Command, out: &mut State) {
                 out.bytes(bytes);
             });
             out.word(Span::ps(*delay));
+            out.word(Span::ps(allocating.thread));
+            out.word(Span::ps(allocating.device));
         }
         Work::Copy { object, bytes, from, to } => {
             out.word(1);

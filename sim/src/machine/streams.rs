@@ -53,12 +53,18 @@ impl SimMachine<'_> {
             self.meters.op_starts(now);
         }
         self.begin(ticket, cause)?;
+        let Work::Compute { allocating, .. } = self.entries.get(ticket).command.work else {
+            unreachable!("streams run ops only")
+        };
+        let allocating = self.allocate(ticket, allocating);
         let entry = self.entries.get_mut(ticket);
+        entry.allocating = allocating;
         let Work::Compute { occurrence, ref charges, ref touches, delay, .. } = entry.command.work
         else {
             unreachable!("streams run ops only")
         };
         entry.compute = self.durations.of(occurrence);
+        let delay = delay + allocating;
         let charge = |&(tier, bytes): &(TierId, Bytes)| self.accesses[tier.index()].span_of(bytes);
         let total = entry.compute + delay + charges.iter().map(charge).sum();
         let flows = self.uses.as_ref().is_some_and(|uses| uses.any_flows(charges));
@@ -93,6 +99,7 @@ impl SimMachine<'_> {
         if let Work::Compute { ref charges, ref touches, delay, .. } = entry.command.work {
             self.meters.compute += entry.compute;
             self.meters.delay += delay;
+            self.meters.allocating += entry.allocating;
             let objects = &self.workload.trace.objects;
             let used = touches.iter().map(|touch| (*touch, objects[touch.object.index()].bytes));
             self.meters.op_ends(now, used);

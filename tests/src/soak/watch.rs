@@ -335,8 +335,10 @@ impl Machine for Watch<'_> {
         self.submitted += 1;
         self.budget += 2;
         match &command.work {
-            Work::Compute { occurrence, stream, touches, charges, delay } => {
-                self.op((*occurrence, *stream, *delay), touches, charges);
+            Work::Compute { occurrence, stream, touches, charges, delay, allocating } => {
+                // What the thread does may have been done long before.
+                self.latest += allocating.thread.ps() as f64;
+                self.op((*occurrence, *stream, *delay + allocating.device), touches, charges);
             }
             Work::Copy { object, bytes, from, to } => self.copy(*object, *bytes, *from, *to),
             Work::Compact { tier, bytes, .. } => self.compact(*tier, *bytes),

@@ -83,6 +83,7 @@ impl<'a> Run<'a> {
             max_split: settings.max_split.map(Bytes::new),
             roundup_power2_divisions: 0,
             garbage_collection_threshold: threshold,
+            ..CachingConfig::default()
         };
         let mut model = Caching::new(room, config);
         model.set_divisions(settings.divisions);
