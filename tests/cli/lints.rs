@@ -57,6 +57,23 @@ fn a_sweep_whose_points_moved_for_nothing_is_denied() {
     warns_and_denies(&with_sweep(), "sweep");
 }
 
+/// Many points of a sweep that say the same are one line with their number; the summary has each.
+#[test]
+fn a_warning_of_many_results_is_said_once_with_their_number() {
+    let project = Project::new();
+    let axes = "sweep: (axes: [(name: \"ahead\", path: \"policies.1.policy.access\", values: choices([\
+                (\"1\", \"migrate(prefetch_ops: 1)\"), (\"2\", \"migrate(prefetch_ops: 2)\"), \
+                (\"3\", \"migrate(prefetch_ops: 3)\")]))]),\n    seed: 1,";
+    project.edit_scenario("seed: 1,", axes);
+    let ran = project.run(&["sweep", CASE, "--out", "o"]).ends_with(0);
+    let summary = &project.files("o")["summary.json"];
+    let summary: Value = serde_json::from_slice(summary).expect("JSON");
+    let count = summary["warnings"].as_array().expect("a list").len();
+    assert!(count >= 3, "{summary}");
+    assert_eq!(ran.stderr.matches("warning: ").count(), 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains(&format!("; {count} times in all")), "{}", ran.stderr);
+}
+
 #[test]
 fn what_had_to_move_is_not_denied() {
     let project = Project::new();
