@@ -82,3 +82,30 @@ fn what_had_to_move_is_not_denied() {
     let ran = project.run(&[&args[..], &tight].concat()).ends_with(0);
     assert_eq!(ran.stderr, "");
 }
+
+/// A sweep that anybody may try first: what it recommends is no end of its axes, and it warns of nothing.
+#[test]
+fn the_shipped_threshold_sweep_has_its_best_inside() {
+    let project = Project::shipped();
+    let axis = |axis: usize, values: &str| format!("sweep.axes.{axis}.values={values}");
+    let sets = [
+        axis(0, "list([0.0, 0.5, 0.7, 0.75, 0.8, 1.0])"),
+        axis(1, "list([0.0, 0.25, 0.5, 1.0])"),
+        axis(2, "choices([(\"migrate\", \"migrate(prefetch_ops: 32)\")])"),
+    ];
+    let sets = sets.iter().flat_map(|set| ["--set", set]);
+    let args = ["sweep", "scenarios/gpt2-threshold-sweep.ron", "--out", "o"];
+    let ran = project.run(&args.into_iter().chain(sets).collect::<Vec<_>>()).ends_with(0);
+    assert_eq!(ran.stderr, "");
+    let summary = &project.files("o")["summary.json"];
+    let summary: Value = serde_json::from_slice(summary).expect("JSON");
+    let results = summary["results"].as_array().expect("a list");
+    let share = |case: &Value| case["params"]["HBM share"].as_f64().expect("a share");
+    let step = |case: &Value| case["step_ms"]["mean"].as_f64();
+    let ran = results.iter().filter_map(|case| Some((step(case)?, share(case))));
+    let (_, best) = ran.min_by(|one, other| one.0.total_cmp(&other.0)).expect("one of them fits");
+    assert!((0.5..0.8).contains(&best), "the best keeps {best} in HBM");
+    let all = results.iter().find(|case| share(case) == 1.0).expect("all in HBM is tried");
+    assert_eq!(all["oom"], true);
+    assert_eq!(summary["warnings"], Value::Array(Vec::new()));
+}

@@ -134,7 +134,7 @@ fn what_does_not_ship_is_looked_for_and_said() {
         ("hardware=h100-sxm-pcie6", "ships with tiersim"),
         ("workload.path=traces/gpt3", "none ships with tiersim"),
         ("workload.path=../traces/gpt2-train-cpu", "out of the project"),
-        ("workload.path=embedded:/../hardware-specs", "none ships with tiersim"),
+        ("workload.path=embedded:/../hardware-specs", "trace.ron: missing file"),
     ] {
         let said = outside.run(&["run", "s.ron", "--set", set], 2);
         assert!(said.contains(words), "{set}: {said}");
