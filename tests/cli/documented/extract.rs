@@ -55,16 +55,11 @@ fn spans(line: &str) -> impl Iterator<Item = &str> {
 
 /// Whether a command goes on in the next line.
 fn open(text: &str) -> bool {
-    let quoted = text.chars().fold(None, |quote, c| match (quote, c) {
-        (None, '\'' | '"') => Some(c),
-        (Some(open), c) if open == c => None,
-        (quote, _) => quote,
-    });
-    quoted.is_some() || text.ends_with('\\')
+    split(text).2 || text.ends_with('\\')
 }
 
 fn command(place: &str, text: &str, inline: bool) -> Command {
-    let (words, comment) = split(text);
+    let (words, comment, _) = split(text);
     let exit = comment.split_once("exit ").and_then(|(_, rest)| {
         rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok()
     });
@@ -81,8 +76,8 @@ fn command(place: &str, text: &str, inline: bool) -> Command {
     Command { place: place.to_owned(), words: kept, inline, exit: exit.unwrap_or(0) }
 }
 
-/// Words as a shell splits them, and the comment behind them.
-fn split(text: &str) -> (Vec<String>, String) {
+/// Words as a shell splits them, the comment behind them, and whether a quote is still open.
+fn split(text: &str) -> (Vec<String>, String, bool) {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut rest = text.chars();
     while let Some(c) = rest.next() {
@@ -92,19 +87,19 @@ fn split(text: &str) -> (Vec<String>, String) {
                 quote = Some(c);
                 word.get_or_insert_default();
             }
-            (None, '#') if word.is_none() => return (words, rest.collect()),
+            (None, '#') if word.is_none() => return (words, rest.collect(), false),
             (None, c) if c.is_whitespace() => words.extend(word.take()),
             (_, c) => word.get_or_insert_default().push(c),
         }
     }
     words.extend(word);
-    (words, String::new())
+    (words, String::new(), quote.is_some())
 }
 
 #[test]
 fn commands_are_taken_apart_as_a_shell_would() {
     let text = "Say `tiersim new NAME`, or\n\n    tiersim cache FILE [--unit] [--capacity N ...] --policy NAME\n\n\
-                ```sh\n$ tiersim run a.ron --set 'x=(a: 1,\n  b: 2)' \\\n  -q   # exit 1: why\n```\n\n\
+                ```sh\n$ tiersim run a.ron --set 'x=(a: 1,\n  b: 2)' \\\n  -q   # exit 1: why it's so\n```\n\n\
                 ```rust\ntiersim run b\n```\n";
     let found = commands("a.md", text);
     let words: Vec<String> = found.iter().map(|command| command.words.join("|")).collect();
