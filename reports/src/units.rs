@@ -54,6 +54,7 @@ pub(crate) fn decimals(values: &[Option<f64>]) -> usize {
     let least = above.iter().copied().fold(f64::INFINITY, f64::min);
     let most = above.iter().copied().fold(0.0, f64::max);
     let wanted = match least {
+        least if least.is_infinite() => 3,
         least if least >= 1_000.0 => 0,
         least if least >= 100.0 => 1,
         least if least >= 10.0 => 2,
