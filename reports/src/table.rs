@@ -10,6 +10,7 @@
 use crate::contest::{gap, marks, order};
 use crate::economics_summary::economics_lines;
 use crate::hidden::hidden_words;
+use crate::hints;
 use crate::points::pareto_front;
 use crate::pressure;
 use crate::served;
@@ -73,6 +74,9 @@ pub fn text(record: &RunRecord, version: &str) -> String {
     let pressed =
         pressed.filter_map(|case| Some((row_label(case), pressure::words(record, case)?)));
     say_why(&mut out, "memory pressure", pressed);
+    let hinted = cases.iter().map(|&case| &record.results[case]);
+    let hinted = hinted.filter_map(|case| Some((row_label(case), hints::words(case)?)));
+    say_why(&mut out, "hints", hinted);
     failures(record, &mut out);
     out
 }
@@ -204,6 +208,7 @@ fn time_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
         columns.push(Column::of(["throughput", "tokens/s"], &tokens, digits));
     }
     columns.push(Column::signed(["overhead", "step %"], &change(&|s| (s - 1.0) * 100.0)));
+    columns.push(Column::signed(["change", "tokens %"], &change(&|s| (1.0 / s - 1.0) * 100.0)));
     let records = cases.iter().map(|&case| &record.results[case]);
     let bounds: Vec<Option<f64>> = records.map(|case| Some(case.bound_step.as_ms())).collect();
     columns.push(Column::of(["bound", "step ms"], &bounds, digits));
