@@ -127,7 +127,8 @@ fn lives(recording: &Recording, kept: &[usize]) -> Vec<Option<Life>> {
     for (index, &position) in kept.iter().enumerate() {
         let op = &recording.ops[position];
         let read: BTreeSet<u32> = op.r.iter().copied().collect();
-        for &id in op.r.iter().chain(&op.w) {
+        let with_memory = |id: &&u32| recording.objects[**id as usize].bytes > 0;
+        for &id in op.r.iter().chain(&op.w).filter(with_memory) {
             let new = || Life { first: index, last: index, born: !read.contains(&id) };
             lives[id as usize].get_or_insert_with(new).last = index;
         }
