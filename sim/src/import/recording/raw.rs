@@ -185,6 +185,7 @@ fn run_of(folder: &Path, ops: &[RawOp], objects: &[RawObject]) -> Option<Run> {
     let look_up = ops.iter().find(|op| short_name(&op.op) == "embedding")?;
     let &[.., tokens] = &look_up.r[..] else { return None };
     let &[batch, sequence] = &objects.get(tokens as usize)?.shape[..] else { return None };
+    let decodes = ops.iter().any(|op| op.phase == Phase::Decode);
     let mut types: BTreeMap<&str, u64> = BTreeMap::new();
     for object in objects.iter().filter(|object| object.kind == RawKind::Param) {
         *types.entry(&object.dtype).or_default() += object.bytes;
@@ -192,7 +193,8 @@ fn run_of(folder: &Path, ops: &[RawOp], objects: &[RawObject]) -> Option<Run> {
     let (dtype, _) = types.into_iter().max_by_key(|(_, bytes)| *bytes)?;
     Some(Run {
         batch: u32::try_from(batch).ok()?,
-        seq: u32::try_from(sequence).ok()?,
+        // A step of generation makes one token per sequence.
+        seq: if decodes { 1 } else { u32::try_from(sequence).ok()? },
         dtype: dtype.to_owned(),
         name: folder.file_name()?.to_string_lossy().into_owned(),
         ..Run::default()
