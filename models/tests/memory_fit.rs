@@ -12,7 +12,7 @@ use tiersim_models::transformer::training::{Attention, Checkpointing, Optimizer}
 fn job(gpus: u64) -> Training {
     Training {
         params: 7_000_000_000,
-        tensors: Vec::new(),
+        card: None,
         weights: Format::Bf16,
         gradients: Format::Bf16,
         optimizer: Keeps::Named(Optimizer::AdamW),
@@ -20,8 +20,8 @@ fn job(gpus: u64) -> Training {
         gpus_per_node: gpus,
         stage: 0,
         offload: Offload::default(),
-        split: Pipeline { tensor: 1, by_sequence: false, stages: 1, interleave: 1 },
-        bucket: 0,
+        split: Pipeline::default(),
+        bucket: None,
         pinned: 0,
         reserved: 0,
         largest_layer: 0,

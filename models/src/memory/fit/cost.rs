@@ -76,9 +76,9 @@ impl Cost {
 pub fn cost(job: &Training) -> Result<Cost, Overflow> {
     let step = job.step.as_ref();
     let micro_batches = step.map_or(1, |step| step.batch.div_ceil(step.micro_batch.max(1)));
-    let (n, whole) = (u128::from(micro_batches), job.state()?);
+    let (n, whole) = (u128::from(micro_batches), job.state(0)?);
     let data = u128::from(job.data());
-    let of_rank = whole.of_rank(job.stage, data);
+    let of_rank = job.state(job.stage)?;
     let mut found = Cost { flops: flops(job)?, ..Cost::default() };
     // What of the optimizer state, and so of weights and gradients, is updated on the host.
     let ratio = match job.offload.optimizer {
