@@ -264,6 +264,9 @@ fn memory_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     };
     group("peak", &tiers, None, tier(&|f, i| f.peak[i].get() as f64));
     group("moved", &lanes, None, lane(&|f, i| f.moved[i].get() as f64 / steps(f)));
+    group("copies", &lanes, Some("/step"), lane(&|f, i| f.transfers[i] as f64 / steps(f)));
+    let mean = |f: &Figures, i: usize| f.transfer_time[i].as_ms() / f.transfers[i].max(1) as f64;
+    group("mean copy", &lanes, Some("ms"), lane(&mean));
     group("stall", &lanes, Some("ms"), lane(&|f, i| f.stall[i].as_ms() / steps(f)));
     group("in place", &tiers, Some("ms"), tier(&|f, i| f.in_place[i].as_ms() / steps(f)));
     let delay = vec![of(&|f| f.delay.as_ms() / steps(f))];
@@ -303,6 +306,13 @@ fn failures(record: &RunRecord, out: &mut String) {
         (at.join(", "), clean(reason))
     });
     say_why(out, "out of memory", failed);
+    if record.results.iter().any(|case| matches!(case.outcome, Outcome::OutOfMemory(_))) {
+        let machine = clean(&record.hardware);
+        let _ = writeln!(
+            out,
+            "  which changes make a model fit: tiersim memory --model NAME ... --fit {machine}"
+        );
+    }
     say_why(out, "skipped", skipped);
 }
 

@@ -155,7 +155,6 @@ fn what_does_not_go_together_is_refused() {
         ("--params 7B --semiseparable 64", "leave --params out"),
         ("--params 7B --levels 3", "leave --levels out"),
         ("--semiseparable 64 --levels 0", "a number from 1 to 64"),
-        ("--params 7B --inference --fit 24GiB", "leave --fit out"),
         ("--params 7B --convention deepspeed", "say --stage"),
         ("--params 7B --convention deepspeed --stage 3", "say --largest-layer"),
         (

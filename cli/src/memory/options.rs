@@ -188,7 +188,7 @@ pub(crate) struct MemoryArgs {
     /// Format of the dense matrix beside a structured operator [default: fp32].
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub(crate) dense: Option<Format>,
-    /// A machine of the project, or a size such as gib(24): which changes make the job fit.
+    /// A machine of the project, or a size such as gib(24): which changes make the job fit, and what a step takes then.
     #[arg(long, value_name = "GPU")]
     pub(crate) fit: Option<String>,
     /// What to print on stdout.

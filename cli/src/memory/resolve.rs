@@ -46,9 +46,6 @@ pub(crate) fn asked(args: &MemoryArgs, model: Option<&Model>) -> Result<Asked, S
     if args.convention == Some(Convention::Deepspeed) {
         refuse("--convention deepspeed", &fit)?;
     }
-    if args.inference {
-        refuse("--inference", &fit)?;
-    }
     if let Some(size) = args.semiseparable {
         return structured(args, size).map(Asked::Structured);
     }

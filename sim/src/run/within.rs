@@ -49,6 +49,8 @@ pub(crate) fn keep(figures: &mut Figures, links: usize, compacted: &BTreeSet<usi
     }
     only(&mut figures.moved, kept);
     only(&mut figures.busy, kept);
+    only(&mut figures.transfers, kept);
+    only(&mut figures.transfer_time, kept);
     only(&mut figures.stall, kept);
     for slice in &mut figures.timeline {
         if let Track::Lane(lane) = &mut slice.track

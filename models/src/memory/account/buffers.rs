@@ -1,11 +1,10 @@
 //! Lines of what is neither state nor activations: what is gathered, reduced, at work, pinned or reserved.
 
 use super::Line;
-use super::training::{Step, Training, push};
+use super::training::{Training, push};
 use crate::memory::rank::Rank;
 use crate::memory::zero::Place;
 use crate::memory::{Overflow, product, share};
-use crate::transformer::card::Card;
 use crate::transformer::format::{Format, Formats};
 use crate::transformer::training::{self, Optimizer, Parallel, Router, Zero};
 
@@ -25,9 +24,7 @@ pub(super) fn lines(job: &Training, lines: &mut Vec<Line>) -> Result<(), Overflo
             push(lines, ("buckets", "buckets"), "as given".to_owned(), Place::Gpu, bytes);
         }
     }
-    if let (Some(step), Some(card)) = (&job.step, &job.card)
-        && let Some(bytes) = working(job, step, card)
-    {
+    if let Some(bytes) = working(job) {
         let formula = "most at once in a block's ops, forward and backward".to_owned();
         push(lines, ("working", "working buffers"), formula, Place::Gpu, bytes.into());
     }
@@ -59,40 +56,47 @@ fn gathered(job: &Training, rank: Option<&Rank>, lines: &mut Vec<Line>) -> Resul
 }
 
 /// What the ops of the same job's step need beside what they keep; `None` where no such step is made.
-pub(super) fn working(job: &Training, step: &Step, card: &Card) -> Option<u64> {
-    let small = |number: u64| u32::try_from(number).ok();
-    let expert = small(job.split.expert)?;
-    let parallel = Parallel {
-        data: expert,
-        tensor: small(job.split.tensor)?,
-        sequence: job.split.by_sequence,
-        pipeline: small(job.split.stages)?,
-        interleave: small(job.split.interleave)?,
-        expert,
-    };
-    let formats = Formats {
-        weights: job.weights,
-        gradients: job.gradients,
-        activations: step.format,
-        kv: Format::Bf16,
-    };
-    let micro_batch = small(step.micro_batch)?;
-    let step = training::Training {
-        card: card.clone(),
-        batch: micro_batch,
-        micro_batch,
-        sequence: step.sequence,
-        formats,
-        optimizer: Optimizer::AdamW,
-        checkpointing: step.checkpointing,
-        attention: step.attention,
-        dropout: step.dropout,
-        parallel,
-        zero: Zero::default(),
-        // Where ranks are does not change what they hold.
-        devices: 1,
-        router: Router::default(),
-        loader: None,
-    };
-    step.working()
+pub(super) fn working(job: &Training) -> Option<u64> {
+    job.generated()?.working()
+}
+
+impl Training {
+    /// The same job as traces are generated from, with no more replicas than experts need; `None` for a model
+    /// without a card and for what does not fit such a job's numbers.
+    pub fn generated(&self) -> Option<training::Training> {
+        let small = |number: u64| u32::try_from(number).ok();
+        let (step, card) = (self.step.as_ref()?, self.card.as_ref()?);
+        let expert = small(self.split.expert)?;
+        let parallel = Parallel {
+            data: expert,
+            tensor: small(self.split.tensor)?,
+            sequence: self.split.by_sequence,
+            pipeline: small(self.split.stages)?,
+            interleave: small(self.split.interleave)?,
+            expert,
+        };
+        let formats = Formats {
+            weights: self.weights,
+            gradients: self.gradients,
+            activations: step.format,
+            kv: Format::Bf16,
+        };
+        Some(training::Training {
+            card: card.clone(),
+            batch: small(step.batch)?,
+            micro_batch: small(step.micro_batch)?,
+            sequence: step.sequence,
+            formats,
+            optimizer: Optimizer::AdamW,
+            checkpointing: step.checkpointing,
+            attention: step.attention,
+            dropout: step.dropout,
+            parallel,
+            zero: Zero::default(),
+            // Where ranks are does not change what they hold.
+            devices: 1,
+            router: Router::default(),
+            loader: None,
+        })
+    }
 }

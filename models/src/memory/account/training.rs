@@ -389,7 +389,7 @@ fn notes(job: &Training) -> Vec<String> {
         notes.push("buffers for communication are left out: they need --bucket".to_owned());
     }
     match (&job.step, &job.card) {
-        (Some(step), Some(card)) if buffers::working(job, step, card).is_none() => {
+        (Some(_), Some(_)) if buffers::working(job).is_none() => {
             let rule = "working buffers are left out: no step is made of this model in this split";
             notes.push(rule.to_owned());
         }

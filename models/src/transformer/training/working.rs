@@ -5,9 +5,8 @@
 //! blocks per stretch and one micro-batch, without ZeRO, whose buffers are counted by themselves. All blocks and
 //! micro-batches are alike and give their buffers back, so the most that is alive at once is that of the whole step.
 
-use super::{Training, Zero};
+use super::Training;
 use crate::lifetime::Workload;
-use crate::transformer::card::Card;
 use crate::workload::ObjectKind;
 
 impl Training {
@@ -17,13 +16,7 @@ impl Training {
         let stretches = parallel.pipeline.checked_mul(parallel.interleave)?;
         let layers = stretches.checked_mul((self.card.layers / stretches.max(1)).clamp(1, 2))?;
         let micros = if parallel.interleave > 1 { parallel.pipeline } else { 1 };
-        let short = Training {
-            card: Card { layers, ..self.card.clone() },
-            batch: self.micro_batch.checked_mul(micros)?,
-            zero: Zero { stage: 0, host_update: 0, ..self.zero },
-            loader: None,
-            ..self.clone()
-        };
+        let short = self.short(layers, micros)?;
         let workload = Workload::new(short.made().ok()?.trace);
         let buffer = |object: &crate::ids::ObjectId| {
             let object = &workload.trace.objects[object.index()];
