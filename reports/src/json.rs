@@ -352,12 +352,13 @@ fn params(point: &[(String, AxisValue)]) -> Map<String, Value> {
 
 /// The copies over a lane.
 fn transfers(figures: &Figures, lane: usize) -> Value {
-    let count = figures.transfers[lane];
+    let count = figures.transfers.get(lane).copied().unwrap_or(0);
+    let time = figures.transfer_time.get(lane).copied().unwrap_or_default();
     let each = |sum: f64| finite(sum / count.max(1) as f64);
     json!({
         "per_step": finite(count as f64 / figures.steps.len().max(1) as f64),
         "mean_bytes": each(figures.moved[lane].get() as f64),
-        "mean_ms": each(figures.transfer_time[lane].as_ms()),
+        "mean_ms": each(time.as_ms()),
     })
 }
 

@@ -264,9 +264,10 @@ fn memory_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     };
     group("peak", &tiers, None, tier(&|f, i| f.peak[i].get() as f64));
     group("moved", &lanes, None, lane(&|f, i| f.moved[i].get() as f64 / steps(f)));
-    group("copies", &lanes, Some("/step"), lane(&|f, i| f.transfers[i] as f64 / steps(f)));
-    let mean = |f: &Figures, i: usize| f.transfer_time[i].as_ms() / f.transfers[i].max(1) as f64;
-    group("mean copy", &lanes, Some("ms"), lane(&mean));
+    let copies = |f: &Figures, i: usize| f.transfers.get(i).map_or(0.0, |&count| count as f64);
+    let took = |f: &Figures, i: usize| f.transfer_time.get(i).map_or(0.0, |time| time.as_ms());
+    group("copies", &lanes, Some("/step"), lane(&|f, i| copies(f, i) / steps(f)));
+    group("mean copy", &lanes, Some("ms"), lane(&|f, i| took(f, i) / copies(f, i).max(1.0)));
     group("stall", &lanes, Some("ms"), lane(&|f, i| f.stall[i].as_ms() / steps(f)));
     group("in place", &tiers, Some("ms"), tier(&|f, i| f.in_place[i].as_ms() / steps(f)));
     let delay = vec![of(&|f| f.delay.as_ms() / steps(f))];

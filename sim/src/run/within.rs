@@ -81,6 +81,8 @@ mod tests {
         let mut figures = Figures {
             moved: (0..7).map(Bytes::new).collect(),
             busy: vec![Span::ZERO; 7],
+            transfers: vec![0; 7],
+            transfer_time: vec![Span::ZERO; 7],
             stall: (0..7).map(Span::from_ps).collect(),
             timeline: vec![slice(3), slice(4), slice(6)],
             ..Figures::default()
