@@ -64,7 +64,7 @@ pub(crate) enum RawWorkload {
         jitter: Option<f64>,
     },
     Model {
-        model: String,
+        model: Option<String>,
         weights: Option<String>,
         precision: Option<RawFormat>,
         formats: Option<RawFormats>,
