@@ -12,6 +12,7 @@ use crate::contest::{self, ranks};
 use crate::csv::busiest;
 use crate::economics_summary::{self, CostSummary, EnergySummary, NumberSummary};
 use crate::hidden::hidden_bytes;
+use crate::hints::HintsSummary;
 use crate::memory_summary::{AllocatorSummary, allocators};
 use crate::pressure::{self, PressureSummary};
 use crate::served::{self, ServingSummary};
@@ -156,6 +157,11 @@ pub struct CaseSummary {
     /// What happened under memory pressure; not there if no tier was watched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pressure: Option<PressureSummary>,
+    /// How much more work per time is done than by the baseline, in per cent; negative where it is less.
+    pub throughput_change_percent: Option<f64>,
+    /// What became of each hint; not there if the policy follows none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hints: Option<HintsSummary>,
     /// What became of requests; not there if none are served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serving: Option<ServingSummary>,
@@ -320,6 +326,9 @@ fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> C
         cost: economics_summary::cost(&case.economics.cost),
         hidden_bytes: hidden_bytes(record, case),
         pressure: pressure::summary(record, case),
+        throughput_change_percent: ran
+            .and_then(|f| finite(f.throughput_change(case.baseline_step))),
+        hints: case.hints.as_ref().map(HintsSummary::of),
         serving: ran.and_then(|f| f.serving.as_deref()).map(|f| served::summary(record, f)),
         split_ms: ran.map(|f| split::mean_ms(record, f)),
         split: ran.map(|f| split::summary(record, f)),
@@ -421,6 +430,7 @@ pub(crate) mod tests {
             hidden: Vec::new(),
             left_out: 0,
             pressure: None,
+            hints: None,
             emulated: false,
             sight: tiersim_policies::policy::Sight::Past,
             learned: false,

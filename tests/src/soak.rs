@@ -129,7 +129,7 @@ impl Trial {
         let routes = hardware.routes().expect("every drawn machine is joined");
         let mut dice = Dice::new(seed, 5);
         let hidden = memory::hidden(&mut dice, &mut hardware, &routes);
-        let pressure = memory::pressure(&mut dice, hardware.tiers.len());
+        let pressure = memory::pressure(&mut dice, &mut Dice::new(seed, 10), hardware.tiers.len());
         let quickest = dice.chance(50);
         let numa = memory::numa(&mut dice, &hardware);
         let mut dice = Dice::new(seed, 2);

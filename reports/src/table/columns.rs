@@ -95,6 +95,7 @@ pub(super) fn time(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     let mut columns = step_columns(record, cases);
     columns.extend(tokens(record, cases));
     columns.push(overhead(record, cases));
+    columns.push(change(record, cases));
     let bounds = cases.iter().map(|&case| Some(record.results[case].bound_step.ps() as f64));
     columns.push(Column::time("bound", "step", &bounds.collect::<Values>()));
     columns.extend(over_bound(record, cases));
@@ -126,6 +127,14 @@ fn overhead(record: &RunRecord, cases: &[usize]) -> Column {
     let slowdown = records.map(|case| Some(case.outcome.figures()?.slowdown(case.baseline_step)));
     let change: Values = slowdown.map(|slowdown| Some((slowdown? - 1.0) * 100.0)).collect();
     Column::signed(["overhead", "step %"], &change)
+}
+
+/// How much more work per time is done than by the baseline.
+fn change(record: &RunRecord, cases: &[usize]) -> Column {
+    let records = cases.iter().map(|&case| &record.results[case]);
+    let change =
+        records.map(|case| Some(case.outcome.figures()?.throughput_change(case.baseline_step)));
+    Column::signed(["change", "work/s %"], &change.collect::<Values>())
 }
 
 fn over_bound(record: &RunRecord, cases: &[usize]) -> Option<Column> {
