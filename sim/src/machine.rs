@@ -45,6 +45,7 @@ use crate::machine::loads::Loads;
 use crate::machine::meters::Meters;
 use crate::machine::path::{Path, Paths};
 use crate::machine::ranks::Ranks;
+pub(crate) use crate::machine::sharing::Used;
 use crate::machine::sharing::{Flight, Sharing};
 use crate::machine::streams::Stream;
 use crate::record::Timeline;
@@ -165,7 +166,7 @@ impl<'a> SimMachine<'a> {
             workload,
             durations,
             accesses: hardware.tiers.iter().map(|tier| tier.access).collect(),
-            loads: Loads::new(all),
+            loads: Loads::new(all, &workload.trace),
             chunk: hardware.chunk,
             uses: Uses::new(hardware, &routes),
             processors: Processors::new(hardware, &workload.trace),
