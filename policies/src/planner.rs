@@ -250,7 +250,7 @@ impl<'a> Planner<'a> {
             add_edge(&mut after, stop, Hazard::LastUse);
         }
         let mut touches = SmallVec::new();
-        for &Use { object, mode } in self.workload.trace.uses_of(op) {
+        for &Use { object, mode, .. } in self.workload.trace.uses_of(op) {
             let tier = self.tier_of_use(op, object)?;
             touches.push(Touch { object, tier, mode });
             self.use_slot(ticket, stream, object, tier, mode.writes(), &mut after);

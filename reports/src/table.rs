@@ -15,6 +15,7 @@ mod verdict;
 use crate::contest::order;
 use crate::economics_summary::economics_lines;
 use crate::hidden::hidden_words;
+use crate::hints;
 use crate::points::pareto_front;
 use crate::pressure;
 use crate::split;
@@ -85,6 +86,9 @@ pub fn text(record: &RunRecord, version: &str, detail: Detail) -> String {
     let pressed =
         pressed.filter_map(|case| Some((row_label(case), pressure::words(record, case)?)));
     say_why(&mut out, "memory pressure", pressed, width);
+    let hinted = cases.iter().map(|&case| &record.results[case]);
+    let hinted = hinted.filter_map(|case| Some((row_label(case), hints::words(case)?)));
+    say_why(&mut out, "hints", hinted, width);
     failures(record, &mut out, width);
     if detail == Detail::Narrow {
         out.push_str(
@@ -227,6 +231,10 @@ fn failures(record: &RunRecord, out: &mut String, width: usize) {
         (at.join(", "), clean(reason))
     });
     say_why(out, "out of memory", failed, width);
+    if record.results.iter().any(|case| matches!(case.outcome, Outcome::OutOfMemory(_))) {
+        let machine = clean(&record.hardware);
+        let _ = writeln!(out, "  what fits: tiersim memory --model NAME ... --fit {machine}");
+    }
     say_why(out, "skipped", skipped, width);
 }
 

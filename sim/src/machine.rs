@@ -43,6 +43,7 @@ use crate::machine::loads::Loads;
 use crate::machine::meters::Meters;
 use crate::machine::path::{Path, Paths};
 use crate::machine::ranks::Ranks;
+pub(crate) use crate::machine::sharing::Used;
 use crate::machine::sharing::{Flight, Sharing};
 use crate::machine::streams::Stream;
 use crate::record::Timeline;
@@ -162,7 +163,7 @@ impl<'a> SimMachine<'a> {
             workload,
             durations,
             accesses: hardware.tiers.iter().map(|tier| tier.access).collect(),
-            loads: Loads::new(all),
+            loads: Loads::new(all, &workload.trace),
             chunk: hardware.chunk,
             uses: Uses::new(hardware, &routes),
             processors: Processors::new(hardware, &workload.trace),
@@ -254,6 +255,11 @@ impl<'a> SimMachine<'a> {
         let beyond: SmallVec<[(usize, Span); 4]> = loads.chain(uses).collect();
         if is_first {
             self.count(ticket, &beyond);
+            let entry = self.entries.get(ticket);
+            if let (Work::Copy { .. }, Some(progress)) = (&entry.command.work, &entry.progress) {
+                let lanes = progress.transit.lanes().map(|lane| self.ranks.kind(lane));
+                self.meters.copied(lanes, now.since(entry.start));
+            }
         }
         let path = self.arrives(ticket, &beyond);
         let entry = self.entries.get_mut(ticket);

@@ -2,11 +2,9 @@
 //!
 //! Invariant: of a stream at most one op runs, and they start in the order of submission.
 
-use super::in_place::Rises;
 use super::{ENDS, Event, Fault, SimMachine, timeline};
 use std::collections::VecDeque;
-use tiersim_models::ids::TierId;
-use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::units::{Span, Time};
 use tiersim_policies::command::{Ticket, Work};
 
 #[derive(Debug, Default)]
@@ -53,23 +51,17 @@ impl SimMachine<'_> {
         }
         self.begin(ticket, cause)?;
         let entry = self.entries.get_mut(ticket);
-        let Work::Compute { occurrence, ref charges, ref touches, delay, .. } = entry.command.work
-        else {
+        let Work::Compute { occurrence, ref charges, delay, .. } = entry.command.work else {
             unreachable!("streams run ops only")
         };
         entry.compute = self.durations.of(occurrence);
-        let charge = |&(tier, bytes): &(TierId, Bytes)| self.accesses[tier.index()].span_of(bytes);
-        let total = entry.compute + delay + charges.iter().map(charge).sum();
+        let computes = entry.compute + delay;
         let flows = self.uses.as_ref().is_some_and(|uses| uses.any_flows(charges));
-        let mut rises = Rises::new();
-        if self.loads.is_some() && !charges.is_empty() {
-            let (touches, charges) = (touches.clone(), charges.clone());
-            rises = self.load(ticket, &touches, &charges, total);
-        }
+        let costs = self.costs(ticket, computes);
         if flows {
-            return self.start_uses(ticket, rises);
+            return self.start_uses(ticket, costs);
         }
-        let total = total + rises.iter().copied().sum();
+        let total = computes + costs.iter().map(|cost| cost.setup + cost.bytes).sum();
         if self.is_on_host(ticket) {
             return self.start_on_host(ticket, total);
         }

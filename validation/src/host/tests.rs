@@ -23,7 +23,14 @@ fn world() -> (Hardware, Workload) {
     let hardware = Hardware {
         name: "test".to_owned(),
         about: String::new(),
-        tiers: vec![Tier { name: "hbm".to_owned(), kind, capacity, access, loaded: None }],
+        tiers: vec![Tier {
+            name: "hbm".to_owned(),
+            kind,
+            capacity,
+            access,
+            loaded: None,
+            requests: Default::default(),
+        }],
         nodes: Vec::new(),
         links: Vec::new(),
         ways: Vec::new(),
@@ -46,7 +53,7 @@ fn world() -> (Hardware, Workload) {
         freed_after: None,
     };
     let op = Op::new(0, Phase::Other, "op", 0..1);
-    let uses = vec![Use { object: OBJECT, mode: Mode::Read }];
+    let uses = vec![Use::whole(OBJECT, Mode::Read)];
     let meta = TraceMeta::default();
     let trace = Trace { meta, modules: Vec::new(), objects: vec![object], ops: vec![op], uses };
     (hardware, Workload::new(trace))
