@@ -1,8 +1,8 @@
 //! The table that a run prints: the answer in a terminal, before anybody opens a chart.
 //!
 //! A header says what was run and what it rests on; then one row per case with time, and one with
-//! memory and traffic. A sweep prints its Pareto front and the quickest case of each policy. Sums
-//! are per measured step. Columns that are zero for every case (a tier or lane never used) are
+//! memory and traffic. Of very many cases it prints the Pareto front and the quickest case of each policy, and
+//! says how many it leaves out. Sums are per measured step. Columns that are zero for every case (a tier or lane never used) are
 //! left out, and columns that do not fit [`WIDTH`] continue in a block of their own.
 //! Invariant: every line of a block has the same width; nothing of a name reaches the terminal
 //! uncleaned.
@@ -10,6 +10,7 @@
 use crate::contest::{gap, marks, order};
 use crate::economics_summary::economics_lines;
 use crate::hidden::hidden_words;
+use crate::names::{each, names};
 use crate::points::pareto_front;
 use crate::pressure;
 use crate::served;
@@ -19,17 +20,17 @@ use crate::words::{
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use tiersim_models::units::Span;
 use tiersim_policies::policy::Sight;
 use tiersim_sim::energy::CaseEconomics;
-use tiersim_sim::record::{CaseRecord, Figures, Outcome, RunRecord};
-use tiersim_sim::scenario::AxisValue;
+use tiersim_sim::record::{CaseRecord, Conditions, Figures, Outcome, RunRecord};
 
 /// Most characters of a line of figures.
 const WIDTH: usize = 112;
-/// Beyond so many points of a sweep only the best are printed.
-const MOST_CASES: usize = 24;
-/// Beyond so many cases that somebody wrote down, too.
-const MOST_WRITTEN: usize = 64;
+/// Beyond so many cases only the best are printed.
+const MOST_CASES: usize = 64;
+/// Of these at most so many of the front.
+const MOST_FRONT: usize = 24;
 const MOST_LABEL: usize = 44;
 const MOST_REASONS: usize = 8;
 
@@ -42,13 +43,13 @@ struct Column {
 /// The table of a record; `version` is tiersim's own. Ends with a line break.
 pub fn text(record: &RunRecord, version: &str) -> String {
     let mut out = header(record, version);
+    let names = names(record, MOST_LABEL);
     let mut cases = chosen(record, &mut out);
     order(record, &mut cases);
     if cases.is_empty() {
         out.push_str("no case ran\n");
     } else {
-        let labels: Vec<String> =
-            cases.iter().map(|&case| row_label(&record.results[case])).collect();
+        let labels: Vec<String> = cases.iter().map(|&case| names[case].clone()).collect();
         block(&mut out, &labels, time_columns(record, &cases));
         out.push('\n');
         let served = served::columns(record, &cases);
@@ -66,27 +67,13 @@ pub fn text(record: &RunRecord, version: &str) -> String {
             block(&mut out, &labels, economics);
         }
     }
-    let hidden = cases.iter().map(|&case| &record.results[case]);
-    let hidden = hidden.filter_map(|case| Some((row_label(case), hidden_words(record, case)?)));
+    let named = || cases.iter().map(|&case| (names[case].clone(), &record.results[case]));
+    let hidden = named().filter_map(|(name, case)| Some((name, hidden_words(record, case)?)));
     say_why(&mut out, "hidden memory", hidden);
-    let pressed = cases.iter().map(|&case| &record.results[case]);
-    let pressed =
-        pressed.filter_map(|case| Some((row_label(case), pressure::words(record, case)?)));
+    let pressed = named().filter_map(|(name, case)| Some((name, pressure::words(record, case)?)));
     say_why(&mut out, "memory pressure", pressed);
-    failures(record, &mut out);
+    failures(record, &names, &mut out);
     out
-}
-
-/// The label; at a point of a sweep, where the point is.
-fn row_label(case: &CaseRecord) -> String {
-    if case.params.is_empty() {
-        return elide(&case.label, MOST_LABEL);
-    }
-    let at = case.params.iter().map(|(axis, value)| match value {
-        AxisValue::Number(_) => format!("{} {}", clean(axis), axis_value(value)),
-        AxisValue::Text(text) => clean(text),
-    });
-    elide(&at.collect::<Vec<_>>().join(", "), MOST_LABEL)
 }
 
 fn header(record: &RunRecord, version: &str) -> String {
@@ -98,16 +85,16 @@ fn header(record: &RunRecord, version: &str) -> String {
     for part in wrapped(&elide(&record.about, 400), WIDTH - 10) {
         line("", &part);
     }
-    line("hardware", &record.hardware);
-    line("workload", &record.workload);
-    line("op time", &record.op_time);
-    line("baseline", &format!("{} per step with unlimited HBM", record.baseline.mean_step()));
-    line(
-        "bound",
-        &format!("{} per step: no policy is faster, whatever memory it has", record.bound),
-    );
-    let assumed = count(record.assumed_numbers, "assumed number", "assumed numbers");
-    line("rests on", &format!("{assumed} in the hardware, seed {}", record.seed));
+    line("hardware", &each(record, |on| on.hardware.clone()));
+    line("workload", &each(record, |on| on.workload.clone()));
+    line("op time", &each(record, |on| on.op_time.clone()));
+    let baseline = spread(record, |on| on.baseline.mean_step());
+    line("baseline", &format!("{baseline} per step with unlimited HBM"));
+    let bound = spread(record, |on| on.bound);
+    line("bound", &format!("{bound} per step: no policy is faster, whatever memory it has"));
+    let assumed = |on: &Conditions| count(on.assumed_numbers, "assumed number", "assumed numbers");
+    let (assumed, seeds) = (each(record, assumed), each(record, |on| on.seed.to_string()));
+    line("rests on", &format!("{assumed} in the hardware, seed {seeds}"));
     for (name, text) in economics_lines(record) {
         line(name, &text);
     }
@@ -115,6 +102,15 @@ fn header(record: &RunRecord, version: &str) -> String {
     line("run", &format!("{print}, tiersim {version}"));
     out.push('\n');
     out
+}
+
+/// A time of the conditions; of several the least and the greatest.
+fn spread(record: &RunRecord, of: impl Fn(&Conditions) -> Span) -> String {
+    let times = || record.used().into_iter().map(&of);
+    match (times().min(), times().max()) {
+        (Some(least), Some(most)) if least != most => format!("{least} to {most}, by point,"),
+        (least, _) => least.unwrap_or(Span::ZERO).to_string(),
+    }
 }
 
 /// `text` broken at spaces into lines of at most `most` characters, unless one word is longer.
@@ -132,50 +128,43 @@ fn wrapped(text: &str, most: usize) -> Vec<String> {
     lines
 }
 
-/// The cases to print; for a sweep, says how they were chosen.
+/// The cases to print; says how many are left out, and where they are.
 fn chosen(record: &RunRecord, out: &mut String) -> Vec<usize> {
     let all = record.results.len();
     let done = record.results.iter().filter(|case| case.outcome.figures().is_some()).count();
-    let swept = record.results.iter().any(|case| !case.params.is_empty());
-    let most = if swept { MOST_CASES } else { MOST_WRITTEN };
-    if all > most || !record.skipped.is_empty() {
-        let _ = writeln!(
-            out,
-            "{}: {done} done, {} out of memory, {} skipped",
-            count(all + record.skipped.len(), "point", "points"),
-            all - done,
-            record.skipped.len()
-        );
+    if all > MOST_CASES || !record.skipped.is_empty() {
+        let cases = count(all, "case", "cases");
+        let points = count(record.skipped.len(), "point", "points");
+        let failed = all - done;
+        let _ = writeln!(out, "{cases}: {done} done, {failed} out of memory; {points} skipped");
     }
-    if all <= most {
+    if all <= MOST_CASES {
         return (0..all).collect();
     }
     let mut cases = pareto_front(record);
     let front = cases.len();
-    let mut policies: Vec<&str> = Vec::new();
-    for case in &record.results {
-        if !policies.contains(&case.policy.as_str()) {
-            policies.push(&case.policy);
-        }
-    }
     // A long front is thinned evenly, both ends kept.
-    if front > MOST_CASES {
-        cases = (0..MOST_CASES).map(|i| cases[i * (front - 1) / (MOST_CASES - 1)]).collect();
+    if front > MOST_FRONT {
+        cases = (0..MOST_FRONT).map(|i| cases[i * (front - 1) / (MOST_FRONT - 1)]).collect();
     }
     let shown = cases.len();
-    for policy in policies {
-        let step = |case: &usize| record.results[*case].outcome.figures().map(Figures::mean_step);
-        let own = (0..all).filter(|&case| record.results[case].policy == policy);
-        let best = own.filter_map(|case| step(&case).map(|step| (step, case))).min();
-        if let Some((_, case)) = best.filter(|(_, case)| !cases.contains(case)) {
-            cases.push(case);
-        }
+    let mut quickest: BTreeMap<&str, (Span, usize)> = BTreeMap::new();
+    for (case, result) in record.results.iter().enumerate() {
+        let Some(figures) = result.outcome.figures() else { continue };
+        let own = (figures.mean_step(), case);
+        let best = quickest.entry(result.policy.as_str()).or_insert(own);
+        *best = own.min(*best);
     }
+    let mut others: Vec<usize> = quickest.into_values().map(|best| best.1).collect();
+    others.sort_unstable();
+    cases.extend(others.into_iter().filter(|case| !cases.contains(case)).collect::<Vec<_>>());
     let _ = writeln!(
         out,
-        "the Pareto front of peak HBM and step time by memory, emulated cases apart ({shown} of {}), \
-         then the quickest of each other policy\n",
-        count(front, "point", "points")
+        "{} of {all} rows: the Pareto front of peak HBM and step time by memory, emulated cases apart \
+         ({shown} of {}), then the quickest of each other policy; the other {} rows are in results.csv\n",
+        cases.len(),
+        count(front, "case", "cases"),
+        all - cases.len()
     );
     cases
 }
@@ -198,14 +187,20 @@ fn time_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
         Column::of(["", "p95 ms"], &of(&|f| f.step_ms_percentile(95)), digits),
         Column::of(["", "p99 ms"], &of(&|f| f.step_ms_percentile(99)), digits),
     ];
-    let tokens = of(&|f| f.tokens_per_s(record.tokens_per_step));
-    if record.tokens_per_step > 0 || served::serves(record) {
+    let tokens = cases.iter().map(|&case| record.tokens_per_s(&record.results[case]));
+    let tokens: Vec<Option<f64>> = tokens.collect();
+    if record.used().iter().any(|on| on.tokens_per_step > 0) || served::serves(record) {
         let digits = decimals_for(largest(&tokens)).min(3);
         columns.push(Column::of(["throughput", "tokens/s"], &tokens, digits));
     }
     columns.push(Column::signed(["overhead", "step %"], &change(&|s| (s - 1.0) * 100.0)));
     let records = cases.iter().map(|&case| &record.results[case]);
     let bounds: Vec<Option<f64>> = records.map(|case| Some(case.bound_step.as_ms())).collect();
+    if record.common(|on| on.baseline.mean_step()).is_none() {
+        let records = cases.iter().map(|&case| &record.results[case]);
+        let own: Vec<_> = records.map(|case| Some(case.baseline_step.as_ms())).collect();
+        columns.push(Column::of(["unlimited", "HBM ms"], &own, digits));
+    }
     columns.push(Column::of(["bound", "step ms"], &bounds, digits));
     let gaps = cases.iter().map(|&case| gap(&record.results[case]).map(|gap| gap * 100.0));
     let gaps: Vec<Option<f64>> = gaps.collect();
@@ -290,9 +285,9 @@ fn economics_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
 }
 
 /// Why cases ran out of memory, and what a sweep skipped. Equal reasons share a line.
-fn failures(record: &RunRecord, out: &mut String) {
-    let failed = record.results.iter().filter_map(|case| match &case.outcome {
-        Outcome::OutOfMemory(oom) => Some((row_label(case), oom_reason(oom))),
+fn failures(record: &RunRecord, names: &[String], out: &mut String) {
+    let failed = record.results.iter().zip(names).filter_map(|(case, name)| match &case.outcome {
+        Outcome::OutOfMemory(oom) => Some((name.clone(), oom_reason(oom))),
         Outcome::Done(_) => None,
     });
     let skipped = record.skipped.iter().map(|(point, reason)| {

@@ -64,7 +64,8 @@ pub fn lint_hardware(hardware: &Hardware) -> Vec<Warning> {
 
 /// Every warning about what cases of a run did.
 pub fn lint_results(record: &RunRecord) -> Vec<Warning> {
-    let needless = |case| needless_offload(&record.lanes, &record.baseline, case);
+    let needless =
+        |case: &CaseRecord| needless_offload(&record.lanes, &record.of(case).baseline, case);
     record.results.iter().filter_map(needless).collect()
 }
 

@@ -151,6 +151,26 @@ pub struct Case {
     pub params: Vec<(String, AxisValue)>,
 }
 
+impl Case {
+    /// Its name in the file, which is its label without the point of a sweep.
+    pub fn name(&self) -> &str {
+        self.label.strip_suffix(&point_words(&self.params)).unwrap_or(&self.label)
+    }
+}
+
+/// A case's name with the point it belongs to: `adam [hbm=0.3, access=in place]`.
+pub fn labelled(name: &str, params: &[(String, AxisValue)]) -> String {
+    format!("{name}{}", point_words(params))
+}
+
+fn point_words(params: &[(String, AxisValue)]) -> String {
+    if params.is_empty() {
+        return String::new();
+    }
+    let words: Vec<String> = params.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
+    format!(" [{}]", words.join(", "))
+}
+
 /// How much HBM a case may use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Budget {

@@ -21,5 +21,6 @@ mod lints;
 mod memory;
 mod models;
 mod round_trips;
+mod sweeps;
 mod train;
 mod validate;

@@ -212,6 +212,7 @@ fn nothing_is_moved_where_all_fits() {
         sight: Sight::Past,
         learned: false,
         params: Vec::new(),
+        conditions: 0,
         hbm_budget: Bytes::new(budget),
         baseline_step: Span::ZERO,
         baseline_peak: Bytes::new(peak),
