@@ -76,6 +76,7 @@ fn header(record: &RunRecord, axes: &[String]) -> Vec<String> {
         "cost_used_usd",
     ];
     header.extend(on.map(str::to_owned));
+    header.push("statistics".to_owned());
     header
 }
 
@@ -137,6 +138,7 @@ fn row(record: &RunRecord, case: &CaseRecord, rank: Option<usize>, axes: &[Strin
     row.extend([on.seed.to_string(), on.assumed_numbers.to_string()]);
     row.push(on.tokens_per_step.to_string());
     row.push(case.economics.dollars_used().map_or_else(String::new, float));
+    row.push(case.statistics.unwrap_or_default().to_owned());
     row
 }
 

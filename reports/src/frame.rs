@@ -5,7 +5,7 @@
 //! how many numbers of the hardware nobody has measured.
 
 use crate::canvas::{Align, Canvas, fit, wrap};
-use crate::names::each;
+use crate::names::{each, statistics_note};
 use crate::render::{CHART_SIZE, text_width};
 use crate::style::{AXIS, INK, LABEL, SMALL, SOFT_INK, SUBTITLE, TITLE};
 use crate::words::{count, short_fingerprint};
@@ -111,7 +111,8 @@ pub(crate) fn footer(canvas: &mut Canvas, record: &RunRecord, version: &str) {
         each(record, |on| on.seed.to_string()),
         each(record, |on| count(on.assumed_numbers, "assumed number", "assumed numbers"))
     );
-    foot(canvas, &[what, whence]);
+    let note = statistics_note(record).map_or(String::new(), |note| format!("{note} · "));
+    foot(canvas, &[what, note + &whence]);
 }
 
 /// Up to two small lines at the bottom.

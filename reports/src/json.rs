@@ -156,6 +156,8 @@ pub struct CaseSummary {
     /// What became of requests; not there if none are served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serving: Option<ServingSummary>,
+    /// Where the statistics come from that its policy ranks by; null if it ranks by none.
+    pub statistics: Option<&'static str>,
     /// The machine that it ran on.
     pub hardware: String,
     /// The trace that it ran.
@@ -326,6 +328,7 @@ fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> C
         hidden_bytes: hidden_bytes(record, case),
         pressure: pressure::summary(record, case),
         serving: ran.and_then(|f| f.serving.as_deref()).map(|f| served::summary(record, f)),
+        statistics: case.statistics,
         hardware: on.hardware.clone(),
         workload: on.workload.clone(),
         op_time: on.op_time.clone(),
@@ -406,6 +409,7 @@ pub(crate) mod tests {
             details: String::new(),
             params: vec![("x".to_owned(), AxisValue::Number(f64::NAN))],
             conditions: 0,
+            statistics: None,
             hbm_budget: Bytes::MAX,
             outcome: Outcome::Done(Figures::default()),
             placement: None,

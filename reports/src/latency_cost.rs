@@ -12,7 +12,7 @@
 use crate::against::{Against, Held};
 use crate::economics_summary::economics_lines;
 use crate::measure::Measure;
-use crate::names::each;
+use crate::names::{each, statistics_note};
 use crate::points::Points;
 use crate::render::Chart;
 use crate::words::{clean, count, short_fingerprint};
@@ -146,8 +146,9 @@ fn notes(record: &RunRecord, version: &str, figure: &Figure, oom: usize) -> Vec<
         whence = format!("{cases} not shown: out of memory · {whence}");
     }
     let print = short_fingerprint(&record.fingerprint);
+    let note = statistics_note(record).map_or(String::new(), |note| format!("{note} · "));
     let run = format!(
-        "workload {} · {print} · tiersim {version} · seed {}",
+        "{note}workload {} · {print} · tiersim {version} · seed {}",
         clean(&each(record, |on| on.workload.clone())),
         each(record, |on| on.seed.to_string())
     );

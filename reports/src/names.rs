@@ -6,7 +6,8 @@
 
 use crate::words::clean;
 use std::collections::BTreeMap;
-use tiersim_sim::record::{Conditions, RunRecord};
+use tiersim_models::statistics::Stated;
+use tiersim_sim::record::{CaseRecord, Conditions, RunRecord};
 
 /// Of several things so many are named.
 const MOST_NAMED: usize = 3;
@@ -60,6 +61,28 @@ pub(crate) fn each(record: &RunRecord, of: impl Fn(&Conditions) -> String) -> St
     }
 }
 
+/// What a reader must know of the statistics that some cases rank modules by; nothing where these are recorded
+/// or given.
+pub(crate) fn statistics_note(record: &RunRecord) -> Option<String> {
+    let mut words: Vec<&str> = record.results.iter().filter_map(|case| case.statistics).collect();
+    words.sort_unstable();
+    words.dedup();
+    words.retain(|word| [MADE_UP, SYNTHETIC].contains(word));
+    (!words.is_empty()).then(|| format!("statistics of modules: {}", words.join(" and ")))
+}
+
+/// What a sentence says of the statistics that a case ranks modules by, where nobody measured them.
+pub(crate) fn statistics_words(case: &CaseRecord) -> Option<String> {
+    match case.statistics? {
+        MADE_UP => Some("ranks modules by statistics that are made up, by depth".to_owned()),
+        SYNTHETIC => Some("ranks modules by statistics that are drawn from a seed".to_owned()),
+        _ => None,
+    }
+}
+
+const MADE_UP: &str = Stated::MadeUp.word();
+const SYNTHETIC: &str = Stated::Synthetic(0).word();
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,7 +90,7 @@ mod tests {
     use crate::measure::Measure;
     use crate::points::Points;
     use std::path::Path;
-    use tiersim_sim::record::{CaseRecord, Outcome};
+    use tiersim_sim::record::Outcome;
     use tiersim_sim::scenario::Case;
     use tiersim_sim::scenario::read::read_scenario;
     use tiersim_sim::scenario::sweep::read_sweep;
@@ -85,6 +108,27 @@ mod tests {
             all.sort();
             assert!(all.windows(2).all(|pair| pair[0] != pair[1]), "{}", record.scenario);
         }
+    }
+
+    #[test]
+    fn made_up_statistics_are_said_in_table_chart_and_files() {
+        let mut record = common::training();
+        let said = |record: &RunRecord| -> [bool; 4] {
+            let chart = crate::latency_vs_memory(record, "0").expect("it draws");
+            let mut texts = chart.items().iter().filter_map(|item| item.text_place());
+            let csv = crate::results_csv(record).expect("it is written");
+            [
+                crate::text(record, "0").contains("made up"),
+                texts.any(|(_, text)| text.contains("made up")),
+                crate::summary_json(record, "0").expect("JSON").contains("\"made up\""),
+                String::from_utf8_lossy(&csv).contains(",made up"),
+            ]
+        };
+        assert_eq!(said(&record), [false; 4]);
+        record.results[4].statistics = Some("recorded");
+        assert_eq!(said(&record), [false; 4]);
+        record.results[5].statistics = Some("made up");
+        assert_eq!(said(&record), [true; 4]);
     }
 
     #[test]

@@ -10,7 +10,7 @@
 use crate::contest::{gap, marks, order};
 use crate::economics_summary::economics_lines;
 use crate::hidden::hidden_words;
-use crate::names::{each, names};
+use crate::names::{each, names, statistics_words};
 use crate::points::pareto_front;
 use crate::pressure;
 use crate::served;
@@ -70,6 +70,8 @@ pub fn text(record: &RunRecord, version: &str) -> String {
     let named = || cases.iter().map(|&case| (names[case].clone(), &record.results[case]));
     let hidden = named().filter_map(|(name, case)| Some((name, hidden_words(record, case)?)));
     say_why(&mut out, "hidden memory", hidden);
+    let ranked = named().filter_map(|(name, case)| Some((name, statistics_words(case)?)));
+    say_why(&mut out, "statistics", ranked);
     let pressed = named().filter_map(|(name, case)| Some((name, pressure::words(record, case)?)));
     say_why(&mut out, "memory pressure", pressed);
     failures(record, &names, &mut out);

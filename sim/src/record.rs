@@ -76,6 +76,9 @@ pub struct CaseRecord {
     pub details: String,
     /// Does not pay for every use outside HBM: comparable with other emulations only.
     pub emulated: bool,
+    /// Where the statistics come from that its policy ranks by, in one word such as `recorded` or `made up`;
+    /// `None` if it ranks by none.
+    pub statistics: Option<&'static str>,
     /// How far its policy looks ahead.
     pub sight: Sight,
     /// Whether its policy's numbers were found by training.

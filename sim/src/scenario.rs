@@ -19,6 +19,7 @@ pub mod read;
 pub mod resolve;
 pub mod serving;
 mod spelling;
+mod statistics;
 pub mod sweep;
 mod training;
 pub mod weights;
@@ -35,6 +36,7 @@ use tiersim_models::hidden::Hidden;
 use tiersim_models::ids::TierId;
 use tiersim_models::layered::Layered;
 use tiersim_models::layered::training::Training;
+use tiersim_models::statistics::Stated;
 use tiersim_models::transformer::Work;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::numa::NumaConfig;
@@ -77,6 +79,18 @@ pub struct WorkloadSpec {
     pub jitter: f64,
     /// Devices of the server that run the trace together, each as a rank of its own.
     pub ranks: u32,
+    /// Where the statistics of a generated trace come from.
+    pub statistics: Stated,
+}
+
+impl WorkloadSpec {
+    /// In one word where the statistics come from: those of a folder are recorded.
+    pub fn statistics_word(&self) -> &'static str {
+        match self.trace {
+            TraceSource::Folder(_) => "recorded",
+            _ => self.statistics.word(),
+        }
+    }
 }
 
 /// Where a trace comes from.

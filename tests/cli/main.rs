@@ -21,6 +21,7 @@ mod lints;
 mod memory;
 mod models;
 mod round_trips;
+mod statistics;
 mod sweeps;
 mod train;
 mod validate;

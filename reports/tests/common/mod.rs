@@ -50,6 +50,7 @@ fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecor
         details: details.to_owned(),
         params: Vec::new(),
         conditions: 0,
+        statistics: None,
         hbm_budget: Bytes::gib(40),
         outcome,
         placement: None,

@@ -209,6 +209,7 @@ fn nothing_is_moved_where_all_fits() {
         policy: "lru".to_owned(),
         details: String::new(),
         emulated: false,
+        statistics: None,
         sight: Sight::Past,
         learned: false,
         params: Vec::new(),

@@ -62,6 +62,7 @@ impl Bench<'_> {
             policy: case.policy.name().to_owned(),
             details: self.details(case, &asked.policy, placement.as_deref()),
             emulated: case.policy.is_emulated(),
+            statistics: case.policy.uses_statistics().then(|| self.spec.statistics_word()),
             sight,
             learned: case.policy.origin() == Origin::Learned,
             params: case.params.clone(),

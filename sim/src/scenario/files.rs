@@ -10,12 +10,14 @@ use crate::diagnostic::Diagnostics;
 use crate::hardware_file::read_hardware;
 use crate::scenario::hints::{HintFile, read_hints};
 use crate::scenario::model::ModelFound;
+use crate::scenario::statistics::read_statistics;
 use crate::scenario::weights::{WeightFile, read_weights};
 use crate::text::ron_error::choices;
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use tiersim_models::hardware::Hardware;
+use tiersim_models::statistics::Given;
 
 /// Folder of the machines that a scenario can name without a path.
 pub const SPECS: &str = "hardware-specs";
@@ -43,6 +45,7 @@ pub struct Files {
     hardware: BTreeMap<String, Found<Hardware>>,
     hints: BTreeMap<String, Found<HintFile>>,
     weights: BTreeMap<String, Found<WeightFile>>,
+    statistics: BTreeMap<String, Found<Vec<Given>>>,
     /// By name and file of weights.
     pub(super) models: BTreeMap<(String, Option<String>), ModelFound>,
     machines: BTreeMap<Vec<u64>, Vec<Arc<Hardware>>>,
@@ -62,7 +65,8 @@ impl Files {
         let root = folder.ancestors().find(|above| above.join(SPECS).is_dir());
         let root = root.unwrap_or(&folder).to_path_buf();
         let (paths, hardware, hints, weights, models, machines) = Default::default();
-        Ok(Files { folder, root, paths, hardware, hints, weights, models, machines })
+        let statistics = BTreeMap::new();
+        Ok(Files { folder, root, paths, hardware, hints, weights, statistics, models, machines })
     }
 
     /// The file or folder that the scenario calls `name`.
@@ -119,6 +123,16 @@ impl Files {
         }
         let found = read(self.path(name), read_weights);
         self.weights.insert(name.to_string(), found.clone());
+        found
+    }
+
+    /// The table of statistics called `name`.
+    pub fn statistics(&mut self, name: &str) -> Found<Vec<Given>> {
+        if let Some(known) = self.statistics.get(name) {
+            return known.clone();
+        }
+        let found = read(self.path(name), read_statistics);
+        self.statistics.insert(name.to_string(), found.clone());
         found
     }
 

@@ -124,6 +124,7 @@ impl Resolver<'_, '_> {
         let common = (allocators.zip(hidden.as_deref())).zip(numa.as_ref());
         let spec = workload.as_ref().map(|(spec, _)| spec);
         let cases = self.cases(&raw.policies, (common, spec), &hardware, params);
+        self.refuse_without(spec, cases.as_deref().unwrap_or_default());
         let expect = expectations::resolve(self, raw, &hardware);
         Some(Scenario {
             name: name.to_string(),
