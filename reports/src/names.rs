@@ -33,7 +33,7 @@ pub(crate) fn names(record: &RunRecord, most: usize) -> Vec<String> {
 }
 
 /// Cleaned, and with its middle left out if it is too long.
-fn shortened(label: &str, most: usize) -> String {
+pub(crate) fn shortened(label: &str, most: usize) -> String {
     let all: Vec<char> = clean(label).chars().collect();
     if all.len() <= most {
         return all.into_iter().collect();
@@ -86,6 +86,7 @@ const SYNTHETIC: &str = Stated::Synthetic(0).word();
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Detail;
     use crate::common;
     use crate::measure::Measure;
     use crate::points::Points;
@@ -118,7 +119,7 @@ mod tests {
             let mut texts = chart.items().iter().filter_map(|item| item.text_place());
             let csv = crate::results_csv(record).expect("it is written");
             [
-                crate::text(record, "0").contains("made up"),
+                crate::text(record, "0", Detail::Wide).contains("made up"),
                 texts.any(|(_, text)| text.contains("made up")),
                 crate::summary_json(record, "0").expect("JSON").contains("\"made up\""),
                 String::from_utf8_lossy(&csv).contains(",made up"),
@@ -185,7 +186,7 @@ mod tests {
                 let same = all.windows(2).find(|pair| pair[0] == pair[1]);
                 assert_eq!(same, None, "{}: {what}", record.scenario);
             };
-            let table = crate::text(&record, "0");
+            let table = crate::text(&record, "0", Detail::Wide);
             let block = table.split("\n\n").find(|block| block.contains("\n----"));
             let rows = block.expect("a table").lines().skip_while(|line| !line.starts_with("----"));
             let rows: Vec<&str> = rows.skip(1).collect();
