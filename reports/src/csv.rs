@@ -9,6 +9,7 @@ use crate::ChartError;
 use crate::contest::{gap, ranks, sight_word};
 use crate::economics_summary::confidence;
 use crate::served;
+use crate::split;
 use crate::words::{finite, lane_names, links, oom_reason};
 use tiersim_sim::energy::{Basis, CaseEconomics};
 use tiersim_sim::record::{CaseRecord, Figures, Outcome, RunRecord};
@@ -66,6 +67,7 @@ fn header(record: &RunRecord, axes: &[String]) -> Vec<String> {
     header.extend(links(record).iter().map(|(link, _)| format!("busy_fraction.{link}")));
     header.extend(["delay_ms", "oom_reason", "bound_by"].map(str::to_owned));
     header.extend(served::header(record));
+    header.extend(split::header(record));
     let on = [
         "hardware",
         "workload",
@@ -133,6 +135,7 @@ fn row(record: &RunRecord, case: &CaseRecord, rank: Option<usize>, axes: &[Strin
     });
     row.push(case.bound_by.clone());
     row.extend(served::row(record, ran.and_then(|figures| figures.serving.as_deref())));
+    row.extend(split::row(record, ran));
     let on = record.of(case);
     row.extend([&on.hardware, &on.workload, &on.op_time].map(String::clone));
     row.extend([on.seed.to_string(), on.assumed_numbers.to_string()]);

@@ -15,6 +15,7 @@ use crate::hidden::hidden_bytes;
 use crate::memory_summary::{AllocatorSummary, allocators};
 use crate::pressure::{self, PressureSummary};
 use crate::served::{self, ServingSummary};
+use crate::split::{self, SplitSummary};
 use crate::words::{finite, lane_names, links, oom_reason};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -156,6 +157,10 @@ pub struct CaseSummary {
     /// What became of requests; not there if none are served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serving: Option<ServingSummary>,
+    /// How a mean step is made up along its critical path, by part.
+    pub split_ms: Option<Map<String, Value>>,
+    /// The same of all measured steps together, in whole picoseconds.
+    pub split: Option<SplitSummary>,
     /// Where the statistics come from that its policy ranks by; null if it ranks by none.
     pub statistics: Option<&'static str>,
     /// The machine that it ran on.
@@ -328,6 +333,8 @@ fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> C
         hidden_bytes: hidden_bytes(record, case),
         pressure: pressure::summary(record, case),
         serving: ran.and_then(|f| f.serving.as_deref()).map(|f| served::summary(record, f)),
+        split_ms: ran.map(|f| split::mean_ms(record, f)),
+        split: ran.map(|f| split::summary(record, f)),
         statistics: case.statistics,
         hardware: on.hardware.clone(),
         workload: on.workload.clone(),

@@ -35,6 +35,7 @@ mod pressure;
 mod render;
 mod scale;
 mod served;
+mod split;
 mod style;
 mod table;
 mod timeline;

@@ -18,6 +18,7 @@ use crate::hidden::hidden_words;
 use crate::names::{each, names, statistics_words};
 use crate::points::pareto_front;
 use crate::pressure;
+use crate::split;
 use crate::words::{axis_value, clean, count, elide, oom_reason, short_fingerprint, wrapped};
 use columns::{Column, economics, memory, narrow, served, time};
 use std::collections::BTreeMap;
@@ -36,7 +37,7 @@ pub enum Detail {
 
 impl Detail {
     /// Most characters of a line.
-    const fn width(self) -> usize {
+    pub(crate) const fn width(self) -> usize {
         match self {
             Detail::Narrow => 80,
             Detail::Wide => 112,
@@ -73,9 +74,11 @@ pub fn text(record: &RunRecord, version: &str, detail: Detail) -> String {
         let labels: Vec<String> = cases.iter().map(|&case| names[case].clone()).collect();
         tables(record, &cases, &labels, detail, &mut out);
     }
+    let named = || cases.iter().map(|&case| (names[case].clone(), &record.results[case]));
+    let ran = named().filter_map(|(name, case)| Some((name, case.outcome.figures()?)));
+    out.push_str(&split::section(record, ran, detail));
     out.push('\n');
     details(record, version, width, &mut out);
-    let named = || cases.iter().map(|&case| (names[case].clone(), &record.results[case]));
     let hidden = named().filter_map(|(name, case)| Some((name, hidden_words(record, case)?)));
     say_why(&mut out, "hidden memory", hidden, width);
     let ranked = named().filter_map(|(name, case)| Some((name, statistics_words(case)?)));

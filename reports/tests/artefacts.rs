@@ -146,6 +146,41 @@ fn the_timeline_opens_and_every_case_starts_at_zero() {
 }
 
 #[test]
+fn the_parts_of_a_step_add_up_wherever_they_are_written() {
+    for record in common::all() {
+        let json = tiersim_reports::summary_json(&record, "0.1.0").unwrap();
+        let json: Value = serde_json::from_str(&json).unwrap();
+        let csv = tiersim_reports::results_csv(&record).unwrap();
+        let mut rows = csv::Reader::from_reader(csv.as_slice());
+        let header = rows.headers().unwrap().clone();
+        let place = |name: &str| header.iter().position(|column| column == name).unwrap();
+        for (row, result) in rows.records().zip(json["results"].as_array().unwrap()) {
+            let row = row.unwrap();
+            if result["oom"] == true {
+                assert!(result["split"].is_null() && row[place("split_total_ps")].is_empty());
+                continue;
+            }
+            let total = result["split"]["total_ps"].as_u64().unwrap();
+            let parts = result["split"]["parts_ps"].as_object().unwrap();
+            assert_eq!(parts.values().map(|ps| ps.as_u64().unwrap()).sum::<u64>(), total);
+            assert_eq!(row[place("split_total_ps")], total.to_string());
+            for (part, ps) in parts {
+                assert_eq!(row[place(&format!("split_ps.{part}"))], ps.to_string());
+            }
+            let columns = header.iter().filter(|column| column.starts_with("split_ps."));
+            assert_eq!(columns.count(), parts.len());
+            let mean = |ps: &f64| ps / result["split"]["steps"].as_f64().unwrap() / 1e9;
+            let ms = result["split_ms"].as_object().unwrap();
+            let ms = ms.values().map(|ms| ms.as_f64().unwrap()).sum::<f64>();
+            assert!((ms / mean(&(total as f64)) - 1.0).abs() < 1e-12, "{ms}");
+        }
+    }
+    // The largest first.
+    let text = text(&common::training(), "0.1.0", tiersim_reports::Detail::Narrow);
+    assert!(text.contains(": in place ") && text.contains("along its critical path"), "{text}");
+}
+
+#[test]
 fn hints_are_sorted_by_module() {
     let files = artefacts(&common::training(), "0.1.0").unwrap();
     let hints = std::str::from_utf8(file(&files, "tier_hints.json").unwrap()).unwrap();

@@ -4,6 +4,7 @@
 //! checked; [`Watch::finished`] checks what can be told only at the end.
 
 use super::Trial;
+use super::steps::Steps;
 use std::collections::BTreeSet;
 use tiersim_models::hardware::{HBM, Lane, Law, Routes};
 use tiersim_models::ids::{ObjectId, OpId, TierId};
@@ -50,6 +51,7 @@ pub(super) struct Watch<'a> {
     /// No run has more events.
     budget: u64,
     last: Time,
+    steps: Steps,
 }
 
 impl<'a> Watch<'a> {
@@ -79,6 +81,7 @@ impl<'a> Watch<'a> {
             latest: released.map_or(0.0, |released| released.ps() as f64),
             budget: 16,
             last: Time::ZERO,
+            steps: Steps::new(trial),
             trial,
         }
     }
@@ -312,6 +315,8 @@ impl<'a> Watch<'a> {
     pub(super) fn op_ended(&mut self, occurrence: u64, at: Time) -> Result<(), Breach> {
         let before = self.ends[occurrence as usize].replace(at);
         self.ensure(before.is_none(), || format!("op {occurrence} of the run ran twice"))?;
+        let split = self.steps.op_ended(self.trial, occurrence, at, &mut self.machine);
+        split.map_err(|what| self.breach(what))?;
         let earliest = self.earliest[occurrence as usize];
         self.ensure(at.ps() >= earliest, || {
             format!(
