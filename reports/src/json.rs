@@ -100,6 +100,8 @@ pub struct CaseSummary {
     pub peak_bytes: Option<Map<String, Value>>,
     /// Bytes copied per step, by lane such as `dram->hbm`.
     pub moved_bytes: Option<Map<String, Value>>,
+    /// Copies by lane: how many per step, mean bytes and mean time of one.
+    pub transfers: Option<Map<String, Value>>,
     /// Time per step that compute waited for copies, by lane.
     pub stall_ms: Option<Map<String, Value>>,
     /// Share of the measured time that a link was copying, by link: its busier direction.
@@ -301,6 +303,7 @@ fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> C
         bound_by: case.bound_by.clone(),
         peak_bytes: by_tier(&|f, tier| json!(f.peak[tier].get())),
         moved_bytes: by_lane(&|f, lane| json!(f.moved_per_step(lane).get())),
+        transfers: by_lane(&transfers),
         stall_ms: by_lane(&|f, lane| json!(step_share(f.stall[lane], f))),
         busy_fraction: ran.map(|f| {
             let links = links(record).into_iter();
@@ -374,6 +377,18 @@ fn params(point: &[(String, AxisValue)]) -> Map<String, Value> {
         AxisValue::Text(text) => json!(text),
     };
     point.iter().map(|(axis, at)| (axis.clone(), value(at))).collect()
+}
+
+/// The copies over a lane.
+fn transfers(figures: &Figures, lane: usize) -> Value {
+    let count = figures.transfers.get(lane).copied().unwrap_or(0);
+    let time = figures.transfer_time.get(lane).copied().unwrap_or_default();
+    let each = |sum: f64| finite(sum / count.max(1) as f64);
+    json!({
+        "per_step": finite(count as f64 / figures.steps.len().max(1) as f64),
+        "mean_bytes": each(figures.moved[lane].get() as f64),
+        "mean_ms": each(time.as_ms()),
+    })
 }
 
 /// A sum over the measured steps, as milliseconds per step.

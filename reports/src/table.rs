@@ -219,6 +219,10 @@ fn failures(record: &RunRecord, names: &[String], out: &mut String, width: usize
         (at.join(", "), clean(reason))
     });
     say_why(out, "out of memory", failed, width);
+    if record.results.iter().any(|case| matches!(case.outcome, Outcome::OutOfMemory(_))) {
+        let machine = clean(&record.shared().unwrap_or(record.base()).hardware);
+        let _ = writeln!(out, "  what fits: tiersim memory --model NAME ... --fit {machine}");
+    }
     say_why(out, "skipped", skipped, width);
 }
 

@@ -253,6 +253,28 @@ fn the_table_says_what_ran_out_of_memory_and_why() {
     assert!(!text.contains("nvme"));
 }
 
+/// The verdict is above the table, and its best is the table's first row.
+#[test]
+fn the_answer_comes_before_the_table_and_is_the_tables() {
+    for record in common::all() {
+        let text = text(&record, "0.1.0", Detail::Narrow);
+        let Some((before, table)) = text.split_once("----") else { continue };
+        let ran =
+            record.results.iter().any(|case| case.outcome.figures().is_some() && !case.emulated);
+        let failed = record.results.iter().any(|case| case.outcome.figures().is_none());
+        assert_eq!(before.contains("  no fit  "), failed, "{text}");
+        let best = ["  best    ", "  result  "].iter().find_map(|word| before.split_once(*word));
+        assert!(!ran || best.is_some(), "{text}");
+        let rows = table.lines().skip(1);
+        let first = rows.filter(|row| !row.is_empty()).map(|row| row.split("  ").next()).next();
+        if let Some(first) = first.flatten().filter(|_| ran && record.results.len() < 20) {
+            let named = best.expect("it ran").1.split_whitespace().collect::<Vec<_>>().join(" ");
+            let first = first.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(named.starts_with(&first), "{first}: {text}");
+        }
+    }
+}
+
 #[test]
 fn a_sweep_prints_its_front_and_its_counts() {
     let text = text(&common::sweep(), "0.1.0", Detail::Wide);

@@ -188,6 +188,10 @@ pub struct Figures {
     pub moved: Vec<Bytes>,
     /// Time that the lane was copying.
     pub busy: Vec<Span>,
+    /// Copies that crossed the lane.
+    pub transfers: Vec<u64>,
+    /// Time that these took together, each from its start to its end over all of its way.
+    pub transfer_time: Vec<Span>,
     /// Time that compute stood still waiting for a copy on the lane.
     pub stall: Vec<Span>,
     /// Delay of ops for objects used in place, by tier.

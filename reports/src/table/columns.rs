@@ -160,6 +160,7 @@ pub(super) fn memory(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     let lanes = lane_names(record);
     let moved = |f: &Figures, lane: usize| f.moved[lane].get() as f64 / steps(f);
     columns.extend(group("moved", &lanes, byte_unit, of_each(record, cases, lanes.len(), moved)));
+    columns.extend(transfers(record, cases, &lanes));
     let stall = |f: &Figures, lane: usize| f.stall[lane].ps() as f64 / steps(f);
     columns.extend(group("stall", &lanes, time_unit, of_each(record, cases, lanes.len(), stall)));
     let tiers: Vec<String> = record.tiers.iter().map(|(tier, _)| tier.clone()).collect();
@@ -168,6 +169,21 @@ pub(super) fn memory(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     columns.extend(group("in place", &tiers, time_unit, in_place));
     let delay = vec![figures(record, cases, |f| f.delay.ps() as f64 / steps(f))];
     columns.extend(group("delay", &["of ops".to_owned()], time_unit, delay));
+    columns
+}
+
+/// How many copies cross each lane, and the mean time of one.
+fn transfers(record: &RunRecord, cases: &[usize], lanes: &[String]) -> Vec<Column> {
+    let count = |f: &Figures, lane: usize| f.transfers.get(lane).map_or(0.0, |&all| all as f64);
+    let copies = |f: &Figures, lane: usize| count(f, lane) / f.steps.len().max(1) as f64;
+    let took = |f: &Figures, lane: usize| {
+        let all = f.transfer_time.get(lane).map_or(0.0, |time| time.ps() as f64);
+        all / count(f, lane).max(1.0)
+    };
+    let copies = of_each(record, cases, lanes.len(), copies);
+    let mut columns = group("copies", lanes, |_| ("/step", 1.0), copies);
+    let took = of_each(record, cases, lanes.len(), took);
+    columns.extend(group("mean copy", lanes, time_unit, took));
     columns
 }
 

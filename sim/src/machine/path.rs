@@ -141,7 +141,9 @@ impl SimMachine<'_> {
 
     /// A piece takes its place in the line of a hop.
     pub(super) fn lines_up(&mut self, copy: Ticket, hop: usize) {
-        let leg = Leg { path: self.paths.last(), offered: self.engine.now(), began: Time::ZERO };
+        // It has not begun; but a time that never changes would look like another state each time.
+        let now = self.engine.now();
+        let leg = Leg { path: self.paths.last(), offered: now, began: now };
         let legs = &mut self.entries.progress(copy).legs;
         match legs.get_mut(hop) {
             Some(known) => *known = leg,

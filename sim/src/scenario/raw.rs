@@ -65,7 +65,7 @@ pub(crate) enum RawWorkload {
         statistics: Option<RawStatistics>,
     },
     Model {
-        model: String,
+        model: Option<String>,
         weights: Option<String>,
         precision: Option<RawFormat>,
         formats: Option<RawFormats>,
