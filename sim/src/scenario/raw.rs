@@ -62,6 +62,7 @@ pub(crate) enum RawWorkload {
         repeat: Option<u32>,
         warmup: Option<u32>,
         jitter: Option<f64>,
+        statistics: Option<RawStatistics>,
     },
     Model {
         model: Option<String>,
@@ -73,7 +74,16 @@ pub(crate) enum RawWorkload {
         repeat: Option<u32>,
         warmup: Option<u32>,
         jitter: Option<f64>,
+        statistics: Option<RawStatistics>,
     },
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename = "Statistics", rename_all = "snake_case")]
+pub(crate) enum RawStatistics {
+    Csv(String),
+    Synthetic(u64),
+    None,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

@@ -34,7 +34,7 @@ fn steps_are_compute_plus_delays_plus_stalls_to_the_picosecond() {
         };
         let in_turn = ops.iter().all(alone);
         path_adds_up(
-            &record.baseline,
+            &record.base().baseline,
             &format!("{}: baseline", scenario.name),
             scenario.workload.ranks,
         );
