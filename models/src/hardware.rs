@@ -12,6 +12,7 @@ use crate::hidden::Hidden;
 use crate::ids::{LinkId, NodeId, TierId};
 use crate::loaded::Loaded;
 use crate::nodes::{LinkKind, Node, Way};
+use crate::outstanding::Requests;
 use crate::raid0::Raid0;
 use crate::server::{Cpu, Server};
 use crate::service::Service;
@@ -113,6 +114,8 @@ pub struct Tier {
     pub access: Law,
     /// How the set-up of that grows with the bandwidth in use; `None` if it does not.
     pub loaded: Option<Loaded>,
+    /// What the device asks for there at once.
+    pub requests: Requests,
 }
 
 /// A path between two nodes, with a copy engine per direction.

@@ -16,6 +16,7 @@ pub mod lifetime;
 pub mod loaded;
 pub mod memory;
 pub mod nodes;
+pub mod outstanding;
 pub mod raid0;
 pub mod requests;
 pub mod routes;

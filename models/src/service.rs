@@ -33,7 +33,7 @@ pub struct Service {
     /// Bytes per second of both directions together; only under [`Discipline::FairShare`].
     pub total: Option<Rate>,
     /// Bytes per second of both directions together by the share of fetches, in per cent, among the
-    /// copies under way; by rising share, none above `total`; empty for `total` at every share.
+    /// bytes under way; by rising share, none above `total`; empty for `total` at every share.
     pub mix: Vec<(u8, Rate)>,
     /// What is peculiar to copies towards the device.
     pub fetch: Detail,
@@ -84,7 +84,7 @@ impl Service {
         }
     }
 
-    /// What so many fetches and evictions at once reach together, if there is a limit: along
+    /// What fetches and evictions reach together that go so fast, if there is a limit: along
     /// straight lines between the shares, rounded down, and that of the nearest outside them.
     pub fn total_of(&self, fetches: u64, evictions: u64) -> Option<Rate> {
         let all = u128::from(fetches + evictions).max(1);

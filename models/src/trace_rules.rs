@@ -246,6 +246,17 @@ fn use_rules(trace: &Trace, found: &mut Problems) {
                 );
                 add(text, "make its first use w, or mark it persistent if it exists before");
             }
+            if let Some(part) = one.part {
+                if one.mode == Mode::Write {
+                    let text = format!("op {index} writes object {name:?} new, in pieces");
+                    add(text, "write rw if the rest stays, or leave the pieces out");
+                } else if part.bytes() > object.bytes {
+                    let (pieces, size) = (part.bytes(), object.bytes);
+                    let text =
+                        format!("op {index} uses {pieces} of object {name:?}, which has {size}");
+                    add(text, "count what is used, each byte once");
+                }
+            }
             if let Some(freed) = object.freed_after.filter(|freed| freed.index() < index) {
                 let text = format!("op {index} uses object {name:?}, freed after op {}", freed.0);
                 add(text, "move freed_after to its last use or later");

@@ -10,6 +10,7 @@ pub use crate::collective::{Collective, CollectiveKind};
 use crate::ids::{ModuleId, ObjectId, OpId, RankId};
 use crate::units::{Bytes, Span, Time};
 use std::fmt;
+use std::num::NonZeroU32;
 use std::ops::Range;
 
 /// What an object holds, in the field's terms.
@@ -272,6 +273,73 @@ pub struct Use {
     pub object: ObjectId,
     /// How.
     pub mode: Mode,
+    /// Which part of it; `None` for all of it, from one end to the other.
+    pub part: Option<Part>,
+}
+
+/// Pieces of an object that lie anywhere in it, such as the rows of a table that a batch looks up.
+///
+/// Of a use that reads, it is what is read; of one that reads and writes, what is written: it reads
+/// all. Only what is used in place is used in part: copies are of whole objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// How many.
+    pub pieces: NonZeroU32,
+    /// Bytes of one that lie beside each other.
+    pub piece: NonZeroU32,
+}
+
+impl Part {
+    /// `pieces` of `piece` bytes each, no more than an object of `whole` bytes has; `None` where
+    /// that is nothing, or more than is counted.
+    pub fn of(pieces: u128, piece: u128, whole: Bytes) -> Option<Part> {
+        let pieces = pieces.min(u128::from(whole.get()).checked_div(piece)?);
+        let narrow = |number| u32::try_from(number).ok().and_then(NonZeroU32::new);
+        Some(Part { pieces: narrow(pieces)?, piece: narrow(piece)? })
+    }
+
+    /// All of them.
+    pub fn bytes(self) -> Bytes {
+        Bytes::new(u64::from(self.pieces.get()) * u64::from(self.piece.get()))
+    }
+}
+
+impl Use {
+    /// All of an object.
+    pub const fn whole(object: ObjectId, mode: Mode) -> Use {
+        Use { object, mode, part: None }
+    }
+
+    /// Bytes read of an object of `whole` bytes.
+    pub fn read(&self, whole: Bytes) -> Bytes {
+        match (self.mode, self.part) {
+            (Mode::Write, _) => Bytes::ZERO,
+            (Mode::Read, Some(part)) => part.bytes().min(whole),
+            (Mode::Read, None) | (Mode::ReadWrite, _) => whole,
+        }
+    }
+
+    /// Bytes written of it.
+    pub fn written(&self, whole: Bytes) -> Bytes {
+        match (self.mode, self.part) {
+            (Mode::Read, _) => Bytes::ZERO,
+            (Mode::ReadWrite, Some(part)) => part.bytes().min(whole),
+            (Mode::ReadWrite, None) | (Mode::Write, _) => whole,
+        }
+    }
+
+    /// Bytes of it that use in place is charged for: the more of the two, as they go at the same time.
+    pub fn charged(&self, whole: Bytes) -> Bytes {
+        self.read(whole).max(self.written(whole))
+    }
+
+    /// Requests of at most `granule` bytes that this takes: none of them is of two pieces.
+    pub fn requests(&self, whole: Bytes, granule: Bytes) -> u64 {
+        let streamed = self.charged(whole).get().div_ceil(granule.get());
+        let Some(Part { pieces, piece }) = self.part else { return streamed };
+        let scattered = u64::from(pieces.get()) * u64::from(piece.get()).div_ceil(granule.get());
+        streamed.max(scattered)
+    }
 }
 
 /// Where a trace comes from and what it recorded.

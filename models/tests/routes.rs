@@ -23,6 +23,7 @@ fn machine(tiers: &[TierKind], nodes: &[NodeKind], links: &[(usize, usize, u64, 
         capacity: Bytes::MAX,
         access: law(1),
         loaded: None,
+        requests: Default::default(),
     };
     let link = |(index, &(near, far, fetch, evict)): (usize, &(usize, usize, u64, u64))| {
         let ends = (NodeId::at(near), NodeId::at(far));

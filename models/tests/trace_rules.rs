@@ -24,7 +24,7 @@ fn valid() -> Trace {
         bytes: Bytes::new(32),
         ..Op::new(0, Phase::Forward, "mm", uses)
     };
-    let row = |object, mode| Use { object: ObjectId(object), mode };
+    let row = |object, mode| Use::whole(ObjectId(object), mode);
     Trace {
         meta: TraceMeta {
             name: "t".into(),

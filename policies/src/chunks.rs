@@ -10,7 +10,7 @@ use tiersim_models::ids::{ObjectId, OpId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::transformer::serving::{Plan, Reuse};
 use tiersim_models::units::Bytes;
-use tiersim_models::workload::{Object, Statistics, Trace, Use};
+use tiersim_models::workload::{Object, Part, Statistics, Trace, Use};
 
 /// The most objects and uses of a workload in chunks.
 const MOST: u64 = 1 << 24;
@@ -46,7 +46,11 @@ pub fn chunked(workload: &Workload, chunk: Bytes) -> Result<Option<Rewrite>, Str
         for touched in trace.uses_of(OpId::at(index)) {
             let object = touched.object.index();
             let all = first[object]..first[object] + counts[object] as usize;
-            list.extend(all.map(|piece| Use { object: ObjectId::at(piece), ..*touched }));
+            let whole = trace.objects[object].bytes;
+            list.extend(all.map(|piece| {
+                let part = touched.part.and_then(|part| share(part, split[piece].bytes, whole));
+                Use { object: ObjectId::at(piece), mode: touched.mode, part }
+            }));
         }
         op.uses = start..list.len() as u32;
     }
@@ -63,6 +67,12 @@ pub fn chunked(workload: &Workload, chunk: Bytes) -> Result<Option<Rewrite>, Str
     let mut workload = Workload::new(trace);
     workload.serving = serving;
     Ok(Some(Rewrite { workload, source, policy: None }))
+}
+
+/// What falls to one piece of an object of what is used of it.
+fn share(part: Part, own: Bytes, whole: Bytes) -> Option<Part> {
+    let pieces = u128::from(part.pieces.get()) * u128::from(own.get());
+    Part::of(pieces.div_ceil(u128::from(whole.get())), part.piece.get().into(), own)
 }
 
 /// One of the pieces of an object: means stay what they are, a norm is shared by bytes.
@@ -102,7 +112,7 @@ mod tests {
     }
 
     fn workload() -> Workload {
-        let touched = |object, mode| Use { object: ObjectId(object), mode };
+        let touched = |object, mode| Use::whole(ObjectId(object), mode);
         let uses = vec![
             touched(0, Mode::Read),
             touched(1, Mode::Write),

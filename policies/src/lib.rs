@@ -5,6 +5,7 @@
 
 pub mod access;
 mod arena;
+pub mod asked;
 pub mod bound;
 pub mod chunks;
 pub mod command;

@@ -132,7 +132,7 @@ impl Placed {
             if home != HBM {
                 actions.push(Action::InPlace { object: touched.object });
                 if charge == Charge::EveryUse {
-                    let bytes = view.object(touched.object).bytes;
+                    let bytes = touched.charged(view.object(touched.object).bytes);
                     actions.push(Action::Charge { tier: home, bytes });
                 }
             }

@@ -126,6 +126,8 @@ impl<'a> Planner<'a> {
                 planner.ledger.slots_mut(object).push(Slot::new(tier, None));
             }
         }
+        // What is there from the start was there before the run.
+        planner.ledger.allocating();
         Ok(planner)
     }
 
@@ -250,7 +252,7 @@ impl<'a> Planner<'a> {
             add_edge(&mut after, stop, Hazard::LastUse);
         }
         let mut touches = SmallVec::new();
-        for &Use { object, mode } in self.workload.trace.uses_of(op) {
+        for &Use { object, mode, .. } in self.workload.trace.uses_of(op) {
             let tier = self.tier_of_use(op, object)?;
             touches.push(Touch { object, tier, mode });
             self.use_slot(ticket, stream, object, tier, mode.writes(), &mut after);
@@ -264,7 +266,8 @@ impl<'a> Planner<'a> {
         self.last_op[usize::from(stream)] = Some(ticket);
         let charges = std::mem::take(&mut self.charges);
         let (occurrence, delay) = (self.next, self.delay);
-        let work = Work::Compute { occurrence, stream, touches, charges, delay };
+        let allocating = self.ledger.allocating();
+        let work = Work::Compute { occurrence, stream, touches, charges, delay, allocating };
         let at = out.len();
         out.push(Command { ticket, work, after, claims, frees: SmallVec::new() });
         for &object in self.workload.releases(op) {

@@ -78,6 +78,7 @@ fn header(record: &RunRecord, axes: &[&str]) -> Vec<String> {
     header.extend(links(record).iter().map(|(link, _)| format!("busy_fraction.{link}")));
     header.extend(["delay_ms", "oom_reason", "bound_by"].map(str::to_owned));
     header.extend(served::header(record));
+    header.push("allocator_ms".to_owned());
     header.extend(split::header(record));
     header
 }
@@ -135,6 +136,7 @@ fn row(record: &RunRecord, case: &CaseRecord, rank: Option<usize>, axes: &[&str]
     });
     row.push(case.bound_by.clone());
     row.extend(served::row(record, ran.and_then(|figures| figures.serving.as_deref())));
+    row.push(of(&|f| ms(f.allocating.ps(), f)));
     row.extend(split::row(record, ran));
     row
 }

@@ -1,7 +1,7 @@
 //! `summary.json`: the contract with whoever reads results by machine.
 //!
 //! Keys are only ever added; a change of meaning raises [`SCHEMA`]. Sums over the run (`moved_bytes`,
-//! `stall_ms`, `in_place_ms`, `compute_ms`, `delay_ms`) are **means per measured step**, so that they can be
+//! `stall_ms`, `in_place_ms`, `compute_ms`, `delay_ms`, `allocator_ms`) are **means per measured step**, so that they can be
 //! compared with `step_ms` and do not depend on how often the trace was replayed; bytes are rounded
 //! to whole ones. What a case does not have is `null`, never a made-up 0: every figure of a case
 //! that ran out of memory, and a sum of which a number is missing in the spec.
@@ -142,6 +142,8 @@ pub struct CaseSummary {
     pub compute_ms: Option<f64>,
     /// Delay per step of ops that the policy states, such as the handling of page faults.
     pub delay_ms: Option<f64>,
+    /// What ops waited for allocators, per step.
+    pub allocator_ms: Option<f64>,
     /// Why it ran out of memory.
     pub oom_reason: Option<OomSummary>,
     /// How allocators used memory, by tier; not there if all are exact.
@@ -317,6 +319,7 @@ fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> C
         in_place_ms: by_tier(&|f, tier| json!(step_share(f.in_place[tier], f))),
         compute_ms: ran.and_then(|f| step_share(f.compute, f)),
         delay_ms: ran.and_then(|f| step_share(f.delay, f)),
+        allocator_ms: ran.and_then(|f| step_share(f.allocating, f)),
         oom_reason: match &case.outcome {
             Outcome::Done(_) => None,
             Outcome::OutOfMemory(oom) => Some(oom_summary(oom)),

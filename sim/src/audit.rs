@@ -20,6 +20,7 @@ mod ranks;
 
 use crate::audit::flows::Flows;
 use crate::fair_share::ClassId;
+use crate::machine::Used;
 use crate::station::Station;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -322,17 +323,18 @@ impl Audit {
         Ok(())
     }
 
-    /// The bytes of a piece, or of what an op sends or uses in `tier`, begin to go over shared lanes.
+    /// The bytes of a piece, or of what an op sends or uses in a tier, begin to go over shared lanes;
+    /// with them the bytes of the whole charge.
     pub(crate) fn flow_begins(
         &mut self,
         (ticket, class): (Ticket, ClassId),
         lanes: &[usize],
-        tier: Option<TierId>,
-        bytes: Bytes,
+        used: Option<Used>,
+        bytes: [Bytes; 2],
         now: Time,
     ) -> Result<(), Breach> {
         self.tick(now)?;
-        self.flows.begins((ticket, class), lanes, tier, bytes)
+        self.flows.begins((ticket, class), lanes, used, bytes)
     }
 
     /// Flows came or went, and these are the rates of each flow of a class from now on.

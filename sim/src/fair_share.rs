@@ -51,14 +51,22 @@ pub struct FairShare<T> {
     /// By resource, while filling: grains that are left, and flows whose rate is not final.
     left: Vec<u128>,
     open: Vec<u64>,
+    /// By resource whose rate depends on a mix: the share of fetches among the bytes, once it is known.
+    shares: Vec<Option<u64>>,
 }
+
+/// The whole of a mix, and how near a share is found.
+const WHOLE: u64 = 1 << 30;
+const NEAR: u64 = 1 << 12;
+/// By then a share is found, or is where it jumps.
+const ROUNDS: u32 = 40;
 
 /// What a rate depends on besides the hardware: who is there.
 #[derive(Clone, Debug)]
 enum Varying {
     /// How many.
     Depth(Box<Detail>),
-    /// How many of them cross the one and the other resource.
+    /// How much of what is sent crosses the one and the other resource.
     Mix { fetches: usize, evictions: usize, service: Box<Service> },
 }
 
@@ -119,6 +127,7 @@ impl<T> FairShare<T> {
             changed: false,
             left: vec![0; resources],
             open: vec![0; resources],
+            shares: vec![None; resources],
         }
     }
 
@@ -129,7 +138,7 @@ impl<T> FairShare<T> {
         self.stale = true;
     }
 
-    /// Has the rate of a resource depend on how many flows cross the one and the other of two.
+    /// Has the rate of a resource depend on the bytes that cross the one and the other of two.
     pub fn mix(&mut self, resource: usize, [fetches, evictions]: [usize; 2], service: &Service) {
         if service.mix.is_empty() {
             return;
@@ -166,6 +175,7 @@ impl<T> FairShare<T> {
         self.varying.push(None);
         self.left.push(0);
         self.open.push(0);
+        self.shares.push(None);
         number
     }
 
@@ -272,6 +282,7 @@ impl<T> FairShare<T> {
             // Only while rates are worked out.
             left: _,
             open: _,
+            shares: _,
         } = self;
         out.word(capacities.len() as u64);
         out.flag(*stale);
@@ -321,6 +332,66 @@ impl<T> FairShare<T> {
         if !std::mem::take(&mut self.stale) {
             return;
         }
+        self.shares.fill(None);
+        self.fill();
+        if self.varying.iter().any(|varying| matches!(varying, Some(Varying::Mix { .. }))) {
+            self.find_shares();
+        }
+    }
+
+    /// Finds the mixes at which what is sent is what the rates were worked out for. A first guess
+    /// goes by the number of flows, which is right where nothing but the mix holds them back.
+    fn find_shares(&mut self) {
+        let mut brackets = vec![(0, WHOLE); self.shares.len()];
+        for round in 0..ROUNDS {
+            let mut found = true;
+            for resource in 0..self.shares.len() {
+                let Some((tried, sent)) = self.share(resource) else { continue };
+                if tried.abs_diff(sent) <= NEAR {
+                    continue;
+                }
+                found = false;
+                let bracket = &mut brackets[resource];
+                *(if sent > tried { &mut bracket.0 } else { &mut bracket.1 }) = tried;
+                let middle = bracket.0 + (bracket.1 - bracket.0) / 2;
+                let next = if round == 0 { sent } else { middle };
+                self.shares[resource] = Some(next);
+            }
+            if found {
+                break;
+            }
+            self.fill();
+        }
+    }
+
+    /// Of a resource that depends on a mix of which there are both parts: the share of fetches that
+    /// its rate was worked out for, and the one that is sent.
+    fn share(&self, resource: usize) -> Option<(u64, u64)> {
+        let Some(Varying::Mix { fetches, evictions, .. }) = self.varying[resource] else {
+            return None;
+        };
+        let mut flows = [0u64; 2];
+        let mut rates = [0u128; 2];
+        for class in self.active.iter().map(|&index| &self.classes[usize::from(index)]) {
+            for (way, lane) in [fetches, evictions].into_iter().enumerate() {
+                if class.resources.contains(&(lane as u16)) {
+                    flows[way] += class.len() as u64;
+                    rates[way] += class.rate * class.len() as u128;
+                }
+            }
+        }
+        if flows.contains(&0) {
+            return None;
+        }
+        let by_flows =
+            || u128::from(flows[0]) * u128::from(WHOLE) / u128::from(flows[0] + flows[1]);
+        let tried = self.shares[resource].unwrap_or_else(|| by_flows() as u64);
+        let sent = rates[0] * u128::from(WHOLE) / (rates[0] + rates[1]).max(1);
+        Some((tried, sent as u64))
+    }
+
+    /// Fills the resources, all open flows alike, until each flow is held back.
+    fn fill(&mut self) {
         self.gather();
         let mut unfrozen = self.active.len();
         while unfrozen > 0 {
@@ -358,7 +429,10 @@ impl<T> FairShare<T> {
             let rate = match &self.varying[resource] {
                 Some(Varying::Depth(ramp)) if flows > 0 => ramp.rate_at(flows, capacity),
                 Some(Varying::Mix { fetches, evictions, service }) if flows > 0 => {
-                    let total = service.total_of(self.open[*fetches], self.open[*evictions]);
+                    let total = match self.shares[resource] {
+                        None => service.total_of(self.open[*fetches], self.open[*evictions]),
+                        Some(share) => service.total_of(share, WHOLE - share),
+                    };
                     total.unwrap_or(capacity)
                 }
                 _ => capacity,

@@ -135,6 +135,12 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
     let total = |link: &Link| Some(link.beside_others(link.service.as_ref()?.least_total()?));
     let totals = hardware.links.iter().filter_map(total);
     let totals: Vec<f64> = totals.map(|total| total.get() as f64).collect();
+    // Every room that is claimed takes a segment, and gives one back.
+    let allocators = scenario.cases.iter().flat_map(|case| &case.allocators);
+    let allocating = allocators.map(|spec| spec.costs().most().ps() as f64 / 1e12);
+    let allocating = allocating.fold(0.0, f64::max);
+    // Others in a memory slow copies from and to it, too.
+    let worst = hardware.tiers.iter().map(|tier| tier.worst()).fold(1.0, f64::max);
     let touch = |object: &Object| {
         let bytes = object.bytes.get() as f64;
         let pieces = (bytes / hardware.chunk.min(piece).get() as f64).ceil();
@@ -143,16 +149,27 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
         let shared: f64 = totals.iter().map(|total| 2.0 * bytes / total).sum();
         let in_place = hardware.tiers.iter().map(|tier| {
             let rise = tier.loaded.as_ref().map_or(0.0, |loaded| loaded.most().ps() as f64 / 1e12);
-            rise + seconds(&tier.access, own, bytes)
+            let slowest = Law { rate: tier.least_pace(), ..tier.access };
+            rise + seconds(&slowest, own, bytes + own * tier.granule().get() as f64)
         });
         let stated = scenario.cases.iter().map(|case| {
             let most = object.bytes.min(case.chunk.unwrap_or(Bytes::MAX));
             own * case.policy.most_delay(most).ps() as f64 / 1e12
         });
-        2.0 * (copies + shared) + in_place.sum::<f64>() + stated.fold(0.0, f64::max)
+        2.0 * (copies * worst + shared + own * allocating)
+            + in_place.sum::<f64>()
+            + stated.fold(0.0, f64::max)
     };
     let touches: Vec<f64> = trace.objects.iter().map(touch).collect();
     let touched: f64 = trace.uses.iter().map(|used| touches[used.object.index()]).sum();
+    // Each piece of a part asks for one granule more than it has bytes.
+    let parts = trace.uses.iter().filter_map(|used| used.part);
+    let parts: f64 = parts.map(|part| f64::from(part.pieces.get())).sum();
+    let granules = hardware
+        .tiers
+        .iter()
+        .map(|tier| tier.granule().get() as f64 / tier.least_pace().get() as f64);
+    let touched = touched + parts * granules.sum::<f64>();
     let spec = &scenario.workload;
     let computed: f64 = match &spec.time {
         OpTime::Recorded { scale } => {
@@ -253,6 +270,7 @@ mod tests {
             capacity,
             access,
             loaded: None,
+            requests: Default::default(),
         };
         Hardware {
             name: "machine".into(),

@@ -36,7 +36,7 @@ use crate::project::Project;
 use crate::text::check::Check;
 use crate::text::quantity::economics::{EnergyPerBit, PricePerSize, StandingPower};
 use crate::text::quantity::{Bandwidth, CAPACITY, CHUNK, Copies, Dimension, Duration};
-use crate::text::quantity::{HALF, Quantity, SETUP, Size, Sourced};
+use crate::text::quantity::{HALF, Outstanding, Quantity, SETUP, Size, Sourced};
 use crate::text::ron_text::Document;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -116,6 +116,8 @@ struct RawTier {
     bandwidth: Sourced<Bandwidth>,
     devices: Option<u32>,
     loaded: Option<Vec<RawLoaded>>,
+    granule: Option<Sourced<Size>>,
+    depth: Option<Sourced<Outstanding>>,
     energy: Option<Sourced<EnergyPerBit>>,
     write_energy: Option<Sourced<EnergyPerBit>>,
     idle: Option<Sourced<StandingPower>>,
@@ -284,7 +286,8 @@ impl Resolver<'_> {
         self.tier_economics(index, raw);
         let access = Law { setup: setup?, rate: rate? };
         let loaded = raw.loaded.as_ref().and_then(|raw| self.loaded(raw, &here, &fact));
-        Some(Tier { name: raw.name.clone(), kind, capacity: capacity?, access, loaded })
+        let requests = self.requests(raw, &here, &fact);
+        Some(Tier { name: raw.name.clone(), kind, capacity: capacity?, access, loaded, requests })
     }
 
     fn links(&mut self, raw: &RawHardware) -> Option<Vec<Link>> {

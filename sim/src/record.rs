@@ -210,6 +210,8 @@ pub struct Figures {
     pub compute: Span,
     /// Delays of ops that their policy stated, such as the handling of page faults.
     pub delay: Span,
+    /// What ops waited for allocators.
+    pub allocating: Span,
     /// Uses of objects that found them in HBM.
     pub hits: u64,
     /// Uses that did not: fetched, or in place.

@@ -59,5 +59,10 @@ pub(crate) const OP_COLUMNS: &[tables::Column] = &[
 ];
 
 /// Columns of `uses.csv`, in the order in which they are written.
-pub(crate) const USE_COLUMNS: &[tables::Column] =
-    &[tables::required("op"), tables::required("object"), tables::required("mode")];
+pub(crate) const USE_COLUMNS: &[tables::Column] = &[
+    tables::required("op"),
+    tables::required("object"),
+    tables::required("mode"),
+    tables::optional("pieces"),
+    tables::optional("piece_bytes"),
+];

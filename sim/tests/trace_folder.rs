@@ -41,7 +41,7 @@ fn small_trace() -> Trace {
         at: Some(Time::from_ps(at)),
         ..Op::new(0, phase, name, uses)
     };
-    let row = |object, mode| Use { object: ObjectId(object), mode };
+    let row = |object, mode| Use::whole(ObjectId(object), mode);
     Trace {
         meta: TraceMeta {
             name: "small".into(),

@@ -52,7 +52,7 @@ prop_compose! {
                 let modes = [Mode::Read, Mode::Write, Mode::ReadWrite];
                 let Some(&mode) = modes.get(choice) else { continue };
                 let mode = if std::mem::replace(seen, true) { mode } else { Mode::Write };
-                uses.push(Use { object: ObjectId(object as u32), mode });
+                uses.push(Use::whole(ObjectId(object as u32), mode));
             }
             let after = if index > 0 { vec![OpId(index as u32 - 1)] } else { vec![] };
             Op {

@@ -146,7 +146,9 @@ impl Trial {
         let jitter = dice.pick(&[0.0, 0.0, 0.05, 0.3, 1.0]);
         let window = dice.pick(&[1, 4, 64, 256]);
         machine::processors(&mut Dice::new(seed, 7), &mut hardware, &mut trace);
+        machine::requests(&mut Dice::new(seed, 21), &mut hardware, &mut trace);
         let ranks = ranks::server(&mut Dice::new(seed, 8), &mut hardware, &mut trace);
+        let hidden = memory::of_finished(&mut hardware, &hidden);
         workload::release(&mut Dice::new(seed, 9), &mut trace, repeat);
         let source = TraceSource::Folder("random".into());
         let spec = WorkloadSpec { trace: source, repeat, warmup: 0, time, jitter, ranks };

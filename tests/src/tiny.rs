@@ -96,7 +96,7 @@ fn op(
     uses: &[(ObjectId, Mode)],
 ) {
     let start = trace.uses.len() as u32;
-    trace.uses.extend(uses.iter().map(|&(object, mode)| Use { object, mode }));
+    trace.uses.extend(uses.iter().map(|&(object, mode)| Use::whole(object, mode)));
     let bytes = uses.iter().map(|(object, _)| trace.objects[object.index()].bytes).sum();
     trace.ops.push(Op {
         module: Some(ModuleId::at(layer)),

@@ -222,7 +222,7 @@ impl Loop {
         let trace = &mut self.trace;
         let id = OpId::at(trace.ops.len());
         let start = u32::try_from(trace.uses.len()).expect("a small trace");
-        trace.uses.extend(uses.iter().map(|&(object, mode)| Use { object, mode }));
+        trace.uses.extend(uses.iter().map(|&(object, mode)| Use::whole(object, mode)));
         let end = u32::try_from(trace.uses.len()).expect("a small trace");
         let touched = uses.iter().map(|(object, _)| trace.objects[object.index()].bytes);
         let bytes: Bytes = touched.sum();

@@ -2,12 +2,14 @@
 //!
 //! Links and tiers have rates of whole bytes per picosecond, so every time is a whole number.
 
-use tiersim_models::hardware::{HBM, Hardware, Law, TierKind};
+use std::num::NonZeroU32;
+use tiersim_models::hardware::{HBM, Hardware, Law, Link, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::loaded::{Curve, Loaded};
+use tiersim_models::outstanding::Requests;
 use tiersim_models::service::{Detail, Service};
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span};
-use tiersim_models::workload::Mode;
+use tiersim_models::workload::{Mode, Part};
 use tiersim_policies::drive::drive;
 use tiersim_policies::planner::Planner;
 use tiersim_policies::policy::Action;
@@ -94,7 +96,7 @@ fn alone_it_takes_what_the_law_says_whatever_the_links_are_called() {
         };
         let expected = law(setup, tier).span_of(Bytes::new(bytes)).ps();
         for mode in [Mode::Read, Mode::ReadWrite, Mode::Write] {
-            for service in [None, fair(None, None), fair(Some(1), Some(link))] {
+            for service in [None, fair(None, None), fair(Some(1), Some(link.saturating_mul(2)))] {
                 assert_eq!(run(service, mode), (vec![compute + expected], expected));
             }
         }
@@ -110,7 +112,7 @@ fn alone_it_takes_what_the_law_says_for_any_numbers() {
         let link = law(draw(2, 1_000_000), access.rate.get() + draw(3, 2) * draw(4, ONE));
         let (bytes, compute) = (1 + draw(5, 100_000_000), draw(6, 2) * draw(7, 1_000_000));
         let lanes = (draw(8, 2) == 0).then_some(1);
-        let total = (draw(9, 2) == 0).then(|| link.rate.get() + draw(10, ONE));
+        let total = (draw(9, 2) == 0).then(|| 2 * link.rate.get() + draw(10, ONE));
         let does = Does { compute, ..used(modes.next().expect("for ever"), bytes) };
         let found = together(machine(access, link, fair(lanes, total)), &[does]);
         let delay = access.span_of(Bytes::new(bytes)).ps();
@@ -173,9 +175,10 @@ fn what_both_directions_reach_together_holds_for_use_in_place() {
     // Reads in place go the same way as a fetch: 3 each.
     let reads = [used(Mode::Read, 120), fetched(120)];
     assert_eq!(together(total(), &reads), (vec![40, 40], 40));
-    // What is read and written counts towards the device.
-    let reads = [used(Mode::ReadWrite, 120), fetched(120)];
-    assert_eq!(together(total(), &reads), (vec![40, 40], 40));
+    // What is read and written goes both ways: 9 for three are 3 each.
+    let both = [used(Mode::ReadWrite, 120), fetched(120)];
+    let wider = machine(law(0, 6 * ONE), law(0, 6 * ONE), fair(None, Some(9 * ONE)));
+    assert_eq!(together(wider, &both), (vec![40, 40], 40));
 }
 
 #[test]
@@ -210,6 +213,11 @@ fn charges_of_an_op_come_one_after_the_other() {
     assert_eq!((ends[0], in_place), (11 + first + (7 + 100), first));
 }
 
+/// As many requests at once as there are.
+fn any() -> Requests {
+    Requests { granule: Some(Bytes::new(1)), depth: NonZeroU32::new(u32::MAX) }
+}
+
 #[test]
 fn latency_under_load_comes_before_the_bytes_and_counts_no_byte_twice() {
     // 10 ps more at 4 bytes per ps or above, none at 1 or below.
@@ -218,6 +226,7 @@ fn latency_under_load_comes_before_the_bytes_and_counts_no_byte_twice() {
         let mut hardware = machine(law(0, 4 * ONE), law(0, 4 * ONE), service);
         let curves = vec![Curve { reads: 100, points: points.clone() }];
         hardware.tiers[1].loaded = Some(Loaded { curves });
+        hardware.tiers[1].requests = any();
         together(hardware, ops)
     };
     // Alone: 100 bytes over 100 ps load the tier with 1: no rise.
@@ -236,6 +245,7 @@ fn bytes_in_place_load_their_tier_once_while_they_flow() {
     let mut hardware = machine(law(0, 4 * ONE), law(0, 4 * ONE), fair(None, None));
     let curves = vec![Curve { reads: 100, points }];
     hardware.tiers[1].loaded = Some(Loaded { curves });
+    hardware.tiers[1].requests = any();
     let mut traced = Traced::new();
     let objects = [100, 100].map(|bytes| traced.object(bytes, true));
     traced.op(0, 0, Span::ZERO, &[(objects[0], Mode::Read)]);
@@ -251,4 +261,115 @@ fn bytes_in_place_load_their_tier_once_while_they_flow() {
     // When the last op starts, at 80, the first flows at 4, which is 1 over its whole time: 2 in use
     // with its own, a rise of 10. The lane's 4 on top would make it 30.
     assert_eq!(ends, [100, 80, 80 + 75 + 10 + 25]);
+}
+
+/// When one op ends that uses an object in place: all of it, or so many pieces of so many bytes.
+fn gathered(hardware: Hardware, bytes: u64, pieces: Option<(u128, u128)>) -> u64 {
+    let mut traced = Traced::new();
+    let object = traced.object(bytes, true);
+    traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
+    let used = &mut traced.0.uses[0];
+    used.part = pieces.and_then(|(pieces, piece)| Part::of(pieces, piece, Bytes::new(bytes)));
+    let charge = Action::Charge { tier: FAR, bytes: used.charged(Bytes::new(bytes)) };
+    let script = vec![vec![Action::InPlace { object }, charge]];
+    let world = World::of(hardware, traced.0, vec![Span::ZERO]);
+    measured(&world, vec![FAR], script).0[0]
+}
+
+/// A tier of eight bytes per ps behind `setup`, with requests of `granule` bytes, `depth` at once.
+fn asked(setup: u64, granule: u64, depth: u32) -> Hardware {
+    let mut hardware = machine(law(setup, 8 * ONE), law(0, 8 * ONE), None);
+    let (granule, depth) = (Some(Bytes::new(granule)), NonZeroU32::new(depth));
+    hardware.tiers[1].requests = Requests { granule, depth };
+    hardware
+}
+
+/// Latency of 100 ps at 1 byte per ps, and 10 more for every byte per ps up to `last`.
+fn rising(last: u64) -> Option<Loaded> {
+    let points = [(1, 100), (last, 90 + 10 * last)];
+    let points = points.map(|(bytes, ps)| (rate(bytes), Span::from_ps(ps))).to_vec();
+    Some(Loaded { curves: vec![Curve { reads: 100, points }] })
+}
+
+#[test]
+fn bandwidth_or_latency_whichever_binds() {
+    for service in [None, fair(None, None)] {
+        let run = |depth, pieces| {
+            let hardware = asked(1000, 64, depth);
+            let links = [hardware.links[0].clone()].map(|l| Link { service: service.clone(), ..l });
+            gathered(Hardware { links: links.to_vec(), ..hardware }, 6400, pieces)
+        };
+        // A pointer chase: ten lines of 64 bytes, each 1000 ps, for 8 bytes of each.
+        assert_eq!(run(1, Some((10, 8))), 1000 + 10 * 1000);
+        // Four at once; and so many that the lines' bytes bind, not those that are needed.
+        assert_eq!(run(4, Some((10, 8))), 1000 + 10 * 1000 / 4);
+        assert_eq!(run(1000, Some((10, 8))), 1000 + 10 * 64 / 8);
+        // A piece of 100 bytes is two lines.
+        assert_eq!(run(1, Some((10, 100))), 1000 + 20 * 1000);
+        // All of it, one end to the other: at its bandwidth, or line by line.
+        assert_eq!(run(1000, None), 1000 + 6400 / 8);
+        assert_eq!(run(1, None), 1000 + 100 * 1000);
+    }
+}
+
+#[test]
+fn without_a_curve_times_in_place_are_others() {
+    let hardware = |loaded| {
+        let mut hardware = asked(100, 52, 10);
+        hardware.tiers[1].loaded = loaded;
+        hardware
+    };
+    // 520 bytes under way are 5.2 per ps at 100 ps. At x per ps a request takes 90 + 10 x: 4 per ps
+    // at 130 ps, which the first one takes, too.
+    assert_eq!(gathered(hardware(None), 5200, None), 100 + 1000);
+    assert_eq!(gathered(hardware(rising(9)), 5200, None), 130 + 1300);
+    // Nothing stated: what 8 per ps need at 100 ps is under way, and is not enough under load.
+    let usual = |loaded| {
+        let mut hardware = hardware(loaded);
+        hardware.tiers[1].requests = Requests::default();
+        gathered(hardware, 5200, None)
+    };
+    assert_eq!(usual(None), 100 + 5200 / 8);
+    assert!(usual(rising(9)) > usual(None) + 150, "{}", usual(rising(9)));
+}
+
+#[test]
+fn without_a_mix_times_in_place_are_others() {
+    let run = |mix: &[(u8, u64)], ops: &[Does], evict: u64| {
+        let mix = mix.iter().map(|&(share, bytes)| (share, rate(bytes))).collect();
+        let service = fair(None, Some(8 * ONE)).map(|service| Service { mix, ..service });
+        let mut hardware = machine(law(0, 6 * ONE), law(0, 6 * ONE), service);
+        hardware.links[0].evict = law(0, evict * ONE);
+        together(hardware, ops).0
+    };
+    // 120 bytes are read and written: 4 each way, or 3 where half and half reach 6.
+    let changed = [used(Mode::ReadWrite, 120)];
+    assert_eq!(run(&[], &changed, 6), [30]);
+    assert_eq!(run(&[(0, 2), (50, 6), (100, 4)], &changed, 6), [40]);
+    // By bytes: writes have 2, so a fetch has T - 2 of T = 6 + 4 (s - 1/2), with s = (T - 2) / T:
+    // T = 4 + 8^(1/2), and 240 bytes at 4.83 take 49.7. By the number of flows it would be 4 and 60.
+    let beside = [used(Mode::Write, 120), fetched(240)];
+    assert_eq!(run(&[(50, 6), (100, 8)], &beside, 2), [60, 50]);
+}
+
+#[test]
+fn copies_are_slower_beside_use_in_place_where_there_is_a_curve() {
+    let run = |loaded| {
+        let mut hardware = asked(100, 128, 1000);
+        hardware.tiers[1].loaded = loaded;
+        let mut traced = Traced::new();
+        let objects = [2000, 800].map(|bytes| traced.object(bytes, true));
+        traced.op(0, 0, Span::ZERO, &[(objects[0], Mode::Read)]);
+        traced.op(0, 1, Span::ZERO, &[]);
+        traced.op(0, 1, Span::ZERO, &[(objects[1], Mode::Read)]);
+        let charge = Action::Charge { tier: FAR, bytes: Bytes::new(2000) };
+        let in_place = vec![Action::InPlace { object: objects[0] }, charge];
+        let fetch = vec![Action::Fetch { object: objects[1], to: HBM }];
+        let world = World::of(hardware, traced.0, [150, 50, 0].map(Span::from_ps).to_vec());
+        measured(&world, vec![FAR; 2], vec![in_place, Vec::new(), fetch]).0[2]
+    };
+    assert_eq!(run(None), 50 + 100);
+    // 2000 bytes over 500 ps are 4 per ps. The copy alone has 8 x 170 bytes under way, so beside them
+    // x (90 + 10 (4 + x)) = 1360: 6.851 per ps, and 800 bytes take 116.8.
+    assert_eq!(run(rising(40)), 50 + 117);
 }

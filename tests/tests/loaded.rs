@@ -6,13 +6,15 @@
 //! is meant: bandwidth and latency have to find each other.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use tiersim_models::hardware::{Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::loaded::{Curve, Loaded};
+use tiersim_models::outstanding::Requests;
 use tiersim_models::units::{Bytes, Rate, Span, Time};
 use tiersim_models::workload::Mode;
-use tiersim_policies::command::{Command, Machine, Ticket, Touch, Work};
+use tiersim_policies::command::{Allocating, Command, Machine, Ticket, Touch, Work};
 use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::SimMachine;
 use tiersim_tests::build::{Traced, hardware, law};
@@ -45,6 +47,9 @@ fn machine(loaded: Loaded, idle: Span) -> Hardware {
     let far = (TierKind::Dram, Bytes::MAX, law(idle.ps(), RATE));
     let mut machine = hardware(&[near, far], &[(0, 1, law(0, RATE))]);
     machine.tiers[1].loaded = Some(loaded);
+    // Injectors have as many requests under way as they like.
+    let (granule, depth) = (Some(Bytes::new(1 << 20)), NonZeroU32::new(u32::MAX));
+    machine.tiers[1].requests = Requests { granule, depth };
     machine
 }
 
@@ -53,8 +58,14 @@ fn injection(ticket: usize, stream: usize, mode: Mode) -> Command {
     let (object, tier) = (ObjectId(0), TierId(1));
     let touches = [Touch { object, tier, mode }].into_iter().collect();
     let charges = [(tier, Bytes::new(BYTES))].into_iter().collect();
-    let work =
-        Work::Compute { occurrence: 0, stream: stream as u16, touches, charges, delay: Span::ZERO };
+    let work = Work::Compute {
+        occurrence: 0,
+        stream: stream as u16,
+        touches,
+        charges,
+        delay: Span::ZERO,
+        allocating: Allocating::default(),
+    };
     let (after, claims, frees) = Default::default();
     Command { ticket: Ticket(ticket as u32), work, after, claims, frees }
 }
@@ -134,4 +145,107 @@ fn an_idle_memory_and_one_without_curves_take_the_same() {
     assert_eq!(replay(&with, 100, idle), replay(&without, 100, idle));
     let busy = Span::from_us(100);
     assert!(replay(&with, 100, busy).1 > replay(&without, 100, busy).1 + 100_000.0);
+}
+
+/// Bandwidth and latency of one op that reads or writes, with so many bytes under way: GB/s and ns.
+fn reached(loaded: &Loaded, reads: u8, curve: &Points, under_way: u64) -> (f64, f64) {
+    let mut machine = machine(loaded.clone(), curve[0].1);
+    // No memory is faster than its last point.
+    machine.tiers[1].access.rate = curve[curve.len() - 1].0;
+    // Requests of a byte, so that a depth is a number of bytes.
+    let (granule, depth) = (Some(Bytes::new(1)), NonZeroU32::new(under_way as u32));
+    machine.tiers[1].requests = Requests { granule, depth };
+    let mut traced = Traced::new();
+    // A hundred objects, of which so many are read.
+    let uses: Vec<(ObjectId, Mode)> = (0..100)
+        .map(|number| {
+            let mode = if number < reads { Mode::Read } else { Mode::Write };
+            (traced.object(BYTES, true), mode)
+        })
+        .collect();
+    traced.op(0, 0, Span::ZERO, &uses);
+    let workload = Workload::new(traced.0);
+    let routes = machine.routes().expect("two tiers");
+    let durations = Durations::fixed(vec![Span::ZERO]);
+    let mut sim = SimMachine::new(&machine, routes, &workload, &durations, &[]);
+    let tier = TierId(1);
+    let touches = uses.iter().map(|&(object, mode)| Touch { object, tier, mode }).collect();
+    let charges = [(tier, Bytes::new(100 * BYTES))].into_iter().collect();
+    let (delay, (after, claims, frees)) = (Span::ZERO, Default::default());
+    let work = Work::Compute {
+        occurrence: 0,
+        stream: 0,
+        touches,
+        charges,
+        delay,
+        allocating: Allocating::default(),
+    };
+    sim.submit(Command { ticket: Ticket(0), work, after, claims, frees }).expect("an op");
+    let (end, _) = sim.next().expect("no fault").expect("it ends");
+    let rate = 100.0 * BYTES as f64 * 1000.0 / end.ps() as f64;
+    (rate, under_way as f64 / rate)
+}
+
+/// Bytes under way in the columns of the page.
+const COLUMNS: [u64; 3] = [2_000, 8_000, 32_000];
+
+/// Every published point: as many bytes under way as it has by Little's law must reach its bandwidth
+/// and its latency; and what other numbers of bytes reach is what the page says.
+#[test]
+fn docs_loaded_latency_is_what_requests_under_way_reach_on_every_published_curve() {
+    let mut rows = Vec::new();
+    for (memory, curves) in measured() {
+        let all = curves.iter().map(|(&reads, points)| Curve { reads, points: points.clone() });
+        let loaded = Loaded { curves: all.collect() };
+        for (&reads, curve) in &curves {
+            let mut worst = 0.0f64;
+            for &(rate, latency) in curve {
+                let (rate, latency) = (rate.get() as f64 / 1e9, latency.ps() as f64 / 1e3);
+                let under_way = (rate * latency).round() as u64;
+                let found = reached(&loaded, reads, curve, under_way);
+                let off = |found: f64, stated: f64| (100.0 * (found / stated - 1.0)).abs();
+                worst = worst.max(off(found.0, rate)).max(off(found.1, latency));
+            }
+            assert!(worst <= 2.0, "{memory}, {reads} % reads: {worst} % off");
+            let cells = COLUMNS.map(|bytes| {
+                let (rate, latency) = reached(&loaded, reads, curve, bytes);
+                format!("{rate:.1} at {latency:.0}")
+            });
+            let points = curve.len();
+            rows.push(format!(
+                "| {memory} | {reads} | {points} | {worst:.2} | {} |",
+                cells.join(" | ")
+            ));
+        }
+    }
+    let page = include_str!("../../docs/loaded-latency.md");
+    let missing: Vec<&String> = rows.iter().filter(|row| !page.contains(*row)).collect();
+    assert!(missing.is_empty(), "rows of docs/loaded-latency.md:\n{missing:#?}");
+}
+
+/// Random accesses that somebody published, and what the same requests under way reach here.
+#[test]
+fn docs_loaded_latency_has_published_random_accesses() {
+    // What, bytes of a request, under way, latency in ns, and the bandwidth that was measured, in GB/s.
+    let published = [
+        ("fio, 4 KiB, 512 under way", 4096, 512, 2_966_000, Some(180_000.0 * 4096.0 / 1e9)),
+        ("PM1743, 4 KiB, 64 threads", 4096, 64, 34_712, Some(5.606)),
+        ("GPU reads the host's memory", 128, 300, 1_090, Some(35.2)),
+        ("GPU reads a pool at 750 ns", 128, 300, 1_730, Some(26.0)),
+        ("pointer chase, x8 expander", 64, 1, 271, None),
+    ];
+    let page = include_str!("../../docs/loaded-latency.md");
+    for (what, granule, depth, latency, measured) in published {
+        let mut machine = machine(Loaded { curves: Vec::new() }, Span::from_ns(latency));
+        machine.tiers[1].loaded = None;
+        let (granule, depth) = (Some(Bytes::new(granule)), NonZeroU32::new(depth));
+        machine.tiers[1].requests = Requests { granule, depth };
+        let rate = machine.tiers[1].pace(Default::default(), [1, 0], 1).get() as f64 / 1e9;
+        let off = measured.map_or("-".to_owned(), |measured: f64| {
+            format!("{:+.1}", 100.0 * (rate / measured - 1.0))
+        });
+        let measured = measured.map_or("-".to_owned(), |measured| format!("{measured:.3}"));
+        let row = format!("| {what} | {measured} | {rate:.3} | {off} |");
+        assert!(page.contains(&row), "docs/loaded-latency.md lacks: {row}");
+    }
 }

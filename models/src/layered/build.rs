@@ -159,7 +159,7 @@ impl Builder {
         let start = self.trace.uses.len() as u32;
         let mut bytes = 0;
         for &Touch { object, mode, bytes: part } in touches {
-            self.trace.uses.push(Use { object, mode });
+            self.trace.uses.push(Use::whole(object, mode));
             let whole = self.trace.objects[object.index()].bytes.get();
             let ways = if mode == Mode::ReadWrite { 2 } else { 1 };
             bytes += part.unwrap_or(whole * ways);

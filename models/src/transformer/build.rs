@@ -7,7 +7,7 @@ use crate::collective::MAX_COLLECTIVE;
 use crate::ids::{ModuleId, ObjectId, OpId};
 use crate::transformer::format::Format;
 use crate::units::Bytes;
-use crate::workload::{Mode, Object, ObjectKind, Op, Phase, Statistics, Trace, Unit, Use};
+use crate::workload::{Mode, Object, ObjectKind, Op, Part, Phase, Statistics, Trace, Unit, Use};
 
 /// What an op does to an object, and how many bytes that touches.
 #[derive(Clone, Copy, Debug)]
@@ -16,18 +16,20 @@ pub(crate) struct Touch {
     mode: Mode,
     /// Without it, the whole object, twice for a use that reads and writes.
     bytes: Option<u128>,
+    /// How many rows of how many bytes these are, where they lie anywhere in the object.
+    rows: Option<(u128, u128)>,
 }
 
 pub(crate) fn read(object: ObjectId) -> Touch {
-    Touch { object, mode: Mode::Read, bytes: None }
+    Touch { object, mode: Mode::Read, bytes: None, rows: None }
 }
 
 pub(crate) fn write(object: ObjectId) -> Touch {
-    Touch { object, mode: Mode::Write, bytes: None }
+    Touch { object, mode: Mode::Write, bytes: None, rows: None }
 }
 
 pub(crate) fn change(object: ObjectId) -> Touch {
-    Touch { object, mode: Mode::ReadWrite, bytes: None }
+    Touch { object, mode: Mode::ReadWrite, bytes: None, rows: None }
 }
 
 impl Touch {
@@ -39,6 +41,11 @@ impl Touch {
     /// Only so many bytes of the object are touched.
     pub(crate) fn part(self, bytes: u128) -> Touch {
         Touch { bytes: Some(bytes), ..self }
+    }
+
+    /// Only so many rows of so many bytes are touched, anywhere in the object.
+    pub(crate) fn rows(self, rows: u128, row: u128) -> Touch {
+        Touch { rows: Some((rows, row)), ..self.part(rows * row) }
     }
 }
 
@@ -127,8 +134,10 @@ impl Builder {
     ) -> OpId {
         let start = self.trace.uses.len() as u32;
         let mut bytes = 0;
-        for &Touch { object, mode, bytes: part } in touches {
-            self.trace.uses.push(Use { object, mode });
+        for &Touch { object, mode, bytes: part, rows } in touches {
+            let whole = self.trace.objects[object.index()].bytes;
+            let rows = rows.and_then(|(rows, row)| Part::of(rows, row, whole));
+            self.trace.uses.push(Use { object, mode, part: rows });
             let ways = if mode == Mode::ReadWrite { 2 } else { 1 };
             bytes += part.unwrap_or_else(|| self.size(object) * ways);
         }

@@ -14,7 +14,9 @@ use tiersim_models::workload::Unit;
 pub(crate) struct Future {
     /// By row of the trace's uses: ops to the next use of the object by the device; 0 for none.
     next: Vec<u64>,
-    /// The same, for a use that writes: ops to the use that writes next, or else to the last use
+    /// By row: bytes of the object that this use takes if it is in place, and that the next one does.
+    bytes: Vec<[u64; 2]>,
+    /// The same as `next`, for a use that writes: ops to the use that writes next, or else to the last use
     /// of the object's life.
     version: Vec<u64>,
     /// By object: its first use, as a row, and whether it exists before the trace.
@@ -29,6 +31,7 @@ impl Future {
         let (ops, uses) = (trace.ops.len() as u64, trace.uses.len());
         let mut future = Future {
             next: vec![0; uses],
+            bytes: vec![[0; 2]; uses],
             version: vec![0; uses],
             first: vec![None; trace.objects.len()],
             op_of: vec![0; uses],
@@ -41,14 +44,15 @@ impl Future {
             future.first[touched.object.index()].get_or_insert(row as u32);
         }
         // Backwards; what persists is used again one replay later.
-        let mut use_at: Vec<Option<u64>> = vec![None; trace.objects.len()];
+        let mut use_at: Vec<Option<(u64, u64)>> = vec![None; trace.objects.len()];
         let mut write_at: Vec<Option<u64>> = vec![None; trace.objects.len()];
         let mut last_at: Vec<Option<u64>> = vec![None; trace.objects.len()];
         for (row, touched) in trace.uses.iter().enumerate() {
             let (object, op) = (touched.object.index(), u64::from(future.op_of[row]));
             if trace.objects[object].persistent {
                 if on_device(workload, op) {
-                    use_at[object].get_or_insert(ops + op);
+                    let bytes = touched.charged(trace.objects[object].bytes).get();
+                    use_at[object].get_or_insert((ops + op, bytes));
                 }
                 if touched.mode.writes() {
                     write_at[object].get_or_insert(ops + op);
@@ -59,9 +63,11 @@ impl Future {
         }
         for (row, touched) in trace.uses.iter().enumerate().rev() {
             let (object, op) = (touched.object.index(), u64::from(future.op_of[row]));
-            future.next[row] = use_at[object].map_or(0, |at| at - op);
+            let bytes = touched.charged(trace.objects[object].bytes).get();
+            future.next[row] = use_at[object].map_or(0, |(at, _)| at - op);
+            future.bytes[row] = [bytes, use_at[object].map_or(0, |(_, bytes)| bytes)];
             if on_device(workload, op) {
-                use_at[object] = Some(op);
+                use_at[object] = Some((op, bytes));
             }
             if touched.mode.writes() {
                 let end = write_at[object].or(last_at[object]);
@@ -72,9 +78,14 @@ impl Future {
         future
     }
 
-    /// The op of the run at which the object of a use at `at` is used next.
-    pub(crate) fn next(&self, row: usize, at: u64) -> Option<u64> {
-        (self.next[row] > 0).then(|| at + self.next[row])
+    /// The op of the run at which the object of a use at `at` is used next, and bytes that this takes.
+    pub(crate) fn next(&self, row: usize, at: u64) -> Option<(u64, u64)> {
+        (self.next[row] > 0).then(|| (at + self.next[row], self.bytes[row][1]))
+    }
+
+    /// Bytes that a use takes.
+    pub(crate) fn bytes(&self, row: usize) -> u64 {
+        self.bytes[row][0]
     }
 
     /// The op of the run up to which what a use writes at `at` is what the object holds.
@@ -83,8 +94,13 @@ impl Future {
     }
 
     /// Calls `each` with every object that exists before op `at` of the run and is used later, and
-    /// when it is used next. O(uses).
-    pub(crate) fn alive(&self, workload: &Workload, at: u64, mut each: impl FnMut(usize, u64)) {
+    /// when it is used next and how many bytes that takes. O(uses).
+    pub(crate) fn alive(
+        &self,
+        workload: &Workload,
+        at: u64,
+        mut each: impl FnMut(usize, (u64, u64)),
+    ) {
         let trace = &workload.trace;
         let ops = trace.ops.len() as u64;
         let (replay, op) = (at / ops, at % ops);
@@ -105,7 +121,8 @@ impl Future {
             }
             let born = workload.births(OpId(self.op_of[row])).contains(&touched.object);
             if !born {
-                each(object, replay * ops + u64::from(self.op_of[row]));
+                let at = replay * ops + u64::from(self.op_of[row]);
+                each(object, (at, self.bytes(row)));
             }
         }
     }

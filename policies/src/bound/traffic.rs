@@ -9,6 +9,9 @@
 //!   such a use needs no copy and leaves its room to others.
 //! * *loose*: ops need no room of their own. Less by at most the bytes used in place.
 //!
+//! An op that reads a part of an object in place pays for that part only, so no more than it counts:
+//! what the op needs inside, and what has to be inside for it.
+//!
 //! Ops on the host's processors use nothing inside: an object that one of them uses between two uses by
 //! the device may stay inside all the same, as far as this count goes.
 //! Invariant: holds for every order in time, as it counts the copies of a plan, in the plan's order.
@@ -55,8 +58,7 @@ impl<'a> Traffic<'a> {
         for shelf in [&mut *strict_in, &mut *loose_in, &mut *strict_out, &mut *loose_out] {
             shelf.clear();
         }
-        self.future.alive(self.workload, cuts[0], |object, next| {
-            let bytes = trace.objects[object].bytes.get();
+        self.future.alive(self.workload, cuts[0], |object, (next, bytes)| {
             strict_in.open(object, next, bytes);
             loose_in.open(object, next, bytes);
         });
@@ -76,9 +78,9 @@ impl<'a> Traffic<'a> {
                     continue;
                 }
                 let (mut own, mut passing) = (0u128, 0u128);
-                for touched in trace.uses_of(op) {
+                for (row, touched) in (rows.start as usize..).zip(trace.uses_of(op)) {
                     let object = touched.object.index();
-                    let bytes = u128::from(trace.objects[object].bytes.get());
+                    let bytes = u128::from(self.future.bytes(row));
                     own += bytes;
                     strict_in.close(object, at);
                     loose_in.close(object, at);
@@ -92,12 +94,12 @@ impl<'a> Traffic<'a> {
                 for row in rows.start as usize..rows.end as usize {
                     let touched = trace.uses[row];
                     let (object, writes) = (touched.object.index(), touched.mode.writes());
-                    let bytes = trace.objects[object].bytes.get();
-                    if let Some(next) = self.future.next(row, at) {
+                    if let Some((next, bytes)) = self.future.next(row, at) {
                         strict_in.open(object, next, bytes);
                         loose_in.open(object, next, bytes);
                     }
                     if let Some(end) = self.future.version(row, at).filter(|_| writes) {
+                        let bytes = trace.objects[object].bytes.get();
                         strict_out.open(object, end, bytes);
                         loose_out.open(object, end, bytes);
                     }

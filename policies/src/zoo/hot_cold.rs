@@ -229,7 +229,8 @@ impl HotCold {
             let tier = view.nearest(object).or(born.map(|&(_, tier)| tier));
             if let Some(tier) = tier.filter(|&tier| tier != HBM && !fetched) {
                 actions.push(Action::InPlace { object });
-                actions.push(Action::Charge { tier, bytes: view.object(object).bytes });
+                let bytes = touched.charged(view.object(object).bytes);
+                actions.push(Action::Charge { tier, bytes });
             }
         }
     }

@@ -64,7 +64,7 @@ pub(crate) fn object(
 
 pub(crate) fn op(trace: &mut Trace, uses: &[(ObjectId, Mode)]) {
     let start = trace.uses.len() as u32;
-    trace.uses.extend(uses.iter().map(|&(object, mode)| Use { object, mode }));
+    trace.uses.extend(uses.iter().map(|&(object, mode)| Use::whole(object, mode)));
     let end = trace.uses.len() as u32;
     let duration = Some(Span::from_ps(10));
     trace.ops.push(Op { duration, ..Op::new(0, Phase::Forward, "op", start..end) });
@@ -109,6 +109,7 @@ pub(crate) fn hardware(hbm: u64, others: &[(TierKind, u64)]) -> Hardware {
         capacity: Bytes::new(bytes),
         access: law(1_000_000_000_000 >> index),
         loaded: None,
+        requests: Default::default(),
     };
     let tiers: Vec<(TierKind, u64)> =
         [(TierKind::Hbm, hbm)].into_iter().chain(others.iter().copied()).collect();

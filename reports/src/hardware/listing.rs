@@ -8,10 +8,20 @@ use crate::ChartError;
 use crate::words::{clean, elide};
 use serde::Serialize;
 use std::fmt::Write;
-use tiersim_models::hardware::{Fact, Hardware, Lane, Law, Link, Routes, TierKind};
+use tiersim_models::hardware::{Fact, Hardware, Lane, Law, Link, Routes, Tier, TierKind};
 use tiersim_models::ids::TierId;
+use tiersim_models::outstanding::Requests;
 use tiersim_models::service::{Discipline, Service};
 use tiersim_models::units::Bytes;
+
+/// What the device asks for at once in a tier.
+fn asked(tier: &Tier) -> String {
+    let Requests { granule, depth } = tier.requests;
+    let assumed = |stated| if stated { "" } else { " (assumed)" };
+    let (bytes, most) = (tier.granule(), tier.depth());
+    let (of, at_once) = (assumed(granule.is_some()), assumed(depth.is_some()));
+    format!("{most} requests{at_once} of {bytes}{of}")
+}
 
 /// Most characters of a value: tables of many points are in the file and in the JSON.
 const MOST_VALUE: usize = 36;
@@ -60,15 +70,19 @@ pub fn hardware_list(machines: &[(Hardware, &str)]) -> String {
 pub fn hardware_text(machine: &Hardware, routes: &Routes) -> String {
     let mut out = format!("{}: {}\n", clean(&machine.name), clean(&machine.about));
     out.push_str("\ntiers: capacity, and what an op pays that uses an object in place\n");
-    let tiers = machine.tiers.iter().map(|tier| {
+    let tiers = machine.tiers.iter().enumerate().map(|(index, tier)| {
         let Law { setup, rate } = tier.access;
         let capacity = match tier.capacity {
             Bytes::MAX => "no limit".to_owned(),
             bytes => bytes.to_string(),
         };
         let cost = format!("{setup} + bytes at {} GB/s", gb_per_s(rate));
-        let loaded = if tier.loaded.is_some() { "latency rises with load" } else { "" };
-        vec![clean(&tier.name), tier_word(tier.kind).to_owned(), capacity, cost, loaded.to_owned()]
+        let asked = if index == 0 { String::new() } else { asked(tier) };
+        let loaded = match &tier.loaded {
+            Some(loaded) => format!("latency rises with load by up to {}", loaded.most()),
+            None => String::new(),
+        };
+        vec![clean(&tier.name), tier_word(tier.kind).to_owned(), capacity, cost, asked, loaded]
     });
     columns(&mut out, &tiers.collect::<Vec<_>>());
     if !machine.nodes.is_empty() {

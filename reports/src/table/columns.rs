@@ -172,6 +172,8 @@ pub(super) fn memory(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     columns.extend(group("in place", &tiers, time_unit, in_place));
     let delay = vec![figures(record, cases, |f| f.delay.ps() as f64 / steps(f))];
     columns.extend(group("delay", &["of ops".to_owned()], time_unit, delay));
+    let waits = vec![figures(record, cases, |f| f.allocating.ps() as f64 / steps(f))];
+    columns.extend(group("allocator", &["waits".to_owned()], time_unit, waits));
     columns
 }
 

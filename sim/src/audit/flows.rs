@@ -9,6 +9,7 @@
 
 use super::Breach;
 use crate::fair_share::{ClassId, GRAINS};
+use crate::machine::Used;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::{HBM, Hardware, Lane};
@@ -39,13 +40,15 @@ pub(super) struct Flows {
 struct Flow {
     class: ClassId,
     resources: SmallVec<[usize; 4]>,
-    /// The tier that an op uses.
-    tier: Option<TierId>,
+    /// What of a tier an op uses.
+    used: Option<Used>,
     rate: u128,
     /// Its rate in the last picosecond that passed.
     last: u128,
     sent: u128,
     bytes: Bytes,
+    /// Of an op: the charge of which these are what goes one way.
+    of: Bytes,
 }
 
 impl Flows {
@@ -69,22 +72,28 @@ impl Flows {
             let demand = hardware.links[link].others[usize::from(lane.evicting)];
             let Some(demand) = demand.filter(|_| shared) else { continue };
             let own = account.others.len();
-            let mut flow = account.flow(ClassId(own as u16), &[lane.index()], None, Bytes::MAX);
-            flow.resources.push(account.first_tier() + account.tiers.len() + own);
+            let bytes = [Bytes::MAX; 2];
+            let mut flow = account.flow(ClassId(own as u16), &[lane.index()], None, bytes);
+            flow.resources.push(account.first_tier() + 2 * account.tiers.len() + own);
             account.others.push((flow, demand));
         }
         account
     }
 
     /// Grains per second that may be sent over each lane, and then over each link in both
-    /// directions together, by so many flows over each.
-    fn most(&self, count: &[u64]) -> Vec<u128> {
+    /// directions together, by so many flows over each that send `used`.
+    fn most(&self, count: &[u64], used: &[u128]) -> Vec<u128> {
         let lanes = self.lanes.iter().zip(count);
         let lanes = lanes.map(|((rate, detail), &flows)| detail.rate_at(flows, *rate).get());
         let totals = self.services.iter().enumerate().map(|(link, service)| {
-            service.total_of(count[2 * link], count[2 * link + 1]).map_or(0, Rate::get)
+            let [fetched, evicted] = [used[2 * link], used[2 * link + 1]];
+            let whole = (fetched + evicted).max(1);
+            let share = |part: u128| (part << 30).div_ceil(whole) as u64;
+            service.total_of(share(fetched), share(evicted)).map_or(0, Rate::get)
         });
-        let tiers = self.tiers.iter().map(|(rate, _)| rate.get());
+        // What is read, or written alone, and what is written beside that.
+        let tiers = || self.tiers.iter().map(|(rate, _)| rate.get());
+        let tiers = tiers().chain(tiers());
         let others = self.others.iter().map(|(_, demand)| demand.get());
         let rates = lanes.chain(totals).chain(tiers).chain(others);
         rates.map(|rate| u128::from(rate) * u128::from(GRAINS)).collect()
@@ -99,27 +108,36 @@ impl Flows {
         &mut self,
         (ticket, class): (Ticket, ClassId),
         lanes: &[usize],
-        tier: Option<TierId>,
-        bytes: Bytes,
+        used: Option<Used>,
+        bytes: [Bytes; 2],
     ) -> Result<(), Breach> {
-        if let Some(tier) = tier {
+        if let Some(Used { tier, .. }) = used {
             let ways = self.tiers[tier.index()].1.as_ref();
             let leads = ways.is_some_and(|ways| ways.iter().any(|way| way == lanes));
             rule!(leads, "{ticket:?} uses {tier:?} over lanes {lanes:?}, which do not lead there");
         }
-        let flow = self.flow(class, lanes, tier, bytes);
+        let flow = self.flow(class, lanes, used, bytes);
         let before = self.flows.insert((ticket, class), flow);
         rule!(before.is_none(), "{ticket:?} sends twice at once over lanes {lanes:?}");
         Ok(())
     }
 
-    fn flow(&self, class: ClassId, lanes: &[usize], tier: Option<TierId>, bytes: Bytes) -> Flow {
+    fn flow(
+        &self,
+        class: ClassId,
+        lanes: &[usize],
+        used: Option<Used>,
+        [bytes, of]: [Bytes; 2],
+    ) -> Flow {
         let links = lanes.iter().map(|lane| lane / 2);
         let limited = links.filter(|&link| self.services[link].total.is_some());
         let totals = limited.map(|link| self.lanes.len() + link);
-        let used = tier.map(|tier| self.first_tier() + tier.index());
-        let resources = lanes.iter().copied().chain(totals).chain(used).collect();
-        Flow { class, resources, tier, rate: 0, last: 0, sent: 0, bytes }
+        let tiers = self.tiers.len();
+        let crossed = used.map(|Used { tier, back }| {
+            self.first_tier() + tier.index() + if back { tiers } else { 0 }
+        });
+        let resources = lanes.iter().copied().chain(totals).chain(crossed).collect();
+        Flow { class, resources, used, rate: 0, last: 0, sent: 0, bytes, of }
     }
 
     /// The rates that hold from now on.
@@ -128,7 +146,7 @@ impl Flows {
         rates: impl Iterator<Item = (ClassId, u128)>,
     ) -> Result<(), Breach> {
         let rates: BTreeMap<ClassId, u128> = rates.collect();
-        let resources = self.first_tier() + self.tiers.len() + self.others.len();
+        let resources = self.first_tier() + 2 * self.tiers.len() + self.others.len();
         let mut used = vec![0u128; resources];
         let mut fastest = vec![0u128; resources];
         let mut count = vec![0u64; resources];
@@ -142,9 +160,15 @@ impl Flows {
                 count[resource] += 1;
             }
         }
-        let most = self.most(&count);
+        let most = self.most(&count, &used);
+        let mixed = |resource: usize| {
+            let link = resource.checked_sub(self.lanes.len());
+            link.and_then(|link| self.services.get(link)).is_some_and(|one| !one.mix.is_empty())
+        };
+        // Where the rate of a link follows from what is sent, it is found to a part in 1000.
+        let near = |resource: usize| if mixed(resource) { most[resource] / 1000 } else { 0 };
         for (resource, &used) in used.iter().enumerate() {
-            let most = most[resource];
+            let most = most[resource] + near(resource);
             rule!(
                 used <= most || used == 0,
                 "resource {resource} carries {used} of {most} grains/s"
@@ -152,7 +176,8 @@ impl Flows {
         }
         for flow in self.flows.values().chain(self.others.iter().map(|(flow, _)| flow)) {
             let holds_back = |&resource: &usize| {
-                let full = used[resource] + u128::from(count[resource]) > most[resource];
+                let sent = used[resource] + u128::from(count[resource]) + near(resource);
+                let full = sent > most[resource];
                 full && flow.rate == fastest[resource]
             };
             let held_back = flow.resources.iter().any(holds_back);
@@ -166,12 +191,13 @@ impl Flows {
     pub(super) fn ends(&mut self, ticket: Ticket, class: ClassId) -> Result<(), Breach> {
         let flow = self.flows.remove(&(ticket, class));
         let flow = flow.ok_or_else(|| Breach(format!("flow {ticket:?} ends and never began")))?;
-        let Flow { sent, last, bytes, tier, .. } = flow;
+        let Flow { sent, last, bytes, of, used, .. } = flow;
         let work = u128::from(bytes.get()) * u128::from(PS_PER_S) * u128::from(GRAINS);
         rule!(sent >= work, "flow {ticket:?} ends before its {bytes} have gone");
         rule!(sent - last < work, "flow {ticket:?} ends after its {bytes} have gone");
-        if let Some(tier) = tier {
-            *self.used.entry((ticket, tier)).or_default() += u128::from(bytes.get());
+        rule!(bytes <= of, "flow {ticket:?} carries {bytes} of a charge of {of}");
+        if let Some(Used { tier, back: false }) = used {
+            *self.used.entry((ticket, tier)).or_default() += u128::from(of.get());
         }
         Ok(())
     }

@@ -1,10 +1,11 @@
-//! Reads the curves of latency over bandwidth that a tier may have.
+//! Reads what a device asks for at once in a tier, and the curves of latency over bandwidth.
 
-use super::Resolver;
-use crate::text::quantity::{Bandwidth, Duration, Quantity, RawSource, SETUP};
+use super::{RawTier, Resolver};
+use crate::text::quantity::{Bandwidth, Duration, GRANULE, Quantity, RawSource, SETUP};
 use serde::Deserialize;
 use tiersim_models::hardware::Fact;
 use tiersim_models::loaded::{Curve, Loaded};
+use tiersim_models::outstanding::Requests;
 
 /// More curves, and more points of one, than anybody has measured.
 const MAX_CURVES: usize = 16;
@@ -20,6 +21,21 @@ pub(super) struct RawLoaded {
 }
 
 impl Resolver<'_> {
+    /// What the device asks for at once in a tier.
+    pub(super) fn requests(&mut self, raw: &RawTier, here: &str, fact: &str) -> Requests {
+        let granule = raw.granule.as_ref().and_then(|size| {
+            self.fact(size, &format!("{here}.granule"), format!("{fact}.granule"));
+            let path = format!("{here}.granule.0");
+            size.quantity.bytes(&mut self.check, &path, GRANULE)
+        });
+        let depth = raw.depth.as_ref().and_then(|depth| {
+            let path = format!("{here}.depth");
+            self.fact(depth, &path, format!("{fact}.depth"));
+            depth.quantity.count(&mut self.check, &format!("{path}.0"))
+        });
+        Requests { granule, depth }
+    }
+
     /// The curves of a tier; `here` is its place in the file, `fact` its place in listings.
     pub(super) fn loaded(&mut self, raw: &[RawLoaded], here: &str, fact: &str) -> Option<Loaded> {
         let path = format!("{here}.loaded");

@@ -10,7 +10,7 @@ mod compute;
 mod economics;
 
 use crate::hardware_file::{SCHEMA, resolve_hardware};
-use crate::text::quantity::{Bandwidth, Copies, Dimension, Duration, Size, Unit};
+use crate::text::quantity::{Bandwidth, Copies, Dimension, Duration, Outstanding, Size, Unit};
 use crate::text::ron_text::Document;
 use std::fmt::Write;
 use std::path::Path;
@@ -156,6 +156,12 @@ impl Writer<'_> {
                 self.line(4, &format!("(reads: {reads}, {curve_of}),"));
             }
             self.line(3, "],");
+        }
+        if let Some(granule) = tier.requests.granule {
+            self.number(&place, "granule", granule.get(), Size::UNIT)?;
+        }
+        if let Some(depth) = tier.requests.depth {
+            self.number(&place, "depth", depth.get().into(), Outstanding::UNIT)?;
         }
         let own = self.hardware.economics.tier(index);
         let included = [own.power_included, own.price_included];

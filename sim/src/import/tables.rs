@@ -113,7 +113,7 @@ fn build(from: &Tables, kernels: &[Kernel], tensors: &[Tensor]) -> (Trace, Count
             let mode = if born { Mode::Write } else { mode };
             let ways = u64::from(mode.reads()) + u64::from(mode.writes());
             bytes = bytes.saturating_add(tensors[row].bytes.saturating_mul(ways));
-            uses.push(Use { object, mode });
+            uses.push(Use::whole(object, mode));
         }
         counts.without_tensors += u64::from(from == uses.len() as u32);
         let mut op = Op::new(0, phase(&kernel.name), kernel.name.clone(), from..uses.len() as u32);

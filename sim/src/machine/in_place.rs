@@ -2,14 +2,16 @@
 //!
 //! An op computes, delayed as its policy states, then pays its charges one after the other: the set-up of the tier, then its
 //! bytes. Where the route between the tier and the device is one hop of shared links, the bytes flow
-//! over its lanes, at max-min fair rates with all that crosses them, and over the tier, whose
-//! bandwidth all that use it in place share. Loads and stores take no place in a lane: they are no
-//! copies. Copies do not cross the tier's bandwidth, which is what use in place reaches.
-//! Invariant: a charge never takes less than the tier's law says, and alone on links no narrower
-//! than the tier it takes exactly that.
+//! over its lanes, at max-min fair rates with all that crosses them: what is read towards the device,
+//! what is written away from it, at the same time. They cross the tier, too, whose bandwidth all that
+//! use it in place share; what an op writes while it reads goes beside that, at most as fast. Loads and
+//! stores take no place in a lane: they are no copies. Copies do not cross the tier's bandwidth, which
+//! is what use in place reaches. A charge ends no sooner than its requests are answered (`loads`).
+//! Invariant: a charge never takes less than the tier's law says, and one that reads or writes, alone on
+//! links no narrower than the tier, takes exactly that where requests do not bind.
 
-use super::loads::uses;
-use super::sharing::{Cargo, Flight, Lanes};
+use super::loads::Costs;
+use super::sharing::{Cargo, Flight, Lanes, Used};
 use super::state::Moment;
 use super::{ENDS, Event, Fault, SimMachine};
 use smallvec::SmallVec;
@@ -19,9 +21,6 @@ use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Ticket, Work};
 use tiersim_policies::state::State;
-
-/// Longer latencies, by charge; those missing are none.
-pub(super) type Rises = SmallVec<[Span; 2]>;
 
 /// The tiers over shared links, and the ops that pay for their use.
 #[derive(Debug)]
@@ -34,11 +33,13 @@ pub(super) struct Uses {
 /// How far an op has come.
 #[derive(Debug)]
 struct Use {
-    rises: Rises,
+    costs: Costs,
     /// The charge that it pays or will pay next.
     next: usize,
     /// When the bytes of that charge began to go.
     began: Time,
+    /// Flows of that charge that are under way.
+    open: u32,
     /// What charges took beyond their laws.
     beyond: SmallVec<[(usize, Span); 2]>,
 }
@@ -66,10 +67,14 @@ impl Uses {
     pub(super) fn state(&self, moment: Moment, out: &mut State) {
         let Uses { ways: _, under_way } = self;
         out.list(under_way, |out, (&op, used)| {
-            let Use { rises, next, began, beyond } = used;
+            let Use { costs, next, began, open, beyond } = used;
             moment.ticket(op, out);
-            out.list(rises, |out, rise| out.word(rise.ps()));
+            out.list(costs, |out, cost| {
+                out.word(cost.setup.ps());
+                out.word(cost.bytes.ps());
+            });
             out.word(*next as u64);
+            out.word((*open).into());
             moment.time(*began, out);
             out.list(beyond, |out, &(tier, span)| {
                 out.word(tier as u64);
@@ -87,15 +92,15 @@ impl Uses {
 
 impl SimMachine<'_> {
     /// An op starts of which some charges flow.
-    pub(super) fn start_uses(&mut self, op: Ticket, rises: Rises) -> Result<(), Fault> {
+    pub(super) fn start_uses(&mut self, op: Ticket, costs: Costs) -> Result<(), Fault> {
         let (began, beyond) = (self.engine.now(), SmallVec::new());
         let entry = self.entries.get(op);
         let Work::Compute { delay, .. } = entry.command.work else {
             unreachable!("ops only have charges")
         };
-        let compute = entry.compute + delay;
+        let compute = entry.compute + entry.allocating + delay;
         let uses = self.uses.as_mut().expect("a machine on which charges flow");
-        uses.under_way.insert(op, Use { rises, next: 0, began, beyond });
+        uses.under_way.insert(op, Use { costs, next: 0, began, open: 0, beyond });
         self.next_use(op, compute)
     }
 
@@ -106,13 +111,13 @@ impl SimMachine<'_> {
         let mut next = used.next;
         let mut flows = false;
         while let Some(&charge) = charges(&self.entries.get(op).command.work).get(next) {
-            let law = self.accesses[charge.0.index()];
-            span += law.setup + used.rises.get(next).copied().unwrap_or(Span::ZERO);
+            let cost = used.costs[next];
+            span += cost.setup;
             flows = self::flows(&uses.ways, charge.0, charge.1);
             if flows {
                 break;
             }
-            span += law.rate.span_of(charge.1.get());
+            span += cost.bytes;
             next += 1;
         }
         used.next = next;
@@ -131,32 +136,48 @@ impl SimMachine<'_> {
         let all = self.uses.as_mut().expect("a machine on which charges flow");
         let used = all.under_way.get_mut(&op).expect("it has charges that flow");
         used.began = now;
-        let Work::Compute { ref touches, ref charges, .. } = self.entries.get(op).command.work
-        else {
-            unreachable!("ops only have charges")
-        };
-        let (tier, bytes) = charges[used.next];
-        // Away from the device only what does nothing but write there.
-        let away = uses(touches, tier).0 == 0;
-        let way = all.ways[tier.index()].as_ref().expect("its charges flow");
-        let lanes: Lanes = self.ranks.lanes(op, &way[usize::from(away)]);
+        let (tier, bytes) = charges(&self.entries.get(op).command.work)[used.next];
+        let asked = self.asked(op, tier);
         let rate = self.accesses[tier.index()].rate;
-        let tier = self.ranks.tier(op, tier);
-        let class = self.sharing().class(&lanes, Some((tier, rate)));
-        self.flow(Flight { cargo: Cargo::Use { op, bytes }, class })
+        for (away, bytes) in [false, true].into_iter().zip(asked.split(bytes)) {
+            if bytes == Bytes::ZERO {
+                continue;
+            }
+            // What is written goes beside what is read.
+            let back = away && !asked.only_writes();
+            let all = self.uses.as_mut().expect("a machine on which charges flow");
+            all.under_way.get_mut(&op).expect("it has charges that flow").open += 1;
+            let way = all.ways[tier.index()].as_ref().expect("its charges flow");
+            let lanes: Lanes = self.ranks.lanes(op, &way[usize::from(away)]);
+            let used = Used { tier: self.ranks.tier(op, tier), back };
+            let class = self.sharing().class(&lanes, Some((used, rate)));
+            self.flow(Flight { cargo: Cargo::Use { op, bytes }, class })?;
+        }
+        Ok(())
     }
 
-    /// The bytes of a charge have gone.
-    pub(super) fn use_landed(&mut self, op: Ticket, bytes: Bytes) -> Result<(), Fault> {
+    /// The charge whose bytes go.
+    pub(super) fn charge_under_way(&self, op: Ticket) -> (TierId, Bytes) {
+        let uses = self.uses.as_ref().expect("a machine on which charges flow");
+        charges(&self.entries.get(op).command.work)[uses.under_way[&op].next]
+    }
+
+    /// Bytes of a charge have gone one way.
+    pub(super) fn use_landed(&mut self, op: Ticket) -> Result<(), Fault> {
         let now = self.engine.now();
         let uses = self.uses.as_mut().expect("a machine on which charges flow");
         let used = uses.under_way.get_mut(&op).expect("it has charges that flow");
-        let (tier, _) = charges(&self.entries.get(op).command.work)[used.next];
-        let least = self.accesses[tier.index()].rate.span_of(bytes.get());
-        let beyond = now.since(used.began).ps() - least.ps();
-        used.beyond.push((tier.index(), Span::from_ps(beyond)));
+        used.open -= 1;
+        if used.open > 0 {
+            return Ok(());
+        }
+        let (tier, bytes) = charges(&self.entries.get(op).command.work)[used.next];
+        let gone = now.since(used.began);
+        let takes = gone.max(used.costs[used.next].bytes).ps();
+        let law = self.accesses[tier.index()].rate.span_of(bytes.get());
+        used.beyond.push((tier.index(), Span::from_ps(takes - law.ps())));
         used.next += 1;
-        self.next_use(op, Span::ZERO)
+        self.next_use(op, Span::from_ps(takes - gone.ps()))
     }
 }
 

@@ -234,7 +234,9 @@ impl SimMachine<'_> {
             let reach = |bytes| reach(*law, peculiar.as_deref(), &served.piece, seed, bytes);
             let before =
                 if served.crossed > Bytes::ZERO { reach(served.crossed) } else { Span::ZERO };
-            let so_far = before + now.since(served.since);
+            // What others in the memory make it take longer comes first.
+            let slowed = served.since.max(now).since(now);
+            let so_far = before + now.max(served.since).since(served.since);
             let mut border = next_border(served.crossed, chunk);
             // Roughly where it is, then exactly.
             let sent = so_far.ps().saturating_sub(reach(Bytes::ZERO).ps());
@@ -248,7 +250,7 @@ impl SimMachine<'_> {
                 continue;
             }
             self.engine.cancel(served.event);
-            let left = between(so_far, reach(border));
+            let left = slowed + between(so_far, reach(border));
             let event = Event::Copied { lane: lane as u16, piece: served.piece };
             served.event = self.engine.schedule_in(left, ENDS, event);
             served.until = border;
@@ -262,6 +264,10 @@ impl SimMachine<'_> {
         }
         let Some((waiting, others)) = self.lanes[lane].lines.next() else { return Ok(()) };
         let Waiting { piece, crossed } = waiting;
+        let slowed = match crossed {
+            Bytes::ZERO => self.slowed(&[lane], piece.part.bytes),
+            _ => Span::ZERO,
+        };
         self.lanes[lane].start(self.engine.now());
         self.crosses(piece);
         if crossed == Bytes::ZERO {
@@ -282,8 +288,9 @@ impl SimMachine<'_> {
                 between(before, reach(until))
             }
         };
-        let event = self.engine.schedule_in(span, ENDS, Event::Copied { lane: lane as u16, piece });
-        self.lanes[lane].lines.serve(line, waiting, (until, now, event));
+        let event = Event::Copied { lane: lane as u16, piece };
+        let event = self.engine.schedule_in(slowed + span, ENDS, event);
+        self.lanes[lane].lines.serve(line, waiting, (until, now + slowed, event));
         Ok(())
     }
 

@@ -43,12 +43,20 @@ pub(super) enum Cargo {
     Sent { op: Ticket, bytes: Bytes },
 }
 
+/// The bandwidth of a tier that ops use in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Used {
+    pub(crate) tier: TierId,
+    /// Whether it is of what is written beside what is read.
+    pub(crate) back: bool,
+}
+
 /// What the flows of a class cross.
 #[derive(Debug)]
 struct Crossed {
     lanes: Lanes,
-    /// The tier that ops use in place; `None` for copies.
-    tier: Option<TierId>,
+    /// What ops use in place; `None` for copies.
+    used: Option<Used>,
 }
 
 // What a flow keeps in its class's heap, beside two counters.
@@ -60,8 +68,8 @@ pub(super) struct Sharing {
     fair: FairShare<Flight>,
     /// By link: the resource of both directions together, if it has one.
     totals: Vec<Option<usize>>,
-    /// By tier: the resource of its use in place, once it has been used so.
-    tiers: Vec<Option<usize>>,
+    /// By tier: the resources of its use in place, once it has been used so.
+    tiers: Vec<[Option<usize>; 2]>,
     /// By class: first those of others.
     classes: Vec<Crossed>,
     /// How many classes are of others.
@@ -108,30 +116,30 @@ impl Sharing {
             let resources: Lanes = crossed.into_iter().flatten().collect();
             let class = fair.stand(&resources, demand);
             assert_eq!(usize::from(class.0), classes.len(), "one class per direction");
-            classes.push(Crossed { lanes: SmallVec::from_slice(&[lane.index()]), tier: None });
+            classes.push(Crossed { lanes: SmallVec::from_slice(&[lane.index()]), used: None });
         }
         let (others, next_end, ended) = (classes.len(), None, Vec::new());
-        let tiers = vec![None; hardware.tiers.len()];
+        let tiers = vec![[None; 2]; hardware.tiers.len()];
         Some(Sharing { fair, totals, tiers, classes, others, next_end, ended })
     }
 
     /// The class of flows over these lanes and, where they are of ops, a tier of this bandwidth.
-    pub(super) fn class(&mut self, lanes: &[usize], used: Option<(TierId, Rate)>) -> ClassId {
-        let tier = used.map(|(tier, _)| tier);
+    pub(super) fn class(&mut self, lanes: &[usize], of: Option<(Used, Rate)>) -> ClassId {
+        let used = of.map(|(used, _)| used);
         let mut own = self.classes.iter().enumerate().skip(self.others);
-        let same = |known: &Crossed| known.tier == tier && known.lanes.as_slice() == lanes;
+        let same = |known: &Crossed| known.used == used && known.lanes.as_slice() == lanes;
         if let Some((known, _)) = own.find(|(_, known)| same(known)) {
             return ClassId(known as u16);
         }
         let totals = lanes.iter().filter_map(|lane| self.totals[lane / 2]);
         let mut resources: SmallVec<[usize; 8]> = lanes.iter().copied().chain(totals).collect();
-        if let Some((tier, rate)) = used {
-            let resource = &mut self.tiers[tier.index()];
+        if let Some((used, rate)) = of {
+            let resource = &mut self.tiers[used.tier.index()][usize::from(used.back)];
             resources.push(*resource.get_or_insert_with(|| self.fair.resource(rate)));
         }
         let class = self.fair.class(&resources);
         assert_eq!(usize::from(class.0), self.classes.len(), "one class per set of resources");
-        self.classes.push(Crossed { lanes: lanes.into(), tier });
+        self.classes.push(Crossed { lanes: lanes.into(), used });
         class
     }
 
@@ -195,8 +203,8 @@ impl SimMachine<'_> {
     pub(super) fn shared_rate(&mut self, lane: usize) -> u64 {
         let Sharing { fair, classes, .. } = &mut **self.sharing.as_mut().expect("it is shared");
         let over = |class: ClassId| {
-            let Crossed { lanes, tier } = &classes[usize::from(class.0)];
-            tier.is_none() && lanes.contains(&lane)
+            let Crossed { lanes, used } = &classes[usize::from(class.0)];
+            used.is_none() && lanes.contains(&lane)
         };
         fair.sent_by_class().filter(|(class, _)| over(*class)).map(|(_, rate)| rate).sum()
     }
@@ -204,7 +212,7 @@ impl SimMachine<'_> {
     /// A piece leaves its lines and starts.
     fn take_off(&mut self, piece: Piece, lane: usize, lanes: &Lanes) -> Result<(), Fault> {
         let now = self.engine.now();
-        let mut setup = Span::ZERO;
+        let mut setup = self.slowed(lanes, piece.part.bytes);
         for &lane in lanes {
             let lane = &mut self.lanes[lane];
             lane.ready.pop_front();
@@ -229,17 +237,19 @@ impl SimMachine<'_> {
     pub(super) fn flow(&mut self, flight: Flight) -> Result<(), Fault> {
         let now = self.engine.now();
         let Flight { cargo, class } = flight;
-        let (ticket, bytes) = match cargo {
-            Cargo::Piece(Piece { ticket, part }) => (ticket, part.bytes),
-            Cargo::Use { op, bytes } | Cargo::Sent { op, bytes } => (op, bytes),
+        let (ticket, bytes, of) = match cargo {
+            Cargo::Piece(Piece { ticket, part }) => (ticket, part.bytes, part.bytes),
+            Cargo::Use { op, bytes } => (op, bytes, self.charge_under_way(op).1),
+            Cargo::Sent { op, bytes } => (op, bytes, bytes),
         };
         self.sharing().fair.join(class, bytes, flight, now);
         if self.audit.is_none() {
             return Ok(());
         }
-        let Crossed { ref lanes, tier } = *self.sharing().crossed(class);
+        let Crossed { ref lanes, used } = *self.sharing().crossed(class);
         let lanes = lanes.clone();
-        self.check(|audit, now| audit.flow_begins((ticket, class), &lanes, tier, bytes, now))
+        let bytes = [bytes, of];
+        self.check(|audit, now| audit.flow_begins((ticket, class), &lanes, used, bytes, now))
     }
 
     /// Sets the event of the next end, if flows came or went since it was set.
@@ -271,9 +281,9 @@ impl SimMachine<'_> {
             let lanes = self.sharing().crossed(class).lanes.clone();
             match cargo {
                 Cargo::Piece(piece) => self.piece_landed(piece, class, lanes)?,
-                Cargo::Use { op, bytes } => {
+                Cargo::Use { op, .. } => {
                     self.check(|audit, now| audit.flow_ends(op, class, now))?;
-                    self.use_landed(op, bytes)?;
+                    self.use_landed(op)?;
                 }
                 Cargo::Sent { op, bytes } => {
                     self.check(|audit, now| audit.flow_ends(op, class, now))?;

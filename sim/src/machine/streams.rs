@@ -2,17 +2,17 @@
 //!
 //! Invariant: of a stream at most one op runs, and they start in the order of submission.
 
-use super::in_place::Rises;
 use super::{ENDS, Event, Fault, SimMachine, timeline};
 use std::collections::VecDeque;
-use tiersim_models::ids::TierId;
-use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::units::{Span, Time};
 use tiersim_policies::command::{Ticket, Work};
 
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     pub(super) waiting: VecDeque<Ticket>,
     pub(super) running: bool,
+    /// Whether an event is to come that lets its first op start.
+    pub(super) awaits_release: bool,
     /// When its last op ended.
     pub(super) idle_since: Time,
 }
@@ -40,6 +40,7 @@ impl SimMachine<'_> {
         let queue = &mut self.streams[stream];
         let ticket = queue.waiting.pop_front().expect("an op is first in its stream");
         queue.running = true;
+        queue.awaits_release = false;
         let idle_since = queue.idle_since;
         let release = self.release(ticket);
         let idle_since = idle_since.max(release);
@@ -52,24 +53,23 @@ impl SimMachine<'_> {
             self.meters.op_starts(now);
         }
         self.begin(ticket, cause)?;
+        let Work::Compute { allocating, .. } = self.entries.get(ticket).command.work else {
+            unreachable!("streams run ops only")
+        };
+        let allocating = self.allocate(ticket, allocating);
         let entry = self.entries.get_mut(ticket);
-        let Work::Compute { occurrence, ref charges, ref touches, delay, .. } = entry.command.work
-        else {
+        entry.allocating = allocating;
+        let Work::Compute { occurrence, ref charges, delay, .. } = entry.command.work else {
             unreachable!("streams run ops only")
         };
         entry.compute = self.durations.of(occurrence);
-        let charge = |&(tier, bytes): &(TierId, Bytes)| self.accesses[tier.index()].span_of(bytes);
-        let total = entry.compute + delay + charges.iter().map(charge).sum();
+        let computes = allocating + entry.compute + delay;
         let flows = self.uses.as_ref().is_some_and(|uses| uses.any_flows(charges));
-        let mut rises = Rises::new();
-        if self.loads.is_some() && !charges.is_empty() {
-            let (touches, charges) = (touches.clone(), charges.clone());
-            rises = self.load(ticket, &touches, &charges, total);
-        }
+        let costs = self.costs(ticket, computes);
         if flows {
-            return self.start_uses(ticket, rises);
+            return self.start_uses(ticket, costs);
         }
-        let total = total + rises.iter().copied().sum();
+        let total = computes + costs.iter().map(|cost| cost.setup + cost.bytes).sum();
         if self.is_on_host(ticket) {
             return self.start_on_host(ticket, total);
         }
@@ -93,6 +93,7 @@ impl SimMachine<'_> {
         if let Work::Compute { ref touches, delay, .. } = entry.command.work {
             self.meters.compute += entry.compute;
             self.meters.delay += delay;
+            self.meters.allocating += entry.allocating;
             let objects = &self.workload.trace.objects;
             let used = touches.iter().map(|touch| (*touch, objects[touch.object.index()].bytes));
             self.meters.op_ends(now, used);

@@ -13,6 +13,7 @@ use tiersim_models::efficiency::Efficiency;
 use tiersim_models::energy::Economics;
 use tiersim_models::hardware::{Compute, Hardware, Link, Tier};
 use tiersim_models::nodes::{Node, Way};
+use tiersim_models::outstanding::Requests;
 use tiersim_models::raid0::Raid0;
 use tiersim_models::server::{Cpu, Server};
 
@@ -110,11 +111,14 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
         cpu,
     } = hardware;
     let _ = writeln!(out, "chunk {}", chunk.get());
-    for Tier { name, kind, capacity, access, loaded } in tiers {
+    for Tier { name, kind, capacity, access, loaded, requests } in tiers {
         let (setup, rate) = (access.setup.ps(), access.rate.get());
         let _ = writeln!(out, "tier {name:?} {kind:?} {} {setup} {rate}", capacity.get());
         if let Some(loaded) = loaded {
             let _ = writeln!(out, "loaded {loaded:?}");
+        }
+        if *requests != Requests::default() {
+            let _ = writeln!(out, "{requests:?}");
         }
     }
     for Node { name, kind } in nodes {

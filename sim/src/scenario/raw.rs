@@ -236,6 +236,7 @@ pub(crate) enum RawModel {
         max_split: Option<Quantity<Size>>,
         roundup_power2_divisions: Option<u32>,
         garbage_collection_threshold: Option<f64>,
+        costs: Option<RawCosts>,
     },
     Buckets {
         adaptive: Option<bool>,
@@ -243,6 +244,15 @@ pub(crate) enum RawModel {
     Buddy {
         least: Option<Quantity<Size>>,
     },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Costs", deny_unknown_fields)]
+pub(crate) struct RawCosts {
+    pub(crate) hit: Option<Quantity<Duration>>,
+    pub(crate) split: Option<Quantity<Duration>>,
+    pub(crate) take: Option<Quantity<Duration>>,
+    pub(crate) give: Option<Quantity<Duration>>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -96,6 +96,10 @@ dimension!(
     Copies, "a number of copies", "write copies(4)", "copies(1)", ["copies" = 1.0]
 );
 dimension!(
+    /// Requests at once.
+    Outstanding, "a number of requests", "write requests(256)", "requests(1)", ["requests" = 1.0]
+);
+dimension!(
     /// Drives of a set.
     Drives, "a number of drives", "write drives(4)", "drives(2)", ["drives" = 1.0]
 );
@@ -109,7 +113,7 @@ dimension!(
 /// The units that the parser calls `name`.
 pub fn by_name(name: &str) -> Option<&'static Unit> {
     let times = [Size::UNIT, Duration::UNIT, Bandwidth::UNIT, Flops::UNIT];
-    let others = [FlopCount::UNIT, Copies::UNIT, Drives::UNIT, Budget::UNIT];
+    let others = [FlopCount::UNIT, Copies::UNIT, Outstanding::UNIT, Drives::UNIT, Budget::UNIT];
     times.into_iter().chain(others).chain(economics::UNITS).find(|unit| unit.name == name)
 }
 
@@ -152,6 +156,11 @@ pub const HALF: Limits =
 pub const SETUP: Limits = Limits { least: 0.0, most: 10e12, words: "between 0 and 10 s" };
 /// Copies that are under way at once.
 pub const COPIES: Limits = Limits { least: 1.0, most: 65536.0, words: "between 1 and 65536" };
+/// Requests that are under way at once.
+pub const DEPTH: Limits = Limits { least: 1.0, most: 1048576.0, words: "between 1 and 1048576" };
+/// What one request brings.
+pub const GRANULE: Limits =
+    Limits { least: 1.0, most: (1u64 << 20) as f64, words: "between 1 B and 1 MiB" };
 /// Drives of one set.
 pub const DRIVES: Limits = Limits { least: 2.0, most: 256.0, words: "between 2 and 256" };
 /// A time to compare with.
@@ -247,6 +256,13 @@ impl Quantity<Copies> {
     /// The number, which must be whole.
     pub fn count(&self, check: &mut Check<'_>, path: &str) -> Option<NonZeroU32> {
         self.whole(check, path, "copies", COPIES)
+    }
+}
+
+impl Quantity<Outstanding> {
+    /// The number, which must be whole.
+    pub fn count(&self, check: &mut Check<'_>, path: &str) -> Option<NonZeroU32> {
+        self.whole(check, path, "requests", DEPTH)
     }
 }
 

@@ -12,11 +12,12 @@ use super::tables::{Findings, LIMITS, Limits, Source};
 use super::{OBJECT_COLUMNS, OP_COLUMNS, USE_COLUMNS, units};
 use crate::diagnostic::{Diagnostics, Place};
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use tiersim_models::ids::{ModuleId, ObjectId, OpId, RankId};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{
-    Mode, Object, ObjectKind, Op, Phase, Statistics, Table, Trace, TraceProblem, Use,
+    Mode, Object, ObjectKind, Op, Part, Phase, Statistics, Table, Trace, TraceProblem, Use,
 };
 
 /// Reads the trace in `folder`, or says everything that is wrong with it.
@@ -126,7 +127,24 @@ impl Reader<'_> {
                 close(ops, current, op as usize, uses.len());
                 current = op;
             }
-            uses.push(Use { object, mode });
+            let pieces = row.whole_or_none("pieces").map(NonZeroU32::new);
+            let piece = row.whole_or_none("piece_bytes").map(NonZeroU32::new);
+            let part = match (pieces, piece) {
+                (None, None) => None,
+                (Some(Some(pieces)), Some(Some(piece))) => Some(Part { pieces, piece }),
+                _ => {
+                    let rule = "pieces and piece_bytes are both above 0, or both empty";
+                    let found =
+                        format!("{:?} and {:?}", row.text("pieces"), row.text("piece_bytes"));
+                    row.problem(
+                        rule.to_owned(),
+                        found,
+                        "write both, or neither for the whole object",
+                    );
+                    None
+                }
+            };
+            uses.push(Use { object, mode, part });
         });
         if complete {
             close(ops, current, ops.len(), uses.len());

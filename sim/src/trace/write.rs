@@ -14,9 +14,10 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::num::NonZeroU32;
 use std::path::Path;
 use tiersim_models::ids::ModuleId;
-use tiersim_models::workload::{Trace, TraceProblem, Unit};
+use tiersim_models::workload::{Part, Trace, TraceProblem, Unit};
 
 /// Whether tables are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,11 +198,23 @@ fn op_table(trace: &Trace) -> String {
 }
 
 fn use_table(trace: &Trace) -> String {
-    let mut text = header_line(USE_COLUMNS);
+    // Columns that would be empty all the way down are left out.
+    let parts = trace.uses.iter().any(|one| one.part.is_some());
+    let columns = if parts { USE_COLUMNS } else { &USE_COLUMNS[..3] };
+    let mut text = header_line(columns);
     for (id, op) in trace.ops.iter().enumerate() {
         for one in &trace.uses[op.uses.start as usize..op.uses.end as usize] {
-            let fields = [id.to_string(), one.object.0.to_string(), one.mode.word().to_owned()];
-            push_line(&mut text, &fields);
+            let number = |of: fn(Part) -> NonZeroU32| {
+                one.part.map(of).map_or_else(String::new, |n| n.to_string())
+            };
+            let fields = [
+                id.to_string(),
+                one.object.0.to_string(),
+                one.mode.word().to_owned(),
+                number(|part| part.pieces),
+                number(|part| part.piece),
+            ];
+            push_line(&mut text, &fields[..columns.len()]);
         }
     }
     text

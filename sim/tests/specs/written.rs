@@ -106,7 +106,7 @@ prop_compose! {
             fact(format!("tiers.t{index}.setup"));
             fact(format!("tiers.t{index}.bandwidth"));
             let capacity = capacity.map_or(Bytes::MAX, Bytes::new);
-            made.push(Tier { name: format!("t{index}"), kind, capacity, access, loaded: None });
+            made.push(Tier { name: format!("t{index}"), kind, capacity, access, loaded: None, requests: Default::default() });
         }
         let mut links = Vec::new();
         for (index, (fetch, evict)) in laws.into_iter().enumerate().take(made.len() - 1) {

@@ -29,6 +29,7 @@ pub fn hardware(tiers: &[(TierKind, Bytes, Law)], links: &[(usize, usize, Law)])
         capacity,
         access,
         loaded: None,
+        requests: Default::default(),
     };
     let link = |(index, &(near, far, law)): (usize, &(usize, usize, Law))| {
         Link::new(format!("l{index}"), (NodeId::at(near), NodeId::at(far)), [law; 2])
@@ -106,7 +107,7 @@ impl Traced {
     pub fn op(&mut self, step: u32, stream: u16, span: Span, uses: &[(ObjectId, Mode)]) -> OpId {
         let id = OpId::at(self.0.ops.len());
         let start = u32::try_from(self.0.uses.len()).expect("a small trace");
-        self.0.uses.extend(uses.iter().map(|&(object, mode)| Use { object, mode }));
+        self.0.uses.extend(uses.iter().map(|&(object, mode)| Use::whole(object, mode)));
         let end = u32::try_from(self.0.uses.len()).expect("a small trace");
         self.0.ops.push(Op {
             stream,

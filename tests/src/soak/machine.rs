@@ -9,10 +9,11 @@ use tiersim_models::hardware::{Compute, Hardware, Law, Link, Tier, TierKind};
 use tiersim_models::ids::{NodeId, TierId};
 use tiersim_models::loaded::{Curve, Loaded};
 use tiersim_models::nodes::{Node, NodeKind, Way};
+use tiersim_models::outstanding::Requests;
 use tiersim_models::server::Cpu;
 use tiersim_models::service::{Cache, Detail, Discipline, Service, Tail};
 use tiersim_models::units::{Bytes, Rate, Span};
-use tiersim_models::workload::{Trace, Unit};
+use tiersim_models::workload::{Mode, Part, Trace, Unit};
 use tiersim_policies::host_ops;
 
 /// Rates of links and memories, in bytes per second.
@@ -75,6 +76,26 @@ pub(super) fn processors(dice: &mut Dice, hardware: &mut Hardware, trace: &mut T
     }
 }
 
+/// Some tiers take few requests at once, and some uses are of a part of an object.
+pub(super) fn requests(dice: &mut Dice, hardware: &mut Hardware, trace: &mut Trace) {
+    for tier in &mut hardware.tiers {
+        let granule = dice.chance(15).then(|| Bytes::new(dice.log(1..=65536)));
+        let depth = dice.chance(15).then(|| NonZeroU32::new(dice.log(1..=4096) as u32)).flatten();
+        tier.requests = Requests { granule, depth };
+    }
+    if !dice.chance(30) {
+        return;
+    }
+    for used in trace.uses.iter_mut().filter(|used| used.mode != Mode::Write) {
+        let whole = trace.objects[used.object.index()].bytes;
+        if dice.chance(30) {
+            let piece = dice.log(1..=whole.get());
+            let pieces = dice.log(1..=(whole.get() / piece).min(1 << 20));
+            used.part = Part::of(pieces.into(), piece.into(), whole);
+        }
+    }
+}
+
 fn law(dice: &mut Dice) -> Law {
     Law { setup: dice.span(SETUP), rate: dice.rate(SLOWEST..=FASTEST) }
 }
@@ -84,7 +105,8 @@ fn tier(dice: &mut Dice, index: usize) -> Tier {
     let kind = if index == 0 { TierKind::Hbm } else { dice.pick(&others) };
     let access = law(dice);
     let loaded = dice.chance(15).then(|| loaded(dice));
-    Tier { name: format!("t{index}"), kind, capacity: Bytes::MAX, access, loaded }
+    let (name, requests) = (format!("t{index}"), Requests::default());
+    Tier { name, kind, capacity: Bytes::MAX, access, loaded, requests }
 }
 
 fn loaded(dice: &mut Dice) -> Loaded {

@@ -11,6 +11,7 @@ use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::service::Discipline;
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
 use tiersim_models::workload::{Collective, Unit};
+use tiersim_policies::asked::Asked;
 use tiersim_policies::command::{Command, Hazard, Machine, Ticket, Touch, Work};
 use tiersim_sim::machine::SimMachine;
 
@@ -116,8 +117,8 @@ impl<'a> Watch<'a> {
         let op = (occurrence % ops) as usize;
         if let Some(release) = trial.workload.trace.ops[op].release {
             start = start.max(release.ps());
-            // Whenever an op might start otherwise, its stream may be told to look again.
-            self.budget += 2;
+            // Its stream is told once to look again.
+            self.budget += 1;
         }
         for before in &trial.workload.trace.ops[op].after {
             let before = occurrence - (op - before.index()) as u64;
@@ -138,11 +139,19 @@ impl<'a> Watch<'a> {
         }
         let tier = |tier: TierId| &trial.hardware.tiers[tier.index()];
         let rise = |of: TierId| tier(of).loaded.as_ref().map_or(0, |loaded| loaded.most().ps());
-        let delays =
-            charges.iter().map(|&(of, bytes)| rise(of) + tier(of).access.span_of(bytes).ps());
+        let trace = &trial.workload.trace;
+        let delays = charges.iter().map(|&(of, bytes)| {
+            let used = tier(of);
+            let asked = Asked::of(trace, occurrence, touches, of, used.granule());
+            let takes = asked.span(used, bytes, used.least_pace()).ps();
+            rise(of) + used.access.setup.ps() + takes
+        });
         let rises: u64 = touches.iter().map(|touch| rise(touch.tier)).sum();
         self.latest += (duration + delays.sum::<u64>() + rises) as f64;
-        charges.iter().for_each(|&(tier, bytes)| self.charge(tier, bytes, touches));
+        for &(of, bytes) in charges {
+            let asked = Asked::of(trace, occurrence, touches, of, Bytes::new(1));
+            self.charge(of, bytes, &asked);
+        }
         if let Unit::Network(collective) = trial.workload.trace.ops[op].unit {
             self.together(collective);
         }
@@ -179,21 +188,23 @@ impl<'a> Watch<'a> {
     }
 
     /// What is used in place flows where one hop of shared links leads from the tier to the device:
-    /// away from it if the op does nothing but write there.
-    fn charge(&mut self, tier: TierId, bytes: Bytes, touches: &[Touch]) {
+    /// what is written away from it, the rest towards it.
+    fn charge(&mut self, tier: TierId, bytes: Bytes, asked: &Asked) {
         let hardware = &self.trial.hardware;
         if !hardware.uses_flow(self.routes, tier) {
             return;
         }
-        let mut there = touches.iter().filter(|touch| touch.tier == tier).peekable();
-        let away = there.peek().is_some() && there.all(|touch| !touch.mode.reads());
-        let (from, to) = if away { (HBM, tier) } else { (tier, HBM) };
-        self.used_of[tier.index()] += u128::from(bytes.get());
-        for &lane in self.routes.between(from, to) {
-            self.used[lane.index()] += u128::from(bytes.get());
-            self.crosses(lane, bytes);
+        for (away, bytes) in [false, true].into_iter().zip(asked.split(bytes)) {
+            if away == asked.only_writes() {
+                self.used_of[tier.index()] += u128::from(bytes.get());
+            }
+            let (from, to) = if away { (HBM, tier) } else { (tier, HBM) };
+            for &lane in self.routes.between(from, to) {
+                self.used[lane.index()] += u128::from(bytes.get());
+                self.crosses(lane, bytes);
+            }
         }
-        self.budget += 4;
+        self.budget += 8;
     }
 
     fn copy(&mut self, object: ObjectId, bytes: Bytes, from: TierId, to: TierId) {
@@ -202,6 +213,8 @@ impl<'a> Watch<'a> {
         debug_assert_eq!(size, bytes, "an object is copied whole");
         let pieces = bytes.get().div_ceil(hardware.chunk.get());
         self.copies += 1;
+        // Others in a memory slow what comes from it or goes to it.
+        let worst = hardware.tiers.iter().map(|tier| tier.worst()).fold(1.0, f64::max);
         for &lane in self.routes.between(from, to) {
             self.sent[lane.index()] += u128::from(bytes.get());
             let link = &hardware.links[lane.link.index()];
@@ -210,7 +223,7 @@ impl<'a> Watch<'a> {
             let total = total.map(|total| link.beside_others(total));
             let seconds = |rate: u64| bytes.get() as f64 / rate as f64;
             self.latest += pieces as f64 * (setup.ps() + 4) as f64;
-            self.latest += PS_PER_S as f64 * seconds(rate.get());
+            self.latest += PS_PER_S as f64 * seconds(rate.get()) * worst;
             self.latest += PS_PER_S as f64 * total.map_or(0.0, |total| seconds(total.get()));
             self.budget += 4 * pieces + 4;
         }
@@ -340,8 +353,10 @@ impl Machine for Watch<'_> {
         self.submitted += 1;
         self.budget += 2;
         match &command.work {
-            Work::Compute { occurrence, stream, touches, charges, delay } => {
-                self.op((*occurrence, *stream, *delay), touches, charges);
+            Work::Compute { occurrence, stream, touches, charges, delay, allocating } => {
+                // What the thread does may have been done long before.
+                self.latest += allocating.thread.ps() as f64;
+                self.op((*occurrence, *stream, *delay + allocating.device), touches, charges);
             }
             Work::Copy { object, bytes, from, to } => self.copy(*object, *bytes, *from, *to),
             Work::Compact { tier, bytes, .. } => self.compact(*tier, *bytes),

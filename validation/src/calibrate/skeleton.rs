@@ -19,6 +19,7 @@ pub(crate) fn of(sizes: [u64; 3], links: [&str; 2], chunk: Bytes) -> Hardware {
         capacity: Bytes::new((bytes >> 20 << 20).max(1 << 20)),
         access: UNKNOWN,
         loaded: None,
+        requests: Default::default(),
     };
     let link =
         |(near, name): (u8, &str)| Link::new(name, (TierId(near), TierId(near + 1)), [UNKNOWN; 2]);

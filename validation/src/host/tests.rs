@@ -10,7 +10,7 @@ use tiersim_models::units::Rate;
 use tiersim_models::workload::{
     Mode, Object, ObjectKind, Op, Phase, Statistics, Trace, TraceMeta, Use,
 };
-use tiersim_policies::command::{Edge, Hazard, Room, Touch};
+use tiersim_policies::command::{Allocating, Edge, Hazard, Room, Touch};
 
 const OBJECT: ObjectId = ObjectId(0);
 const HBM: TierId = TierId(0);
@@ -23,7 +23,14 @@ fn world() -> (Hardware, Workload) {
     let hardware = Hardware {
         name: "test".to_owned(),
         about: String::new(),
-        tiers: vec![Tier { name: "hbm".to_owned(), kind, capacity, access, loaded: None }],
+        tiers: vec![Tier {
+            name: "hbm".to_owned(),
+            kind,
+            capacity,
+            access,
+            loaded: None,
+            requests: Default::default(),
+        }],
         nodes: Vec::new(),
         links: Vec::new(),
         ways: Vec::new(),
@@ -46,7 +53,7 @@ fn world() -> (Hardware, Workload) {
         freed_after: None,
     };
     let op = Op::new(0, Phase::Other, "op", 0..1);
-    let uses = vec![Use { object: OBJECT, mode: Mode::Read }];
+    let uses = vec![Use::whole(OBJECT, Mode::Read)];
     let meta = TraceMeta::default();
     let trace = Trace { meta, modules: Vec::new(), objects: vec![object], ops: vec![op], uses };
     (hardware, Workload::new(trace))
@@ -57,7 +64,14 @@ fn op(ticket: u32) -> Command {
     let (touches, charges) = ([touch].into_iter().collect(), [].into_iter().collect());
     Command {
         ticket: Ticket(ticket),
-        work: Work::Compute { occurrence: 0, stream: 0, touches, charges, delay: Span::ZERO },
+        work: Work::Compute {
+            occurrence: 0,
+            stream: 0,
+            touches,
+            charges,
+            delay: Span::ZERO,
+            allocating: Allocating::default(),
+        },
         after: [].into_iter().collect(),
         claims: [].into_iter().collect(),
         frees: [].into_iter().collect(),

@@ -6,7 +6,7 @@ use super::Generation;
 use crate::ids::{ModuleId, ObjectId};
 use crate::units::Bytes;
 use crate::workload::{
-    Mode, Object, ObjectKind, Op, Phase, Recorded, Statistics, Trace, TraceMeta, Unit, Use,
+    Mode, Object, ObjectKind, Op, Part, Phase, Recorded, Statistics, Trace, TraceMeta, Unit, Use,
 };
 
 /// What an op does to an object: how, and how many bytes of it.
@@ -15,6 +15,8 @@ pub(super) struct Touch {
     pub(super) object: ObjectId,
     pub(super) mode: Mode,
     pub(super) bytes: u64,
+    /// In which pieces, where they lie anywhere in the object.
+    pub(super) part: Option<Part>,
 }
 
 /// The weights of one block.
@@ -119,16 +121,16 @@ impl<'a> Maker<'a> {
     }
 
     pub(super) fn read(&self, object: ObjectId) -> Touch {
-        Touch { object, mode: Mode::Read, bytes: self.bytes(object) }
+        Touch { object, mode: Mode::Read, bytes: self.bytes(object), part: None }
     }
 
     pub(super) fn write(&self, object: ObjectId) -> Touch {
-        Touch { object, mode: Mode::Write, bytes: self.bytes(object) }
+        Touch { object, mode: Mode::Write, bytes: self.bytes(object), part: None }
     }
 
     /// Reads and writes all of it.
     pub(super) fn change(&self, object: ObjectId) -> Touch {
-        Touch { object, mode: Mode::ReadWrite, bytes: 2 * self.bytes(object) }
+        Touch { object, mode: Mode::ReadWrite, bytes: 2 * self.bytes(object), part: None }
     }
 
     pub(super) fn bytes(&self, object: ObjectId) -> u64 {
@@ -149,9 +151,11 @@ impl<'a> Maker<'a> {
         touches: &[Touch],
     ) {
         let start = self.trace.uses.len() as u32;
-        self.trace
-            .uses
-            .extend(touches.iter().map(|&Touch { object, mode, .. }| Use { object, mode }));
+        self.trace.uses.extend(touches.iter().map(|&Touch { object, mode, part, .. }| Use {
+            object,
+            mode,
+            part,
+        }));
         let end = self.trace.uses.len() as u32;
         let (step, phase) = self.now;
         self.trace.ops.push(Op {

@@ -6,7 +6,7 @@ use crate::collective::{Collective, CollectiveKind};
 use crate::ids::{ModuleId, ObjectId};
 use crate::transformer::routing;
 use crate::units::Bytes;
-use crate::workload::{Mode, ObjectKind, Phase, Trace, Unit};
+use crate::workload::{Mode, ObjectKind, Part, Phase, Trace, Unit};
 
 /// The stream on which a prompt's keys and values are stored beside the device's work.
 const STORES: u16 = 1;
@@ -74,10 +74,11 @@ impl Maker<'_> {
         let tokens = self.tokens(pass);
         let x = self.activation(name(pass, "embedding.out"), tokens * hidden, model.ends[0]);
         let row = hidden * self.job.formats.weights.bytes();
-        let mut touches = vec![self.read(model.tokens).of(tokens * row), self.write(x)];
+        let lookup = self.rows(model.tokens, tokens, row);
+        let mut touches = vec![lookup, self.write(x)];
         if let Some(positions) = model.positions {
             let rows = (pass.new * row).min(self.bytes(positions));
-            touches.push(self.read(positions).of(rows));
+            touches.push(self.rows(positions, 1, rows));
         }
         self.op("embedding", model.ends[0], 0, &touches);
         x
@@ -105,7 +106,7 @@ impl Maker<'_> {
         let parts = [("q", queries), ("k", kv), ("v", kv)].into_iter().zip(&block.qkv);
         for (index, ((part, width), &weight)) in parts.enumerate() {
             let mode = if index == 0 { Mode::Write } else { Mode::ReadWrite };
-            let made = Touch { object: qkv, mode, bytes: tokens * width * number };
+            let made = Touch { object: qkv, mode, bytes: tokens * width * number, part: None };
             let mut touches = vec![self.read(x), made, self.read(weight)];
             if index == 0 {
                 touches.insert(1, self.read(block.norm_1));
@@ -192,7 +193,21 @@ impl Maker<'_> {
                 (false, _) => Mode::Read,
             };
             if index >= from || grows {
-                touches.push(Touch { object, mode, bytes: (end - start) * row });
+                // Keys and values of each sequence lie apart, in blocks; what grows is written alone.
+                let sequences = 2 * u128::from(self.job.batch);
+                let apart = u128::from(row) / sequences;
+                let whole = Bytes::new(self.bytes(object));
+                let part = match mode {
+                    Mode::Read if self.job.kv_block.is_some() => {
+                        Part::of(sequences, u128::from(whole.get()) / sequences, whole)
+                    }
+                    Mode::ReadWrite => {
+                        let fresh = end - start.max(pass.before);
+                        Part::of(sequences, u128::from(fresh) * apart, whole)
+                    }
+                    _ => None,
+                };
+                touches.push(Touch { object, mode, bytes: (end - start) * row, part });
             }
         }
         touches
@@ -321,6 +336,15 @@ impl Maker<'_> {
             None => all(last) - all(first),
         };
         u64::try_from(pairs).unwrap_or(u64::MAX).saturating_mul(u64::from(self.job.batch))
+    }
+}
+
+impl Maker<'_> {
+    /// Reads so many rows of so many bytes, anywhere in the object.
+    fn rows(&self, object: ObjectId, rows: u64, row: u64) -> Touch {
+        let whole = Bytes::new(self.bytes(object));
+        let part = Part::of(rows.into(), row.into(), whole);
+        Touch { part, ..self.read(object).of(rows * row) }
     }
 }
 

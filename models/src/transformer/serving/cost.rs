@@ -8,6 +8,8 @@
 
 use crate::transformer::card::{Card, Experts};
 use crate::transformer::format::Formats;
+use crate::units::Bytes;
+use crate::workload::Part;
 use std::ops::Range;
 
 /// Bytes of a number of logits.
@@ -125,6 +127,13 @@ impl Cost {
     /// Bytes of the tables of tokens and positions.
     pub(super) fn tables(&self) -> u128 {
         self.tables
+    }
+
+    /// The rows that the tokens of an iteration look up; `None` for all of the tables.
+    pub(super) fn looked_up(&self, load: &Load) -> Option<Part> {
+        let rows = load.tokens.div_ceil(load.iterations) * self.rows;
+        let whole = u64::try_from(self.tables).map_or(Bytes::MAX, Bytes::new);
+        Part::of(rows, self.hidden * self.weight, whole)
     }
 
     /// Bytes of the last norm and, unless it is tied, the head.

@@ -12,7 +12,7 @@ use super::{MAX_USES, Serving, ServingProblem};
 use crate::ids::{ModuleId, ObjectId, OpId};
 use crate::units::{Bytes, Time};
 use crate::workload::{
-    Mode, Object, ObjectKind, Op, Phase, Recorded, Statistics, Trace, TraceMeta, Unit, Use,
+    Mode, Object, ObjectKind, Op, Part, Phase, Recorded, Statistics, Trace, TraceMeta, Unit, Use,
 };
 
 /// An iteration touches a block.
@@ -155,20 +155,28 @@ impl<'a> Emit<'a> {
             let (flops, bytes) = cost.of(load, group);
             let (flops, bytes) = (narrow(flops)?, narrow(bytes)?);
             let start = self.trace.uses.len() as u32;
-            let read = |object| Use { object, mode: Mode::Read };
+            let read = |object| Use::whole(object, Mode::Read);
             let (ends, tied) = (group + 1 == groups, self.job.card.tied);
-            let tables = (group == 0 || ends && tied).then_some(read(self.tables));
+            let tables = match () {
+                () if ends && tied => Some(read(self.tables)),
+                () if group == 0 => Some(Use { part: cost.looked_up(load), ..read(self.tables) }),
+                () => None,
+            };
             let head = ends.then_some(read(self.head));
             let mode = if group == 0 { Mode::Write } else { Mode::ReadWrite };
-            let fixed = [Some(read(self.weights[group])), Some(Use { object: work, mode })];
+            let fixed = [Some(read(self.weights[group])), Some(Use::whole(work, mode))];
             self.trace
                 .uses
                 .extend(tables.into_iter().chain(fixed.into_iter().flatten()).chain(head));
-            let part = |&(object, mode): &(ObjectId, Mode)| Use {
-                object: ObjectId(object.0 + group as u32),
-                mode,
+            // Keys and values of each layer lie apart.
+            let pieces = 2 * cost.groups[group].len() as u128;
+            let held = self.block_bytes[group];
+            let apart = Part::of(pieces, u128::from(held) / pieces, Bytes::new(held));
+            let block = |&(object, mode): &(ObjectId, Mode)| {
+                let part = apart.filter(|_| mode == Mode::Read);
+                Use { object: ObjectId(object.0 + group as u32), mode, part }
             };
-            self.trace.uses.extend(modes.iter().map(part));
+            self.trace.uses.extend(modes.iter().map(block));
             let end = self.trace.uses.len() as u32;
             let name = if phase == Phase::Prefill { "prefill" } else { "decode" };
             self.trace.ops.push(Op {

@@ -235,7 +235,7 @@ impl Maker<'_> {
         let by = self.module(model.tokens);
         let parallel = self.shape.parallel;
         let row = sizes.hidden * u128::from(self.shape.formats.weights.bytes());
-        let rows = self.weight(model.tokens).part(sizes.tokens * row);
+        let rows = self.weight(model.tokens).rows(sizes.tokens, row);
         // A rank that has all of the table, or sums in place, looks up what is kept.
         let normed = model.norm_0.map(|norm| self.module(norm));
         let keeper = normed.unwrap_or(owner);
@@ -250,7 +250,7 @@ impl Maker<'_> {
             self.sum(by, "sum", x);
         }
         if let Some(table) = model.positions {
-            let rows = self.weight(table).part(u128::from(self.shape.sequence) * row);
+            let rows = self.weight(table).rows(1, u128::from(self.shape.sequence) * row);
             self.build.op("positions", self.module(table), 0, &[rows, change(x)]);
         }
         let mask = self.mask(by, "mask", numbers);

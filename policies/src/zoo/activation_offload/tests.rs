@@ -22,6 +22,7 @@ fn machine(hbm: u64, rate: u64) -> Hardware {
         capacity,
         access: law,
         loaded: None,
+        requests: Default::default(),
     };
     let tiers = [("hbm", TierKind::Hbm, Bytes::new(hbm)), ("dram", TierKind::Dram, Bytes::MAX)];
     Hardware {
@@ -61,7 +62,7 @@ fn chain(layers: usize, rng: &mut ChaCha12Rng) -> Workload {
     };
     let op = |trace: &mut Trace, phase, layer, ps, uses: &[(ObjectId, Mode)]| {
         let start = trace.uses.len() as u32;
-        trace.uses.extend(uses.iter().map(|&(object, mode)| Use { object, mode }));
+        trace.uses.extend(uses.iter().map(|&(object, mode)| Use::whole(object, mode)));
         let mut op = Op::new(0, phase, "op", start..trace.uses.len() as u32);
         (op.module, op.duration) = (Some(ModuleId::at(layer)), Some(Span::from_ps(ps)));
         trace.ops.push(op);

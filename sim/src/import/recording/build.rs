@@ -143,7 +143,7 @@ fn push_uses(raw: &RawOp, ids: &[Option<ObjectId>], uses: &mut Vec<Use>) {
     }
     for (id, mode) in modes {
         if let Some(object) = ids[id as usize] {
-            uses.push(Use { object, mode });
+            uses.push(Use::whole(object, mode));
         }
     }
 }

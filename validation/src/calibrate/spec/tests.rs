@@ -13,6 +13,7 @@ fn device() -> Device {
         capacity: Bytes::gib(1),
         access: NONE,
         loaded: None,
+        requests: Default::default(),
     };
     let link = Link::new("bus", (TierId(0), TierId(1)), [NONE; 2]);
     Device {
