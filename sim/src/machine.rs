@@ -24,6 +24,7 @@ pub mod meters;
 mod ranks;
 mod release;
 mod sharing;
+mod so_far;
 pub(crate) mod state;
 mod streams;
 mod timeline;
@@ -181,6 +182,12 @@ impl<'a> SimMachine<'a> {
         }
     }
 
+    /// From now on links add no random delays.
+    pub fn draw_nothing(&mut self) {
+        let lanes = self.lanes.iter_mut().filter_map(|lane| lane.peculiar.as_mut());
+        lanes.for_each(|peculiar| peculiar.draw_nothing());
+    }
+
     /// Switches on the auditor, before the first command.
     pub fn audit(&mut self, audit: Audit) {
         self.audit = Some(Box::new(audit));
@@ -318,6 +325,11 @@ impl<'a> SimMachine<'a> {
                 stream = Some(index);
             }
             Work::Copy { bytes, from, to, .. } => {
+                if self.ranks.is_first(ticket) {
+                    for lane in self.routes.between(from, to) {
+                        self.meters.planned[lane.index()] += bytes;
+                    }
+                }
                 let made = self.way(ticket, from, to, bytes);
                 let first = &mut self.lanes[made.transit.lane(0)];
                 if first.is_in_order() {
@@ -326,6 +338,9 @@ impl<'a> SimMachine<'a> {
                 progress = Some(made);
             }
             Work::Compact { tier, bytes, .. } if !self.placed_elsewhere => {
+                if self.ranks.is_first(ticket) {
+                    self.meters.planned[2 * self.links + tier.index()] += bytes;
+                }
                 let made = self.way_within(ticket, tier, bytes);
                 self.lanes[made.transit.lane(0)].gate.push_back(ticket);
                 progress = Some(made);

@@ -5,6 +5,7 @@
 //! [`RunRecord::tiers`] and [`RunRecord::lanes`].
 
 mod pressure;
+mod steadiness;
 mod steps;
 
 use crate::energy::CaseEconomics;
@@ -17,6 +18,7 @@ use tiersim_policies::fragmentation::MemoryUse;
 use tiersim_policies::policy::Sight;
 
 pub use crate::record::pressure::PressureRecord;
+pub use crate::record::steadiness::{Settled, Steadiness};
 pub use crate::record::steps::Steps;
 
 /// All results of one scenario.
@@ -214,6 +216,8 @@ pub struct Figures {
     pub memory: Vec<(usize, MemoryUse)>,
     /// What became of requests, where the workload serves some.
     pub serving: Option<Box<ServingFigures>>,
+    /// Whether the measured steps are those of the steady state.
+    pub steady: Steadiness,
 }
 
 /// Something that ran from one moment to another.
@@ -285,6 +289,14 @@ impl Figures {
     /// Share of uses that found their object in HBM.
     pub fn hit_ratio(&self) -> f64 {
         self.hits as f64 / (self.hits + self.misses).max(1) as f64
+    }
+
+    /// What is said where a lane was busy for longer than the measured time: a fault of the program.
+    pub(crate) fn busy_beyond_time(&self) -> Option<String> {
+        let time = self.steps.total();
+        let beyond = |(_, busy): &(usize, &Span)| u128::from(busy.ps()) > time;
+        let (lane, busy) = self.busy.iter().enumerate().find(beyond)?;
+        Some(format!("lane {lane} was busy for {} of {time} measured ps", busy.ps()))
     }
 
     /// Share of the measured time that lane `lane` was copying.

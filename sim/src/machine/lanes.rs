@@ -9,6 +9,7 @@ use super::detail::Peculiar;
 use super::entry::{Piece, Progress};
 use super::state::Moment;
 use super::{ENDS, Event, Fault, SimMachine};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 use tiersim_models::hardware::{self, Hardware, Law, Tier};
 use tiersim_models::ids::TierId;
@@ -34,10 +35,12 @@ pub(super) struct Lane {
     pub(super) ready: VecDeque<Piece>,
     /// Pieces under way.
     pub(super) busy: u32,
+    /// Those of them that have a place to themselves, and from when to when.
+    pub(super) flying: SmallVec<[(Piece, Time, Time); 1]>,
     /// Flows of collectives under way, which take no place.
-    crossing: u32,
+    pub(super) crossing: u32,
     /// Up to when the time that it was busy is counted.
-    counted: Time,
+    pub(super) counted: Time,
     /// The copy of which a piece ended last.
     pub(super) served: Option<Ticket>,
 }
@@ -56,6 +59,7 @@ impl Lane {
             gate: VecDeque::new(),
             ready: VecDeque::new(),
             busy: 0,
+            flying: SmallVec::new(),
             crossing: 0,
             counted: Time::ZERO,
             served: None,
@@ -79,6 +83,7 @@ impl Lane {
             gate: VecDeque::new(),
             ready: VecDeque::new(),
             busy: 0,
+            flying: SmallVec::new(),
             crossing: 0,
             counted: Time::ZERO,
             served: None,
@@ -98,7 +103,8 @@ impl Lane {
         out: &mut State,
     ) {
         let Lane { law: _, peculiar, shared, at_once: _, gate, ready, .. } = self;
-        let Lane { busy, crossing, counted, served, .. } = self;
+        // Events say who flies, and when they land.
+        let Lane { busy, flying: _, crossing, counted, served, .. } = self;
         peculiar.iter().for_each(|peculiar| peculiar.state(moment.now, out));
         out.list(gate, |out, &ticket| moment.ticket(ticket, out));
         out.list(ready, |out, &piece| moment.piece(piece, out));
@@ -211,6 +217,7 @@ impl SimMachine<'_> {
             None => law.span_of(piece.part.bytes),
             Some(peculiar) => peculiar.span(&piece, *law, seed, now),
         };
+        self.lanes[lane].flying.push((piece, now, now + span));
         self.engine.schedule_in(span, ENDS, Event::Copied { lane: lane as u16, piece });
         Ok(())
     }
@@ -240,8 +247,12 @@ impl SimMachine<'_> {
         let left = &mut self.lanes[lane];
         left.busy -= 1;
         left.served = Some(ticket);
+        left.flying.retain(|(flying, ..)| !flying.is(piece));
         let busy = now.since(std::mem::replace(&mut left.counted, now));
         self.crossed(ticket, lane, part.bytes, busy);
+        if self.ranks.is_first(ticket) {
+            self.meters.copied[self.ranks.kind(lane)] += part.bytes;
+        }
         self.check(|audit, now| audit.piece_leaves(lane, ticket, part.bytes, now))
     }
 

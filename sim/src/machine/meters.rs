@@ -13,6 +13,10 @@ pub struct Meters {
     pub peak: Vec<Bytes>,
     /// Bytes copied, by lane.
     pub moved: Vec<Bytes>,
+    /// Bytes that the plan copies, by lane, of all commands submitted.
+    pub planned: Vec<Bytes>,
+    /// How many of these have been copied.
+    pub copied: Vec<Bytes>,
     /// Time spent copying, by lane.
     pub busy: Vec<Span>,
     /// Time that streams stood still for a copy, by lane.
@@ -40,6 +44,8 @@ impl Meters {
             used: vec![Bytes::ZERO; tiers],
             peak: vec![Bytes::ZERO; tiers],
             moved: vec![Bytes::ZERO; lanes],
+            planned: vec![Bytes::ZERO; lanes],
+            copied: vec![Bytes::ZERO; lanes],
             busy: vec![Span::ZERO; lanes],
             stall: vec![Span::ZERO; lanes],
             in_place: vec![Span::ZERO; tiers],
@@ -55,7 +61,7 @@ impl Meters {
 
     /// The largest of all sums that have 64 bits.
     pub(crate) fn largest(&self) -> u64 {
-        let moved = self.moved.iter().map(|bytes| bytes.get());
+        let moved = self.moved.iter().chain(&self.planned).map(|bytes| bytes.get());
         let spans = self.busy.iter().chain(&self.stall).chain(&self.in_place);
         let spans = spans.chain([&self.compute, &self.delay, &self.active]).map(|span| span.ps());
         moved.chain(spans).max().unwrap_or(0)
@@ -88,6 +94,8 @@ impl Meters {
             used,
             peak: _,
             moved: _,
+            planned: _,
+            copied: _,
             busy: _,
             stall: _,
             in_place: _,
@@ -113,6 +121,8 @@ impl Meters {
             used: _,
             peak: _,
             moved,
+            planned,
+            copied,
             busy,
             stall,
             in_place,
@@ -124,7 +134,9 @@ impl Meters {
             running: _,
             counted: _,
         } = self;
-        for (sum, start) in moved.iter_mut().zip(&start.moved) {
+        let bytes = moved.iter_mut().chain(planned).chain(copied);
+        let starts = start.moved.iter().chain(&start.planned).chain(&start.copied);
+        for (sum, start) in bytes.zip(starts) {
             *sum = Bytes::new(again(sum.get(), start.get(), times)?);
         }
         let spans = busy.iter_mut().chain(stall).chain(in_place).chain([compute, delay, active]);

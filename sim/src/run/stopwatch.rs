@@ -2,9 +2,11 @@
 
 use crate::machine::SimMachine;
 use crate::machine::meters::Meters;
-use crate::record::{Figures, PressureRecord, Steps};
+use crate::record::{Figures, PressureRecord, Settled, Steadiness, Steps};
+use crate::run::settle::Evidence;
 use crate::served::ServingFigures;
 use std::collections::VecDeque;
+use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::{OpId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span, Time};
@@ -28,6 +30,15 @@ pub(crate) struct Stopwatch<'a> {
     last_end: Time,
     steps: Steps,
     at_warmup: Option<Meters>,
+    /// Bytes that the warm-up copies, by lane.
+    planned: Vec<Bytes>,
+    /// When the last replay ended, and how long the last one took that does not count.
+    last_replay: Time,
+    before: Span,
+    /// When the last op ended, and what was measured until then.
+    at_end: Option<(Time, Meters)>,
+    /// Whether the trace runs once: then its last step ends when nothing is under way any more.
+    once: bool,
     timeline: bool,
     turns: Option<Turns>,
     /// When each op of the run ended, where requests are served.
@@ -73,6 +84,11 @@ impl<'a> Stopwatch<'a> {
             last_end: Time::ZERO,
             steps: Steps::default(),
             at_warmup: None,
+            planned: Vec::new(),
+            last_replay: Time::ZERO,
+            before: Span::ZERO,
+            at_end: None,
+            once: repeat == 1,
             timeline,
             turns: None,
             op_ends: vec![Time::ZERO; workload.serving.as_ref().map_or(0, |_| ops as usize)],
@@ -105,8 +121,16 @@ impl<'a> Stopwatch<'a> {
             self.steps.push(at.since(self.last_end));
         }
         self.last_end = at;
-        if step + 1 == self.warmup_steps {
-            self.at_warmup = Some(machine.meters().clone());
+        if (step + 1).is_multiple_of(self.sizes.len() as u64) {
+            let took = at.since(self.last_replay);
+            self.last_replay = at;
+            if step + 1 == self.warmup_steps {
+                self.before = took;
+                self.at_warmup = Some(machine.so_far());
+            }
+        }
+        if self.first_open == self.all {
+            self.at_end = Some((at, machine.so_far()));
         }
         if self.timeline && step + 2 == self.all {
             machine.record_timeline();
@@ -139,6 +163,14 @@ impl<'a> Stopwatch<'a> {
         self.warmup_steps == 0 || self.at_warmup.is_some()
     }
 
+    /// All ops of a replay have been planned, `planned` in all.
+    pub(crate) fn replayed(&mut self, planned: u64, machine: &SimMachine<'_>) {
+        let steps = planned / self.workload.trace.ops.len() as u64 * self.sizes.len() as u64;
+        if steps == self.warmup_steps {
+            self.planned = machine.meters().planned.clone();
+        }
+    }
+
     /// How many steps have been measured.
     pub(crate) fn measured(&self) -> u64 {
         self.steps.len() as u64
@@ -157,6 +189,11 @@ impl<'a> Stopwatch<'a> {
             last_end,
             steps: _,
             at_warmup: _,
+            planned: _,
+            last_replay: _,
+            before: _,
+            at_end: _,
+            once: _,
             timeline: _,
             turns: _,
             left_out: _,
@@ -211,12 +248,48 @@ impl<'a> Stopwatch<'a> {
         Some(PressureRecord { tier, capacity, log, at, steps })
     }
 
-    /// The figures of the measured steps, once all ops have ended.
-    pub(crate) fn figures(self, planner: &Planner<'_>, machine: &mut SimMachine<'_>) -> Figures {
-        let mut timeline = machine.take_timeline();
-        timeline.iter_mut().for_each(|slice| slice.start = slice.start + self.left_out);
-        let end = machine.meters();
+    /// What tells whether the measured replays are alike, of what was measured until their end.
+    fn evidence(&self, end: &Meters) -> Evidence {
         let zero = Meters::new(end.used.len(), end.moved.len());
+        let start = self.at_warmup.as_ref().unwrap_or(&zero);
+        let planned = if self.planned.is_empty() { &zero.planned } else { &self.planned };
+        let of = |to: &[Bytes], from: &[Bytes]| -> Vec<i128> {
+            let since =
+                |(to, from): (&Bytes, &Bytes)| i128::from(to.get()) - i128::from(from.get());
+            to.iter().zip(from).map(since).collect()
+        };
+        let copied = of(&end.copied, &start.copied);
+        let unpaid = of(&end.planned, planned).into_iter().zip(copied);
+        let each = self.sizes.len() as u64;
+        Evidence {
+            warmup: self.first_measured_op / self.workload.trace.ops.len() as u64,
+            measured: self.measured() / each,
+            before: self.before,
+            unpaid: unpaid.map(|(planned, copied)| planned - copied).collect(),
+        }
+    }
+
+    /// The figures of the measured steps, once nothing is under way any more.
+    pub(crate) fn figures(
+        mut self,
+        hardware: &Hardware,
+        planner: &Planner<'_>,
+        machine: &mut SimMachine<'_>,
+    ) -> Figures {
+        let mut timeline = machine.take_timeline();
+        let (at, mut end) = self.at_end.take().expect("every op has ended");
+        let steadiness = if self.once {
+            let left_over = machine.now().since(at);
+            self.steps.lengthen_last(left_over);
+            end = machine.meters().clone();
+            Steadiness { settled: Settled::Once, left_over, ..Steadiness::default() }
+        } else {
+            timeline.retain(|slice| slice.start < at);
+            self.evidence(&end).judge(hardware, &self.steps)
+        };
+        timeline.iter_mut().for_each(|slice| slice.start = slice.start + self.left_out);
+        let zero = Meters::new(end.used.len(), end.moved.len());
+        let peak = machine.meters().peak.clone();
         let start = self.at_warmup.unwrap_or(zero);
         let span = |end: &[Span], start: &[Span]| {
             let pairs = end.iter().zip(start);
@@ -232,8 +305,9 @@ impl<'a> Stopwatch<'a> {
             plan.map(|plan| Box::new(ServingFigures::of(plan, &self.op_ends, planner.found())));
         Figures {
             serving,
+            steady: steadiness,
             steps: self.steps,
-            peak: end.peak.clone(),
+            peak,
             moved: moved.collect(),
             busy: span(&end.busy, &start.busy),
             stall: span(&end.stall, &start.stall),
