@@ -59,6 +59,8 @@ struct Expected {
     versions: SmallVec<[u64; 4]>,
     /// The op whose end a copy has to wait for.
     turn: Option<Ticket>,
+    /// Where a copy goes from and to, and of which rank.
+    way: Option<(TierId, TierId, u32)>,
     started: bool,
 }
 
@@ -140,8 +142,10 @@ impl Audit {
                 self.date_copies(stream, command.ticket)?;
                 self.last_op[stream] = Some(command.ticket);
             }
-            Work::Copy { object, .. } => {
+            Work::Copy { object, from, to, .. } => {
                 expected.versions.push(self.written[object.index()]);
+                let rank = ranks::rank_of(&self.instances, command.ticket);
+                expected.way = Some((*from, *to, rank));
                 self.undated.push(command.ticket);
             }
             Work::Compact { .. } | Work::Release => {}
@@ -292,7 +296,8 @@ impl Audit {
         Ok(())
     }
 
-    /// A piece of a copy has crossed a lane: first come first served, where one is served at a time.
+    /// A piece of a copy has crossed a lane: where one is served at a time, none stays behind that was
+    /// there before it, goes the same way and was submitted earlier.
     pub(crate) fn piece_leaves(
         &mut self,
         lane: usize,
@@ -301,10 +306,15 @@ impl Audit {
         now: Time,
     ) -> Result<(), Breach> {
         self.tick(now)?;
-        let station = &mut self.lanes[lane];
-        let in_order = self.in_order[lane];
-        let brought = if in_order { station.depart(now) } else { station.leave(copy.0, now) };
-        rule!(brought == Some(bytes), "lane {lane} let out {bytes}, not the {brought:?} in turn");
+        let way = |copy: Ticket| self.open.get(&copy).map(|expected| expected.way);
+        let own = way(copy);
+        let overtaken = |&name: &u32| name < copy.0 && way(Ticket(name)) == own;
+        let overtaken = self.lanes[lane].before(copy.0).find(overtaken);
+        if let Some(overtaken) = overtaken.filter(|_| self.in_order[lane]) {
+            rule!(false, "{copy:?} leaves lane {lane} before {overtaken}, which goes the same way");
+        }
+        let brought = self.lanes[lane].leave(copy.0, now);
+        rule!(brought == Some(bytes), "lane {lane} let out {bytes}, not {brought:?}");
         Ok(())
     }
 

@@ -1,9 +1,9 @@
 //! The simulated machine: compute streams, copy engines and tiers in virtual time.
 //!
 //! A compute stream runs its ops in order. Each direction of a link is a copy engine (`lanes`):
-//! copies enter in the order in which they were submitted, once their edges are satisfied, and are
-//! served one after the other, or as the link's service says. A copy that is stored on its way travels in
-//! chunks, at most [`BOUNCE`] of its own between two hops at any moment
+//! copies between the same two tiers enter in the order in which they were submitted, once their edges are
+//! satisfied, and are served one after the other, in turn with those between other tiers (`lines`), or as the
+//! link's service says. A copy that is stored on its way travels in chunks, at most [`BOUNCE`] of its own between two hops at any moment
 //! ([`tiersim_policies::transit`]); shared links that meet in a switch are one flow (`sharing`).
 //! Several devices of a server carry out the same plan at the same time (`ranks`), and together what
 //! one of them cannot (`collectives`).
@@ -19,6 +19,7 @@ mod entry;
 mod host_ops;
 mod in_place;
 mod lanes;
+mod lines;
 mod loads;
 pub mod meters;
 mod ranks;
@@ -297,7 +298,7 @@ impl<'a> SimMachine<'a> {
             (None, Some(progress)) => {
                 let lane = progress.transit.lane(0);
                 match self.lanes[lane].is_in_order() {
-                    true => self.try_gate(lane, cause),
+                    true => self.try_gate((lane, progress.line), cause),
                     false => self.enter(ticket, cause),
                 }
             }
@@ -331,10 +332,7 @@ impl<'a> SimMachine<'a> {
                     }
                 }
                 let made = self.way(ticket, from, to, bytes);
-                let first = &mut self.lanes[made.transit.lane(0)];
-                if first.is_in_order() {
-                    first.gate.push_back(ticket);
-                }
+                self.wait_at_gate(ticket, &made);
                 progress = Some(made);
             }
             Work::Compact { tier, bytes, .. } if !self.placed_elsewhere => {
@@ -342,7 +340,7 @@ impl<'a> SimMachine<'a> {
                     self.meters.planned[2 * self.links + tier.index()] += bytes;
                 }
                 let made = self.way_within(ticket, tier, bytes);
-                self.lanes[made.transit.lane(0)].gate.push_back(ticket);
+                self.wait_at_gate(ticket, &made);
                 progress = Some(made);
             }
             Work::Compact { .. } | Work::Release => {}

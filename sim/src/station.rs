@@ -56,6 +56,11 @@ impl Station {
         Some(self.count_out(arrived, bytes, now))
     }
 
+    /// The names of those who are there and came before the customer of that name.
+    pub fn before(&self, name: u32) -> impl Iterator<Item = u32> + '_ {
+        self.present.iter().map(|present| present.2).take_while(move |&other| other != name)
+    }
+
     /// The customer of that name leaves, wherever they stood; `None` if they are not there.
     pub fn leave(&mut self, name: u32, now: Time) -> Option<Bytes> {
         self.account(now);

@@ -207,3 +207,60 @@ fn a_fetch_takes_the_copy_that_is_there_first() {
     assert_eq!([source(661, true), source(662, true)].map(|tier| tier.0), [1, 2]);
     assert_eq!(source(662, false), DRAM);
 }
+
+/// HBM, DRAM and a drive in a row, in chunks of 1000 bytes.
+fn row(pcie: (u64, u64), drive: (u64, u64)) -> Hardware {
+    let tier = |kind| (kind, Bytes::MAX, law(0, u64::MAX));
+    let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Nvme)];
+    let links = [(0, 1, law(pcie.0, pcie.1)), (1, 2, law(drive.0, drive.1))];
+    let mut row = hardware(&tiers, &links);
+    row.chunk = Bytes::new(1000);
+    row
+}
+
+#[test]
+fn a_long_copy_lets_one_from_elsewhere_pass_at_the_next_border_between_chunks() {
+    let slow = (3, ONE / 4);
+    // The drive's copy is at the bus at 3 + 4000. There the border after 4000 bytes is crossed at 4007;
+    // what is left of the long copy pays no set-up again.
+    let both = [(10_000, DRAM), (1000, DRIVE)];
+    assert_eq!(fetched(row((7, ONE), slow), &both), [10_007 + 1007, 4007 + 1007]);
+    // A copy that comes at a border is served there; a picosecond later it waits for the next one.
+    assert_eq!(fetched(row((3, ONE), slow), &both)[1], 4003 + 1003);
+    assert_eq!(fetched(row((2, ONE), slow), &both)[1], 5002 + 1002);
+    // Behind the last border it waits for the end.
+    assert_eq!(fetched(row((7, ONE), slow), &[(4000, DRAM), (1000, DRIVE)]), [4007, 5014]);
+    // Chunks in turn: 2, 4 and 6 are the drive's, which is faster here.
+    let turns = fetched(row((0, ONE), (0, 10 * ONE)), &[(10_000, DRAM), (3000, DRIVE)]);
+    assert_eq!(turns, [13_000, 6000]);
+    // One chunk for all objects: as if nothing were cut.
+    let mut whole = row((7, ONE), slow);
+    whole.chunk = Bytes::new(10_000);
+    assert_eq!(fetched(whole, &both), [10_007, 10_007 + 1007]);
+}
+
+#[test]
+fn copies_between_the_same_two_tiers_go_one_after_the_other() {
+    let row = || row((7, ONE), (0, 4 * ONE));
+    assert_eq!(fetched(row(), &[(10_000, DRAM), (10, DRAM)]), [10_007, 10_024]);
+    // Over two hops as well: the second has sent what the bounce buffers hold, and no more.
+    let first = 250 + 3 * 1007;
+    assert_eq!(fetched(row(), &[(3000, DRIVE), (3000, DRIVE)]), [first, first + 3 * 1007]);
+}
+
+#[test]
+fn a_copy_that_is_cut_often_loses_no_picosecond() {
+    // Borders at no whole picosecond: the remainders must not add up.
+    for rate in [700_000_000_003, 333_333_333_333, 12_345_678_901_234] {
+        let span =
+            |bytes: u64| (u128::from(bytes) * u128::from(ONE)).div_ceil(u128::from(rate)) as u64;
+        let row = || row((11, rate), (0, 100 * ONE));
+        let alone = fetched(row(), &[(1_234_567, DRAM)]);
+        assert_eq!(alone, [11 + span(1_234_567)]);
+        // 40 chunks of the other copy, each with its own set-up, in the place of as many turns.
+        let ends = fetched(row(), &[(1_234_567, DRAM), (40_000, DRIVE)]);
+        let other = 40 * (11 + span(1000));
+        assert_eq!(ends[0], alone[0] + other, "no time is lost and none won");
+        assert_eq!(ends[1], 11 + span(40_000) + other, "turn by turn");
+    }
+}

@@ -10,7 +10,7 @@ use tiersim_models::units::Bytes;
 use tiersim_policies::command::{Command, Room, Ticket, Work};
 
 /// The rank that a ticket is of.
-fn rank_of(instances: &Instances, ticket: Ticket) -> u32 {
+pub(super) fn rank_of(instances: &Instances, ticket: Ticket) -> u32 {
     ticket.0 % instances.ranks()
 }
 

@@ -67,6 +67,11 @@ impl Peculiar {
         fixed + self.cache.as_mut().map_or(plain, |c| c.write(bytes, law.rate, now + fixed))
     }
 
+    /// Whether how long a piece takes depends on what was written before: then it is not cut.
+    pub(super) fn has_cache(&self) -> bool {
+        self.cache.is_some()
+    }
+
     /// Whether nothing is drawn.
     pub(super) fn may_repeat(&self) -> bool {
         self.tail.is_none()

@@ -1,6 +1,7 @@
 //! Commands under way, and how far a copy has come.
 
 use crate::machine::blame::Ended;
+use crate::machine::lines::LineName;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use tiersim_models::hardware::Law;
@@ -148,14 +149,16 @@ impl Piece {
 #[derive(Debug)]
 pub(crate) struct Progress {
     pub(crate) transit: Transit,
+    /// Where it stands on every lane that serves lines in turn.
+    pub(crate) line: LineName,
     /// The lane that takes longest: where the copy is said to wait.
     pub(crate) slowest: usize,
 }
 
 impl Progress {
-    pub(crate) fn new(transit: Transit, law: impl Fn(usize) -> Law) -> Progress {
+    pub(crate) fn new(transit: Transit, line: LineName, law: impl Fn(usize) -> Law) -> Progress {
         let span = |&lane: &usize| law(lane).span_of(transit.chunk());
         let slowest = transit.lanes().max_by_key(span).expect("a copy goes somewhere");
-        Progress { transit, slowest }
+        Progress { transit, line, slowest }
     }
 }

@@ -1,20 +1,20 @@
 //! Lanes: the directions of links, and how pieces of copies queue for them.
 //!
-//! A lane serves first come, first served, one piece after the other or, if its link has several
-//! lanes, so many at once; or it shares its rate among all who are there (`sharing`).
-//! Invariant: a lane with one place is an in-order copy engine, so copies enter it as they were
-//! submitted; one with several takes whoever is ready.
+//! A lane serves one piece after the other or, if its link has several lanes, so many at once, and its
+//! lines in turn (`lines`); or it shares its rate among all who are there (`sharing`).
+//! Invariant: a lane with one place is an in-order copy engine for each line, so its copies enter as
+//! they were submitted; one with several places takes whoever is ready. No place is empty while a piece waits.
 
 use super::detail::Peculiar;
 use super::entry::{Piece, Progress};
+use super::lines::{LineName, Lines, Served, Waiting};
 use super::state::Moment;
 use super::{ENDS, Event, Fault, SimMachine};
-use smallvec::SmallVec;
 use std::collections::VecDeque;
 use tiersim_models::hardware::{self, Hardware, Law, Tier};
 use tiersim_models::ids::TierId;
 use tiersim_models::service::{Detail, Discipline};
-use tiersim_models::units::{Bytes, Rate, Span, Time};
+use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
 use tiersim_policies::command::Ticket;
 use tiersim_policies::state::State;
 use tiersim_policies::transit::Transit;
@@ -29,19 +29,17 @@ pub(super) struct Lane {
     pub(super) shared: bool,
     /// Pieces that may be under way at once.
     pub(super) at_once: u32,
-    /// Copies in the order of submission that have not begun.
-    pub(super) gate: VecDeque<Ticket>,
-    /// Pieces to copy, in the order in which they became ready.
+    /// Copies that were not let in; and who waits and who is served, unless the lane is shared.
+    pub(super) lines: Lines,
+    /// Pieces to copy where it is shared, in the order in which they became ready.
     pub(super) ready: VecDeque<Piece>,
     /// Pieces under way.
     pub(super) busy: u32,
-    /// Those of them that have a place to themselves, and from when to when.
-    pub(super) flying: SmallVec<[(Piece, Time, Time); 1]>,
     /// Flows of collectives under way, which take no place.
     pub(super) crossing: u32,
     /// Up to when the time that it was busy is counted.
     pub(super) counted: Time,
-    /// The copy of which a piece ended last.
+    /// The copy whose turn ended last.
     pub(super) served: Option<Ticket>,
 }
 
@@ -56,10 +54,9 @@ impl Lane {
             peculiar: Peculiar::new(lane.index(), detail, link.raid0),
             shared: service.is_some_and(|s| s.discipline == Discipline::FairShare),
             at_once: service.map_or(1, |service| service.at_once()),
-            gate: VecDeque::new(),
+            lines: Lines::default(),
             ready: VecDeque::new(),
             busy: 0,
-            flying: SmallVec::new(),
             crossing: 0,
             counted: Time::ZERO,
             served: None,
@@ -80,10 +77,9 @@ impl Lane {
             peculiar: None,
             shared: false,
             at_once: 1,
-            gate: VecDeque::new(),
+            lines: Lines::default(),
             ready: VecDeque::new(),
             busy: 0,
-            flying: SmallVec::new(),
             crossing: 0,
             counted: Time::ZERO,
             served: None,
@@ -102,18 +98,17 @@ impl Lane {
         history: impl Fn(Option<Ticket>, &mut State),
         out: &mut State,
     ) {
-        let Lane { law: _, peculiar, shared, at_once: _, gate, ready, .. } = self;
-        // Events say who flies, and when they land.
-        let Lane { busy, flying: _, crossing, counted, served, .. } = self;
+        let Lane { law: _, peculiar, shared, at_once: _, lines, ready, .. } = self;
+        let Lane { busy, crossing, counted, served, .. } = self;
         peculiar.iter().for_each(|peculiar| peculiar.state(moment.now, out));
-        out.list(gate, |out, &ticket| moment.ticket(ticket, out));
+        lines.state(moment, out);
         out.list(ready, |out, &piece| moment.piece(piece, out));
         out.word((*busy).into());
         out.word((*crossing).into());
         if *busy + *crossing > 0 {
             moment.time(*counted, out);
         }
-        // Where nothing is shared, who waits has seen somebody leave: whoever left before is no
+        // Where nothing is shared, who waits has seen a turn end: whose turn ended before is no
         // matter any more.
         if *shared {
             history(*served, out);
@@ -123,6 +118,12 @@ impl Lane {
     /// Whether copies enter as they were submitted, and not as they become ready.
     pub(super) fn is_in_order(&self) -> bool {
         self.at_once == 1
+    }
+
+    /// Who has not been let in: of one line, or of all where the lane is shared.
+    fn gate(&mut self, line: LineName) -> &mut VecDeque<Ticket> {
+        let line = if self.shared { LineName(0) } else { line };
+        self.lines.gate(line)
     }
 
     /// A piece starts.
@@ -159,22 +160,36 @@ impl SimMachine<'_> {
         let lane = |lane: &hardware::Lane| self.ranks.lane(ticket, lane.index());
         let hops = self.routes.hops(from, to).map(|hop| hop.iter().map(lane));
         let laws = |lane: usize| self.lanes[lane].law;
-        Progress::new(Transit::over(hops, bytes, self.chunk), laws)
+        let line = LineName(self.ranks.line(ticket, from, to));
+        Progress::new(Transit::over(hops, bytes, self.chunk), line, laws)
     }
 
     /// The way of what moves within a tier.
     pub(super) fn way_within(&self, ticket: Ticket, tier: TierId, bytes: Bytes) -> Progress {
         let lane = self.ranks.lane(ticket, 2 * self.links + tier.index());
-        Progress::new(Transit::new([lane], bytes, bytes), |lane| self.lanes[lane].law)
+        let line = LineName(self.ranks.line(ticket, tier, tier));
+        Progress::new(Transit::new([lane], bytes, bytes), line, |lane| self.lanes[lane].law)
     }
 
-    /// Lets copies whose turn it is into a lane, in the order of submission.
-    pub(super) fn try_gate(&mut self, lane: usize, cause: Option<Ticket>) -> Result<(), Fault> {
-        while let Some(&ticket) = self.lanes[lane].gate.front() {
+    /// A copy waits to be let into its first lane, behind those of its line that were submitted before.
+    pub(super) fn wait_at_gate(&mut self, ticket: Ticket, progress: &Progress) {
+        let lane = &mut self.lanes[progress.transit.lane(0)];
+        if lane.is_in_order() {
+            lane.gate(progress.line).push_back(ticket);
+        }
+    }
+
+    /// Lets the copies of a line whose turn it is into a lane, in the order of submission.
+    pub(super) fn try_gate(
+        &mut self,
+        (lane, line): (usize, LineName),
+        cause: Option<Ticket>,
+    ) -> Result<(), Fault> {
+        while let Some(&ticket) = self.lanes[lane].gate(line).front() {
             if self.entries.get(ticket).indegree > 0 {
                 break;
             }
-            self.lanes[lane].gate.pop_front();
+            self.lanes[lane].gate(line).pop_front();
             self.enter(ticket, cause)?;
         }
         Ok(())
@@ -198,27 +213,75 @@ impl SimMachine<'_> {
         if self.lanes[lane].shared {
             return self.queue(piece, lane);
         }
-        self.lanes[lane].ready.push_back(piece);
+        let line = self.entries.progress(ticket).line;
+        self.lanes[lane].lines.join(line, Waiting { piece, crossed: Bytes::ZERO });
         self.check(|audit, now| audit.piece_arrives(lane, ticket, part.bytes, now))?;
+        if self.lanes[lane].busy == self.lanes[lane].at_once {
+            self.cut(lane, line);
+        }
         self.serve(lane)
     }
 
-    /// Starts the next piece of a lane, if there is a place for it.
+    /// Ends the turns of other lines on a full lane at their next borders.
+    fn cut(&mut self, lane: usize, line: LineName) {
+        let (now, chunk, seed) = (self.engine.now(), self.chunk, self.seed);
+        let Lane { law, peculiar, lines, .. } = &mut self.lanes[lane];
+        if peculiar.as_ref().is_some_and(|peculiar| peculiar.has_cache()) {
+            return;
+        }
+        for served in lines.in_the_way(line) {
+            let reach = |bytes| reach(*law, peculiar.as_deref(), &served.piece, seed, bytes);
+            let before =
+                if served.crossed > Bytes::ZERO { reach(served.crossed) } else { Span::ZERO };
+            let so_far = before + now.since(served.since);
+            let mut border = next_border(served.crossed, chunk);
+            // Roughly where it is, then exactly.
+            let sent = so_far.ps().saturating_sub(reach(Bytes::ZERO).ps());
+            let sent = u128::from(law.rate.get()) * u128::from(sent) / u128::from(PS_PER_S);
+            let sent = u64::try_from(sent).unwrap_or(u64::MAX) / chunk.get();
+            border = border.max(Bytes::new(sent.saturating_mul(chunk.get())));
+            while border < served.piece.part.bytes && reach(border) < so_far {
+                border = next_border(border, chunk);
+            }
+            if border >= served.piece.part.bytes {
+                continue;
+            }
+            self.engine.cancel(served.event);
+            let left = between(so_far, reach(border));
+            let event = Event::Copied { lane: lane as u16, piece: served.piece };
+            served.event = self.engine.schedule_in(left, ENDS, event);
+            (served.until, served.end) = (border, now + left);
+        }
+    }
+
+    /// Starts the next piece of a lane, or what is left of one, if there is a place for it.
     fn serve(&mut self, lane: usize) -> Result<(), Fault> {
         if self.lanes[lane].busy == self.lanes[lane].at_once {
             return Ok(());
         }
-        let Some(piece) = self.lanes[lane].ready.pop_front() else { return Ok(()) };
+        let Some((waiting, others)) = self.lanes[lane].lines.next() else { return Ok(()) };
+        let Waiting { piece, crossed } = waiting;
         self.lanes[lane].start(self.engine.now());
-        self.begin_first(piece, lane)?;
+        if crossed == Bytes::ZERO {
+            self.begin_first(piece, lane)?;
+        }
         let (now, seed) = (self.engine.now(), self.seed);
+        let line = self.entries.progress(piece.ticket).line;
         let Lane { law, peculiar, .. } = &mut self.lanes[lane];
+        let mut until = piece.part.bytes;
         let span = match peculiar {
-            None => law.span_of(piece.part.bytes),
-            Some(peculiar) => peculiar.span(&piece, *law, seed, now),
+            Some(peculiar) if peculiar.has_cache() => peculiar.span(&piece, *law, seed, now),
+            peculiar => {
+                if others {
+                    until = until.min(next_border(crossed, self.chunk));
+                }
+                let reach = |bytes| reach(*law, peculiar.as_deref(), &piece, seed, bytes);
+                let before = if crossed > Bytes::ZERO { reach(crossed) } else { Span::ZERO };
+                between(before, reach(until))
+            }
         };
-        self.lanes[lane].flying.push((piece, now, now + span));
-        self.engine.schedule_in(span, ENDS, Event::Copied { lane: lane as u16, piece });
+        let event = self.engine.schedule_in(span, ENDS, Event::Copied { lane: lane as u16, piece });
+        self.lanes[lane].lines.serve(line, waiting, (until, now, now + span, event));
         Ok(())
     }
 
@@ -234,25 +297,57 @@ impl SimMachine<'_> {
         self.begin(piece.ticket, cause)
     }
 
+    /// A piece has crossed a lane, or a border between its chunks.
     pub(super) fn copied(&mut self, lane: usize, piece: Piece) -> Result<(), Fault> {
-        self.leave(lane, piece)?;
+        let served = self.lanes[lane].lines.comes(piece);
+        if served.until < piece.part.bytes {
+            if !self.lanes[lane].lines.others_wait(&served) {
+                self.go_on(lane, served);
+                return Ok(());
+            }
+            self.turn_ends(lane, &served);
+            return self.serve(lane);
+        }
+        self.turn_ends(lane, &served);
+        self.check(|audit, now| audit.piece_leaves(lane, piece.ticket, piece.part.bytes, now))?;
         self.arrived(piece)?;
         self.serve(lane)
     }
 
-    /// A piece leaves a lane.
-    pub(super) fn leave(&mut self, lane: usize, piece: Piece) -> Result<(), Fault> {
+    /// Whoever waited is served elsewhere by now: the rest goes at once.
+    fn go_on(&mut self, lane: usize, served: Served) {
+        let Lane { law, peculiar, .. } = &self.lanes[lane];
+        let reach = |bytes| reach(*law, peculiar.as_deref(), &served.piece, self.seed, bytes);
+        let left = between(reach(served.until), reach(served.piece.part.bytes));
+        let event = Event::Copied { lane: lane as u16, piece: served.piece };
+        let event = self.engine.schedule_in(left, ENDS, event);
+        self.lanes[lane].lines.goes_on(served, (self.engine.now() + left, event));
+    }
+
+    /// A piece gives its place on a lane up: it has crossed, or another line waits.
+    fn turn_ends(&mut self, lane: usize, served: &Served) {
+        let &Served { piece, crossed, until, .. } = served;
+        self.lanes[lane].lines.over(served);
+        self.pass(lane, piece.ticket, Bytes::new(until.get() - crossed.get()));
+    }
+
+    /// A place becomes free after so many bytes of a copy.
+    fn pass(&mut self, lane: usize, ticket: Ticket, bytes: Bytes) {
         let now = self.engine.now();
-        let Piece { ticket, part } = piece;
         let left = &mut self.lanes[lane];
         left.busy -= 1;
         left.served = Some(ticket);
-        left.flying.retain(|(flying, ..)| !flying.is(piece));
         let busy = now.since(std::mem::replace(&mut left.counted, now));
-        self.crossed(ticket, lane, part.bytes, busy);
+        self.crossed(ticket, lane, bytes, busy);
         if self.ranks.is_first(ticket) {
-            self.meters.copied[self.ranks.kind(lane)] += part.bytes;
+            self.meters.copied[self.ranks.kind(lane)] += bytes;
         }
+    }
+
+    /// A piece leaves a shared lane.
+    pub(super) fn leave(&mut self, lane: usize, piece: Piece) -> Result<(), Fault> {
+        let Piece { ticket, part } = piece;
+        self.pass(lane, ticket, part.bytes);
         self.check(|audit, now| audit.piece_leaves(lane, ticket, part.bytes, now))
     }
 
@@ -263,4 +358,21 @@ impl SimMachine<'_> {
             Some(hops) => hops.into_iter().try_for_each(|hop| self.offer(piece.ticket, hop)),
         }
     }
+}
+
+/// How long a piece is served until so many of its bytes have crossed, whatever is paid before them included.
+fn reach(law: Law, peculiar: Option<&Peculiar>, piece: &Piece, seed: u64, bytes: Bytes) -> Span {
+    let fixed = peculiar.map_or(Span::ZERO, |peculiar| peculiar.fixed(piece, law.rate, seed));
+    law.span_of(bytes) + fixed
+}
+
+/// What is left after one part of a time.
+fn between(part: Span, whole: Span) -> Span {
+    Span::from_ps(whole.ps().checked_sub(part.ps()).expect("more bytes take no less"))
+}
+
+/// The first border between chunks after so many bytes.
+fn next_border(crossed: Bytes, chunk: Bytes) -> Bytes {
+    let chunks = crossed.get() / chunk.get() + 1;
+    Bytes::new(chunks.saturating_mul(chunk.get()))
 }

@@ -9,7 +9,7 @@
 
 use super::{Fault, SimMachine};
 use std::collections::BTreeMap;
-use tiersim_models::hardware::Hardware;
+use tiersim_models::hardware::{Hardware, MAX_TIERS};
 use tiersim_models::ids::TierId;
 use tiersim_models::instances::Instances;
 use tiersim_models::units::{Bytes, Span};
@@ -119,6 +119,12 @@ impl Ranks {
     /// The instance of a lane that an entry's device uses.
     pub(super) fn lane(&self, entry: Ticket, lane: usize) -> usize {
         self.instances.lane(lane, self.rank(entry))
+    }
+
+    /// The number of the line that copies of an entry's device from one tier to another form.
+    pub(super) fn line(&self, entry: Ticket, from: TierId, to: TierId) -> u32 {
+        let way = from.index() * MAX_TIERS + to.index();
+        u32::try_from(way).expect("few tiers") * self.count + self.rank(entry)
     }
 
     /// The instances of these lanes.

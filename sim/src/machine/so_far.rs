@@ -23,11 +23,12 @@ impl SimMachine<'_> {
             if lane.busy + lane.crossing > 0 && self.ranks.instances.is_first(index) {
                 all.busy[kind] += now.since(lane.counted);
             }
-            for &(piece, start, end) in &lane.flying {
-                let (passed, span) = (now.since(start).ps(), end.since(start).ps().max(1));
-                let gone = u128::from(piece.part.bytes.get()) * u128::from(passed);
-                let gone = Bytes::new((gone / u128::from(span)) as u64);
-                self.has_gone(piece.ticket, [index], (gone, true), &mut all);
+            for served in &lane.lines.served {
+                let (passed, span) = (now.since(served.since), served.end.since(served.since));
+                let turn = served.until.get() - served.crossed.get();
+                let gone = u128::from(turn) * u128::from(passed.ps());
+                let gone = Bytes::new((gone / u128::from(span.ps().max(1))) as u64);
+                self.has_gone(served.piece.ticket, [index], (gone, true), &mut all);
             }
         }
         let flows = self.sharing.iter().flat_map(|sharing| sharing.under_way(now));

@@ -238,8 +238,9 @@ fn write_entry(
     out.word((*indegree).into());
     out.list(waiters, |out, &waiter| moment.ticket(waiter, out));
     out.word(stream.map_or(0, |stream| stream as u64 + 1));
-    if let Some(Progress { transit, slowest }) = progress {
+    if let Some(Progress { transit, line, slowest }) = progress {
         transit.state(out);
+        out.word(line.0.into());
         out.word(*slowest as u64);
     }
     out.flag(*begun);
