@@ -77,6 +77,7 @@ fn header(record: &RunRecord, axes: &[&str]) -> Vec<String> {
     header.extend(links(record).iter().map(|(link, _)| format!("busy_fraction.{link}")));
     header.extend(["delay_ms", "oom_reason", "bound_by"].map(str::to_owned));
     header.extend(served::header(record));
+    header.extend(["settled", "warmup_replays", "drift", "unpaid"].map(str::to_owned));
     header
 }
 
@@ -133,6 +134,10 @@ fn row(record: &RunRecord, case: &CaseRecord, rank: Option<usize>, axes: &[&str]
     });
     row.push(case.bound_by.clone());
     row.extend(served::row(record, ran.and_then(|figures| figures.serving.as_deref())));
+    row.push(of(&|f| f.steady.settled.to_string()));
+    row.push(of(&|f| f.steady.warmup.to_string()));
+    row.push(of(&|f| float(f.steady.drift)));
+    row.push(of(&|f| float(f.steady.unpaid)));
     row
 }
 

@@ -108,7 +108,8 @@ pub(crate) fn footer(canvas: &mut Canvas, record: &RunRecord, version: &str) {
         record.seed,
         count(record.assumed_numbers, "assumed number", "assumed numbers")
     );
-    foot(canvas, &[what, whence]);
+    let drifts = crate::steady::note(record).map(|note| format!("{note} · "));
+    foot(canvas, &[what, drifts.unwrap_or_default() + &whence]);
 }
 
 /// Up to two small lines at the bottom.

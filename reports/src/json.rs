@@ -15,6 +15,7 @@ use crate::hidden::hidden_bytes;
 use crate::memory_summary::{AllocatorSummary, allocators};
 use crate::pressure::{self, PressureSummary};
 use crate::served::{self, ServingSummary};
+use crate::steady::{self, SteadySummary};
 use crate::words::{finite, lane_names, links, oom_reason};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -156,6 +157,8 @@ pub struct CaseSummary {
     /// What became of requests; not there if none are served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serving: Option<ServingSummary>,
+    /// Whether the measured steps are those of the steady state.
+    pub steady: Option<SteadySummary>,
 }
 
 /// Mean and percentiles of step length in milliseconds.
@@ -313,6 +316,7 @@ fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> C
         hidden_bytes: hidden_bytes(record, case),
         pressure: pressure::summary(record, case),
         serving: ran.and_then(|f| f.serving.as_deref()).map(|f| served::summary(record, f)),
+        steady: ran.map(|f| steady::summary(record, f)),
     }
 }
 

@@ -13,6 +13,7 @@ use crate::hidden::hidden_words;
 use crate::points::pareto_front;
 use crate::pressure;
 use crate::served;
+use crate::steady;
 use crate::words::{
     axis_value, clean, count, decimals_for, elide, finite, lane_names, oom_reason,
     short_fingerprint,
@@ -73,6 +74,11 @@ pub fn text(record: &RunRecord, version: &str) -> String {
     let pressed =
         pressed.filter_map(|case| Some((row_label(case), pressure::words(record, case)?)));
     say_why(&mut out, "memory pressure", pressed);
+    let ran = record.results.iter().filter_map(|case| Some((case, case.outcome.figures()?)));
+    let drifts = ran.filter_map(|(case, f)| Some((row_label(case), steady::words(record, f)?)));
+    let baseline = steady::words(record, &record.baseline);
+    let baseline = baseline.map(|words| ("baseline".to_owned(), words));
+    say_why(&mut out, "not steady", baseline.into_iter().chain(drifts));
     failures(record, &mut out);
     out
 }

@@ -7,7 +7,7 @@
 
 mod pageable;
 
-use crate::record::{CaseRecord, Figures, LaneName, RunRecord};
+use crate::record::{CaseRecord, Figures, LaneName, RunRecord, Settled};
 use pageable::{carried, faster_than_pinned};
 use std::fmt;
 use tiersim_models::hardware::{Fact, HBM, Hardware, Lane, Routes, TierKind};
@@ -65,7 +65,20 @@ pub fn lint_hardware(hardware: &Hardware) -> Vec<Warning> {
 /// Every warning about what cases of a run did.
 pub fn lint_results(record: &RunRecord) -> Vec<Warning> {
     let needless = |case| needless_offload(&record.lanes, &record.baseline, case);
-    record.results.iter().filter_map(needless).collect()
+    let drifting = record.results.iter().filter_map(drifts);
+    record.results.iter().filter_map(needless).chain(drifting).collect()
+}
+
+/// `steps-drift`: the warm-up ended at its limit, and the measured replays still differ.
+fn drifts(case: &CaseRecord) -> Option<Warning> {
+    let steady = &case.outcome.figures()?.steady;
+    (steady.settled == Settled::Drifts).then(|| Warning {
+        rule: "steps-drift",
+        place: format!("results.{}", case.label),
+        found: format!("{:+.2} % from step to step", 100.0 * steady.drift),
+        reason: format!("after {} replays of warm-up steps are not yet alike", steady.warmup),
+        remedy: "raise `warmup`, or measure more replays: raise `repeat`".to_owned(),
+    })
 }
 
 /// How many numbers are assumed, in words; `None` if all have a source. A note and no warning: an

@@ -161,6 +161,8 @@ pub struct OutOfMemory {
     /// The op that needed it, with its step, such as `step 0, op 17 aten.mm`; or `before the
     /// first op`.
     pub at: String,
+    /// What the scenario may write to let the policy use tiers that it keeps out of.
+    pub remedy: Option<String>,
 }
 
 impl OutOfMemory {

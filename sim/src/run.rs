@@ -3,6 +3,7 @@
 //! One case is one single-threaded simulation; cases run in parallel and are collected in the
 //! scenario's order, so no output depends on the number of threads.
 
+mod baseline;
 mod batches;
 mod bounds;
 mod case;
@@ -151,7 +152,11 @@ impl<'a> Bench<'a> {
         let capacities = vec![Bytes::MAX; bench.hardware.tiers.len()];
         bench.bound = bench.bound_of(workload, &bench.durations, &capacities).step;
         let memory = Memory { capacities: &capacities, hidden: &[], allocators: &[] };
-        let all = bench.plain(AllHbm.into(), memory);
+        let own = bench.on_device()?;
+        let mut all = bench.plain(AllHbm.into(), memory);
+        if let Some(own) = &own {
+            (all.workload, all.durations) = (&own.workload, &own.durations);
+        }
         match bench.simulate("baseline", &all, options)?.outcome {
             Outcome::Done(figures) => bench.baseline = figures,
             Outcome::OutOfMemory(_) => unreachable!("an unlimited tier is never full"),
@@ -214,6 +219,12 @@ impl<'a> Bench<'a> {
     /// How long each op of a run takes.
     pub fn durations(&self) -> &Durations {
         &self.durations
+    }
+
+    /// How many replays a policy is told of: more than count, as measured steps are the beginning of a
+    /// longer run. 1 for a trace that runs once.
+    pub fn told(&self) -> u32 {
+        settle::told(self.repeat, self.workload.trace.ops.len())
     }
 
     /// The lanes of every copy.

@@ -158,12 +158,15 @@ impl Lines {
             });
         });
         out.list(turns, |out, &line| out.word(line as u64));
-        out.list(served, |out, &Served { piece, crossed, until, since, end: _, event: _, line }| {
-            moment.piece(piece, out);
-            out.bytes(crossed);
-            out.bytes(until);
-            moment.time(since, out);
-            out.word(line as u64);
-        });
+        out.list(
+            served,
+            |out, &Served { piece, crossed, until, since, end: _, event: _, line }| {
+                moment.piece(piece, out);
+                out.bytes(crossed);
+                out.bytes(until);
+                moment.time(since, out);
+                out.word(line as u64);
+            },
+        );
     }
 }

@@ -6,10 +6,11 @@ use super::{Asked, Bench, Options, RunError, Simulated, memory};
 use crate::audit::Audit;
 use crate::machine::SimMachine;
 use crate::record::{Figures, Outcome, Settled};
-use crate::run::settle::MOST_ADDED;
+use crate::run::settle::{LONG, MOST_ADDED};
 use crate::run::steady::Steady;
 use crate::run::stopwatch::Stopwatch;
 use crate::scenario::Case;
+use tiersim_models::units::Span;
 use tiersim_policies::drive::{DriveError, follow};
 use tiersim_policies::planner::{PlanError, Planner};
 
@@ -30,23 +31,22 @@ impl Bench<'_> {
         options: Options,
     ) -> Result<Simulated, RunError> {
         let drawn = self.spec.jitter > 0.0 || self.hardware.draws();
-        let mut added = 0;
+        let mut before: Option<(u32, Span)> = None;
         loop {
-            let run = self.attempt(label, asked, options, (added, drawn))?;
-            let drifts = |figures: &Figures| figures.steady.settled == Settled::Drifts;
-            let drifts = run.outcome.figures().is_some_and(drifts);
-            if let Some(f) = run.outcome.figures() {
-                eprintln!(
-                    f.steady,
-                    f.mean_step(),
-                    (0..f.busy.len())
-                        .map(|l| (f.busy_fraction(l) * 1000.0).round() / 1000.0)
-                        .collect::<Vec<_>>()
-                );
-            }
-            if drifts && added < MOST_ADDED {
-                added = 2 * added + 1;
-                continue;
+            let added = before.map_or(0, |(added, _)| 2 * added + 1);
+            let mut run = self.attempt(label, asked, options, (added, drawn))?;
+            if let Outcome::Done(figures) = &mut run.outcome {
+                let mean = figures.mean_step();
+                // Other replays than those of the last try, or half of them would be the same ones.
+                let apart = before.filter(|&(last, _)| added - last >= self.repeat - self.warmup);
+                if let Some((_, last)) = apart {
+                    figures.steady.compare(mean, last);
+                }
+                let drifts = figures.steady.settled == Settled::Drifts;
+                if drifts && added < MOST_ADDED && self.repeat <= LONG {
+                    before = Some((added, mean));
+                    continue;
+                }
             }
             if !drawn || self.repeat == 1 {
                 return Ok(run);
@@ -92,7 +92,7 @@ impl Bench<'_> {
         let setting = self.setting(workload, durations, &left);
         let built = numa.build(policy, &setting).map_err(RunError::Input)?;
         let sight = built.sight();
-        let full = |error| self.out_of_memory(error, memory.hidden, &workload.trace);
+        let full = |error| self.out_of_memory(error, memory.hidden, (&workload.trace, policy));
         let mut planner = match Planner::over(workload, built, *memory, setting.repeat) {
             Ok(planner) => planner,
             Err(error) => {
