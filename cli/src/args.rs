@@ -3,6 +3,7 @@
 use crate::cache::CacheArgs;
 use crate::generate::GenerateArgs;
 use crate::memory::MemoryArgs;
+use crate::new::NewArgs;
 use crate::train::TrainArgs;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -16,41 +17,69 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
+// Examples of help run in tests/cli/documented.rs, as those of documents do.
+const RUN: &str = "Examples:
+  tiersim run scenarios/gpt2-adam-tiering.ron --wide
+  tiersim run scenarios/gpt2-adam-tiering.ron --set policies.4.policy.cut.hbm=0.4
+  tiersim run scenarios/gpt2-adam-tiering.ron scenarios/gpt2-look-ahead.ron --format json";
+const CACHE: &str = "Examples:
+  tiersim cache traces/requests-conversation/requests.jsonl --policy lru --unit --capacity 1000
+  tiersim cache FILE --policy s3-fifo --capacity 10MiB,1GiB";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Write a commented scenario that runs, to start from.
+    #[command(after_help = "Examples:\n  tiersim new NAME\n  tiersim run NAME.ron")]
+    New(NewArgs),
     /// Simulate a scenario's policies, print the table, write OUT/.
+    #[command(after_help = RUN)]
     Run(RunArgs),
     /// Simulate every point of a scenario's axes.
+    #[command(
+        after_help = "Examples:\n  tiersim sweep scenarios/gpt2-threshold-sweep.ron --jobs 2"
+    )]
     Sweep(SweepArgs),
     /// Write tier_hints.json: the tier of every module, for a training framework to load.
+    #[command(
+        after_help = "Examples:\n  tiersim hints scenarios/gpt2-adam-tiering.ron --policy 'Adam 30 %'"
+    )]
     Hints(HintsArgs),
     /// Train the weights of Scored on a scenario by the cross-entropy method, and write them.
     TrainPolicy(TrainArgs),
     /// Run scenarios' plans on a real machine as well; compare decisions, bytes and time.
+    #[command(
+        after_help = "Examples:\n  tiersim validate scenarios/validation/host-smoke.ron --machine host"
+    )]
     Validate(ValidateArgs),
     /// Check that a real machine does what the simulator does, on plans drawn at random and written
     /// by hand.
+    #[command(after_help = "Examples:\n  tiersim conform --machine host")]
     Conform(ConformArgs),
     /// Measure this machine and write its hardware spec.
+    #[command(after_help = "Examples:\n  tiersim calibrate --machine host")]
     Calibrate(CalibrateArgs),
     /// Only read and resolve scenarios, hardware specs and traces; list every problem.
+    #[command(
+        after_help = "Examples:\n  tiersim check scenarios/gpt2-adam-tiering.ron traces/gpt2-train-cpu"
+    )]
     Check(CheckArgs),
     /// Look at traces and make them.
     Trace(TraceArgs),
     /// Replay a block or page trace through one replacement policy; draw its miss ratio by capacity.
+    #[command(after_help = CACHE)]
     Cache(CacheArgs),
     /// Replay a CUDA memory snapshot's requests through the model of PyTorch's caching allocator;
     /// compare reserved and active bytes at every entry.
     Allocator(AllocatorArgs),
     /// Account what training or serving a model needs of each GPU and each node, by formula.
     Memory(Box<MemoryArgs>),
-    /// List the machines of the project, or show and draw one with the source of each number.
+    /// List the machines that can be named, or show and draw one with the source of each number.
     Hardware(HardwareArgs),
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Common {
-    /// Override any value of the scenario, such as policies.0.policy.cut.hbm=0.4.
+    /// Override any value of the scenario, such as seed=7; elements of a list by number from 0 or by name.
     #[arg(long = "set", value_name = "PATH=VALUE", value_parser = assignment)]
     pub(crate) set: Vec<(String, String)>,
     /// Override the scenario's seed.
@@ -65,9 +94,12 @@ pub(crate) struct Common {
     /// Folder to write to [default: out/SCENARIO].
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// What to print on stdout.
+    /// What to print on stdout; of several scenarios `json` is one list.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+    /// Print every figure on wide lines: percentiles, traffic, stalls, memory of every tier, costs.
+    #[arg(long)]
+    pub(crate) wide: bool,
     /// Print nothing but problems.
     #[arg(short, long, action = ArgAction::SetTrue)]
     pub(crate) quiet: bool,
@@ -268,15 +300,18 @@ pub(crate) struct HardwareArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HardwareCommand {
-    /// One line per machine of the project around the current folder.
+    /// One line per machine that can be named: of the project around the current folder, and those that
+    /// are embedded in this program.
+    #[command(after_help = "Examples:\n  tiersim hardware list")]
     List,
     /// Tiers, links, routes and numbers with their sources; writes machine.svg and machine.png.
+    #[command(after_help = "Examples:\n  tiersim hardware show h100-sxm-pcie5")]
     Show(ShowArgs),
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ShowArgs {
-    /// A machine of the project by its name, or a file that ends in .ron.
+    /// A machine by its name, as `hardware list` has it, or a file that ends in .ron.
     #[arg(value_name = "NAME")]
     pub(crate) machine: String,
     /// Folder to write to [default: out/hardware-NAME].
@@ -296,6 +331,7 @@ pub(crate) struct TraceArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum TraceCommand {
     /// Print what a trace holds.
+    #[command(after_help = "Examples:\n  tiersim trace info traces/gpt2-train-cpu")]
     Info {
         /// The trace's folder.
         #[arg(value_name = "TRACE")]
@@ -307,6 +343,9 @@ pub(crate) enum TraceCommand {
     /// Convert what another program recorded to a trace.
     Import(ImportArgs),
     /// Make the trace of a model from its card.
+    #[command(
+        after_help = "Examples:\n  tiersim trace generate --list\n  tiersim trace generate --model llama-2-7b --train --sequence 2048 --out TRACE"
+    )]
     Generate(Box<GenerateArgs>),
 }
 
@@ -319,8 +358,11 @@ pub(crate) struct ImportArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Source {
     /// Reads and writes of a PyTorch run by storage, op by op.
+    #[command(
+        after_help = "Examples:\n  tiersim trace import recording traces/gpt2-train-cpu --out TRACE"
+    )]
     Recording {
-        /// The recording's folder.
+        /// The recording's folder, or that of a trace with its recording in it.
         source: PathBuf,
         /// Folder of the trace to write.
         #[arg(long, value_name = "DIR")]

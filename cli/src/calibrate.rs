@@ -12,7 +12,7 @@ use crate::progress;
 use std::path::{Path, PathBuf};
 use tiersim_models::units::Bytes;
 use tiersim_sim::hardware_file::write::hardware_text;
-use tiersim_sim::scenario::files::SPECS;
+use tiersim_sim::project::Project;
 use tiersim_validation::calibrate::figures::figures;
 use tiersim_validation::calibrate::measure::measure;
 use tiersim_validation::calibrate::spec::calibration;
@@ -55,8 +55,9 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
     let text = hardware_text(&made.hardware, &comment(&report, args.quick));
     let text = text.map_err(|refused| Failure::Internal(refused.to_string()))?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&name));
-    let folder = match (&args.out, project()) {
-        (None, Some(project)) => project.join(SPECS).join(MEASURED),
+    let specs = Project::around(Path::new("")).ok().and_then(|project| project.specs());
+    let folder = match (&args.out, specs) {
+        (None, Some(specs)) => specs.join(MEASURED),
         _ => out.clone(),
     };
     let spec = folder.join(format!("{name}.ron"));
@@ -107,12 +108,6 @@ fn default_name(kind: Kind, device: &Device) -> String {
     let slug: String = device.name.chars().map(plain).take(60).collect();
     let parts: Vec<&str> = slug.split('-').filter(|part| !part.is_empty()).collect();
     if parts.is_empty() { kind.word().to_owned() } else { parts.join("-") }
-}
-
-/// The nearest folder, from the current one upwards, that has specs.
-fn project() -> Option<PathBuf> {
-    let here = std::env::current_dir().ok()?;
-    here.ancestors().find(|folder| folder.join(SPECS).is_dir()).map(Path::to_path_buf)
 }
 
 /// What stands at the head of the spec.

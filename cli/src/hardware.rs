@@ -4,14 +4,13 @@ use crate::args::{Format, HardwareCommand, ShowArgs};
 use crate::lints::say_warnings;
 use crate::output::{Failure, print, write_all};
 use crate::runs::chart;
-use std::fs;
 use std::path::{Path, PathBuf};
+use tiersim_models::hardware::Hardware;
 use tiersim_reports::{drawing, hardware_json, hardware_list, hardware_text};
-use tiersim_sim::hardware_file::read_hardware;
+use tiersim_sim::hardware_file::{read_hardware, read_hardware_of};
 use tiersim_sim::lint::lint_hardware;
-
-/// Folder of the project in which machines are.
-const SPECS: &str = "hardware-specs";
+use tiersim_sim::project::{Project, SPECS};
+use tiersim_sim::shipped::is_shipped;
 
 /// Lists machines or shows one.
 pub(crate) fn hardware(command: &HardwareCommand) -> Result<(), Failure> {
@@ -22,17 +21,25 @@ pub(crate) fn hardware(command: &HardwareCommand) -> Result<(), Failure> {
 }
 
 fn list() -> Result<(), Failure> {
-    let folder = specs()?;
+    let project = project()?;
     let mut machines = Vec::new();
-    for path in files(&folder)? {
-        machines.push(read_hardware(&path)?);
+    for (name, path) in project.machines() {
+        let machine = Hardware { name, ..read_hardware_of(&path, &project)? };
+        machines.push((machine, if is_shipped(&path) { "embedded" } else { "file" }));
     }
-    print(&hardware_list(&machines))
+    print(&hardware_list(&machines))?;
+    match project.specs() {
+        Some(specs) => {
+            print(&format!("\nfile: in {}; embedded: in this program\n", specs.display()))
+        }
+        None => print(&format!(
+            "\nembedded: in this program; a folder {SPECS} here or above overrides them by name\n"
+        )),
+    }
 }
 
 fn show(args: &ShowArgs) -> Result<(), Failure> {
-    let path = find(&args.machine)?;
-    let machine = read_hardware(&path)?;
+    let (path, machine) = machine(&args.machine)?;
     let routes = machine.routes().map_err(|none| Failure::Internal(format!("{none:?}")))?;
     match args.format {
         Format::Text => {
@@ -56,47 +63,21 @@ fn show(args: &ShowArgs) -> Result<(), Failure> {
     }
 }
 
-/// A file as it is, or a machine of the project by its name.
-pub(crate) fn find(machine: &str) -> Result<PathBuf, Failure> {
-    let path = Path::new(machine);
+/// A file as it is, or a machine by its name: of the project around the current folder, or one that
+/// ships.
+pub(crate) fn machine(name: &str) -> Result<(PathBuf, Hardware), Failure> {
+    let path = Path::new(name);
     if path.extension().is_some_and(|ending| ending == "ron") {
-        return Ok(path.to_owned());
+        return Ok((path.to_owned(), read_hardware(path)?));
     }
-    let folder = specs()?;
-    let all = files(&folder)?;
-    let named = |path: &&PathBuf| path.file_stem().is_some_and(|stem| stem == machine);
-    all.iter().find(named).cloned().ok_or_else(|| {
-        let names = all.iter().filter_map(|path| path.file_stem());
-        let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
-        Failure::Input(format!(
-            "{}: no machine called {machine:?}; there are {}",
-            folder.display(),
-            names.join(", ")
-        ))
-    })
+    let project = project()?;
+    let path = project
+        .machine(name)
+        .map_err(|(rule, remedy)| Failure::Input(format!("{name:?}: {rule}; {remedy}")))?;
+    let machine = read_hardware_of(&path, &project)?;
+    Ok((path, machine))
 }
 
-fn specs() -> Result<PathBuf, Failure> {
-    let here = std::env::current_dir().map_err(|error| Failure::Input(error.to_string()))?;
-    let found = here.ancestors().map(|above| above.join(SPECS)).find(|folder| folder.is_dir());
-    found.ok_or_else(|| {
-        let here = here.display();
-        Failure::Input(format!(
-            "{here}: no {SPECS} here or above; go into a project, or name a .ron file"
-        ))
-    })
-}
-
-/// The machines of a folder by name; folders in it are not looked into.
-fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let cannot = |error| Failure::Input(format!("{}: cannot read: {error}", folder.display()));
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).map_err(cannot)? {
-        let path = entry.map_err(cannot)?.path();
-        if path.is_file() && path.extension().is_some_and(|ending| ending == "ron") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
+fn project() -> Result<Project, Failure> {
+    Project::around(Path::new("")).map_err(|error| Failure::Input(error.to_string()))
 }

@@ -18,6 +18,7 @@ mod generate;
 mod hardware;
 mod lints;
 mod memory;
+mod new;
 mod output;
 mod progress;
 mod runs;
@@ -57,6 +58,7 @@ pub fn main_with(policies: &'static [&'static Entry]) -> ExitCode {
 
 fn run(args: Args) -> Result<(), Failure> {
     match args.command {
+        Command::New(args) => new::new(&args),
         Command::Run(args) => runs::run(&args),
         Command::Sweep(args) => runs::sweep(&args),
         Command::Hints(args) => runs::hints(&args),

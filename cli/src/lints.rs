@@ -3,12 +3,12 @@
 //! Invariant: with `--deny warnings` nothing is written for a machine that warns.
 
 use crate::args::Common;
-use crate::output::Failure;
+use crate::output::{Denied, Failure};
 use std::io::Write;
 use std::path::Path;
 use tiersim_reports::words::clean;
 use tiersim_sim::diagnostic::{Diagnostic, Diagnostics};
-use tiersim_sim::lint::{Warning, lint_hardware};
+use tiersim_sim::lint::{Warning, lint_hardware, said_once};
 use tiersim_sim::record::RunRecord;
 use tiersim_sim::scenario::Scenario;
 
@@ -25,7 +25,7 @@ pub(crate) fn diagnostic(file: &Path, warning: &Warning) -> Diagnostic {
 
 /// Shows warnings about `what`.
 pub(crate) fn say_warnings(what: &str, warnings: &[Warning]) {
-    warnings.iter().for_each(|warning| line(&format!("warning: {what}: {warning}")));
+    said_once(warnings).iter().for_each(|warning| line(&format!("warning: {what}: {warning}")));
 }
 
 /// Shows a remark that nothing denies.
@@ -63,14 +63,15 @@ pub(crate) fn deny_machines<'a>(
 }
 
 /// Shows a record's warnings, or gives them back if they are denied.
-pub(crate) fn warned(record: &RunRecord, common: &Common) -> Vec<String> {
+pub(crate) fn warned(record: &RunRecord, common: &Common) -> Denied {
     let name = &record.scenario;
     if common.deny.is_some() {
-        let denied = record.warnings.iter();
-        return denied.map(|warning| format!("{name}: {warning}")).collect();
+        let lines = said_once(&record.warnings);
+        let lines = lines.into_iter().map(|warning| format!("{name}: {warning}")).collect();
+        return Denied { count: record.warnings.len(), lines };
     }
     if !common.quiet {
         say_warnings(name, &record.warnings);
     }
-    Vec::new()
+    Denied::default()
 }

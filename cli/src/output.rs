@@ -18,7 +18,7 @@ pub(crate) enum Failure {
     /// Results have warnings, and these are denied: exit 1. With them what else does not hold.
     Denied {
         /// The warnings.
-        warnings: Vec<String>,
+        warnings: Denied,
         /// Expectations that do not hold.
         failed: Vec<String>,
     },
@@ -26,6 +26,21 @@ pub(crate) enum Failure {
     Input(String),
     /// A mistake in this program: exit 3.
     Internal(String),
+}
+
+/// Warnings that are denied: how many, and their lines, in which many alike are one.
+#[derive(Debug, Default)]
+pub(crate) struct Denied {
+    pub(crate) count: usize,
+    pub(crate) lines: Vec<String>,
+}
+
+impl Denied {
+    /// Adds those of another scenario.
+    pub(crate) fn extend(&mut self, more: Denied) {
+        self.count += more.count;
+        self.lines.extend(more.lines);
+    }
 }
 
 impl Failure {
@@ -41,13 +56,16 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Expectation(failed) => list(f, failed, "expectation(s) do not hold"),
+            Failure::Expectation(failed) => {
+                list(f, failed.len(), failed, "expectation(s) do not hold")
+            }
             Failure::Denied { warnings, failed } => {
                 if !failed.is_empty() {
-                    list(f, failed, "expectation(s) do not hold")?;
+                    list(f, failed.len(), failed, "expectation(s) do not hold")?;
                     writeln!(f)?;
                 }
-                list(f, warnings, "warning(s) of the results are denied")
+                let Denied { count, lines } = warnings;
+                list(f, *count, lines, "warning(s) of the results are denied")
             }
             Failure::Input(problem) => write!(f, "error: {problem}"),
             Failure::Internal(fault) => {
@@ -57,8 +75,8 @@ impl fmt::Display for Failure {
     }
 }
 
-fn list(f: &mut fmt::Formatter<'_>, lines: &[String], heading: &str) -> fmt::Result {
-    write!(f, "{} {heading}:\n  {}", lines.len(), lines.join("\n  "))
+fn list(f: &mut fmt::Formatter<'_>, n: usize, lines: &[String], heading: &str) -> fmt::Result {
+    write!(f, "{n} {heading}:\n  {}", lines.join("\n  "))
 }
 
 impl From<Diagnostics> for Failure {

@@ -2,11 +2,12 @@
 
 use crate::args::{Common, Format, HintsArgs, RunArgs, SweepArgs};
 use crate::lints::{deny_machines, warned};
-use crate::output::{Failure, print, write, write_all};
+use crate::output::{Denied, Failure, print, write, write_all};
 use crate::progress;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use tiersim_reports::{ChartError, artefacts, hints_json, summary_json, text};
+use tiersim_reports::words::wrapped;
+use tiersim_reports::{ChartError, Detail, artefacts, hints_json, summary_json, text};
 use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::expect::failures;
 use tiersim_sim::feasible::{problems, too_long};
@@ -26,12 +27,23 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     use_threads(args.common.jobs)?;
     let (scenarios, traces) = read_all(&args.scenarios, &overrides(&args.common))?;
     deny_machines(&args.common, &scenarios)?;
-    let (mut failed, mut denied) = (Vec::new(), Vec::new());
+    let (mut failed, mut denied) = (Vec::new(), Denied::default());
+    let several = scenarios.len() > 1;
+    let mut summaries = Vec::new();
     for scenario in &scenarios {
         let record = run_one(scenario, &traces, &args.common)?;
-        emit(&record, &args.common, scenarios.len() > 1)?;
+        let said = emit(&record, &args.common, several)?;
+        match args.common.format {
+            // Several are one document, so nothing of it is printed before all of it is there.
+            Format::Json if several => summaries.push(said),
+            Format::Json | Format::Text => print(&said)?,
+        }
         failed.extend(named(scenario, failures(scenario, &record)));
         denied.extend(warned(&record, &args.common));
+    }
+    if !summaries.is_empty() && !args.common.quiet {
+        let summaries: Vec<&str> = summaries.iter().map(|summary| summary.trim_end()).collect();
+        print(&format!("[\n{}\n]\n", summaries.join(",\n")))?;
     }
     expect_none(failed, denied)
 }
@@ -77,7 +89,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let record = run_sweep(&sweep, &traces, stamp, options, || bar.inc(1))?;
     bar.finish_and_clear();
     let base = run_one(&sweep.base, &traces, &args.common)?;
-    emit(&record, &args.common, false)?;
+    print(&emit(&record, &args.common, false)?)?;
     let failed = named(&sweep.base, failures(&sweep.base, &base));
     expect_none(failed, warned(&record, &args.common))
 }
@@ -161,7 +173,8 @@ fn run_one(scenario: &Scenario, traces: &Traces, common: &Common) -> Result<RunR
     Ok(record)
 }
 
-fn emit(record: &RunRecord, common: &Common, several: bool) -> Result<(), Failure> {
+/// Writes a record's files; gives back what is to be printed.
+fn emit(record: &RunRecord, common: &Common, several: bool) -> Result<String, Failure> {
     let out = match &common.out {
         Some(out) if several => out.join(&record.scenario),
         Some(out) => out.clone(),
@@ -171,9 +184,12 @@ fn emit(record: &RunRecord, common: &Common, several: bool) -> Result<(), Failur
     let files: Vec<(String, Vec<u8>)> = made.into_iter().map(|a| (a.name, a.bytes)).collect();
     write_all(&out, &files)?;
     match (common.quiet, common.format) {
-        (true, _) => Ok(()),
-        (false, Format::Json) => print(&summary_json(record, VERSION).map_err(chart)?),
-        (false, Format::Text) => print(&(text(record, VERSION) + &written(&out, &files))),
+        (true, _) => Ok(String::new()),
+        (false, Format::Json) => summary_json(record, VERSION).map_err(chart),
+        (false, Format::Text) => {
+            let detail = if common.wide { Detail::Wide } else { Detail::Narrow };
+            Ok(text(record, VERSION, detail) + &written(&out, &files))
+        }
     }
 }
 
@@ -183,7 +199,8 @@ pub(crate) fn chart(error: ChartError) -> Failure {
 
 fn written(out: &Path, files: &[(String, Vec<u8>)]) -> String {
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
-    format!("\nwritten to {}: {}\n", out.display(), names.join(", "))
+    let said = format!("written to {}: {}", out.display(), names.join(", "));
+    format!("\n{}\n", wrapped(&said, 80).join("\n"))
 }
 
 fn overrides(common: &Common) -> Vec<(String, String)> {
@@ -209,8 +226,8 @@ fn named(scenario: &Scenario, failed: Vec<String>) -> Vec<String> {
     failed.into_iter().map(|failure| format!("{}: {failure}", scenario.name)).collect()
 }
 
-fn expect_none(failed: Vec<String>, warnings: Vec<String>) -> Result<(), Failure> {
-    match (failed.is_empty(), warnings.is_empty()) {
+fn expect_none(failed: Vec<String>, warnings: Denied) -> Result<(), Failure> {
+    match (failed.is_empty(), warnings.lines.is_empty()) {
         (true, true) => Ok(()),
         (false, true) => Err(Failure::Expectation(failed)),
         (_, false) => Err(Failure::Denied { warnings, failed }),

@@ -5,7 +5,7 @@ use crate::generate::generate;
 use crate::lints::{diagnostic, say_note, say_warnings};
 use crate::output::{Failure, print};
 use std::fmt::Display;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::workload::Trace;
@@ -16,6 +16,7 @@ use tiersim_sim::hardware_file::read_hardware;
 use tiersim_sim::import::recording::import_recording;
 use tiersim_sim::import::tables::{Tables, import_tables};
 use tiersim_sim::lint::{Warning, assumed_note, lint_hardware};
+use tiersim_sim::project::typed;
 use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::scenario::weights::{is_weights, read_weights};
 use tiersim_sim::text::ron_text::Document;
@@ -75,7 +76,7 @@ fn check_one(path: &Path) -> Result<Checked, Diagnostics> {
 pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
     match command {
         TraceCommand::Info { trace, format } => {
-            let info = info(&read_trace(trace)?);
+            let info = info(&read_trace(&typed(trace))?);
             match format {
                 Format::Text => print(&info.to_string()),
                 Format::Json => {
@@ -88,7 +89,7 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
         TraceCommand::Generate(args) => generate(args),
         TraceCommand::Import(import) => match &import.from {
             Source::Recording { source, out } => {
-                let imported = import_recording(source)?;
+                let imported = import_recording(&recording(source))?;
                 write_imported(&imported.trace, &imported.counts, out)
             }
             Source::Tables { kernels, tensors, batch, out } => {
@@ -98,6 +99,13 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
             }
         },
     }
+}
+
+/// The recording that somebody means: a trace that was made from one keeps it in `recording`.
+fn recording(named: &Path) -> PathBuf {
+    let inside = named.join("recording");
+    let is_trace = named.join("trace.ron").is_file() && inside.is_dir();
+    if is_trace { inside } else { named.to_owned() }
 }
 
 /// Writes a trace, and says what it holds and what it left out.

@@ -6,6 +6,7 @@
 mod common;
 
 use std::path::Path;
+use tiersim_reports::Detail;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::args().nth(1).ok_or("usage: gallery FOLDER")?;
@@ -15,7 +16,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for file in tiersim_reports::artefacts(record, "0.1.0")? {
             std::fs::write(folder.join(&file.name), &file.bytes)?;
         }
-        std::fs::write(folder.join("table.txt"), tiersim_reports::text(record, "0.1.0"))?;
+        std::fs::write(
+            folder.join("table.txt"),
+            tiersim_reports::text(record, "0.1.0", Detail::Narrow),
+        )?;
     }
     Ok(())
 }

@@ -15,14 +15,12 @@ use crate::points::{Front, Point, Points};
 use crate::render::{CHART_SIZE, Chart};
 use crate::scale::{Scale, extent};
 use crate::style::{self, LABEL, MOST_JOINED, MOST_LABELS, SMALL};
+use crate::units::{Unit, byte_unit, time_unit};
 use tiersim_sim::record::RunRecord;
 
 /// Pixels of memory between neighbours on a curve, at the least.
 const LEAST_STEP: f64 = 8.0;
 const BAND: f64 = 34.0;
-
-/// A unit with its size in the record's unit.
-type Unit = (&'static str, f64);
 
 /// Where data goes.
 pub(crate) struct Plot {
@@ -71,7 +69,7 @@ impl Plot {
         let area = Rect::new(MARGIN + 78.0, top, f64::from(CHART_SIZE.0) - 104.0, FLOOR - 42.0);
         let band = (!points.oom.is_empty()).then_some(Rect { bottom: area.top + BAND, ..area });
         let memory_values = memory_range(points);
-        let memory = memory_unit(&memory_values);
+        let memory = byte_unit(extent(&memory_values).map_or(0.0, |(_, most)| most));
         let baseline = record.baseline.mean_step().ps() as f64;
         // The end of the curve, or a line where there is none.
         let bound = record.bound_curve.last().map_or(record.bound, |end| end.1).ps() as f64;
@@ -81,7 +79,7 @@ impl Plot {
         if let Some((lo, hi)) = extent(&steps).filter(|(lo, hi)| hi / lo < 1.1) {
             steps.extend([lo * 0.95, hi * 1.05]);
         }
-        let time = time_unit(&steps);
+        let time = time_unit(extent(&steps).map_or(0.0, |(_, most)| most));
         let steps: Vec<f64> = steps.iter().map(|ps| ps / time.1).collect();
         let memory_values: Vec<f64> = memory_values.iter().map(|b| b / memory.1).collect();
         let x = Scale::linear(&memory_values, 0.06, area.left, area.right);
@@ -114,23 +112,6 @@ fn memory_range(points: &Points) -> Vec<f64> {
         _ => values.extend(budgets),
     }
     values
-}
-
-fn memory_unit(values: &[f64]) -> Unit {
-    match extent(values).map_or(0.0, |(_, most)| most) {
-        most if most <= 0.0 || most >= 0.2 * (1u64 << 30) as f64 => ("GiB", (1u64 << 30) as f64),
-        most if most >= 0.2 * (1u64 << 20) as f64 => ("MiB", (1u64 << 20) as f64),
-        _ => ("KiB", 1024.0),
-    }
-}
-
-fn time_unit(steps: &[f64]) -> Unit {
-    match extent(steps).map_or(1e9, |(_, most)| most) {
-        most if most >= 1e14 => ("s", 1e12),
-        most if most >= 1e8 => ("ms", 1e9),
-        most if most >= 1e5 => ("µs", 1e6),
-        _ => ("ns", 1e3),
-    }
 }
 
 fn legend(canvas: &mut Canvas, top: f64, points: &Points, record: &RunRecord) -> f64 {

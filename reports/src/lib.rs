@@ -37,6 +37,7 @@ mod steady;
 mod style;
 mod table;
 mod timeline;
+mod units;
 pub mod words;
 mod xy;
 
@@ -62,7 +63,7 @@ pub use memory_table::{MEMORY_SCHEMA, memory_json, memory_text};
 pub use points::pareto_front;
 pub use render::{CHART_SIZE, Chart};
 pub use served::{ServingSummary, SpreadSummary};
-pub use table::text;
+pub use table::{Detail, text};
 pub use timeline::timeline_json;
 pub use xy::{Axis, Band, Marks, Series, XyChart};
 

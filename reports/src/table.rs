@@ -1,32 +1,49 @@
 //! The table that a run prints: the answer in a terminal, before anybody opens a chart.
 //!
-//! A header says what was run and what it rests on; then one row per case with time, and one with
+//! The question and the [verdict](verdict) come first, then one row per case, then what was run and what
+//! it rests on. A narrow table has one block with as many columns as fit; a wide one has all: time, then
 //! memory and traffic. A sweep prints its Pareto front and the quickest case of each policy. Sums
-//! are per measured step. Columns that are zero for every case (a tier or lane never used) are
-//! left out, and columns that do not fit [`WIDTH`] continue in a block of their own.
-//! Invariant: every line of a block has the same width; nothing of a name reaches the terminal
-//! uncleaned.
+//! are per measured step. Columns that are zero for every case (a tier or lane never used) or that
+//! repeat the one before are left out, and in a wide table columns that do not fit its width continue in
+//! a block of their own.
+//! Invariant: every line of a block has the same width, and no line of text is longer than the table may
+//! be, unless one word is; nothing of a name reaches the terminal uncleaned.
 
-use crate::contest::{gap, marks, order};
+mod columns;
+mod verdict;
+
+use crate::contest::order;
 use crate::economics_summary::economics_lines;
 use crate::hidden::hidden_words;
 use crate::points::pareto_front;
 use crate::pressure;
-use crate::served;
 use crate::steady;
-use crate::words::{
-    axis_value, clean, count, decimals_for, elide, finite, lane_names, oom_reason,
-    short_fingerprint,
-};
+use crate::words::{axis_value, clean, count, elide, oom_reason, short_fingerprint, wrapped};
+use columns::{Column, economics, memory, narrow, served, time};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use tiersim_policies::policy::Sight;
-use tiersim_sim::energy::CaseEconomics;
 use tiersim_sim::record::{CaseRecord, Figures, Outcome, RunRecord};
 use tiersim_sim::scenario::AxisValue;
 
-/// Most characters of a line of figures.
-const WIDTH: usize = 112;
+/// How much a table says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// What a terminal of 80 columns has room for.
+    Narrow,
+    /// Every figure, on lines of up to 112 characters.
+    Wide,
+}
+
+impl Detail {
+    /// Most characters of a line.
+    const fn width(self) -> usize {
+        match self {
+            Detail::Narrow => 80,
+            Detail::Wide => 112,
+        }
+    }
+}
+
 /// Beyond so many points of a sweep only the best are printed.
 const MOST_CASES: usize = 24;
 /// Beyond so many cases that somebody wrote down, too.
@@ -34,53 +51,75 @@ const MOST_WRITTEN: usize = 64;
 const MOST_LABEL: usize = 44;
 const MOST_REASONS: usize = 8;
 
-/// A column: two header lines and a cell per row.
-struct Column {
-    header: [String; 2],
-    cells: Vec<String>,
-}
-
 /// The table of a record; `version` is tiersim's own. Ends with a line break.
-pub fn text(record: &RunRecord, version: &str) -> String {
-    let mut out = header(record, version);
-    let mut cases = chosen(record, &mut out);
+pub fn text(record: &RunRecord, version: &str, detail: Detail) -> String {
+    let width = detail.width();
+    let mut out = String::new();
+    let question = match record.about.trim() {
+        "" => clean(&record.scenario),
+        about => format!("{}: {}", clean(&record.scenario), elide(about, 400)),
+    };
+    wrapped(&question, width).iter().for_each(|part| out += &format!("{part}\n"));
+    for (word, text) in verdict::verdict(record) {
+        entry(&mut out, &format!("  {word}"), &text, width);
+    }
+    out.push('\n');
+    let mut cases = chosen(record, &mut out, width);
     order(record, &mut cases);
     if cases.is_empty() {
         out.push_str("no case ran\n");
     } else {
         let labels: Vec<String> =
             cases.iter().map(|&case| row_label(&record.results[case])).collect();
-        block(&mut out, &labels, time_columns(record, &cases));
-        out.push('\n');
-        let served = served::columns(record, &cases);
-        if !served.is_empty() {
-            let of = |(header, values): ([&str; 2], Vec<Option<f64>>)| {
-                Column::of(header, &values, decimals_for(largest(&values)).min(3))
-            };
-            block(&mut out, &labels, served.into_iter().map(of).collect());
-            out.push('\n');
-        }
-        block(&mut out, &labels, memory_columns(record, &cases));
-        let economics = economics_columns(record, &cases);
-        if !economics.is_empty() {
-            out.push('\n');
-            block(&mut out, &labels, economics);
-        }
+        tables(record, &cases, &labels, detail, &mut out);
     }
+    out.push('\n');
+    details(record, version, width, &mut out);
     let hidden = cases.iter().map(|&case| &record.results[case]);
     let hidden = hidden.filter_map(|case| Some((row_label(case), hidden_words(record, case)?)));
-    say_why(&mut out, "hidden memory", hidden);
+    say_why(&mut out, "hidden memory", hidden, width);
     let pressed = cases.iter().map(|&case| &record.results[case]);
     let pressed =
         pressed.filter_map(|case| Some((row_label(case), pressure::words(record, case)?)));
-    say_why(&mut out, "memory pressure", pressed);
+    say_why(&mut out, "memory pressure", pressed, width);
     let ran = record.results.iter().filter_map(|case| Some((case, case.outcome.figures()?)));
     let drifts = ran.filter_map(|(case, f)| Some((row_label(case), steady::words(record, f)?)));
     let baseline = steady::words(record, &record.baseline);
     let baseline = baseline.map(|words| ("baseline".to_owned(), words));
-    say_why(&mut out, "not steady", baseline.into_iter().chain(drifts));
-    failures(record, &mut out);
+    say_why(&mut out, "not steady", baseline.into_iter().chain(drifts), width);
+    failures(record, &mut out, width);
+    if detail == Detail::Narrow {
+        out.push_str(
+            "\n--wide prints percentiles, traffic, stalls, memory of every tier and costs\n",
+        );
+    }
     out
+}
+
+fn tables(
+    record: &RunRecord,
+    cases: &[usize],
+    labels: &[String],
+    detail: Detail,
+    out: &mut String,
+) {
+    let all = match detail {
+        Detail::Narrow => {
+            let name = longest(labels);
+            vec![narrow(record, cases, detail.width().saturating_sub(name))]
+        }
+        Detail::Wide => {
+            let all = [time(record, cases), served(record, cases), memory(record, cases)];
+            all.into_iter().chain([economics(record, cases)]).collect()
+        }
+    };
+    let some = all.into_iter().filter(|columns| !columns.is_empty());
+    for (index, columns) in some.enumerate() {
+        if index > 0 {
+            out.push('\n');
+        }
+        block(out, labels, columns, detail.width());
+    }
 }
 
 /// The label; at a point of a sweep, where the point is.
@@ -95,15 +134,9 @@ fn row_label(case: &CaseRecord) -> String {
     elide(&at.collect::<Vec<_>>().join(", "), MOST_LABEL)
 }
 
-fn header(record: &RunRecord, version: &str) -> String {
-    let mut out = String::new();
-    let mut line = |name: &str, value: &str| {
-        let _ = writeln!(out, "{name:<10}{}", clean(value));
-    };
-    line("scenario", &record.scenario);
-    for part in wrapped(&elide(&record.about, 400), WIDTH - 10) {
-        line("", &part);
-    }
+/// What was run, and what it rests on.
+fn details(record: &RunRecord, version: &str, width: usize, out: &mut String) {
+    let mut line = |name: &str, value: &str| entry(out, name, &clean(value), width);
     line("hardware", &record.hardware);
     line("workload", &record.workload);
     line("op time", &record.op_time);
@@ -119,27 +152,18 @@ fn header(record: &RunRecord, version: &str) -> String {
     }
     let print = short_fingerprint(&record.fingerprint);
     line("run", &format!("{print}, tiersim {version}"));
-    out.push('\n');
-    out
 }
 
-/// `text` broken at spaces into lines of at most `most` characters, unless one word is longer.
-fn wrapped(text: &str, most: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= most => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
+/// A word and what it is, on as many lines as that needs.
+fn entry(out: &mut String, word: &str, text: &str, width: usize) {
+    const INDENT: usize = 10;
+    for (index, part) in wrapped(text, width - INDENT).iter().enumerate() {
+        let _ = writeln!(out, "{:<INDENT$}{part}", if index == 0 { word } else { "" });
     }
-    lines
 }
 
 /// The cases to print; for a sweep, says how they were chosen.
-fn chosen(record: &RunRecord, out: &mut String) -> Vec<usize> {
+fn chosen(record: &RunRecord, out: &mut String, width: usize) -> Vec<usize> {
     let all = record.results.len();
     let done = record.results.iter().filter(|case| case.outcome.figures().is_some()).count();
     let swept = record.results.iter().any(|case| !case.params.is_empty());
@@ -168,6 +192,10 @@ fn chosen(record: &RunRecord, out: &mut String) -> Vec<usize> {
     if front > MOST_CASES {
         cases = (0..MOST_CASES).map(|i| cases[i * (front - 1) / (MOST_CASES - 1)]).collect();
     }
+    // The verdict names the quickest, so it is there.
+    let mut ranked: Vec<usize> = (0..all).filter(|&case| !record.results[case].emulated).collect();
+    order(record, &mut ranked);
+    cases.extend(ranked.first().filter(|&best| !cases.contains(best)).copied());
     let shown = cases.len();
     for policy in policies {
         let step = |case: &usize| record.results[*case].outcome.figures().map(Figures::mean_step);
@@ -177,126 +205,18 @@ fn chosen(record: &RunRecord, out: &mut String) -> Vec<usize> {
             cases.push(case);
         }
     }
-    let _ = writeln!(
-        out,
+    let said = format!(
         "the Pareto front of peak HBM and step time by memory, emulated cases apart ({shown} of {}), \
-         then the quickest of each other policy\n",
+         then the quickest of each other policy",
         count(front, "point", "points")
     );
+    wrapped(&said, width).iter().for_each(|part| *out += &format!("{part}\n"));
+    out.push('\n');
     cases
 }
 
-fn time_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
-    let of = |figure: &dyn Fn(&Figures) -> f64| -> Vec<Option<f64>> {
-        cases.iter().map(|&case| record.results[case].outcome.figures().map(figure)).collect()
-    };
-    let mean = of(&|f| f.mean_step().as_ms());
-    let digits = decimals_for(largest(&mean));
-    let change = |figure: &dyn Fn(f64) -> f64| -> Vec<Option<f64>> {
-        let records = cases.iter().map(|&case| &record.results[case]);
-        let slowdown =
-            records.map(|case| Some(case.outcome.figures()?.slowdown(case.baseline_step)));
-        slowdown.map(|slowdown| slowdown.map(figure)).collect()
-    };
-    let mut columns = vec![
-        Column::of(["step", "mean ms"], &mean, digits),
-        Column::of(["", "p50 ms"], &of(&|f| f.step_ms_percentile(50)), digits),
-        Column::of(["", "p95 ms"], &of(&|f| f.step_ms_percentile(95)), digits),
-        Column::of(["", "p99 ms"], &of(&|f| f.step_ms_percentile(99)), digits),
-    ];
-    let tokens = of(&|f| f.tokens_per_s(record.tokens_per_step));
-    if record.tokens_per_step > 0 || served::serves(record) {
-        let digits = decimals_for(largest(&tokens)).min(3);
-        columns.push(Column::of(["throughput", "tokens/s"], &tokens, digits));
-    }
-    columns.push(Column::signed(["overhead", "step %"], &change(&|s| (s - 1.0) * 100.0)));
-    let records = cases.iter().map(|&case| &record.results[case]);
-    let bounds: Vec<Option<f64>> = records.map(|case| Some(case.bound_step.as_ms())).collect();
-    columns.push(Column::of(["bound", "step ms"], &bounds, digits));
-    let gaps = cases.iter().map(|&case| gap(&record.results[case]).map(|gap| gap * 100.0));
-    let gaps: Vec<Option<f64>> = gaps.collect();
-    if gaps.iter().any(Option::is_some) {
-        columns.push(Column::signed(["over the", "bound %"], &gaps));
-    }
-    let sees = |case: &CaseRecord| {
-        let ahead = match case.sight {
-            Sight::Window(ops) => Some(count(ops as usize, "op", "ops")),
-            Sight::Past => Some("past".to_owned()),
-            Sight::Oracle => None,
-        };
-        ahead.iter().map(String::as_str).chain(marks(case)).collect::<Vec<_>>().join(", ")
-    };
-    let sees: Vec<String> = cases.iter().map(|&case| sees(&record.results[case])).collect();
-    if sees.iter().any(|words| words != "past") {
-        columns.push(Column { header: ["", "sees"].map(str::to_owned), cells: sees });
-    }
-    // A case that ran out of memory says so in its first column.
-    for (row, &case) in cases.iter().enumerate() {
-        if matches!(record.results[case].outcome, Outcome::OutOfMemory(_)) {
-            columns[0].cells[row] = "OOM".to_owned();
-        }
-    }
-    columns
-}
-
-fn memory_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
-    let of = |figure: &dyn Fn(&Figures) -> f64| -> Vec<Option<f64>> {
-        cases.iter().map(|&case| record.results[case].outcome.figures().map(figure)).collect()
-    };
-    let steps = |f: &Figures| f.steps.len().max(1) as f64;
-    let mut columns = Vec::new();
-    let mut group =
-        |title: &str, names: &[String], unit: Option<&str>, figures: Vec<Vec<Option<f64>>>| {
-            let most = figures.iter().map(|column| largest(column)).fold(0.0, f64::max);
-            let (unit, size) = unit.map_or_else(|| byte_unit(most), |unit| (unit, 1.0));
-            for (name, values) in names.iter().zip(figures) {
-                // A tier or lane that nothing uses is not printed.
-                if largest(&values) > 0.0 {
-                    let scaled: Vec<Option<f64>> =
-                        values.iter().map(|v| v.map(|v| v / size)).collect();
-                    let digits = decimals_for(most / size).min(3);
-                    let header = [format!("{title} {unit}"), elide(name, 24)];
-                    columns.push(Column::of([&header[0], &header[1]], &scaled, digits));
-                }
-            }
-        };
-    let tiers: Vec<String> = record.tiers.iter().map(|(tier, _)| tier.clone()).collect();
-    let lanes = lane_names(record);
-    let tier = |figure: &dyn Fn(&Figures, usize) -> f64| -> Vec<Vec<Option<f64>>> {
-        (0..tiers.len()).map(|tier| of(&|f| figure(f, tier))).collect()
-    };
-    let lane = |figure: &dyn Fn(&Figures, usize) -> f64| -> Vec<Vec<Option<f64>>> {
-        (0..lanes.len()).map(|lane| of(&|f| figure(f, lane))).collect()
-    };
-    group("peak", &tiers, None, tier(&|f, i| f.peak[i].get() as f64));
-    group("moved", &lanes, None, lane(&|f, i| f.moved[i].get() as f64 / steps(f)));
-    group("stall", &lanes, Some("ms"), lane(&|f, i| f.stall[i].as_ms() / steps(f)));
-    group("in place", &tiers, Some("ms"), tier(&|f, i| f.in_place[i].as_ms() / steps(f)));
-    let delay = vec![of(&|f| f.delay.as_ms() / steps(f))];
-    group("delay", &["of ops".to_owned()], Some("ms"), delay);
-    columns
-}
-
-/// Joules per step and dollars; nothing where no case has any.
-fn economics_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
-    let of = |figure: &dyn Fn(&CaseEconomics) -> Option<f64>| -> Vec<Option<f64>> {
-        cases.iter().map(|&case| figure(&record.results[case].economics)).collect()
-    };
-    let mut columns = Vec::new();
-    for (header, values) in [
-        (["energy", "J/step"], of(&CaseEconomics::joules)),
-        (["machine", "USD"], of(&CaseEconomics::dollars)),
-    ] {
-        if values.iter().any(Option::is_some) {
-            let digits = decimals_for(largest(&values)).min(3);
-            columns.push(Column::of(header, &values, digits));
-        }
-    }
-    columns
-}
-
 /// Why cases ran out of memory, and what a sweep skipped. Equal reasons share a line.
-fn failures(record: &RunRecord, out: &mut String) {
+fn failures(record: &RunRecord, out: &mut String, width: usize) {
     let failed = record.results.iter().filter_map(|case| match &case.outcome {
         Outcome::OutOfMemory(oom) => Some((row_label(case), oom_reason(oom))),
         Outcome::Done(_) => None,
@@ -308,11 +228,16 @@ fn failures(record: &RunRecord, out: &mut String) {
             .collect();
         (at.join(", "), clean(reason))
     });
-    say_why(out, "out of memory", failed);
-    say_why(out, "skipped", skipped);
+    say_why(out, "out of memory", failed, width);
+    say_why(out, "skipped", skipped, width);
 }
 
-fn say_why(out: &mut String, title: &str, cases: impl Iterator<Item = (String, String)>) {
+fn say_why(
+    out: &mut String,
+    title: &str,
+    cases: impl Iterator<Item = (String, String)>,
+    width: usize,
+) {
     let mut reasons: Vec<(String, String, usize)> = Vec::new();
     let mut index: BTreeMap<String, usize> = BTreeMap::new();
     for (what, why) in cases {
@@ -329,7 +254,10 @@ fn say_why(out: &mut String, title: &str, cases: impl Iterator<Item = (String, S
     }
     for (what, why, more) in reasons.iter().take(MOST_REASONS) {
         let more = if *more > 0 { format!(" and {more} more") } else { String::new() };
-        let _ = writeln!(out, "  {what}{more}: {why}");
+        for (index, part) in wrapped(&format!("{what}{more}: {why}"), width - 4).iter().enumerate()
+        {
+            let _ = writeln!(out, "{}{part}", if index == 0 { "  " } else { "    " });
+        }
     }
     if reasons.len() > MOST_REASONS {
         let rest = reasons.len() - MOST_REASONS;
@@ -337,35 +265,14 @@ fn say_why(out: &mut String, title: &str, cases: impl Iterator<Item = (String, S
     }
 }
 
-impl Column {
-    fn of(header: [&str; 2], values: &[Option<f64>], digits: usize) -> Column {
-        let cell = |value: &Option<f64>| match value.and_then(finite) {
-            Some(value) => format!("{value:.digits$}"),
-            None => "-".to_owned(),
-        };
-        Column { header: header.map(str::to_owned), cells: values.iter().map(cell).collect() }
-    }
-
-    /// A change in per cent, with its sign.
-    fn signed(header: [&str; 2], values: &[Option<f64>]) -> Column {
-        let cell = |value: &Option<f64>| match value.and_then(finite) {
-            // Not "-0.00".
-            Some(value) if value.abs() < 0.005 => "0.00".to_owned(),
-            Some(value) => format!("{value:+.2}"),
-            None => "-".to_owned(),
-        };
-        Column { header: header.map(str::to_owned), cells: values.iter().map(cell).collect() }
-    }
-
-    fn width(&self) -> usize {
-        let texts = self.header.iter().chain(&self.cells);
-        texts.map(|text| text.chars().count()).max().unwrap_or(0)
-    }
+/// How wide the column of labels is.
+fn longest(labels: &[String]) -> usize {
+    labels.iter().map(|label| label.chars().count()).max().unwrap_or(0).max(4)
 }
 
 /// Writes columns after the labels, in as many blocks as their width asks for.
-fn block(out: &mut String, labels: &[String], columns: Vec<Column>) {
-    let name = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0).max(4);
+fn block(out: &mut String, labels: &[String], columns: Vec<Column>, most: usize) {
+    let name = longest(labels);
     let mut columns = columns.into_iter().peekable();
     let mut first = true;
     while columns.peek().is_some() {
@@ -373,7 +280,7 @@ fn block(out: &mut String, labels: &[String], columns: Vec<Column>) {
         let mut width = name;
         while let Some(column) = columns.peek() {
             width += 2 + column.width();
-            if width > WIDTH && !part.is_empty() {
+            if width > most && !part.is_empty() {
                 break;
             }
             part.extend(columns.next());
@@ -400,17 +307,5 @@ fn part_of_block(out: &mut String, labels: &[String], part: &[Column], name: usi
     line(&"-".repeat(name), &|column| "-".repeat(column.width()));
     for (row, label) in labels.iter().enumerate() {
         line(label, &|column| column.cells[row].clone());
-    }
-}
-
-fn largest(values: &[Option<f64>]) -> f64 {
-    values.iter().flatten().copied().filter(|v| v.is_finite()).fold(0.0, f64::max)
-}
-
-fn byte_unit(most: f64) -> (&'static str, f64) {
-    match most {
-        m if m >= f64::from(1 << 30) * 0.5 => ("GiB", f64::from(1 << 30)),
-        m if m >= f64::from(1 << 20) * 0.5 => ("MiB", f64::from(1 << 20)),
-        _ => ("KiB", 1024.0),
     }
 }

@@ -30,6 +30,21 @@ pub fn elide(text: &str, most: usize) -> String {
     short
 }
 
+/// `text` broken at spaces into lines of at most `most` characters, unless one word is longer.
+pub fn wrapped(text: &str, most: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= most => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// `value`, or `None` for NaN and the infinities, which no output may hold.
 pub fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)

@@ -59,7 +59,7 @@ struct Expected {
     versions: SmallVec<[u64; 4]>,
     /// The op whose end a copy has to wait for.
     turn: Option<Ticket>,
-    /// Where a copy goes from and to, and of which rank.
+    /// Where a copy or a compaction goes from and to, and of which rank.
     way: Option<(TierId, TierId, u32)>,
     started: bool,
 }
@@ -148,7 +148,11 @@ impl Audit {
                 expected.way = Some((*from, *to, rank));
                 self.undated.push(command.ticket);
             }
-            Work::Compact { .. } | Work::Release => {}
+            Work::Compact { tier, .. } => {
+                let rank = ranks::rank_of(&self.instances, command.ticket);
+                expected.way = Some((*tier, *tier, rank));
+            }
+            Work::Release => {}
         }
         self.open.insert(command.ticket, expected);
         Ok(())

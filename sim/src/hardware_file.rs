@@ -32,6 +32,7 @@ use crate::hardware_file::server::RawServer;
 use crate::hardware_file::service::{
     RawBuffers, RawCache, RawDepths, RawDiscipline, RawMix, RawPageable, RawSizes, RawTail,
 };
+use crate::project::Project;
 use crate::text::check::Check;
 use crate::text::quantity::economics::{EnergyPerBit, PricePerSize, StandingPower};
 use crate::text::quantity::{Bandwidth, CAPACITY, CHUNK, Copies, Dimension, Duration};
@@ -51,17 +52,33 @@ pub const SCHEMA: u32 = 1;
 
 /// Reads and checks a hardware file; the machine is called like the file.
 pub fn read_hardware(path: &Path) -> Result<Hardware, Diagnostics> {
-    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    resolve_hardware(&Document::read(path)?, name)
+    resolve_hardware(&Document::read(path)?, name_of(path))
+}
+
+/// Reads and checks a machine that `project` names: one that ships may have parts of the project.
+pub fn read_hardware_of(path: &Path, project: &Project) -> Result<Hardware, Diagnostics> {
+    resolve(&Document::read(path)?, name_of(path), Some(project))
 }
 
 /// Checks a hardware document.
 pub fn resolve_hardware(document: &Document, name: String) -> Result<Hardware, Diagnostics> {
+    resolve(document, name, None)
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn resolve(
+    document: &Document,
+    name: String,
+    project: Option<&Project>,
+) -> Result<Hardware, Diagnostics> {
     parts::refuse(document, "Part")?;
     let parsed = document.parse::<RawHardware>();
-    let parsed = parsed.map_err(|problems| parts::with_parts(document, problems))?;
+    let parsed = parsed.map_err(|problems| parts::with_parts(document, problems, project))?;
     if parsed.raw.parts.is_some() {
-        return parts::resolve(parsed, name);
+        return parts::resolve(parsed, name, project);
     }
     parts::resolved(&parsed.document, &parsed.raw, name, parsed.problems, true)
 }

@@ -81,6 +81,27 @@ fn drifts(case: &CaseRecord) -> Option<Warning> {
     })
 }
 
+/// Warnings for people: what one rule says of many results is said once, of the first, with their number.
+pub fn said_once(warnings: &[Warning]) -> Vec<String> {
+    let of_results = |warning: &Warning| warning.place.starts_with("results.");
+    let mut groups: Vec<(&Warning, usize)> = Vec::new();
+    for warning in warnings {
+        let alike = |(first, _): &&mut (&Warning, usize)| {
+            *first == warning
+                || (first.rule == warning.rule && of_results(first) && of_results(warning))
+        };
+        match groups.iter_mut().find(alike) {
+            Some((_, count)) => *count += 1,
+            None => groups.push((warning, 1)),
+        }
+    }
+    let line = |(first, count): (&Warning, usize)| match count {
+        1 => first.to_string(),
+        more => format!("{first}; {more} times in all, `warnings` of summary.json has each"),
+    };
+    groups.into_iter().map(line).collect()
+}
+
 /// How many numbers are assumed, in words; `None` if all have a source. A note and no warning: an
 /// assumption with its reason is no mistake, so nothing denies it.
 pub fn assumed_note(hardware: &Hardware) -> Option<String> {

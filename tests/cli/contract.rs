@@ -81,8 +81,8 @@ fn the_shipped_scenarios_run_and_write_their_files() {
         let name = scenario.trim_end_matches(".ron").rsplit('/').next().unwrap();
         let folder = format!("out/{name}");
         let files = project.files(&folder);
-        let named: Vec<&str> =
-            ran.stdout.trim_end().rsplit(": ").next().unwrap().split(", ").collect();
+        let named = ran.stdout.trim_end().rsplit(": ").next().unwrap();
+        let named: Vec<&str> = named.split([',', '\n', ' ']).filter(|s| !s.is_empty()).collect();
         for name in named.iter().chain(&["summary.json", "results.csv", "timeline.json"]) {
             assert!(files.get(*name).is_some_and(|bytes| !bytes.is_empty()), "{folder}/{name}");
         }
@@ -132,6 +132,44 @@ fn running_out_of_memory_unexpectedly_ends_with_1_and_the_reason() {
     // The same outcome is fine where it is expected.
     let expected = "expect=[out_of_memory(\"all\")]";
     project.run(&["run", CASE, "--set", small, "--set", expected]).ends_with(0);
+}
+
+#[test]
+fn several_summaries_on_stdout_are_one_document_in_the_order_of_the_files() {
+    let project = Project::new();
+    project.write("scenarios/other.ron", crate::common::SCENARIO.replace("seed: 1", "seed: 2"));
+    let args = ["run", CASE, "scenarios/other.ron", "--out", "o", "--format", "json"];
+    let ran = project.run(&args).ends_with(0);
+    let all: Vec<Value> = serde_json::from_str(&ran.stdout).expect("one document, a list");
+    let files = project.files("o");
+    for (summary, file) in all.iter().zip(["case/summary.json", "other/summary.json"]) {
+        assert_eq!(*summary, serde_json::from_slice::<Value>(&files[file]).unwrap());
+    }
+    assert_eq!(all.len(), 2);
+    let quiet = project.run(&[&args[..], &["-q"]].concat()).ends_with(0);
+    assert_eq!(quiet.stdout, "");
+}
+
+#[test]
+fn a_table_fits_a_terminal_and_says_the_answer_first() {
+    let project = Project::new();
+    let ran = project.run(&["run", CASE]).ends_with(0);
+    let long = ran.stdout.lines().find(|line| line.chars().count() > 80);
+    assert_eq!(long, None);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(lines[0], "case: a tiny trace on a small machine");
+    assert!(lines[1].starts_with("  best    all: "), "{}", ran.stdout);
+    assert!(lines[1].ends_with(" per step, as with unlimited HBM (the baseline)"), "{}", lines[1]);
+    let rows: Vec<&str> = lines.iter().filter(|l| l.starts_with("all ")).copied().collect();
+    assert_eq!(rows.len(), 1, "one block: {}", ran.stdout);
+    assert!(!ran.stdout.contains("p50"), "{}", ran.stdout);
+
+    // All of it on request; percentiles that are the mean to the last digit are not said again.
+    let wide = project.run(&["run", CASE, "--wide"]).ends_with(0).stdout;
+    for column in ["moved", "stall", "bound"] {
+        assert!(wide.contains(column), "{column}: {wide}");
+    }
+    assert!(!wide.contains("p95"), "{wide}");
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn a_machine_is_shown_with_every_source_and_drawn() {
 fn what_is_not_there_is_said_with_what_is() {
     let project = Project::shipped();
     let ran = project.run(&["hardware", "show", "h100", "--out", "h"]).ends_with(2);
-    assert!(ran.stderr.contains("no machine called \"h100\"; there are a100"), "{}", ran.stderr);
+    ran.says(&["\"h100\": no machine of this name is in `hardware-specs` or ships", "known: a100"]);
     assert!(!project.path("h").exists());
     project.write("hardware-specs/broken.ron", "Hardware(schema: 1, about: \"x\", tiers: [])");
     let ran = project.run(&["hardware", "show", "broken", "--out", "h"]).ends_with(2);

@@ -57,6 +57,23 @@ fn a_sweep_whose_points_moved_for_nothing_is_denied() {
     warns_and_denies(&with_sweep(), "sweep");
 }
 
+/// Many points of a sweep that say the same are one line with their number; the summary has each.
+#[test]
+fn a_warning_of_many_results_is_said_once_with_their_number() {
+    let project = Project::new();
+    let axes = "sweep: (axes: [(name: \"ahead\", path: \"policies.1.policy.access\", values: choices([\
+                (\"1\", \"migrate(prefetch_ops: 1)\"), (\"2\", \"migrate(prefetch_ops: 2)\"), \
+                (\"3\", \"migrate(prefetch_ops: 3)\")]))]),\n    seed: 1,";
+    project.edit_scenario("seed: 1,", axes);
+    let ran = project.run(&["sweep", CASE, "--out", "o"]).ends_with(0);
+    let summary = &project.files("o")["summary.json"];
+    let summary: Value = serde_json::from_slice(summary).expect("JSON");
+    let count = summary["warnings"].as_array().expect("a list").len();
+    assert!(count >= 3, "{summary}");
+    assert_eq!(ran.stderr.matches("warning: ").count(), 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains(&format!("; {count} times in all")), "{}", ran.stderr);
+}
+
 #[test]
 fn what_had_to_move_is_not_denied() {
     let project = Project::new();
@@ -64,4 +81,31 @@ fn what_had_to_move_is_not_denied() {
     let args = ["run", CASE, "--deny", "warnings"];
     let ran = project.run(&[&args[..], &tight].concat()).ends_with(0);
     assert_eq!(ran.stderr, "");
+}
+
+/// A sweep that anybody may try first: what it recommends is no end of its axes, and it warns of nothing.
+#[test]
+fn the_shipped_threshold_sweep_has_its_best_inside() {
+    let project = Project::shipped();
+    let axis = |axis: usize, values: &str| format!("sweep.axes.{axis}.values={values}");
+    let sets = [
+        axis(0, "list([0.0, 0.5, 0.7, 0.75, 0.8, 1.0])"),
+        axis(1, "list([0.0, 0.25, 0.5, 1.0])"),
+        axis(2, "choices([(\"migrate\", \"migrate(prefetch_ops: 32)\")])"),
+    ];
+    let sets = sets.iter().flat_map(|set| ["--set", set]);
+    let args = ["sweep", "scenarios/gpt2-threshold-sweep.ron", "--out", "o"];
+    let ran = project.run(&args.into_iter().chain(sets).collect::<Vec<_>>()).ends_with(0);
+    assert_eq!(ran.stderr, "");
+    let summary = &project.files("o")["summary.json"];
+    let summary: Value = serde_json::from_slice(summary).expect("JSON");
+    let results = summary["results"].as_array().expect("a list");
+    let share = |case: &Value| case["params"]["HBM share"].as_f64().expect("a share");
+    let step = |case: &Value| case["step_ms"]["mean"].as_f64();
+    let ran = results.iter().filter_map(|case| Some((step(case)?, share(case))));
+    let (_, best) = ran.min_by(|one, other| one.0.total_cmp(&other.0)).expect("one of them fits");
+    assert!((0.5..0.8).contains(&best), "the best keeps {best} in HBM");
+    let all = results.iter().find(|case| share(case) == 1.0).expect("all in HBM is tried");
+    assert_eq!(all["oom"], true);
+    assert_eq!(summary["warnings"], Value::Array(Vec::new()));
 }

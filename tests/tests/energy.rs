@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tiersim_models::energy::Confidence;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::units::{Bytes, Span};
-use tiersim_reports::{results_csv, summary_json, text};
+use tiersim_reports::{Detail, results_csv, summary_json, text};
 use tiersim_sim::energy::{CaseEconomics, Part};
 use tiersim_sim::hardware_file::resolve_hardware;
 use tiersim_sim::record::{Figures, RunRecord};
@@ -234,7 +234,7 @@ fn a_run_reads_and_writes_what_its_trace_says_and_parts_add_up() {
         done += 1;
     }
     assert!(done >= 3);
-    let table = text(&record, "0");
+    let table = text(&record, "0", Detail::Wide);
     for line in ["energy    rests on ", "cost      rests on ", "J/step"] {
         assert!(table.contains(line), "{line}:\n{table}");
     }
@@ -252,5 +252,5 @@ fn a_machine_without_such_numbers_has_nulls_and_says_what_is_missing() {
         let missing = result["cost"]["missing"].as_array().expect("a list");
         assert!(missing.contains(&Value::from("host.price")), "{missing:?}");
     }
-    assert!(!text(&record, "0").contains("J/step"));
+    assert!(!text(&record, "0", Detail::Wide).contains("J/step"));
 }

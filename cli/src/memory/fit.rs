@@ -1,7 +1,7 @@
 //! The GPU behind `--fit`: a size, or a machine of the project with its rates.
 
 use super::typed::size;
-use crate::hardware::find;
+use crate::hardware::machine;
 use crate::output::Failure;
 use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::TierId;
@@ -10,7 +10,6 @@ use tiersim_models::memory::fit::cost::Rates;
 use tiersim_models::transformer::format::Format;
 use tiersim_models::units::Bytes;
 use tiersim_reports::FitTarget;
-use tiersim_sim::hardware_file::read_hardware;
 
 /// What `--fit` names; products run in `format`.
 pub(crate) fn target(text: &str, format: Format) -> Result<FitTarget, Failure> {
@@ -23,7 +22,7 @@ pub(crate) fn target(text: &str, format: Format) -> Result<FitTarget, Failure> {
         let remedy = "write 24GiB or gib(24), or a name of `tiersim hardware list`";
         return Err(Failure::Input(format!("{rule} (found {text:?}); {remedy}")));
     }
-    let machine = read_hardware(&find(text)?)?;
+    let (_, machine) = machine(text)?;
     let rates = rates(&machine, format)?;
     Ok(FitTarget { name: machine.name.clone(), room: room(&machine), rates })
 }

@@ -85,10 +85,10 @@ fn case(text: &mut String, result: &CaseResult, ran: &Ran, scenario: &Scenario, 
             let Row { class, name, predicted, measured, spread } = row;
             let _ = writeln!(
                 text,
-                "  {:<14} predicted {:>10.3} ms  measured {:>10.3} ms  error {:>8}  spread {:>7}",
+                "  {:<14} predicted {:>11}  measured {:>11}  error {:>8}  spread {:>7}",
                 format!("{class} {name}"),
-                predicted.as_ms(),
-                measured.as_ms(),
+                predicted.to_string(),
+                measured.to_string(),
                 percent(error),
                 percent(spread)
             );

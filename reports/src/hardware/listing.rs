@@ -31,10 +31,10 @@ fn columns(out: &mut String, rows: &[Vec<String>]) {
     }
 }
 
-/// One line per machine: its name, its first tier and how its numbers are sourced.
-pub fn hardware_list(machines: &[Hardware]) -> String {
+/// One line per machine: its name, where it comes from, its tiers and how its numbers are sourced.
+pub fn hardware_list(machines: &[(Hardware, &str)]) -> String {
     let mut out = String::new();
-    let row = |machine: &Hardware| {
+    let row = |(machine, from): &(Hardware, &str)| {
         let kinds = |kind| machine.tiers.iter().any(|tier| tier.kind == kind);
         let words = [
             (TierKind::Hbm, "HBM"),
@@ -46,6 +46,7 @@ pub fn hardware_list(machines: &[Hardware]) -> String {
         let tiers = words.into_iter().filter(|(kind, _)| kinds(*kind)).map(|(_, word)| word);
         vec![
             clean(&machine.name),
+            clean(from),
             tiers.collect::<Vec<_>>().join(" "),
             source_counts(machine),
             elide(&machine.about, 90),

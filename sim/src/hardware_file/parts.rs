@@ -9,7 +9,6 @@
 //! included counted, and a part includes nothing: work and memory are linear in that.
 
 mod compose;
-mod find;
 
 use super::cpu::RawCpu;
 use super::energy::RawHost;
@@ -17,6 +16,7 @@ use super::hidden::RawHidden;
 use super::nodes::{RawNode, RawWay};
 use super::{RawCompute, RawHardware, RawLink, RawTier, Resolver, SCHEMA};
 use crate::diagnostic::Diagnostics;
+use crate::project::Project;
 use crate::text::check::Check;
 use crate::text::ron_text::{Document, Parsed};
 use serde::Deserialize;
@@ -134,10 +134,11 @@ pub fn resolve_part(document: &Document) -> Result<(), Diagnostics> {
 pub(super) fn resolve(
     parsed: Parsed<'_, RawHardware>,
     name: String,
+    project: Option<&Project>,
 ) -> Result<Hardware, Diagnostics> {
     let Parsed { raw, document, mut problems } = parsed;
     let compose::Composed { document, whole, problems: mut found } =
-        compose::compose(&document, raw.parts.as_deref().unwrap_or_default());
+        compose::compose(&document, raw.parts.as_deref().unwrap_or_default(), project);
     problems.0.append(&mut found.0);
     let document = match document {
         Ok(document) => document,
@@ -161,8 +162,12 @@ pub(super) fn resolve(
 }
 
 /// `problems` of a machine that cannot be read, with those of its parts.
-pub(super) fn with_parts(document: &Document, mut problems: Diagnostics) -> Diagnostics {
-    problems.0.append(&mut compose::parts_alone(document).0);
+pub(super) fn with_parts(
+    document: &Document,
+    mut problems: Diagnostics,
+    project: Option<&Project>,
+) -> Diagnostics {
+    problems.0.append(&mut compose::parts_alone(document, project).0);
     once(problems)
 }
 

@@ -93,7 +93,7 @@ pub(crate) enum ModelFound {
     /// As any other file.
     Model(Found<Model>),
     /// The file of its weights cannot be reached.
-    Weights(crate::scenario::files::PathFault),
+    Weights(crate::project::PathFault),
 }
 
 impl Resolver<'_, '_> {

@@ -6,7 +6,8 @@
 
 use crate::diagnostic::Diagnostics;
 use crate::lint::Warning;
-use crate::scenario::files::{Files, Found, PathFault};
+use crate::project::PathFault;
+use crate::scenario::files::{Files, Found};
 use crate::scenario::raw::{RawCase, RawScenario};
 use crate::scenario::{AxisValue, Budget, Case, Scenario, WorkloadSpec};
 use crate::scenario::{allocators, expectations, hidden, numa, policies, pressure};

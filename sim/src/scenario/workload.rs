@@ -6,6 +6,7 @@
 use crate::scenario::raw::{RawFamily, RawMode, RawPrecision, RawTime, RawWorkload};
 use crate::scenario::resolve::Resolver;
 use crate::scenario::{OpTime, TraceSource, WorkloadSpec};
+use crate::shipped;
 use std::sync::Arc;
 use tiersim_models::hardware::{Compute, Hardware};
 use tiersim_models::layered::training::Training;
@@ -83,7 +84,9 @@ impl Resolver<'_, '_> {
 
     fn folder(&mut self, path: &str) -> Option<TraceSource> {
         match self.files.path(path) {
-            Ok(folder) if folder.is_dir() => return Some(TraceSource::Folder(folder)),
+            Ok(folder) if folder.is_dir() || shipped::is_folder(&folder) => {
+                return Some(TraceSource::Folder(folder));
+            }
             Ok(_) => {
                 let fault = ("a trace is a folder".into(), "name the folder".into());
                 self.path_fault("workload.path", fault);

@@ -9,6 +9,7 @@
 pub mod pieces;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::shipped;
 use crate::text::ron_error::{self, Repair};
 use crate::text::ron_tree::{Shape, Tree, ValueId};
 use ron::extensions::Extensions;
@@ -61,11 +62,30 @@ pub struct Parsed<'d, T> {
     pub problems: Diagnostics,
 }
 
-/// Reads a text file that is not too large.
+/// Reads a text file that is not too large, or one that ships.
 ///
 /// Only regular files are read (links to them too: whoever names a file may link to it; for files
 /// that a scenario names, see the scenario reader), so that a pipe cannot hang the reader.
 pub fn read_text(path: &Path) -> Result<String, Diagnostics> {
+    let bytes = match shipped::bytes(path) {
+        Some(bytes) => bytes.to_vec(),
+        None => read_bytes(path)?,
+    };
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(match text.strip_prefix('\u{feff}') {
+            Some(rest) => rest.to_string(),
+            None => text,
+        }),
+        Err(error) => {
+            let good = error.utf8_error().valid_up_to();
+            let text = String::from_utf8_lossy(&error.as_bytes()[..good]).into_owned();
+            let place = Some(place_in(&text, text.len()));
+            Err(Diagnostics::one(path, place, "the text is not UTF-8", "", "save it as UTF-8"))
+        }
+    }
+}
+
+fn read_bytes(path: &Path) -> Result<Vec<u8>, Diagnostics> {
     let fail = |rule: String, found: String, remedy: &str| {
         Err(Diagnostics::one(path, None, rule, found, remedy))
     };
@@ -91,18 +111,7 @@ pub fn read_text(path: &Path) -> Result<String, Diagnostics> {
     if bytes.len() as u64 > MAX_BYTES {
         return fail(limit, "a file that grows".into(), smaller);
     }
-    match String::from_utf8(bytes) {
-        Ok(text) => Ok(match text.strip_prefix('\u{feff}') {
-            Some(rest) => rest.to_string(),
-            None => text,
-        }),
-        Err(error) => {
-            let good = error.utf8_error().valid_up_to();
-            let text = String::from_utf8_lossy(&error.as_bytes()[..good]).into_owned();
-            let place = Some(place_in(&text, text.len()));
-            Err(Diagnostics::one(path, place, "the text is not UTF-8", "", "save it as UTF-8"))
-        }
-    }
+    Ok(bytes)
 }
 
 impl Document {
@@ -358,9 +367,32 @@ impl Document {
             _ if names.is_empty() => "nothing is inside that value".to_string(),
             _ => ron_error::choices(segment, &names),
         };
+        let remedy = self.beside(path).unwrap_or(remedy);
         let here = if at.is_empty() { "the file".to_string() } else { format!("`{at}`") };
         let rule = format!("there is no `{path}`: {here} has no `{segment}` [{note}]");
         Diagnostics(vec![self.problem_found(&at, rule, "", remedy)])
+    }
+}
+
+impl Document {
+    /// Where another element of a list has what `path` looks for in one: `policies.0` may have no `cut`
+    /// where `policies.1` has.
+    fn beside(&self, path: &str) -> Option<String> {
+        let segments: Vec<&str> = path.split('.').collect();
+        let list = (1..segments.len()).rev().find_map(|at| {
+            let list = self.tree().find(self.text(), &segments[..at].join("."))?;
+            (self.tree().shape(list) == Shape::List).then_some((at, list))
+        });
+        let (at, list) = list?;
+        let (before, rest) = (segments[..at].join("."), segments[at + 1..].join("."));
+        let path = |index: usize| format!("{before}.{index}.{rest}");
+        let there = |index: &usize| self.tree().find(self.text(), &path(*index)).is_some();
+        let mut have = (0..self.tree().children(list).count()).filter(there);
+        let first = have.next().filter(|_| !rest.is_empty())?;
+        Some(match have.count() {
+            0 => format!("`{}` is there", path(first)),
+            more => format!("`{}` is there, and the same in {more} other elements", path(first)),
+        })
     }
 }
 

@@ -4,12 +4,11 @@
 //! Invariant: unknown fields, another schema and files over 1 MiB are refused.
 
 use super::SCHEMA;
-use super::tables::{Findings, regular_file};
+use super::tables::{Findings, open};
 use crate::diagnostic::{Diagnostics, Place};
 use ron::ser::PrettyConfig;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use tiersim_models::workload::{Recorded, Trace, TraceMeta};
@@ -126,10 +125,9 @@ pub(super) fn count_steps(trace: &Trace) -> u32 {
 }
 
 fn read_text(path: &Path) -> Result<String, Diagnostics> {
-    regular_file(path, MAX_HEADER_BYTES)?;
+    let (_, file) = open(path, MAX_HEADER_BYTES)?;
     let mut text = String::new();
-    let opened = File::open(path);
-    let read = opened.and_then(|f| f.take(MAX_HEADER_BYTES).read_to_string(&mut text));
+    let read = file.take(MAX_HEADER_BYTES).read_to_string(&mut text);
     match read {
         Ok(_) => Ok(text),
         Err(error) => {

@@ -7,6 +7,7 @@
 //! file is record `n` of the table.
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::shipped;
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
 use std::fs::File;
@@ -123,7 +124,7 @@ impl Source {
         limits: Limits,
     ) -> Result<Source, Diagnostics> {
         let names = [name.to_owned(), format!("{name}.gz"), format!("{name}.zst")];
-        let there = |path: &PathBuf| path.symlink_metadata().is_ok();
+        let there = |path: &PathBuf| path.symlink_metadata().is_ok() || shipped::is_shipped(path);
         let paths: Vec<PathBuf> = names.iter().map(|n| folder.join(n)).filter(there).collect();
         let path = match &paths[..] {
             [path] => path.clone(),
@@ -156,21 +157,29 @@ impl Source {
 /// What a file holds, unpacked if its name ends in `.gz` or `.zst`, and how many bytes of it are
 /// allowed.
 pub(crate) fn unpacked(path: &Path, limits: Limits) -> Result<(Box<dyn Read>, u64), Diagnostics> {
-    let length = regular_file(path, limits.expanded)?;
-    let file = File::open(path).map_err(|error| describe(path, &error))?;
+    let (length, file) = open(path, limits.expanded)?;
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
     Ok(match extension {
         "gz" | "zst" => {
             let most = length.saturating_mul(limits.ratio).saturating_add(limits.free);
-            (unpack(BufReader::new(file), extension == "gz"), limits.expanded.min(most))
+            (unpack(file, extension == "gz"), limits.expanded.min(most))
         }
-        // The callers read in blocks of their own.
-        _ => (Box::new(BufReader::new(file)), limits.expanded),
+        _ => (file, limits.expanded),
     })
 }
 
+/// A file of at most `limit` bytes, with its length: one that ships, or a regular file.
+pub(crate) fn open(path: &Path, limit: u64) -> Result<(u64, Box<dyn BufRead>), Diagnostics> {
+    if let Some(bytes) = shipped::bytes(path) {
+        return Ok((bytes.len() as u64, Box::new(bytes)));
+    }
+    let length = regular_file(path, limit)?;
+    let file = File::open(path).map_err(|error| describe(path, &error))?;
+    Ok((length, Box::new(BufReader::new(file))))
+}
+
 /// What a packed file holds: gzip members, or else Zstandard frames, one after the other.
-pub(crate) fn unpack(file: BufReader<File>, gzip: bool) -> Box<dyn Read> {
+pub(crate) fn unpack(file: Box<dyn BufRead>, gzip: bool) -> Box<dyn Read> {
     if gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(ZstdFrames::Between(file)) }
 }
 
@@ -289,8 +298,8 @@ pub(crate) fn describe(path: &Path, error: &io::Error) -> Diagnostics {
 
 /// The frames of a `.zst` file, one after the other.
 enum ZstdFrames {
-    Between(BufReader<File>),
-    Within(Box<StreamingDecoder<BufReader<File>, ruzstd::decoding::FrameDecoder>>),
+    Between(Box<dyn BufRead>),
+    Within(Box<StreamingDecoder<Box<dyn BufRead>, ruzstd::decoding::FrameDecoder>>),
     Ended,
 }
 

@@ -4,11 +4,11 @@
 //! part again: what `set` can do is what editing the part's file could do. The new values keep their
 //! place in the machine's file.
 
-use super::find::find;
 use super::{
     LISTS, MAX_PARTS, MAX_SETS, NAMES, RawInclude, SINGLES, is_plain, parse_part, part_rules,
 };
 use crate::diagnostic::Diagnostics;
+use crate::project::{self, Project};
 use crate::text::check::Check;
 use crate::text::ron_error::choices;
 use crate::text::ron_text::pieces::{Edit, Origin};
@@ -27,13 +27,12 @@ pub(super) struct Composed {
 }
 
 /// Puts the machine `own` together with the parts that it includes.
-pub(super) fn compose(own: &Document, includes: &[RawInclude]) -> Composed {
-    let mut composer = Composer {
-        own,
-        check: Check::new(own),
-        read: BTreeMap::new(),
-        problems: Diagnostics::default(),
-    };
+pub(super) fn compose(
+    own: &Document,
+    includes: &[RawInclude],
+    project: Option<&Project>,
+) -> Composed {
+    let mut composer = Composer::of(own, project);
     let cut = composer.check.at_most("parts", "parts", includes, MAX_PARTS);
     let mut whole = cut.len() == includes.len();
     let mut documents = Vec::new();
@@ -66,9 +65,8 @@ pub(super) fn compose(own: &Document, includes: &[RawInclude]) -> Composed {
 }
 
 /// What is wrong with the parts of a machine that itself cannot be read.
-pub(super) fn parts_alone(own: &Document) -> Diagnostics {
-    let (check, read, problems) = (Check::new(own), BTreeMap::new(), Diagnostics::default());
-    let mut composer = Composer { own, check, read, problems };
+pub(super) fn parts_alone(own: &Document, project: Option<&Project>) -> Diagnostics {
+    let mut composer = Composer::of(own, project);
     for index in 0..entries(own, "parts").take(MAX_PARTS).count() {
         let here = format!("parts.{index}");
         let name = own.value(&format!("{here}.file"));
@@ -83,6 +81,8 @@ pub(super) fn parts_alone(own: &Document) -> Diagnostics {
 
 struct Composer<'d> {
     own: &'d Document,
+    /// The project that names the machine, if another file does.
+    project: Option<&'d Project>,
     check: Check<'d>,
     /// Parts by name, as they are on disk but for what had to be mended; `None` if not readable.
     read: BTreeMap<String, Option<Document>>,
@@ -90,13 +90,18 @@ struct Composer<'d> {
     problems: Diagnostics,
 }
 
-impl Composer<'_> {
+impl<'d> Composer<'d> {
+    fn of(own: &'d Document, project: Option<&'d Project>) -> Composer<'d> {
+        let (check, read, problems) = (Check::new(own), BTreeMap::new(), Diagnostics::default());
+        Composer { own, project, check, read, problems }
+    }
+
     /// The part called `name`, read once.
     fn part(&mut self, here: &str, name: &str) -> Option<Document> {
         if let Some(known) = self.read.get(name) {
             return known.clone();
         }
-        let part = match find(self.own.file(), name) {
+        let part = match project::part(self.project, self.own.file(), name) {
             Ok(path) => match Document::read(&path).and_then(|document| self.checked(&document)) {
                 Ok(document) => Some(document),
                 Err(mut problems) => {

@@ -21,7 +21,7 @@ pub(super) struct Prefixes {
 impl Prefixes {
     pub(super) fn open(path: &Path, sizes: bool) -> Result<Prefixes, Diagnostics> {
         if sizes {
-            let remedy = "give --unit: every block then counts 1";
+            let remedy = "give --unit, and --capacity in blocks: each then counts 1";
             return Err(Diagnostics::one(path, None, "requests without sizes", "", remedy));
         }
         Ok(Prefixes { lines: Lines::open(path)?, blocks: Vec::new(), taken: 0 })

@@ -38,7 +38,7 @@ pub fn read_snapshot(path: &Path) -> Result<Snapshot, Diagnostics> {
     let packed = gzip || magic == [0x28, 0xb5, 0x2f, 0xfd];
     let (from, limit): (Box<dyn Read>, u64) = if packed {
         let most = length.saturating_mul(RATIO).saturating_add(FREE).min(LARGEST);
-        (unpack(file, gzip), most)
+        (unpack(Box::new(file), gzip), most)
     } else {
         (Box::new(file), LARGEST)
     };

@@ -1,0 +1,260 @@
+//! The columns of the table: what a case took, moved and needs, each in the unit that fits.
+//!
+//! A column of times or sizes has one unit, that of its largest value.
+
+use crate::contest::{gap, marks};
+use crate::served;
+use crate::units::{Unit, byte_unit, decimals, time_unit};
+use crate::words::{count, decimals_for, elide, finite, lane_names};
+use tiersim_models::hardware::HBM;
+use tiersim_policies::policy::Sight;
+use tiersim_sim::energy::CaseEconomics;
+use tiersim_sim::record::{CaseRecord, Figures, Outcome, RunRecord};
+
+/// A column: two header lines and a cell per row.
+pub(super) struct Column {
+    pub(super) header: [String; 2],
+    pub(super) cells: Vec<String>,
+}
+
+type Values = Vec<Option<f64>>;
+
+/// The columns of a narrow table, in the order of their worth as far as there is room; the first two
+/// always. `room` is what the labels leave.
+pub(super) fn narrow(record: &RunRecord, cases: &[usize], room: usize) -> Vec<Column> {
+    let mut left = room;
+    let mut columns = Vec::new();
+    for (index, column) in by_worth(record, cases).into_iter().enumerate() {
+        let width = column.width() + 2;
+        if index < 2 || width <= left {
+            left = left.saturating_sub(width);
+            columns.push(column);
+        }
+    }
+    columns
+}
+
+fn by_worth(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
+    let mut all = Vec::new();
+    let mut of_requests = served(record, cases);
+    if !of_requests.is_empty() {
+        // First token: mean, p95, p99; then the mean per further token.
+        let first: Vec<Column> = of_requests.drain(..4.min(of_requests.len())).collect();
+        all.extend(
+            first.into_iter().enumerate().filter(|(i, _)| *i != 1).map(|(_, column)| column),
+        );
+    }
+    let steps = step_columns(record, cases);
+    let mut steps = steps.into_iter();
+    all.extend(steps.next());
+    all.push(overhead(record, cases));
+    let marks: Vec<String> =
+        cases.iter().map(|&case| marks(&record.results[case]).join(", ")).collect();
+    if marks.iter().any(|mark| !mark.is_empty()) {
+        all.push(Column { header: ["", "mark"].map(str::to_owned), cells: marks });
+    }
+    let mut peaks = sizes(record, cases, "peak", |f, tier| f.peak[tier].get() as f64);
+    let hbm = record.tiers.get(HBM.index()).map(|(name, _)| name.clone());
+    if let Some(at) = peaks.iter().position(|peak| Some(&peak.header[1]) == hbm.as_ref()) {
+        all.push(peaks.remove(at));
+    }
+    all.extend(over_bound(record, cases));
+    all.extend(tokens(record, cases));
+    all.extend(peaks);
+    all.extend(steps);
+    all
+}
+
+/// Mean and percentiles of steps; what repeats the column before is left out.
+fn step_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
+    let mean = figures(record, cases, |f| f.mean_step().ps() as f64);
+    let (unit, size) = time_unit(largest(&mean));
+    let scaled = |values: &Values| -> Values {
+        values.iter().map(|value| value.map(|value| value / size)).collect()
+    };
+    let digits = decimals(&scaled(&mean));
+    let mut columns = vec![Column::of(["step", &format!("mean {unit}")], &scaled(&mean), digits)];
+    for percent in [50, 95, 99] {
+        let values = figures(record, cases, |f| f.step_ms_percentile(percent) * 1e9);
+        let column = Column::of(["", &format!("p{percent} {unit}")], &scaled(&values), digits);
+        if columns.last().is_none_or(|before| before.cells != column.cells) {
+            columns.push(column);
+        }
+    }
+    // A case that ran out of memory says so in its first column.
+    for (row, &case) in cases.iter().enumerate() {
+        if matches!(record.results[case].outcome, Outcome::OutOfMemory(_)) {
+            columns[0].cells[row] = "OOM".to_owned();
+        }
+    }
+    columns
+}
+
+/// Everything about time.
+pub(super) fn time(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
+    let mut columns = step_columns(record, cases);
+    columns.extend(tokens(record, cases));
+    columns.push(overhead(record, cases));
+    let bounds = cases.iter().map(|&case| Some(record.results[case].bound_step.ps() as f64));
+    columns.push(Column::time("bound", "step", &bounds.collect::<Values>()));
+    columns.extend(over_bound(record, cases));
+    let sees = |case: &CaseRecord| {
+        let ahead = match case.sight {
+            Sight::Window(ops) => Some(count(ops as usize, "op", "ops")),
+            Sight::Past => Some("past".to_owned()),
+            Sight::Oracle => None,
+        };
+        ahead.iter().map(String::as_str).chain(marks(case)).collect::<Vec<_>>().join(", ")
+    };
+    let sees: Vec<String> = cases.iter().map(|&case| sees(&record.results[case])).collect();
+    if sees.iter().any(|words| words != "past") {
+        columns.push(Column { header: ["", "sees"].map(str::to_owned), cells: sees });
+    }
+    columns
+}
+
+fn tokens(record: &RunRecord, cases: &[usize]) -> Option<Column> {
+    let tokens = figures(record, cases, |f| f.tokens_per_s(record.tokens_per_step));
+    let digits = decimals_for(largest(&tokens)).min(3);
+    (record.tokens_per_step > 0 || served::serves(record))
+        .then(|| Column::of(["throughput", "tokens/s"], &tokens, digits))
+}
+
+/// Over the baseline of the case.
+fn overhead(record: &RunRecord, cases: &[usize]) -> Column {
+    let records = cases.iter().map(|&case| &record.results[case]);
+    let slowdown = records.map(|case| Some(case.outcome.figures()?.slowdown(case.baseline_step)));
+    let change: Values = slowdown.map(|slowdown| Some((slowdown? - 1.0) * 100.0)).collect();
+    Column::signed(["overhead", "step %"], &change)
+}
+
+fn over_bound(record: &RunRecord, cases: &[usize]) -> Option<Column> {
+    let gaps = cases.iter().map(|&case| gap(&record.results[case]).map(|gap| gap * 100.0));
+    let gaps: Values = gaps.collect();
+    let some = gaps.iter().any(Option::is_some);
+    some.then(|| Column::signed(["over the", "bound %"], &gaps))
+}
+
+/// What became of requests; none where none are served.
+pub(super) fn served(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
+    let of = |([title, name], values): ([&str; 2], Values)| match name.strip_suffix(" ms") {
+        Some(name) => {
+            let ps: Values = values.iter().map(|value| value.map(|ms| ms * 1e9)).collect();
+            Column::time(title, name, &ps)
+        }
+        None => Column::of([title, name], &values, decimals_for(largest(&values)).min(3)),
+    };
+    served::columns(record, cases).into_iter().map(of).collect()
+}
+
+/// Memory and traffic; a tier or lane that nothing uses has no column.
+pub(super) fn memory(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
+    let steps = |f: &Figures| f.steps.len().max(1) as f64;
+    let mut columns = sizes(record, cases, "peak", |f, tier| f.peak[tier].get() as f64);
+    let lanes = lane_names(record);
+    let moved = |f: &Figures, lane: usize| f.moved[lane].get() as f64 / steps(f);
+    columns.extend(group("moved", &lanes, byte_unit, of_each(record, cases, lanes.len(), moved)));
+    let stall = |f: &Figures, lane: usize| f.stall[lane].ps() as f64 / steps(f);
+    columns.extend(group("stall", &lanes, time_unit, of_each(record, cases, lanes.len(), stall)));
+    let tiers: Vec<String> = record.tiers.iter().map(|(tier, _)| tier.clone()).collect();
+    let in_place = |f: &Figures, tier: usize| f.in_place[tier].ps() as f64 / steps(f);
+    let in_place = of_each(record, cases, tiers.len(), in_place);
+    columns.extend(group("in place", &tiers, time_unit, in_place));
+    let delay = vec![figures(record, cases, |f| f.delay.ps() as f64 / steps(f))];
+    columns.extend(group("delay", &["of ops".to_owned()], time_unit, delay));
+    columns
+}
+
+/// Joules per step and dollars; nothing where no case has any.
+pub(super) fn economics(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
+    let of = |figure: &dyn Fn(&CaseEconomics) -> Option<f64>| -> Values {
+        cases.iter().map(|&case| figure(&record.results[case].economics)).collect()
+    };
+    let all = [
+        (["energy", "J/step"], of(&CaseEconomics::joules)),
+        (["machine", "USD"], of(&CaseEconomics::dollars)),
+    ];
+    let some = all.into_iter().filter(|(_, values)| values.iter().any(Option::is_some));
+    some.map(|(header, values)| Column::of(header, &values, decimals_for(largest(&values)).min(3)))
+        .collect()
+}
+
+/// Bytes by tier.
+fn sizes(
+    record: &RunRecord,
+    cases: &[usize],
+    title: &str,
+    figure: impl Fn(&Figures, usize) -> f64,
+) -> Vec<Column> {
+    let tiers: Vec<String> = record.tiers.iter().map(|(tier, _)| tier.clone()).collect();
+    group(title, &tiers, byte_unit, of_each(record, cases, tiers.len(), figure))
+}
+
+/// Columns of one unit; those that are zero for every case are left out.
+fn group(
+    title: &str,
+    names: &[String],
+    unit: fn(f64) -> Unit,
+    columns: Vec<Values>,
+) -> Vec<Column> {
+    let most = columns.iter().map(|column| largest(column)).fold(0.0, f64::max);
+    let (unit, size) = unit(most);
+    let digits = decimals_for(most / size).min(3);
+    let used = names.iter().zip(columns).filter(|(_, values)| largest(values) > 0.0);
+    used.map(|(name, values)| {
+        let scaled: Values = values.iter().map(|value| value.map(|value| value / size)).collect();
+        Column::of([&format!("{title} {unit}"), &elide(name, 24)], &scaled, digits)
+    })
+    .collect()
+}
+
+/// A figure of each case that ran.
+fn figures(record: &RunRecord, cases: &[usize], figure: impl Fn(&Figures) -> f64) -> Values {
+    cases.iter().map(|&case| record.results[case].outcome.figures().map(&figure)).collect()
+}
+
+fn of_each(
+    record: &RunRecord,
+    cases: &[usize],
+    many: usize,
+    figure: impl Fn(&Figures, usize) -> f64,
+) -> Vec<Values> {
+    (0..many).map(|index| figures(record, cases, |f| figure(f, index))).collect()
+}
+
+fn largest(values: &[Option<f64>]) -> f64 {
+    values.iter().flatten().copied().filter(|v| v.is_finite()).fold(0.0, f64::max)
+}
+
+impl Column {
+    fn of(header: [&str; 2], values: &[Option<f64>], digits: usize) -> Column {
+        let cell = |value: &Option<f64>| match value.and_then(finite) {
+            Some(value) => format!("{value:.digits$}"),
+            None => "-".to_owned(),
+        };
+        Column { header: header.map(str::to_owned), cells: values.iter().map(cell).collect() }
+    }
+
+    /// Times in picoseconds, in the unit that fits the largest.
+    fn time(title: &str, name: &str, values: &[Option<f64>]) -> Column {
+        let (unit, size) = time_unit(largest(values));
+        let scaled: Values = values.iter().map(|value| value.map(|value| value / size)).collect();
+        Column::of([title, &format!("{name} {unit}")], &scaled, decimals(&scaled))
+    }
+
+    /// A change in per cent, with its sign.
+    fn signed(header: [&str; 2], values: &[Option<f64>]) -> Column {
+        let cell = |value: &Option<f64>| match value.and_then(finite) {
+            // Not "-0.00".
+            Some(value) if value.abs() < 0.005 => "0.00".to_owned(),
+            Some(value) => format!("{value:+.2}"),
+            None => "-".to_owned(),
+        };
+        Column { header: header.map(str::to_owned), cells: values.iter().map(cell).collect() }
+    }
+
+    pub(super) fn width(&self) -> usize {
+        let texts = self.header.iter().chain(&self.cells);
+        texts.map(|text| text.chars().count()).max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,139 @@
+//! The answer before the table: which case is best, by how much over which baseline, what the next one
+//! saves, and what does not fit.
+//!
+//! Invariant: the best is the first of the table's order, so that verdict and table cannot disagree;
+//! emulated cases, which do not pay for every access, are never it.
+
+use super::row_label;
+use crate::contest::{gap, order};
+use crate::units::{byte_unit, three_digits, time};
+use crate::words::{count, elide};
+use tiersim_models::hardware::HBM;
+use tiersim_sim::record::{CaseRecord, Figures, Outcome, RunRecord};
+
+/// Most characters of a case's name in a sentence.
+const MOST_NAME: usize = 60;
+/// Most cases that are named as not fitting.
+const MOST_NAMED: usize = 3;
+
+/// Lines with the word that each opens with.
+pub(super) fn verdict(record: &RunRecord) -> Vec<(&'static str, String)> {
+    let mut ranked: Vec<usize> = (0..record.results.len()).collect();
+    ranked.retain(|&case| runs(&record.results[case]).is_some());
+    order(record, &mut ranked);
+    let ranked: Vec<&CaseRecord> = ranked.iter().map(|&case| &record.results[case]).collect();
+    let mut lines = Vec::new();
+    if let Some((best, figures)) = ranked.first().and_then(|best| Some((*best, runs(best)?))) {
+        let word = if ranked.len() > 1 { "best" } else { "result" };
+        lines.push((word, format!("{}: {}", name(best), stands(record, best, figures))));
+        lines.extend(next(&ranked[1..], best, figures).map(|text| ("then", text)));
+    } else if !record.results.is_empty() {
+        lines.push(("result", "no case that pays for every access ran to its end".to_owned()));
+    }
+    lines.extend(misfits(record).map(|text| ("no fit", text)));
+    lines
+}
+
+/// The figures of a case that has a place among the others.
+fn runs(case: &CaseRecord) -> Option<&Figures> {
+    case.outcome.figures().filter(|_| !case.emulated)
+}
+
+fn name(case: &CaseRecord) -> String {
+    elide(&row_label(case), MOST_NAME)
+}
+
+fn peak(figures: &Figures) -> u64 {
+    figures.peak.get(HBM.index()).map_or(0, |bytes| bytes.get())
+}
+
+/// What the best takes, beside the baseline and the bound.
+fn stands(record: &RunRecord, case: &CaseRecord, figures: &Figures) -> String {
+    let step = figures.mean_step().ps() as f64;
+    let base = case.baseline_step.ps() as f64;
+    let mut text = match figures.serving.as_deref() {
+        Some(serving) => {
+            let [first, per] = [serving.first_token_ms().mean, serving.per_token_ms().mean];
+            let per = if per.is_finite() {
+                format!(", {} per token", time(per * 1e9))
+            } else {
+                String::new()
+            };
+            format!(
+                "first token after {}{per} (means), {} tokens/s",
+                time(first * 1e9),
+                three_digits(figures.tokens_per_s(record.tokens_per_step))
+            )
+        }
+        None => format!("{} per step", time(step)),
+    };
+    if base > 0.0 {
+        let ratio = step / base;
+        text += &match equal(ratio) {
+            true => ", as with unlimited HBM (the baseline)".to_owned(),
+            false => {
+                format!(", {} the baseline's {} with unlimited HBM", compared(ratio), time(base))
+            }
+        };
+    }
+    if let Some(gap) = gap(case).filter(|gap| *gap >= 0.0005) {
+        text += &format!("; {} over the bound", change(gap));
+    }
+    text
+}
+
+/// The quickest of the others that needs less HBM, or else the next.
+fn next(others: &[&CaseRecord], best: &CaseRecord, figures: &Figures) -> Option<String> {
+    let less = |case: &&&CaseRecord| {
+        runs(case).is_some_and(|own| (peak(own) as f64) < 0.99 * peak(figures) as f64)
+    };
+    let case = others.iter().find(less).or_else(|| others.first())?;
+    let own = runs(case)?;
+    let (step, first) = (own.mean_step().ps() as f64, figures.mean_step().ps() as f64);
+    let mut text = format!("{}: {}", name(case), time(step));
+    // Points of a sweep may stand beside different baselines, and times of different work.
+    if first > 0.0 && case.baseline_step == best.baseline_step {
+        text += &format!(", {} the best's", compared(step / first));
+    }
+    if less(&case) {
+        let (unit, size) = byte_unit(peak(figures) as f64);
+        let [own, most] = [peak(own), peak(figures)].map(|peak| three_digits(peak as f64 / size));
+        text += &format!(", with a peak of {own} {unit} of HBM instead of {most}");
+    }
+    Some(text)
+}
+
+fn equal(ratio: f64) -> bool {
+    (ratio - 1.0).abs() < 0.0005
+}
+
+/// `as long as`, `12.3 % more than`, `3.68 times`.
+fn compared(ratio: f64) -> String {
+    match ratio {
+        r if equal(r) => "as long as".to_owned(),
+        r if r >= 2.0 => format!("{} times", three_digits(r)),
+        r if r > 1.0 => format!("{} more than", change(r - 1.0)),
+        r => format!("{} less than", change(1.0 - r)),
+    }
+}
+
+fn change(share: f64) -> String {
+    format!("{} %", three_digits(share * 100.0))
+}
+
+/// What ran out of memory, by name; the reasons stand below the table.
+fn misfits(record: &RunRecord) -> Option<String> {
+    let failed =
+        record.results.iter().filter(|case| matches!(case.outcome, Outcome::OutOfMemory(_)));
+    let failed: Vec<String> = failed.map(name).collect();
+    if failed.is_empty() {
+        return None;
+    }
+    let all = count(record.results.len(), "case", "cases");
+    let named = failed.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join("; ");
+    let more = match failed.len().saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    Some(format!("{} of {all} out of memory: {named}{more}", failed.len()))
+}

@@ -1,0 +1,47 @@
+//! Lists what ships inside the command: machines, their parts, and the recorded trace of GPT-2.
+//!
+//! What `tiersim calibrate` measured here (`hardware-specs/measured`) is this computer's own and does
+//! not ship, nor do notes and the raw recording.
+//! Invariant: the list is in the order of its names, so that the same files give the same program.
+
+use std::env;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folders of the project, and the endings of what ships of each.
+const SHIPPED: &[(&str, &[&str])] = &[
+    ("hardware-specs", &["ron"]),
+    ("hardware-specs/parts", &["ron"]),
+    ("traces/gpt2-train-cpu", &["ron", "csv", "gz"]),
+];
+
+fn main() {
+    let project =
+        PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("Cargo says where we are"));
+    let project = project.parent().expect("the crate lies in the project").to_path_buf();
+    let mut files = Vec::new();
+    for (folder, endings) in SHIPPED {
+        println!("cargo:rerun-if-changed={}", project.join(folder).display());
+        for entry in fs::read_dir(project.join(folder)).expect("what ships is there") {
+            let path = entry.expect("a readable entry").path();
+            let ends = |ending: &&str| path.extension().is_some_and(|found| found == *ending);
+            if path.is_file() && endings.iter().any(|ending| ends(ending)) {
+                files.push((format!("{folder}/{}", name(&path)), path));
+            }
+        }
+    }
+    files.sort();
+    let mut list = String::from("&[\n");
+    for (name, path) in files {
+        let path = path.to_str().expect("the project's path is text");
+        writeln!(list, "    ({name:?}, include_bytes!({path:?})),").expect("text has room");
+    }
+    list.push(']');
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("Cargo says where to write"));
+    fs::write(out.join("shipped.rs"), list).expect("the build folder can be written");
+}
+
+fn name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).expect("names of what ships are text")
+}

@@ -1,0 +1,75 @@
+//! Where the file of a part is.
+//!
+//! A machine comes from anywhere and names parts, so only plain names are read, below the machine's
+//! own folder or below the `hardware-specs` of the project around it, and links that lead out of that
+//! folder are refused. A machine that ships has the parts of the project that names it.
+
+use super::{PathFault, Project, SPECS, entries, is_plain};
+use crate::shipped;
+use crate::text::ron_error::choices;
+use std::path::{Path, PathBuf};
+
+/// The file of the part that the machine in the file `machine` calls `name`; `project` is the one
+/// that names the machine, if another file does.
+pub(crate) fn part(
+    project: Option<&Project>,
+    machine: &Path,
+    name: &str,
+) -> Result<PathBuf, PathFault> {
+    if !is_plain(name) {
+        let rule = "a part is named by plain words with `/` between, below the machine's folder or \
+                    the project's `hardware-specs`";
+        let remedy = "write parts/h100-sxm for parts/h100-sxm.ron";
+        return Err((rule.into(), remedy.into()));
+    }
+    let bases = bases(project, machine);
+    for base in &bases {
+        let folder = if base.as_os_str().is_empty() { Path::new(".") } else { base };
+        let path = base.join(format!("{name}.ron"));
+        if path.symlink_metadata().is_err() {
+            continue;
+        }
+        return match (path.canonicalize(), folder.canonicalize()) {
+            (Ok(real), Ok(base)) if real.starts_with(&base) => Ok(path),
+            (Ok(_), Ok(_)) => {
+                let rule = "the path follows a link out of its folder";
+                Err((rule.into(), "copy the file there".into()))
+            }
+            (Err(error), _) | (_, Err(error)) => {
+                Err((format!("the path cannot be read: {error}"), "check it".into()))
+            }
+        };
+    }
+    if let Some(path) = shipped::path(&format!("{SPECS}/{name}.ron")) {
+        return Ok(path);
+    }
+    let known = parts(&bases);
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let rule = "there is no part of this name in the machine's folder or in `hardware-specs`, and \
+                none ships with tiersim";
+    Err((rule.into(), choices(name, &known)))
+}
+
+/// The machine's own folder, and the specs of the project around it.
+fn bases(project: Option<&Project>, machine: &Path) -> Vec<PathBuf> {
+    if shipped::is_shipped(machine) {
+        return project.and_then(Project::specs).into_iter().collect();
+    }
+    // `m.ron` in the working folder has parts `parts/x.ron`, not `./parts/x.ron`.
+    let folder = machine.parent().unwrap_or(Path::new("")).to_path_buf();
+    let around = Project::around(&folder).ok();
+    let specs = around.filter(|around| around.folder != around.root.join(SPECS));
+    [folder].into_iter().chain(specs.and_then(|around| around.specs())).collect()
+}
+
+/// Names of what is in a folder `parts`, and of what ships.
+fn parts(bases: &[PathBuf]) -> Vec<String> {
+    let shipped = shipped::specs("hardware-specs/parts").map(|name| format!("parts/{name}"));
+    let mut names: Vec<String> = shipped.collect();
+    for file in bases.iter().flat_map(|base| entries(&base.join("parts"))) {
+        names.extend(file.strip_suffix(".ron").map(|name| format!("parts/{name}")));
+    }
+    names.sort();
+    names.dedup();
+    names
+}

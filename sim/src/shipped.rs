@@ -1,0 +1,82 @@
+//! What ships inside the command: machines, their parts, and the recorded trace of GPT-2.
+//!
+//! A shipped file has a path like any other, below [`EMBEDDED`], so that messages can name it and
+//! readers, caches and fingerprints need not know where its bytes come from. Only
+//! [`crate::project::Project`] gives such a path to a name, after the files of the project.
+//! Invariant: a path that is not in the list is one of the file system.
+
+use std::path::{Path, PathBuf};
+
+/// The folder that stands for the program itself in paths.
+pub const EMBEDDED: &str = "embedded:";
+
+/// Names, below the project's folder, and what the files hold; in the order of the names.
+static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/shipped.rs"));
+
+/// What the shipped file at `path` holds.
+pub fn bytes(path: &Path) -> Option<&'static [u8]> {
+    let name = name(path)?;
+    let found = FILES.binary_search_by_key(&name, |(known, _)| known);
+    found.ok().map(|index| FILES[index].1)
+}
+
+/// Whether files ship below the folder at `path`.
+pub fn is_folder(path: &Path) -> bool {
+    name(path).is_some_and(|folder| below(folder).next().is_some())
+}
+
+/// The path of what ships as `name`, a file or a folder.
+pub fn path(name: &str) -> Option<PathBuf> {
+    let path = Path::new(EMBEDDED).join(name);
+    (bytes(&path).is_some() || is_folder(&path)).then_some(path)
+}
+
+/// Whether this is the path of something that ships.
+pub fn is_shipped(path: &Path) -> bool {
+    bytes(path).is_some() || is_folder(path)
+}
+
+/// Names of the `.ron` files right in a folder that ships, without their endings.
+pub fn specs(folder: &str) -> impl Iterator<Item = &'static str> {
+    let names = below(folder).filter_map(|name| name.strip_suffix(".ron"));
+    names.filter(|name| !name.contains('/'))
+}
+
+/// The rest of the names of all files below a folder.
+fn below(folder: &str) -> impl Iterator<Item = &'static str> {
+    FILES.iter().filter_map(move |(name, _)| name.strip_prefix(folder)?.strip_prefix('/'))
+}
+
+fn name(path: &Path) -> Option<&str> {
+    path.strip_prefix(EMBEDDED).ok()?.to_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_found_by_name_and_hold_what_the_project_does() {
+        let project = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the project");
+        assert!(FILES.is_sorted());
+        for (name, held) in FILES {
+            assert_eq!(bytes(&path(name).expect(name)), Some(*held), "{name}");
+            assert_eq!(std::fs::read(project.join(name)).expect(name), *held, "{name}");
+        }
+        for folder in ["hardware-specs", "hardware-specs/parts", "traces/gpt2-train-cpu"] {
+            assert!(is_folder(&path(folder).expect(folder)), "{folder}");
+        }
+        for none in ["hardware-specs/none.ron", "traces", "hardware", "", "../sim"] {
+            let path = Path::new(EMBEDDED).join(none);
+            assert_eq!(bytes(&path), None, "{none}");
+        }
+        assert_eq!(path("hardware"), None);
+    }
+
+    #[test]
+    fn parts_are_no_machines() {
+        assert!(specs("hardware-specs").all(|name| !name.starts_with("parts")));
+        assert!(specs("hardware-specs").any(|name| name == "h100-sxm-pcie5"));
+        assert!(specs("hardware-specs/parts").any(|name| name == "h100-sxm"));
+    }
+}

@@ -1,0 +1,232 @@
+//! Every command of README, ARCHITECTURE, docs/ and `--help`, run in a copy of what ships.
+//!
+//! A line of a block of commands and a whole command between backticks are run as they stand; a
+//! placeholder (`SCENARIO`) gets a value, `[options]` of a synopsis are left out. The exit code must be 0,
+//! or what the line's comment says (`# exit 1`). A mention of a verb alone must be a verb. Where a command
+//! works for minutes, [`QUICK`] has smaller sizes; what other programs do is in [`ELSEWHERE`]. Each has its
+//! reason.
+
+mod extract;
+
+use crate::common::{Project, shipped};
+use extract::{Command, commands};
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::Mutex;
+
+/// Starts of commands, what is said beside them here so that they end soon, and why.
+const QUICK: &[(&str, &[&str], &str)] = &[
+    ("conform", &["--worlds", "2"], "120 worlds are what tests/cli/conform.rs needs no more of"),
+    ("validate", &["--repeat-runs", "1"], "once shows as much of the command as three times"),
+    ("train-policy", &["--generations", "1", "--population", "4"], "20 generations take minutes"),
+    (
+        "sweep",
+        &["--set", SHARES, "--set", REST, "--set", MOVED],
+        "882 points take a minute unoptimized",
+    ),
+    (
+        "run scenarios/learned-against-written.ron",
+        &[
+            "--set",
+            "policies=[(name: \"LRU\", policy: Lru(spill: [\"dram\"]), hbm: share_of_peak(0.7))]",
+        ],
+        "one of 21 cases shows that the workload is read",
+    ),
+];
+const SHARES: &str = "sweep.axes.0.values=list([0.7, 0.75])";
+const REST: &str = "sweep.axes.1.values=list([0.25])";
+const MOVED: &str = "sweep.axes.2.values=choices([(\"migrate\", \"migrate(prefetch_ops: 32)\")])";
+
+/// Commands that are not run here: how they start, and where they are or why nowhere.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("cargo test", "this is one of them"),
+    ("cargo bench", "asserts nothing, and takes minutes"),
+    ("cargo xtask soak", ".ci/run runs it"),
+    ("cargo install --path cli", "builds for minutes; outside.rs runs what it would install"),
+    ("cargo run --release -p newest-out", "examples/newest-out/tests runs it"),
+    ("cargo run --release --manifest-path", ".ci/run builds it"),
+    (
+        "tiersim calibrate --machine host",
+        "calibrate.rs runs it; measuring twice at once measures neither",
+    ),
+    ("pip install ./record", "record/tests run the recorder"),
+];
+
+/// Documents and machines of placeholders, in what ships.
+const SCENARIO: &str = "scenarios/gpt2-adam-tiering.ron";
+const SMOKE: &str = "scenarios/validation/host-smoke.ron";
+
+/// What stands for a word of a command; `verb` is the command's first word, `before` the one before.
+fn stand_in(verb: &str, before: &str, word: &str) -> String {
+    let scenario = match verb {
+        "sweep" => "scenarios/gpt2-threshold-sweep.ron",
+        "train-policy" => "scenarios/train-scored.ron",
+        "validate" => SMOKE,
+        _ => SCENARIO,
+    };
+    let value = match (word.trim_end_matches("..."), verb, before) {
+        ("SCENARIO", ..) => scenario,
+        // The others hold gigabytes of real memory.
+        ("scenarios/validation/*.ron" | "scenarios/validation/gpt2-124m-train.ron", ..) => SMOKE,
+        ("NAME", "new", _) => "second",
+        ("NAME", "hardware", _) => "h100-sxm-pcie5",
+        ("NAME", "cache", _) => "lru",
+        ("NAME.ron", ..) => "first.ron",
+        ("FILE", _, "--kernels") => "VIT_b1280.kernels.csv",
+        ("FILE", _, "--tensors") => "VIT_b1280.tensors.csv",
+        ("FILE", "check", _) => SCENARIO,
+        ("FILE", "cache", _) => "blocks.csv",
+        ("FILE", "allocator", _) | ("SNAPSHOT", ..) => "tiny.pickle.gz",
+        ("PART.ron", ..) => "hardware-specs/parts/h100-sxm.ron",
+        ("N", "cache", _) => "8192",
+        ("TRACE", _, "--out") => "out/trace",
+        ("TRACE" | "RECORDING", ..) => "traces/gpt2-train-cpu",
+        ("MACHINE", ..) | ("host|cuda", ..) => "host",
+        _ => word,
+    };
+    value.to_owned()
+}
+
+/// What has run: documents say the same more than once.
+static SEEN: Mutex<BTreeSet<Vec<String>>> = Mutex::new(BTreeSet::new());
+
+/// A project with everything that documents name and do not ship.
+fn project() -> Project {
+    let project = Project::shipped();
+    let snapshot = fs::read(shipped("tests/data/snapshots/tiny.pickle.gz")).unwrap();
+    project.write("tiny.pickle.gz", snapshot);
+    project.write("blocks.csv", "object,bytes\n1,4096\n2,4096\n1,4096\n");
+    let requests = fs::read(project.path("traces/requests-conversation/requests.jsonl")).unwrap();
+    project.write("conversation_trace.jsonl", requests);
+    project.write(
+        "VIT_b1280.kernels.csv",
+        "kernel,name,cycles,reads,writes\n0,Linear_Forward,1200,1,2\n",
+    );
+    project.write("VIT_b1280.tensors.csv", "tensor,bytes,global\n1,4096,1\n2,8192,0\n");
+    let read = |file: &str| fs::read(project.path(file)).unwrap();
+    project.write("hardware-specs/measured/host.ron", read("hardware-specs/h100-sxm-pcie5.ron"));
+    project.write("my/spec.ron", read("hardware-specs/host-smoke.ron"));
+    project.write("config.json", CONFIG);
+    let block = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"];
+    let block = block.iter().chain(&["mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"]);
+    let block = block.chain(&["input_layernorm", "post_attention_layernorm"]);
+    let names = block.map(|name| format!("model.layers.0.{name}"));
+    let names = names.chain(["model.embed_tokens", "model.norm", "lm_head"].map(str::to_owned));
+    let map: Vec<String> =
+        names.map(|name| format!("\"{name}.weight\": \"a.safetensors\"")).collect();
+    let index = format!(
+        "{{\"metadata\": {{\"total_size\": 147840}}, \"weight_map\": {{{}}}}}",
+        map.join(",")
+    );
+    project.write("model.safetensors.index.json", index);
+    project.run(&["new", "first"]).ends_with(0);
+    project
+}
+
+/// A model of one layer: 73,920 parameters.
+const CONFIG: &str = r#"{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,
+    "intermediate_size": 128, "num_hidden_layers": 1, "num_attention_heads": 4, "vocab_size": 256,
+    "num_key_value_heads": 4, "max_position_embeddings": 128, "rms_norm_eps": 1e-5,
+    "tie_word_embeddings": false, "torch_dtype": "bfloat16"}"#;
+
+/// Runs a command, or sees that another place does; how many were run.
+fn run(project: &Project, command: &Command) -> usize {
+    let place = format!("{}: {}", command.place, command.words.join(" "));
+    let line = command.words.join(" ");
+    if ELSEWHERE.iter().any(|(start, _)| line.starts_with(start)) {
+        return 0;
+    }
+    // The binary of this build is what `cargo run` would build.
+    let words = match line.starts_with("cargo run --release -- ") {
+        true => &command.words[4..],
+        false => match command.words.split_first() {
+            Some((first, words)) if first == "tiersim" => words,
+            _ => panic!("{place}: nothing runs it"),
+        },
+    };
+    let verbs =
+        words.iter().take_while(|word| word.chars().all(|c| c.is_ascii_lowercase() || c == '-'));
+    let mention = command.inline && verbs.count() == words.len() && words != ["hardware", "list"];
+    if mention {
+        let help: Vec<&str> = words.iter().map(String::as_str).chain(["--help"]).collect();
+        project.run(&help).ends_with(0);
+        return 0;
+    }
+    let verb = words[0].as_str();
+    let mut args: Vec<String> = Vec::new();
+    for (index, word) in words.iter().enumerate() {
+        let before = index.checked_sub(1).map_or("", |before| words[before].as_str());
+        args.push(stand_in(verb, before, word));
+    }
+    let typed = args.join(" ");
+    let quick = QUICK.iter().filter(|(start, ..)| typed.starts_with(start));
+    for (_, more, _) in quick {
+        args.extend(more.iter().map(|word| (*word).to_owned()));
+    }
+    if !SEEN.lock().unwrap().insert(args.clone()) {
+        return 1;
+    }
+    // Each command is one that somebody types first.
+    let _ = fs::remove_file(project.path("second.ron"));
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let ran = project.run(&args);
+    let said = format!("{place}\n{args:?}\n{}\n{}", ran.stdout, ran.stderr);
+    assert_eq!(ran.code, Some(command.exit), "{said}");
+    1
+}
+
+fn runs_all(documents: &[&str], at_least: usize) {
+    let project = project();
+    let mut ran = 0;
+    for document in documents {
+        let text = fs::read_to_string(shipped(document)).unwrap();
+        for command in commands(document, &text) {
+            ran += run(&project, &command);
+        }
+    }
+    assert!(ran >= at_least, "{ran} commands of {documents:?}");
+}
+
+#[test]
+fn commands_of_the_readme_do_what_they_say() {
+    runs_all(&["README.md", "ARCHITECTURE.md"], 18);
+}
+
+#[test]
+fn commands_of_the_formats_do_what_they_say() {
+    runs_all(&["docs/formats.md"], 8);
+}
+
+#[test]
+fn commands_of_other_documents_do_what_they_say() {
+    let entries = fs::read_dir(shipped("docs")).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<String> =
+        entries.map(|name| format!("docs/{}", name.to_string_lossy())).collect();
+    names.retain(|name| name.ends_with(".md") && name != "docs/formats.md");
+    names.sort();
+    runs_all(&names.iter().map(String::as_str).collect::<Vec<_>>(), 16);
+}
+
+#[test]
+fn examples_of_every_help_do_what_they_say() {
+    let project = project();
+    let (mut ran, mut left) = (0, vec![Vec::<String>::new()]);
+    while let Some(verbs) = left.pop() {
+        let args: Vec<&str> = verbs.iter().map(String::as_str).chain(["--help"]).collect();
+        let help = project.run(&args).ends_with(0).stdout;
+        let examples = help.split_once("Examples:\n").map_or("", |(_, examples)| examples);
+        let text: String = examples.lines().map(|line| format!("    {}\n", line.trim())).collect();
+        for command in commands(&format!("tiersim {}", args.join(" ")), &text) {
+            ran += run(&project, &command);
+        }
+        let below = help.split_once("Commands:\n").map_or("", |(_, rest)| rest);
+        let below = below.lines().take_while(|line| !line.is_empty());
+        let names = below.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+        for name in
+            names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help")
+        {
+            left.push(verbs.iter().cloned().chain([name.to_owned()]).collect());
+        }
+    }
+    assert!(ran >= 12, "{ran} examples");
+}
