@@ -26,7 +26,7 @@ fn main() {
         for entry in fs::read_dir(project.join(folder)).expect("what ships is there") {
             let path = entry.expect("a readable entry").path();
             let ends = |ending: &&str| path.extension().is_some_and(|found| found == *ending);
-            if path.is_file() && endings.iter().any(|ending| ends(ending)) {
+            if path.is_file() && endings.iter().any(ends) {
                 files.push((format!("{folder}/{}", name(&path)), path));
             }
         }

@@ -93,6 +93,13 @@ impl Instances {
         self.kinds[instance]
     }
 
+    /// The tier of one device that an instance is of.
+    pub fn tier_kind(&self, instance: usize) -> usize {
+        let own_tiers = self.tiers.first().map_or(0, Vec::len);
+        let own_links = (self.lanes.first().map_or(0, Vec::len) - own_tiers) / 2;
+        self.kinds[2 * self.hardware.links.len() + instance] - 2 * own_links
+    }
+
     /// Whether the first device uses this instance of a lane.
     pub fn is_first(&self, instance: usize) -> bool {
         self.lanes[0][self.kinds[instance]] == instance

@@ -230,7 +230,16 @@ pub struct Op {
     pub uses: Range<u32>,
 }
 
+/// What the names of ops begin with that run again, in generated traces and under policies that drop
+/// what can be made again.
+pub const AGAIN: &str = "recompute";
+
 impl Op {
+    /// Whether it makes again what had been dropped.
+    pub fn runs_again(&self) -> bool {
+        self.name.starts_with(AGAIN)
+    }
+
     /// An op on the first stream of the first rank of which nothing else is said: no FLOPs, no bytes,
     /// no times, no module.
     pub fn new(step: u32, phase: Phase, name: impl Into<String>, uses: Range<u32>) -> Op {

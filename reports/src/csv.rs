@@ -9,6 +9,7 @@ use crate::ChartError;
 use crate::contest::{gap, ranks, sight_word};
 use crate::economics_summary::confidence;
 use crate::served;
+use crate::split;
 use crate::words::{finite, lane_names, links, oom_reason};
 use tiersim_sim::energy::{Basis, CaseEconomics};
 use tiersim_sim::record::{CaseRecord, Figures, Outcome, RunRecord};
@@ -78,6 +79,7 @@ fn header(record: &RunRecord, axes: &[&str]) -> Vec<String> {
     header.extend(["delay_ms", "oom_reason", "bound_by"].map(str::to_owned));
     header.extend(served::header(record));
     header.extend(["settled", "warmup_replays", "drift", "unpaid"].map(str::to_owned));
+    header.extend(split::header(record));
     header
 }
 
@@ -138,6 +140,7 @@ fn row(record: &RunRecord, case: &CaseRecord, rank: Option<usize>, axes: &[&str]
     row.push(of(&|f| f.steady.warmup.to_string()));
     row.push(of(&|f| float(f.steady.drift)));
     row.push(of(&|f| float(f.steady.unpaid)));
+    row.extend(split::row(record, ran));
     row
 }
 

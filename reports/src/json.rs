@@ -15,6 +15,7 @@ use crate::hidden::hidden_bytes;
 use crate::memory_summary::{AllocatorSummary, allocators};
 use crate::pressure::{self, PressureSummary};
 use crate::served::{self, ServingSummary};
+use crate::split::{self, SplitSummary};
 use crate::steady::{self, SteadySummary};
 use crate::words::{finite, lane_names, links, oom_reason};
 use serde::Serialize;
@@ -159,6 +160,10 @@ pub struct CaseSummary {
     pub serving: Option<ServingSummary>,
     /// Whether the measured steps are those of the steady state.
     pub steady: Option<SteadySummary>,
+    /// How a mean step is made up along its critical path, by part.
+    pub split_ms: Option<Map<String, Value>>,
+    /// The same of all measured steps together, in whole picoseconds.
+    pub split: Option<SplitSummary>,
 }
 
 /// Mean and percentiles of step length in milliseconds.
@@ -317,6 +322,8 @@ fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> C
         pressure: pressure::summary(record, case),
         serving: ran.and_then(|f| f.serving.as_deref()).map(|f| served::summary(record, f)),
         steady: ran.map(|f| steady::summary(record, f)),
+        split_ms: ran.map(|f| split::mean_ms(record, f)),
+        split: ran.map(|f| split::summary(record, f)),
     }
 }
 

@@ -33,6 +33,7 @@ mod pressure;
 mod render;
 mod scale;
 mod served;
+mod split;
 mod steady;
 mod style;
 mod table;

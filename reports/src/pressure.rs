@@ -42,7 +42,7 @@ pub struct PressureSummary {
 }
 
 /// Threads of a timeline: behind all streams, before all lanes.
-const STEPS: usize = 90_000;
+pub(crate) const STEPS: usize = 90_000;
 const EVENTS: usize = 90_001;
 
 pub(crate) fn summary(record: &RunRecord, case: &CaseRecord) -> Option<PressureSummary> {
@@ -109,25 +109,14 @@ pub(crate) fn events(
     let tier = &record.tiers[pressure.tier].0;
     let rows = [(STEPS, "steps".to_owned()), (EVENTS, format!("pressure of {tier}"))];
     for (tid, name) in rows {
-        let pairs = [
-            ("thread_name", json!({ "name": name })),
-            ("thread_sort_index", json!({ "sort_index": tid })),
-        ];
-        for (what, args) in pairs {
-            let event = json!({"name": what, "ph": "M", "pid": pid, "tid": tid, "args": args});
-            events.push(serde_json::to_string(&event)?);
-        }
+        name_thread(events, pid, tid, &name)?;
     }
     for (step, (start, span)) in pressure.steps.iter().enumerate() {
         let mut args = json!({ "step": step });
         if let Some(batch) = pressure.log.micro_batches.get(step) {
             args["micro_batch"] = json!(batch);
         }
-        events.push(format!(
-            "{{\"name\":\"step {step}\",\"cat\":\"step\",\"ph\":\"X\",\"pid\":{pid},\"tid\":{STEPS},\"ts\":{},\"dur\":{},\"args\":{args}}}",
-            microseconds(start.ps()),
-            microseconds(span.ps()),
-        ));
+        events.push(self::step(pid, step as u64, (start.ps(), span.ps()), &args));
     }
     for (event, at) in pressure.timed() {
         let args = args(event, tier, pressure.capacity);
@@ -138,6 +127,38 @@ pub(crate) fn events(
         ));
     }
     Ok(())
+}
+
+/// Names a thread of a timeline, and its place.
+pub(crate) fn name_thread(
+    events: &mut Vec<String>,
+    pid: usize,
+    tid: usize,
+    name: &str,
+) -> Result<(), ChartError> {
+    let pairs = [
+        ("thread_name", json!({ "name": name })),
+        ("thread_sort_index", json!({ "sort_index": tid })),
+    ];
+    for (what, args) in pairs {
+        let event = json!({"name": what, "ph": "M", "pid": pid, "tid": tid, "args": args});
+        events.push(serde_json::to_string(&event)?);
+    }
+    Ok(())
+}
+
+/// The slice of a step, from a picosecond on and so many long.
+pub(crate) fn step(
+    pid: usize,
+    number: u64,
+    (start, span): (u64, u64),
+    args: &serde_json::Value,
+) -> String {
+    format!(
+        "{{\"name\":\"step {number}\",\"cat\":\"step\",\"ph\":\"X\",\"pid\":{pid},\"tid\":{STEPS},\"ts\":{},\"dur\":{},\"args\":{args}}}",
+        microseconds(start),
+        microseconds(span),
+    )
 }
 
 fn args(event: &PressureEvent, tier: &str, capacity: Bytes) -> serde_json::Value {

@@ -17,6 +17,7 @@ use crate::economics_summary::economics_lines;
 use crate::hidden::hidden_words;
 use crate::points::pareto_front;
 use crate::pressure;
+use crate::split;
 use crate::steady;
 use crate::words::{axis_value, clean, count, elide, oom_reason, short_fingerprint, wrapped};
 use columns::{Column, economics, memory, narrow, served, time};
@@ -36,7 +37,7 @@ pub enum Detail {
 
 impl Detail {
     /// Most characters of a line.
-    const fn width(self) -> usize {
+    pub(crate) const fn width(self) -> usize {
         match self {
             Detail::Narrow => 80,
             Detail::Wide => 112,
@@ -73,6 +74,9 @@ pub fn text(record: &RunRecord, version: &str, detail: Detail) -> String {
             cases.iter().map(|&case| row_label(&record.results[case])).collect();
         tables(record, &cases, &labels, detail, &mut out);
     }
+    let ran = cases.iter().map(|&case| &record.results[case]);
+    let ran = ran.filter_map(|case| Some((row_label(case), case.outcome.figures()?)));
+    out.push_str(&split::section(record, ran, detail));
     out.push('\n');
     details(record, version, width, &mut out);
     let hidden = cases.iter().map(|&case| &record.results[case]);

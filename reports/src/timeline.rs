@@ -1,20 +1,26 @@
 //! What ran when, in the Chrome trace format, which Perfetto opens.
 //!
-//! One process per case, one thread per compute stream and per lane. Times are written as exact
-//! decimals of microseconds from integer picoseconds: a float would merge neighbours once a step
-//! is long. Each case starts at 0, so that steps lie under one another for comparison; one in which
-//! a tier is watched shows all its steps and what happened, at the times of the run.
-//! Invariant: at most [`MOST_EVENTS`] slices; what was cut is said in the file.
+//! One process per case, one thread per compute stream, and as many per lane as copies are under way
+//! there at once: viewers drop slices of a thread that overlap in part. Steps have a thread too, and
+//! what tiers hold is a counter. Times are written as exact decimals of microseconds from integer
+//! picoseconds: a float would merge neighbours once a step is long. Each case starts at 0, so that
+//! steps lie under one another for comparison; one in which a tier is watched shows all its steps and
+//! what happened, at the times of the run.
+//! Invariant: slices of one thread do not overlap; at most [`MOST_EVENTS`] slices and as many samples of
+//! counters, and what was cut is said in the file.
 
 use crate::words::lane_names;
 use crate::{ChartError, pressure};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use tiersim_models::units::Time;
-use tiersim_sim::record::{RunRecord, Slice, Track};
+use tiersim_sim::record::{Held, RunRecord, ShownStep, Slice, Track};
 
 /// Perfetto stays quick up to here.
 pub(crate) const MOST_EVENTS: usize = 200_000;
+/// Numbers of threads that each lane has: more than copies are ever under way.
+const MOST_SLOTS: usize = 10_000;
 
 /// The last measured step of the baseline and of every case that ran; `version` is tiersim's own.
 pub fn timeline_json(record: &RunRecord, version: &str) -> Result<String, ChartError> {
@@ -30,30 +36,45 @@ fn capped(record: &RunRecord, version: &str, most: usize) -> Result<String, Char
     let baseline = (0, "baseline: unlimited HBM".to_owned(), &record.baseline.timeline, None);
     let mut events: Vec<String> = Vec::new();
     let (mut room, mut dropped) = (most, 0);
-    for (pid, name, slices, pressure) in std::iter::once(baseline).chain(cases) {
-        if slices.is_empty() {
+    let (mut samples, mut unsampled) = (most, 0);
+    for (pid, name, timeline, pressure) in std::iter::once(baseline).chain(cases) {
+        if timeline.is_empty() {
             continue;
         }
+        let slices = &timeline.slices;
         let kept = slices.len().min(room);
         let cut = slices.len() - kept;
         room -= kept;
         dropped += cut;
         name_case(&mut events, pid, &name, cut)?;
-        name_tracks(&mut events, pid, &slices[..kept], &lanes)?;
-        let first = slices.iter().map(|slice| slice.start).min().unwrap_or_default();
+        let slots = slots(&slices[..kept]);
+        name_tracks(&mut events, pid, (&slices[..kept], &slots), &lanes)?;
+        let starts = slices.iter().map(|slice| slice.start);
+        let starts = starts.chain(timeline.steps.iter().map(|step| step.start));
+        let first = starts.min().unwrap_or_default();
         // Pressure builds up over the run, so there time is that of the run.
         let start = pressure.map_or(first, |_| Time::ZERO);
         if let Some(pressure) = pressure {
             pressure::events(&mut events, pid, pressure, record)?;
         }
-        for slice in &slices[..kept] {
-            events.push(event(pid, slice, slice.start.since(start).ps())?);
+        // Where a tier is watched, all steps are there already.
+        if pressure.is_none_or(|pressure| pressure.steps.is_empty()) {
+            mark_steps(&mut events, pid, &timeline.steps, start)?;
+        }
+        for (slice, &slot) in slices[..kept].iter().zip(&slots) {
+            events.push(event(pid, (slice, slot), slice.start.since(start).ps())?);
+        }
+        let sampled = timeline.held.len().min(samples);
+        samples -= sampled;
+        unsampled += timeline.held.len() - sampled;
+        for held in &timeline.held[..sampled] {
+            events.push(counter(pid, held, &record.tiers[held.tier].0, start)?);
         }
     }
     let other = json!({
         "scenario": record.scenario, "fingerprint": record.fingerprint, "tiersim": version,
         "hardware": record.hardware, "workload": record.workload, "seed": record.seed,
-        "slices_cut": dropped,
+        "slices_cut": dropped, "samples_cut": unsampled,
     });
     let mut out = format!("{{\"displayTimeUnit\":\"ns\",\"otherData\":{other},\"traceEvents\":[\n");
     out.push_str(&events.join(",\n"));
@@ -83,38 +104,83 @@ fn name_case(
 fn name_tracks(
     events: &mut Vec<String>,
     pid: usize,
-    slices: &[Slice],
+    (slices, slots): (&[Slice], &[usize]),
     lanes: &[String],
 ) -> Result<(), ChartError> {
-    let mut tracks: Vec<Track> = slices.iter().map(|slice| slice.track).collect();
+    let tracks = slices.iter().zip(slots).map(|(slice, &slot)| (slice.track, slot));
+    let mut tracks: Vec<(Track, usize)> = tracks.collect();
     tracks.sort_unstable();
     tracks.dedup();
-    for track in tracks {
-        let name = match track {
+    for (track, slot) in tracks {
+        let mut name = match track {
             Track::Stream(stream) => format!("compute stream {stream}"),
             Track::Lane(lane) => lanes.get(lane).cloned().unwrap_or_else(|| format!("lane {lane}")),
         };
-        let tid = thread(track);
-        for (what, args) in [
-            ("thread_name", json!({ "name": name })),
-            ("thread_sort_index", json!({ "sort_index": tid })),
-        ] {
-            let event = json!({"name": what, "ph": "M", "pid": pid, "tid": tid, "args": args});
-            events.push(serde_json::to_string(&event)?);
+        if slot > 0 {
+            let _ = write!(name, ", copy {}", slot + 1);
         }
+        pressure::name_thread(events, pid, thread(track, slot), &name)?;
     }
     Ok(())
 }
 
-/// Streams from 1 on, lanes after the last possible stream.
-fn thread(track: Track) -> usize {
+/// By slice: which of the threads of its track it is on. Each is on the first that is free.
+fn slots(slices: &[Slice]) -> Vec<usize> {
+    let mut slots = vec![0; slices.len()];
+    let mut by_start: Vec<usize> = (0..slices.len()).collect();
+    by_start.sort_by_key(|&index| (slices[index].start, slices[index].span));
+    let mut free: BTreeMap<Track, Vec<Time>> = BTreeMap::new();
+    for index in by_start {
+        let Slice { track, start, span, .. } = slices[index];
+        let ends = free.entry(track).or_default();
+        let slot = ends.iter().position(|&end| end <= start).unwrap_or(ends.len());
+        if slot == ends.len() {
+            ends.push(start);
+        }
+        ends[slot] = start + span;
+        slots[index] = slot;
+    }
+    slots
+}
+
+/// Streams from 1 on, lanes after the last possible stream, with the threads of one beside each other.
+fn thread(track: Track, slot: usize) -> usize {
     match track {
         Track::Stream(stream) => 1 + usize::from(stream),
-        Track::Lane(lane) => 100_000 + lane,
+        Track::Lane(lane) => 100_000 + lane * MOST_SLOTS + slot,
     }
 }
 
-fn event(pid: usize, slice: &Slice, start: u64) -> Result<String, ChartError> {
+/// Steps as slices of a thread of their own.
+fn mark_steps(
+    events: &mut Vec<String>,
+    pid: usize,
+    steps: &[ShownStep],
+    start: Time,
+) -> Result<(), ChartError> {
+    if !steps.is_empty() {
+        pressure::name_thread(events, pid, pressure::STEPS, "steps")?;
+    }
+    for step in steps {
+        let args = json!({ "step": step.number });
+        let at = step.start.since(start);
+        events.push(pressure::step(pid, step.number, (at.ps(), step.span.ps()), &args));
+    }
+    Ok(())
+}
+
+/// Bytes that a tier holds from a moment on.
+fn counter(pid: usize, held: &Held, tier: &str, start: Time) -> Result<String, ChartError> {
+    let name = serde_json::to_string(&format!("{tier} held"))?;
+    // A run that is shown in part is sampled from the start of that part on.
+    let at = held.at.ps().saturating_sub(start.ps());
+    let (ts, bytes) = (microseconds(at), held.bytes.get());
+    Ok(format!(
+        "{{\"name\":{name},\"cat\":\"memory\",\"ph\":\"C\",\"pid\":{pid},\"tid\":0,\"ts\":{ts},\"args\":{{\"bytes\":{bytes}}}}}"
+    ))
+}
+
+fn event(pid: usize, (slice, slot): (&Slice, usize), start: u64) -> Result<String, ChartError> {
     let category = match slice.track {
         Track::Stream(_) => "op",
         Track::Lane(_) => "copy",
@@ -129,7 +195,7 @@ fn event(pid: usize, slice: &Slice, start: u64) -> Result<String, ChartError> {
         out,
         "{{\"name\":{},\"cat\":\"{category}\",\"ph\":\"X\",\"pid\":{pid},\"tid\":{},\"ts\":{},\"dur\":{},\"args\":{args}}}",
         serde_json::to_string(&slice.name)?,
-        thread(slice.track),
+        thread(slice.track, slot),
         microseconds(start),
         microseconds(slice.span.ps()),
     );
@@ -162,7 +228,7 @@ mod tests {
             bytes: tiersim_models::units::Bytes::ZERO,
         };
         let mut record = crate::json::tests::empty();
-        record.baseline.timeline = vec![slice; 5];
+        record.baseline.timeline.slices = vec![slice; 5];
         let json = capped(&record, "0", 2).unwrap();
         assert!(json.contains("\"slices_cut\":3") && json.contains("3 slices cut"));
         assert_eq!(json.matches("\"ph\":\"X\"").count(), 2);

@@ -146,6 +146,41 @@ fn the_timeline_opens_and_every_case_starts_at_zero() {
 }
 
 #[test]
+fn the_parts_of_a_step_add_up_wherever_they_are_written() {
+    for record in common::all() {
+        let json = tiersim_reports::summary_json(&record, "0.1.0").unwrap();
+        let json: Value = serde_json::from_str(&json).unwrap();
+        let csv = tiersim_reports::results_csv(&record).unwrap();
+        let mut rows = csv::Reader::from_reader(csv.as_slice());
+        let header = rows.headers().unwrap().clone();
+        let place = |name: &str| header.iter().position(|column| column == name).unwrap();
+        for (row, result) in rows.records().zip(json["results"].as_array().unwrap()) {
+            let row = row.unwrap();
+            if result["oom"] == true {
+                assert!(result["split"].is_null() && row[place("split_total_ps")].is_empty());
+                continue;
+            }
+            let total = result["split"]["total_ps"].as_u64().unwrap();
+            let parts = result["split"]["parts_ps"].as_object().unwrap();
+            assert_eq!(parts.values().map(|ps| ps.as_u64().unwrap()).sum::<u64>(), total);
+            assert_eq!(row[place("split_total_ps")], total.to_string());
+            for (part, ps) in parts {
+                assert_eq!(row[place(&format!("split_ps.{part}"))], ps.to_string());
+            }
+            let columns = header.iter().filter(|column| column.starts_with("split_ps."));
+            assert_eq!(columns.count(), parts.len());
+            let mean = |ps: &f64| ps / result["split"]["steps"].as_f64().unwrap() / 1e9;
+            let ms = result["split_ms"].as_object().unwrap();
+            let ms = ms.values().map(|ms| ms.as_f64().unwrap()).sum::<f64>();
+            assert!((ms / mean(&(total as f64)) - 1.0).abs() < 1e-12, "{ms}");
+        }
+    }
+    // The largest first.
+    let text = text(&common::training(), "0.1.0", tiersim_reports::Detail::Narrow);
+    assert!(text.contains(": in place ") && text.contains("along its critical path"), "{text}");
+}
+
+#[test]
 fn hints_are_sorted_by_module() {
     let files = artefacts(&common::training(), "0.1.0").unwrap();
     let hints = std::str::from_utf8(file(&files, "tier_hints.json").unwrap()).unwrap();
@@ -216,6 +251,28 @@ fn the_table_says_what_ran_out_of_memory_and_why() {
     assert!(text.contains("LRU 64 GiB             431.0   435.3       38014     +7.08"), "{text}");
     // Nothing uses NVMe.
     assert!(!text.contains("nvme"));
+}
+
+/// The verdict is above the table, and its best is the table's first row.
+#[test]
+fn the_answer_comes_before_the_table_and_is_the_tables() {
+    for record in common::all() {
+        let text = text(&record, "0.1.0", Detail::Narrow);
+        let Some((before, table)) = text.split_once("----") else { continue };
+        let ran =
+            record.results.iter().any(|case| case.outcome.figures().is_some() && !case.emulated);
+        let failed = record.results.iter().any(|case| case.outcome.figures().is_none());
+        assert_eq!(before.contains("  no fit  "), failed, "{text}");
+        let best = ["  best    ", "  result  "].iter().find_map(|word| before.split_once(*word));
+        assert!(!ran || best.is_some(), "{text}");
+        let rows = table.lines().skip(1);
+        let first = rows.filter(|row| !row.is_empty()).map(|row| row.split("  ").next()).next();
+        if let Some(first) = first.flatten().filter(|_| ran && record.results.len() < 20) {
+            let named = best.expect("it ran").1.split_whitespace().collect::<Vec<_>>().join(" ");
+            let first = first.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(named.starts_with(&first), "{first}: {text}");
+        }
+    }
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub struct Durations {
     source: Option<(Vec<OpId>, u64)>,
     /// The draws of a replay are those of the one so many before it, where there is one.
     later: u64,
+    /// Launch of an op on the device and on the host, as far as the durations tell it apart.
+    launches: [Span; 2],
 }
 
 #[derive(Clone, Debug)]
@@ -37,7 +39,8 @@ struct Jitter {
 impl Durations {
     /// The same durations in every replay, or, if `spans` holds all of them, each its own.
     pub fn fixed(spans: Vec<Span>) -> Durations {
-        Durations { base: spans, whole: None, jitter: None, source: None, later: 0 }
+        let launches = [Span::ZERO; 2];
+        Durations { base: spans, whole: None, jitter: None, source: None, launches, later: 0 }
     }
 
     /// What a scenario asks for; `cpu` is what ops on the host's processors run on.
@@ -75,7 +78,13 @@ impl Durations {
             }
         };
         let jitter = (spec.jitter > 0.0).then(|| Jitter { factor: mean_one(spec.jitter), seed });
-        Ok(Durations { base, whole: None, jitter, source: None, later: 0 })
+        let launches = match &spec.time {
+            OpTime::Roofline { compute, .. } => {
+                [compute.launch, cpu.map_or(Span::ZERO, |cpu| cpu.launch)]
+            }
+            OpTime::Recorded { .. } => [Span::ZERO; 2],
+        };
+        Ok(Durations { base, whole: None, jitter, source: None, launches, later: 0 })
     }
 
     /// Those of a trace whose op i repeats op `source[i]` of this one, which has `ops` ops: the same
@@ -96,6 +105,7 @@ impl Durations {
             jitter: self.jitter.clone(),
             source: Some((draws.collect(), ops)),
             later: self.later,
+            launches: self.launches,
         }
     }
 
@@ -137,6 +147,16 @@ impl Durations {
         let Some(whole) = &self.whole else { return own };
         let index = (occurrence % self.base.len() as u64) as usize;
         own + Span::from_ps(whole[index].ps() - self.base[index].ps())
+    }
+
+    /// How much of an op's time on the device is its launch; 0 where durations were recorded.
+    pub fn launch(&self) -> Span {
+        self.launches[0]
+    }
+
+    /// The same on the host's processors.
+    pub fn launch_on_host(&self) -> Span {
+        self.launches[1]
     }
 
     /// Whether every op of a trace takes the same time in every replay.
@@ -197,7 +217,15 @@ mod tests {
     fn jittered(seed: u64) -> Durations {
         let factor = mean_one(0.2);
         let jitter = Some(Jitter { factor, seed });
-        Durations { base: vec![Span::from_us(1)], whole: None, jitter, source: None, later: 0 }
+        let launches = [Span::ZERO; 2];
+        Durations {
+            base: vec![Span::from_us(1)],
+            whole: None,
+            jitter,
+            source: None,
+            launches,
+            later: 0,
+        }
     }
 
     #[test]

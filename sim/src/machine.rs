@@ -22,6 +22,7 @@ mod lanes;
 mod lines;
 mod loads;
 pub mod meters;
+mod path;
 mod ranks;
 mod release;
 mod sharing;
@@ -41,10 +42,11 @@ use crate::machine::in_place::Uses;
 use crate::machine::lanes::Lane;
 use crate::machine::loads::Loads;
 use crate::machine::meters::Meters;
+use crate::machine::path::{Path, Paths};
 use crate::machine::ranks::Ranks;
 use crate::machine::sharing::{Flight, Sharing};
 use crate::machine::streams::Stream;
-use crate::record::Slice;
+use crate::record::Timeline;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use tiersim_models::hardware::{Hardware, Law, Routes};
@@ -122,11 +124,12 @@ pub struct SimMachine<'a> {
     seed: u64,
     /// Whether objects lie where something else than the plan's allocators puts them.
     placed_elsewhere: bool,
-    ended: VecDeque<(Time, Ticket)>,
+    ended: VecDeque<(Time, Ticket, Path)>,
     meters: Meters,
     blame: Blame,
+    paths: Paths,
     audit: Option<Box<Audit>>,
-    timeline: Option<Vec<Slice>>,
+    timeline: Option<Box<Timeline>>,
 }
 
 impl<'a> SimMachine<'a> {
@@ -175,6 +178,7 @@ impl<'a> SimMachine<'a> {
             seed: 0,
             placed_elsewhere: false,
             ended: VecDeque::new(),
+            paths: Paths::new(meters.parts()),
             meters,
             blame: Blame::new(ranks.count()),
             ranks,
@@ -214,16 +218,6 @@ impl<'a> SimMachine<'a> {
         self.engine.events()
     }
 
-    /// From now on, remembers what runs when.
-    pub fn record_timeline(&mut self) {
-        self.timeline = Some(Vec::new());
-    }
-
-    /// What ran when since [`SimMachine::record_timeline`].
-    pub fn take_timeline(&mut self) -> Vec<Slice> {
-        self.timeline.take().unwrap_or_default()
-    }
-
     /// A command starts: it takes its room.
     fn begin(&mut self, ticket: Ticket, cause: Option<Ticket>) -> Result<(), Fault> {
         let now = self.engine.now();
@@ -236,7 +230,10 @@ impl<'a> SimMachine<'a> {
             checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;
         }
         if self.ranks.is_first(ticket) {
-            entry.command.claims.iter().for_each(|room| self.meters.claim(room));
+            for room in &entry.command.claims {
+                self.meters.claim(room);
+                timeline::holds(&mut self.timeline, now, room.tier, &self.meters);
+            }
         }
         Ok(())
     }
@@ -246,10 +243,11 @@ impl<'a> SimMachine<'a> {
         let now = self.engine.now();
         let is_first = self.ranks.is_first(ticket);
         let over = self.collectives.as_mut().and_then(|all| all.ends(ticket));
-        if let Some(slices) = self.timeline.as_mut().filter(|_| is_first) {
+        if let Some(timeline) = self.timeline.as_mut().filter(|_| is_first) {
             let entry = self.entries.get(ticket);
             let kind = |lane| self.ranks.kind(lane);
-            slices.extend(timeline::slices(entry, &self.workload.trace, over.as_ref(), kind, now));
+            let shown = timeline::slices(entry, &self.workload.trace, over.as_ref(), kind, now);
+            timeline.slices.extend(shown);
         }
         let entry = self.entries.get_mut(ticket);
         entry.ended = true;
@@ -257,12 +255,14 @@ impl<'a> SimMachine<'a> {
             let checked = audit.ends(&entry.command, now);
             checked.map_err(|breach| Fault::Audit { events: self.engine.events(), breach })?;
         }
-        let loads = self.loads.iter_mut().flat_map(|loads| loads.ends(ticket));
+        let kind = |(tier, rise)| (self.ranks.tier_kind(tier), rise);
+        let loads = self.loads.iter_mut().flat_map(|loads| loads.ends(ticket)).map(kind);
         let uses = self.uses.iter_mut().flat_map(|uses| uses.ends(ticket));
         let beyond: SmallVec<[(usize, Span); 4]> = loads.chain(uses).collect();
         if is_first {
             self.count(ticket, &beyond);
         }
+        let path = self.arrives(ticket, &beyond);
         let entry = self.entries.get_mut(ticket);
         let lane = entry.progress.as_ref().map(|progress| progress.slowest);
         let lane = lane.or(over.map(|over| over.slowest));
@@ -270,7 +270,7 @@ impl<'a> SimMachine<'a> {
         let stream = entry.stream;
         let waiters = std::mem::take(&mut entry.waiters);
         if let Some(ended) = self.ranks.ended(ticket) {
-            self.ended.push_back((now, ended));
+            self.ended.push_back((now, ended, path));
         }
         if let Some(stream) = stream {
             self.streams[stream].running = false;
@@ -375,9 +375,11 @@ impl Machine for SimMachine<'_> {
 
     fn next(&mut self) -> Result<Option<(Time, Ticket)>, Fault> {
         loop {
-            if let Some(ended) = self.ended.pop_front() {
-                return Ok(Some(ended));
+            if let Some((at, ticket, path)) = self.ended.pop_front() {
+                self.paths.tell(path);
+                return Ok(Some((at, ticket)));
             }
+            self.paths.told();
             self.retime()?;
             self.retime_processors();
             match self.engine.next() {

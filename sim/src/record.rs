@@ -5,21 +5,26 @@
 //! [`RunRecord::tiers`] and [`RunRecord::lanes`].
 
 mod pressure;
+mod split;
 mod steadiness;
 mod steps;
+mod timeline;
 
 use crate::energy::CaseEconomics;
 use crate::lint::Warning;
 use crate::scenario::AxisValue;
 use crate::served::ServingFigures;
 use tiersim_models::hardware::{Fact, TierKind};
-use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::fragmentation::MemoryUse;
 use tiersim_policies::policy::Sight;
 
 pub use crate::record::pressure::PressureRecord;
+pub(crate) use crate::record::split::Parts;
+pub use crate::record::split::{Part, Split};
 pub use crate::record::steadiness::{Settled, Steadiness};
 pub use crate::record::steps::Steps;
+pub use crate::record::timeline::{Held, ShownStep, Slice, Timeline, Track};
 
 /// All results of one scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -186,6 +191,8 @@ impl OutOfMemory {
 pub struct Figures {
     /// Length of each measured step.
     pub steps: Steps,
+    /// How these are made up along their critical paths, all together.
+    pub split: Split,
     /// Most bytes ever held, by tier, over the whole run.
     pub peak: Vec<Bytes>,
     /// Bytes copied, by lane.
@@ -207,7 +214,7 @@ pub struct Figures {
     /// Events that the engine processed, over the whole run.
     pub events: u64,
     /// The last measured step: what ran when, for timelines.
-    pub timeline: Vec<Slice>,
+    pub timeline: Timeline,
     /// Bytes of objects that ops read, by tier.
     pub read: Vec<u128>,
     /// Bytes of objects that ops wrote, by tier.
@@ -220,32 +227,6 @@ pub struct Figures {
     pub serving: Option<Box<ServingFigures>>,
     /// Whether the measured steps are those of the steady state.
     pub steady: Steadiness,
-}
-
-/// Something that ran from one moment to another.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Slice {
-    /// What occupied it.
-    pub track: Track,
-    /// The op's name, or the object's for a copy.
-    pub name: String,
-    /// Its module, phase or other detail.
-    pub detail: String,
-    /// Start.
-    pub start: Time,
-    /// Length.
-    pub span: Span,
-    /// Bytes copied; 0 for ops.
-    pub bytes: Bytes,
-}
-
-/// A row of a timeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Track {
-    /// A compute stream.
-    Stream(u16),
-    /// A lane, by index into [`RunRecord::lanes`].
-    Lane(usize),
 }
 
 impl Figures {

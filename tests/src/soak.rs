@@ -12,6 +12,7 @@ mod memory;
 mod plan;
 mod ranks;
 mod show;
+mod steps;
 mod watch;
 mod workload;
 

@@ -305,7 +305,7 @@ fn shipped_header(table: &str) -> Vec<String> {
 }
 
 /// Keys of results that hold a map by tier, lane, link or axis: its keys are data.
-const BY_NAME: [&str; 11] = [
+const BY_NAME: [&str; 13] = [
     "hidden_bytes",
     "kv_hit_bytes",
     "params",
@@ -317,6 +317,8 @@ const BY_NAME: [&str; 11] = [
     "busy_fraction",
     "in_place_ms",
     "free_pieces",
+    "split_ms",
+    "parts_ps",
 ];
 
 /// Keys of results that hold the same as `step_ms`.

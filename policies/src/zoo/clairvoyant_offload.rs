@@ -1,10 +1,11 @@
 //! Offload with the whole order known: who is needed last leaves, and has been copied out before.
 //!
-//! Three rules, each bounded by what the links can carry while the next op runs. *Early write-back*:
+//! Four rules, each bounded by what the links can carry while the next op runs. *Early write-back*:
 //! what is needed last and will have to leave is copied out while the link is idle, so that leaving
-//! is free later. *Farthest next use*: room is made by giving up what is needed last, copies before
+//! is free later; to a tier behind others only what these will not hold. *Farthest next use*: room is made by giving up what is needed last, copies before
 //! what would have to be written first. *Look-ahead fetch*: what is outside comes back in the order
-//! of next uses, in the place of what is needed later, as long as new objects still find room.
+//! of next uses, in the place of what is needed later, as long as new objects still find room. *Staging*:
+//! what is in a tier behind comes to the one before it where nothing else will need the room.
 //! Sources: Belady, IBM Systems Journal 5(2), 1966, for the victim; Rhu et al., "vDNN", MICRO 2016,
 //! and Zhang et al., "G10", MICRO 2023, for copying under compute.
 //! Invariant: an object that the op in question uses is never evicted for it, and whatever is not
@@ -89,6 +90,8 @@ pub struct ClairvoyantOffload {
     future: Future,
     estimate: Estimate,
     stock: Stock,
+    /// Bytes that may be on their way, and so have room at both ends.
+    under_way: Bytes,
     /// The occurrence, counted from 1, whose decisions moved an object last.
     moved: Vec<u64>,
     now: Now,
@@ -137,6 +140,7 @@ impl ClairvoyantOffload {
             future: Future::new(setting, config.window),
             estimate: Estimate::new(setting, setting.memory[HBM.index()])?,
             stock: Stock::new(objects),
+            under_way: under_way(setting),
             moved: vec![0; objects],
             now: Now::default(),
         })
@@ -284,6 +288,41 @@ impl ClairvoyantOffload {
         }
     }
 
+    /// Brings what is needed next from the tiers behind nearer to HBM, as long as their links are idle and what
+    /// is alive until then leaves room there.
+    fn stage(&mut self, view: &View<'_>) {
+        let mut passed = 0;
+        let mut above = (0, ObjectId(0));
+        while passed < PASSED_OVER && self.spill.len() > 1 {
+            let near = self.spill[0];
+            let idle = |&from: &TierId| self.begins_in_time(from, near);
+            if !self.spill[1..].iter().any(idle) {
+                break;
+            }
+            let first = self.stock.from(Place::Outside, above).next();
+            let Some((rank, object)) = first else { break };
+            above = (rank, ObjectId(object.0 + 1));
+            let Some(next) = Future::in_sight(rank) else { break };
+            let from = self.holder(object, view).filter(|&from| from != near);
+            let Some(from) = from.filter(|from| self.spill.contains(from)) else { continue };
+            if self.has_moved(object) || !self.is_true(object, Place::Outside, view) {
+                continue;
+            }
+            let bytes = view.object(object).bytes;
+            let grows = self.future.growth(self.now.occurrence, next);
+            let claimed = self.now.claimed[near.index()];
+            let fits = view.fits(near, claimed + bytes + grows);
+            if !(fits && self.begins_in_time(from, near)) {
+                passed += 1;
+                continue;
+            }
+            self.claim(object, near, view);
+            self.now.coming.push(Action::Evict { object, from, to: near });
+            self.estimate.copy_out(object, from, near, bytes, self.now.turn);
+            self.moves(object);
+        }
+    }
+
     /// The op runs: everything that it changes is noted.
     fn finish(&mut self, view: &View<'_>) {
         let occurrence = self.now.occurrence;
@@ -359,6 +398,7 @@ impl Policy for ClairvoyantOffload {
         self.now.end = self.estimate.end(op, self.now.turn, needs);
         self.write_back(view);
         self.look_ahead(view);
+        self.stage(view);
         actions.append(&mut self.now.leaving);
         actions.append(&mut self.now.coming);
         self.finish(view);
@@ -381,6 +421,7 @@ impl Policy for ClairvoyantOffload {
             future,
             estimate,
             stock,
+            under_way: _,
             // Of the op that is planned: none is.
             moved: _,
             now: _,
@@ -394,4 +435,10 @@ impl Policy for ClairvoyantOffload {
     fn leave_out(&mut self, replays: u64) {
         self.future.leave_out(replays);
     }
+}
+
+/// The largest object: so much of HBM is held by what comes while something else leaves.
+fn under_way(setting: &Setting<'_>) -> Bytes {
+    let objects = setting.workload.trace.objects.iter();
+    objects.map(|object| object.bytes).max().unwrap_or(Bytes::ZERO)
 }

@@ -7,7 +7,7 @@
 use super::row_label;
 use crate::contest::{gap, order};
 use crate::units::{byte_unit, three_digits, time};
-use crate::words::{count, elide};
+use crate::words::{count, elide, finite};
 use tiersim_models::hardware::HBM;
 use tiersim_sim::record::{CaseRecord, Figures, Outcome, RunRecord};
 
@@ -26,7 +26,7 @@ pub(super) fn verdict(record: &RunRecord) -> Vec<(&'static str, String)> {
     if let Some((best, figures)) = ranked.first().and_then(|best| Some((*best, runs(best)?))) {
         let word = if ranked.len() > 1 { "best" } else { "result" };
         lines.push((word, format!("{}: {}", name(best), stands(record, best, figures))));
-        lines.extend(next(&ranked[1..], best, figures).map(|text| ("then", text)));
+        lines.extend(next(record, &ranked[1..], best, figures).map(|text| ("then", text)));
     } else if !record.results.is_empty() {
         lines.push(("result", "no case that pays for every access ran to its end".to_owned()));
     }
@@ -47,26 +47,23 @@ fn peak(figures: &Figures) -> u64 {
     figures.peak.get(HBM.index()).map_or(0, |bytes| bytes.get())
 }
 
+/// What a case takes: a step, or what people wait for who ask a served model.
+fn takes(record: &RunRecord, figures: &Figures) -> String {
+    let Some(serving) = figures.serving.as_deref() else {
+        return format!("{} per step", time(figures.mean_step().ps() as f64));
+    };
+    let [first, per] = [serving.first_token_ms().mean, serving.per_token_ms().mean];
+    // Where every answer is one token, there is none behind the first.
+    let per = finite(per).map_or(String::new(), |ms| format!(", {} per token", time(ms * 1e9)));
+    let rate = three_digits(figures.tokens_per_s(record.tokens_per_step));
+    format!("first token after {}{per} (means), {rate} tokens/s", time(first * 1e9))
+}
+
 /// What the best takes, beside the baseline and the bound.
 fn stands(record: &RunRecord, case: &CaseRecord, figures: &Figures) -> String {
     let step = figures.mean_step().ps() as f64;
     let base = case.baseline_step.ps() as f64;
-    let mut text = match figures.serving.as_deref() {
-        Some(serving) => {
-            let [first, per] = [serving.first_token_ms().mean, serving.per_token_ms().mean];
-            let per = if per.is_finite() {
-                format!(", {} per token", time(per * 1e9))
-            } else {
-                String::new()
-            };
-            format!(
-                "first token after {}{per} (means), {} tokens/s",
-                time(first * 1e9),
-                three_digits(figures.tokens_per_s(record.tokens_per_step))
-            )
-        }
-        None => format!("{} per step", time(step)),
-    };
+    let mut text = takes(record, figures);
     if base > 0.0 {
         let ratio = step / base;
         text += &match equal(ratio) {
@@ -83,17 +80,23 @@ fn stands(record: &RunRecord, case: &CaseRecord, figures: &Figures) -> String {
 }
 
 /// The quickest of the others that needs less HBM, or else the next.
-fn next(others: &[&CaseRecord], best: &CaseRecord, figures: &Figures) -> Option<String> {
+fn next(
+    record: &RunRecord,
+    others: &[&CaseRecord],
+    best: &CaseRecord,
+    figures: &Figures,
+) -> Option<String> {
     let less = |case: &&&CaseRecord| {
         runs(case).is_some_and(|own| (peak(own) as f64) < 0.99 * peak(figures) as f64)
     };
     let case = others.iter().find(less).or_else(|| others.first())?;
     let own = runs(case)?;
     let (step, first) = (own.mean_step().ps() as f64, figures.mean_step().ps() as f64);
-    let mut text = format!("{}: {}", name(case), time(step));
+    let mut text = format!("{}: {}", name(case), takes(record, own));
     // Points of a sweep may stand beside different baselines, and times of different work.
     if first > 0.0 && case.baseline_step == best.baseline_step {
-        text += &format!(", {} the best's", compared(step / first));
+        let what = if own.serving.is_some() { "; a step takes" } else { "," };
+        text += &format!("{what} {} the best's", compared(step / first));
     }
     if less(&case) {
         let (unit, size) = byte_unit(peak(figures) as f64);

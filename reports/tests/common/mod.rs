@@ -2,9 +2,11 @@
 
 use tiersim_models::hardware::TierKind;
 use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::workload::Phase;
 use tiersim_policies::policy::Sight;
 use tiersim_sim::record::{
-    CaseRecord, Figures, LaneName, OutOfMemory, Outcome, RunRecord, Slice, Track,
+    CaseRecord, Figures, Held, LaneName, OutOfMemory, Outcome, Part, RunRecord, ShownStep, Slice,
+    Split, Timeline, Track,
 };
 use tiersim_sim::scenario::AxisValue;
 
@@ -30,14 +32,33 @@ pub(crate) fn figures(step_ms: f64, hbm_gib: f64) -> Figures {
         stall: vec![step(0.3), step(0.01), Span::ZERO, Span::ZERO],
         in_place: vec![Span::ZERO, step(0.02), Span::ZERO],
         compute: step(3.5),
+        split: Split::of_parts(
+            4,
+            3,
+            &[
+                (Part::Compute(Phase::Forward), step(0.99)),
+                (Part::Recompute, step(1.0)),
+                (Part::Copy(0), step(1.0)),
+                (Part::InPlace(1), step(1.01)),
+            ],
+        ),
         hits: 900,
         misses: 100,
         events: 12_345,
-        timeline: vec![
-            slice(Track::Stream(0), "aten.mm", 0, 1_500_001, 0),
-            slice(Track::Lane(0), "layers.1.weight", 7, 999_999, 4096),
-            slice(Track::Stream(0), "aten.add", 1_500_001, 3, 0),
-        ],
+        timeline: Timeline {
+            slices: vec![
+                slice(Track::Stream(0), "aten.mm", 0, 1_500_001, 0),
+                slice(Track::Lane(0), "layers.1.weight", 7, 999_999, 4096),
+                slice(Track::Lane(0), "layers.2.weight", 8, 5, 4096),
+                slice(Track::Stream(0), "aten.add", 1_500_001, 3, 0),
+            ],
+            steps: vec![ShownStep {
+                number: 3,
+                start: Time::from_ps(5_000_000_000),
+                span: Span::from_ps(1_500_004),
+            }],
+            held: vec![Held { at: Time::from_ps(5_000_000_009), tier: 0, bytes: Bytes::gib(1) }],
+        },
         memory: Vec::new(),
         ..Figures::default()
     }

@@ -2,6 +2,7 @@
 
 use crate::machine::blame::Ended;
 use crate::machine::lines::LineName;
+use crate::machine::path::{Leg, Path};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use tiersim_models::hardware::Law;
@@ -23,8 +24,10 @@ pub(crate) struct Entry {
     pub(crate) compute: Span,
     /// The way of a copy.
     pub(crate) progress: Option<Progress>,
-    /// When a copy was let into its first lane.
+    /// When a copy was let into its first lane, and when an op could have started but for its release.
     pub(crate) ready_at: Time,
+    /// The path up to then, of an op.
+    pub(super) path: Option<Path>,
     pub(crate) start: Time,
     /// What it waited for last.
     pub(crate) blocker: Option<Ticket>,
@@ -34,7 +37,7 @@ pub(crate) struct Entry {
 
 // Memory per transfer in flight is bounded: one entry, beside one piece per lane that it is on. Longer
 // lists of edges than usual are on the heap, and a plan is made at most a window of ops ahead.
-const _: () = assert!(size_of::<Entry>() <= 576 && size_of::<Piece>() <= 48);
+const _: () = assert!(size_of::<Entry>() <= 640 && size_of::<Piece>() <= 48);
 
 /// All commands from the oldest under way to the newest, by ticket.
 #[derive(Debug, Default)]
@@ -75,6 +78,7 @@ impl Entries {
             compute: Span::ZERO,
             progress,
             ready_at: Time::ZERO,
+            path: None,
             start: Time::ZERO,
             blocker: None,
             begun: false,
@@ -153,12 +157,14 @@ pub(crate) struct Progress {
     pub(crate) line: LineName,
     /// The lane that takes longest: where the copy is said to wait.
     pub(crate) slowest: usize,
+    /// By hop, as far as it has come: the piece that is there, or was last.
+    pub(super) legs: SmallVec<[Leg; 1]>,
 }
 
 impl Progress {
     pub(crate) fn new(transit: Transit, line: LineName, law: impl Fn(usize) -> Law) -> Progress {
         let span = |&lane: &usize| law(lane).span_of(transit.chunk());
         let slowest = transit.lanes().max_by_key(span).expect("a copy goes somewhere");
-        Progress { transit, line, slowest }
+        Progress { transit, line, slowest, legs: SmallVec::new() }
     }
 }

@@ -210,6 +210,7 @@ impl SimMachine<'_> {
         let Some(part) = transit.next(hop) else { return Ok(()) };
         let lane = transit.lane(hop);
         let piece = Piece { ticket, part };
+        self.lines_up(ticket, hop);
         if self.lanes[lane].shared {
             return self.queue(piece, lane);
         }
@@ -262,6 +263,7 @@ impl SimMachine<'_> {
         let Some((waiting, others)) = self.lanes[lane].lines.next() else { return Ok(()) };
         let Waiting { piece, crossed } = waiting;
         self.lanes[lane].start(self.engine.now());
+        self.crosses(piece);
         if crossed == Bytes::ZERO {
             self.begin_first(piece, lane)?;
         }
@@ -328,6 +330,9 @@ impl SimMachine<'_> {
     fn turn_ends(&mut self, lane: usize, served: &Served) {
         let &Served { piece, crossed, until, .. } = served;
         self.lanes[lane].lines.over(served);
+        if until < piece.part.bytes {
+            self.lines_up_again(piece);
+        }
         self.pass(lane, piece.ticket, Bytes::new(until.get() - crossed.get()));
     }
 
@@ -353,6 +358,7 @@ impl SimMachine<'_> {
 
     /// A piece has crossed its lanes: the copy goes on, or ends.
     pub(super) fn arrived(&mut self, piece: Piece) -> Result<(), Fault> {
+        self.has_crossed(piece);
         match self.entries.progress(piece.ticket).transit.copied(piece.part.hop) {
             None => self.finish(piece.ticket),
             Some(hops) => hops.into_iter().try_for_each(|hop| self.offer(piece.ticket, hop)),

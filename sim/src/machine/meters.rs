@@ -1,5 +1,6 @@
 //! What the simulated machine counts, from the start of the run; figures are differences.
 
+use crate::record::{Parts, Split};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Room, Touch};
 use tiersim_policies::state::State;
@@ -33,6 +34,8 @@ pub struct Meters {
     pub written: Vec<u128>,
     /// Time in which at least one op ran, up to the last start or end of one.
     pub active: Span,
+    /// How the steps that have ended are made up along their critical paths.
+    pub split: Split,
     running: u32,
     /// Up to when `active` is counted.
     counted: Time,
@@ -54,9 +57,16 @@ impl Meters {
             read: vec![0; tiers],
             written: vec![0; tiers],
             active: Span::ZERO,
+            // Behind those of links every tier has a lane of its own.
+            split: Split::new(Parts::new(lanes - tiers, tiers)),
             running: 0,
             counted: Time::ZERO,
         }
+    }
+
+    /// The parts of a step.
+    pub(crate) fn parts(&self) -> Parts {
+        self.split.parts()
     }
 
     /// The largest of all sums that have 64 bits.
@@ -104,6 +114,7 @@ impl Meters {
             read: _,
             written: _,
             active: _,
+            split: _,
             running,
             counted,
         } = self;
@@ -131,6 +142,7 @@ impl Meters {
             read,
             written,
             active,
+            split,
             running: _,
             counted: _,
         } = self;
@@ -139,8 +151,10 @@ impl Meters {
         for (sum, start) in bytes.zip(starts) {
             *sum = Bytes::new(again(sum.get(), start.get(), times)?);
         }
-        let spans = busy.iter_mut().chain(stall).chain(in_place).chain([compute, delay, active]);
+        let spans = busy.iter_mut().chain(stall).chain(in_place).chain(split.spans_mut());
+        let spans = spans.chain([compute, delay, active]);
         let starts = start.busy.iter().chain(&start.stall).chain(&start.in_place);
+        let starts = starts.chain(start.split.spans());
         let starts = starts.chain([&start.compute, &start.delay, &start.active]);
         for (sum, start) in spans.zip(starts) {
             *sum = Span::from_ps(again(sum.ps(), start.ps(), times)?);

@@ -137,6 +137,11 @@ impl Ranks {
         self.instances.tier(tier, self.rank(entry))
     }
 
+    /// The tier of one device that an instance is of.
+    pub(super) fn tier_kind(&self, instance: usize) -> usize {
+        self.instances.tier_kind(instance)
+    }
+
     /// The lane of one device that an instance is of.
     pub(super) fn kind(&self, instance: usize) -> usize {
         self.instances.kind(instance)

@@ -23,6 +23,7 @@ impl SimMachine<'_> {
         if release <= self.engine.now() {
             return true;
         }
+        self.held(ticket);
         let stream = u32::try_from(stream).expect("fewer streams than ranks times 2^16");
         self.engine.schedule_at(release, ENDS, Event::Released(stream));
         false

@@ -220,6 +220,7 @@ impl SimMachine<'_> {
                 setup += peculiar.fixed(&piece, lane.law.rate, self.seed);
             }
         }
+        self.crosses(piece);
         self.begin_first(piece, lane)?;
         let class = self.sharing().class(lanes, None);
         let flight = Flight { cargo: Cargo::Piece(piece), class };

@@ -8,6 +8,7 @@
 
 use super::entry::{Entry, Piece, Progress};
 use super::meters::Meters;
+use super::path::Paths;
 use super::sharing::{Cargo, Flight};
 use super::streams::Stream;
 use super::{Event, SimMachine};
@@ -146,6 +147,7 @@ impl SimMachine<'_> {
             ended,
             meters,
             blame,
+            paths,
             // It looks on.
             audit: _,
             timeline,
@@ -172,16 +174,18 @@ impl SimMachine<'_> {
         let history = |cause: Option<Ticket>, out: &mut State| {
             blame.history(cause, |ticket| entries.is_under_way(ticket), moment, out);
         };
-        out.list(entries.all(), |out, entry| write_entry(entry, moment, history, out));
+        out.list(entries.all(), |out, entry| write_entry(entry, paths, moment, history, out));
         for (stream, used) in streams.iter().zip(used) {
             write_stream(stream, used, moment, out);
         }
         lanes.iter().for_each(|lane| lane.state(moment, history, out));
         blame.state(moment, out);
+        paths.state(moment, out);
         let next = ticket;
-        out.list(ended, |out, &(at, ticket)| {
-            moment.time(at, out);
+        out.list(ended, |out, (at, ticket, path)| {
+            moment.time(*at, out);
             out.word((next - ticket.0).into());
+            paths.write(path, *at, out);
         });
         ranks.state(next, out);
         collectives.iter().for_each(|collectives| collectives.state(moment, out));
@@ -212,6 +216,7 @@ fn write_stream(stream: &Stream, used: bool, moment: Moment, out: &mut State) {
 
 fn write_entry(
     entry: &Entry,
+    paths: &Paths,
     moment: Moment,
     history: impl Fn(Option<Ticket>, &mut State),
     out: &mut State,
@@ -224,6 +229,7 @@ fn write_entry(
         compute,
         progress,
         ready_at,
+        path,
         start,
         blocker,
         begun,
@@ -238,10 +244,11 @@ fn write_entry(
     out.word((*indegree).into());
     out.list(waiters, |out, &waiter| moment.ticket(waiter, out));
     out.word(stream.map_or(0, |stream| stream as u64 + 1));
-    if let Some(Progress { transit, line, slowest }) = progress {
+    if let Some(Progress { transit, line, slowest, legs }) = progress {
         transit.state(out);
         out.word(line.0.into());
         out.word(*slowest as u64);
+        out.list(legs, |out, leg| paths.leg(leg, moment, out));
     }
     out.flag(*begun);
     if *begun {
@@ -250,6 +257,10 @@ fn write_entry(
     } else {
         // It waits if that was before the moment at which it begins.
         out.flag(*ready_at < moment.now);
+    }
+    if let Some(path) = path {
+        moment.time(*ready_at, out);
+        paths.write(path, *ready_at, out);
     }
     history(*blocker, out);
 }

@@ -3,7 +3,7 @@
 //! Invariant: of a stream at most one op runs, and they start in the order of submission.
 
 use super::in_place::Rises;
-use super::{ENDS, Event, Fault, SimMachine};
+use super::{ENDS, Event, Fault, SimMachine, timeline};
 use std::collections::VecDeque;
 use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Span, Time};
@@ -41,7 +41,9 @@ impl SimMachine<'_> {
         let ticket = queue.waiting.pop_front().expect("an op is first in its stream");
         queue.running = true;
         let idle_since = queue.idle_since;
-        let idle_since = idle_since.max(self.release(ticket));
+        let release = self.release(ticket);
+        let idle_since = idle_since.max(release);
+        self.sets_out(ticket, release);
         let is_first = self.ranks.is_first(ticket);
         if is_first {
             let under_way = |ticket| self.entries.under_way(ticket);
@@ -86,18 +88,19 @@ impl SimMachine<'_> {
     /// Counts a command of the first device at its end, so that figures of a stretch of ops are those
     /// ops' own; `beyond` is what its use of tiers took beyond their laws.
     pub(super) fn count(&mut self, ticket: Ticket, beyond: &[(usize, Span)]) {
+        let in_place = self.in_place(ticket, beyond);
         let (now, entry) = (self.engine.now(), self.entries.get(ticket));
-        if let Work::Compute { ref charges, ref touches, delay, .. } = entry.command.work {
+        if let Work::Compute { ref touches, delay, .. } = entry.command.work {
             self.meters.compute += entry.compute;
             self.meters.delay += delay;
             let objects = &self.workload.trace.objects;
             let used = touches.iter().map(|touch| (*touch, objects[touch.object.index()].bytes));
             self.meters.op_ends(now, used);
-            for &(tier, bytes) in charges {
-                self.meters.in_place[tier.index()] += self.accesses[tier.index()].span_of(bytes);
-            }
-            beyond.iter().for_each(|&(tier, beyond)| self.meters.in_place[tier] += beyond);
+            in_place.iter().for_each(|&(tier, span)| self.meters.in_place[tier] += span);
         }
-        entry.command.frees.iter().for_each(|room| self.meters.free(room));
+        for room in &entry.command.frees {
+            self.meters.free(room);
+            timeline::holds(&mut self.timeline, now, room.tier, &self.meters);
+        }
     }
 }

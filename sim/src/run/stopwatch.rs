@@ -2,10 +2,11 @@
 
 use crate::machine::SimMachine;
 use crate::machine::meters::Meters;
-use crate::record::{Figures, PressureRecord, Settled, Steadiness, Steps};
+use crate::record::{Figures, Part, PressureRecord, Settled, ShownStep, Steadiness, Steps};
 use crate::run::settle::Evidence;
 use crate::served::ServingFigures;
 use std::collections::VecDeque;
+use std::ops::Range;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::{OpId, TierId};
 use tiersim_models::lifetime::Workload;
@@ -40,11 +41,15 @@ pub(crate) struct Stopwatch<'a> {
     /// Whether the trace runs once: then its last step ends when nothing is under way any more.
     once: bool,
     timeline: bool,
+    /// Since when a timeline is recorded, and its steps.
+    shows_from: Option<Time>,
+    shown: Vec<ShownStep>,
     turns: Option<Turns>,
     /// When each op of the run ended, where requests are served.
     op_ends: Vec<Time>,
-    /// How long the replays took that were left out.
+    /// How long the replays took that were left out, and how many steps they had.
     left_out: Span,
+    steps_left_out: u64,
 }
 
 /// When the turn of each op came, and when each step ended.
@@ -90,15 +95,26 @@ impl<'a> Stopwatch<'a> {
             at_end: None,
             once: repeat == 1,
             timeline,
+            shows_from: None,
+            shown: Vec::new(),
             turns: None,
             op_ends: vec![Time::ZERO; workload.serving.as_ref().map_or(0, |_| ops as usize)],
             left_out: Span::ZERO,
+            steps_left_out: 0,
         }
     }
 
     /// Keeps the moments that [`Stopwatch::pressure`] tells.
     pub(crate) fn time_turns(&mut self) {
         self.turns = Some(Turns::default());
+    }
+
+    /// Before the first command: a run of one step shows all of it.
+    pub(crate) fn begins(&mut self, machine: &mut SimMachine<'_>) {
+        if self.timeline && self.all == 1 {
+            machine.record_timeline();
+            self.shows_from = Some(Time::ZERO);
+        }
     }
 
     /// An op of the run has ended.
@@ -111,12 +127,16 @@ impl<'a> Stopwatch<'a> {
         if let Some(end) = self.op_ends.get_mut(occurrence as usize) {
             *end = at;
         }
-        if !self.ends(step) {
-            return;
+        for step in self.ends(step) {
+            self.step_ended(step, at, machine);
         }
+    }
+
+    fn step_ended(&mut self, step: u64, at: Time, machine: &mut SimMachine<'_>) {
         if let Some(turns) = &mut self.turns {
             turns.steps.push(at);
         }
+        machine.step_ended();
         if step >= self.warmup_steps {
             self.steps.push(at.since(self.last_end));
         }
@@ -132,8 +152,14 @@ impl<'a> Stopwatch<'a> {
         if self.first_open == self.all {
             self.at_end = Some((at, machine.so_far()));
         }
+        if let Some(start) = self.shows_from {
+            let (number, span) = (step + self.steps_left_out, at.since(start));
+            self.shown.push(ShownStep { number, start, span });
+        }
+        // The last step is shown.
         if self.timeline && step + 2 == self.all {
             machine.record_timeline();
+            self.shows_from = Some(at);
         }
     }
 
@@ -142,20 +168,21 @@ impl<'a> Stopwatch<'a> {
         self.first_measured_op
     }
 
-    /// One more op of a step has ended; whether that was its last.
-    fn ends(&mut self, step: u64) -> bool {
+    /// One more op of a step has ended: the steps that end with it. One whose ops have all ended before
+    /// those of a step before it ends together with that.
+    fn ends(&mut self, step: u64) -> Range<u64> {
+        let first = self.first_open;
         let index = (step - self.first_open) as usize;
         while self.open.len() <= index {
             let next = (self.first_open + self.open.len() as u64) % self.sizes.len() as u64;
             self.open.push_back(self.sizes[next as usize]);
         }
         self.open[index] -= 1;
-        let ended = self.open[index] == 0;
         while self.open.front() == Some(&0) {
             self.open.pop_front();
             self.first_open += 1;
         }
-        ended
+        first..self.first_open
     }
 
     /// Whether steps that end now count.
@@ -195,8 +222,11 @@ impl<'a> Stopwatch<'a> {
             at_end: _,
             once: _,
             timeline: _,
+            shows_from: _,
+            shown: _,
             turns: _,
             left_out: _,
+            steps_left_out: _,
             // Requests arrive once: such a trace is not replayed.
             op_ends: _,
         } = self;
@@ -216,6 +246,7 @@ impl<'a> Stopwatch<'a> {
         }
         self.steps.repeat(measured, times);
         self.left_out += span;
+        self.steps_left_out += steps;
     }
 
     fn step_of(&self, occurrence: u64) -> u64 {
@@ -281,13 +312,22 @@ impl<'a> Stopwatch<'a> {
         let steadiness = if self.once {
             let left_over = machine.now().since(at);
             self.steps.lengthen_last(left_over);
-            end = machine.meters().clone();
+            let before = std::mem::replace(&mut end, machine.meters().clone());
+            // What the last step waits for then is the lane that carries most of it.
+            let busy = end.busy.iter().zip(&before.busy);
+            let busy = busy.map(|(end, before)| end.ps() - before.ps()).enumerate();
+            let lane = busy.max_by_key(|&(lane, busy)| (busy, std::cmp::Reverse(lane)));
+            let part = Part::Copy(lane.map_or(0, |(lane, _)| lane));
+            let place = end.split.parts().index(part);
+            let waited = &mut end.split.spans_mut()[place];
+            *waited += left_over;
             Steadiness { settled: Settled::Once, left_over, ..Steadiness::default() }
         } else {
-            timeline.retain(|slice| slice.start < at);
+            timeline.slices.retain(|slice| slice.start < at);
             self.evidence(&end).judge(hardware, &self.steps)
         };
-        timeline.iter_mut().for_each(|slice| slice.start = slice.start + self.left_out);
+        timeline.steps = self.shown;
+        timeline.delay(self.left_out);
         let zero = Meters::new(end.used.len(), end.moved.len());
         let peak = machine.meters().peak.clone();
         let start = self.at_warmup.unwrap_or(zero);
@@ -299,6 +339,9 @@ impl<'a> Stopwatch<'a> {
         let bytes = |end: &[u128], start: &[u128]| -> Vec<u128> {
             end.iter().zip(start).map(|(end, start)| end - start).collect()
         };
+        let split = end.split.since(&start.split);
+        let (parts, steps) = (u128::from(split.total().ps()), self.steps.total());
+        assert_eq!(parts, steps, "the parts of steps are these steps");
         let counts = planner.counts();
         let plan = self.workload.serving.as_ref();
         let serving =
@@ -307,6 +350,7 @@ impl<'a> Stopwatch<'a> {
             serving,
             steady: steadiness,
             steps: self.steps,
+            split,
             peak,
             moved: moved.collect(),
             busy: span(&end.busy, &start.busy),

@@ -50,7 +50,7 @@ pub(crate) fn keep(figures: &mut Figures, links: usize, compacted: &BTreeSet<usi
     only(&mut figures.moved, kept);
     only(&mut figures.busy, kept);
     only(&mut figures.stall, kept);
-    for slice in &mut figures.timeline {
+    for slice in &mut figures.timeline.slices {
         if let Track::Lane(lane) = &mut slice.track
             && let Some(tier) = lane.checked_sub(first)
         {
@@ -62,7 +62,7 @@ pub(crate) fn keep(figures: &mut Figures, links: usize, compacted: &BTreeSet<usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Slice;
+    use crate::record::{Slice, Timeline};
     use tiersim_models::units::{Bytes, Span, Time};
 
     #[test]
@@ -80,13 +80,16 @@ mod tests {
             moved: (0..7).map(Bytes::new).collect(),
             busy: vec![Span::ZERO; 7],
             stall: (0..7).map(Span::from_ps).collect(),
-            timeline: vec![slice(3), slice(4), slice(6)],
+            timeline: Timeline {
+                slices: vec![slice(3), slice(4), slice(6)],
+                ..Timeline::default()
+            },
             ..Figures::default()
         };
         keep(&mut figures, 2, &BTreeSet::from([0, 2]));
         assert_eq!(figures.moved, [0, 1, 2, 3, 4, 6].map(Bytes::new));
         assert_eq!((figures.busy.len(), figures.stall[5].ps()), (6, 6));
-        let tracks: Vec<Track> = figures.timeline.iter().map(|slice| slice.track).collect();
+        let tracks: Vec<Track> = figures.timeline.slices.iter().map(|slice| slice.track).collect();
         assert_eq!(tracks, [3, 4, 5].map(Track::Lane));
     }
 }

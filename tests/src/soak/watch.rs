@@ -4,6 +4,7 @@
 //! checked; [`Watch::finished`] checks what can be told only at the end.
 
 use super::Trial;
+use super::steps::Steps;
 use std::collections::BTreeSet;
 use tiersim_models::hardware::{HBM, Lane, Law, Routes};
 use tiersim_models::ids::{ObjectId, OpId, TierId};
@@ -53,6 +54,7 @@ pub(super) struct Watch<'a> {
     last: Time,
     /// What was measured by the end of each replay, and when that was.
     marks: Vec<(Time, Meters)>,
+    steps: Steps,
 }
 
 impl<'a> Watch<'a> {
@@ -84,6 +86,7 @@ impl<'a> Watch<'a> {
             budget: 16,
             last: Time::ZERO,
             marks: vec![(Time::ZERO, before)],
+            steps: Steps::new(trial),
             trial,
         }
     }
@@ -356,6 +359,8 @@ impl<'a> Watch<'a> {
         if (occurrence + 1).is_multiple_of(self.trial.workload.trace.ops.len() as u64) {
             self.marks.push((self.machine.now(), self.machine.so_far()));
         }
+        let split = self.steps.op_ended(self.trial, occurrence, at, &mut self.machine);
+        split.map_err(|what| self.breach(what))?;
         let earliest = self.earliest[occurrence as usize];
         self.ensure(at.ps() >= earliest, || {
             format!(

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tiersim_models::ids::{ObjectId, OpId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::trace_rules::MAX_NAME_BYTES;
-use tiersim_models::workload::{Mode, Op, Phase, Trace, Use};
+use tiersim_models::workload::{AGAIN, Mode, Op, Phase, Trace, Use};
 
 /// Bytes of a name that are kept for what is added to it.
 const ADDED: usize = 24;
@@ -228,7 +228,7 @@ impl<'a> Writer<'a> {
         let user = &self.old.ops[segment.at];
         for &index in &segment.ops {
             let mut op = self.old.ops[index].clone();
-            op.name = format!("recompute {}", short(&op.name));
+            op.name = format!("{AGAIN} {}", short(&op.name));
             (op.step, op.phase, op.stream, op.rank) =
                 (user.step, user.phase, user.stream, user.rank);
             op.at = None;

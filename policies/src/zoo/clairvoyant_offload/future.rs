@@ -163,6 +163,11 @@ impl Future {
         self.alive.peak(now, now.saturating_add(self.window).min(last).max(now))
     }
 
+    /// The most bytes alive until an occurrence, as far as it is in sight.
+    pub(super) fn peak_until(&self, now: u64, until: Option<u64>) -> Bytes {
+        until.map_or_else(|| self.peak(now), |until| self.alive.peak(now, until.max(now)))
+    }
+
     /// Picoseconds between the starts of two occurrences if nothing is held up.
     pub(super) fn between(&self, now: u64, later: u64) -> u64 {
         self.times.of(later).saturating_sub(self.times.of(now))

@@ -172,7 +172,10 @@ impl ClairvoyantOffload {
         view: &View<'_>,
     ) -> Option<TierId> {
         let bytes = view.object(object).bytes;
-        let allowed = |all: &Self, tier| !early || all.is_idle(object, rank, tier, view);
+        let allowed = |all: &Self, tier| {
+            !early
+                || (all.is_idle(object, rank, tier, view) && all.is_wanted(tier, rank, bytes, view))
+        };
         let fits = |all: &Self, tier: TierId| {
             let claimed = all.now.claimed[tier.index()];
             all.has_room(object, tier, view) || view.fits(tier, claimed + bytes)
@@ -209,6 +212,21 @@ impl ClairvoyantOffload {
         let next = Future::in_sight(rank);
         let spare = next.map_or(u64::MAX, |next| self.future.between(occurrence, next));
         begins < end && spare >= (begins - turn).saturating_add(span.saturating_mul(3))
+    }
+
+    /// Whether a tier behind others has to take so many bytes more before an op of this rank: what is alive
+    /// until then and fits into nothing nearer, with room for what is on its way at both of its ends.
+    fn is_wanted(&self, tier: TierId, rank: u64, bytes: Bytes, view: &View<'_>) -> bool {
+        let nearer = self.spill.iter().take_while(|&&near| near != tier);
+        let nearer = nearer.map(|&near| view.capacity(near).get());
+        let Some(nearer) = nearer.reduce(u64::saturating_add) else { return true };
+        let held = view.capacity(tier).get() - view.free(tier).get();
+        let held = held.saturating_add(self.now.claimed[tier.index()].get());
+        let alive = self.future.peak_until(self.now.occurrence, Future::in_sight(rank));
+        let under_way = self.under_way.get();
+        let inside = nearer.saturating_add(view.capacity(HBM).get());
+        held.saturating_add(bytes.get())
+            <= alive.get().saturating_add(under_way).saturating_sub(inside)
     }
 
     /// Whether `near` is better kept for others than an object that can go to `far`.

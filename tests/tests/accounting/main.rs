@@ -1,8 +1,12 @@
 //! Every picosecond of a step is accounted for, in every case of every shipped scenario.
 
+mod by_hand;
+mod timelines;
+
 use std::path::PathBuf;
 use tiersim_models::units::Span;
 use tiersim_models::workload::{Op, Unit};
+use tiersim_sim::record::{Figures, Part};
 use tiersim_sim::run::{Options, run};
 use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::traces::Traces;
@@ -17,8 +21,11 @@ fn steps_are_compute_plus_delays_plus_stalls_to_the_picosecond() {
     for path in paths.filter(|path| path.is_file()) {
         let scenario = read_scenario(&path, &[]).expect("it reads");
         let traces = Traces::read([&scenario]).expect("its trace reads");
-        let record = run(&scenario, traces.of(&scenario), String::new(), Options::default(), || ())
-            .expect("it runs");
+        let options = Options { timeline: true, ..Options::default() };
+        let record =
+            run(&scenario, traces.of(&scenario), String::new(), options, || ()).expect("it runs");
+        let [slices, steps, samples] = timelines::shown(&record);
+        assert!(slices > 0 && steps > 0 && samples > 0, "{}: an empty timeline", scenario.name);
         // Of several streams each has parts of its own, waiting for arrivals is nobody's, and what
         // devices do together takes its time on links.
         let ops = &traces.of(&scenario).trace.ops;
@@ -26,8 +33,15 @@ fn steps_are_compute_plus_delays_plus_stalls_to_the_picosecond() {
             op.stream == 0 && op.release.is_none() && !matches!(op.unit, Unit::Network(_))
         };
         let in_turn = ops.iter().all(alone);
+        path_adds_up(
+            &record.baseline,
+            &format!("{}: baseline", scenario.name),
+            scenario.workload.ranks,
+        );
         for case in &record.results {
             let Some(figures) = case.outcome.figures() else { continue };
+            let name = format!("{}: {}", scenario.name, case.label);
+            path_adds_up(figures, &name, scenario.workload.ranks);
             let sum = |spans: &[Span]| spans.iter().copied().sum::<Span>();
             let delays = figures.delay + sum(&figures.in_place);
             let parts = figures.compute + delays + sum(&figures.stall);
@@ -47,4 +61,27 @@ fn steps_are_compute_plus_delays_plus_stalls_to_the_picosecond() {
         }
     }
     assert!(cases > 25, "only {cases} cases ran");
+}
+
+/// The parts of the critical path are the measured steps, and none of them more than there was of it.
+fn path_adds_up(figures: &Figures, name: &str, ranks: u32) {
+    let (parts, steps) = (u128::from(figures.split.total().ps()), figures.steps.total());
+    assert_eq!(parts, steps, "{name}");
+    let of = |is: &dyn Fn(&Part) -> bool| -> Span {
+        figures.split.iter().filter(|(part, _)| is(part)).map(|(_, span)| span).sum()
+    };
+    let computed = of(&|part| {
+        matches!(part, Part::Compute(_) | Part::Recompute | Part::Launch | Part::Bubble)
+    });
+    // Ops that began in the warm-up and ended behind it count whole in the sum, in part on the path.
+    let ranks = u64::from(ranks);
+    assert!(computed.ps() <= figures.compute.ps() * ranks, "{name}: {computed} on the path");
+    for (lane, &busy) in figures.busy.iter().enumerate() {
+        let copied = of(&|part| *part == Part::Copy(lane));
+        assert!(copied.ps() <= busy.ps() * ranks, "{name}: lane {lane}, {copied} of {busy}");
+    }
+    for (tier, &in_place) in figures.in_place.iter().enumerate() {
+        let used = of(&|part| *part == Part::InPlace(tier));
+        assert!(used.ps() <= in_place.ps() * ranks, "{name}: tier {tier}, {used} of {in_place}");
+    }
 }

@@ -1,0 +1,189 @@
+//! How a step is made up along its critical path.
+//!
+//! The path leads back from the op whose end ends the step to what that op had waited for last, to what
+//! that had waited for last, and so on to the end of the step before. Every picosecond of the step is
+//! on it once, and belongs to one part: what the command that is on the path did at that time. Sums over
+//! streams ([`Figures::compute`](super::Figures::compute), `stall`, `in_place`, `delay`) are another
+//! thing: they count what runs beside the path too, and do not add up to a step.
+//! Invariant: the parts of the measured steps add up to these steps, to the picosecond.
+
+use tiersim_models::units::Span;
+use tiersim_models::workload::Phase;
+
+/// What a stretch of the critical path was spent on. Lanes and tiers are those of a record, by index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The device computed in this phase; without launches, delays and use in place.
+    Compute(Phase),
+    /// The device ran ops again whose results had been dropped.
+    Recompute,
+    /// The host's processors ran an op.
+    Cpu,
+    /// Ops were launched, on the device, on the host or of a collective.
+    Launch,
+    /// Devices exchanged bytes, or waited for the last of them to come.
+    Collective,
+    /// A copy that was waited for crossed this lane.
+    Copy(usize),
+    /// A copy that was waited for stood in line for this lane: others crossed it.
+    Queue(usize),
+    /// An op waited for what it used in this tier, where it lay.
+    InPlace(usize),
+    /// A tier's allocator moved objects together.
+    Allocator,
+    /// What policies state for ops, such as the handling of page faults.
+    Delay,
+    /// A stage of a pipeline waited for others.
+    Bubble,
+    /// There was nothing to do before a request arrived.
+    Arrival,
+}
+
+impl Part {
+    /// Every part of a machine with so many lanes of links and tiers, in the order of reports.
+    pub fn all(lanes: usize, tiers: usize) -> impl Iterator<Item = Part> {
+        let (copies, queues) = ((0..lanes).map(Part::Copy), (0..lanes).map(Part::Queue));
+        let uses = (0..tiers).map(Part::InPlace);
+        COMMON.into_iter().chain(copies).chain(queues).chain(uses)
+    }
+}
+
+/// Parts that every machine has.
+const COMMON: [Part; 14] = [
+    Part::Compute(Phase::Forward),
+    Part::Compute(Phase::Backward),
+    Part::Compute(Phase::Optimizer),
+    Part::Compute(Phase::Prefill),
+    Part::Compute(Phase::Decode),
+    Part::Compute(Phase::Other),
+    Part::Recompute,
+    Part::Cpu,
+    Part::Launch,
+    Part::Collective,
+    Part::Allocator,
+    Part::Delay,
+    Part::Bubble,
+    Part::Arrival,
+];
+
+/// The parts of a machine with so many lanes of links and tiers, in the order in which they are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Parts {
+    lanes: usize,
+    tiers: usize,
+}
+
+impl Parts {
+    pub(crate) fn new(lanes: usize, tiers: usize) -> Parts {
+        Parts { lanes, tiers }
+    }
+
+    /// How many there are.
+    pub(crate) fn count(self) -> usize {
+        COMMON.len() + 2 * self.lanes + self.tiers
+    }
+
+    /// The place of a part. A lane behind those of links is a tier's own, which only compaction takes.
+    pub(crate) fn index(self, part: Part) -> usize {
+        let lanes = COMMON.len();
+        match part {
+            Part::Compute(phase) => phase as usize,
+            Part::Recompute => 6,
+            Part::Cpu => 7,
+            Part::Launch => 8,
+            Part::Collective => 9,
+            Part::Allocator => 10,
+            Part::Delay => 11,
+            Part::Bubble => 12,
+            Part::Arrival => 13,
+            Part::Copy(lane) | Part::Queue(lane) if lane >= self.lanes => 10,
+            Part::Copy(lane) => lanes + lane,
+            Part::Queue(lane) => lanes + self.lanes + lane,
+            Part::InPlace(tier) => lanes + 2 * self.lanes + tier,
+        }
+    }
+
+    /// All, by place.
+    fn all(self) -> impl Iterator<Item = Part> {
+        Part::all(self.lanes, self.tiers)
+    }
+}
+
+/// Time by part.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Split {
+    parts: Parts,
+    spans: Vec<Span>,
+}
+
+impl Split {
+    /// Nothing yet, of a machine with so many lanes of links and tiers.
+    pub(crate) fn new(parts: Parts) -> Split {
+        Split { parts, spans: vec![Span::ZERO; parts.count()] }
+    }
+
+    /// These times, of a machine with so many lanes of links and tiers; a part may come several times.
+    pub fn of_parts(lanes: usize, tiers: usize, times: &[(Part, Span)]) -> Split {
+        let mut split = Split::new(Parts::new(lanes, tiers));
+        times.iter().for_each(|&(part, span)| split.spans[split.parts.index(part)] += span);
+        split
+    }
+
+    /// Every part with its time, in the order of reports, those without any time included.
+    pub fn iter(&self) -> impl Iterator<Item = (Part, Span)> + '_ {
+        self.parts.all().zip(self.spans.iter().copied())
+    }
+
+    /// The time of one part.
+    pub fn of(&self, part: Part) -> Span {
+        self.spans.get(self.parts.index(part)).copied().unwrap_or(Span::ZERO)
+    }
+
+    /// All parts together.
+    pub fn total(&self) -> Span {
+        self.spans.iter().copied().sum()
+    }
+
+    /// Adds the time of each part, by place.
+    pub(crate) fn add(&mut self, spans: &[Span]) {
+        self.spans.iter_mut().zip(spans).for_each(|(sum, &span)| *sum += span);
+    }
+
+    /// What came since it was `start`.
+    pub(crate) fn since(&self, start: &Split) -> Split {
+        let pairs = self.spans.iter().zip(&start.spans);
+        let spans = pairs.map(|(end, start)| Span::from_ps(end.ps() - start.ps())).collect();
+        Split { parts: self.parts, spans }
+    }
+
+    /// What it has places for.
+    pub(crate) fn parts(&self) -> Parts {
+        self.parts
+    }
+
+    /// The sums by place.
+    pub(crate) fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// The same, to be added to.
+    pub(crate) fn spans_mut(&mut self) -> &mut [Span] {
+        &mut self.spans
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_has_a_place_of_its_own() {
+        for parts in [Parts::new(0, 1), Parts::new(4, 3), Parts::new(2, 2)] {
+            let places: Vec<usize> = parts.all().map(|part| parts.index(part)).collect();
+            assert_eq!(places, (0..parts.count()).collect::<Vec<_>>());
+        }
+        // Whatever stands in line within a tier is moved there.
+        let parts = Parts::new(4, 3);
+        assert_eq!(parts.index(Part::Queue(5)), parts.index(Part::Allocator));
+    }
+}

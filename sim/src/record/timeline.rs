@@ -1,0 +1,84 @@
+//! What ran when in the step that a timeline shows, and what was held meanwhile.
+
+use tiersim_models::units::{Bytes, Span, Time};
+
+/// The last measured step of a run. Commands are in the order of their ends, samples in that of time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Timeline {
+    /// What ran when: all that ended in the step, or behind the end of the last.
+    pub slices: Vec<Slice>,
+    /// The steps themselves.
+    pub steps: Vec<ShownStep>,
+    /// Bytes held by tier: at the start, and then whenever they change.
+    pub held: Vec<Held>,
+}
+
+/// A step on a timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShownStep {
+    /// Which of the run, counted from 0.
+    pub number: u64,
+    /// Start.
+    pub start: Time,
+    /// Length.
+    pub span: Span,
+}
+
+/// What a tier holds from a moment on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// The moment.
+    pub at: Time,
+    /// The tier, by index.
+    pub tier: usize,
+    /// Bytes of objects, room kept for copies under way included.
+    pub bytes: Bytes,
+}
+
+/// Something that ran from one moment to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// What occupied it.
+    pub track: Track,
+    /// The op's name, or the object's for a copy.
+    pub name: String,
+    /// Its module, phase or other detail.
+    pub detail: String,
+    /// Start.
+    pub start: Time,
+    /// Length.
+    pub span: Span,
+    /// Bytes copied; 0 for ops.
+    pub bytes: Bytes,
+}
+
+/// A row of a timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Track {
+    /// A compute stream.
+    Stream(u16),
+    /// A lane, by index into [`RunRecord::lanes`](super::RunRecord::lanes).
+    Lane(usize),
+}
+
+impl Timeline {
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.slices.is_empty()
+    }
+
+    /// Everything was so much later.
+    pub(crate) fn delay(&mut self, by: Span) {
+        self.slices.iter_mut().for_each(|slice| slice.start = slice.start + by);
+        self.steps.iter_mut().for_each(|step| step.start = step.start + by);
+        self.held.iter_mut().for_each(|held| held.at = held.at + by);
+    }
+
+    /// From now on a tier holds so much.
+    pub(crate) fn holds(&mut self, at: Time, tier: usize, bytes: Bytes) {
+        match self.held.last_mut() {
+            Some(last) if (last.at, last.tier) == (at, tier) => last.bytes = bytes,
+            _ => self.held.push(Held { at, tier, bytes }),
+        }
+    }
+}
