@@ -15,10 +15,9 @@ use crate::output::{Failure, print};
 use crate::runs::chart;
 use resolve::{Asked, asked};
 use tiersim_models::memory::Overflow;
-use tiersim_models::memory::account::{
-    Account, Training, estimated, serving, structured, training,
-};
-use tiersim_models::memory::fit::fit;
+use tiersim_models::memory::account::{Account, estimated, serving, structured, training};
+use tiersim_models::memory::fit::serving::fit as serving_fit;
+use tiersim_models::memory::fit::{Pace, fit};
 use tiersim_reports::words::clean;
 use tiersim_reports::{memory_fit_json, memory_fit_text, memory_json, memory_text};
 
@@ -29,10 +28,10 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(crate) fn memory(args: &MemoryArgs) -> Result<(), Failure> {
     let model = model::model(args)?;
     let asked = asked(args, model.as_ref()).map_err(Failure::Input)?;
-    if let (Asked::Training(job), Some(gpu)) = (&asked, &args.fit) {
-        return fitted(job, gpu, args.format);
-    }
     let account = account(&asked)?;
+    if let Some(gpu) = &args.fit {
+        return fitted(&asked, &account, gpu, args.format);
+    }
     match args.format {
         Format::Text => print(&memory_text(&account)),
         Format::Json => print(&memory_json(&account, VERSION).map_err(chart)?),
@@ -40,14 +39,29 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<(), Failure> {
 }
 
 /// Prints the account and what makes the job fit; fails if nothing does.
-fn fitted(job: &Training, gpu: &str, format: Format) -> Result<(), Failure> {
-    let target = fit::target(gpu, job.weights)?;
-    let account = training(job).map_err(too_large)?;
-    let found = fit(job, &target.room, &target.rates).map_err(too_large)?;
+fn fitted(asked: &Asked, account: &Account, gpu: &str, format: Format) -> Result<(), Failure> {
+    let (target, found) = match asked {
+        Asked::Training(job) => {
+            let target = fit::target(gpu, job.weights)?;
+            let precision = job.weights.word();
+            let device = target.device.as_ref().map(|device| (device, precision));
+            let pace = Pace { rates: target.rates, device };
+            let found = fit(job, &target.room, &pace).map_err(too_large)?;
+            (target, found)
+        }
+        Asked::Serving(job) => {
+            let target = fit::target(gpu, job.weights)?;
+            let found = serving_fit(job, &target.room, &target.rates).map_err(too_large)?;
+            (target, found)
+        }
+        Asked::Structured(_) | Asked::Estimated(..) => {
+            return Err(Failure::Internal("--fit of what has no knobs".to_owned()));
+        }
+    };
     match format {
-        Format::Text => print(&memory_fit_text(&account, &target, &found))?,
+        Format::Text => print(&memory_fit_text(account, &target, &found))?,
         Format::Json => {
-            print(&memory_fit_json(&account, &target, &found, VERSION).map_err(chart)?)?;
+            print(&memory_fit_json(account, &target, &found, VERSION).map_err(chart)?)?;
         }
     }
     if found.least.is_empty() {

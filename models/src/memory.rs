@@ -2,7 +2,7 @@
 //!
 //! Model state under ZeRO ([`zero`]), optimizers ([`optimizer`]), what is kept for the backward pass
 //! ([`activations`]), the data pipeline ([`loader`]), serving ([`inference`]), structured operators
-//! ([`semiseparable`]), and DeepSpeed's own estimators ([`deepspeed`]); [`account`] puts them together, and [`fit`] says what makes a job fit.
+//! ([`semiseparable`]), and DeepSpeed's own estimators ([`deepspeed`]); [`rank`] says what a rank has of a model, [`account`] puts them together, and [`fit`] says what makes a job fit.
 //! Invariant: integers throughout, checked; what is shared out is rounded up part by part. Floats
 //! stand only where a published formula has them.
 
@@ -13,6 +13,7 @@ pub mod fit;
 pub mod inference;
 pub mod loader;
 pub mod optimizer;
+pub mod rank;
 pub mod semiseparable;
 pub mod zero;
 

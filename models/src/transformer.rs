@@ -10,7 +10,7 @@ pub mod card;
 pub mod format;
 pub mod generation;
 pub mod known;
-mod modules;
+pub(crate) mod modules;
 pub mod routing;
 pub mod semiseparable;
 pub mod serving;
@@ -18,6 +18,7 @@ pub mod training;
 
 pub use card::Card;
 use generation::Generation;
+use semiseparable::Semiseparable;
 use training::Training;
 
 /// What is done with a model.
@@ -27,4 +28,6 @@ pub enum Work {
     Train(Training),
     /// It generates text.
     Generate(Generation),
+    /// Vectors go through layers of structured operators, in the place of a model.
+    Operators(Semiseparable),
 }

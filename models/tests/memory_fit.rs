@@ -1,9 +1,10 @@
 //! What makes a job fit: least sets of changes, and estimates by hand.
 
-use tiersim_models::memory::account::{Keeps, Pipeline, Step, Training, training};
+use tiersim_models::memory::account::{Keeps, Pipeline, Serving, Step, Training, training};
 use tiersim_models::memory::activations::block::Block;
 use tiersim_models::memory::fit::cost::{Rates, cost};
-use tiersim_models::memory::fit::{Found, Room, fit};
+use tiersim_models::memory::fit::{Fit, Found, Pace, Room, fit, serving};
+use tiersim_models::memory::inference::Kv;
 use tiersim_models::memory::zero::{MILLION, Offload, Place};
 use tiersim_models::transformer::format::Format;
 use tiersim_models::transformer::training::{Attention, Checkpointing, Optimizer};
@@ -12,7 +13,7 @@ use tiersim_models::transformer::training::{Attention, Checkpointing, Optimizer}
 fn job(gpus: u64) -> Training {
     Training {
         params: 7_000_000_000,
-        tensors: Vec::new(),
+        card: None,
         weights: Format::Bf16,
         gradients: Format::Bf16,
         optimizer: Keeps::Named(Optimizer::AdamW),
@@ -20,8 +21,8 @@ fn job(gpus: u64) -> Training {
         gpus_per_node: gpus,
         stage: 0,
         offload: Offload::default(),
-        split: Pipeline { tensor: 1, by_sequence: false, stages: 1, interleave: 1 },
-        bucket: 0,
+        split: Pipeline::default(),
+        bucket: None,
         pinned: 0,
         reserved: 0,
         largest_layer: 0,
@@ -47,7 +48,7 @@ fn room(gib: u128) -> Room {
 }
 
 fn found(job: &Training, room: Room, rates: Rates) -> Found {
-    fit(job, &room, &rates).expect("it fits 128 bits")
+    fit(job, &room, &Pace { rates, device: None }).expect("it fits 128 bits")
 }
 
 /// What the options of a change do to a job, read back from their text.
@@ -65,6 +66,7 @@ fn changed(job: &Training, changes: &[String]) -> Training {
             "--checkpointing" => step.checkpointing = Checkpointing::Selective,
             "--attention" => step.attention = Attention::Flash,
             "--micro-batch" => step.micro_batch = value.parse().expect("a number"),
+            "--optimizer" => job.optimizer = Keeps::Named(Optimizer::Adam8Bit),
             other => panic!("{other}"),
         }
     }
@@ -108,10 +110,10 @@ fn a_job_that_fits_needs_no_change_and_some_fit_nowhere() {
     assert!(fits.least[0].changes.is_empty());
     assert_eq!(fits.least[0].slowdown, Some(1.0));
     assert!(found_in(0).least.is_empty());
-    // Host memory that is too small sends optimizer state to the drives, or nowhere.
+    // Host memory that is too small sends optimizer state to the drives, or nowhere; or there is more of it.
     let small = Room { cpu: Some(1 << 30), nvme: Some(0), ..room(12) };
     for one in found(&job(1), small, Rates::default()).least {
-        assert!(one.bytes[1] <= 1 << 30 && one.bytes[2] == 0, "{:?}", one.changes);
+        assert!(one.bytes[1] <= (1 << 30) + one.more_cpu && one.bytes[2] == 0, "{:?}", one.changes);
     }
 }
 
@@ -122,22 +124,26 @@ fn computing_again_costs_its_share_of_flops() {
     let (p, tokens) = (7_000_000_000u128, 8 * 2048);
     let core = 32 * 2048 * 4096;
     assert_eq!(own.flops, (6 * p + 12 * core) * tokens);
-    let slowdown = |changes: &[&str]| {
+    let more = |changes: &[&str]| {
         let changes: Vec<String> = changes.iter().map(|change| (*change).to_owned()).collect();
-        cost(&changed(&job, &changes)).unwrap().slowdown(&own, &Rates::default()).unwrap()
+        cost(&changed(&job, &changes)).unwrap().flops - own.flops
     };
-    let share = |again: u128| 1.0 + again as f64 / (6 * p + 12 * core) as f64;
-    assert_eq!(slowdown(&["--checkpointing full"]), share(2 * p + 4 * core));
-    assert_eq!(slowdown(&["--checkpointing selective"]), share(4 * core));
-    assert_eq!(slowdown(&["--attention flash"]), share(2 * core));
-    assert_eq!(slowdown(&["--attention flash", "--checkpointing selective"]), share(2 * core));
-    assert_eq!(slowdown(&["--stage 3"]), 1.0);
+    assert_eq!(more(&["--checkpointing full"]), (2 * p + 4 * core) * tokens);
+    assert_eq!(more(&["--checkpointing selective"]), 4 * core * tokens);
+    assert_eq!(more(&["--attention flash"]), 2 * core * tokens);
+    assert_eq!(more(&["--attention flash", "--checkpointing selective"]), 2 * core * tokens);
+    assert_eq!(more(&["--stage 3"]), 0);
 }
 
 #[test]
 fn offload_is_bytes_over_rates() {
-    let rates =
-        Rates { flops: Some(1e14), host: Some(2.5e10), nvme: Some(5e9), host_memory: Some(1e11) };
+    let rates = Rates {
+        flops: Some(1e14),
+        host: Some(2.5e10),
+        nvme: Some(5e9),
+        host_memory: Some(1e11),
+        memory: Some(1e12),
+    };
     let mut job = job(8);
     let own = cost(&job).unwrap();
     (job.stage, job.offload.optimizer) = (2, Place::Nvme);
@@ -147,16 +153,114 @@ fn offload_is_bytes_over_rates() {
     let rank = 875_000_000u128;
     assert_eq!((found.host, found.adam), (4 * rank, 8 * 28 * rank));
     assert_eq!(found.nvme, 8 * 24 * rank);
-    let time = own.flops as f64 / 1e14;
+    // On the device: gradients and state read, state and weights written, of all parameters.
+    assert_eq!((own.update, found.update), (8 * 28 * rank, 0));
     let more = (4 * rank) as f64 / 2.5e10 + (224 * rank) as f64 / 1e11 + (192 * rank) as f64 / 5e9;
-    let slowdown = found.slowdown(&own, &rates).unwrap();
-    assert!((slowdown - (time + more) / time).abs() < 1e-9, "{slowdown}");
+    let away = found.seconds_away(&rates).unwrap();
+    assert!((away - more).abs() < 1e-9, "{away} {more}");
     // What a rate is missing for has no estimate.
-    assert_eq!(found.slowdown(&own, &Rates { nvme: None, ..rates }), None);
+    assert_eq!(found.seconds_away(&Rates { nvme: None, ..rates }), None);
     // Two micro-batches: gradients go twice, weights come back once.
     job.step.as_mut().unwrap().micro_batch = 4;
     assert_eq!(cost(&job).unwrap().host, 6 * rank);
     // Half of the state: half of all of it.
     job.offload.ratio = MILLION / 2;
     assert_eq!(cost(&job).unwrap().host, 3 * rank);
+}
+
+/// A machine with host memory and drives.
+fn machine() -> (Room, Rates) {
+    let rates = Rates {
+        flops: Some(1e14),
+        host: Some(2.5e10),
+        nvme: Some(5e9),
+        host_memory: Some(1e11),
+        memory: Some(1e12),
+    };
+    (Room { gpu: 24 << 30, cpu: Some(64 << 30), nvme: Some(1 << 42) }, rates)
+}
+
+#[test]
+fn the_same_end_has_the_same_figures_whatever_was_typed() {
+    let (room, rates) = machine();
+    let plain = job(8);
+    let all = found(&plain, room, rates);
+    assert!(all.least.len() > 1);
+    let mut compared = 0;
+    for one in &all.least {
+        // Typed as it ends, and as it ends but for one change.
+        for out in 0..=one.changes.len() {
+            let mut typed = one.changes.clone();
+            if out < typed.len() {
+                typed.remove(out);
+            }
+            let typed = changed(&plain, &typed);
+            if typed.stage == 0 && typed.offload.optimizer != Place::Gpu {
+                continue;
+            }
+            let ends = found(&typed, room, rates);
+            let end = changed(&plain, &one.changes);
+            let same = ends.least.iter().filter(|fit| changed(&typed, &fit.changes) == end);
+            for fit in same {
+                let figures = |fit: &Fit| (fit.seconds, fit.tokens_per_s, fit.slowdown, fit.bytes);
+                assert_eq!(figures(fit), figures(one), "{:?} without {out}", one.changes);
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > all.least.len(), "{compared}");
+    // Nothing is quicker than the quickest, and tokens per second are tokens over seconds.
+    for one in &all.least {
+        assert!(one.slowdown.is_some_and(|slowdown| slowdown >= 1.0), "{one:?}");
+        let tokens = one.tokens_per_s.zip(one.seconds).map(|(tokens, seconds)| tokens * seconds);
+        assert!(
+            tokens.is_some_and(|tokens| (tokens - 8.0 * 8.0 * 2048.0).abs() < 1.0),
+            "{tokens:?}"
+        );
+    }
+}
+
+#[test]
+fn eight_bits_and_more_memory_of_the_host_are_offered() {
+    let (room, rates) = machine();
+    let all = found(&job(8), room, rates);
+    let has = |what: &str| all.least.iter().any(|fit| fit.changes.iter().any(|c| c == what));
+    assert!(has("--optimizer adam-8bit"), "{:?}", all.least);
+    assert!(all.least.iter().any(|fit| fit.more_cpu > 0), "{:?}", all.least);
+    for fit in &all.least {
+        assert_eq!(fit.more_cpu, fit.bytes[1].saturating_sub(64 << 30));
+    }
+}
+
+#[test]
+fn what_is_served_is_made_to_fit_too() {
+    let (room, rates) = machine();
+    let job = Serving {
+        params: 13_000_000_000,
+        weights: Format::Bf16,
+        kv: Some(Kv { layers: 40, heads: 40, head_dim: 128, bytes: 2 }),
+        batch: 32,
+        context: 4096,
+        page: 16,
+        window: None,
+        gpus: 1,
+        gpus_per_node: 1,
+        tensor: 1,
+        pipeline: 1,
+        offload_weights: Place::Gpu,
+        offload_kv: Place::Gpu,
+        reserved: 0,
+    };
+    let found = serving::fit(&job, &room, &rates).expect("it fits 128 bits");
+    assert!(!found.fits && !found.least.is_empty());
+    for fit in &found.least {
+        assert!(fit.bytes[0] <= room.gpu && fit.slowdown.is_some_and(|slowdown| slowdown >= 1.0));
+    }
+    // Weights of 26 GB over a link of 25 GB/s, then 26 GB and 4,096 tokens of one sequence from memory.
+    let job = Serving { offload_weights: Place::Cpu, batch: 1, ..job };
+    let found = serving::fit(&job, &room, &rates).expect("it fits 128 bits");
+    assert!(found.fits);
+    let kv = 2.0 * 40.0 * 40.0 * 128.0 * 2.0 * 4096.0;
+    let seconds = found.least[0].seconds.expect("all rates are known");
+    assert!((seconds - (26e9 / 2.5e10 + (26e9 + kv) / 1e12)).abs() < 1e-9, "{seconds}");
 }

@@ -8,6 +8,10 @@
 //! threshold by the hysteresis: between the two nothing changes.
 //! Invariant: what is said here depends on the order of claims and releases only.
 
+mod batch;
+
+pub use batch::{MicroBatch, StepPressure};
+use std::num::NonZeroU32;
 use tiersim_models::ids::TierId;
 use tiersim_models::units::Bytes;
 
@@ -56,7 +60,7 @@ pub enum Response {
     Warn,
     /// Give memory back that the allocator keeps and nobody uses, as PyTorch's `empty_cache`.
     Clean,
-    /// Halve the micro-batch from the next step on.
+    /// Make the micro-batch smaller when it may change next.
     Shrink,
     /// Move persistent objects that the op does not use to another tier, the one used longest ago
     /// first, until pressure is below the target.
@@ -82,23 +86,14 @@ pub struct Thresholds(pub [u32; 4]);
 impl Thresholds {
     /// 0.90, 0.92, 0.95, 0.97.
     pub const BALANCED: Thresholds = Thresholds([900_000, 920_000, 950_000, 970_000]);
-    /// 0.94, 0.96, 0.98, 0.99: uses more of the tier and has less time to react.
-    pub const AGGRESSIVE: Thresholds = Thresholds([940_000, 960_000, 980_000, 990_000]);
-    /// 0.80, 0.85, 0.90, 0.95: keeps more of the tier free.
-    pub const CONSERVATIVE: Thresholds = Thresholds([800_000, 850_000, 900_000, 950_000]);
+    /// 0.92, 0.94, 0.96, 0.98: uses more of the tier and has less time to react.
+    pub const AGGRESSIVE: Thresholds = Thresholds([920_000, 940_000, 960_000, 980_000]);
+    /// 0.85, 0.88, 0.92, 0.95: keeps more of the tier free.
+    pub const CONSERVATIVE: Thresholds = Thresholds([850_000, 880_000, 920_000, 950_000]);
 }
 
 /// Two points in a hundred, unless a scenario says otherwise.
 pub const HYSTERESIS: u32 = 20_000;
-
-/// Bounds of a micro-batch that changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MicroBatch {
-    /// Fewest samples.
-    pub min: u32,
-    /// Most samples; the first step has so many.
-    pub max: u32,
-}
 
 /// What is watched and what is done about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,6 +110,8 @@ pub struct PressureConfig {
     pub spill: Vec<TierId>,
     /// The micro-batch, if it may change.
     pub micro_batch: Option<MicroBatch>,
+    /// After every so many steps the allocator gives back what nobody uses.
+    pub clear_cache_frequency: Option<NonZeroU32>,
 }
 
 impl PressureConfig {
@@ -130,37 +127,6 @@ impl PressureConfig {
     pub fn responds(&self, response: Response) -> bool {
         self.responses.iter().any(|responses| responses.contains(&response))
     }
-
-    /// The micro-batch of the next step: halved (rounded up, not below the least) if the step asked
-    /// for it; doubled (not above the most) if memory for that would stay below the target by the
-    /// hysteresis, taking what came and went during the step as proportional to the micro-batch,
-    /// and only if the step stayed below critical. So a batch is not restored into the pressure that
-    /// shrank it. `None` bounds leave it as it is.
-    pub fn next_micro_batch(&self, now: u32, step: &StepPressure, capacity: Bytes) -> u32 {
-        let Some(MicroBatch { min, max }) = self.micro_batch else { return now };
-        if step.shrink {
-            return now.div_ceil(2).max(min).min(now);
-        }
-        let next = now.saturating_mul(2).min(max);
-        let comes = u128::from(step.peak.get().saturating_sub(step.rest.get()));
-        let grown = (comes * u128::from(next)).div_ceil(u128::from(now.max(1)));
-        let projected = u128::from(step.rest.get()) + grown;
-        let roomy = projected < u128::from(Gauge::new(self, capacity).leave[0]);
-        if next > now && roomy && step.highest < Level::Critical { next } else { now }
-    }
-}
-
-/// Memory of a tier over one step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StepPressure {
-    /// Whether a response was to shrink the micro-batch.
-    pub shrink: bool,
-    /// The highest level.
-    pub highest: Level,
-    /// Most bytes allocated.
-    pub peak: Bytes,
-    /// Bytes allocated after its last op.
-    pub rest: Bytes,
 }
 
 /// Which level bytes are at, with memory of the level before.
@@ -169,7 +135,7 @@ pub struct Gauge {
     /// Bytes at which each of [`Level::ALL`] is entered.
     enter: [u64; 4],
     /// Bytes below which it is left.
-    leave: [u64; 4],
+    pub(crate) leave: [u64; 4],
     level: Level,
 }
 

@@ -7,6 +7,7 @@
 
 use crate::access::Access;
 use crate::policy::Policy;
+use crate::zoo::hints::HintMatches;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -92,6 +93,11 @@ pub trait Recipe: Any + fmt::Debug + Send + Sync {
     /// The tier of every module, by module id, for policies that place modules.
     fn placement(&self, _: &Trace, _: &Hardware) -> Result<Option<Vec<TierId>>, String> {
         Ok(None)
+    }
+
+    /// What became of each hint, for policies that follow hints.
+    fn hint_matches(&self, _: &Trace) -> Option<HintMatches> {
+        None
     }
 
     /// How objects outside HBM are touched, for policies that let the scenario choose.

@@ -302,23 +302,26 @@ impl<'a> Planner<'a> {
         monitor.step = StepPressure { peak: allocated, highest: level, ..Default::default() };
         let step = monitor.steps;
         monitor.steps += 1;
+        let every = monitor.config.clear_cache_frequency;
+        let mut clear = every.is_some_and(|every| monitor.steps % every.get() as usize == 0);
         let batches = &monitor.log.micro_batches;
-        let (Some(&was), Some(&is)) = (batches.get(step), batches.get(step + 1)) else { return };
-        if was == is {
-            return;
+        if let (Some(&was), Some(&is)) = (batches.get(step), batches.get(step + 1))
+            && was != is
+        {
+            monitor.log.note(PressureEvent {
+                occurrence: self.next,
+                step: monitor.steps as u32,
+                what: if is < was { What::Shrink } else { What::Restore },
+                from: level,
+                to: level,
+                used: reserved,
+                bytes: Bytes::ZERO,
+                batch: Some((was, is)),
+            });
+            // Memory that is kept for objects of the old sizes does not fit the new ones.
+            clear |= monitor.config.responds(Response::Clean);
         }
-        monitor.log.note(PressureEvent {
-            occurrence: self.next,
-            step: monitor.steps as u32,
-            what: if is < was { What::Shrink } else { What::Restore },
-            from: level,
-            to: level,
-            used: reserved,
-            bytes: Bytes::ZERO,
-            batch: Some((was, is)),
-        });
-        // Memory that is kept for objects of the old sizes does not fit the new ones.
-        if monitor.config.responds(Response::Clean) {
+        if clear {
             self.clean();
         }
     }

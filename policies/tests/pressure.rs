@@ -13,7 +13,8 @@ fn config(thresholds: Thresholds, hysteresis: u32) -> PressureConfig {
         hysteresis,
         responses: Default::default(),
         spill: Vec::new(),
-        micro_batch: Some(MicroBatch { min: 2, max: 16 }),
+        micro_batch: Some(MicroBatch::between(2, 16)),
+        clear_cache_frequency: None,
     }
 }
 
@@ -106,7 +107,9 @@ fn profiles_rise_and_differ_in_caution() {
     for pair in profiles.windows(2) {
         assert!(pair[0].0.iter().zip(pair[1].0).all(|(low, high)| *low < high));
     }
+    assert_eq!(Thresholds::AGGRESSIVE.0, [920_000, 940_000, 960_000, 980_000]);
     assert_eq!(Thresholds::BALANCED.0, [900_000, 920_000, 950_000, 970_000]);
+    assert_eq!(Thresholds::CONSERVATIVE.0, [850_000, 880_000, 920_000, 950_000]);
 }
 
 fn next(now: u32, shrink: bool, peak: u64, rest: u64) -> u32 {
@@ -146,5 +149,52 @@ fn a_micro_batch_does_not_swing_where_steps_are_alike() {
         assert!(!(up && down), "{rest} and {sample} per sample: {batches:?}");
         let last = u64::from(batches[12]);
         assert!(rest + sample * last < 950 || last == 2, "{batches:?}");
+    }
+}
+
+fn aimed(now: u32, shrink: bool, peak: u64, rest: u64, smooth: bool) -> u32 {
+    let mut config = balanced();
+    let batch = MicroBatch { target: Some(800_000), smooth, ..MicroBatch::between(2, 32) };
+    config.micro_batch = Some(batch);
+    let highest = level(1000, peak);
+    let step = StepPressure { shrink, highest, peak: Bytes::new(peak), rest: Bytes::new(rest) };
+    config.next_micro_batch(now, &step, Bytes::new(1000))
+}
+
+#[test]
+fn a_micro_batch_follows_its_target_utilisation_from_both_sides() {
+    // 800 of 1000 are meant: a byte more is too much, no response has to say so.
+    assert_eq!([800, 801].map(|peak| aimed(16, false, peak, 400, true)), [16, 8]);
+    // 400 stay, 200 come and go, and twice as much is exactly what is meant.
+    assert_eq!([600, 601].map(|peak| aimed(16, false, peak, 400, true)), [32, 16]);
+    assert_eq!(aimed(2, false, 999, 990, true), 2);
+}
+
+#[test]
+fn a_micro_batch_changes_by_one_notch_unless_it_may_jump() {
+    // 25 a sample: 16 fit in 800 beside 400, and no more.
+    assert_eq!([true, false].map(|smooth| aimed(2, false, 450, 400, smooth)), [4, 16]);
+    // 50 a sample: 8 fit, from 32 that were too many (what left for them is not counted).
+    assert_eq!([true, false].map(|smooth| aimed(32, true, 2000, 400, smooth)), [16, 8]);
+    // Nothing fits, so it is the least; a response takes one notch at least.
+    assert_eq!([true, false].map(|smooth| aimed(32, false, 999, 800, smooth)), [16, 2]);
+    assert_eq!(aimed(32, true, 500, 400, false), 16);
+}
+
+#[test]
+fn a_micro_batch_that_aims_does_not_swing_where_steps_are_alike() {
+    let mut draw = Draw(5);
+    for round in 0..5000 {
+        let (rest, sample) = (draw.below(900), 1 + draw.below(60));
+        let mut batches = vec![if round % 2 == 0 { 32 } else { 2 }];
+        for _ in 0..12 {
+            let now = batches[batches.len() - 1];
+            batches.push(aimed(now, false, rest + sample * u64::from(now), rest, round % 3 == 0));
+        }
+        let up = batches.windows(2).any(|pair| pair[0] < pair[1]);
+        let down = batches.windows(2).any(|pair| pair[0] > pair[1]);
+        assert!(!(up && down), "{rest} and {sample} per sample: {batches:?}");
+        let last = u64::from(batches[12]);
+        assert!(rest + sample * last <= 800 || last == 2, "{rest}, {sample}: {batches:?}");
     }
 }

@@ -111,7 +111,7 @@ class Rules(unittest.TestCase):
     """What holds for every trace."""
 
     def follow_the_format(self, trace: Trace) -> None:
-        kinds = {"weight", "gradient", "optimizer", "master", "activation", "buffer"}
+        kinds = {"weight", "gradient", "optimizer", "master", "activation", "buffer", "kv"}
         names = [row["name"] for row in trace.objects]
         self.assertEqual(len(set(names)), len(names))
         for rows in (trace.objects, trace.ops):
@@ -123,7 +123,7 @@ class Rules(unittest.TestCase):
         self.assertEqual(len(set(steps)), STEPS)
         self.assertIn(f"steps: {STEPS},", trace.header)
         for op in trace.ops:
-            self.assertIn(op["phase"], {"forward", "backward", "optimizer", "other"})
+            self.assertIn(op["phase"], {"forward", "backward", "optimizer", "prefill", "decode", "other"})
             for column in ("duration_ns", "flops", "bytes", "at_ns", "stream"):
                 self.assertTrue(op[column].isdigit(), f"{column} {op[column]!r}")
         at = [int(op["at_ns"]) for op in trace.ops]

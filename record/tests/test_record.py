@@ -53,6 +53,30 @@ class Recordings(Rules):
         with self.assertRaisesRegex(ValueError, "only a CUDA device"):
             Recorder(model, optimizer, self.folder, batch=1, sequence=1, snapshot="s.pickle")
 
+    def test_inference_needs_no_optimizer(self) -> None:
+        model = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 4)).eval()
+        kept = []
+        settings = {"batch": 2, "sequence": 3, "warmup": 1, "steps": STEPS}
+        with torch.no_grad(), Recorder(model, out=self.folder, **settings) as recorder:
+            for step in range(1 + STEPS):
+                recorder.begin("prefill" if step < 2 else "decode")
+                out = model(torch.ones(2, 4))
+                recorder.key_values(out)
+                kept.append(out)
+                recorder.step()
+        trace = Trace(self.folder)
+        self.follow_the_format(trace)
+        phases = [op["phase"] for op in trace.ops if op["name"] == "aten.addmm.default"]
+        self.assertEqual(phases, ["prefill"] * 2 + ["decode"] * 2)
+        weights = [row for row in trace.objects if row["kind"] == "weight"]
+        self.assertEqual(sum(int(row["bytes"]) for row in weights), 4 * (4 * 8 + 8 + 8 * 4 + 4))
+        self.assertEqual({row["module"] for row in weights}, {"0", "1"})
+        kv = [row for row in trace.objects if row["kind"] == "kv"]
+        self.assertEqual([int(row["bytes"]) for row in kv], [2 * 4 * 4] * STEPS)
+        self.assertFalse({"gradient", "optimizer"} & {row["kind"] for row in trace.objects})
+        with self.assertRaisesRegex(ValueError, "prefill, decode and forward"):
+            recorder.begin("backward")
+
     def test_mlp(self) -> None:
         rows, sizes = 8, (16, 32, 4)
         model = nn.Sequential(

@@ -49,13 +49,16 @@ class Argument(NamedTuple):
 class OpRecorder(TorchDispatchMode):
     """The log of ops, filled while the mode is active."""
 
-    def __init__(self, storages: Storages, tracker: ModuleTracker, clock: Clock) -> None:
+    def __init__(
+        self, storages: Storages, tracker: ModuleTracker, clock: Clock, phase: str = "forward"
+    ) -> None:
         super().__init__()
         self.storages = storages
         self.tracker = tracker
         self.clock = clock
         self.step = 0
         self.in_optimizer = False
+        self.phase = phase  # of what runs in the model's calls
         self.ops: list[RecordedOp] = []
         self.left_out: Counter[str] = Counter()
         self.no_formula: Counter[str] = Counter()
@@ -93,7 +96,7 @@ class OpRecorder(TorchDispatchMode):
         module = tracker.forward()
         if self.in_optimizer:
             return "optimizer", None
-        return ("forward" if tracker.in_forward else "other"), module
+        return (self.phase if tracker.in_forward else "other"), module
 
     def _lifted(self, func: Any, tensor: torch.Tensor, phase: str, module: str | None) -> None:
         """A tensor made from Python numbers is born here: nothing else writes its contents."""

@@ -34,7 +34,7 @@ PRECISIONS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "float64
 
 
 class Recorder:
-    """Records steps of a training loop into a trace folder.
+    """Records steps of a training loop into a trace folder; without an optimizer, of inference.
 
     Call ``step()`` at the end of every step. Nothing is written if the loop fails or ends before
     all steps are recorded.
@@ -43,8 +43,8 @@ class Recorder:
     def __init__(
         self,
         model: nn.Module,
-        optimizer: Optimizer | Iterable[Optimizer],
-        out: str | Path,
+        optimizer: Optimizer | Iterable[Optimizer] | None = None,
+        out: str | Path | None = None,
         *,
         batch: int,
         sequence: int,
@@ -57,18 +57,27 @@ class Recorder:
         compress: bool = True,
         snapshot: str | Path | None = None,
     ) -> None:
+        if out is None:
+            raise ValueError("say where the trace goes: out='my-trace'")
+        # Without an optimizer nothing is trained: a step is a call of the model.
+        self.inference = optimizer is None
         if warmup < 1:
-            raise ValueError("warmup is at least 1: the first step makes the optimizer's state")
+            why = "is plain, so that what recording costs can be said" if self.inference else (
+                "makes the optimizer's state"
+            )
+            raise ValueError(f"warmup is at least 1: the first step {why}")
         if min(steps, batch, sequence) < 1:
             raise ValueError("steps, batch and sequence are at least 1")
         self.out = Path(out)
         check_free(self.out)
         check_weak_references()
         self.model = model
-        self.optimizers = [optimizer] if isinstance(optimizer, Optimizer) else list(optimizer)
+        self.optimizers = [optimizer] if isinstance(optimizer, Optimizer) else list(optimizer or ())
         self.parameters = Parameters(model)
-        if not self.parameters.list or not self.optimizers:
-            raise ValueError("a model with parameters and an optimizer are needed")
+        if not self.parameters.list:
+            raise ValueError("a model with parameters is needed")
+        if not self.inference and not self.optimizers:
+            raise ValueError("a list of optimizers has one; leave it out to record inference")
         self.device = self._device()
         self.snapshot = None if snapshot is None else MemorySnapshot(snapshot, self.device)
         self.clock = clock_for(self.device)
@@ -77,6 +86,7 @@ class Recorder:
         self.machine = machine
         self.precision = precision
         self.batch, self.sequence = batch, sequence
+        self.phase = "forward"  # of what runs in the model's calls
         self.warmup, self.steps, self.compress = warmup, steps, compress
         self.done = 0
         self.walls: list[int] = []  # wall time per step, ns
@@ -143,6 +153,22 @@ class Recorder:
         self._mark = self._now()
         return self.done < self.warmup + self.steps
 
+    def begin(self, phase: str) -> None:
+        """Says what the model's calls are from now on: "prefill", "decode" or "forward"."""
+        if not self.inference or phase not in ("prefill", "decode", "forward"):
+            raise ValueError(f"{phase!r}: inference has prefill, decode and forward")
+        self.phase = phase
+        if self._recording is not None:
+            self._ops.phase = phase
+
+    def key_values(self, *tensors: torch.Tensor) -> None:
+        """Says that these tensors are keys and values that later steps read."""
+        if self._recording is not None:
+            for tensor in tensors:
+                storage = self._storages.of(tensor)
+                if storage is not None and storage.kind == "temporary":
+                    storage.kind = "kv"
+
     def _now(self) -> tuple[int, int]:
         return time.perf_counter_ns(), time.thread_time_ns()
 
@@ -171,13 +197,13 @@ class Recorder:
         with torch.no_grad():
             self._label()
         self._tracker = ModuleTracker(self.model, self.parameters)
-        self._ops = OpRecorder(self._storages, self._tracker, self.clock)
+        self._ops = OpRecorder(self._storages, self._tracker, self.clock, self.phase)
         self._ops.step = self.done
         if self.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.device)
         self._recording = ExitStack()
         for name, parameter in self.parameters.list:
-            if parameter.requires_grad:
+            if parameter.requires_grad and not self.inference:
                 hook = parameter.register_post_accumulate_grad_hook(self._gradient_hook(name))
                 self._recording.callback(hook.remove)
         self._recording.enter_context(self._tracker)

@@ -16,6 +16,7 @@ from .modules import UNKNOWN
 from .statistics import Statistics
 from .storages import NEVER, Storage
 
+FORWARD = frozenset(("forward", "prefill", "decode"))
 OWNED = frozenset(("weight", "gradient", "optimizer", "master"))
 MAX_NAME_BYTES = 256
 
@@ -126,8 +127,11 @@ def _object(
     first = recorded[life.first] if life is not None else None
     kind, name, module = storage.kind, storage.name, storage.owner
     if kind == "temporary":
-        kind = "activation" if born and first.phase == "forward" else "buffer"
+        kind = "activation" if born and first.phase in FORWARD else "buffer"
         name = f"{_short(first.name)}.{storage.id}" if born else f"input.{storage.id}"
+        module = modules[life.first] if born else None
+    elif kind == "kv":
+        name = f"kv.{storage.id}"
         module = modules[life.first] if born else None
     elif kind == "gradient":
         name += f".grad.step{first.step}" if born and not persistent else ".grad"

@@ -5,9 +5,79 @@
 //! another node, for which frameworks have no word, is `REMOTE`.
 
 use crate::ChartError;
+use crate::words::count;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::TierKind;
-use tiersim_sim::record::RunRecord;
+use tiersim_policies::zoo::hints::{HintMatches, How};
+use tiersim_sim::record::{CaseRecord, RunRecord};
+
+/// What became of the hints of a case.
+#[derive(Clone, Debug, Serialize)]
+pub struct HintsSummary {
+    /// Hints that fit a module by its name.
+    pub by_name: usize,
+    /// Hints that fit a module without known prefixes.
+    pub by_prefix: usize,
+    /// Hints that fit as the parent of modules only.
+    pub by_parent: usize,
+    /// Hints that fit nothing.
+    pub unmatched: Vec<String>,
+    /// Modules with weights that no hint fits: they stay in HBM.
+    pub unhinted: Vec<String>,
+    /// Every hint: how it fits, and how many modules follow it.
+    pub matches: BTreeMap<String, MatchSummary>,
+}
+
+/// What became of one hint.
+#[derive(Clone, Debug, Serialize)]
+pub struct MatchSummary {
+    /// `name`, `prefix`, `parent` or `nothing`.
+    pub how: &'static str,
+    /// Modules that follow it.
+    pub modules: usize,
+}
+
+impl HintsSummary {
+    pub(crate) fn of(found: &HintMatches) -> HintsSummary {
+        let each = found.hints.iter();
+        let entry = |hint: &tiersim_policies::zoo::hints::HintMatch| {
+            (hint.hint.clone(), MatchSummary { how: hint.how.word(), modules: hint.modules })
+        };
+        let unmatched = each.clone().filter(|hint| hint.how == How::Nothing);
+        HintsSummary {
+            by_name: found.count(How::Name),
+            by_prefix: found.count(How::Prefix),
+            by_parent: found.count(How::Parent),
+            unmatched: unmatched.map(|hint| hint.hint.clone()).collect(),
+            unhinted: found.unhinted.clone(),
+            matches: each.map(entry).collect(),
+        }
+    }
+}
+
+/// A sentence about a case that follows hints.
+pub(crate) fn words(case: &CaseRecord) -> Option<String> {
+    let found = case.hints.as_ref()?;
+    let ways = [How::Name, How::Prefix, How::Parent, How::Nothing];
+    let ways = ways.map(|how| (how, found.count(how)));
+    let part = |&(how, number): &(How, usize)| match how {
+        _ if number == 0 => None,
+        How::Name => Some(format!("{number} by name")),
+        How::Prefix => Some(format!("{number} without prefixes")),
+        How::Parent => Some(format!("{number} as parents")),
+        How::Nothing => Some(format!("{number} fit nothing")),
+    };
+    let parts: Vec<String> = ways.iter().filter_map(part).collect();
+    let hints = count(found.hints.len(), "hint", "hints");
+    let mut words = format!("{hints}: {}", parts.join(", "));
+    let alone = found.unhinted.len();
+    if alone > 0 {
+        let modules = count(alone, "module", "modules");
+        words += &format!("; {modules} with weights and no hint in HBM");
+    }
+    Some(words)
+}
 
 /// The hints as JSON, sorted by module, or `None` if no policy of the record places modules.
 pub fn tier_hints(record: &RunRecord) -> Result<Option<String>, ChartError> {

@@ -12,6 +12,7 @@ use crate::contest::{self, ranks};
 use crate::csv::busiest;
 use crate::economics_summary::{self, CostSummary, EnergySummary, NumberSummary};
 use crate::hidden::hidden_bytes;
+use crate::hints::HintsSummary;
 use crate::memory_summary::{AllocatorSummary, allocators};
 use crate::pressure::{self, PressureSummary};
 use crate::served::{self, ServingSummary};
@@ -101,6 +102,8 @@ pub struct CaseSummary {
     pub peak_bytes: Option<Map<String, Value>>,
     /// Bytes copied per step, by lane such as `dram->hbm`.
     pub moved_bytes: Option<Map<String, Value>>,
+    /// Copies by lane: how many per step, mean bytes and mean time of one.
+    pub transfers: Option<Map<String, Value>>,
     /// Time per step that compute waited for copies, by lane.
     pub stall_ms: Option<Map<String, Value>>,
     /// Share of the measured time that a link was copying, by link: its busier direction.
@@ -155,6 +158,11 @@ pub struct CaseSummary {
     /// What happened under memory pressure; not there if no tier was watched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pressure: Option<PressureSummary>,
+    /// How much more work per time is done than by the baseline, in per cent; negative where it is less.
+    pub throughput_change_percent: Option<f64>,
+    /// What became of each hint; not there if the policy follows none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hints: Option<HintsSummary>,
     /// What became of requests; not there if none are served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serving: Option<ServingSummary>,
@@ -289,6 +297,7 @@ fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> C
         bound_by: case.bound_by.clone(),
         peak_bytes: by_tier(&|f, tier| json!(f.peak[tier].get())),
         moved_bytes: by_lane(&|f, lane| json!(f.moved_per_step(lane).get())),
+        transfers: by_lane(&transfers),
         stall_ms: by_lane(&|f, lane| json!(step_share(f.stall[lane], f))),
         busy_fraction: ran.map(|f| {
             let links = links(record).into_iter();
@@ -320,6 +329,9 @@ fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> C
         cost: economics_summary::cost(&case.economics.cost),
         hidden_bytes: hidden_bytes(record, case),
         pressure: pressure::summary(record, case),
+        throughput_change_percent: ran
+            .and_then(|f| finite(f.throughput_change(case.baseline_step))),
+        hints: case.hints.as_ref().map(HintsSummary::of),
         serving: ran.and_then(|f| f.serving.as_deref()).map(|f| served::summary(record, f)),
         steady: ran.map(|f| steady::summary(record, f)),
         split_ms: ran.map(|f| split::mean_ms(record, f)),
@@ -356,6 +368,18 @@ fn params(point: &[(String, AxisValue)]) -> Map<String, Value> {
         AxisValue::Text(text) => json!(text),
     };
     point.iter().map(|(axis, at)| (axis.clone(), value(at))).collect()
+}
+
+/// The copies over a lane.
+fn transfers(figures: &Figures, lane: usize) -> Value {
+    let count = figures.transfers.get(lane).copied().unwrap_or(0);
+    let time = figures.transfer_time.get(lane).copied().unwrap_or_default();
+    let each = |sum: f64| finite(sum / count.max(1) as f64);
+    json!({
+        "per_step": finite(count as f64 / figures.steps.len().max(1) as f64),
+        "mean_bytes": each(figures.moved[lane].get() as f64),
+        "mean_ms": each(time.as_ms()),
+    })
 }
 
 /// A sum over the measured steps, as milliseconds per step.
@@ -410,6 +434,7 @@ pub(crate) mod tests {
             hidden: Vec::new(),
             left_out: 0,
             pressure: None,
+            hints: None,
             emulated: false,
             sight: tiersim_policies::policy::Sight::Past,
             learned: false,

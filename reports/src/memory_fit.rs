@@ -5,6 +5,7 @@
 use crate::ChartError;
 use crate::memory_table::{Json, entries, entry, grouped, memory_text};
 use crate::words::clean;
+use tiersim_models::hardware::Compute;
 use tiersim_models::memory::account::Account;
 use tiersim_models::memory::fit::cost::Rates;
 use tiersim_models::memory::fit::{Fit, Found, Room};
@@ -18,6 +19,8 @@ pub struct FitTarget {
     pub room: Room,
     /// How fast it is.
     pub rates: Rates,
+    /// Its device, if it is a machine that describes one.
+    pub device: Option<Compute>,
 }
 
 /// Most sets of changes that the text shows; JSON has all.
@@ -44,6 +47,7 @@ pub fn memory_fit_json(
         entry("host_bytes_per_s", rate(target.rates.host)),
         entry("nvme_bytes_per_s", rate(target.rates.nvme)),
         entry("host_memory_bytes_per_s", rate(target.rates.host_memory)),
+        entry("memory_bytes_per_s", rate(target.rates.memory)),
         entry("fits", Json::Flag(found.fits)),
         entry("tried", found.tried as u128),
         entry("options", Json::List(options.collect())),
@@ -55,10 +59,14 @@ pub fn memory_fit_json(
 fn option(fit: &Fit, smallest: bool) -> Json {
     let changes = fit.changes.iter().map(|change| Json::Text(change.clone())).collect();
     let [gpu, cpu, nvme] = fit.bytes;
+    let number = |value: Option<f64>| value.map_or(Json::Nothing, Json::from);
     Json::Map(vec![
         entry("changes", Json::List(changes)),
         entry("smallest", Json::Flag(smallest)),
-        entry("slowdown", fit.slowdown.map_or(Json::Nothing, Json::from)),
+        entry("slowdown", number(fit.slowdown)),
+        entry("seconds_per_step", number(fit.seconds)),
+        entry("tokens_per_s", number(fit.tokens_per_s)),
+        entry("more_cpu_bytes_per_node", fit.more_cpu),
         entry("gpu_bytes", gpu),
         entry("cpu_bytes_per_node", cpu),
         entry("nvme_bytes_per_node", nvme),
@@ -95,32 +103,59 @@ pub fn memory_fit_text(account: &Account, target: &FitTarget, found: &Found) -> 
     if !known.is_empty() {
         text += &format!("  {}\n", known.join(", "));
     }
-    if found.fits {
-        return text + "  it fits as it is\n";
-    }
     if found.least.is_empty() {
         return text + &format!("  none of {} settings fits\n", found.tried);
     }
+    if found.fits {
+        text += "  it fits as it is\n";
+    }
+    text += &rows(found);
+    if found.least.len() > SHOWN {
+        text += &format!("  and more: {} sets in all, in the JSON\n", found.least.len());
+    }
+    if found.least.iter().any(|fit| fit.seconds.is_none()) {
+        text += "  note: - needs a shape, tokens or a rate that is not known\n";
+    }
+    text += "  note: x is the step over that of the quickest of all settings that fit, whatever was typed\n";
+    text += "  note: no LoRA is offered: adapters are not accounted for\n";
+    text + "  note: estimates without overlap and collectives; see docs/memory.md\n"
+}
+
+/// A row for each set of changes.
+fn rows(found: &Found) -> String {
+    let gib = |bytes: u128| bytes as f64 / (1u64 << 30) as f64;
     let smallest = found.smallest();
-    text += &format!(
-        "  {:>9}{:>14}{:>16}{:>14}   changes\n",
-        "slowdown", "GPU GiB", "host GiB/node", "NVMe GiB"
+    let mut text = format!(
+        "  {:>10}{:>12}{:>9}{:>10}{:>15}{:>11}   changes\n",
+        "s/step", "tokens/s", "x", "GPU GiB", "host GiB/node", "NVMe GiB"
     );
     // The smallest is shown in any case.
     let shown = |at: &usize| *at < SHOWN || smallest == Some(*at);
     for at in (0..found.least.len()).filter(shown) {
         let fit = &found.least[at];
-        let slowdown = fit.slowdown.map_or("-".to_owned(), |slowdown| format!("{slowdown:.3}"));
         let [gpu, cpu, nvme] = fit.bytes.map(gib);
-        let mark = if smallest == Some(at) { "   (smallest change)" } else { "" };
-        let changes = fit.changes.join(" ");
-        text += &format!("  {slowdown:>9}{gpu:>14.3}{cpu:>16.3}{nvme:>14.3}   {changes}{mark}\n");
+        text += &format!(
+            "  {:>10}{:>12}{:>9}{gpu:>10.3}{cpu:>15.3}{nvme:>11.3}   ",
+            figure(fit.seconds),
+            figure(fit.tokens_per_s),
+            figure(fit.slowdown)
+        );
+        let changes = if fit.changes.is_empty() { "none".into() } else { fit.changes.join(" ") };
+        text += &changes;
+        if fit.more_cpu > 0 {
+            text += &format!(", and {:.1} GiB more host memory per node", gib(fit.more_cpu));
+        }
+        text += if smallest == Some(at) && !found.fits { "   (smallest change)\n" } else { "\n" };
     }
-    if found.least.len() > SHOWN {
-        text += &format!("  and more: {} sets in all, in the JSON\n", found.least.len());
+    text
+}
+
+/// A number in four digits or more.
+fn figure(value: Option<f64>) -> String {
+    match value {
+        None => "-".to_owned(),
+        Some(value) if value >= 1000.0 => format!("{value:.0}"),
+        Some(value) if value >= 10.0 => format!("{value:.2}"),
+        Some(value) => format!("{value:.3}"),
     }
-    if found.least.iter().any(|fit| fit.slowdown.is_none()) {
-        text += "  note: - is a slowdown that needs a shape, tokens or a rate that is not known\n";
-    }
-    text + "  note: slowdowns are estimates without overlap, collectives and small products; see docs/memory.md\n"
 }

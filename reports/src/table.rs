@@ -15,6 +15,7 @@ mod verdict;
 use crate::contest::order;
 use crate::economics_summary::economics_lines;
 use crate::hidden::hidden_words;
+use crate::hints;
 use crate::points::pareto_front;
 use crate::pressure;
 use crate::split;
@@ -91,6 +92,9 @@ pub fn text(record: &RunRecord, version: &str, detail: Detail) -> String {
     let baseline = steady::words(record, &record.baseline);
     let baseline = baseline.map(|words| ("baseline".to_owned(), words));
     say_why(&mut out, "not steady", baseline.into_iter().chain(drifts), width);
+    let hinted = cases.iter().map(|&case| &record.results[case]);
+    let hinted = hinted.filter_map(|case| Some((row_label(case), hints::words(case)?)));
+    say_why(&mut out, "hints", hinted, width);
     failures(record, &mut out, width);
     if detail == Detail::Narrow {
         out.push_str(
@@ -233,6 +237,10 @@ fn failures(record: &RunRecord, out: &mut String, width: usize) {
         (at.join(", "), clean(reason))
     });
     say_why(out, "out of memory", failed, width);
+    if record.results.iter().any(|case| matches!(case.outcome, Outcome::OutOfMemory(_))) {
+        let machine = clean(&record.hardware);
+        let _ = writeln!(out, "  what fits: tiersim memory --model NAME ... --fit {machine}");
+    }
     say_why(out, "skipped", skipped, width);
 }
 

@@ -19,7 +19,8 @@ pub fn failures(scenario: &Scenario, record: &RunRecord) -> Vec<String> {
         {
             failures.push(format!(
                 "{:?} ran out of memory in {} ({} needed for {}, {} free of {}{}, {}); give it \
-                 more, or expect out_of_memory({:?})",
+                 more (tiersim memory --fit says what makes a model fit), or expect \
+                 out_of_memory({:?})",
                 case.label,
                 full.tier,
                 full.need,

@@ -261,6 +261,11 @@ impl<'a> SimMachine<'a> {
         let beyond: SmallVec<[(usize, Span); 4]> = loads.chain(uses).collect();
         if is_first {
             self.count(ticket, &beyond);
+            let entry = self.entries.get(ticket);
+            if let (Work::Copy { .. }, Some(progress)) = (&entry.command.work, &entry.progress) {
+                let lanes = progress.transit.lanes().map(|lane| self.ranks.kind(lane));
+                self.meters.copied(lanes, now.since(entry.start));
+            }
         }
         let path = self.arrives(ticket, &beyond);
         let entry = self.entries.get_mut(ticket);

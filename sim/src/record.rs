@@ -18,6 +18,7 @@ use tiersim_models::hardware::{Fact, TierKind};
 use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::fragmentation::MemoryUse;
 use tiersim_policies::policy::Sight;
+use tiersim_policies::zoo::hints::HintMatches;
 
 pub use crate::record::pressure::PressureRecord;
 pub(crate) use crate::record::split::Parts;
@@ -124,6 +125,8 @@ pub struct CaseRecord {
     pub left_out: u64,
     /// What happened under memory pressure, if a tier was watched.
     pub pressure: Option<PressureRecord>,
+    /// What became of each hint, if its policy follows hints.
+    pub hints: Option<HintMatches>,
 }
 
 /// How a case ended.
@@ -199,6 +202,10 @@ pub struct Figures {
     pub moved: Vec<Bytes>,
     /// Time that the lane was copying.
     pub busy: Vec<Span>,
+    /// Copies that crossed the lane.
+    pub transfers: Vec<u64>,
+    /// Time that these took together, each from its start to its end over all of its way.
+    pub transfer_time: Vec<Span>,
     /// Time that compute stood still waiting for a copy on the lane.
     pub stall: Vec<Span>,
     /// Delay of ops for objects used in place, by tier.
@@ -255,6 +262,11 @@ impl Figures {
     /// This mean step over the baseline's.
     pub fn slowdown(&self, baseline_step: Span) -> f64 {
         self.mean_step().ps() as f64 / baseline_step.ps() as f64
+    }
+
+    /// How much more work per time is done than in steps of the baseline, in per cent; less is negative.
+    pub fn throughput_change(&self, baseline_step: Span) -> f64 {
+        (baseline_step.ps() as f64 / self.mean_step().ps() as f64 - 1.0) * 100.0
     }
 
     /// Bytes copied over lane `lane` in a measured step, the mean rounded to the nearest.

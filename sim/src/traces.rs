@@ -94,6 +94,7 @@ pub fn trace_of(work: &Work) -> Trace {
     match work {
         Work::Train(training) => training.trace(),
         Work::Generate(generation) => generation.trace(),
+        Work::Operators(operators) => operators.trace(),
     }
 }
 
@@ -106,6 +107,8 @@ pub fn tokens_of(work: &Work) -> u64 {
         }
         // One token per sequence, whether it comes of the prompt or of the token before it.
         Work::Generate(generation) => u64::from(generation.batch) * u64::from(generation.batches),
+        // A vector stands for a token; every rank has some of its own.
+        Work::Operators(operators) => u64::from(operators.batch) * u64::from(operators.ranks),
     }
 }
 

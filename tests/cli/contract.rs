@@ -120,6 +120,7 @@ fn running_out_of_memory_unexpectedly_ends_with_1_and_the_reason() {
         "4.0 MiB needed for c.grad",
         "2.0 MiB free of 40.0 MiB",
         "step 0, op",
+        "tiersim memory --fit",
     ]);
     let figures = project.files("o");
     let json: Value = serde_json::from_slice(&figures["summary.json"]).unwrap();

@@ -79,7 +79,8 @@ fn the_published_activations() {
 }
 
 /// An account of every kind, with every part.
-const EXAMPLES: [&str; 6] = [
+const EXAMPLES: [&str; 7] = [
+    "--model llama-2-7b --gpus 8 --stage 3 --sequence 2048 --batch 8",
     "--params 7B --gpus 8 --layers 32 --hidden 4096 --heads 32 --sequence 2048 --batch 8 --fit gib(24)",
     "--params 7B --gpus 16 --gpus-per-node 4 --stage 3 --offload-optimizer cpu --offload-param nvme \
          --offload-ratio 0.25 --bucket 1GB --pinned 2GB --reserve mib(500) --largest-layer 200M \
@@ -153,8 +154,8 @@ fn what_does_not_go_together_is_refused() {
         ("--params 7B --zero-init false", "leave --zero-init out"),
         ("--params 7B --inference --stage 3", "leave --stage out"),
         ("--params 7B --semiseparable 64", "leave --params out"),
-        ("--params 7B --flat", "leave --flat out"),
-        ("--params 7B --inference --fit 24GiB", "leave --fit out"),
+        ("--params 7B --levels 3", "leave --levels out"),
+        ("--semiseparable 64 --levels 0", "a number from 1 to 64"),
         ("--params 7B --convention deepspeed", "say --stage"),
         ("--params 7B --convention deepspeed --stage 3", "say --largest-layer"),
         (
@@ -256,7 +257,13 @@ fn a_7b_model_is_made_to_fit_a_small_gpu() {
     assert_eq!(all.iter().filter(|one| one["smallest"] == true).count(), 1);
     for one in all {
         assert!(one["gpu_bytes"].as_u64() <= found["gpu_room_bytes"].as_u64());
-        assert!(one["cpu_bytes_per_node"].as_u64() <= found["cpu_room_bytes"].as_u64());
+        let more = one["more_cpu_bytes_per_node"].as_u64().expect("a number");
+        let room = found["cpu_room_bytes"].as_u64().map(|room| room + more);
+        assert!(one["cpu_bytes_per_node"].as_u64() <= room);
+        assert!(one["slowdown"].as_f64() >= Some(1.0), "{one}");
+        let sequences = one["tokens_per_s"].as_f64().expect("all rates are known");
+        let tokens = sequences * one["seconds_per_step"].as_f64().expect("all rates are known");
+        assert!((tokens - 4.0 * 2048.0).abs() < 1e-3, "{one}");
         // 13.5 GB of weights, as many of gradients and 81 GB of state do not fit 24 GB.
         let changes: Vec<&str> =
             one["changes"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
@@ -271,6 +278,44 @@ fn a_7b_model_is_made_to_fit_a_small_gpu() {
         let all = ["memory", "--params", "7B", "--fit", gpu];
         let ran = project.run(&all).ends_with(2);
         assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+}
+
+/// The published table of structured operators at N = 2048: bytes and reductions against a dense matrix in fp32.
+#[test]
+fn structured_operators_take_what_was_published() {
+    for (options, bytes_of_gpu, reduction) in [
+        ("--precision fp32", 204_792, 98.78),
+        ("", 114_680, 99.32),
+        ("--flat", 114_680, 99.32),
+        ("--precision fp32 --levels 3", 303_096, 98.19),
+        ("--precision fp32 --levels nested", 205_404, 98.78),
+    ] {
+        let line = format!("--semiseparable 2048 {options}");
+        let found = json(&self::options(&line));
+        assert_eq!(found["gpu_bytes"], bytes_of_gpu, "{line}");
+        let of = found["constants"]["reduction_percent"].as_f64().expect("a number");
+        assert!((of - reduction).abs() < 0.005, "{line}: {of}");
+    }
+    let line = "--semiseparable 2048 --precision fp32 --dense fp16";
+    let found = json(&options(line));
+    assert_eq!(found["constants"]["dense_bytes"], 2 * 2048 * 2048);
+}
+
+/// What `llama-3.1-405b-128` holds: 58.3 GB of each GPU, far from 86.6.
+#[test]
+fn a_large_job_needs_what_its_run_holds() {
+    let line = "--model llama-3.1-405b --gpus 128 --tensor 8 --sequence-parallel --stage 3 --sequence 8192 --batch 4 \
+                --micro-batch 1 --checkpointing full --attention flash --prefetch-layers 1";
+    let found = bytes(line, "gpu_bytes");
+    assert!((58_000_000_000..61_500_000_000).contains(&found), "{found}");
+    let project = Project::shipped();
+    let served = ["--inference", "--model", "llama-2-13b", "--sequence", "4096", "--batch", "16"];
+    let all: Vec<&str> =
+        ["memory"].into_iter().chain(served).chain(["--fit", "rtx-4090"]).collect();
+    let ran = project.run(&all).ends_with(0);
+    for piece in ["tokens/s", "--offload-param cpu", "no LoRA"] {
+        assert!(ran.stdout.contains(piece), "{piece}: {}", ran.stdout);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Random worlds of every kind, run under audit: what must hold of any run, on any machine.
 //!
 //! A [`Trial`] is a machine, a trace, a policy, allocators and delays, all drawn from one seed. It
-//! is run with the auditor on and watched from outside as well (`watch`). To run out of memory is
-//! a legal outcome; a fault, a refused action or a panic is a failure, which [`attempt`] tells.
+//! is run with the auditor on and watched from outside as well (`watch`); beside some of them a training job
+//! is asked of `memory` and of a run ([`jobs`]). To run out of memory is a legal outcome; a fault, a refused action or a panic is a failure, which [`attempt`] tells.
 //! Invariant: a trial depends on its seed alone, not on how many others run, or on which threads.
 
 mod dice;
@@ -19,6 +19,7 @@ mod workload;
 pub use plan::Chosen;
 pub use watch::Breach;
 
+use crate::jobs;
 use dice::Dice;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -128,7 +129,7 @@ impl Trial {
         let routes = hardware.routes().expect("every drawn machine is joined");
         let mut dice = Dice::new(seed, 5);
         let hidden = memory::hidden(&mut dice, &mut hardware, &routes);
-        let pressure = memory::pressure(&mut dice, hardware.tiers.len());
+        let pressure = memory::pressure(&mut dice, &mut Dice::new(seed, 10), hardware.tiers.len());
         let quickest = dice.chance(50);
         let numa = memory::numa(&mut dice, &hardware);
         let mut dice = Dice::new(seed, 2);
@@ -326,7 +327,15 @@ impl Trial {
         Err(told("two runs of one scenario have different records".to_owned()))
     }
 
-    /// Runs the trial; one of eight again, and one of sixteen as a scenario.
+    /// A training job of the same seed: what `memory` says of it by formula, and what its step holds when it runs.
+    fn memory_agrees(&self) -> Result<(), Breach> {
+        let (job, offload) = jobs::job(self.seed);
+        let told =
+            |what| Breach { event: 0, what: format!("memory by formula and by run: {what}") };
+        jobs::disagreement(&job, offload).map_or(Ok(()), |what| Err(told(what)))
+    }
+
+    /// Runs the trial; one of eight again, one of sixteen as a scenario, and beside one of 64 a training job.
     pub fn check(&self, without: Option<Hazard>) -> Result<Option<Ran>, Breach> {
         let ran = self.run(without)?;
         if self.seed.is_multiple_of(8) && self.run(without)? != ran {
@@ -337,6 +346,9 @@ impl Trial {
         }
         if self.seed % 16 == 1 {
             self.as_scenario()?;
+        }
+        if self.seed % 64 == 2 {
+            self.memory_agrees()?;
         }
         Ok(ran)
     }

@@ -131,7 +131,7 @@ fn evictions_end_below_the_target() {
         ],
     );
     let pressure = pressure(&record.results[0]);
-    let target = pressure.capacity.get() * 8 / 10;
+    let target = pressure.capacity.get() * 85 / 100;
     let evictions = pressure.log.events.iter().filter(|event| event.what == What::Evict);
     let ends: Vec<u64> = evictions.map(|event| event.used.get()).collect();
     assert!(!ends.is_empty());
@@ -218,6 +218,53 @@ fn a_micro_batch_shrinks_under_pressure_and_is_restored_behind_it() {
     assert_eq!(dynamic.steps.len(), 8);
     assert!(least.mean_step() > record.baseline.mean_step(), "many small batches cost time");
     assert_eq!(record.tokens_per_step, 8 * (4 * 96 + 4 * 16) / 8);
+}
+
+#[test]
+fn a_micro_batch_changes_only_when_it_is_due() {
+    let lengths = "[96, 96, 96, 96, 96, 96, 16, 16, 16, 16, 16, 16]";
+    let case = |more: &str| {
+        format!(
+            "policy: AllHbm, hbm: share_of_peak(0.95), pressure: (tier: \"hbm\", \
+             micro_batch: (min: 1, target_utilisation: 0.6{more}))"
+        )
+    };
+    let cases = ["", ", adjustment_frequency: 4", ", smooth: false"].map(case);
+    let cases: Vec<&str> = cases.iter().map(String::as_str).collect();
+    let record = record("due", lengths, &cases);
+    let batches = |case: usize| pressure(&record.results[case]).log.micro_batches.clone();
+    let [always, fourth, jump] = [0, 1, 2].map(batches);
+    let changed = |batches: &[u32]| -> Vec<usize> {
+        (1..batches.len()).filter(|&step| batches[step - 1] != batches[step]).collect()
+    };
+    assert!(changed(&always).len() >= 4 && changed(&always).contains(&2), "{always:?}");
+    assert!(always.windows(2).all(|pair| pair[0] <= 2 * pair[1] && pair[1] <= 2 * pair[0]));
+    assert!(!changed(&fourth).is_empty(), "{fourth:?}");
+    assert!(changed(&fourth).iter().all(|step| step % 4 == 0), "{fourth:?}");
+    // At once where the others go by notches, and so to the same sizes sooner.
+    assert!(jump.windows(2).any(|pair| pair[0] > 2 * pair[1]), "{jump:?}");
+    assert_eq!((jump[1], jump[7]), (always[5], always[11]), "{jump:?} {always:?}");
+}
+
+#[test]
+fn the_cache_is_cleared_after_every_so_many_steps() {
+    let caching = "policy: AllHbm, allocators: [(tier: \"hbm\", model: caching())], hbm: gib(4)";
+    let quiet = "actions: (warning: [], critical: [], emergency: [])";
+    let case = |more: &str| format!("{caching}, pressure: (tier: \"hbm\", {quiet}{more})");
+    let cases = [case(""), case(", clear_cache_frequency: 3"), case(", clear_cache_frequency: 1")];
+    let cases: Vec<&str> = cases.iter().map(String::as_str).collect();
+    let record = record("cleared", "[32, 48, 64, 80, 96, 112, 128]", &cases);
+    let cleans = |case: usize| -> Vec<u32> {
+        let events = &pressure(&record.results[case]).log.events;
+        events.iter().filter(|event| event.what == What::Clean).map(|event| event.step).collect()
+    };
+    assert!(cleans(0).is_empty());
+    assert_eq!(cleans(1), [3, 6]);
+    assert_eq!(cleans(2), [1, 2, 3, 4, 5, 6, 7]);
+    for case in [1, 2] {
+        let log = &pressure(&record.results[case]).log;
+        assert!(log.cleaned > Bytes::ZERO && log.cleans == cleans(case).len() as u64, "{log:?}");
+    }
 }
 
 #[test]
@@ -341,6 +388,7 @@ fn a_drop_of_what_has_become_the_only_copy_is_left_out() {
             responses,
             spill: vec![far],
             micro_batch: None,
+            clear_cache_frequency: None,
         },
         Vec::new(),
     );

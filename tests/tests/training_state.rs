@@ -1,39 +1,16 @@
 //! Generated training steps in the simulator: the most model state that a rank holds is the formula's,
-//! and a large step is simulated whole.
+//! a large step is simulated whole, and `memory` and `run` give one answer.
 
-use tiersim_models::hardware::{Hardware, Law, TierKind};
-use tiersim_models::ids::{NodeId, ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::nodes::{Node, NodeKind};
+use tiersim_models::ids::ObjectId;
 use tiersim_models::transformer::card::Card;
 use tiersim_models::transformer::format::{Format, Formats};
 use tiersim_models::transformer::known::known;
 use tiersim_models::transformer::training::{
     Attention, Checkpointing, Optimizer, Parallel, Router, Training, Zero,
 };
-use tiersim_models::units::{Bytes, PS_PER_S, Span};
+use tiersim_models::units::Bytes;
 use tiersim_models::workload::{ObjectKind, Trace};
-use tiersim_policies::drive::drive;
-use tiersim_policies::placed::Placed;
-use tiersim_policies::planner::Planner;
-use tiersim_sim::audit::Audit;
-use tiersim_sim::durations::Durations;
-use tiersim_sim::machine::SimMachine;
-use tiersim_tests::build::{fair, hardware, law};
-
-/// A device of 8 that meet in a switch, and servers that meet in a network.
-fn server() -> Hardware {
-    let (hbm, fast): (_, Law) = (law(0, u64::MAX), law(0, PS_PER_S));
-    let mut hardware = hardware(&[(TierKind::Hbm, Bytes::MAX, hbm)], &[(0, 1, fast), (0, 2, fast)]);
-    hardware.links.iter_mut().for_each(|link| link.service = fair(None, None));
-    let node = |name: &str, kind| Node { name: name.into(), kind };
-    hardware.nodes =
-        vec![node("switch", NodeKind::NvlinkSwitch), node("network", NodeKind::NetworkSwitch)];
-    hardware.server.devices = 8;
-    hardware.server.within = Some(NodeId(1));
-    hardware.server.between = Some(NodeId(2));
-    hardware
-}
+use tiersim_tests::jobs::{disagreement, job, peak};
 
 /// The trace with nothing but model state: what ops do with other objects is left out.
 fn state_only(trace: &Trace) -> Trace {
@@ -59,27 +36,6 @@ fn state_only(trace: &Trace) -> Trace {
         left.ops.push(op);
     }
     left
-}
-
-/// The most bytes in HBM on `ranks` ranks of a server, every op taking `span`.
-fn peak(trace: Trace, ranks: u32, repeat: u32) -> u64 {
-    assert_eq!(trace.problems(), []);
-    let hardware = server();
-    let durations = Durations::fixed(vec![Span::from_ps(1_000_000); trace.ops.len()]);
-    let workload = Workload::new(trace);
-    let capacities = [Bytes::MAX];
-    let mut planner =
-        Planner::new(&workload, Box::new(Placed::all_in_hbm(&workload.trace)), &capacities, repeat)
-            .expect("it fits");
-    let (start, routes) = (planner.start(), hardware.routes().expect("every tier is joined"));
-    let mut machine = SimMachine::of_ranks(ranks, &hardware, routes, &workload, &durations, &start);
-    let objects = workload.trace.objects.len();
-    let audit = Audit::of_ranks(ranks, &hardware, &capacities, objects, &start);
-    machine.audit(audit.expect("the start fits"));
-    let mut ended = 0;
-    drive(&mut planner, &mut machine, 256, |_, _, _| ended += 1).expect("no rule is broken");
-    assert_eq!(ended, workload.trace.ops.len() * repeat as usize, "every op ran");
-    machine.meters().peak[TierId(0).index()].get()
 }
 
 fn training(card: Card, stage: u8, data: u32) -> Training {
@@ -133,4 +89,17 @@ fn a_whole_step_runs_on_all_ranks_of_a_server() {
             assert!(peak(trace.clone(), 8, 1) >= peak(state_only(&trace), 8, 1));
         }
     }
+}
+
+/// 200 jobs: models of every family, splits, stages, checkpoints, micro-batches, sequences, optimizers, offload.
+#[test]
+fn memory_and_run_give_one_answer() {
+    let mut wrong = Vec::new();
+    for seed in 0..200 {
+        let (job, offload) = job(seed);
+        wrong.extend(
+            disagreement(&job, offload).map(|what| format!("{seed}: {what} {job:?} {offload:?}")),
+        );
+    }
+    assert!(wrong.is_empty(), "{} of 200\n{}", wrong.len(), wrong.join("\n"));
 }

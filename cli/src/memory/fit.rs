@@ -15,7 +15,12 @@ use tiersim_reports::FitTarget;
 pub(crate) fn target(text: &str, format: Format) -> Result<FitTarget, Failure> {
     if let Ok(bytes) = size(text) {
         let room = Room { gpu: bytes.into(), cpu: None, nvme: None };
-        return Ok(FitTarget { name: text.to_owned(), room, rates: Rates::default() });
+        return Ok(FitTarget {
+            name: text.to_owned(),
+            room,
+            rates: Rates::default(),
+            device: None,
+        });
     }
     if text.starts_with(|first: char| first.is_ascii_digit()) {
         let rule = "--fit takes a size with its unit or a machine";
@@ -24,7 +29,8 @@ pub(crate) fn target(text: &str, format: Format) -> Result<FitTarget, Failure> {
     }
     let (_, machine) = machine(text)?;
     let rates = rates(&machine, format)?;
-    Ok(FitTarget { name: machine.name.clone(), room: room(&machine), rates })
+    let (name, room) = (machine.name.clone(), room(&machine));
+    Ok(FitTarget { name, room, rates, device: machine.compute })
 }
 
 /// What is left of the tier after hidden memory; `None` for one without a limit.
@@ -73,5 +79,6 @@ fn rates(machine: &Hardware, format: Format) -> Result<Rates, Failure> {
         host: float(way(TierKind::Dram)),
         nvme: float(way(TierKind::Nvme)),
         host_memory: float(host_memory),
+        memory: float(machine.compute.as_ref().map(|compute| compute.memory.get())),
     })
 }

@@ -3,12 +3,13 @@
 //! Invariant: a value that nobody typed is absent, so that what does not go together can be refused.
 
 use super::typed::{
-    Kept, Millionths, attention, checkpointing, count, family, format, millionths, optimizer,
-    place, size,
+    Kept, Millionths, attention, checkpointing, count, family, format, levels, millionths,
+    optimizer, place, size,
 };
 use crate::args::Format as Output;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use tiersim_models::memory::semiseparable::Shape;
 use tiersim_models::memory::zero::Place;
 use tiersim_models::transformer::card::Family;
 use tiersim_models::transformer::format::Format;
@@ -54,7 +55,7 @@ pub(crate) struct MemoryArgs {
     #[arg(long, value_name = "NAME", value_parser = optimizer)]
     pub(crate) optimizer: Option<Optimizer>,
     /// Format of weights, gradients, activations, keys and values: fp32, tf32, fp16, bf16, fp8 or
-    /// int8 [default: bf16].
+    /// int8 [default: bf16]; of the factors of a structured operator [default: fp16].
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub(crate) precision: Option<Format>,
     /// Format of gradients [default: that of --precision].
@@ -118,6 +119,9 @@ pub(crate) struct MemoryArgs {
     /// Stretches of blocks per stage [default: 1].
     #[arg(long, value_name = "M", value_parser = count)]
     pub(crate) interleave: Option<u64>,
+    /// Data-parallel ranks that the experts of a block are spread over [default: 1].
+    #[arg(long, value_name = "E", value_parser = count)]
+    pub(crate) expert: Option<u64>,
     /// Where optimizer state goes: none, cpu or nvme [default: none].
     #[arg(long, value_name = "PLACE", value_parser = place)]
     pub(crate) offload_optimizer: Option<Place>,
@@ -130,7 +134,8 @@ pub(crate) struct MemoryArgs {
     /// Share of the optimizer state that is offloaded, 0 to 1 [default: 1].
     #[arg(long, value_name = "SHARE", value_parser = millionths)]
     pub(crate) offload_ratio: Option<Millionths>,
-    /// Buckets for communication on each GPU, such as 1GB [default: left out].
+    /// Buckets for communication on each GPU, such as 1GB [default: left out; 500MB with --model
+    /// and --sequence from stage 2 on].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) bucket: Option<u64>,
     /// Pinned buffers of each rank on the host [default: left out].
@@ -140,7 +145,7 @@ pub(crate) struct MemoryArgs {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) reserve: Option<u64>,
     /// Parameters of the largest layer, which stage 3 gathers [default: left out; with --model
-    /// and --sequence its largest block or table].
+    /// and --sequence of its own blocks and tables].
     #[arg(long, value_name = "L", value_parser = count)]
     pub(crate) largest_layer: Option<u64>,
     /// Layers gathered ahead beside that [default: 0].
@@ -173,10 +178,17 @@ pub(crate) struct MemoryArgs {
     /// Size of a structured operator T + U V^T, in the place of a model.
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) semiseparable: Option<u64>,
-    /// One level only: U V^T without a hierarchy of ranks.
-    #[arg(long)]
+    /// Levels of a structured operator T + sum of U_k V_k^T, each of the whole size, of rank log2 of the rank
+    /// before; or nested, where the core of each level is an operator again [default: 1].
+    #[arg(long, value_name = "K|nested", value_parser = levels)]
+    pub(crate) levels: Option<Shape>,
+    /// One level only, as --levels 1.
+    #[arg(long, conflicts_with = "levels")]
     pub(crate) flat: bool,
-    /// A machine of the project, or a size such as gib(24): which changes make the job fit.
+    /// Format of the dense matrix beside a structured operator [default: fp32].
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    pub(crate) dense: Option<Format>,
+    /// A machine of the project, or a size such as gib(24): which changes make the job fit, and what a step takes then.
     #[arg(long, value_name = "GPU")]
     pub(crate) fit: Option<String>,
     /// What to print on stdout.

@@ -9,7 +9,7 @@ use super::model::Model;
 use super::options::{Convention, MemoryArgs};
 use super::typed::Millionths;
 use others::{deepspeed, structured};
-use refusals::{Typed, of_deepspeed, of_optimizer, of_serving, of_shape, refuse};
+use refusals::{Typed, of_deepspeed, of_operators, of_optimizer, of_serving, of_shape, refuse};
 use tiersim_models::memory::account::{Keeps, Pipeline, Serving, Step, Structured, Training};
 use tiersim_models::memory::activations::block::{Between, Block};
 use tiersim_models::memory::deepspeed::Question;
@@ -46,13 +46,10 @@ pub(crate) fn asked(args: &MemoryArgs, model: Option<&Model>) -> Result<Asked, S
     if args.convention == Some(Convention::Deepspeed) {
         refuse("--convention deepspeed", &fit)?;
     }
-    if args.inference {
-        refuse("--inference", &fit)?;
-    }
     if let Some(size) = args.semiseparable {
         return structured(args, size).map(Asked::Structured);
     }
-    refuse("an account without --semiseparable", &[("--flat", args.flat)])?;
+    refuse("an account without --semiseparable", &of_operators(args))?;
     if args.convention == Some(Convention::Deepspeed) {
         return deepspeed(args, model);
     }
@@ -131,16 +128,11 @@ fn block(args: &MemoryArgs, model: Option<&Model>) -> Result<Option<(Block, u64)
         }
     }
     let family = args.family.unwrap_or(Family::Gpt2);
-    let (between, mean) = match family {
-        Family::Gpt2 | Family::Bloom => (Between::Gelu, true),
-        Family::Opt => (Between::Relu, true),
-        Family::Mixtral => {
-            return Err(
-                "experts of --family mixtral need a model card; say another family".to_owned()
-            );
-        }
-        Family::Llama | Family::Mistral | Family::Qwen => (Between::GatedSilu, false),
-    };
+    if family == Family::Mixtral {
+        let rule = "experts of --family mixtral need a model card";
+        return Err(format!("{rule}; say another family"));
+    }
+    let mean = family.has_biases();
     let ffn = match args.ffn {
         Some(ffn) => ffn,
         None if mean => {
@@ -152,7 +144,17 @@ fn block(args: &MemoryArgs, model: Option<&Model>) -> Result<Option<(Block, u64)
         }
     };
     let head_dim = hidden / heads;
-    let block = Block { hidden, ffn, heads, kv_heads, head_dim, between, mean, experts: None };
+    let block = Block {
+        hidden,
+        ffn,
+        heads,
+        kv_heads,
+        head_dim,
+        between: Between::of(family),
+        mean,
+        norm_0: family == Family::Bloom,
+        experts: None,
+    };
     Ok(Some((block, layers)))
 }
 
@@ -182,11 +184,10 @@ fn training(args: &MemoryArgs, model: Option<&Model>) -> Result<Training, String
         let rule = "--sequence-parallel splits over the ranks of --tensor (found 1)";
         return Err(format!("{rule}; say --tensor"));
     }
-    // Beside activations it counts; model state alone is the bare formula.
-    let gathered = model.filter(|_| args.sequence.is_some()).and_then(|model| model.largest_layer);
+    let expert = experts(args, model, gpus / (tensor * stages))?;
     Ok(Training {
         params: params(args, model)?,
-        tensors: model.map_or_else(Vec::new, |model| model.tensors.clone()),
+        card: model.map(|model| model.card.clone()),
         weights,
         gradients: args.gradients.unwrap_or(weights),
         optimizer,
@@ -194,14 +195,32 @@ fn training(args: &MemoryArgs, model: Option<&Model>) -> Result<Training, String
         gpus_per_node,
         stage: args.stage.unwrap_or(0),
         offload: offload(args)?,
-        split: Pipeline { tensor, by_sequence: args.sequence_parallel, stages, interleave },
-        bucket: args.bucket.unwrap_or(0),
+        split: Pipeline { tensor, by_sequence: args.sequence_parallel, stages, interleave, expert },
+        bucket: args.bucket,
         pinned: args.pinned.unwrap_or(0),
         reserved: args.reserve.unwrap_or(0),
-        largest_layer: args.largest_layer.or(gathered).unwrap_or(0),
+        largest_layer: args.largest_layer.unwrap_or(0),
         prefetch: args.prefetch_layers.unwrap_or(0).into(),
         step: step(args, model, (tensor, stages, interleave), weights)?,
     })
+}
+
+/// Ranks that experts are spread over: some of `data`, each with as many experts.
+fn experts(args: &MemoryArgs, model: Option<&Model>, data: u64) -> Result<u64, String> {
+    let Some(ranks) = args.expert else { return Ok(1) };
+    let of = model.and_then(|model| model.card.experts);
+    let Some(experts) = of else {
+        let rule = "--expert spreads the experts of a model over ranks";
+        return Err(format!("{rule} (found none); leave it out, or name a --model with experts"));
+    };
+    for (name, whole) in [("data-parallel ranks", data), ("experts", experts.count.into())] {
+        if !whole.is_multiple_of(ranks) {
+            return Err(format!(
+                "--expert must divide the {name} (found {ranks} and {whole}); change it"
+            ));
+        }
+    }
+    Ok(ranks)
 }
 
 fn offload(args: &MemoryArgs) -> Result<Offload, String> {
@@ -238,10 +257,9 @@ fn step(
     let (shape, sequence) = match (shape(args, model)?, args.sequence) {
         (Some(shape), Some(sequence)) => (shape, sequence),
         (None, None) => {
-            let needs = of_optimizer(args)
-                .into_iter()
-                .skip(7)
-                .filter(|(name, _)| !["--sequence-parallel", "--interleave"].contains(name));
+            let needs = of_optimizer(args).into_iter().skip(7).filter(|(name, _)| {
+                !["--sequence-parallel", "--interleave", "--expert"].contains(name)
+            });
             let needs: Vec<Typed> = needs.chain([("--batch", args.batch.is_some())]).collect();
             return refuse("an account without --sequence, --layers, --hidden and --heads", &needs)
                 .map(|()| None);

@@ -3,6 +3,7 @@
 //! Invariant: decimals are read digit by digit and never through a float, so 7.5e9 is exactly 7500000000.
 
 use tiersim_models::memory::optimizer::NAMES;
+use tiersim_models::memory::semiseparable::Shape;
 use tiersim_models::memory::zero::{MILLION, Place};
 use tiersim_models::transformer::card::Family;
 use tiersim_models::transformer::format::Format;
@@ -118,6 +119,15 @@ pub(crate) fn family(text: &str) -> Result<Family, String> {
         ("bloom", Family::Bloom),
     ];
     choice(text, &all)
+}
+
+/// A number of levels, or `nested`.
+pub(crate) fn levels(text: &str) -> Result<Shape, String> {
+    if text == "nested" {
+        return Ok(Shape::Nested);
+    }
+    let most = text.parse().ok().filter(|&most: &u32| (1..=64).contains(&most));
+    most.map(Shape::Sum).ok_or_else(|| "write a number from 1 to 64, or nested".to_owned())
 }
 
 /// `none`, `selective`, `full` or `every:K`.

@@ -3,6 +3,7 @@
 //! An account is made from a [`Training`] or [`Serving`] and holds numbers and words only; how it looks is
 //! decided elsewhere. Invariant: sums are those of the lines, so nothing counts that is not shown.
 
+mod buffers;
 mod estimators;
 mod serving;
 mod training;

@@ -5,7 +5,7 @@
 //! transformer (feed-forward part of 4h, GeLU, dropout, LayerNorm, 16 bits) the list adds up to
 //! s*b*h*(34 + 5*a*s/h); with tensor parallelism to s*b*h*(10 + 24/t + 5*a*s/(h*t)); with sequence
 //! parallelism all is over t. Selective recomputation leaves the core of attention out: 34*s*b*h/t. Full
-//! keeps a block's input: 2*s*b*h. The first stage of a pipeline has L blocks in flight, and
+//! keeps a block's input: 2*s*b*h, of which every rank has its tokens with sequence parallelism: 2*s*b*h/t. The first stage of a pipeline has L blocks in flight, and
 //! L*(1 + (p-1)/(p*m)) with m stretches per stage.
 //! Invariant: what is split over t ranks is rounded up tensor by tensor; all else is exact.
 
@@ -14,7 +14,7 @@ pub mod block;
 use super::{Overflow, product, share, total};
 use crate::transformer::format::Format;
 use crate::transformer::training::{Attention, Checkpointing};
-use block::{Block, Sort, kept};
+use block::{Block, Over, Sort, kept};
 
 /// Numbers that share a range where activations are compressed to 8 bits (ActNN, Chen et al. 2021, arXiv
 /// 2104.14129: groups of 256, each with a minimum and a range in 16 bits).
@@ -61,10 +61,15 @@ impl Stages {
         deep.min(n.saturating_mul(m))
     }
 
-    /// `per_model` shared out over all stretches, times those in flight.
-    fn of_first_stage(&self, per_model: u128) -> Result<u128, Overflow> {
-        let stretches = u128::from(self.pipeline) * u128::from(self.interleave);
-        Ok(share(product(&[per_model, self.in_flight()])?, stretches))
+    /// Micro-batches whose embedding the first stage has in flight at most: those of its first stretch.
+    fn embedded(&self) -> u128 {
+        let [p, m, n] = [self.pipeline, self.interleave, self.micro_batches].map(u128::from);
+        if m > 1 { (2 * p).min(n) } else { p.min(n) }
+    }
+
+    /// Blocks of a stretch.
+    fn of_stretch(&self) -> u128 {
+        share(self.layers.into(), u128::from(self.pipeline) * u128::from(self.interleave))
     }
 }
 
@@ -77,6 +82,8 @@ pub struct OfBlock {
     pub core: u128,
     /// Statistics of norms and of attention in one kernel, which the published formulas leave out.
     pub statistics: u128,
+    /// Of all that, what the backward pass is done with before it comes to the core.
+    pub behind: u128,
 }
 
 impl OfBlock {
@@ -85,8 +92,14 @@ impl OfBlock {
     }
 }
 
+/// Of so many tokens, those whose norms and dropout one of `tensor` ranks has: its own with sequence parallelism,
+/// all of them without. What blocks hand on, and so every checkpoint, has as many.
+pub const fn own_tokens(tokens: u128, tensor: u128, by_sequence: bool) -> u128 {
+    if by_sequence { tokens.div_ceil(tensor) } else { tokens }
+}
+
 /// Bytes of so many numbers in a format, with their ranges if they are compressed.
-fn stored(numbers: u128, format: Format) -> Result<u128, Overflow> {
+pub fn stored(numbers: u128, format: Format) -> Result<u128, Overflow> {
     let plain = product(&[numbers, format.bytes().into()])?;
     let ranges = if format == Format::Int8 { product(&[numbers.div_ceil(GROUP), 4])? } else { 0 };
     total([plain, ranges])
@@ -96,9 +109,13 @@ fn stored(numbers: u128, format: Format) -> Result<u128, Overflow> {
 pub fn of_block(block: &Block, batch: &Batch) -> Result<OfBlock, Overflow> {
     let mut all = OfBlock::default();
     for tensor in kept(block, batch)? {
-        let split = tensor.split || batch.by_sequence;
-        let numbers =
-            if split { share(tensor.numbers, batch.tensor.into()) } else { tensor.numbers };
+        let is_split = match tensor.over {
+            Over::Ranks => true,
+            Over::Tokens => batch.by_sequence,
+            Over::Nothing => false,
+        };
+        let ranks = if is_split { batch.tensor } else { 1 };
+        let numbers = share(tensor.numbers, ranks.into());
         let bytes = match tensor.sort {
             Sort::Numbers => stored(numbers, batch.format)?,
             Sort::Mask => numbers,
@@ -110,6 +127,9 @@ pub fn of_block(block: &Block, batch: &Batch) -> Result<OfBlock, Overflow> {
             _ => &mut all.rest,
         };
         *of = total([*of, bytes])?;
+        if tensor.behind {
+            all.behind = total([all.behind, bytes])?;
+        }
     }
     Ok(all)
 }
@@ -121,9 +141,11 @@ pub struct OfStage {
     pub kept: u128,
     /// Statistics of what is kept.
     pub statistics: u128,
-    /// What is there once more while one block, or one stretch between checkpoints, is computed again.
+    /// What is there once more while one block, or one stretch between checkpoints, is computed again, beyond
+    /// what is gone by then: what the head had, and selectively the last block's feed-forward part.
     pub recomputed: u128,
-    /// Masks of the dropout behind the embedding (section 4.3), of all micro-batches in flight.
+    /// Masks of the dropout behind the embedding (section 4.3), and the input of a norm there, of all
+    /// micro-batches in flight.
     pub embedding: u128,
     /// Inputs of the last norm and of the head, and fp32 logits (section 4.3), where there is one stage.
     pub head: u128,
@@ -140,38 +162,45 @@ pub fn of_stage(
     vocab: u64,
 ) -> Result<OfStage, Overflow> {
     let one = of_block(block, batch)?;
-    let layers = u128::from(stages.layers);
-    let wide = [batch.tokens, batch.sequences, block.hidden].map(u128::from);
-    // A checkpoint is whole on every rank: 2sbh in the paper's table 2, whatever t is.
-    let input = stored(product(&wide)?, batch.format)?;
-    let stretch = |blocks: u64| (u128::from(blocks), layers.div_ceil(blocks.max(1).into()));
+    let [ranks, hidden] = [batch.tensor, block.hidden].map(u128::from);
+    let tokens = product(&[batch.tokens.into(), batch.sequences.into()])?;
+    let stream = product(&[own_tokens(tokens, ranks, batch.by_sequence), hidden])?;
+    let input = stored(stream, batch.format)?;
+    let (blocks, in_flight) = (stages.of_stretch(), stages.in_flight());
+    let again = |blocks: u128| Ok(product(&[one.sum()?, blocks])?.saturating_sub(input));
     let (kept, statistics, recomputed) = match checkpointing {
         Checkpointing::None => {
-            (product(&[total([one.rest, one.core])?, layers])?, one.statistics, 0)
+            (product(&[total([one.rest, one.core])?, blocks])?, one.statistics, 0)
         }
-        Checkpointing::Selective => (product(&[one.rest, layers])?, one.statistics, one.core),
-        Checkpointing::Full => (product(&[input, layers])?, 0, one.sum()?),
-        Checkpointing::Every(blocks) => {
-            let (blocks, inputs) = stretch(blocks.into());
-            (product(&[input, inputs])?, 0, product(&[one.sum()?, blocks.min(layers)])?)
+        Checkpointing::Selective => {
+            let again = one.core.saturating_sub(one.behind);
+            (product(&[one.rest, blocks])?, one.statistics, again)
+        }
+        Checkpointing::Full => (product(&[input, blocks])?, 0, again(1)?),
+        Checkpointing::Every(each) => {
+            let each = u128::from(each.max(1)).min(blocks.max(1));
+            let last = blocks % each;
+            // A shorter part comes last and is gone, with its input, before the next.
+            let most = match last {
+                0 => again(each)?,
+                last => again(last)?.max(again(each)?.saturating_sub(input)),
+            };
+            (product(&[input, blocks.div_ceil(each)])?, 0, most)
         }
     };
-    let over = |split: bool| if split { u128::from(batch.tensor) } else { 1 };
-    let tokens = product(&wide)?;
-    let masks = if batch.dropout { share(tokens, over(batch.by_sequence)) } else { 0 };
-    let micro_batches = stages.pipeline.min(stages.micro_batches);
+    let masks = if batch.dropout { stream } else { 0 };
+    let normed = if block.norm_0 { input } else { 0 };
     let head = if vocab > 0 && stages.pipeline == 1 {
-        let inputs = product(&[share(tokens, over(batch.by_sequence)), 4])?;
-        let logits = product(&[wide[0], wide[1], vocab.into()])?;
-        total([inputs, product(&[share(logits, over(true)), 4])?])?
+        let logits = share(product(&[tokens, vocab.into()])?, ranks);
+        total([product(&[input, 2])?, product(&[logits, 4])?])?
     } else {
         0
     };
     Ok(OfStage {
-        kept: stages.of_first_stage(kept)?,
-        statistics: stages.of_first_stage(product(&[statistics, layers])?)?,
-        recomputed,
-        embedding: product(&[masks, micro_batches.into()])?,
+        kept: product(&[kept, in_flight])?,
+        statistics: product(&[statistics, blocks, in_flight])?,
+        recomputed: recomputed.saturating_sub(head),
+        embedding: product(&[total([masks, normed])?, stages.embedded()])?,
         head,
     })
 }

@@ -56,6 +56,12 @@ impl Kept {
     pub fn sum(&self) -> Result<u128, Overflow> {
         total([self.master, self.first, self.second, self.scales])
     }
+
+    /// Its pieces, each an object of its own: first and second moments with their scales, master copy.
+    pub const fn states(&self) -> [u128; 3] {
+        let scales = self.scales / 2;
+        [self.first + scales, self.second + scales, self.master]
+    }
 }
 
 /// Whether an fp32 copy of the weights is kept.

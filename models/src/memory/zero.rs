@@ -42,13 +42,21 @@ impl State {
     /// # Panics
     /// If there are no ranks.
     pub fn of_rank(&self, stage: u8, ranks: u128) -> State {
-        let from = |first: u8, bytes| if stage >= first { share(bytes, ranks) } else { bytes };
+        let from = |first, bytes| shard(bytes, first, stage, ranks);
         State {
             optimizer: from(1, self.optimizer),
             gradients: from(2, self.gradients),
             weights: from(3, self.weights),
         }
     }
+}
+
+/// What one of `ranks` has at a stage of what ZeRO cuts from stage `from` on.
+///
+/// # Panics
+/// If there are no ranks.
+pub fn shard(bytes: u128, from: u8, stage: u8, ranks: u128) -> u128 {
+    if stage >= from { share(bytes, ranks) } else { bytes }
 }
 
 /// Where a part of the state lives.

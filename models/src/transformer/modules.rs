@@ -9,6 +9,7 @@
 //! they are placed. Invariant: the parameters of all modules are those of [`Card::tensors`].
 
 use super::card::{self, Card, Experts, Family};
+use crate::memory::optimizer;
 
 /// Which axis tensor parallelism divides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,8 @@ pub(crate) struct Tensor {
     pub(crate) split: Split,
     /// Whether tokens are multiplied with it.
     pub(crate) product: bool,
-    /// Heads that its rows belong to, of a matrix of queries or of keys alone.
+    /// Parts that have a second moment each under Adam-mini: heads of a matrix of queries or of keys; of one matrix
+    /// for queries, keys and values those heads and every row of the values.
     pub(crate) heads: Option<u64>,
 }
 
@@ -48,6 +50,15 @@ impl Tensor {
 
     pub(crate) fn parameters(self) -> u128 {
         u128::from(self.rows) * u128::from(self.columns)
+    }
+
+    /// As optimizers see it.
+    pub(crate) fn kept(self) -> optimizer::Tensor {
+        optimizer::Tensor {
+            rows: self.rows,
+            columns: (self.columns > 1 || self.product).then_some(self.columns),
+            blocks: self.heads,
+        }
     }
 }
 
@@ -264,11 +275,13 @@ pub(crate) fn block(card: &Card, layer: u32) -> Block {
     let norm = |name| source.take(name, Split::Whole, false);
     let mut qkv: Vec<Part> =
         names.qkv.iter().map(|name| source.take(name, Split::Rows, true)).collect();
-    if let [queries, keys, _] = &mut qkv[..] {
-        let heads = [(queries, card.heads), (keys, card.kv_heads)];
-        for (part, heads) in heads {
-            part.tensors.iter_mut().take(1).for_each(|t| t.heads = Some(u64::from(heads)));
-        }
+    let [heads_q, heads_k] = [card.heads, card.kv_heads].map(u64::from);
+    let heads_of = match qkv.len() {
+        1 => [Some(heads_q + heads_k + card.kv_width()), None],
+        _ => [Some(heads_q), Some(heads_k)],
+    };
+    for (part, heads) in qkv.iter_mut().zip(heads_of) {
+        part.tensors.iter_mut().take(1).for_each(|tensor| tensor.heads = heads);
     }
     Block {
         norm_1: norm(names.norms[0]),

@@ -1,8 +1,9 @@
 //! A pass through layers of structured operators, H = T + U C V^T, in the place of dense matrices.
 //!
-//! What an operator is made of is in [`crate::memory::semiseparable`]. It is applied level by level: down,
-//! z_k = V_k^T z_(k-1) from the input z_0; and up, y_(k-1) = T_k z_(k-1) + U_k y_k, where the last level's y is its z. T is
-//! fp32, whole on every rank, and used where it is. U and V are fp16 and split by columns over the ranks (ZeRO
+//! What an operator is made of is in [`crate::memory::semiseparable`]. Nested it is applied level by level: down,
+//! z_k = V_k^T z_(k-1) from the input z_0; and up, y_(k-1) = T_k z_(k-1) + U_k y_k, where the last level's y is its z.
+//! As a sum every level takes the input: y = T x, and y += U_k (V_k^T x). T is fp32, whole on every rank, and used
+//! where it is. U and V are fp16, or what is said, and split by columns over the ranks (ZeRO
 //! along the rank dimension): the ranks, each of which has sequences of its own, gather a factor before its product
 //! into a buffer that is given back behind it. Invariant: weights are what the formulas say of the busiest rank.
 
@@ -11,7 +12,7 @@ use super::format::Format;
 use super::training::network::group;
 use crate::ids::{ModuleId, ObjectId};
 use crate::layered::ShapeProblem;
-use crate::memory::semiseparable::{Level, levels};
+use crate::memory::semiseparable::{Formats, Level, Shape, has_tridiagonal, levels};
 use crate::workload::{CollectiveKind, ObjectKind, Phase, Recorded, Trace, TraceMeta};
 
 /// The largest value of every field.
@@ -32,8 +33,10 @@ pub struct Semiseparable {
     pub layers: u32,
     /// Vectors that go through at once.
     pub batch: u32,
-    /// Whether there is one level; otherwise the core of each level is an operator again.
-    pub flat: bool,
+    /// How levels follow one another.
+    pub shape: Shape,
+    /// Format of U, V and vectors; T is fp32.
+    pub factors: Format,
     /// Ranks that U and V are split over.
     pub ranks: u32,
     /// Devices of one server.
@@ -46,7 +49,8 @@ pub struct Semiseparable {
 struct Part {
     level: Level,
     module: ModuleId,
-    tridiagonal: ObjectId,
+    /// `None` where the first level's is for all.
+    tridiagonal: Option<ObjectId>,
     /// V and U of this rank; `None` for a level without rank.
     factors: Option<[ObjectId; 2]>,
 }
@@ -99,7 +103,7 @@ impl Semiseparable {
                 "generated: a pass of {batch} vectors through {layers} structured operators of \
                  {size} x {size}, on one of {ranks} ranks; no durations were recorded"
             ),
-            precision: Format::Fp16.word().to_owned(),
+            precision: self.factors.word().to_owned(),
             batch: *batch,
             sequence: 1,
             recorded: Recorded::default(),
@@ -121,7 +125,7 @@ impl Semiseparable {
 
     /// What persists of one layer.
     fn parts(&self, build: &mut Builder, layer: u32) -> Vec<Part> {
-        let all = levels(self.size, self.flat).into_iter().enumerate();
+        let all = levels(self.size, self.shape).into_iter().enumerate();
         let part = |(index, level): (usize, Level)| {
             let name = format!("layers.{layer}.level.{index}");
             let module = build.module(&name);
@@ -133,8 +137,9 @@ impl Semiseparable {
                 let id = build.object(name, ObjectKind::Weight, (bytes, format), Some(module));
                 build.persist(id)
             };
-            let tridiagonal = weight("t", 3 * size - 2, Format::Fp32);
-            let factor = |what| weight(what, size * columns, Format::Fp16);
+            let has = has_tridiagonal(self.shape, index);
+            let tridiagonal = has.then(|| weight("t", 3 * size - 2, Formats::MIXED.tridiagonal));
+            let factor = |what| weight(what, size * columns, self.factors);
             let factors = (rank > 0).then(|| ["v", "u"].map(factor));
             Part { level, module, tridiagonal, factors }
         };
@@ -143,8 +148,8 @@ impl Semiseparable {
 
     /// `batch` vectors of so many numbers.
     fn vector(&self, build: &mut Builder, name: String, size: u64) -> ObjectId {
-        let bytes = u128::from(size) * u128::from(self.batch) * u128::from(Format::Fp16.bytes());
-        build.object(name, ObjectKind::Activation, (bytes, Format::Fp16), None)
+        let bytes = u128::from(size) * u128::from(self.batch) * u128::from(self.factors.bytes());
+        build.object(name, ObjectKind::Activation, (bytes, self.factors), None)
     }
 
     /// A factor with all its columns: gathered, where ranks share it.
@@ -152,9 +157,9 @@ impl Semiseparable {
         let group = group(self.ranks, 1, self.devices).filter(|_| self.ranks > 1);
         let Some(group) = group else { return shard };
         let [size, rank] = [part.level.size, part.level.rank].map(u128::from);
-        let bytes = size * rank * u128::from(Format::Fp16.bytes());
+        let bytes = size * rank * u128::from(self.factors.bytes());
         let name = format!("{}.whole", build.name(shard));
-        let whole = build.object(name, ObjectKind::Buffer, (bytes, Format::Fp16), None);
+        let whole = build.object(name, ObjectKind::Buffer, (bytes, self.factors), None);
         let kind = CollectiveKind::AllGather;
         let stream = u16::from(self.overlap);
         let touches = [read(shard), write(whole)];
@@ -162,33 +167,67 @@ impl Semiseparable {
         whole
     }
 
-    /// One layer: down through its levels and up again.
+    /// One layer: down through its levels and up again, or one level beside the other.
     fn apply(&self, build: &mut Builder, name: &str, parts: &[Part], x: ObjectId) -> ObjectId {
-        let batch = u128::from(self.batch);
-        let product = |level: Level| 2 * u128::from(level.size) * u128::from(level.rank) * batch;
         let mut inputs = vec![x];
         let mut z = x;
+        let is_nested = self.shape == Shape::Nested;
         for (index, part) in parts.iter().enumerate() {
             let Some([v, _]) = part.factors else { continue };
-            let whole = self.whole(build, part, v);
-            let y = self.vector(build, format!("{name}.{index}.down"), part.level.rank);
-            let touches = [read(whole), read(z), write(y)];
-            build.op("project", part.module, product(part.level), &touches);
-            (z, _) = (y, inputs.push(y));
+            let from = if is_nested { z } else { x };
+            z = self.project(build, &format!("{name}.{index}.down"), part, [v, from]);
+            inputs.push(z);
+        }
+        if !is_nested {
+            let y = self.tridiagonal(build, &format!("{name}.up"), &parts[0], x);
+            for (part, &z) in parts.iter().zip(&inputs[1..]) {
+                self.expand(build, part, [z, y]);
+            }
+            return y;
         }
         let mut below = z;
         for (index, part) in parts.iter().enumerate().rev() {
-            let y = self.vector(build, format!("{name}.{index}.up"), part.level.size);
-            let flops = 2 * (3 * u128::from(part.level.size) - 2) * batch;
-            let touches = [read(part.tridiagonal), read(inputs[index]), write(y)];
-            build.op("tridiagonal", part.module, flops, &touches);
-            if let Some([_, u]) = part.factors {
-                let whole = self.whole(build, part, u);
-                let touches = [read(whole), read(below), change(y)];
-                build.op("expand", part.module, product(part.level), &touches);
-            }
+            let y = self.tridiagonal(build, &format!("{name}.{index}.up"), part, inputs[index]);
+            self.expand(build, part, [below, y]);
             below = y;
         }
         below
+    }
+
+    /// FLOPs of a product with U or V.
+    fn product(&self, level: Level) -> u128 {
+        2 * u128::from(level.size) * u128::from(level.rank) * u128::from(self.batch)
+    }
+
+    /// V^T x, of a level's rank.
+    fn project(
+        &self,
+        build: &mut Builder,
+        name: &str,
+        part: &Part,
+        [v, x]: [ObjectId; 2],
+    ) -> ObjectId {
+        let whole = self.whole(build, part, v);
+        let y = self.vector(build, name.to_owned(), part.level.rank);
+        let touches = [read(whole), read(x), write(y)];
+        build.op("project", part.module, self.product(part.level), &touches);
+        y
+    }
+
+    /// T x.
+    fn tridiagonal(&self, build: &mut Builder, name: &str, part: &Part, x: ObjectId) -> ObjectId {
+        let y = self.vector(build, name.to_owned(), part.level.size);
+        let flops = 2 * (3 * u128::from(part.level.size) - 2) * u128::from(self.batch);
+        let t = part.tridiagonal.expect("a level that T is applied in has one");
+        build.op("tridiagonal", part.module, flops, &[read(t), read(x), write(y)]);
+        y
+    }
+
+    /// y += U z.
+    fn expand(&self, build: &mut Builder, part: &Part, [z, y]: [ObjectId; 2]) {
+        let Some([_, u]) = part.factors else { return };
+        let whole = self.whole(build, part, u);
+        let touches = [read(whole), read(z), change(y)];
+        build.op("expand", part.module, self.product(part.level), &touches);
     }
 }

@@ -4,10 +4,11 @@
 //! The trace is that of the first pipeline stage, which keeps the most activations. Its parts:
 //! [`Training::problems`] refuses (`limits`), `schedule` orders passes, `step` carries them out, `forward`,
 //! `backward` and `experts` are a block's ops, `state` is what persists, `zero` what ranks share,
-//! `network` where they are, `update` the optimizer.
+//! `network` where they are, `update` the optimizer, `working` what ops need beside it all, `computing` what they take.
 //! Invariant: a training without problems makes a trace without `Trace::problems`.
 
 mod backward;
+mod computing;
 mod experts;
 mod forward;
 mod limits;
@@ -18,6 +19,7 @@ mod schedule;
 mod state;
 mod step;
 mod update;
+mod working;
 mod zero;
 
 use super::card::Card;

@@ -6,9 +6,10 @@
 //! What S remembers without holding it is bounded: S has at most two caches.
 //!
 //! [`Lirs::new`] is the paper. [`Lirs::of_libcachesim`] is what libCacheSim 0.3 does, to compare
-//! counts with it; it differs where an object of Q that is not in S is used. There it also turns the
-//! oldest LIR object into a HIR one, so that the oldest of Q leaves on a hit; and where that is the
-//! object that is used (Q holds one below 200 objects), it leaves, but its next use counts as a hit.
+//! counts with it. There Q is trimmed before a LIR object enters it, room is made by turning LIR objects
+//! only, and where an object of Q that is not in S is used, LIR objects turn too. If that object is
+//! itself trimmed, it leaves, but its next use counts as a hit; and from then on its size is read where
+//! the object that took its place in Q lies, so that one's size counts.
 
 use super::Replacement;
 use super::links::Links;
@@ -45,8 +46,8 @@ pub struct Lirs {
     bytes: Vec<u64>,
     /// Whether the rule is libCacheSim's.
     theirs: bool,
-    /// A phantom that the owner has not heard of.
-    leaves: Option<u32>,
+    /// What has left, by libCacheSim's rule, and the owner has not heard of.
+    leaving: Vec<u32>,
 }
 
 impl Lirs {
@@ -71,7 +72,7 @@ impl Lirs {
             status: Vec::new(),
             bytes: Vec::new(),
             theirs: false,
-            leaves: None,
+            leaving: Vec::new(),
         }
     }
 
@@ -125,24 +126,40 @@ impl Lirs {
     }
 
     /// The oldest LIR object, which is at the bottom of S, turns into a HIR object.
-    fn demote(&mut self) {
-        let Some(id) = self.stack.oldest(0) else { return };
+    fn demote(&mut self) -> Option<u32> {
+        let id = self.stack.oldest(0)?;
         self.unstack(id);
         self.low -= self.size(id);
         self.status[id as usize] = Status::High;
+        if self.theirs {
+            self.trim(self.size(id));
+        }
         self.queue_up(id);
         self.prune();
+        Some(id)
+    }
+
+    /// Makes room in Q for so many bytes.
+    fn trim(&mut self, bytes: u64) {
+        while self.high + bytes > self.high_limit
+            && let Some(gone) = self.evict_high(&|_| false)
+        {
+            self.leaving.push(gone);
+        }
     }
 
     /// What libCacheSim does where an object of Q is used that is not in S.
     fn demote_for(&mut self, id: u32) {
-        while self.low > 0 && self.low + self.size(id) > self.low_limit {
-            self.demote();
+        let mut bytes = self.size(id);
+        while self.low > 0 && self.low + bytes > self.low_limit {
+            let held = self.holds(id);
+            let demoted = self.demote();
+            if held && !self.holds(id) {
+                bytes = demoted.map_or(bytes, |other| self.size(other));
+            }
         }
-        if self.high > self.high_limit && self.queue.oldest(0) == Some(id) {
-            self.unqueue(id);
+        if !self.holds(id) {
             self.status[id as usize] = Status::Phantom;
-            self.leaves = Some(id);
         }
     }
 
@@ -227,7 +244,29 @@ impl Replacement for Lirs {
         self.limit();
     }
 
+    /// By libCacheSim's rule whatever is in the way leaves here, before the owner looks for room.
+    fn miss(&mut self, id: u32, bytes: u64) {
+        if !self.theirs || !self.admits(bytes) {
+            return;
+        }
+        if self.status[id as usize] == Status::Ghost {
+            self.forget(id);
+            // It enters as one of these, and pruning stops at it.
+            self.status[id as usize] = Status::Low;
+            self.bytes[id as usize] = bytes;
+            self.stack_up(id);
+            while self.low > 0 && self.low + self.size(id) > self.low_limit {
+                self.demote();
+            }
+        } else if self.low + bytes > self.low_limit {
+            self.trim(bytes);
+        }
+    }
+
     fn evict(&mut self, keep: impl Fn(u32) -> bool) -> Option<u32> {
+        if let Some(gone) = self.leaving.pop() {
+            return Some(gone);
+        }
         if let Some(gone) = self.evict_high(&keep) {
             return Some(gone);
         }
@@ -239,9 +278,11 @@ impl Replacement for Lirs {
     }
 
     fn insert(&mut self, id: u32, bytes: u64) {
-        let remembered = self.status[id as usize] == Status::Ghost;
-        if remembered {
-            self.forget(id);
+        let status = self.status[id as usize];
+        let remembered = matches!(status, Status::Ghost | Status::Low);
+        match status {
+            Status::Ghost => self.forget(id),
+            _ => self.unstack(id),
         }
         self.bytes[id as usize] = bytes;
         let roomy = self.low + bytes <= self.low_limit;
@@ -257,8 +298,8 @@ impl Replacement for Lirs {
 
     /// The HIR objects have a share of their own.
     fn shed(&mut self, keep: impl Fn(u32) -> bool) -> Option<u32> {
-        if self.leaves.is_some() {
-            return self.leaves.take();
+        if let Some(gone) = self.leaving.pop() {
+            return Some(gone);
         }
         if self.high <= self.high_limit { None } else { self.evict_high(&keep) }
     }
@@ -295,7 +336,7 @@ impl Replacement for Lirs {
             status,
             bytes: _,
             theirs: _,
-            leaves,
+            leaving,
         } = self;
         for word in [*low, *high, *stacked] {
             out.word(word);
@@ -304,7 +345,7 @@ impl Replacement for Lirs {
             links.state(out);
         }
         status.iter().for_each(|&status| out.word(status as u64));
-        out.word(leaves.map_or(0, |id| u64::from(id) + 1));
+        leaving.iter().for_each(|&id| out.word(u64::from(id)));
         true
     }
 }

@@ -4,4 +4,5 @@
 mod naive;
 mod oracle;
 mod random;
+mod sized;
 mod theorems;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use tiersim_policies::replacement::{Algorithm, Cache, NEVER, Outcome, Replacement, Visit};
 
 /// A request: object, bytes, next use.
-type Request = (u32, u64, u64);
+pub(crate) type Request = (u32, u64, u64);
 
 fn folder() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
@@ -37,9 +37,9 @@ fn requests(path: &Path) -> Vec<Request> {
 }
 
 /// Requests and bytes that missed.
-struct Replay<'a> {
-    requests: &'a [Request],
-    capacity: u64,
+pub(crate) struct Replay<'a> {
+    pub(crate) requests: &'a [Request],
+    pub(crate) capacity: u64,
 }
 
 impl Visit for Replay<'_> {

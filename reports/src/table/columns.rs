@@ -95,6 +95,7 @@ pub(super) fn time(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     let mut columns = step_columns(record, cases);
     columns.extend(tokens(record, cases));
     columns.push(overhead(record, cases));
+    columns.push(change(record, cases));
     let bounds = cases.iter().map(|&case| Some(record.results[case].bound_step.ps() as f64));
     columns.push(Column::time("bound", "step", &bounds.collect::<Values>()));
     columns.extend(over_bound(record, cases));
@@ -128,6 +129,14 @@ fn overhead(record: &RunRecord, cases: &[usize]) -> Column {
     Column::signed(["overhead", "step %"], &change)
 }
 
+/// How much more work per time is done than by the baseline.
+fn change(record: &RunRecord, cases: &[usize]) -> Column {
+    let records = cases.iter().map(|&case| &record.results[case]);
+    let change =
+        records.map(|case| Some(case.outcome.figures()?.throughput_change(case.baseline_step)));
+    Column::signed(["change", "work/s %"], &change.collect::<Values>())
+}
+
 fn over_bound(record: &RunRecord, cases: &[usize]) -> Option<Column> {
     let gaps = cases.iter().map(|&case| gap(&record.results[case]).map(|gap| gap * 100.0));
     let gaps: Values = gaps.collect();
@@ -154,6 +163,7 @@ pub(super) fn memory(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     let lanes = lane_names(record);
     let moved = |f: &Figures, lane: usize| f.moved[lane].get() as f64 / steps(f);
     columns.extend(group("moved", &lanes, byte_unit, of_each(record, cases, lanes.len(), moved)));
+    columns.extend(transfers(record, cases, &lanes));
     let stall = |f: &Figures, lane: usize| f.stall[lane].ps() as f64 / steps(f);
     columns.extend(group("stall", &lanes, time_unit, of_each(record, cases, lanes.len(), stall)));
     let tiers: Vec<String> = record.tiers.iter().map(|(tier, _)| tier.clone()).collect();
@@ -162,6 +172,21 @@ pub(super) fn memory(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     columns.extend(group("in place", &tiers, time_unit, in_place));
     let delay = vec![figures(record, cases, |f| f.delay.ps() as f64 / steps(f))];
     columns.extend(group("delay", &["of ops".to_owned()], time_unit, delay));
+    columns
+}
+
+/// How many copies cross each lane, and the mean time of one.
+fn transfers(record: &RunRecord, cases: &[usize], lanes: &[String]) -> Vec<Column> {
+    let count = |f: &Figures, lane: usize| f.transfers.get(lane).map_or(0.0, |&all| all as f64);
+    let copies = |f: &Figures, lane: usize| count(f, lane) / f.steps.len().max(1) as f64;
+    let took = |f: &Figures, lane: usize| {
+        let all = f.transfer_time.get(lane).map_or(0.0, |time| time.ps() as f64);
+        all / count(f, lane).max(1.0)
+    };
+    let copies = of_each(record, cases, lanes.len(), copies);
+    let mut columns = group("copies", lanes, |_| ("/step", 1.0), copies);
+    let took = of_each(record, cases, lanes.len(), took);
+    columns.extend(group("mean copy", lanes, time_unit, took));
     columns
 }
 

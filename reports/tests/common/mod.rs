@@ -77,6 +77,7 @@ fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecor
         hidden: Vec::new(),
         left_out: 0,
         pressure: None,
+        hints: None,
         emulated: false,
         sight: Sight::Past,
         learned: false,

@@ -227,6 +227,7 @@ fn nothing_is_moved_where_all_fits() {
         hidden: Vec::new(),
         left_out: 0,
         pressure: None,
+        hints: None,
     };
     let given = |moved: Vec<Bytes>, case: &CaseRecord| {
         let baseline = Figures { moved, ..Figures::default() };

@@ -20,6 +20,10 @@ pub struct Meters {
     pub copied: Vec<Bytes>,
     /// Time spent copying, by lane.
     pub busy: Vec<Span>,
+    /// Copies that have ended, by lane that they crossed.
+    pub transfers: Vec<u64>,
+    /// Time that these took, each from its start to its end over all of its way.
+    pub transfer_time: Vec<Span>,
     /// Time that streams stood still for a copy, by lane.
     pub stall: Vec<Span>,
     /// Delay for use in place, by tier.
@@ -50,6 +54,8 @@ impl Meters {
             planned: vec![Bytes::ZERO; lanes],
             copied: vec![Bytes::ZERO; lanes],
             busy: vec![Span::ZERO; lanes],
+            transfers: vec![0; lanes],
+            transfer_time: vec![Span::ZERO; lanes],
             stall: vec![Span::ZERO; lanes],
             in_place: vec![Span::ZERO; tiers],
             compute: Span::ZERO,
@@ -72,8 +78,11 @@ impl Meters {
     /// The largest of all sums that have 64 bits.
     pub(crate) fn largest(&self) -> u64 {
         let moved = self.moved.iter().chain(&self.planned).map(|bytes| bytes.get());
-        let spans = self.busy.iter().chain(&self.stall).chain(&self.in_place);
-        let spans = spans.chain([&self.compute, &self.delay, &self.active]).map(|span| span.ps());
+        let spans = self.busy.iter().chain(&self.transfer_time).chain(&self.stall);
+        let spans = spans
+            .chain(&self.in_place)
+            .chain([&self.compute, &self.delay, &self.active])
+            .map(|span| span.ps());
         moved.chain(spans).max().unwrap_or(0)
     }
 
@@ -107,6 +116,8 @@ impl Meters {
             planned: _,
             copied: _,
             busy: _,
+            transfers: _,
+            transfer_time: _,
             stall: _,
             in_place: _,
             compute: _,
@@ -135,6 +146,8 @@ impl Meters {
             planned,
             copied,
             busy,
+            transfers,
+            transfer_time,
             stall,
             in_place,
             compute,
@@ -151,10 +164,13 @@ impl Meters {
         for (sum, start) in bytes.zip(starts) {
             *sum = Bytes::new(again(sum.get(), start.get(), times)?);
         }
-        let spans = busy.iter_mut().chain(stall).chain(in_place).chain(split.spans_mut());
-        let spans = spans.chain([compute, delay, active]);
-        let starts = start.busy.iter().chain(&start.stall).chain(&start.in_place);
-        let starts = starts.chain(start.split.spans());
+        for (sum, start) in transfers.iter_mut().zip(&start.transfers) {
+            *sum = again(*sum, *start, times)?;
+        }
+        let spans = busy.iter_mut().chain(transfer_time).chain(stall).chain(in_place);
+        let spans = spans.chain(split.spans_mut()).chain([compute, delay, active]);
+        let starts = start.busy.iter().chain(&start.transfer_time).chain(&start.stall);
+        let starts = starts.chain(&start.in_place).chain(start.split.spans());
         let starts = starts.chain([&start.compute, &start.delay, &start.active]);
         for (sum, start) in spans.zip(starts) {
             *sum = Span::from_ps(again(sum.ps(), start.ps(), times)?);
@@ -164,6 +180,14 @@ impl Meters {
             *sum += (*sum - start) * u128::from(times);
         }
         Some(())
+    }
+
+    /// A copy ends that crossed these lanes.
+    pub(crate) fn copied(&mut self, lanes: impl Iterator<Item = usize>, took: Span) {
+        for lane in lanes {
+            self.transfers[lane] += 1;
+            self.transfer_time[lane] += took;
+        }
     }
 
     fn count_to(&mut self, now: Time) {

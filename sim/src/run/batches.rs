@@ -18,7 +18,7 @@ use tiersim_models::units::Bytes;
 use tiersim_policies::chunks::chunked;
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::planner::Planner;
-use tiersim_policies::pressure::{MILLION, MicroBatch, PressureConfig, Thresholds};
+use tiersim_policies::pressure::{MILLION, MicroBatch, PressureConfig, StepPressure, Thresholds};
 use tiersim_policies::recipe::{PolicyConfig, Setting};
 
 /// A workload of a case's own.
@@ -48,13 +48,21 @@ pub(super) fn words(case: &Case, hardware: &Hardware) -> Option<String> {
 
 fn watched(config: &PressureConfig, hardware: &Hardware) -> String {
     let Thresholds(at) = config.thresholds;
-    let at = at.map(|millionths| (f64::from(millionths) / f64::from(MILLION)).to_string());
-    let words =
-        format!("pressure of {} at {}", hardware.tiers[config.tier.index()].name, at.join("/"));
-    match config.micro_batch {
-        Some(MicroBatch { min, max }) => format!("{words}, micro-batches of {min} to {max}"),
-        None => words,
+    let share = |millionths: u32| (f64::from(millionths) / f64::from(MILLION)).to_string();
+    let tier = &hardware.tiers[config.tier.index()].name;
+    let mut words = format!("pressure of {tier} at {}", at.map(share).join("/"));
+    if let Some(MicroBatch { min, max, target, every, smooth }) = config.micro_batch {
+        words += &format!(", micro-batches of {min} to {max}");
+        words += &target.map(|at| format!(" for {} of it", share(at))).unwrap_or_default();
+        if every.get() > 1 {
+            words += &format!(", changed every {every} steps");
+        }
+        words += if smooth { "" } else { ", at once" };
     }
+    if let Some(every) = config.clear_cache_frequency {
+        words += &format!(", cache cleared every {every} steps");
+    }
+    words
 }
 
 impl Bench<'_> {
@@ -166,6 +174,9 @@ impl Bench<'_> {
         planner.watch(config.clone(), batches.to_vec());
         planner.fetch_the_quickest(self.copies.clone());
         let capacity = planner.ledger().capacity(config.tier);
+        let bounds = config.micro_batch.unwrap_or(MicroBatch::between(1, u32::MAX));
+        // Since the batch could change last.
+        let mut since: Option<StepPressure> = None;
         let mut commands = Vec::new();
         for (step, end) in workload.step_ends().iter().enumerate() {
             while planner.planned() <= u64::from(end.0) {
@@ -177,7 +188,12 @@ impl Bench<'_> {
                     planner.ended(command.ticket);
                 }
             }
-            let Some(done) = planner.last_step().filter(|_| step >= fixed) else { continue };
+            let Some(done) = planner.last_step() else { continue };
+            let done = since.map_or(done, |before| before.and(done));
+            since = Some(done).filter(|_| !bounds.is_due(step));
+            if since.is_some() || step < fixed {
+                continue;
+            }
             let Some(&is) = batches.get(step + 1) else { break };
             let next = config.next_micro_batch(batches[step], &done, capacity);
             if next != is {

@@ -76,6 +76,7 @@ impl Bench<'_> {
             hidden: hidden.iter().map(|h| (h.tier.index(), h.what.word(), h.bytes)).collect(),
             left_out,
             pressure,
+            hints: case.policy.hint_matches(&self.workload.trace),
         })
     }
 }

@@ -354,6 +354,8 @@ impl<'a> Stopwatch<'a> {
             peak,
             moved: moved.collect(),
             busy: span(&end.busy, &start.busy),
+            transfers: end.transfers.iter().zip(&start.transfers).map(|(a, b)| a - b).collect(),
+            transfer_time: span(&end.transfer_time, &start.transfer_time),
             stall: span(&end.stall, &start.stall),
             in_place: span(&end.in_place, &start.in_place),
             compute: Span::from_ps(end.compute.ps() - start.compute.ps()),

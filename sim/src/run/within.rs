@@ -49,6 +49,8 @@ pub(crate) fn keep(figures: &mut Figures, links: usize, compacted: &BTreeSet<usi
     }
     only(&mut figures.moved, kept);
     only(&mut figures.busy, kept);
+    only(&mut figures.transfers, kept);
+    only(&mut figures.transfer_time, kept);
     only(&mut figures.stall, kept);
     for slice in &mut figures.timeline.slices {
         if let Track::Lane(lane) = &mut slice.track
@@ -79,6 +81,8 @@ mod tests {
         let mut figures = Figures {
             moved: (0..7).map(Bytes::new).collect(),
             busy: vec![Span::ZERO; 7],
+            transfers: vec![0; 7],
+            transfer_time: vec![Span::ZERO; 7],
             stall: (0..7).map(Span::from_ps).collect(),
             timeline: Timeline {
                 slices: vec![slice(3), slice(4), slice(6)],

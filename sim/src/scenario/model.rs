@@ -10,6 +10,7 @@ use crate::scenario::files::{Files, Found};
 use crate::scenario::generation::generation;
 use crate::scenario::raw::{RawFormat, RawWorkload};
 use crate::scenario::resolve::Resolver;
+use crate::scenario::semiseparable::operators;
 use crate::scenario::training::{RawWork, Setting, training};
 use crate::text::ron_error::choices;
 use serde::Deserialize;
@@ -106,6 +107,28 @@ impl Resolver<'_, '_> {
         let RawWorkload::Model { model: name, weights, precision, formats, mode, .. } = raw else {
             return None;
         };
+        let devices = hardware.map(|hardware| hardware.server.devices);
+        if let RawWork::Semiseparable { .. } = mode {
+            for (at, said) in [
+                ("workload.model", name.is_some()),
+                ("workload.weights", weights.is_some()),
+                ("workload.formats", formats.is_some()),
+            ] {
+                if said {
+                    let rule = "structured operators stand in the place of a model";
+                    self.check.fault(at, rule, "leave it out; `precision` is that of U and V");
+                    return None;
+                }
+            }
+            let operators = operators(self, "workload.mode", mode, (precision.as_ref(), devices?))?;
+            let ranks = operators.ranks.min(operators.devices);
+            return Some((TraceSource::Model(Work::Operators(operators)), ranks));
+        }
+        let Some(name) = name else {
+            let rule = "no model is named";
+            self.check.fault("workload", rule, "write `model: \"llama-2-7b\"`, or a config.json");
+            return None;
+        };
         let found = match self.files.model(name, weights.as_deref()) {
             ModelFound::Model(found) => self.good("workload.model", found),
             ModelFound::Weights(fault) => {
@@ -113,7 +136,6 @@ impl Resolver<'_, '_> {
                 None
             }
         };
-        let devices = hardware.map(|hardware| hardware.server.devices);
         let model = found?;
         self.warnings.extend(model.remarks.iter().map(|remark| Warning {
             rule: RULE,
@@ -136,6 +158,7 @@ impl Resolver<'_, '_> {
                 let ranks = generation.tensor.min(generation.devices);
                 Some((TraceSource::Model(Work::Generate(generation)), ranks))
             }
+            RawWork::Semiseparable { .. } => None,
             RawWork::Serve { .. } => {
                 let source = self.serving("workload.mode", mode, setting)?;
                 Some((TraceSource::Serving(Box::new(source)), 1))

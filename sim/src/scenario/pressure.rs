@@ -9,6 +9,7 @@ use crate::scenario::raw::{
 };
 use crate::scenario::resolve::Resolver;
 use crate::scenario::{TraceSource, WorkloadSpec};
+use std::num::NonZeroU32;
 use tiersim_models::hardware::{Hardware, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::layered::training::Training;
@@ -77,8 +78,14 @@ impl Resolver<'_, '_> {
         let path = format!("{at}.micro_batch");
         let bounds = raw.micro_batch.as_ref();
         let micro_batch = bounds.map(|bounds| self.dynamic(&path, bounds, workload));
-        let changes = raw.micro_batch.is_some();
-        let responses = self.responses(at, raw.actions.as_ref(), changes);
+        let responses = self.responses(at, raw.actions.as_ref(), bounds);
+        if let (Some(Some(batch)), Some(thresholds), Some(responses)) =
+            (micro_batch, thresholds, &responses)
+        {
+            self.utilisation(&path, batch.target, thresholds, responses)?;
+        }
+        let path = format!("{at}.clear_cache_frequency");
+        let clear = self.frequency(&path, raw.clear_cache_frequency);
         let spill = match (&raw.spill, tier) {
             (Some(names), Some(tier)) => self.spill(&format!("{at}.spill"), names, tier, hardware),
             (None, Some(tier)) => Some(others(tier, hardware)),
@@ -94,6 +101,7 @@ impl Resolver<'_, '_> {
                 Some(bounds) => Some(bounds?),
                 None => None,
             },
+            clear_cache_frequency: clear?,
         })
     }
 
@@ -159,8 +167,10 @@ impl Resolver<'_, '_> {
         &mut self,
         at: &str,
         raw: Option<&RawResponses>,
-        changes: bool,
+        batch: Option<&RawMicroBatch>,
     ) -> Option<[Vec<Response>; 4]> {
+        let changes = batch.is_some();
+        let aimed = batch.is_some_and(|batch| batch.target_utilisation.is_some());
         let lists: [Option<&[RawResponse]>; 4] = match raw {
             Some(RawResponses { target, warning, critical, emergency }) => {
                 [target, warning, critical, emergency].map(Option::as_deref)
@@ -190,7 +200,7 @@ impl Resolver<'_, '_> {
             }
         }
         let shrinks = found.iter().any(|list| list.contains(&Response::Shrink));
-        if good && changes && !shrinks {
+        if good && changes && !shrinks && !aimed {
             let rule = "no action is `shrink`, so the micro-batch would never change";
             self.check.fault(
                 &format!("{at}.micro_batch"),
@@ -239,14 +249,59 @@ impl Resolver<'_, '_> {
             _ => raw.max.unwrap_or(raw.min),
         };
         let max = raw.max.unwrap_or(own);
-        let bounds = self.micro_batch(at, raw.min, max, Some(workload))?;
+        let bounds = self.micro_batch(at, raw.min, max, Some(workload));
+        let path = format!("{at}.adjustment_frequency");
+        let every = self.frequency(&path, raw.adjustment_frequency);
+        let path = format!("{at}.target_utilisation");
+        let target = match raw.target_utilisation {
+            Some(share) => {
+                let least = 1.0 / f64::from(MILLION);
+                let what = "`target_utilisation`";
+                Some(millionths(self.check.number(&path, what, share, least, 1.0)?))
+            }
+            None => None,
+        };
         if workload.repeat > 1 {
             let rule = "a micro-batch that changes from step to step needs a run without replays";
             let remedy = "write `repeat: 1, warmup: 0`, and more `sequences` if that is too short";
             self.check.fault(at, rule, remedy);
             return None;
         }
-        Some(bounds)
+        let every = every?.unwrap_or(NonZeroU32::MIN);
+        Some(MicroBatch { target, every, smooth: raw.smooth.unwrap_or(true), ..bounds? })
+    }
+
+    /// Every so many steps, if anything is written.
+    fn frequency(&mut self, at: &str, raw: Option<u32>) -> Option<Option<NonZeroU32>> {
+        let Some(steps) = raw else { return Some(None) };
+        let every = NonZeroU32::new(steps);
+        if every.is_none() {
+            let rule = "a frequency is a number of steps, 1 or more";
+            self.check.fault(at, rule, "write how many steps pass between two, or leave it out");
+        }
+        every.map(Some)
+    }
+
+    /// A batch must not grow into a level that shrinks it.
+    fn utilisation(
+        &mut self,
+        at: &str,
+        target: Option<u32>,
+        Thresholds(thresholds): Thresholds,
+        responses: &[Vec<Response>; 4],
+    ) -> Option<()> {
+        let shrinks = |list: &Vec<Response>| list.contains(&Response::Shrink);
+        let lowest = responses.iter().position(shrinks).map(|level| (level, thresholds[level]));
+        let (Some(target), Some((level, limit))) = (target, lowest) else { return Some(()) };
+        if target < limit {
+            return Some(());
+        }
+        let level = Level::ALL[level].word();
+        let rule = format!(
+            "`target_utilisation` must be below the threshold of `{level}`, which shrinks the batch"
+        );
+        self.check.fault(&format!("{at}.target_utilisation"), rule, "write less");
+        None
     }
 
     /// Bounds of micro-batches that the workload can be cut into.
@@ -284,7 +339,7 @@ impl Resolver<'_, '_> {
         for problem in &problems {
             self.check.fault(at, problem.rule.as_str(), problem.remedy);
         }
-        problems.is_empty().then_some(MicroBatch { min, max })
+        problems.is_empty().then_some(MicroBatch::between(min, max))
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) enum RawWorkload {
         jitter: Option<f64>,
     },
     Model {
-        model: String,
+        model: Option<String>,
         weights: Option<String>,
         precision: Option<RawFormat>,
         formats: Option<RawFormats>,
@@ -160,6 +160,7 @@ pub(crate) struct RawPressure {
     pub(crate) actions: Option<RawResponses>,
     pub(crate) spill: Option<Vec<String>>,
     pub(crate) micro_batch: Option<RawMicroBatch>,
+    pub(crate) clear_cache_frequency: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -202,6 +203,9 @@ pub(crate) enum RawResponse {
 pub(crate) struct RawMicroBatch {
     pub(crate) min: u32,
     pub(crate) max: Option<u32>,
+    pub(crate) target_utilisation: Option<f64>,
+    pub(crate) adjustment_frequency: Option<u32>,
+    pub(crate) smooth: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

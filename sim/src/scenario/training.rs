@@ -47,6 +47,15 @@ pub(crate) enum RawWork {
         tensor: Option<u32>,
         router: Option<RawRouter>,
     },
+    Semiseparable {
+        size: u64,
+        layers: u32,
+        batch: u32,
+        levels: Option<u32>,
+        nested: Option<bool>,
+        ranks: Option<u32>,
+        overlap: Option<bool>,
+    },
     Serve {
         requests: String,
         first: Option<u64>,

@@ -5,6 +5,7 @@
 use super::dice::Dice;
 use super::drives::staging;
 use super::plan::kinds;
+use std::num::NonZeroU32;
 use tiersim_models::hardware::{HBM, Hardware, Routes, TierKind};
 use tiersim_models::hidden::{Hidden, What, of_tier, over};
 use tiersim_models::ids::TierId;
@@ -73,7 +74,8 @@ pub(super) fn numa(dice: &mut Dice, hardware: &Hardware) -> NumaConfig {
 }
 
 /// A watched tier, mostly HBM.
-pub(super) fn pressure(dice: &mut Dice, tiers: usize) -> Option<PressureConfig> {
+/// How often its cache is cleared is drawn elsewhere.
+pub(super) fn pressure(dice: &mut Dice, clears: &mut Dice, tiers: usize) -> Option<PressureConfig> {
     if !dice.chance(25) {
         return None;
     }
@@ -94,7 +96,15 @@ pub(super) fn pressure(dice: &mut Dice, tiers: usize) -> Option<PressureConfig> 
         spill.truncate(dice.below(spill.len() + 1));
     }
     let responses = [(); 4].map(|()| responses(dice));
-    Some(PressureConfig { tier, thresholds, hysteresis, responses, spill, micro_batch: None })
+    Some(PressureConfig {
+        tier,
+        thresholds,
+        hysteresis,
+        responses,
+        spill,
+        micro_batch: None,
+        clear_cache_frequency: clears.pick(&[None, None, NonZeroU32::new(1), NonZeroU32::new(3)]),
+    })
 }
 
 fn thresholds(dice: &mut Dice) -> Thresholds {

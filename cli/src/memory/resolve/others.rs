@@ -6,10 +6,12 @@ use super::refusals::{of_deepspeed, of_optimizer, of_serving, of_shape, refuse};
 use super::{Asked, gpus, params};
 use tiersim_models::memory::account::Structured;
 use tiersim_models::memory::deepspeed::Question;
+use tiersim_models::memory::semiseparable::{Formats, Shape};
 use tiersim_models::memory::zero::Place;
 
 pub(super) fn structured(args: &MemoryArgs, size: u64) -> Result<Structured, String> {
     let all = [of_optimizer(args), of_shape(args), of_serving(args), of_deepspeed(args)].concat();
+    let all: Vec<_> = all.into_iter().filter(|(name, _)| *name != "--precision").collect();
     refuse("--semiseparable", &all)?;
     refuse(
         "--semiseparable",
@@ -22,9 +24,20 @@ pub(super) fn structured(args: &MemoryArgs, size: u64) -> Result<Structured, Str
         ],
     )?;
     let (gpus, gpus_per_node) = gpus(args, 8)?;
-    let (flat, layers) = (args.flat, args.layers.unwrap_or(1));
-    let offload = args.offload_param.unwrap_or_default();
-    Ok(Structured { size, flat, layers, gpus, gpus_per_node, offload })
+    let formats = Formats {
+        factors: args.precision.unwrap_or(Formats::MIXED.factors),
+        dense: args.dense.unwrap_or(Formats::MIXED.dense),
+        ..Formats::MIXED
+    };
+    Ok(Structured {
+        size,
+        shape: args.levels.unwrap_or(Shape::Sum(1)),
+        formats,
+        layers: args.layers.unwrap_or(1),
+        gpus,
+        gpus_per_node,
+        offload: args.offload_param.unwrap_or_default(),
+    })
 }
 
 pub(super) fn deepspeed(args: &MemoryArgs, model: Option<&Model>) -> Result<Asked, String> {

@@ -35,6 +35,7 @@ pub(super) fn of_optimizer(args: &MemoryArgs) -> Vec<Typed> {
         ("--dropout", args.dropout.is_some()),
         ("--sequence-parallel", args.sequence_parallel),
         ("--interleave", args.interleave.is_some()),
+        ("--expert", args.expert.is_some()),
         ("--workers", args.workers.is_some()),
         ("--prefetch", args.prefetch.is_some()),
         ("--token-bytes", args.token_bytes.is_some()),
@@ -71,5 +72,13 @@ pub(super) fn of_deepspeed(args: &MemoryArgs) -> Vec<Typed> {
     vec![
         ("--zero-init", args.zero_init.is_some()),
         ("--buffer-factor", args.buffer_factor.is_some()),
+    ]
+}
+
+pub(super) fn of_operators(args: &MemoryArgs) -> Vec<Typed> {
+    vec![
+        ("--levels", args.levels.is_some()),
+        ("--flat", args.flat),
+        ("--dense", args.dense.is_some()),
     ]
 }

@@ -2,9 +2,9 @@
 
 use super::{Account, Constant, Line, Value};
 use crate::memory::inference::Kv;
-use crate::memory::semiseparable::operator;
+use crate::memory::semiseparable::{Formats, Shape, levels, operator};
 use crate::memory::zero::Place;
-use crate::memory::{Overflow, product, share};
+use crate::memory::{Overflow, product, share, total};
 use crate::transformer::format::Format;
 
 /// A model that is served.
@@ -107,8 +107,10 @@ pub fn serving(job: &Serving) -> Result<Account, Overflow> {
 pub struct Structured {
     /// Its size (N).
     pub size: u64,
-    /// Whether it has one level only.
-    pub flat: bool,
+    /// How its levels follow one another.
+    pub shape: Shape,
+    /// Formats of its parts, and of the dense matrix beside it.
+    pub formats: Formats,
     /// Operators of this size.
     pub layers: u64,
     /// GPUs that share the columns of U and V.
@@ -121,38 +123,56 @@ pub struct Structured {
 
 /// The account of a structured operator, with the dense one beside it as constants.
 pub fn structured(job: &Structured) -> Result<Account, Overflow> {
-    let one = operator(job.size, job.flat, job.gpus)?;
+    let Structured { size, shape, formats, gpus, .. } = *job;
+    let one = operator(size, shape, formats, gpus)?;
     let times = |bytes| product(&[bytes, job.layers.into()]);
+    let each = |format: Format| format.bytes();
+    let (cores, every) = match shape {
+        Shape::Sum(_) => ("", ", of each level"),
+        Shape::Nested => (", and of each core", ", and of each core"),
+    };
     let lines = vec![
         Line {
             key: "tridiagonal",
             name: "tridiagonal parts",
-            formula: "4 (3 N - 2), and of each core; on every rank".to_owned(),
+            formula: format!("{} (3 N - 2){cores}; on every rank", each(formats.tridiagonal)),
             place: Place::Gpu,
             bytes: times(one.tridiagonal)?,
         },
         Line {
             key: "factors",
             name: "U and V",
-            formula: "2 x 2 x N x ceil(r / ranks), and of each core".to_owned(),
+            formula: format!("{} x 2 x N x ceil(r / ranks){every}", each(formats.factors)),
             place: job.offload,
             bytes: times(one.of_rank)?,
         },
     ];
-    let levels = crate::memory::semiseparable::levels(job.size, job.flat);
+    let levels = levels(size, shape);
     let ranks: Vec<String> = levels.iter().map(|level| level.rank.to_string()).collect();
     let mut constants = Vec::new();
     let mut add = |key, name, value: Value| constants.push(Constant { key, name, value });
-    add("size", "size (N)", job.size.into());
+    add("size", "size (N)", size.into());
+    let form = match shape {
+        Shape::Sum(1) => "T + U V^T",
+        Shape::Sum(_) => "T + sum of U_k V_k^T",
+        Shape::Nested => "T + U C V^T, C of the same form",
+    };
+    add("form", "form", form.into());
     add("ranks_of_levels", "ranks of the levels, ceil(log2)", Value::Word(ranks.join(", ")));
+    add("tridiagonal_format", "format of T", formats.tridiagonal.word().into());
+    add("factors_format", "format of U and V", formats.factors.word().into());
+    add("dense_format", "format of the dense matrix", formats.dense.word().into());
     add("layers", "operators", job.layers.into());
-    add("gpus", "GPUs", job.gpus.into());
+    add("gpus", "GPUs", gpus.into());
     add("gpus_per_node", "GPUs per node", job.gpus_per_node.into());
     add("offload_param", "U and V go to", job.offload.word().into());
     add("all_factors_bytes", "U and V of all ranks, bytes", Value::Whole(times(one.factors)?));
-    add("dense_bytes", "dense in fp16, bytes", Value::Whole(times(one.dense)?));
+    add("dense_bytes", "dense, bytes", Value::Whole(times(one.dense)?));
     let dense = times(one.dense_of_rank)?;
-    add("dense_bytes_per_gpu", "dense in fp16, bytes per GPU", Value::Whole(dense));
+    add("dense_bytes_per_gpu", "dense, bytes per GPU", Value::Whole(dense));
+    let whole = total([one.tridiagonal, one.factors])?;
+    let reduction = 100.0 * (1.0 - whole as f64 / one.dense as f64);
+    add("reduction_percent", "less than dense, %", Value::Number(reduction));
     let title = format!("structured operator of size {}, {} GPU(s)", job.size, job.gpus);
     Account::of(title, constants, lines, job.gpus_per_node)
 }

@@ -2,12 +2,14 @@
 //!
 //! Invariant: without a [`Step`] and without sizes of buffers it is the model state alone, to the byte.
 
-use super::{Account, Constant, Line, Value};
+use super::{Account, Constant, Line, Value, buffers};
 use crate::memory::activations::block::Block;
 use crate::memory::activations::{self, Batch, OfStage, Stages};
-use crate::memory::optimizer::{Tensor, needs_shapes, of_numbers, of_tensors};
+use crate::memory::optimizer::{needs_shapes, of_numbers};
+use crate::memory::rank::{Bytes, Rank};
 use crate::memory::zero::{MILLION, Offload, Part, Place, State, placed};
 use crate::memory::{Overflow, loader, product, share};
+use crate::transformer::card::Card;
 use crate::transformer::format::Format;
 use crate::transformer::training::{Attention, Checkpointing, Loader, Optimizer};
 
@@ -31,6 +33,14 @@ pub struct Pipeline {
     pub stages: u64,
     /// Stretches of blocks per stage.
     pub interleave: u64,
+    /// Data-parallel ranks that the experts of a block are spread over.
+    pub expert: u64,
+}
+
+impl Default for Pipeline {
+    fn default() -> Pipeline {
+        Pipeline { tensor: 1, by_sequence: false, stages: 1, interleave: 1, expert: 1 }
+    }
 }
 
 /// What goes through the model in a step.
@@ -65,8 +75,8 @@ pub struct Step {
 pub struct Training {
     /// Parameters of the model (P).
     pub params: u64,
-    /// Its tensors where they are known: optimizers that keep sums per row or block need them.
-    pub tensors: Vec<Tensor>,
+    /// Its card, if it has one: what a rank has is counted module by module then.
+    pub card: Option<Card>,
     /// Format of weights.
     pub weights: Format,
     /// Format of gradients.
@@ -83,13 +93,14 @@ pub struct Training {
     pub offload: Offload,
     /// How the model is split beside ZeRO.
     pub split: Pipeline,
-    /// Bytes of buckets for communication, on the GPU.
-    pub bucket: u64,
+    /// Bytes of buckets for communication, on the GPU. Where it is not said it is left out, but for a model with a
+    /// card, whose steps have the default one.
+    pub bucket: Option<u64>,
     /// Bytes of pinned buffers per rank, on the host.
     pub pinned: u64,
     /// Bytes of the GPU that nothing of this can have: contexts, workspaces, fragments.
     pub reserved: u64,
-    /// Parameters of the largest layer that stage 3 gathers; 0 if they do not count.
+    /// Parameters of the largest layer that stage 3 gathers; 0 if they do not count, or follow from the card.
     pub largest_layer: u64,
     /// Layers that are gathered ahead beside it.
     pub prefetch: u64,
@@ -103,24 +114,33 @@ impl Training {
         (self.gpus / (self.split.tensor * self.split.stages)).max(1)
     }
 
-    /// The state of one rank's part of the model, before ZeRO partitions it.
-    pub fn state(&self) -> Result<State, Overflow> {
+    /// What a rank has of a model that has a card.
+    pub fn rank(&self) -> Option<Rank> {
+        self.card.as_ref().map(|card| Rank::of(card, &self.split, self.data()))
+    }
+
+    /// Parameters of one rank, before ZeRO partitions them: of the first stage, or a share where modules are
+    /// not known.
+    fn params_of_rank(&self) -> Result<u128, Overflow> {
         let split = u128::from(self.split.tensor) * u128::from(self.split.stages);
-        let params = share(self.params.into(), split);
-        let optimizer = match self.optimizer {
+        self.rank().map_or(Ok(share(self.params.into(), split)), |rank| rank.params())
+    }
+
+    /// The state of one rank at a stage of ZeRO; 0 for what it would have without.
+    pub fn state(&self, stage: u8) -> Result<State, Overflow> {
+        let Training { weights, gradients, optimizer, .. } = *self;
+        if let Some(rank) = self.rank() {
+            return rank.state(&Bytes { weights, gradients, optimizer }, stage);
+        }
+        let params = self.params_of_rank()?;
+        let optimizer = match optimizer {
             Keeps::PerParameter(millionths) => {
                 share(product(&[params, millionths.into()])?, MILLION.into())
             }
-            Keeps::Named(named) if self.tensors.is_empty() => {
-                of_numbers(named, self.weights, params)?.sum()?
-            }
-            Keeps::Named(named) => {
-                share(of_tensors(named, self.weights, &self.tensors)?.sum()?, split)
-            }
+            Keeps::Named(named) => of_numbers(named, weights, params)?.sum()?,
         };
-        let state =
-            State::of(params, self.weights.bytes().into(), self.gradients.bytes().into(), 0)?;
-        Ok(State { optimizer, ..state })
+        let state = State::of(params, weights.bytes().into(), gradients.bytes().into(), 0)?;
+        Ok(State { optimizer, ..state }.of_rank(stage, self.data().into()))
     }
 
     /// Activations of the first stage.
@@ -146,30 +166,18 @@ impl Training {
 
 /// The account of a training job.
 pub fn training(job: &Training) -> Result<Account, Overflow> {
-    let whole = job.state()?;
-    let mut lines = state_lines(job, whole)?;
-    if job.stage >= 3 && job.largest_layer > 0 {
-        let layers = u128::from(job.prefetch) + 1;
-        let largest = share(job.largest_layer.into(), job.split.tensor.into());
-        let bytes = product(&[largest, job.weights.bytes().into(), layers])?;
-        let over = if job.split.tensor > 1 { " / t" } else { "" };
-        let formula = format!("w x largest layer{over} x (1 + {} ahead)", job.prefetch);
-        push(&mut lines, ("gathered_weights", "gathered weights"), formula, Place::Gpu, bytes);
-    }
-    let given = "as given".to_owned();
-    push(&mut lines, ("buckets", "buckets"), given.clone(), Place::Gpu, job.bucket.into());
-    push(&mut lines, ("pinned", "pinned buffers"), given.clone(), Place::Cpu, job.pinned.into());
-    push(&mut lines, ("reserved", "reserved"), given, Place::Gpu, job.reserved.into());
+    let mut lines = state_lines(job)?;
+    buffers::lines(job, &mut lines)?;
     if let Some(step) = &job.step {
         step_lines(job, step, &mut lines)?;
     }
     let title = format!("training, ZeRO stage {}, {} GPU(s)", job.stage, job.gpus);
-    let mut account = Account::of(title, constants(job, whole), lines, job.gpus_per_node)?;
+    let mut account = Account::of(title, constants(job)?, lines, job.gpus_per_node)?;
     account.notes = notes(job);
     Ok(account)
 }
 
-fn push(
+pub(super) fn push(
     lines: &mut Vec<Line>,
     (key, name): (&'static str, &'static str),
     formula: String,
@@ -181,8 +189,8 @@ fn push(
     }
 }
 
-fn state_lines(job: &Training, whole: State) -> Result<Vec<Line>, Overflow> {
-    let of_rank = whole.of_rank(job.stage, job.data().into());
+fn state_lines(job: &Training) -> Result<Vec<Line>, Overflow> {
+    let of_rank = job.state(job.stage)?;
     let mut lines = Vec::new();
     for placed in placed(of_rank, job.stage, job.offload)? {
         let (key, name, per_param, from) = match placed.part {
@@ -229,12 +237,17 @@ fn step_lines(job: &Training, step: &Step, lines: &mut Vec<Line>) -> Result<(), 
         ),
         (
             ("recomputed_activations", "activations computed again"),
-            "all that one stretch between checkpoints keeps".to_owned(),
+            "what one stretch between checkpoints keeps, beyond what is gone by then".to_owned(),
             found.recomputed,
         ),
         (
             ("embedding_activations", "dropout behind the embedding"),
-            if split.by_sequence { "s b h p / t" } else { "s b h p" }.to_owned(),
+            if split.by_sequence {
+                "s b h / t, of all in flight"
+            } else {
+                "s b h, of all in flight"
+            }
+            .to_owned(),
             found.embedding,
         ),
         (
@@ -263,9 +276,10 @@ fn step_lines(job: &Training, step: &Step, lines: &mut Vec<Line>) -> Result<(), 
 /// The formula of one block: in closed form where the block is that of the paper.
 fn formula(step: &Step, split: &Pipeline) -> String {
     let (t, by_sequence) = (split.tensor > 1, split.by_sequence);
+    let input = if by_sequence { "2 s b h / t" } else { "2 s b h" };
     match step.checkpointing {
-        Checkpointing::Full => return "2 s b h".to_owned(),
-        Checkpointing::Every(k) => return format!("2 s b h for every {k} blocks"),
+        Checkpointing::Full => return input.to_owned(),
+        Checkpointing::Every(k) => return format!("{input} for every {k} blocks"),
         Checkpointing::None | Checkpointing::Selective => {}
     }
     let gpt = Block::gpt(step.block.hidden, step.block.heads) == step.block;
@@ -285,14 +299,14 @@ fn formula(step: &Step, split: &Pipeline) -> String {
     .to_owned()
 }
 
-fn constants(job: &Training, whole: State) -> Vec<Constant> {
+fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
     let mut all = Vec::new();
     let mut add = |key, name, value: Value| all.push(Constant { key, name, value });
     let (split, offload) = (&job.split, &job.offload);
-    let params = share(job.params.into(), u128::from(split.tensor) * u128::from(split.stages));
+    let params = job.params_of_rank()?;
     let k = match job.optimizer {
         Keeps::PerParameter(millionths) => millionths as f64 / 1e6,
-        Keeps::Named(_) => whole.optimizer as f64 / params.max(1) as f64,
+        Keeps::Named(_) => job.state(0)?.optimizer as f64 / params.max(1) as f64,
     };
     add("params", "parameters (P)", job.params.into());
     add("weight_bytes_per_parameter", "bytes per weight (w)", job.weights.bytes().into());
@@ -302,11 +316,18 @@ fn constants(job: &Training, whole: State) -> Vec<Constant> {
     add("gpus_per_node", "GPUs per node", job.gpus_per_node.into());
     add("data", "data-parallel ranks (N)", job.data().into());
     add("stage", "ZeRO stage", u64::from(job.stage).into());
+    if split.expert > 1 {
+        add("expert", "ranks that share experts", split.expert.into());
+    }
     if split.tensor * split.stages > 1 {
         add("tensor", "tensor-parallel ranks (t)", split.tensor.into());
         add("pipeline", "pipeline stages (p)", split.stages.into());
         add("interleave", "stretches per stage (m)", split.interleave.into());
-        add("params_of_rank", "parameters per rank, P / (t p)", Value::Whole(params));
+        let what = match job.card {
+            Some(_) => "parameters of a rank of the first stage",
+            None => "parameters per rank, P / (t p)",
+        };
+        add("params_of_rank", what, Value::Whole(params));
     }
     add("offload_optimizer", "optimizer state goes to", offload.optimizer.word().into());
     add("offload_param", "weights go to", offload.weights.word().into());
@@ -339,7 +360,7 @@ fn constants(job: &Training, whole: State) -> Vec<Constant> {
         };
         add("checkpointing", "checkpointing", Value::Word(checkpointing));
     }
-    all
+    Ok(all)
 }
 
 /// What the account leaves out.
@@ -347,7 +368,7 @@ fn notes(job: &Training) -> Vec<String> {
     let mut notes = Vec::new();
     if let Keeps::Named(named) = job.optimizer
         && needs_shapes(named)
-        && job.tensors.is_empty()
+        && job.card.is_none()
     {
         let part = "second moments per row, column or block are left out: they need shapes";
         notes.push(part.to_owned());
@@ -358,13 +379,24 @@ fn notes(job: &Training) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if job.stage == 3 && job.largest_layer == 0 {
+    let counted = job.card.is_some() && job.step.is_some();
+    if job.stage == 3 && job.largest_layer == 0 && !counted {
         notes.push(
             "weights gathered for one layer are left out: they need --largest-layer".to_owned(),
         );
     }
-    if job.bucket == 0 {
+    if job.bucket.is_none() && !counted {
         notes.push("buffers for communication are left out: they need --bucket".to_owned());
+    }
+    match (&job.step, &job.card) {
+        (Some(_), Some(_)) if buffers::working(job).is_none() => {
+            let rule = "working buffers are left out: no step is made of this model in this split";
+            notes.push(rule.to_owned());
+        }
+        (Some(_), None) => {
+            notes.push("working buffers are left out: they need --model".to_owned());
+        }
+        _ => {}
     }
     notes
 }

@@ -42,8 +42,21 @@ pub struct Block {
     pub between: Between,
     /// Whether norms subtract the mean (LayerNorm), and so keep two statistics, not one (RMSNorm).
     pub mean: bool,
+    /// Whether there is a norm between the embedding and the first block, whose input is kept too.
+    pub norm_0: bool,
     /// Experts in the place of the feed-forward part.
     pub experts: Option<Experts>,
+}
+
+impl Between {
+    /// What a family has there.
+    pub const fn of(family: Family) -> Between {
+        match family {
+            Family::Gpt2 | Family::Bloom => Between::Gelu,
+            Family::Opt => Between::Relu,
+            Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen => Between::GatedSilu,
+        }
+    }
 }
 
 impl Block {
@@ -57,27 +70,22 @@ impl Block {
             head_dim: hidden / heads,
             between: Between::Gelu,
             mean: true,
+            norm_0: false,
             experts: None,
         }
     }
 
     /// A card's block.
     pub fn of(card: &Card) -> Block {
-        let (between, mean) = match card.family {
-            Family::Gpt2 | Family::Bloom => (Between::Gelu, true),
-            Family::Opt => (Between::Relu, true),
-            Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen => {
-                (Between::GatedSilu, false)
-            }
-        };
         Block {
             hidden: card.hidden.into(),
             ffn: card.ffn.into(),
             heads: card.heads.into(),
             kv_heads: card.kv_heads.into(),
             head_dim: card.head_dim.into(),
-            between,
-            mean,
+            between: Between::of(card.family),
+            mean: card.family.has_biases(),
+            norm_0: card.family == Family::Bloom,
             experts: card.experts,
         }
     }
@@ -94,6 +102,17 @@ pub enum Sort {
     Statistics,
 }
 
+/// What splits a tensor over the ranks of tensor parallelism.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// Every rank has its heads or its columns of it.
+    Ranks,
+    /// Every rank has its tokens of it where there is sequence parallelism, and all of it elsewhere.
+    Tokens,
+    /// Nothing: copies of tokens for experts, of which every rank has its columns.
+    Nothing,
+}
+
 /// One tensor that a block keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
@@ -103,10 +122,12 @@ pub struct Kept {
     pub numbers: u128,
     /// What they are.
     pub sort: Sort,
-    /// Whether tensor parallelism splits it.
-    pub split: bool,
+    /// What splits it.
+    pub over: Over,
     /// Whether it belongs to the core of attention.
     pub core: bool,
+    /// Whether the backward pass is done with it before it comes to that.
+    pub behind: bool,
 }
 
 /// Builds the list.
@@ -116,8 +137,8 @@ struct List {
 }
 
 impl List {
-    fn add(&mut self, name: &'static str, per_token: &[u64], split: bool) -> Result<(), Overflow> {
-        self.put(name, per_token, Sort::Numbers, split)
+    fn add(&mut self, name: &'static str, per_token: &[u64], over: Over) -> Result<(), Overflow> {
+        self.put(name, per_token, Sort::Numbers, over)
     }
 
     fn put(
@@ -125,11 +146,11 @@ impl List {
         name: &'static str,
         per_token: &[u64],
         sort: Sort,
-        split: bool,
+        over: Over,
     ) -> Result<(), Overflow> {
         let per_token: Vec<u128> = per_token.iter().copied().map(u128::from).collect();
         let numbers = product(&[self.tokens, product(&per_token)?])?;
-        self.all.push(Kept { name, numbers, sort, split, core: false });
+        self.all.push(Kept { name, numbers, sort, over, core: false, behind: false });
         Ok(())
     }
 }
@@ -139,73 +160,85 @@ pub fn kept(block: &Block, batch: &Batch) -> Result<Vec<Kept>, Overflow> {
     let tokens = product(&[batch.tokens.into(), batch.sequences.into()])?;
     let mut list = List { tokens, all: Vec::new() };
     attention(&mut list, block, batch)?;
+    let from = list.all.len();
     feed_forward(&mut list, block, batch)?;
+    list.all[from..].iter_mut().for_each(|tensor| tensor.behind = true);
     Ok(list.all)
 }
 
 fn attention(list: &mut List, block: &Block, batch: &Batch) -> Result<(), Overflow> {
     let Block { hidden, heads, kv_heads, head_dim, .. } = *block;
     let statistics = if block.mean { 2 } else { 1 };
-    list.add("input of attention's norm", &[hidden], false)?;
-    list.put("attention's norm", &[statistics], Sort::Statistics, false)?;
-    list.add("input of queries, keys and values", &[hidden], false)?;
-    list.add("queries", &[heads, head_dim], true)?;
-    list.add("keys", &[kv_heads, head_dim], true)?;
-    list.add("values", &[kv_heads, head_dim], true)?;
+    list.add("input of attention's norm", &[hidden], Over::Tokens)?;
+    list.put("attention's norm", &[statistics], Sort::Statistics, Over::Tokens)?;
+    list.add("input of queries, keys and values", &[hidden], Over::Tokens)?;
+    list.add("queries", &[heads, head_dim], Over::Ranks)?;
+    list.add("keys", &[kv_heads, head_dim], Over::Ranks)?;
+    list.add("values", &[kv_heads, head_dim], Over::Ranks)?;
     match batch.attention {
-        Attention::Flash => list.put("attention's sums", &[heads], Sort::Statistics, true)?,
+        Attention::Flash => {
+            list.put("attention's sums", &[heads], Sort::Statistics, Over::Ranks)?
+        }
         Attention::Materialised => {
             let from = list.all.len();
-            list.add("softmax", &[heads, batch.tokens], true)?;
+            list.add("softmax", &[heads, batch.tokens], Over::Ranks)?;
             if batch.dropout {
-                list.put("softmax's mask", &[heads, batch.tokens], Sort::Mask, true)?;
-                list.add("softmax after dropout", &[heads, batch.tokens], true)?;
+                list.put("softmax's mask", &[heads, batch.tokens], Sort::Mask, Over::Ranks)?;
+                list.add("softmax after dropout", &[heads, batch.tokens], Over::Ranks)?;
             }
             list.all[from..].iter_mut().for_each(|tensor| tensor.core = true);
         }
     }
-    list.add("input of attention's projection", &[heads, head_dim], true)?;
+    list.add("input of attention's projection", &[heads, head_dim], Over::Ranks)?;
     if batch.dropout {
-        list.put("attention's mask", &[hidden], Sort::Mask, false)?;
+        list.put("attention's mask", &[hidden], Sort::Mask, Over::Tokens)?;
+        list.all.iter_mut().rev().take(1).for_each(|tensor| tensor.behind = true);
     }
     Ok(())
 }
 
 fn feed_forward(list: &mut List, block: &Block, batch: &Batch) -> Result<(), Overflow> {
     let hidden = block.hidden;
-    list.add("input of the feed-forward part's norm", &[hidden], false)?;
+    list.add("input of the feed-forward part's norm", &[hidden], Over::Tokens)?;
     let statistics = if block.mean { 2 } else { 1 };
-    list.put("feed-forward part's norm", &[statistics], Sort::Statistics, false)?;
-    list.add("input of the feed-forward part", &[hidden], false)?;
+    list.put("feed-forward part's norm", &[statistics], Sort::Statistics, Over::Tokens)?;
+    list.add("input of the feed-forward part", &[hidden], Over::Tokens)?;
     match block.experts {
         None => between(list, block.between, block.ffn)?,
         Some(experts) => {
             let (active, ffn) = (u64::from(experts.active), u64::from(experts.ffn));
-            list.put("router's probabilities", &[experts.count.into()], Sort::Statistics, false)?;
+            list.put(
+                "router's probabilities",
+                &[experts.count.into()],
+                Sort::Statistics,
+                Over::Nothing,
+            )?;
             // Tokens are sorted by expert, and what comes back is weighted: both are kept.
-            list.add("input of experts", &[active, hidden], false)?;
+            list.add("input of experts", &[active, hidden], Over::Nothing)?;
             between(list, block.between, active.saturating_mul(ffn))?;
-            list.add("output of experts", &[active, hidden], false)?;
+            list.add("output of experts", &[active, hidden], Over::Nothing)?;
             if experts.shared > 0 {
                 between(list, block.between, u64::from(experts.shared) * ffn)?;
+                list.add("output of shared experts", &[hidden], Over::Nothing)?;
+                list.add("weight of shared experts", &[1], Over::Nothing)?;
             }
         }
     }
     if batch.dropout {
-        list.put("feed-forward part's mask", &[hidden], Sort::Mask, false)?;
+        list.put("feed-forward part's mask", &[hidden], Sort::Mask, Over::Tokens)?;
     }
     Ok(())
 }
 
 fn between(list: &mut List, between: Between, width: u64) -> Result<(), Overflow> {
     match between {
-        Between::Gelu => list.add("input of GeLU", &[width], true)?,
+        Between::Gelu => list.add("input of GeLU", &[width], Over::Ranks)?,
         Between::Relu => {}
         Between::GatedSilu => {
-            list.add("gate", &[width], true)?;
-            list.add("gate after SiLU", &[width], true)?;
-            list.add("other half", &[width], true)?;
+            list.add("gate", &[width], Over::Ranks)?;
+            list.add("gate after SiLU", &[width], Over::Ranks)?;
+            list.add("other half", &[width], Over::Ranks)?;
         }
     }
-    list.add("input of the last matrix", &[width], true)
+    list.add("input of the last matrix", &[width], Over::Ranks)
 }

@@ -5,7 +5,8 @@
 //! parameter and 4 s a d for `full` and `every`, 4 s a d for `selective`; flash computes scores once more in the
 //! backward pass, 2 s a d. Offload, per rank and step of n micro-batches: partitioned gradients go to the host for each of them, weights come back once;
 //! offloaded weights come twice per micro-batch; state on NVMe is read and written once. The host's Adam moves
-//! 28 bytes per parameter. Time is the sum of all at their rates: nothing overlaps.
+//! 28 bytes per parameter; the device's own update reads gradients and state and writes state and weights. Time is
+//! the sum of all at their rates: nothing overlaps.
 //! Invariant: counts are integers; only times are floats. Collectives are counted and not timed.
 
 use crate::memory::account::Training;
@@ -30,6 +31,8 @@ pub struct Cost {
     pub adam: u128,
     /// Bytes that collectives of ZeRO send.
     pub between_gpus: u128,
+    /// Bytes of the device's memory that its own update moves.
+    pub update: u128,
 }
 
 /// Work per second; `None` where nothing is known of it.
@@ -43,16 +46,18 @@ pub struct Rates {
     pub nvme: Option<f64>,
     /// Bytes that the host's processors reach in its memory.
     pub host_memory: Option<f64>,
+    /// Bytes that the device reaches in its own.
+    pub memory: Option<f64>,
 }
 
 impl Cost {
-    /// Estimated seconds; `None` if there is work at a rate that is not known.
-    fn seconds(&self, rates: &Rates) -> Option<f64> {
+    /// Seconds of all but computing; `None` if there is work at a rate that is not known.
+    pub fn seconds_away(&self, rates: &Rates) -> Option<f64> {
         let parts = [
-            (self.flops, rates.flops),
             (self.host, rates.host),
             (self.nvme, rates.nvme),
             (self.adam, rates.host_memory),
+            (self.update, rates.memory),
         ];
         let of = |(work, rate): (u128, Option<f64>)| match rate {
             _ if work == 0 => Some(0.0),
@@ -61,14 +66,9 @@ impl Cost {
         parts.into_iter().map(of).sum()
     }
 
-    /// Estimated time over that of `own`; `None` where rates or FLOPs are not known. Rates are not needed where both
-    /// compute only.
-    pub fn slowdown(&self, own: &Cost, rates: &Rates) -> Option<f64> {
-        let computes_only = |cost: &Cost| cost.host + cost.nvme + cost.adam == 0;
-        let one = Rates { flops: Some(1.0), ..Rates::default() };
-        let rates = if computes_only(self) && computes_only(own) { &one } else { rates };
-        let (time, own) = (self.seconds(rates)?, own.seconds(rates)?);
-        (self.flops > 0 && own > 0.0).then_some(time / own)
+    /// Whether nothing of it leaves the device but what collectives send.
+    pub fn computes_only(&self) -> bool {
+        self.host + self.nvme + self.adam == 0
     }
 }
 
@@ -76,9 +76,9 @@ impl Cost {
 pub fn cost(job: &Training) -> Result<Cost, Overflow> {
     let step = job.step.as_ref();
     let micro_batches = step.map_or(1, |step| step.batch.div_ceil(step.micro_batch.max(1)));
-    let (n, whole) = (u128::from(micro_batches), job.state()?);
+    let (n, whole) = (u128::from(micro_batches), job.state(0)?);
     let data = u128::from(job.data());
-    let of_rank = whole.of_rank(job.stage, data);
+    let of_rank = job.state(job.stage)?;
     let mut found = Cost { flops: flops(job)?, ..Cost::default() };
     // What of the optimizer state, and so of weights and gradients, is updated on the host.
     let ratio = match job.offload.optimizer {
@@ -106,6 +106,18 @@ pub fn cost(job: &Training) -> Result<Cost, Overflow> {
             found.nvme = total([found.nvme, product(&[2, part.bytes, ranks])?])?;
         }
     }
+    // The update reads gradients, and reads and writes state; it writes weights.
+    let state: u128 = placed(of_rank, job.stage, job.offload)?
+        .iter()
+        .filter(|part| part.part == crate::memory::zero::Part::Optimizer)
+        .filter(|part| part.place == Place::Gpu)
+        .map(|part| part.bytes)
+        .sum();
+    let cut = if job.stage >= 1 { data } else { 1 };
+    let own = share(total([whole.gradients, whole.weights])?, cut);
+    let stays = u128::from(MILLION) - ratio.min(MILLION.into());
+    let own = share(product(&[own, stays])?, MILLION.into());
+    found.update = total([product(&[2, state])?, own])?;
     let sent = match job.stage {
         0 | 1 => product(&[2, whole.gradients])?,
         2 => total([product(&[n, whole.gradients])?, whole.weights])?,

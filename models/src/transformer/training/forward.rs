@@ -11,8 +11,8 @@ use super::pass::Maker;
 use super::state::{Block, FeedPart, Mlp, Model};
 use super::{Attention, experts};
 use crate::ids::{ModuleId, ObjectId};
+use crate::memory::activations::block::Between;
 use crate::transformer::build::{Touch, change, read, write};
-use crate::transformer::card::Family;
 use crate::transformer::format::Format;
 use crate::workload::CollectiveKind;
 
@@ -23,27 +23,6 @@ pub(super) enum Core {
     Flash(ObjectId),
     /// Softmax; with dropout its mask and what it leaves.
     Scores(ObjectId, Option<(ObjectId, ObjectId)>),
-}
-
-/// What lies between the matrices of a feed-forward part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Between {
-    /// GeLU: keeps its input, and its output for the next matrix.
-    Gelu,
-    /// ReLU: its output says what it did.
-    Relu,
-    /// SiLU of one half times the other half: both halves, the gate behind its SiLU, and the product.
-    GatedSilu,
-}
-
-impl Between {
-    const fn of(family: Family) -> Between {
-        match family {
-            Family::Gpt2 | Family::Bloom => Between::Gelu,
-            Family::Opt => Between::Relu,
-            Family::Llama | Family::Mistral | Family::Mixtral | Family::Qwen => Between::GatedSilu,
-        }
-    }
 }
 
 /// What a feed-forward part keeps beside its input.

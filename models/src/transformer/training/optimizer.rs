@@ -26,12 +26,7 @@ impl Optimizer {
 
     /// What is kept beside these tensors, of one rank before ZeRO partitions it.
     pub(super) fn state(self, tensors: &[Tensor], weights: Format) -> Vec<State> {
-        let tensor = |tensor: &Tensor| formulas::Tensor {
-            rows: tensor.rows,
-            columns: (tensor.columns > 1 || tensor.product).then_some(tensor.columns),
-            blocks: tensor.heads,
-        };
-        let tensors: Vec<formulas::Tensor> = tensors.iter().map(tensor).collect();
+        let tensors: Vec<formulas::Tensor> = tensors.iter().map(|tensor| tensor.kept()).collect();
         let kept = formulas::of_tensors(self, weights, &tensors);
         let kept = kept.expect("a shape without problems has sums below 2^128");
         let (first, format) = match self {
@@ -41,18 +36,10 @@ impl Optimizer {
             _ => ("exp_avg", Format::Fp32),
         };
         let moment = |name, bytes| State { name, kind: ObjectKind::Optimizer, bytes, format };
-        let scales = kept.scales / 2;
-        let master = State {
-            name: "master",
-            kind: ObjectKind::Master,
-            bytes: kept.master,
-            format: Format::Fp32,
-        };
-        let all = [
-            moment(first, kept.first + scales),
-            moment("exp_avg_sq", kept.second + scales),
-            master,
-        ];
+        let [bytes, squares, master] = kept.states();
+        let master =
+            State { name: "master", kind: ObjectKind::Master, bytes: master, format: Format::Fp32 };
+        let all = [moment(first, bytes), moment("exp_avg_sq", squares), master];
         all.into_iter().filter(|state| state.bytes > 0).collect()
     }
 

@@ -8,7 +8,7 @@ use super::state::Owned;
 use super::zero::Reduction;
 use super::{Attention, Training};
 use crate::ids::{ModuleId, ObjectId};
-use crate::memory::activations::GROUP;
+use crate::memory::activations::{own_tokens, stored};
 use crate::transformer::build::{Builder, Touch, change, read, write};
 use crate::transformer::format::Format;
 use crate::workload::{CollectiveKind, ObjectKind};
@@ -55,7 +55,7 @@ impl Sizes {
         let candidates = [formats.activations, formats.weights, Format::Bf16];
         Sizes {
             tokens,
-            own_tokens: if parallel.sequence { tokens / tensor } else { tokens },
+            own_tokens: own_tokens(tokens, tensor, parallel.sequence),
             hidden: u128::from(card.hidden),
             heads,
             queries: heads * head,
@@ -70,8 +70,7 @@ impl Sizes {
 
     /// Bytes of so many numbers that are kept: compressed to 8 bits, a minimum and a range per group more.
     pub(super) fn of_kept(&self, numbers: u128) -> u128 {
-        let ranges = if self.kept == Format::Int8 { 4 * numbers.div_ceil(GROUP) } else { 0 };
-        numbers * u128::from(self.kept.bytes()) + ranges
+        stored(numbers, self.kept).expect("a shape without problems has sums below 2^128")
     }
 
     /// Numbers of the residual stream that this rank has between tensor-parallel parts.

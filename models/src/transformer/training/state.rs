@@ -7,6 +7,7 @@
 
 use super::Training;
 use crate::ids::{ModuleId, ObjectId};
+use crate::memory::zero::shard;
 use crate::transformer::build::Builder;
 use crate::transformer::modules::{
     Around, Block as Parts, Feed, FeedForward, Part, Split, Tensor, block,
@@ -205,7 +206,7 @@ impl<'a> State<'a> {
 
     /// What this rank keeps of `bytes` that ZeRO partitions from `stage` on.
     fn shard(&self, bytes: u128, stage: u8, replicas: u64) -> u128 {
-        if self.shape.zero.stage >= stage { bytes.div_ceil(u128::from(replicas)) } else { bytes }
+        shard(bytes, stage, self.shape.zero.stage, replicas.into())
     }
 
     /// The parts of a shard that the host and the device update, of a module with so many

@@ -127,7 +127,8 @@ fn lives(recording: &Recording, kept: &[usize]) -> Vec<Option<Life>> {
     for (index, &position) in kept.iter().enumerate() {
         let op = &recording.ops[position];
         let read: BTreeSet<u32> = op.r.iter().copied().collect();
-        for &id in op.r.iter().chain(&op.w) {
+        let with_memory = |id: &&u32| recording.objects[**id as usize].bytes > 0;
+        for &id in op.r.iter().chain(&op.w).filter(with_memory) {
             let new = || Life { first: index, last: index, born: !read.contains(&id) };
             lives[id as usize].get_or_insert_with(new).last = index;
         }
@@ -164,12 +165,14 @@ impl Maker<'_> {
     ) -> Object {
         let raw = &self.recording.objects[id];
         let first = &self.recording.ops[self.kept[life.first]];
-        let outlives = !matches!(raw.kind, RawKind::Tmp | RawKind::Grad) && raw.death.is_none();
+        let outlives =
+            !matches!(raw.kind, RawKind::Tmp | RawKind::Grad | RawKind::Kv) && raw.death.is_none();
         let persistent = outlives || !life.born;
         counts.made_persistent += u64::from(persistent && !outlives);
         counts.never_freed += u64::from(!persistent && raw.death.is_none());
         let mut name = match raw.kind {
             RawKind::Tmp => format!("{}.{id}", short_name(&first.op)),
+            RawKind::Kv => format!("{}.step{}", raw.name, first.step),
             RawKind::Grad => format!("{}.grad.step{}", raw.name, first.step),
             _ if raw.name.is_empty() => format!("object.{id}"),
             _ => raw.name.clone(),
@@ -179,8 +182,10 @@ impl Maker<'_> {
         }
         used.insert(name.clone());
         let module = match raw.kind {
-            RawKind::Param | RawKind::Grad | RawKind::OptState => raw.owner.as_deref(),
-            RawKind::Tmp => self.op_modules[life.first].as_deref(),
+            RawKind::Param | RawKind::Grad | RawKind::OptState => {
+                raw.owner.as_deref().filter(|owner| !owner.is_empty())
+            }
+            RawKind::Tmp | RawKind::Kv => self.op_modules[life.first].as_deref(),
             RawKind::Input | RawKind::Buffer => None,
         };
         Object {
@@ -189,7 +194,8 @@ impl Maker<'_> {
                 RawKind::Param => ObjectKind::Weight,
                 RawKind::Grad => ObjectKind::Gradient,
                 RawKind::OptState => ObjectKind::Optimizer,
-                RawKind::Tmp if first.phase == Phase::Forward => ObjectKind::Activation,
+                RawKind::Kv => ObjectKind::Kv,
+                RawKind::Tmp if first.phase.is_forward() => ObjectKind::Activation,
                 RawKind::Tmp | RawKind::Input | RawKind::Buffer => ObjectKind::Buffer,
             },
             bytes: Bytes::new(raw.bytes),
@@ -213,6 +219,11 @@ impl Maker<'_> {
     }
 }
 
+/// Whether nothing is trained.
+fn is_inference(recording: &Recording) -> bool {
+    recording.ops.iter().all(|op| matches!(op.phase, Phase::Prefill | Phase::Decode))
+}
+
 fn meta(recording: &Recording, counts: &Counts) -> TraceMeta {
     let run = &recording.run;
     let or = |text: &str, instead: &str| {
@@ -228,7 +239,7 @@ fn meta(recording: &Recording, counts: &Counts) -> TraceMeta {
     let about = format!(
         "{}, {}; one row per aten op, durations are CPU time of the recording's thread. {counts}.",
         or(&run.model, "a model"),
-        or(&run.optimizer, "an optimizer")
+        or(&run.optimizer, if is_inference(recording) { "inference" } else { "an optimizer" })
     );
     let threads =
         if run.threads > 0 { format!(", threads: {}", run.threads) } else { String::new() };

@@ -139,7 +139,25 @@ impl<'a> Sizes<'a> {
         else {
             return Err((rule, self.op.op.clone()));
         };
+        let shape = &b.shape;
         let [a, b, c] = [a, b, c].map(|object| u128::from(object.elements()));
+        // Of a larger storage a view may be multiplied, such as the last token's part. Then the right
+        // one's shape says it, if only one way round fits.
+        if let &[first, second] = &shape[..]
+            && u128::from(first) * u128::from(second) == b
+        {
+            let fits = |&(inner, columns): &(u128, u128)| {
+                c > 0 && c.is_multiple_of(columns) && c / columns * inner < a
+            };
+            let (first, second) = (u128::from(first), u128::from(second));
+            let ways: Vec<_> =
+                [(first, second), (second, first)].into_iter().filter(fits).collect();
+            if let &[(inner, _)] = &ways[..]
+                && (a * b).checked_div(c).unwrap_or(0).isqrt().pow(2) * c != a * b
+            {
+                return Ok((2 * c * inner, c));
+            }
+        }
         let inner = (a * b).checked_div(c).unwrap_or(0).isqrt();
         let rows = a.checked_div(inner).unwrap_or(0);
         let columns = b.checked_div(inner).unwrap_or(0);

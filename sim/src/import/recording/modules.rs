@@ -32,7 +32,7 @@ pub(super) fn modules(recording: &Recording, kept: &[usize]) -> Vec<Option<Strin
     for &position in kept {
         let op = &recording.ops[position];
         let module = match op.phase {
-            Phase::Forward => forward(&op.module),
+            phase if phase.is_forward() => forward(&op.module),
             Phase::Backward => known.backward(op),
             _ => known.optimizer(op),
         };

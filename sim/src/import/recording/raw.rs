@@ -5,6 +5,7 @@
 //! Invariant: in a [`Recording`] every id of an op is a row of `objects`, every element type has a
 //! size, and every parameter, gradient and optimizer state has an owner.
 
+use super::modules::short_name;
 use crate::diagnostic::{Diagnostics, Place};
 use crate::trace::rows::{Row, read_rows, whole_number};
 use crate::trace::tables::{
@@ -81,6 +82,7 @@ pub(super) enum RawKind {
     Input,
     Buffer,
     Tmp,
+    Kv,
 }
 
 /// One row of `objects.csv`.
@@ -139,11 +141,18 @@ const ADAM_COLUMNS: &[Column] = &[
 /// Reads a recording, or says everything that is wrong with its files.
 pub(super) fn read(folder: &Path) -> Result<Recording, Diagnostics> {
     let mut findings = Findings::default();
-    let run = read_run(folder).map_err(|problems| findings.extend(problems));
+    let described = folder.join("run.json").symlink_metadata().is_ok();
+    let run = described.then(|| read_run(folder).map_err(|problems| findings.extend(problems)));
     let owners = read_params(folder, &mut findings);
     let statistics = read_adam(folder, &mut findings);
     let objects = read_objects(folder, &owners, &statistics, &mut findings);
     let (ops_file, ops) = read_ops(folder, objects.len(), &mut findings);
+    let run = run.unwrap_or_else(|| {
+        run_of(folder, &ops, &objects).ok_or_else(|| {
+            let rule = "without `run.json` the first `embedding` says batch and sequence";
+            findings.push(folder, None, rule, "none with tokens of two dimensions", "add run.json");
+        })
+    });
     let problems = findings.finish();
     match run {
         Ok(run) => problems.into_result(Recording { run, ops_file, ops, objects }),
@@ -164,6 +173,34 @@ fn read_run(folder: &Path) -> Result<Run, Diagnostics> {
     Ok(run)
 }
 
+/// Whether there is such a table, packed or not.
+fn is_there(folder: &Path, table: &str) -> bool {
+    let there = |end: &str| folder.join(format!("{table}{end}")).symlink_metadata().is_ok();
+    ["", ".gz", ".zst"].into_iter().any(there)
+}
+
+/// What the recording itself says of a run that no `run.json` describes: the element type of most of
+/// the parameters' bytes, and the shape of the first tokens that are looked up.
+fn run_of(folder: &Path, ops: &[RawOp], objects: &[RawObject]) -> Option<Run> {
+    let look_up = ops.iter().find(|op| short_name(&op.op) == "embedding")?;
+    let &[.., tokens] = &look_up.r[..] else { return None };
+    let &[batch, sequence] = &objects.get(tokens as usize)?.shape[..] else { return None };
+    let decodes = ops.iter().any(|op| op.phase == Phase::Decode);
+    let mut types: BTreeMap<&str, u64> = BTreeMap::new();
+    for object in objects.iter().filter(|object| object.kind == RawKind::Param) {
+        *types.entry(&object.dtype).or_default() += object.bytes;
+    }
+    let (dtype, _) = types.into_iter().max_by_key(|(_, bytes)| *bytes)?;
+    Some(Run {
+        batch: u32::try_from(batch).ok()?,
+        // A step of generation makes one token per sequence.
+        seq: if decodes { 1 } else { u32::try_from(sequence).ok()? },
+        dtype: dtype.to_owned(),
+        name: folder.file_name()?.to_string_lossy().into_owned(),
+        ..Run::default()
+    })
+}
+
 fn json_problem(path: &Path, line: u64, error: &serde_json::Error) -> Diagnostics {
     let line = line + (error.line() as u64).saturating_sub(1);
     let place = Place { line, column: error.column() as u64 };
@@ -177,6 +214,9 @@ fn json_problem(path: &Path, line: u64, error: &serde_json::Error) -> Diagnostic
 
 fn read_params(folder: &Path, findings: &mut Findings) -> BTreeMap<String, String> {
     let mut owners = BTreeMap::new();
+    if !is_there(folder, "params.csv") {
+        return owners;
+    }
     read_table(folder, "params.csv", PARAM_COLUMNS, findings, |row| {
         let (param, module) = (row.name("param"), row.name("module"));
         if owners.insert(param, module).is_some() {
@@ -190,8 +230,7 @@ fn read_params(folder: &Path, findings: &mut Findings) -> BTreeMap<String, Strin
 /// The statistics of the last step in the file, by parameter.
 fn read_adam(folder: &Path, findings: &mut Findings) -> BTreeMap<String, Statistics> {
     let mut last: BTreeMap<String, Statistics> = BTreeMap::new();
-    let there = |name: &str| folder.join(name).symlink_metadata().is_ok();
-    if !["adam_state.csv", "adam_state.csv.gz", "adam_state.csv.zst"].into_iter().any(there) {
+    if !is_there(folder, "adam_state.csv") {
         return last;
     }
     let mut newest = 0u32;
@@ -236,9 +275,10 @@ fn read_object(
         "input" => Some(RawKind::Input),
         "buffer" => Some(RawKind::Buffer),
         "tmp" => Some(RawKind::Tmp),
+        "kv" => Some(RawKind::Kv),
         _ => None,
     };
-    let words = "param, grad, optstate, input, buffer, tmp";
+    let words = "param, grad, optstate, input, buffer, tmp, kv";
     let kind = row.word("kind", kind, words, RawKind::Tmp);
     let name = row.name("name");
     let param = match kind {
@@ -246,7 +286,12 @@ fn read_object(
         RawKind::OptState => name.rsplit_once('.').map(|(param, _)| param),
         _ => None,
     };
-    let owner = param.and_then(|param| owners.get(param)).cloned();
+    let mut owner = param.and_then(|param| owners.get(param)).cloned();
+    if owners.is_empty() {
+        // Without the table a parameter belongs to what its name begins with.
+        owner =
+            param.map(|param| param.rsplit_once('.').map_or("", |(module, _)| module).to_owned());
+    }
     if matches!(kind, RawKind::Param | RawKind::Grad | RawKind::OptState) && owner.is_none() {
         row.problem("it belongs to a parameter of params.csv", name.clone(), "add the parameter");
     }
@@ -360,6 +405,11 @@ fn phase<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Phase, D::Error> {
         "fwd" => Ok(Phase::Forward),
         "bwd" => Ok(Phase::Backward),
         "opt" => Ok(Phase::Optimizer),
-        _ => Err(serde::de::Error::custom("the phase is one of fwd, bwd, opt")),
+        "prefill" => Ok(Phase::Prefill),
+        "decode" => Ok(Phase::Decode),
+        _ => {
+            let rule = "the phase is one of fwd, bwd, opt, prefill, decode";
+            Err(serde::de::Error::custom(rule))
+        }
     }
 }

@@ -1,0 +1,201 @@
+//! What one rank of a job has of a model, module by module: the first stage of a pipeline, its part of every
+//! matrix, and as many experts as its group leaves it.
+//!
+//! The modules and how they are split are those of generated steps ([`crate::transformer::modules`]), and ZeRO
+//! cuts each of them by itself, as there: the account of a model and the objects of its trace are the same bytes.
+//! Invariant: all blocks are alike, so one stands for all.
+
+use super::account::{Keeps, Pipeline};
+use super::optimizer::{Tensor, of_tensors};
+use super::zero::{MILLION, State, shard};
+use super::{Overflow, product, share, total};
+use crate::transformer::card::Card;
+use crate::transformer::format::Format;
+use crate::transformer::modules::{Around, Feed, FeedForward, Part, block};
+use crate::transformer::training::Optimizer;
+
+/// A module's parameters on one rank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Module {
+    tensors: Vec<Tensor>,
+    /// Whether it belongs to an expert: those are spread over data-parallel ranks.
+    expert: bool,
+}
+
+/// What one rank has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rank {
+    /// Tables, and a norm behind them.
+    embedding: Vec<Module>,
+    block: Vec<Module>,
+    blocks: u64,
+    /// Last norm and head, where there is one stage; a tied head is the first table.
+    head: Vec<Module>,
+    is_tied: bool,
+    data: u64,
+    expert: u64,
+    stages: u64,
+}
+
+/// Bytes of a parameter's parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bytes {
+    /// Format of weights.
+    pub weights: Format,
+    /// Format of gradients.
+    pub gradients: Format,
+    /// What the optimizer keeps.
+    pub optimizer: Keeps,
+}
+
+impl Module {
+    fn of(part: &Part, split: &Pipeline, expert: bool) -> Module {
+        let local = part.tensors.iter().map(|tensor| tensor.local(split.tensor).kept());
+        Module { tensors: local.collect(), expert }
+    }
+
+    fn params(&self) -> u128 {
+        self.tensors.iter().map(Tensor::numbers).sum()
+    }
+
+    fn state(&self, bytes: &Bytes, stage: u8, replicas: u64) -> Result<State, Overflow> {
+        let (params, replicas) = (self.params(), u128::from(replicas));
+        let each = |format: Format| product(&[params, format.bytes().into()]);
+        let kept = match bytes.optimizer {
+            Keeps::PerParameter(millionths) => {
+                let all = product(&[params, millionths.into()])?;
+                shard(share(all, MILLION.into()), 1, stage, replicas)
+            }
+            Keeps::Named(named) => of_named(named, bytes.weights, &self.tensors, stage, replicas)?,
+        };
+        Ok(State {
+            weights: shard(each(bytes.weights)?, 3, stage, replicas),
+            gradients: shard(each(bytes.gradients)?, 2, stage, replicas),
+            optimizer: kept,
+        })
+    }
+}
+
+/// Every piece of state is cut by itself.
+fn of_named(
+    named: Optimizer,
+    weights: Format,
+    tensors: &[Tensor],
+    stage: u8,
+    replicas: u128,
+) -> Result<u128, Overflow> {
+    let states = of_tensors(named, weights, tensors)?.states();
+    total(states.map(|bytes| shard(bytes, 1, stage, replicas)))
+}
+
+fn feed(feed: &FeedForward) -> impl Iterator<Item = &Part> {
+    feed.wide.iter().chain([&feed.narrow])
+}
+
+impl Rank {
+    /// What the first stage's ranks have of `card`; `data` replicas of the model.
+    pub fn of(card: &Card, split: &Pipeline, data: u64) -> Rank {
+        let around = Around::new(card);
+        let all = |parts: &mut dyn Iterator<Item = &Part>| {
+            parts.map(|part| Module::of(part, split, false)).collect::<Vec<Module>>()
+        };
+        let tables = [&around.tokens].into_iter().chain(&around.positions);
+        let embedding = all(&mut tables.chain(&around.norm_0));
+        let has_head = split.stages == 1;
+        let head = all(&mut [&around.norm].into_iter().chain(&around.head).filter(|_| has_head));
+        let one = block(card, 0);
+        let parts = [&one.norm_1].into_iter().chain(&one.qkv).chain(&one.head_norms);
+        let mut modules = all(&mut parts.chain([&one.out, &one.norm_2]));
+        match &one.feed {
+            Feed::Dense(dense) => modules.extend(all(&mut feed(dense))),
+            Feed::Mixture(mixture) => {
+                let shared = mixture.shared.iter();
+                let shared = shared.flat_map(|(one, gate)| feed(one).chain([gate]));
+                modules.extend(all(&mut [&mixture.router].into_iter().chain(shared)));
+                let here = mixture.experts.len() / split.expert.max(1) as usize;
+                let experts = mixture.experts.iter().take(here).flat_map(feed);
+                modules.extend(experts.map(|part| Module::of(part, split, true)));
+            }
+        }
+        Rank {
+            embedding,
+            block: modules,
+            blocks: u64::from(card.layers).div_ceil(split.stages),
+            head,
+            is_tied: has_head && around.head.is_none(),
+            data,
+            expert: split.expert.max(1),
+            stages: split.stages,
+        }
+    }
+
+    /// Modules, and how many there are of each.
+    fn modules(&self) -> impl Iterator<Item = (u64, &Module)> {
+        let around = self.embedding.iter().chain(&self.head).map(|module| (1, module));
+        around.chain(self.block.iter().map(|module| (self.blocks, module)))
+    }
+
+    /// Ranks that have the same module.
+    fn replicas(&self, module: &Module) -> u64 {
+        if module.expert { (self.data / self.expert).max(1) } else { self.data }
+    }
+
+    /// Its parameters.
+    pub fn params(&self) -> Result<u128, Overflow> {
+        let all = self.modules().map(|(times, module)| product(&[times.into(), module.params()]));
+        total(all.collect::<Result<Vec<u128>, Overflow>>()?)
+    }
+
+    /// Its state at a stage of ZeRO.
+    pub fn state(&self, bytes: &Bytes, stage: u8) -> Result<State, Overflow> {
+        self.modules().try_fold(State::default(), |all, (times, module)| {
+            let one = module.state(bytes, stage, self.replicas(module))?;
+            let add = |all, one| total([all, product(&[times.into(), one])?]);
+            Ok(State {
+                weights: add(all.weights, one.weights)?,
+                gradients: add(all.gradients, one.gradients)?,
+                optimizer: add(all.optimizer, one.optimizer)?,
+            })
+        })
+    }
+
+    /// Most weights that stage 3 has gathered at once, in bytes: of the modules that one visit uses, of those before
+    /// and behind the blocks or of one block, and of as many visits as are gathered ahead.
+    pub fn gathered(&self, weights: Format, ahead: u64) -> Result<u128, Overflow> {
+        let of = |modules: &[Module]| {
+            let shared = modules.iter().filter(|module| self.replicas(module) > 1);
+            product(&[shared.map(Module::params).sum(), weights.bytes().into()])
+        };
+        let (embedding, block) = (of(&self.embedding)?, of(&self.block)?);
+        let table = if self.is_tied { of(&self.embedding[..1])? } else { 0 };
+        let head = total([of(&self.head)?, table])?;
+        let at_once = usize::try_from(ahead).unwrap_or(usize::MAX).saturating_add(1);
+        let blocks = vec![block; at_once.min(self.blocks as usize)];
+        let ends = if self.stages == 1 { vec![head] } else { Vec::new() };
+        // Up, down, and up again with the next micro-batch.
+        let visits = [&[embedding][..], &blocks, &ends, &blocks, &[embedding], &blocks].concat();
+        let windows = visits.windows(at_once.min(visits.len()));
+        let sums = windows.map(|window| total(window.iter().copied()));
+        Ok(sums.collect::<Result<Vec<u128>, Overflow>>()?.into_iter().max().unwrap_or(0))
+    }
+
+    /// Most gradients of a backward pass that wait, whole, to be reduced into shards from stage 2 on: less than
+    /// a bucket, and the module that fills it; experts have buckets of their own. The gradient of a tied table
+    /// is held until the pass is through.
+    pub fn waiting(&self, gradients: Format, bucket: u64) -> Result<u128, Overflow> {
+        let each = u128::from(gradients.bytes());
+        let bytes = |module: &Module| product(&[module.params(), each]);
+        let mut sum = if self.is_tied { self.embedding.first().map_or(Ok(0), bytes)? } else { 0 };
+        for expert in [false, true] {
+            let (mut all, mut largest) = (0, 0);
+            for (times, module) in self.modules() {
+                if module.expert == expert && self.replicas(module) > 1 {
+                    all = total([all, product(&[times.into(), bytes(module)?])?])?;
+                    largest = largest.max(bytes(module)?);
+                }
+            }
+            sum = total([sum, all.min(total([bucket.into(), largest])?)])?;
+        }
+        Ok(sum)
+    }
+}

@@ -1,0 +1,46 @@
+//! `mode: semiseparable(...)`: layers of structured operators in the place of a model, as written, and what they mean.
+
+use crate::scenario::raw::RawFormat;
+use crate::scenario::resolve::Resolver;
+use crate::scenario::training::RawWork;
+use tiersim_models::layered::ShapeProblem;
+use tiersim_models::memory::semiseparable::{Formats, Shape};
+use tiersim_models::transformer::semiseparable::Semiseparable;
+
+/// What the value at `path` means for servers of so many devices; every rule that it breaks is told otherwise.
+pub(crate) fn operators(
+    resolver: &mut Resolver<'_, '_>,
+    path: &str,
+    raw: &RawWork,
+    (precision, devices): (Option<&RawFormat>, u32),
+) -> Option<Semiseparable> {
+    let RawWork::Semiseparable { size, layers, batch, levels, nested, ranks, overlap } = raw else {
+        return None;
+    };
+    let shape = match (levels, nested) {
+        (Some(_), Some(true)) => {
+            let rule = "nested operators have as many levels as there are";
+            resolver.check.fault(&format!("{path}.levels"), rule, "leave `levels` or `nested` out");
+            return None;
+        }
+        (None, Some(true)) => Shape::Nested,
+        (levels, _) => Shape::Sum(levels.unwrap_or(1)),
+    };
+    let operators = Semiseparable {
+        size: *size,
+        layers: *layers,
+        batch: *batch,
+        shape,
+        factors: precision.map_or(Formats::MIXED.factors, |format| format.format()),
+        ranks: ranks.unwrap_or(1),
+        devices,
+        overlap: overlap.unwrap_or(true),
+    };
+    let problems = operators.problems();
+    for ShapeProblem { field, rule, remedy } in &problems {
+        let at =
+            if *field == "devices" { "hardware".to_owned() } else { format!("{path}.{field}") };
+        resolver.check.fault(&at, rule.as_str(), *remedy);
+    }
+    problems.is_empty().then_some(operators)
+}

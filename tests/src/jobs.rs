@@ -1,0 +1,373 @@
+//! Random training jobs, asked twice: what `memory` says by formula, and what a generated step holds when it runs.
+//!
+//! The formula and the step know of each other only what they share: the modules of a model, and how many bytes a
+//! number, a shard or a tensor's part on one rank takes. What may differ is said in [`Slack`], part by part.
+//! Invariant: a job depends on its seed alone.
+
+use crate::build::{fair, hardware, law};
+use rand::rngs::ChaCha12Rng;
+use rand::{RngExt, SeedableRng};
+use std::ops::RangeInclusive;
+use tiersim_models::hardware::{Hardware, TierKind};
+use tiersim_models::ids::{NodeId, OpId, TierId};
+use tiersim_models::lifetime::Workload;
+use tiersim_models::memory::account::{self, Account, Keeps, Pipeline, Step};
+use tiersim_models::memory::activations::block::Block;
+use tiersim_models::memory::activations::{Batch, Stages, of_block};
+use tiersim_models::memory::zero::{MILLION, Offload, Place};
+use tiersim_models::nodes::{Node, NodeKind};
+use tiersim_models::transformer::card::{Card, Experts, Family};
+use tiersim_models::transformer::format::{Format, Formats};
+use tiersim_models::transformer::training::{
+    Attention, Checkpointing, Parallel, Router, Training, Zero,
+};
+use tiersim_models::units::{Bytes, PS_PER_S, Span};
+use tiersim_models::workload::{Object, ObjectKind, Trace};
+use tiersim_policies::drive::drive;
+use tiersim_policies::placed::Placed;
+use tiersim_policies::planner::Planner;
+use tiersim_sim::audit::Audit;
+use tiersim_sim::durations::Durations;
+use tiersim_sim::machine::SimMachine;
+
+/// A device of 8 that meet in a switch, and servers that meet in a network; memory without end.
+pub fn server() -> Hardware {
+    let (hbm, fast) = (law(0, u64::MAX), law(0, PS_PER_S));
+    let mut hardware = hardware(&[(TierKind::Hbm, Bytes::MAX, hbm)], &[(0, 1, fast), (0, 2, fast)]);
+    hardware.links.iter_mut().for_each(|link| link.service = fair(None, None));
+    let node = |name: &str, kind| Node { name: name.into(), kind };
+    hardware.nodes =
+        vec![node("switch", NodeKind::NvlinkSwitch), node("network", NodeKind::NetworkSwitch)];
+    hardware.server.devices = 8;
+    hardware.server.within = Some(NodeId(1));
+    hardware.server.between = Some(NodeId(2));
+    hardware
+}
+
+/// The most bytes in HBM on `ranks` ranks of a server, every op taking the same time.
+pub fn peak(trace: Trace, ranks: u32, repeat: u32) -> u64 {
+    assert_eq!(trace.problems(), []);
+    let hardware = server();
+    let durations = Durations::fixed(vec![Span::from_ps(1_000_000); trace.ops.len()]);
+    let workload = Workload::new(trace);
+    let capacities = [Bytes::MAX];
+    let mut planner =
+        Planner::new(&workload, Box::new(Placed::all_in_hbm(&workload.trace)), &capacities, repeat)
+            .expect("it fits");
+    let (start, routes) = (planner.start(), hardware.routes().expect("every tier is joined"));
+    let mut machine = SimMachine::of_ranks(ranks, &hardware, routes, &workload, &durations, &start);
+    let objects = workload.trace.objects.len();
+    let audit = Audit::of_ranks(ranks, &hardware, &capacities, objects, &start);
+    machine.audit(audit.expect("the start fits"));
+    let mut ended = 0;
+    drive(&mut planner, &mut machine, 256, |_, _, _| ended += 1).expect("no rule is broken");
+    assert_eq!(ended, workload.trace.ops.len() * repeat as usize, "every op ran");
+    machine.meters().peak[TierId(0).index()].get()
+}
+
+/// Draws by integers only.
+struct Dice(ChaCha12Rng);
+
+impl Dice {
+    fn within(&mut self, range: RangeInclusive<u32>) -> u32 {
+        self.0.random_range(range)
+    }
+
+    fn pick<T: Copy>(&mut self, list: &[T]) -> T {
+        list[self.0.random_range(0..list.len())]
+    }
+}
+
+/// A small model of any family that `tensor` ranks can share.
+fn card(dice: &mut Dice, tensor: u32, layers: u32) -> Card {
+    let family = dice.pick(&Family::ALL);
+    let (kv_heads, head_dim) = (tensor * dice.within(1..=2), 2 * dice.within(1..=8));
+    let grouped = family.is_rotary();
+    let heads = kv_heads * if grouped { dice.within(1..=3) } else { 1 };
+    let hidden = if grouped { 8 * dice.within(1..=12) } else { heads * head_dim };
+    let has_experts =
+        family == Family::Mixtral || (family == Family::Qwen && dice.within(0..=1) == 1);
+    let ffn = tensor * dice.within(1..=40);
+    let experts = has_experts.then(|| Experts {
+        count: dice.pick(&[4, 8]),
+        active: dice.within(1..=2),
+        ffn,
+        shared: if family == Family::Qwen { dice.within(0..=1) } else { 0 },
+    });
+    Card {
+        name: "random".into(),
+        family,
+        layers,
+        hidden,
+        ffn: if grouped { ffn } else { 4 * hidden },
+        heads,
+        kv_heads,
+        head_dim,
+        vocab: tensor * dice.within(1..=300),
+        positions: if family.learns_positions() { 256 } else { 0 },
+        tied: dice.within(0..=1) == 1,
+        qkv_bias: family.has_biases() || dice.within(0..=1) == 1,
+        experts,
+        window: None,
+    }
+}
+
+/// The job of a seed: a model, how ranks share it, what is kept, and where its state goes.
+pub fn job(seed: u64) -> (Training, Offload) {
+    let mut dice = Dice(ChaCha12Rng::seed_from_u64(seed));
+    loop {
+        let dice = &mut dice;
+        let (tensor, pipeline) = (dice.pick(&[1, 1, 2, 4, 8]), dice.pick(&[1, 1, 1, 2, 3, 4]));
+        let interleave = if pipeline > 1 { dice.pick(&[1, 1, 2, 3]) } else { 1 };
+        let layers = pipeline * interleave * dice.within(1..=3);
+        let card = card(dice, tensor, layers);
+        let data = dice.pick(&[1, 2, 3, 4, 8, 16, 64]);
+        let expert = card.experts.map_or(1, |_| dice.pick(&[1, 2, 4]));
+        let micro_batch = dice.within(1..=3);
+        let parallel = Parallel {
+            data,
+            tensor,
+            sequence: tensor > 1 && dice.within(0..=1) == 1,
+            pipeline,
+            interleave,
+            expert,
+        };
+        let stage = dice.within(0..=3) as u8;
+        let (optimizer, weights, ratio) = if stage == 0 {
+            (Place::Gpu, Place::Gpu, MILLION)
+        } else {
+            let weights = if stage == 3 { dice.pick(&Place::ALL) } else { Place::Gpu };
+            let ratio = dice.pick(&[MILLION, MILLION, 500_000, 125_000]);
+            (dice.pick(&Place::ALL), weights, ratio)
+        };
+        let offload = Offload { optimizer, weights, ratio };
+        let away = optimizer != Place::Gpu;
+        let formats = Formats {
+            activations: dice.pick(&[Format::Bf16, Format::Bf16, Format::Fp32, Format::Int8]),
+            gradients: dice.pick(&[Format::Bf16, Format::Fp32]),
+            ..Formats::all(dice.pick(&[Format::Bf16, Format::Fp16]))
+        };
+        let host_update = if away { (ratio / 1000) as u16 } else { 0 };
+        let training = Training {
+            card,
+            batch: micro_batch * pipeline * dice.within(1..=3),
+            micro_batch,
+            sequence: u64::from(tensor * dice.within(1..=24)),
+            formats,
+            optimizer: dice.pick(&tiersim_models::memory::optimizer::NAMES).1,
+            checkpointing: match dice.within(0..=4) {
+                0 | 1 => Checkpointing::None,
+                2 => Checkpointing::Selective,
+                3 => Checkpointing::Full,
+                _ => Checkpointing::Every(dice.within(1..=4)),
+            },
+            attention: dice.pick(&[Attention::Flash, Attention::Materialised]),
+            dropout: dice.within(0..=1) == 1,
+            parallel,
+            zero: Zero {
+                stage,
+                host_update,
+                bucket: Bytes::new(dice.pick(&[1, 5_000, 500_000])),
+                prefetch: dice.within(0..=2),
+                ..Zero::default()
+            },
+            devices: 8,
+            router: Router::default(),
+            loader: None,
+        };
+        if training.problems().is_empty() {
+            return (training, offload);
+        }
+    }
+}
+
+/// The same job as `memory` is asked for it.
+pub fn asked(job: &Training, offload: Offload) -> account::Training {
+    let Training { card, parallel, formats, zero, .. } = job;
+    let split = Pipeline {
+        tensor: parallel.tensor.into(),
+        by_sequence: parallel.sequence,
+        stages: parallel.pipeline.into(),
+        interleave: parallel.interleave.into(),
+        expert: parallel.expert.into(),
+    };
+    let gpus = parallel.ranks();
+    account::Training {
+        params: card.parameters(),
+        card: Some(card.clone()),
+        weights: formats.weights,
+        gradients: formats.gradients,
+        optimizer: Keeps::Named(job.optimizer),
+        gpus,
+        gpus_per_node: gpus.min(8),
+        stage: zero.stage,
+        offload,
+        split,
+        bucket: Some(zero.bucket.get()),
+        pinned: 0,
+        reserved: 0,
+        largest_layer: 0,
+        prefetch: zero.prefetch.into(),
+        step: Some(Step {
+            block: Block::of(card),
+            layers: card.layers.into(),
+            vocab: card.vocab.into(),
+            batch: job.batch.into(),
+            micro_batch: job.micro_batch.into(),
+            sequence: job.sequence,
+            format: formats.activations,
+            attention: job.attention,
+            dropout: job.dropout,
+            checkpointing: job.checkpointing,
+            loader: None,
+        }),
+    }
+}
+
+/// The most bytes that objects of the wanted kinds take at once, in the order of the trace.
+fn alive(workload: &Workload, wanted: impl Fn(&Object) -> bool) -> u64 {
+    let objects = &workload.trace.objects;
+    let bytes = |object: &Object| if wanted(object) { object.bytes.get() } else { 0 };
+    let of = |ids: &[tiersim_models::ids::ObjectId]| -> u64 {
+        ids.iter().map(|id| bytes(&objects[id.index()])).sum()
+    };
+    let mut alive: u64 = objects.iter().filter(|object| object.persistent).map(bytes).sum();
+    let mut most = alive;
+    for op in (0..workload.trace.ops.len()).map(OpId::at) {
+        alive += of(workload.births(op));
+        most = most.max(alive);
+        alive -= of(workload.releases(op));
+    }
+    most
+}
+
+/// The bytes of all objects that are wanted.
+fn sum(trace: &Trace, wanted: impl Fn(&Object) -> bool) -> u128 {
+    trace.objects.iter().filter(|o| wanted(o)).map(|o| u128::from(o.bytes.get())).sum()
+}
+
+/// Statistics of norms that the formula counts and a step has no objects for.
+fn norms(job: &Training) -> u128 {
+    let parallel = job.parallel;
+    let [layers, pipeline, interleave] =
+        [job.card.layers, parallel.pipeline, parallel.interleave].map(u64::from);
+    let batch = Batch {
+        sequences: job.micro_batch.into(),
+        tokens: job.sequence,
+        format: job.formats.activations,
+        attention: Attention::Flash,
+        dropout: job.dropout,
+        tensor: parallel.tensor.into(),
+        by_sequence: parallel.sequence,
+    };
+    let block = Block { heads: 0, experts: None, ..Block::of(&job.card) };
+    let one = of_block(&block, &batch).expect("it is small").statistics;
+    let micro_batches = u64::from(job.batch / job.micro_batch);
+    let stages = Stages { layers, pipeline, interleave, micro_batches };
+    // In every block that is kept, and in those of a stretch that is computed again.
+    one * u128::from(layers / pipeline) * (stages.in_flight() + 1)
+}
+
+/// The least and the most that this rank's experts are given of what they would be if all had as much, in
+/// thousandths.
+fn loads(job: &Training, trace: &Trace) -> (u128, u128) {
+    let Some(experts) = job.card.experts else { return (1000, 1000) };
+    let tokens = u128::from(job.micro_batch) * u128::from(job.sequence);
+    let numbers = tokens * u128::from(experts.active) * u128::from(job.card.hidden);
+    let format = job.formats.activations;
+    let even = numbers * u128::from(format.bytes());
+    let given = trace.objects.iter().filter(|object| object.name.ends_with(".given"));
+    let loads = given.map(|object| u128::from(object.bytes.get()) * 1000);
+    let (least, most) = loads
+        .fold((1000 * even, 1000 * even), |(least, most), load| (least.min(load), most.max(load)));
+    (least / even, most.div_ceil(even))
+}
+
+/// Where formula and run disagree about a job by more than the slack that docs/memory.md states.
+pub fn disagreement(job: &Training, offload: Offload) -> Option<String> {
+    let of = |job: &Training, offload| {
+        account::training(&asked(job, offload)).expect("a small job has small sums")
+    };
+    let (account, trace) = (of(job, offload), job.trace());
+    let state = || state(job, offload, &account, &trace);
+    let activations = || activations(job, &account, &trace);
+    // Where all of it runs on the device, a machine with nothing else runs it.
+    let on_device = || {
+        let job = Training { zero: Zero { host_update: 0, ..job.zero }, ..job.clone() };
+        whole(&job, &of(&job, Offload::default()))
+    };
+    state().or_else(activations).or_else(on_device)
+}
+
+fn everywhere(account: &Account, key: &str) -> u128 {
+    Place::ALL.iter().map(|&place| account.bytes(key, place)).sum()
+}
+
+/// Model state: to the byte; what the host updates of it in whole parameters of every module.
+fn state(job: &Training, offload: Offload, account: &Account, trace: &Trace) -> Option<String> {
+    use ObjectKind::{Gradient, Master, Optimizer, Weight};
+    for (key, kinds) in [
+        ("weights", &[Weight][..]),
+        ("gradients", &[Gradient]),
+        ("optimizer", &[Optimizer, Master]),
+    ] {
+        let (formula, run) =
+            (everywhere(account, key), sum(trace, |object| kinds.contains(&object.kind)));
+        if formula != run {
+            return Some(format!("{key}: {formula} by formula, {run} in the step"));
+        }
+        let follows = key == "optimizer" || key == "gradients" && job.zero.stage >= 2;
+        if offload.optimizer == Place::Gpu || !follows {
+            continue;
+        }
+        let is_host = |o: &Object| kinds.contains(&o.kind) && o.name.ends_with(".host");
+        let run = sum(trace, is_host);
+        let away: u128 =
+            [Place::Cpu, Place::Nvme].iter().map(|&place| account.bytes(key, place)).sum();
+        let pieces = trace.objects.iter().filter(|object| kinds.contains(&object.kind)).count();
+        if run.abs_diff(away) > 8 * pieces as u128 {
+            return Some(format!("{key} of the host: {away} by formula, {run} in the step"));
+        }
+    }
+    None
+}
+
+const ACTIVATIONS: [&str; 5] = [
+    "activations",
+    "activation_statistics",
+    "recomputed_activations",
+    "embedding_activations",
+    "head_activations",
+];
+
+/// Activations: to the byte but for statistics of norms, compressed ranges of a fused matrix, and experts' loads.
+fn activations(job: &Training, account: &Account, trace: &Trace) -> Option<String> {
+    let formula: u128 = ACTIVATIONS.iter().map(|key| everywhere(account, key)).sum();
+    let workload = Workload::new(trace.clone());
+    let run = u128::from(alive(&workload, |object| object.kind == ObjectKind::Activation));
+    let (least, most) = loads(job, trace);
+    let ranges = if job.formats.activations == Format::Int8 {
+        4 * trace.objects.iter().filter(|o| o.kind == ObjectKind::Activation).count() as u128
+    } else {
+        0
+    };
+    let least = (formula.saturating_sub(norms(job)) * least / 1000).saturating_sub(ranges);
+    let most = formula * most / 1000 + ranges;
+    let found = format!("activations: {formula} by formula, {run} in the step");
+    (run < least || run > most).then_some(found)
+}
+
+/// All of it, on a machine whose memory has no end: no more than the formula, and no less than what it says
+/// without the buffers and the gradients, which come at another moment than the most activations.
+fn whole(job: &Training, account: &Account) -> Option<String> {
+    let trace = job.trace();
+    let (least, most) = loads(job, &trace);
+    let formula = account.gpu * most / 1000;
+    let buffers = ["gathered_weights", "buckets", "working", "gradients"];
+    let later: u128 = buffers.iter().map(|key| everywhere(account, key)).sum();
+    let least = (account.gpu - later).saturating_sub(norms(job)) * least / 1000;
+    let run = u128::from(peak(trace, 1, 2));
+    let ranges = 4 * (job.card.layers as u128) * 64;
+    let found = format!("all: {formula} by formula, {run} in the run, at least {least}");
+    (run > formula || run + ranges < least).then_some(found)
+}
