@@ -320,6 +320,12 @@ impl Hardware {
         [self.server.within, self.server.between]
     }
 
+    /// Whether some link delays copies by chance.
+    pub fn draws(&self) -> bool {
+        let services = self.links.iter().filter_map(|link| link.service.as_ref());
+        services.flat_map(|service| [&service.fetch, &service.evict]).any(|d| d.tail.is_some())
+    }
+
     /// Every lane, two per link, by [`Lane::index`].
     pub fn lanes(&self) -> impl Iterator<Item = Lane> + use<> {
         (0..self.links.len()).flat_map(|link| {

@@ -40,6 +40,7 @@ pub struct Placed {
     sight: Sight,
     /// Homes in the place of those that turn out full.
     spill: Spill,
+    confined: bool,
     /// Most bytes that may be fetched ahead, and those that are: (occurrence of the use, bytes).
     staging: Bytes,
     staged: VecDeque<(u64, Bytes)>,
@@ -91,6 +92,7 @@ impl Placed {
             births: VecDeque::new(),
             sight: Sight::Past,
             spill: Spill::default(),
+            confined: false,
             staging: Bytes::MAX,
             staged: VecDeque::new(),
             homes,
@@ -101,6 +103,11 @@ impl Placed {
     pub fn spilling(mut self, tiers: &[TierId]) -> Placed {
         self.spill = Spill::new(tiers, self.homes.len());
         self
+    }
+
+    /// The same, and nothing goes to a tier that is neither a home nor one to spill to.
+    pub fn confined(self) -> Placed {
+        Placed { confined: true, ..self }
     }
 
     /// The same, but no more than so many bytes are fetched ahead of the op that uses them.
@@ -308,6 +315,10 @@ impl Placed {
 }
 
 impl Policy for Placed {
+    fn keeps_to(&self) -> Option<&[TierId]> {
+        self.confined.then(|| self.spill.tiers())
+    }
+
     fn name(&self) -> &'static str {
         self.name
     }
@@ -375,6 +386,7 @@ impl Policy for Placed {
             births,
             sight: _,
             spill,
+            confined: _,
             staging: _,
             staged,
         } = self;

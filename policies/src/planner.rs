@@ -41,7 +41,10 @@ pub struct Planner<'a> {
     pub(crate) ledger: Ledger,
     pub(crate) tickets: Tickets,
     pub(crate) next: u64,
+    /// Ops of the run as the policy knows it.
     pub(crate) total: u64,
+    /// Ops that are planned of them.
+    pub(crate) until: u64,
     pub(crate) last_op: Vec<Option<Ticket>>,
     /// By stream: the compaction that its next op waits for, whatever it uses.
     pub(crate) stopped: Vec<Option<Ticket>>,
@@ -104,6 +107,7 @@ impl<'a> Planner<'a> {
             tickets: Tickets::default(),
             next: 0,
             total,
+            until: total,
             last_op: vec![None; streams.unwrap_or(0)],
             stopped: vec![None; streams.unwrap_or(0)],
             counts: Counts::default(),
@@ -154,6 +158,15 @@ impl<'a> Planner<'a> {
         self.count_from = occurrence;
     }
 
+    /// Plans only so many replays of the run that the policy knows: what is planned is the beginning of a
+    /// run that goes on.
+    ///
+    /// Panics if the run has fewer.
+    pub fn stop_after(&mut self, replays: u64) {
+        self.until = replays * self.workload.trace.ops.len() as u64;
+        assert!(self.until <= self.total, "the policy knows of all that is planned");
+    }
+
     /// What was counted so far.
     pub fn counts(&self) -> Counts {
         self.counts
@@ -167,7 +180,7 @@ impl<'a> Planner<'a> {
     /// Plans one op: appends its commands, the op's own the last but for releases, to `out`.
     /// `false` at the end of the run.
     pub fn plan_next(&mut self, out: &mut Vec<Command>) -> Result<bool, PlanError> {
-        if self.next == self.total {
+        if self.next == self.until {
             return Ok(false);
         }
         self.has_names()?;

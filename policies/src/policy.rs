@@ -120,6 +120,12 @@ pub trait Policy: Send {
         None
     }
 
+    /// The only tiers outside HBM that its objects go to, beside memory of the host for ops there; `None` for
+    /// any.
+    fn keeps_to(&self) -> Option<&[TierId]> {
+        None
+    }
+
     /// The tiers in which ops on the host's processors use their objects; none for a policy that
     /// knows nothing of such ops. Asked once; [`crate::host_ops`] answers for every policy.
     fn host(&self) -> &[TierId] {

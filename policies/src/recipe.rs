@@ -110,6 +110,12 @@ pub trait Recipe: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// The only tiers outside HBM that objects go to, for policies of frameworks that use no other unless
+    /// `spill` names it.
+    fn keeps_to(&self) -> Option<Vec<TierId>> {
+        None
+    }
+
     /// Where objects go that leave HBM, in order, for policies that let the scenario choose.
     fn spill(&self) -> Option<&[TierId]> {
         None

@@ -23,7 +23,7 @@ impl Planner<'_> {
 
     /// How many ops are still to be planned.
     pub fn left(&self) -> u64 {
-        self.total - self.next
+        self.until - self.next
     }
 
     /// How many of these come before the first that counts.
@@ -41,6 +41,7 @@ impl Planner<'_> {
             tickets,
             next: _,
             total: _,
+            until: _,
             last_op,
             stopped,
             counts: _,
@@ -86,6 +87,7 @@ impl Planner<'_> {
         let ops = replays * self.ops_per_replay();
         assert!(self.left() >= ops, "what is left out is still to come");
         self.total -= ops;
+        self.until -= ops;
         if self.count_from > self.next {
             self.count_from -= ops;
         }

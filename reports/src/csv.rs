@@ -68,6 +68,7 @@ fn header(record: &RunRecord, axes: &[String]) -> Vec<String> {
     header.extend(["delay_ms", "oom_reason", "bound_by"].map(str::to_owned));
     header.extend(served::header(record));
     header.push("allocator_ms".to_owned());
+    header.extend(["settled", "warmup_replays", "drift", "unpaid"].map(str::to_owned));
     header.extend(split::header(record));
     let on = [
         "hardware",
@@ -137,6 +138,10 @@ fn row(record: &RunRecord, case: &CaseRecord, rank: Option<usize>, axes: &[Strin
     row.push(case.bound_by.clone());
     row.extend(served::row(record, ran.and_then(|figures| figures.serving.as_deref())));
     row.push(of(&|f| ms(f.allocating.ps(), f)));
+    row.push(of(&|f| f.steady.settled.to_string()));
+    row.push(of(&|f| f.steady.warmup.to_string()));
+    row.push(of(&|f| float(f.steady.drift)));
+    row.push(of(&|f| float(f.steady.unpaid)));
     row.extend(split::row(record, ran));
     let on = record.of(case);
     row.extend([&on.hardware, &on.workload, &on.op_time].map(String::clone));

@@ -112,7 +112,8 @@ pub(crate) fn footer(canvas: &mut Canvas, record: &RunRecord, version: &str) {
         each(record, |on| count(on.assumed_numbers, "assumed number", "assumed numbers"))
     );
     let note = statistics_note(record).map_or(String::new(), |note| format!("{note} · "));
-    foot(canvas, &[what, note + &whence]);
+    let drifts = crate::steady::note(record).map_or(String::new(), |note| format!("{note} · "));
+    foot(canvas, &[what, drifts + &note + &whence]);
 }
 
 /// Up to two small lines at the bottom.

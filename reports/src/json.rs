@@ -17,6 +17,7 @@ use crate::memory_summary::{AllocatorSummary, allocators};
 use crate::pressure::{self, PressureSummary};
 use crate::served::{self, ServingSummary};
 use crate::split::{self, SplitSummary};
+use crate::steady::{self, SteadySummary};
 use crate::words::{finite, lane_names, links, oom_reason};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -167,6 +168,8 @@ pub struct CaseSummary {
     /// What became of requests; not there if none are served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serving: Option<ServingSummary>,
+    /// Whether the measured steps are those of the steady state.
+    pub steady: Option<SteadySummary>,
     /// How a mean step is made up along its critical path, by part.
     pub split_ms: Option<Map<String, Value>>,
     /// The same of all measured steps together, in whole picoseconds.
@@ -348,6 +351,7 @@ fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> C
             .and_then(|f| finite(f.throughput_change(case.baseline_step))),
         hints: case.hints.as_ref().map(HintsSummary::of),
         serving: ran.and_then(|f| f.serving.as_deref()).map(|f| served::summary(record, f)),
+        steady: ran.map(|f| steady::summary(record, f)),
         split_ms: ran.map(|f| split::mean_ms(record, f)),
         split: ran.map(|f| split::summary(record, f)),
         statistics: case.statistics,

@@ -36,6 +36,7 @@ mod render;
 mod scale;
 mod served;
 mod split;
+mod steady;
 mod style;
 mod table;
 mod timeline;

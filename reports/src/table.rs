@@ -20,6 +20,7 @@ use crate::names::{each, names, statistics_words};
 use crate::points::pareto_front;
 use crate::pressure;
 use crate::split;
+use crate::steady;
 use crate::words::{axis_value, clean, count, elide, oom_reason, short_fingerprint, wrapped};
 use columns::{Column, economics, memory, narrow, served, time};
 use std::collections::BTreeMap;
@@ -86,6 +87,11 @@ pub fn text(record: &RunRecord, version: &str, detail: Detail) -> String {
     say_why(&mut out, "statistics", ranked, width);
     let pressed = named().filter_map(|(name, case)| Some((name, pressure::words(record, case)?)));
     say_why(&mut out, "memory pressure", pressed, width);
+    let drifts = named()
+        .filter_map(|(name, case)| Some((name, steady::words(record, case.outcome.figures()?)?)));
+    let base = steady::words(record, &record.base().baseline);
+    let base = base.map(|words| ("baseline".to_owned(), words));
+    say_why(&mut out, "not steady", base.into_iter().chain(drifts), width);
     let hinted = named().filter_map(|(name, case)| Some((name, hints::words(case)?)));
     say_why(&mut out, "hints", hinted, width);
     failures(record, &names, &mut out, width);

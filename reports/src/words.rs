@@ -94,7 +94,7 @@ pub fn axis_value(value: &AxisValue) -> String {
 /// Why a case ran out of memory, as a sentence.
 pub fn oom_reason(oom: &OutOfMemory) -> String {
     format!(
-        "{} needs {} in {}, which has {} of {} free{}{}, at {}",
+        "{} needs {} in {}, which has {} of {} free{}{}, at {}{}",
         elide(&oom.object, 60),
         oom.need,
         clean(&oom.tier),
@@ -102,7 +102,8 @@ pub fn oom_reason(oom: &OutOfMemory) -> String {
         oom.capacity,
         oom.pieces(),
         oom.beside(),
-        elide(&oom.at, 80)
+        elide(&oom.at, 80),
+        oom.remedy.as_ref().map_or_else(String::new, |remedy| format!("; {remedy}"))
     )
 }
 

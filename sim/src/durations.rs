@@ -24,6 +24,8 @@ pub struct Durations {
     jitter: Option<Jitter>,
     /// By op of the trace: the one whose draws it takes, of so many; its own where there is none.
     source: Option<(Vec<OpId>, u64)>,
+    /// The draws of a replay are those of the one so many before it, where there is one.
+    later: u64,
     /// Launch of an op on the device and on the host, as far as the durations tell it apart.
     launches: [Span; 2],
 }
@@ -38,7 +40,7 @@ impl Durations {
     /// The same durations in every replay, or, if `spans` holds all of them, each its own.
     pub fn fixed(spans: Vec<Span>) -> Durations {
         let launches = [Span::ZERO; 2];
-        Durations { base: spans, whole: None, jitter: None, source: None, launches }
+        Durations { base: spans, whole: None, jitter: None, source: None, launches, later: 0 }
     }
 
     /// What a scenario asks for; `cpu` is what ops on the host's processors run on.
@@ -82,7 +84,7 @@ impl Durations {
             }
             OpTime::Recorded { .. } => [Span::ZERO; 2],
         };
-        Ok(Durations { base, whole: None, jitter, source: None, launches })
+        Ok(Durations { base, whole: None, jitter, source: None, launches, later: 0 })
     }
 
     /// Those of a trace whose op i repeats op `source[i]` of this one, which has `ops` ops: the same
@@ -102,6 +104,7 @@ impl Durations {
             whole: self.whole.as_ref().map(repeated),
             jitter: self.jitter.clone(),
             source: Some((draws.collect(), ops)),
+            later: self.later,
             launches: self.launches,
         }
     }
@@ -120,6 +123,16 @@ impl Durations {
         let whole = self.base.iter().zip(least.iter().cycle());
         let whole = Some(whole.map(|(&own, &least)| own + least).collect());
         Durations { whole, ..self }
+    }
+
+    /// Without jitter, op by op.
+    pub fn without_jitter(&self) -> Durations {
+        Durations { jitter: None, ..self.clone() }
+    }
+
+    /// With draws that come so many replays later: what is put before a run changes none of its draws.
+    pub fn later(&self, replays: u64) -> Durations {
+        Durations { later: replays, ..self.clone() }
     }
 
     /// Without jitter, and with what collectives take at least; of one replay of the trace, or of all of
@@ -158,7 +171,9 @@ impl Durations {
             None => span,
             Some(Jitter { factor, seed }) => {
                 let mut own = ChaCha12Rng::seed_from_u64(*seed);
-                own.set_stream(self.draw_of(occurrence));
+                let before = self.later * self.base.len() as u64;
+                let drawn = occurrence.checked_sub(before).unwrap_or(occurrence);
+                own.set_stream(self.draw_of(drawn));
                 span.scaled(factor.sample(&mut own))
             }
         }
@@ -203,7 +218,14 @@ mod tests {
         let factor = mean_one(0.2);
         let jitter = Some(Jitter { factor, seed });
         let launches = [Span::ZERO; 2];
-        Durations { base: vec![Span::from_us(1)], whole: None, jitter, source: None, launches }
+        Durations {
+            base: vec![Span::from_us(1)],
+            whole: None,
+            jitter,
+            source: None,
+            launches,
+            later: 0,
+        }
     }
 
     #[test]

@@ -268,6 +268,21 @@ impl<T> FairShare<T> {
         self.active.iter().map(|&index| self.classes[usize::from(index)].flows.len()).sum()
     }
 
+    /// What is under way at `now`, and how many bytes of it have not gone, rounded up.
+    pub fn under_way(&self, now: Time) -> impl Iterator<Item = (&T, Bytes)> {
+        let passed = now.since(self.now).ps();
+        let settled = !self.stale || self.flows() == 0;
+        assert!(passed == 0 || settled, "no time passes before rates are worked out");
+        self.active.iter().flat_map(move |&index| {
+            let class = &self.classes[usize::from(index)];
+            let reached = class.reached + class.rate * u128::from(passed);
+            class.flows.iter().map(move |flow| {
+                let left = flow.end.saturating_sub(reached).div_ceil(work(Bytes::new(1)));
+                (&flow.item, Bytes::new(left as u64))
+            })
+        })
+    }
+
     /// Writes everything that decides when flows end from `now` on.
     pub fn state(&self, now: Time, out: &mut State, mut item: impl FnMut(&mut State, &T)) {
         let FairShare {

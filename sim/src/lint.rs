@@ -7,7 +7,7 @@
 
 mod pageable;
 
-use crate::record::{CaseRecord, Figures, LaneName, RunRecord};
+use crate::record::{CaseRecord, Figures, LaneName, RunRecord, Settled};
 use pageable::{carried, faster_than_pinned};
 use std::fmt;
 use tiersim_models::hardware::{Fact, HBM, Hardware, Lane, Routes, TierKind};
@@ -72,7 +72,20 @@ pub fn lint_hardware(hardware: &Hardware) -> Vec<Warning> {
 pub fn lint_results(record: &RunRecord) -> Vec<Warning> {
     let needless =
         |case: &CaseRecord| needless_offload(&record.lanes, &record.of(case).baseline, case);
-    record.results.iter().filter_map(needless).chain(made_up(record)).collect()
+    let drifting = record.results.iter().filter_map(drifts);
+    record.results.iter().filter_map(needless).chain(made_up(record)).chain(drifting).collect()
+}
+
+/// `steps-drift`: the warm-up ended at its limit, and the measured replays still differ.
+fn drifts(case: &CaseRecord) -> Option<Warning> {
+    let steady = &case.outcome.figures()?.steady;
+    (steady.settled == Settled::Drifts).then(|| Warning {
+        rule: "steps-drift",
+        place: format!("results.{}", case.label),
+        found: format!("{:+.2} % from step to step", 100.0 * steady.drift),
+        reason: format!("after {} replays of warm-up steps are not yet alike", steady.warmup),
+        remedy: "raise `warmup`, or measure more replays: raise `repeat`".to_owned(),
+    })
 }
 
 /// Warnings for people: what one rule says of many results is said once, of the first, with their number.

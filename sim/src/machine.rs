@@ -27,6 +27,7 @@ mod path;
 mod ranks;
 mod release;
 mod sharing;
+mod so_far;
 pub(crate) mod state;
 mod streams;
 mod timeline;
@@ -191,6 +192,12 @@ impl<'a> SimMachine<'a> {
         }
     }
 
+    /// From now on links add no random delays.
+    pub fn draw_nothing(&mut self) {
+        let lanes = self.lanes.iter_mut().filter_map(|lane| lane.peculiar.as_mut());
+        lanes.for_each(|peculiar| peculiar.draw_nothing());
+    }
+
     /// Switches on the auditor, before the first command.
     pub fn audit(&mut self, audit: Audit) {
         self.audit = Some(Box::new(audit));
@@ -329,11 +336,19 @@ impl<'a> SimMachine<'a> {
                 stream = Some(index);
             }
             Work::Copy { bytes, from, to, .. } => {
+                if self.ranks.is_first(ticket) {
+                    for lane in self.routes.between(from, to) {
+                        self.meters.planned[lane.index()] += bytes;
+                    }
+                }
                 let made = self.way(ticket, from, to, bytes);
                 self.wait_at_gate(ticket, &made);
                 progress = Some(made);
             }
             Work::Compact { tier, bytes, .. } if !self.placed_elsewhere => {
+                if self.ranks.is_first(ticket) {
+                    self.meters.planned[2 * self.links + tier.index()] += bytes;
+                }
                 let made = self.way_within(ticket, tier, bytes);
                 self.wait_at_gate(ticket, &made);
                 progress = Some(made);

@@ -7,6 +7,7 @@
 mod conditions;
 mod pressure;
 mod split;
+mod steadiness;
 mod steps;
 mod timeline;
 
@@ -24,6 +25,7 @@ pub use crate::record::conditions::Conditions;
 pub use crate::record::pressure::PressureRecord;
 pub(crate) use crate::record::split::Parts;
 pub use crate::record::split::{Part, Split};
+pub use crate::record::steadiness::{Settled, Steadiness};
 pub use crate::record::steps::Steps;
 pub use crate::record::timeline::{Held, ShownStep, Slice, Timeline, Track};
 
@@ -160,6 +162,8 @@ pub struct OutOfMemory {
     /// The op that needed it, with its step, such as `step 0, op 17 aten.mm`; or `before the
     /// first op`.
     pub at: String,
+    /// What the scenario may write to let the policy use tiers that it keeps out of.
+    pub remedy: Option<String>,
 }
 
 impl OutOfMemory {
@@ -223,6 +227,8 @@ pub struct Figures {
     pub memory: Vec<(usize, MemoryUse)>,
     /// What became of requests, where the workload serves some.
     pub serving: Option<Box<ServingFigures>>,
+    /// Whether the measured steps are those of the steady state.
+    pub steady: Steadiness,
 }
 
 impl Figures {
@@ -273,6 +279,14 @@ impl Figures {
     /// Share of uses that found their object in HBM.
     pub fn hit_ratio(&self) -> f64 {
         self.hits as f64 / (self.hits + self.misses).max(1) as f64
+    }
+
+    /// What is said where a lane was busy for longer than the measured time: a fault of the program.
+    pub(crate) fn busy_beyond_time(&self) -> Option<String> {
+        let time = self.steps.total();
+        let beyond = |(_, busy): &(usize, &Span)| u128::from(busy.ps()) > time;
+        let (lane, busy) = self.busy.iter().enumerate().find(beyond)?;
+        Some(format!("lane {lane} was busy for {} of {time} measured ps", busy.ps()))
     }
 
     /// Share of the measured time that lane `lane` was copying.

@@ -3,23 +3,23 @@
 //! One case is one single-threaded simulation; cases run in parallel and are collected in the
 //! scenario's order, so no output depends on the number of threads.
 
+mod baseline;
 mod batches;
 mod bounds;
 mod case;
 mod memory;
+mod settle;
+mod simulate;
 mod steady;
 mod stopwatch;
 pub(crate) mod within;
 
-use crate::audit::Audit;
 use crate::durations::Durations;
 use crate::lint::{lint_hardware, lint_results};
-use crate::machine::SimMachine;
 use crate::record::{CaseRecord, Conditions, Figures, Outcome, PressureRecord, RunRecord};
 use crate::run::bounds::StepBound;
 pub use crate::run::case::placement;
-use crate::run::steady::Steady;
-use crate::run::stopwatch::Stopwatch;
+pub use crate::run::settle::{MOST_ADDED, TOLERANCE};
 use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use crate::traces::tokens_of;
 use rayon::prelude::*;
@@ -31,10 +31,9 @@ use tiersim_models::ids::TierId;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Span};
-use tiersim_policies::drive::{DriveError, WINDOW, follow};
+use tiersim_policies::drive::WINDOW;
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::numa::NumaConfig;
-use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::policy::{Policy, Sight};
 use tiersim_policies::pressure::PressureConfig;
 use tiersim_policies::recipe::{PolicyConfig, Setting};
@@ -153,7 +152,11 @@ impl<'a> Bench<'a> {
         let capacities = vec![Bytes::MAX; bench.hardware.tiers.len()];
         bench.bound = bench.bound_of(workload, &bench.durations, &capacities).step;
         let memory = Memory { capacities: &capacities, hidden: &[], allocators: &[] };
-        let all = bench.plain(AllHbm.into(), memory);
+        let own = bench.on_device()?;
+        let mut all = bench.plain(AllHbm.into(), memory);
+        if let Some(own) = &own {
+            (all.workload, all.durations) = (&own.workload, &own.durations);
+        }
         match bench.simulate("baseline", &all, options)?.outcome {
             Outcome::Done(figures) => bench.baseline = figures,
             Outcome::OutOfMemory(_) => unreachable!("an unlimited tier is never full"),
@@ -218,6 +221,12 @@ impl<'a> Bench<'a> {
         &self.durations
     }
 
+    /// How many replays a policy is told of: more than count, as measured steps are the beginning of a
+    /// longer run. 1 for a trace that runs once.
+    pub fn told(&self) -> u32 {
+        settle::told(self.repeat, self.workload.trace.ops.len())
+    }
+
     /// The lanes of every copy.
     pub fn routes(&self) -> &Routes {
         &self.routes
@@ -243,7 +252,7 @@ impl<'a> Bench<'a> {
             memory,
             spans: &durations.nominal()[..workload.trace.ops.len()],
             copies: &self.copies,
-            repeat: self.repeat,
+            repeat: settle::told(self.repeat, workload.trace.ops.len()),
         }
     }
 
@@ -252,70 +261,6 @@ impl<'a> Bench<'a> {
         let left = memory::left(&self.capacities_of(case)?, &self.hidden_of(case)?);
         let setting = self.setting(self.workload, &self.durations, &left);
         case.numa.build(&case.policy, &setting).map_err(RunError::Input)
-    }
-
-    fn simulate(
-        &self,
-        label: &str,
-        asked: &Asked<'_>,
-        options: Options,
-    ) -> Result<Simulated, RunError> {
-        let Asked { workload, durations, policy, numa, memory, watched } = asked;
-        let internal =
-            |what: String| RunError::Internal { case: label.to_owned(), seed: self.seed, what };
-        let left = memory::left(memory.capacities, memory.hidden);
-        let built = numa.build(policy, &self.setting(workload, durations, &left));
-        let built = built.map_err(RunError::Input)?;
-        let sight = built.sight();
-        let full = |error| self.out_of_memory(error, memory.hidden, &workload.trace);
-        let mut planner = match Planner::over(workload, built, *memory, self.repeat) {
-            Ok(planner) => planner,
-            Err(error) => {
-                let outcome = full(error).map_err(internal)?;
-                return Ok(Simulated { outcome, pressure: None, sight, left_out: 0 });
-            }
-        };
-        if let Some((config, batches)) = watched {
-            planner.watch((*config).clone(), batches.clone());
-        }
-        let start = planner.start();
-        planner.fetch_the_quickest(self.copies.clone());
-        let routes = self.routes.clone();
-        let ranks = self.spec.ranks;
-        let mut machine =
-            SimMachine::of_ranks(ranks, self.hardware, routes, workload, durations, &start);
-        machine.draw_from(self.seed);
-        if options.audit {
-            let objects = workload.trace.objects.len();
-            let audit = Audit::of_ranks(ranks, self.hardware, &left, objects, &start);
-            machine.audit(audit.map_err(|breach| internal(breach.to_string()))?);
-        }
-        let mut stopwatch = Stopwatch::new(workload, self.repeat, self.warmup, options.timeline);
-        if options.timeline && watched.is_some() {
-            stopwatch.time_turns();
-        }
-        stopwatch.begins(&mut machine);
-        planner.count_from(stopwatch.first_measured_op());
-        let extends = options.extend && machine.may_repeat();
-        // Until so many ops are under way as may be, every replay adds some.
-        let filled = options.window / planner.ops_per_replay() + 2;
-        let mut steady = Steady::new(stopwatch, extends, filled);
-        let driven = follow(&mut planner, &mut machine, options.window, &mut steady);
-        let left_out = steady.left_out() * workload.step_ends().len() as u64;
-        let stopwatch = steady.stopwatch;
-        let pressure = watched.as_ref().and_then(|(config, _)| {
-            let capacity = planner.ledger().capacity(config.tier);
-            stopwatch.pressure(&planner, config.tier, capacity)
-        });
-        let outcome = match driven {
-            Ok(()) => Outcome::Done(stopwatch.figures(&planner, &mut machine)),
-            Err(DriveError::Plan(long @ PlanError::TooLong { .. })) => {
-                return Err(RunError::Input(format!("case {label:?}: {long}; lower `repeat`")));
-            }
-            Err(DriveError::Plan(error)) => full(error).map_err(internal)?,
-            Err(DriveError::Machine(fault)) => return Err(internal(fault.to_string())),
-        };
-        Ok(Simulated { outcome, pressure, sight, left_out })
     }
 }
 

@@ -10,8 +10,9 @@ use tiersim_policies::recipe::{Recipe, Setting};
 use tiersim_policies::state::State;
 use tiersim_policies::view::View;
 use tiersim_policies::zoo;
-use tiersim_sim::record::RunRecord;
+use tiersim_sim::record::{Outcome, RunRecord, Settled};
 use tiersim_sim::run::{Options, RunError, run};
+use tiersim_sim::scenario::Scenario;
 use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::traces::Traces;
 use tiersim_tests::soak::{Chosen, Trial, drawn, seed_of};
@@ -212,4 +213,71 @@ fn a_thousand_hours_of_training_are_as_many_times_a_replay() {
         assert!(all[2].steps.total() >= 1000 * 3600 * u128::from(PS_PER_S), "a thousand hours");
     }
     assert!(!long.results.is_empty());
+}
+
+/// A shipped scenario with other values, and its record.
+fn shipped(name: &str, set: &[(&str, &str)]) -> (Scenario, RunRecord) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios").join(name);
+    let set: Vec<_> = set.iter().map(|&(path, to)| (path.to_owned(), to.to_owned())).collect();
+    let scenario = read_scenario(&path, &set).expect("it reads");
+    let traces = Traces::read([&scenario]).expect("its trace reads");
+    let options = Options { audit: false, ..Options::default() };
+    let record = run(&scenario, traces.of(&scenario), String::new(), options, || ());
+    (scenario, record.expect("it runs"))
+}
+
+#[test]
+fn all_that_measured_steps_move_is_paid_in_their_time() {
+    let mut means = Vec::new();
+    for (repeat, warmup) in [("2", "0"), ("4", "2"), ("6", "4"), ("8", "6"), ("1", "0")] {
+        let set = [("workload.repeat", repeat), ("workload.warmup", warmup)];
+        let (scenario, record) = shipped("llama-2-7b-24gb.ron", &set);
+        for case in &record.results {
+            let Some(figures) = case.outcome.figures() else { continue };
+            for lane in scenario.hardware.lanes() {
+                let (name, rate) =
+                    (scenario.hardware.lane_name(lane), scenario.hardware.lane_law(lane).rate);
+                let needed = rate.span_of(figures.moved[lane.index()].get());
+                let time = figures.steps.total();
+                assert!(u128::from(needed.ps()) <= time + 1000, "{}: {name}", case.label);
+                assert!(figures.busy_fraction(lane.index()) <= 1.0, "{}: {name}", case.label);
+            }
+            assert_ne!(figures.steady.settled, Settled::Drifts, "{}", case.label);
+        }
+        let figures = record.results[3].outcome.figures().expect("it fits");
+        means.push(figures.mean_step());
+        let once = repeat == "1";
+        assert_eq!(figures.steady.settled == Settled::Once, once);
+        assert_eq!(figures.steady.left_over > Span::ZERO, once, "writes are left over");
+    }
+    // 75.31 GiB over a bus of 1.4 GB/s.
+    assert!(means.iter().all(|mean| mean.as_ms() >= 57_757.0), "{means:?}");
+    assert!(means[..4].iter().all(|mean| mean == &means[0]), "{means:?}");
+}
+
+#[test]
+fn the_baseline_of_updates_on_the_host_has_them_on_the_device() {
+    let (_, record) = shipped("llama-2-7b-24gb.ron", &[]);
+    let set = [("workload.mode.zero.host_update", "0.0")];
+    let (_, device) = shipped("llama-2-7b-24gb.ron", &set);
+    assert_eq!(record.base().baseline.mean_step(), device.base().baseline.mean_step());
+    for case in &record.results {
+        let Some(figures) = case.outcome.figures() else { continue };
+        assert!(figures.mean_step() >= record.base().baseline.mean_step(), "{}", case.label);
+    }
+}
+
+#[test]
+fn zero_offload_spills_only_where_it_is_told_to() {
+    // Optimizer state and gradients of 7B parameters are more than this memory.
+    let less = ("capacity.dram", "gib(64)");
+    let case = |set: &[(&str, &str)]| shipped("llama-2-7b-24gb.ron", set).1.results[1].clone();
+    let Outcome::OutOfMemory(oom) = case(&[less]).outcome else { panic!("it has nowhere to go") };
+    assert_eq!(oom.tier, "dram");
+    assert!(oom.remedy.is_some_and(|remedy| remedy.contains("`spill: [\"nvme\"]`")));
+    let policy = "ZeroOffload(optimizer: \"dram\", spill: [\"nvme\"])";
+    let figures = case(&[less, ("policies.1.policy", policy)]);
+    let figures = figures.outcome.figures().expect("it spills").clone();
+    let nvme = figures.peak.last().expect("the last tier is flash");
+    assert!(*nvme > Bytes::gib(20), "{nvme}");
 }

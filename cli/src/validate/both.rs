@@ -12,9 +12,10 @@ use tiersim_policies::command::Machine;
 use tiersim_policies::drive::{DriveError, WINDOW, drive};
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::planner::{PlanError, Planner};
+use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::SimMachine;
 use tiersim_sim::run::Bench;
-use tiersim_sim::scenario::{Case, Scenario};
+use tiersim_sim::scenario::{Case, Scenario, WorkloadSpec};
 use tiersim_validation::fault::Fault;
 use tiersim_validation::log::Logged;
 use tiersim_validation::options::Options;
@@ -51,13 +52,15 @@ impl Both<'_> {
     /// delays of the laws and with real use.
     pub(crate) fn case(&self, case: &Case) -> Result<CaseResult, Failure> {
         let (label, policy) = (case.label.clone(), case.policy.name().to_owned());
-        let Simulated { predicted, charged } = match self.simulate(case)? {
+        // As many replays as a run of the simulator needs for its steady state.
+        let (warmup, _) = self.bench.replays(case, Default::default())?;
+        let Simulated { predicted, charged } = match self.simulate(case, warmup)? {
             Ok(simulated) => simulated,
             Err(why) => return Ok(CaseResult { label, policy, verdict: Verdict::DoesNotFit(why) }),
         };
         self.check_memory(case, &predicted.peak)?;
         let emulating = |emulate: bool| -> Result<Vec<Measured>, Failure> {
-            (0..self.runs).map(|_| self.measure(case, emulate)).collect()
+            (0..self.runs).map(|_| self.measure((case, warmup), emulate)).collect()
         };
         let measured = emulating(true)?;
         let real = if charged > Span::ZERO { emulating(false)? } else { Vec::new() };
@@ -65,15 +68,27 @@ impl Both<'_> {
         Ok(CaseResult { label, policy, verdict })
     }
 
-    fn planner(&self, case: &Case) -> Result<Result<Planner<'_>, String>, Failure> {
+    /// Replays of a run, of which so many do not count.
+    fn replays(&self, warmup: u32) -> u32 {
+        let WorkloadSpec { repeat, warmup: stated, .. } = self.scenario.workload;
+        repeat - stated + warmup
+    }
+
+    fn durations(&self, warmup: u32) -> Durations {
+        let added = warmup - self.scenario.workload.warmup;
+        self.bench.durations().later(added.into())
+    }
+
+    fn planner(&self, case: &Case, warmup: u32) -> Result<Result<Planner<'_>, String>, Failure> {
         let hardware = &self.scenario.hardware;
         let policy = self.bench.policy(case)?;
         let capacities = self.bench.capacities_of(case)?;
-        let repeat = self.scenario.workload.repeat;
+        let repeat = self.bench.told();
         let (hidden, allocators) = (self.bench.hidden_of(case)?, &case.allocators);
         let memory = Memory { capacities: &capacities, hidden: &hidden, allocators };
         match Planner::over(self.workload, policy, memory, repeat) {
             Ok(mut planner) => {
+                planner.stop_after(self.replays(warmup).into());
                 planner.fetch_the_quickest(CopyTimes::new(hardware, self.bench.routes()));
                 Ok(Ok(planner))
             }
@@ -89,7 +104,7 @@ impl Both<'_> {
         machine: &mut M,
         fault: impl Fn(M::Fault) -> Failure,
     ) -> Result<Ended, Failure> {
-        let ops = self.workload.trace.ops.len() * self.scenario.workload.repeat as usize;
+        let ops = planner.left() as usize;
         let mut ends = vec![Time::ZERO; ops];
         match drive(planner, machine, WINDOW, |op, at, _| ends[op as usize] = at) {
             Ok(()) => Ok(Ended::Done(ends)),
@@ -102,13 +117,13 @@ impl Both<'_> {
     }
 
     /// On the simulated machine.
-    fn simulate(&self, case: &Case) -> Result<Result<Simulated, String>, Failure> {
-        let mut planner = match self.planner(case)? {
+    fn simulate(&self, case: &Case, warmup: u32) -> Result<Result<Simulated, String>, Failure> {
+        let mut planner = match self.planner(case, warmup)? {
             Ok(planner) => planner,
             Err(why) => return Ok(Err(why)),
         };
         let (start, routes) = (planner.start(), self.bench.routes().clone());
-        let (hardware, durations) = (&self.scenario.hardware, self.bench.durations());
+        let (hardware, durations) = (&self.scenario.hardware, &self.durations(warmup));
         let mut machine = SimMachine::new(hardware, routes, self.workload, durations, &start);
         machine.draw_from(self.scenario.seed);
         machine.place_elsewhere();
@@ -118,7 +133,7 @@ impl Both<'_> {
             Ended::Done(ends) => ends,
             Ended::OutOfMemory(why) => return Ok(Err(why)),
         };
-        let (decisions, steps) = (machine.decisions(), self.steps(&ends));
+        let (decisions, steps) = (machine.decisions(), self.steps(&ends, warmup));
         let meters = machine.machine.meters();
         let (mut moved, peak) = (meters.moved.clone(), meters.peak.clone());
         moved.truncate(2 * hardware.links.len());
@@ -128,14 +143,15 @@ impl Both<'_> {
     }
 
     /// On real memory, once.
-    fn measure(&self, case: &Case, emulate: bool) -> Result<Measured, Failure> {
+    fn measure(&self, (case, warmup): (&Case, u32), emulate: bool) -> Result<Measured, Failure> {
         let fault = |fault: Fault| Failure::Input(fault.to_string());
-        let mut planner = self.planner(case)?.map_err(Failure::Internal)?;
+        let mut planner = self.planner(case, warmup)?.map_err(Failure::Internal)?;
+        let durations = self.durations(warmup);
         let setup = Setup {
             hardware: &self.scenario.hardware,
             routes: self.bench.routes().clone(),
             workload: self.workload,
-            spans: Box::new(|occurrence| self.bench.durations().of(occurrence)),
+            spans: Box::new(|occurrence| durations.of(occurrence)),
             start: planner.start(),
         };
         let options = Options { emulate, device: self.device, ..Options::new(self.scratch) };
@@ -146,13 +162,14 @@ impl Both<'_> {
             Ended::OutOfMemory(why) => return Err(Failure::Internal(why)),
         };
         let (decisions, report) = (machine.decisions(), machine.machine.report());
-        Ok(Measured { decisions, steps: self.steps(&ends), ..self.reported(report) })
+        let steps = self.steps(&ends, warmup);
+        Ok(Measured { decisions, steps, ..self.reported(report, warmup) })
     }
 
     /// What a machine says of its run, without the warm-up where that says more.
-    fn reported(&self, report: Report) -> Measured {
+    fn reported(&self, report: Report, warmup: u32) -> Measured {
         let trace = &self.workload.trace;
-        let first = trace.ops.len() as u64 * u64::from(self.scenario.workload.warmup);
+        let first = trace.ops.len() as u64 * u64::from(warmup);
         let mut ops: Vec<_> = report.ops.iter().filter(|op| op.occurrence >= first).collect();
         ops.sort_unstable_by_key(|op| op.occurrence);
         let phase = |occurrence: u64| trace.ops[occurrence as usize % trace.ops.len()].phase;
@@ -187,7 +204,7 @@ impl Both<'_> {
     }
 
     /// Lengths of the measured steps: each from the end of the one before.
-    fn steps(&self, ends: &[Time]) -> Vec<Span> {
+    fn steps(&self, ends: &[Time], warmup: u32) -> Vec<Span> {
         let trace_ops = self.workload.trace.ops.len();
         let mut steps = Vec::new();
         let mut before = Time::ZERO;
@@ -201,8 +218,7 @@ impl Both<'_> {
                 (first, before) = (last.index() + 1, end);
             }
         }
-        let warmup = self.workload.step_ends().len() * self.scenario.workload.warmup as usize;
-        steps.split_off(warmup)
+        steps.split_off(self.workload.step_ends().len() * warmup as usize)
     }
 
     /// Real memory is not to be had beyond what there is, and asking for it would end other

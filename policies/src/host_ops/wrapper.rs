@@ -67,7 +67,9 @@ impl HostOps {
     ) -> HostOps {
         let trace = &workload.trace;
         let host = host_tiers(hardware);
-        let beyond = |tier: &TierId| *tier != HBM && !host.contains(tier);
+        let only = inner.keeps_to();
+        let may = |tier: &TierId| only.is_none_or(|only| only.contains(tier));
+        let beyond = |tier: &TierId| *tier != HBM && !host.contains(tier) && may(tier);
         let beyond = hardware.tier_ids().filter(beyond).collect();
         let mut for_host = vec![false; trace.objects.len()];
         let mut before = Vec::with_capacity(trace.ops.len());

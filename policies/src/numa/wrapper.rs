@@ -173,6 +173,10 @@ impl Numa {
 }
 
 impl Policy for Numa {
+    fn keeps_to(&self) -> Option<&[TierId]> {
+        self.inner.keeps_to()
+    }
+
     fn name(&self) -> &'static str {
         self.inner.name()
     }

@@ -33,6 +33,10 @@ impl Spill {
         Spill { tiers, last_used, residents: Vec::new(), limit: 1024 }
     }
 
+    pub(super) fn tiers(&self) -> &[TierId] {
+        &self.tiers
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.tiers.is_empty()
     }

@@ -16,7 +16,6 @@ use crate::entry::{Entry, Fault, Kind, Parameter, Params};
 use crate::placed::Placed;
 use crate::policy::Policy;
 use crate::recipe::{PolicyConfig, Recipe, Setting};
-use crate::residents::spill_through;
 use relay::Relayed;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::{HBM, TierKind};
@@ -48,7 +47,7 @@ pub struct ZeroOffloadConfig {
     /// The tier in which what is fetched from beyond it is put together whole before it goes on; `None`
     /// where chunks of an object follow one another over the links.
     pub relay: Option<TierId>,
-    /// Where objects go whose home is full.
+    /// Where objects may go whose home is full, beside the tiers that are named as homes.
     pub spill: Vec<TierId>,
 }
 
@@ -68,7 +67,7 @@ pub const ENTRY: Entry = Entry {
         Parameter::optional("prefetch_ops", Kind::Count { least: 0, most: 65536 }),
         Parameter::optional("staging", Kind::Size),
         Parameter::optional("relay", Kind::Tier),
-        Parameter::optional("spill", Kind::Spill),
+        Parameter::optional("spill", Kind::MoreTiers),
     ],
     make,
 };
@@ -127,7 +126,8 @@ impl Recipe for ZeroOffloadConfig {
         let trace = &setting.workload.trace;
         let access = Access::Migrate { prefetch_ops: self.prefetch_ops };
         let placed = Placed::of_objects(NAME, trace, self.homes(trace), access)
-            .spilling(&spill_through(&self.spill, setting.hardware));
+            .spilling(&self.tiers())
+            .confined();
         let placed: Box<dyn Policy> = Box::new(match self.staging {
             Some(bytes) => placed.staging(bytes),
             None => placed,
@@ -140,6 +140,10 @@ impl Recipe for ZeroOffloadConfig {
             Some(relay) => Box::new(Relayed::new(placed, relay)),
             None => placed,
         })
+    }
+
+    fn keeps_to(&self) -> Option<Vec<TierId>> {
+        Some(self.tiers())
     }
 
     fn spill(&self) -> Option<&[TierId]> {
@@ -165,6 +169,18 @@ impl Group {
 }
 
 impl ZeroOffloadConfig {
+    /// The tiers outside HBM that it uses: those that are named. The frameworks have no way to any other.
+    fn tiers(&self) -> Vec<TierId> {
+        let homes = [self.optimizer, self.parameters, self.gradients, self.activations];
+        let mut tiers: Vec<TierId> = Vec::new();
+        for tier in homes.into_iter().chain(self.relay).chain(self.spill.iter().copied()) {
+            if tier != HBM && !tiers.contains(&tier) {
+                tiers.push(tier);
+            }
+        }
+        tiers
+    }
+
     /// The home of every object, by object id.
     pub fn homes(&self, trace: &Trace) -> Vec<TierId> {
         use ObjectKind::{Activation, Buffer, Gradient, Kv, Master, Optimizer, Weight};

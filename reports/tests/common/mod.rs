@@ -100,6 +100,7 @@ fn out_of_memory(need: u64) -> Outcome {
         hidden: Vec::new(),
         object: "layers.31.mlp.down_proj.weight.exp_avg_sq".to_owned(),
         at: "step 0, op 417 aten._foreach_add".to_owned(),
+        remedy: None,
     })
 }
 

@@ -77,6 +77,11 @@ impl Peculiar {
         self.tail.is_none()
     }
 
+    /// From now on there are no random delays.
+    pub(super) fn draw_nothing(&mut self) {
+        self.tail = None;
+    }
+
     /// Writes how full its cache is.
     pub(super) fn state(&self, now: Time, out: &mut State) {
         let Peculiar { lane: _, detail: _, raid0: _, tail: _, cache } = self;

@@ -36,9 +36,9 @@ pub(super) struct Lane {
     /// Pieces under way.
     pub(super) busy: u32,
     /// Flows of collectives under way, which take no place.
-    crossing: u32,
+    pub(super) crossing: u32,
     /// Up to when the time that it was busy is counted.
-    counted: Time,
+    pub(super) counted: Time,
     /// The copy whose turn ended last.
     pub(super) served: Option<Ticket>,
 }
@@ -253,7 +253,7 @@ impl SimMachine<'_> {
             let left = slowed + between(so_far, reach(border));
             let event = Event::Copied { lane: lane as u16, piece: served.piece };
             served.event = self.engine.schedule_in(left, ENDS, event);
-            served.until = border;
+            (served.until, served.end) = (border, now + left);
         }
     }
 
@@ -288,9 +288,10 @@ impl SimMachine<'_> {
                 between(before, reach(until))
             }
         };
+        let (since, end) = (now + slowed, now + slowed + span);
         let event = Event::Copied { lane: lane as u16, piece };
-        let event = self.engine.schedule_in(slowed + span, ENDS, event);
-        self.lanes[lane].lines.serve(line, waiting, (until, now + slowed, event));
+        let event = self.engine.schedule_at(end, ENDS, event);
+        self.lanes[lane].lines.serve(line, waiting, (until, since, end, event));
         Ok(())
     }
 
@@ -330,7 +331,7 @@ impl SimMachine<'_> {
         let left = between(reach(served.until), reach(served.piece.part.bytes));
         let event = Event::Copied { lane: lane as u16, piece: served.piece };
         let event = self.engine.schedule_in(left, ENDS, event);
-        self.lanes[lane].lines.goes_on(served, event);
+        self.lanes[lane].lines.goes_on(served, (self.engine.now() + left, event));
     }
 
     /// A piece gives its place on a lane up: it has crossed, or another line waits.
@@ -351,6 +352,9 @@ impl SimMachine<'_> {
         left.served = Some(ticket);
         let busy = now.since(std::mem::replace(&mut left.counted, now));
         self.crossed(ticket, lane, bytes, busy);
+        if self.ranks.is_first(ticket) {
+            self.meters.copied[self.ranks.kind(lane)] += bytes;
+        }
     }
 
     /// A piece leaves a shared lane.

@@ -37,6 +37,8 @@ pub(super) struct Served {
     /// How much of it will have crossed when its event comes.
     pub(super) until: Bytes,
     pub(super) since: Time,
+    /// When its event comes.
+    pub(super) end: Time,
     pub(super) event: EventId,
     line: usize,
 }
@@ -104,10 +106,10 @@ impl Lines {
     }
 
     /// Notes who is served.
-    pub(super) fn serve(&mut self, name: LineName, of: Waiting, end: (Bytes, Time, EventId)) {
+    pub(super) fn serve(&mut self, name: LineName, of: Waiting, at: (Bytes, Time, Time, EventId)) {
         let (Waiting { piece, crossed }, line) = (of, self.line(name));
-        let (until, since, event) = end;
-        self.served.push(Served { piece, crossed, until, since, event, line });
+        let (until, since, end, event) = at;
+        self.served.push(Served { piece, crossed, until, since, end, event, line });
     }
 
     /// The event of a piece under way has come: its turn ends, unless it goes on ([`Lines::goes_on`]).
@@ -122,8 +124,8 @@ impl Lines {
     }
 
     /// A turn goes on until all has crossed.
-    pub(super) fn goes_on(&mut self, served: Served, event: EventId) {
-        self.served.push(Served { until: served.piece.part.bytes, event, ..served });
+    pub(super) fn goes_on(&mut self, served: Served, (end, event): (Time, EventId)) {
+        self.served.push(Served { until: served.piece.part.bytes, end, event, ..served });
     }
 
     /// Whoever is served to the end, though this line waits.
@@ -156,12 +158,15 @@ impl Lines {
             });
         });
         out.list(turns, |out, &line| out.word(line as u64));
-        out.list(served, |out, &Served { piece, crossed, until, since, event: _, line }| {
-            moment.piece(piece, out);
-            out.bytes(crossed);
-            out.bytes(until);
-            moment.time(since, out);
-            out.word(line as u64);
-        });
+        out.list(
+            served,
+            |out, &Served { piece, crossed, until, since, end: _, event: _, line }| {
+                moment.piece(piece, out);
+                out.bytes(crossed);
+                out.bytes(until);
+                moment.time(since, out);
+                out.word(line as u64);
+            },
+        );
     }
 }

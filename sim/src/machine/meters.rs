@@ -14,6 +14,10 @@ pub struct Meters {
     pub peak: Vec<Bytes>,
     /// Bytes copied, by lane.
     pub moved: Vec<Bytes>,
+    /// Bytes that the plan copies, by lane, of all commands submitted.
+    pub planned: Vec<Bytes>,
+    /// How many of these have been copied.
+    pub copied: Vec<Bytes>,
     /// Time spent copying, by lane.
     pub busy: Vec<Span>,
     /// Copies that have ended, by lane that they crossed.
@@ -49,6 +53,8 @@ impl Meters {
             used: vec![Bytes::ZERO; tiers],
             peak: vec![Bytes::ZERO; tiers],
             moved: vec![Bytes::ZERO; lanes],
+            planned: vec![Bytes::ZERO; lanes],
+            copied: vec![Bytes::ZERO; lanes],
             busy: vec![Span::ZERO; lanes],
             transfers: vec![0; lanes],
             transfer_time: vec![Span::ZERO; lanes],
@@ -74,7 +80,7 @@ impl Meters {
 
     /// The largest of all sums that have 64 bits.
     pub(crate) fn largest(&self) -> u64 {
-        let moved = self.moved.iter().map(|bytes| bytes.get());
+        let moved = self.moved.iter().chain(&self.planned).map(|bytes| bytes.get());
         let spans = self.busy.iter().chain(&self.transfer_time).chain(&self.stall);
         let spans = spans
             .chain(&self.in_place)
@@ -110,6 +116,8 @@ impl Meters {
             used,
             peak: _,
             moved: _,
+            planned: _,
+            copied: _,
             busy: _,
             transfers: _,
             transfer_time: _,
@@ -139,6 +147,8 @@ impl Meters {
             used: _,
             peak: _,
             moved,
+            planned,
+            copied,
             busy,
             transfers,
             transfer_time,
@@ -154,7 +164,9 @@ impl Meters {
             running: _,
             counted: _,
         } = self;
-        for (sum, start) in moved.iter_mut().zip(&start.moved) {
+        let bytes = moved.iter_mut().chain(planned).chain(copied);
+        let starts = start.moved.iter().chain(&start.planned).chain(&start.copied);
+        for (sum, start) in bytes.zip(starts) {
             *sum = Bytes::new(again(sum.get(), start.get(), times)?);
         }
         for (sum, start) in transfers.iter_mut().zip(&start.transfers) {

@@ -20,7 +20,7 @@ use tiersim_policies::state::State;
 #[derive(Debug)]
 pub(super) struct Ranks {
     count: u32,
-    instances: Instances,
+    pub(super) instances: Instances,
     /// Ranks on which a command has not ended; empty if there is only one.
     open: BTreeMap<Ticket, u32>,
 }

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::TierId;
 use tiersim_models::service::Discipline;
-use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::units::{Bytes, Rate, Span, Time};
 use tiersim_policies::command::Ticket;
 use tiersim_policies::state::State;
 
@@ -151,6 +151,12 @@ impl Sharing {
         out.flag(next_end.is_some());
         out.list(ended, |out, flight| moment.flight(flight, out));
         fair.state(moment.now, out, |out, flight| moment.flight(flight, out));
+    }
+
+    /// What is under way, the lanes that it crosses, and the bytes of it that have not gone.
+    pub(super) fn under_way(&self, now: Time) -> impl Iterator<Item = (&Flight, &Lanes, Bytes)> {
+        let flows = self.fair.under_way(now);
+        flows.map(|(flight, left)| (flight, &self.crossed(flight.class).lanes, left))
     }
 
     fn crossed(&self, class: ClassId) -> &Crossed {

@@ -53,6 +53,42 @@ impl Steps {
         each.sum()
     }
 
+    /// Picoseconds of the first `count` of them together.
+    pub fn first(&self, count: u64) -> u128 {
+        let (mut left, mut sum) = (count, 0);
+        for part in &self.parts {
+            let round: u64 = part.runs.iter().map(|&(_, count)| count).sum();
+            let all = |(span, count): &(Span, u64)| u128::from(span.ps()) * u128::from(*count);
+            let times = (left / round.max(1)).min(part.times);
+            sum += part.runs.iter().map(all).sum::<u128>() * u128::from(times);
+            left -= times * round;
+            if times == part.times {
+                continue;
+            }
+            for &(span, count) in &part.runs {
+                let taken = count.min(left);
+                sum += u128::from(span.ps()) * u128::from(taken);
+                left -= taken;
+            }
+            break;
+        }
+        sum
+    }
+
+    /// The last one took so much longer.
+    pub fn lengthen_last(&mut self, more: Span) {
+        if more == Span::ZERO {
+            return;
+        }
+        let runs = self.parts.last_mut().filter(|part| part.times == 1).map(|part| &mut part.runs);
+        let runs = runs.expect("steps were added");
+        let (last, count) = runs.pop().expect("steps were added");
+        if count > 1 {
+            runs.push((last, count - 1));
+        }
+        self.push(last + more);
+    }
+
     /// Adds one.
     pub fn push(&mut self, step: Span) {
         if self.parts.last().is_none_or(|part| part.times > 1) {
@@ -171,6 +207,19 @@ mod tests {
         let mut other = steps.clone();
         other.push(Span::from_ps(2));
         assert_ne!(steps, other);
+    }
+
+    #[test]
+    fn the_first_steps_sum_up_as_if_written_out() {
+        let mut steps = spans(&[9, 5, 5, 7, 5, 5]);
+        steps.repeat(4, 3);
+        steps.push(Span::from_ps(2));
+        let all: Vec<u128> = steps.iter().map(|step| step.ps().into()).collect();
+        for count in 0..=all.len() {
+            assert_eq!(steps.first(count as u64), all[..count].iter().sum::<u128>(), "{count}");
+        }
+        steps.lengthen_last(Span::from_ps(3));
+        assert_eq!((steps.len(), steps.total()), (all.len(), all.iter().sum::<u128>() + 3));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use tiersim_models::ids::TierId;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::Trace;
 use tiersim_policies::planner::PlanError;
+use tiersim_policies::recipe::PolicyConfig;
 
 /// What objects can have of each tier, as the auditor works it out.
 pub(super) fn left(capacities: &[Bytes], hidden: &[Hidden]) -> Vec<Bytes> {
@@ -101,7 +102,7 @@ impl Bench<'_> {
         &self,
         error: PlanError,
         hidden: &[Hidden],
-        trace: &Trace,
+        (trace, policy): (&Trace, &PolicyConfig),
     ) -> Result<Outcome, String> {
         let PlanError::OutOfMemory {
             tier, capacity, need, free, largest, object, occurrence, ..
@@ -130,6 +131,18 @@ impl Bench<'_> {
                 .collect(),
             object: trace.objects[object.index()].name.clone(),
             at,
+            remedy: self.more_tiers(policy),
         }))
+    }
+
+    /// What lets a policy use the tiers that its framework does not use, if there are any.
+    fn more_tiers(&self, policy: &PolicyConfig) -> Option<String> {
+        let kept = policy.keeps_to()?;
+        let others = self.hardware.tier_ids().filter(|tier| *tier != HBM && !kept.contains(tier));
+        let names = others.map(|tier| format!("{:?}", self.hardware.tiers[tier.index()].name));
+        let names: Vec<String> = names.collect();
+        let named =
+            || format!("`spill: [{}]` lets {} use more tiers", names.join(", "), policy.name());
+        (!names.is_empty()).then(named)
     }
 }

@@ -210,9 +210,10 @@ impl<'m> Follow<SimMachine<'m>> for Steady<'_> {
         if most > LONGEST {
             return Err(PlanError::TooLong { what: CLOCK });
         }
-        match self.extends {
-            true => self.look(planner, machine, under_way),
-            false => Ok(()),
+        if self.extends {
+            self.look(planner, machine, under_way)?;
         }
+        self.stopwatch.replayed(planner.planned(), machine);
+        Ok(())
     }
 }

@@ -2,10 +2,12 @@
 
 use crate::machine::SimMachine;
 use crate::machine::meters::Meters;
-use crate::record::{Figures, PressureRecord, ShownStep, Steps};
+use crate::record::{Figures, Part, PressureRecord, Settled, ShownStep, Steadiness, Steps};
+use crate::run::settle::Evidence;
 use crate::served::ServingFigures;
 use std::collections::VecDeque;
 use std::ops::Range;
+use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::{OpId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span, Time};
@@ -29,6 +31,15 @@ pub(crate) struct Stopwatch<'a> {
     last_end: Time,
     steps: Steps,
     at_warmup: Option<Meters>,
+    /// Bytes that the warm-up copies, by lane.
+    planned: Vec<Bytes>,
+    /// When the last replay ended, and how long the last one took that does not count.
+    last_replay: Time,
+    before: Span,
+    /// When the last op ended, and what was measured until then.
+    at_end: Option<(Time, Meters)>,
+    /// Whether the trace runs once: then its last step ends when nothing is under way any more.
+    once: bool,
     timeline: bool,
     /// Since when a timeline is recorded, and its steps.
     shows_from: Option<Time>,
@@ -78,6 +89,11 @@ impl<'a> Stopwatch<'a> {
             last_end: Time::ZERO,
             steps: Steps::default(),
             at_warmup: None,
+            planned: Vec::new(),
+            last_replay: Time::ZERO,
+            before: Span::ZERO,
+            at_end: None,
+            once: repeat == 1,
             timeline,
             shows_from: None,
             shown: Vec::new(),
@@ -125,8 +141,16 @@ impl<'a> Stopwatch<'a> {
             self.steps.push(at.since(self.last_end));
         }
         self.last_end = at;
-        if step + 1 == self.warmup_steps {
-            self.at_warmup = Some(machine.meters().clone());
+        if (step + 1).is_multiple_of(self.sizes.len() as u64) {
+            let took = at.since(self.last_replay);
+            self.last_replay = at;
+            if step + 1 == self.warmup_steps {
+                self.before = took;
+                self.at_warmup = Some(machine.so_far());
+            }
+        }
+        if self.first_open == self.all {
+            self.at_end = Some((at, machine.so_far()));
         }
         if let Some(start) = self.shows_from {
             let (number, span) = (step + self.steps_left_out, at.since(start));
@@ -166,6 +190,14 @@ impl<'a> Stopwatch<'a> {
         self.warmup_steps == 0 || self.at_warmup.is_some()
     }
 
+    /// All ops of a replay have been planned, `planned` in all.
+    pub(crate) fn replayed(&mut self, planned: u64, machine: &SimMachine<'_>) {
+        let steps = planned / self.workload.trace.ops.len() as u64 * self.sizes.len() as u64;
+        if steps == self.warmup_steps {
+            self.planned = machine.meters().planned.clone();
+        }
+    }
+
     /// How many steps have been measured.
     pub(crate) fn measured(&self) -> u64 {
         self.steps.len() as u64
@@ -184,6 +216,11 @@ impl<'a> Stopwatch<'a> {
             last_end,
             steps: _,
             at_warmup: _,
+            planned: _,
+            last_replay: _,
+            before: _,
+            at_end: _,
+            once: _,
             timeline: _,
             shows_from: _,
             shown: _,
@@ -242,13 +279,57 @@ impl<'a> Stopwatch<'a> {
         Some(PressureRecord { tier, capacity, log, at, steps })
     }
 
-    /// The figures of the measured steps, once all ops have ended.
-    pub(crate) fn figures(self, planner: &Planner<'_>, machine: &mut SimMachine<'_>) -> Figures {
+    /// What tells whether the measured replays are alike, of what was measured until their end.
+    fn evidence(&self, end: &Meters) -> Evidence {
+        let zero = Meters::new(end.used.len(), end.moved.len());
+        let start = self.at_warmup.as_ref().unwrap_or(&zero);
+        let planned = if self.planned.is_empty() { &zero.planned } else { &self.planned };
+        let of = |to: &[Bytes], from: &[Bytes]| -> Vec<i128> {
+            let since =
+                |(to, from): (&Bytes, &Bytes)| i128::from(to.get()) - i128::from(from.get());
+            to.iter().zip(from).map(since).collect()
+        };
+        let copied = of(&end.copied, &start.copied);
+        let unpaid = of(&end.planned, planned).into_iter().zip(copied);
+        let each = self.sizes.len() as u64;
+        Evidence {
+            warmup: self.first_measured_op / self.workload.trace.ops.len() as u64,
+            measured: self.measured() / each,
+            before: self.before,
+            unpaid: unpaid.map(|(planned, copied)| planned - copied).collect(),
+        }
+    }
+
+    /// The figures of the measured steps, once nothing is under way any more.
+    pub(crate) fn figures(
+        mut self,
+        hardware: &Hardware,
+        planner: &Planner<'_>,
+        machine: &mut SimMachine<'_>,
+    ) -> Figures {
         let mut timeline = machine.take_timeline();
+        let (at, mut end) = self.at_end.take().expect("every op has ended");
+        let steadiness = if self.once {
+            let left_over = machine.now().since(at);
+            self.steps.lengthen_last(left_over);
+            let before = std::mem::replace(&mut end, machine.meters().clone());
+            // What the last step waits for then is the lane that carries most of it.
+            let busy = end.busy.iter().zip(&before.busy);
+            let busy = busy.map(|(end, before)| end.ps() - before.ps()).enumerate();
+            let lane = busy.max_by_key(|&(lane, busy)| (busy, std::cmp::Reverse(lane)));
+            let part = Part::Copy(lane.map_or(0, |(lane, _)| lane));
+            let place = end.split.parts().index(part);
+            let waited = &mut end.split.spans_mut()[place];
+            *waited += left_over;
+            Steadiness { settled: Settled::Once, left_over, ..Steadiness::default() }
+        } else {
+            timeline.slices.retain(|slice| slice.start < at);
+            self.evidence(&end).judge(hardware, &self.steps)
+        };
         timeline.steps = self.shown;
         timeline.delay(self.left_out);
-        let end = machine.meters();
         let zero = Meters::new(end.used.len(), end.moved.len());
+        let peak = machine.meters().peak.clone();
         let start = self.at_warmup.unwrap_or(zero);
         let span = |end: &[Span], start: &[Span]| {
             let pairs = end.iter().zip(start);
@@ -267,9 +348,10 @@ impl<'a> Stopwatch<'a> {
             plan.map(|plan| Box::new(ServingFigures::of(plan, &self.op_ends, planner.found())));
         Figures {
             serving,
+            steady: steadiness,
             steps: self.steps,
             split,
-            peak: end.peak.clone(),
+            peak,
             moved: moved.collect(),
             busy: span(&end.busy, &start.busy),
             transfers: end.transfers.iter().zip(&start.transfers).map(|(a, b)| a - b).collect(),

@@ -102,6 +102,7 @@ fn default(
     let at = at.rsplit_once('.').map_or(at, |(policy, _)| policy);
     Some(Some(match kind {
         Kind::Spill => Value::Tiers(default_spill(resolver, at, hardware)?),
+        Kind::MoreTiers => Value::Tiers(Vec::new()),
         Kind::ThreeTiers => Value::Tiers(default_tiers(resolver, at, hardware)?.to_vec()),
         Kind::Kinds => Value::Kinds(state.to_vec()),
         Kind::Access => Value::Access(Access::Migrate { prefetch_ops: 0 }),

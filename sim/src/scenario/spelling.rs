@@ -182,7 +182,9 @@ impl<'de> DeserializeSeed<'de> for OfKind {
             Kind::Tier | Kind::Hints | Kind::Weights(_) => {
                 RawValue::Name(String::deserialize(from)?)
             }
-            Kind::Spill | Kind::ThreeTiers => RawValue::Names(Vec::deserialize(from)?),
+            Kind::Spill | Kind::MoreTiers | Kind::ThreeTiers => {
+                RawValue::Names(Vec::deserialize(from)?)
+            }
             Kind::Kinds => RawValue::Kinds(Vec::deserialize(from)?),
             Kind::Access => RawValue::Access(RawAccess::deserialize(from)?),
             Kind::Cut => RawValue::Cut(RawCut::deserialize(from)?),

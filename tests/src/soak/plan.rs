@@ -70,7 +70,10 @@ pub(super) fn of_entry(
 ) -> Option<PolicyConfig> {
     let mut params = Params::default();
     for Parameter { name, kind, need } in entry.parameters {
-        let always = matches!(kind, Kind::Spill | Kind::ThreeTiers | Kind::Kinds | Kind::Access);
+        let always = matches!(
+            kind,
+            Kind::Spill | Kind::MoreTiers | Kind::ThreeTiers | Kind::Kinds | Kind::Access
+        );
         if always || *need == Need::Required || dice.chance(60) {
             params.0.insert(name, value(dice, *kind, trace, hardware));
         }
@@ -100,6 +103,12 @@ fn value(dice: &mut Dice, kind: Kind, trace: &Trace, hardware: &Hardware) -> Val
             dice.shuffle(&mut spill);
             spill.truncate(1 + dice.below(tiers - 1));
             Value::Tiers(spill)
+        }
+        Kind::MoreTiers => {
+            let mut more: Vec<TierId> = (1..tiers).map(TierId::at).collect();
+            dice.shuffle(&mut more);
+            more.truncate(dice.below(tiers));
+            Value::Tiers(more)
         }
         Kind::ThreeTiers => Value::Tiers((0..3).map(|_| TierId::at(dice.below(tiers))).collect()),
         Kind::Kinds => Value::Kinds(kinds(dice)),

@@ -14,6 +14,7 @@ use tiersim_models::workload::{Collective, Unit};
 use tiersim_policies::asked::Asked;
 use tiersim_policies::command::{Command, Hazard, Machine, Ticket, Touch, Work};
 use tiersim_sim::machine::SimMachine;
+use tiersim_sim::machine::meters::Meters;
 
 /// What does not hold, and after how many events.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,6 +53,8 @@ pub(super) struct Watch<'a> {
     /// No run has more events.
     budget: u64,
     last: Time,
+    /// What was measured by the end of each replay, and when that was.
+    marks: Vec<(Time, Meters)>,
     steps: Steps,
 }
 
@@ -65,6 +68,7 @@ impl<'a> Watch<'a> {
         let trace = &trial.workload.trace;
         let ops = trace.ops.len() * trial.repeat as usize;
         let released = trace.ops.iter().filter_map(|op| op.release).max();
+        let before = machine.so_far();
         Watch {
             machine,
             routes,
@@ -82,6 +86,7 @@ impl<'a> Watch<'a> {
             latest: released.map_or(0.0, |released| released.ps() as f64),
             budget: 16,
             last: Time::ZERO,
+            marks: vec![(Time::ZERO, before)],
             steps: Steps::new(trial),
             trial,
         }
@@ -273,6 +278,37 @@ impl<'a> Watch<'a> {
         })
     }
 
+    /// What a lane carried between two moments was paid between them, and it was busy for no longer.
+    fn paid(
+        &self,
+        lane: Lane,
+        (from, before): &(Time, Meters),
+        (to, after): &(Time, Meters),
+    ) -> Result<(), Breach> {
+        let (hardware, name) = (&self.trial.hardware, || self.trial.hardware.lane_name(lane));
+        let service = hardware.links[lane.link.index()].service.as_ref();
+        let fair = service.is_some_and(|service| service.discipline == Discipline::FairShare);
+        let at_once = if fair { 1 } else { service.map_or(1, |service| service.at_once()) };
+        let moved = |lane: usize| u128::from(after.moved[lane].get() - before.moved[lane].get());
+        let time = u128::from(to.since(*from).ps());
+        let slack = u128::from(self.machine.events());
+        let carried = moved(lane.index());
+        let needed = Self::needed(carried, hardware.lane_law(lane).rate.get(), at_once);
+        self.ensure(time + slack >= needed, || {
+            format!("{} carried {carried} bytes in steps of {time} ps, they need {needed}", name())
+        })?;
+        let busy = after.busy[lane.index()].ps() - before.busy[lane.index()].ps();
+        self.ensure(u128::from(busy) <= time, || {
+            format!("{} was busy for {busy} of {time} measured ps", name())
+        })?;
+        let Some(total) = service.and_then(|service| service.total) else { return Ok(()) };
+        let both = carried + moved(lane.index() ^ 1);
+        let needed = Self::needed(both, total.get(), 1);
+        self.ensure(time + slack >= needed, || {
+            format!("both ways of {} in steps of {time} ps, they need {needed}", name())
+        })
+    }
+
     /// What must hold once nothing is under way.
     pub(super) fn finished(&mut self, room: &[Bytes], used: &[Bytes]) -> Result<(), Breach> {
         let events = self.machine.events();
@@ -290,6 +326,11 @@ impl<'a> Watch<'a> {
             format!("the run took {} ps, all of it in turn would take {latest}", end.ps())
         })?;
         self.trial.hardware.lanes().try_for_each(|lane| self.lane_rules(lane, end))?;
+        let pairs = self.marks.windows(2).chain([&self.marks[..]]);
+        for pair in pairs.filter(|pair| pair.len() > 1) {
+            let (from, to) = (&pair[0], &pair[pair.len() - 1]);
+            self.trial.hardware.lanes().try_for_each(|lane| self.paid(lane, from, to))?;
+        }
         let meters = self.machine.meters();
         let tiers = self.trial.hardware.tiers.iter().enumerate();
         for (index, tier) in tiers {
@@ -328,6 +369,9 @@ impl<'a> Watch<'a> {
     pub(super) fn op_ended(&mut self, occurrence: u64, at: Time) -> Result<(), Breach> {
         let before = self.ends[occurrence as usize].replace(at);
         self.ensure(before.is_none(), || format!("op {occurrence} of the run ran twice"))?;
+        if (occurrence + 1).is_multiple_of(self.trial.workload.trace.ops.len() as u64) {
+            self.marks.push((self.machine.now(), self.machine.so_far()));
+        }
         let split = self.steps.op_ended(self.trial, occurrence, at, &mut self.machine);
         split.map_err(|what| self.breach(what))?;
         let earliest = self.earliest[occurrence as usize];

@@ -35,6 +35,10 @@ impl Relayed {
 }
 
 impl Policy for Relayed {
+    fn keeps_to(&self) -> Option<&[TierId]> {
+        self.inner.keeps_to()
+    }
+
     fn name(&self) -> &'static str {
         self.inner.name()
     }

@@ -1,0 +1,155 @@
+//! One case through planner and machine, with the warm-up that its steady state needs ([`settle`]).
+//!
+//! [`settle`]: super::settle
+
+use super::{Asked, Bench, Options, RunError, Simulated, memory};
+use crate::audit::Audit;
+use crate::machine::SimMachine;
+use crate::record::{Figures, Outcome, Settled};
+use crate::run::settle::{LONG, MOST_ADDED};
+use crate::run::steady::Steady;
+use crate::run::stopwatch::Stopwatch;
+use crate::scenario::Case;
+use tiersim_models::units::Span;
+use tiersim_policies::drive::{DriveError, follow};
+use tiersim_policies::planner::{PlanError, Planner};
+
+impl Bench<'_> {
+    /// The replays of a case that do not count, once its measured steps are steady, and those that do.
+    pub fn replays(&self, case: &Case, options: Options) -> Result<(u32, u32), RunError> {
+        let measured = self.repeat - self.warmup;
+        let run = self.with_asked(case, |asked| self.simulate(&case.label, asked, options))?;
+        let settled = run.outcome.figures().map(|figures| figures.steady.warmup as u32);
+        Ok((settled.unwrap_or(self.warmup), measured))
+    }
+
+    /// Runs what is asked, with as many replays more that do not count as its steady state needs.
+    pub(super) fn simulate(
+        &self,
+        label: &str,
+        asked: &Asked<'_>,
+        options: Options,
+    ) -> Result<Simulated, RunError> {
+        let drawn = self.spec.jitter > 0.0 || self.hardware.draws();
+        let mut before: Option<(u32, Span)> = None;
+        loop {
+            let added = before.map_or(0, |(added, _)| 2 * added + 1);
+            let mut run = self.attempt(label, asked, options, (added, drawn))?;
+            if let Outcome::Done(figures) = &mut run.outcome {
+                let mean = figures.mean_step();
+                // Other replays than those of the last try, or half of them would be the same ones.
+                let apart = before.filter(|&(last, _)| added - last >= self.repeat - self.warmup);
+                if let Some((_, last)) = apart {
+                    figures.steady.compare(mean, last);
+                }
+                let drifts = figures.steady.settled == Settled::Drifts;
+                if drifts && added < MOST_ADDED && self.repeat <= LONG {
+                    before = Some((added, mean));
+                    continue;
+                }
+            }
+            if !drawn || self.repeat == 1 {
+                return Ok(run);
+            }
+            return self.with_draws(label, asked, options, (added, run));
+        }
+    }
+
+    /// As `run`, in which nothing was drawn, and with draws.
+    fn with_draws(
+        &self,
+        label: &str,
+        asked: &Asked<'_>,
+        options: Options,
+        (added, run): (u32, Simulated),
+    ) -> Result<Simulated, RunError> {
+        let Outcome::Done(Figures { steady, .. }) = run.outcome else { return Ok(run) };
+        let mut run = self.attempt(label, asked, options, (added, false))?;
+        if let Outcome::Done(figures) = &mut run.outcome {
+            figures.steady = steady;
+        }
+        Ok(run)
+    }
+
+    /// One run, with so many replays added to its warm-up, and with nothing drawn if so asked.
+    fn attempt(
+        &self,
+        label: &str,
+        asked: &Asked<'_>,
+        options: Options,
+        (added, nothing_drawn): (u32, bool),
+    ) -> Result<Simulated, RunError> {
+        let Asked { workload, durations, policy, numa, memory, watched } = asked;
+        let nothing_drawn = nothing_drawn && self.repeat > 1;
+        let durations = &match nothing_drawn {
+            true => durations.without_jitter(),
+            false => durations.later(added.into()),
+        };
+        let (warmup, repeat) = (self.warmup + added, self.repeat + added);
+        let internal =
+            |what: String| RunError::Internal { case: label.to_owned(), seed: self.seed, what };
+        let left = memory::left(memory.capacities, memory.hidden);
+        let setting = self.setting(workload, durations, &left);
+        let built = numa.build(policy, &setting).map_err(RunError::Input)?;
+        let sight = built.sight();
+        let full = |error| self.out_of_memory(error, memory.hidden, (&workload.trace, policy));
+        let mut planner = match Planner::over(workload, built, *memory, setting.repeat) {
+            Ok(planner) => planner,
+            Err(error) => {
+                let outcome = full(error).map_err(internal)?;
+                return Ok(Simulated { outcome, pressure: None, sight, left_out: 0 });
+            }
+        };
+        planner.stop_after(repeat.into());
+        if let Some((config, batches)) = watched {
+            let steps = workload.step_ends().len() * repeat as usize;
+            let batches = batches.iter().copied().cycle().take(steps).collect();
+            planner.watch((*config).clone(), batches);
+        }
+        let start = planner.start();
+        planner.fetch_the_quickest(self.copies.clone());
+        let routes = self.routes.clone();
+        let ranks = self.spec.ranks;
+        let mut machine =
+            SimMachine::of_ranks(ranks, self.hardware, routes, workload, durations, &start);
+        machine.draw_from(self.seed);
+        if nothing_drawn {
+            machine.draw_nothing();
+        }
+        if options.audit {
+            let objects = workload.trace.objects.len();
+            let audit = Audit::of_ranks(ranks, self.hardware, &left, objects, &start);
+            machine.audit(audit.map_err(|breach| internal(breach.to_string()))?);
+        }
+        let mut stopwatch = Stopwatch::new(workload, repeat, warmup, options.timeline);
+        if options.timeline && watched.is_some() {
+            stopwatch.time_turns();
+        }
+        stopwatch.begins(&mut machine);
+        planner.count_from(stopwatch.first_measured_op());
+        let extends = options.extend && machine.may_repeat();
+        // Until so many ops are under way as may be, every replay adds some.
+        let filled = options.window / planner.ops_per_replay() + 2;
+        let mut steady = Steady::new(stopwatch, extends, filled);
+        let driven = follow(&mut planner, &mut machine, options.window, &mut steady);
+        let left_out = steady.left_out() * workload.step_ends().len() as u64;
+        let stopwatch = steady.stopwatch;
+        let pressure = watched.as_ref().and_then(|(config, _)| {
+            let capacity = planner.ledger().capacity(config.tier);
+            stopwatch.pressure(&planner, config.tier, capacity)
+        });
+        let outcome = match driven {
+            Ok(()) => Outcome::Done(stopwatch.figures(self.hardware, &planner, &mut machine)),
+            Err(DriveError::Plan(long @ PlanError::TooLong { .. })) => {
+                return Err(RunError::Input(format!("case {label:?}: {long}; lower `repeat`")));
+            }
+            Err(DriveError::Plan(error)) => full(error).map_err(internal)?,
+            Err(DriveError::Machine(fault)) => return Err(internal(fault.to_string())),
+        };
+        let busy = outcome.figures().and_then(Figures::busy_beyond_time);
+        match busy {
+            Some(what) => Err(internal(what)),
+            None => Ok(Simulated { outcome, pressure, sight, left_out }),
+        }
+    }
+}
