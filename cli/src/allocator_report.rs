@@ -8,7 +8,7 @@ use std::path::Path;
 use tiersim_models::units::Bytes;
 use tiersim_reports::words::{clean, count, number};
 use tiersim_reports::{Axis, Chart, Marks, Series, XyChart};
-use tiersim_sim::import::snapshot::deviation::{Deviation, Replay, Sample};
+use tiersim_sim::import::snapshot::deviation::{Deviation, Elsewhere, Replay, Sample};
 use tiersim_sim::import::snapshot::settings::Settings;
 
 /// For people.
@@ -41,7 +41,14 @@ fn device(found: &Replay, limit: f64) -> String {
     for (name, snapshot, model, deviation) in rows {
         let _ = writeln!(
             text,
-            "  {name:<9} at the end: snapshot {}, model {}; deviation at most {} % (entry {}), mean {} %",
+            "  {name:<9} peak: snapshot {}, model {}",
+            Bytes::new(deviation.peak),
+            Bytes::new(deviation.model_peak),
+        );
+        let _ = writeln!(
+            text,
+            "  {:<9} at the end: snapshot {}, model {}; deviation at most {} % (entry {}), mean {} %",
+            "",
             Bytes::new(snapshot),
             Bytes::new(model),
             number(deviation.max * 100.0),
@@ -60,6 +67,16 @@ fn device(found: &Replay, limit: f64) -> String {
         found.segments,
         found.model_segments,
     );
+    if let Some(first) = found.first_elsewhere {
+        let _ = writeln!(
+            text,
+            "  elsewhere first entry {}, of {}: {:#x} in the snapshot, {:#x} in the model",
+            first.entry,
+            Bytes::new(first.bytes),
+            first.at,
+            first.model_at,
+        );
+    }
     if found.unexplained > 0 {
         let _ = writeln!(
             text,
@@ -107,6 +124,7 @@ pub(crate) fn json(file: &Path, settings: &Settings, limit: f64, replays: &[Repl
             "allocations": found.allocations,
             "frees": found.frees,
             "same_address": found.same_address,
+            "first_elsewhere": found.first_elsewhere.map(elsewhere),
             "refused": found.refused,
             "releases": found.releases,
             "unexplained": found.unexplained,
@@ -132,6 +150,11 @@ pub(crate) fn json(file: &Path, settings: &Settings, limit: f64, replays: &[Repl
     })
 }
 
+fn elsewhere(first: Elsewhere) -> Value {
+    let Elsewhere { entry, bytes, at, model_at } = first;
+    json!({ "entry": entry, "bytes": bytes, "address": at, "model_address": model_at })
+}
+
 fn bytes(snapshot: u64, model: u64, deviation: &Deviation) -> Value {
     json!({
         "snapshot_bytes": snapshot,
@@ -140,6 +163,8 @@ fn bytes(snapshot: u64, model: u64, deviation: &Deviation) -> Value {
         "max_at_entry": deviation.at,
         "mean": deviation.mean,
         "first_above": deviation.first_above,
+        "peak_bytes": deviation.peak,
+        "model_peak_bytes": deviation.model_peak,
     })
 }
 

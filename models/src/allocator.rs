@@ -8,6 +8,7 @@
 pub mod buckets;
 pub mod buddy;
 pub mod caching;
+mod costs;
 pub mod exact;
 mod moves;
 pub mod pool;
@@ -19,6 +20,7 @@ use std::fmt;
 pub use crate::allocator::buckets::BucketsConfig;
 pub use crate::allocator::buddy::BuddyConfig;
 pub use crate::allocator::caching::CachingConfig;
+pub use crate::allocator::costs::{Calls, Costs};
 pub use crate::allocator::moves::Moves;
 
 /// Most bytes that a model looks after; of a larger or unlimited tier it uses so much. It leaves
@@ -106,6 +108,11 @@ pub trait Allocator: fmt::Debug + Send {
     /// Bytes by use. Cheap: asked after every op.
     fn stats(&self) -> Stats;
 
+    /// What it has done since it was made, of models that take time for it.
+    fn calls(&self) -> Calls {
+        Calls::default()
+    }
+
     /// Size of every piece of free memory, in no particular order. They sum up to `stats().free`.
     fn free_sizes(&self) -> Vec<Bytes>;
 
@@ -187,6 +194,16 @@ impl AllocatorSpec {
             Model::Caching(config) => Box::new(caching::Caching::new(capacity, *config)),
             Model::Buckets(config) => Box::new(buckets::Buckets::new(capacity, *config)),
             Model::Buddy(config) => Box::new(buddy::Buddy::new(capacity, *config)),
+        }
+    }
+}
+
+impl AllocatorSpec {
+    /// What its work takes. Only for PyTorch's allocator there are measurements.
+    pub fn costs(&self) -> Costs {
+        match &self.model {
+            Model::Caching(config) => config.costs,
+            _ => Costs::NONE,
         }
     }
 }

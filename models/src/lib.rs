@@ -22,6 +22,7 @@ pub mod requests;
 pub mod routes;
 pub mod server;
 pub mod service;
+pub mod statistics;
 pub mod trace_rules;
 pub mod transformer;
 pub mod units;

@@ -6,13 +6,13 @@
 //! under other addresses, so new claims then wait for all that was under way, as `cudaFree` does.
 //! Invariant: a claim has an edge to every command under way that used one of its addresses.
 
-use crate::command::{Edge, Hazard, Ticket};
+use crate::command::{Allocating, Edge, Hazard, Ticket};
 use crate::fragmentation::{Meter, Moment};
 use crate::ledger::add_edge;
 use crate::tickets::Tickets;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
-use tiersim_models::allocator::{Allocator, AllocatorSpec, Block, Full, Stats};
+use tiersim_models::allocator::{Allocator, AllocatorSpec, Block, Calls, Full, Stats};
 use tiersim_models::ids::ObjectId;
 use tiersim_models::units::Bytes;
 
@@ -32,6 +32,8 @@ pub(crate) struct Arena {
     /// What every claim waits for.
     barrier: Vec<Ticket>,
     releases: u64,
+    /// What of the allocator's work has been charged for.
+    charged: Calls,
     /// Compaction found nothing to gain, and nothing has changed since.
     settled: bool,
     pub(crate) meter: Meter,
@@ -64,6 +66,7 @@ impl Arena {
             prune_at: PRUNE,
             barrier: Vec::new(),
             releases: 0,
+            charged: Calls::default(),
             settled: false,
             meter: Meter::new(ops),
         }
@@ -79,6 +82,14 @@ impl Arena {
 
     pub(crate) fn stats(&self) -> Stats {
         self.model.stats()
+    }
+
+    /// What it has taken since this was last asked.
+    pub(crate) fn allocating(&mut self) -> Allocating {
+        let calls = self.model.calls();
+        let before = std::mem::replace(&mut self.charged, calls);
+        let (thread, device) = self.spec.costs().of(calls.since(before));
+        Allocating { thread, device }
     }
 
     pub(crate) fn fits(&self, bytes: Bytes, stream: u16) -> bool {

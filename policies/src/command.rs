@@ -63,6 +63,15 @@ pub struct Touch {
     pub mode: Mode,
 }
 
+/// What the memory that an op asks for, and what was given back since the op before, takes of allocators.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allocating {
+    /// Of the program's thread, which is ahead of the device: the op starts later only where the thread is not.
+    pub thread: Span,
+    /// Of thread and device, which wait for each other: before the op, with nothing beside it on its stream.
+    pub device: Span,
+}
+
 /// What a command does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
@@ -79,6 +88,8 @@ pub enum Work {
         charges: SmallVec<[(TierId, Bytes); 2]>,
         /// A delay that the policy states, beside the charges.
         delay: Span,
+        /// What allocators take for it. Machines that place objects by their own means pay their own.
+        allocating: Allocating,
     },
     /// Copy an object.
     Copy {

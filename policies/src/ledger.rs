@@ -8,7 +8,7 @@
 //! Invariant: in an exact tier `used + free == capacity`, and `free` is never-used room plus credits.
 
 use crate::arena::{Arena, Compacted};
-use crate::command::{Edge, Hazard, Room, Ticket};
+use crate::command::{Allocating, Edge, Hazard, Room, Ticket};
 use crate::fragmentation::{MemoryUse, Moment};
 use crate::state::State;
 use crate::tickets::Tickets;
@@ -189,6 +189,15 @@ impl Ledger {
             free_pieces: histogram(&arena.model().free_sizes()).to_vec(),
             buckets: arena.model().buckets(),
             ..arena.meter.found()
+        })
+    }
+
+    /// What allocators have taken since this was last asked.
+    pub(crate) fn allocating(&mut self) -> Allocating {
+        let arenas = self.tiers.iter_mut().filter_map(|account| account.arena.as_mut());
+        arenas.map(|arena| arena.allocating()).fold(Allocating::default(), |sum, one| Allocating {
+            thread: sum.thread + one.thread,
+            device: sum.device + one.device,
         })
     }
 

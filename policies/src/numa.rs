@@ -16,6 +16,7 @@ use crate::recipe::{PolicyConfig, Setting};
 use std::cmp::Reverse;
 use tiersim_models::hardware::{HBM, Hardware, MAX_TIERS, TierKind};
 use tiersim_models::ids::TierId;
+use tiersim_models::statistics::matches;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{Object, ObjectKind, Trace};
 
@@ -183,18 +184,4 @@ fn pooled(spill: &[TierId], nodes: &[TierId]) -> (Vec<TierId>, Vec<TierId>) {
     let beyond: Vec<TierId> = behind.copied().collect();
     let pool = spill[..first].iter().chain(nodes).chain(&beyond).copied().collect();
     (pool, beyond)
-}
-
-/// Whether a name is what a pattern says, in which `*` stands for any text.
-fn matches(pattern: &str, name: &str) -> bool {
-    let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
-    let Some(mut name) = name.strip_prefix(head) else { return false };
-    let mut parts: Vec<&str> = rest.split('*').collect();
-    let tail = parts.pop().unwrap_or_default();
-    // The earliest place of each part leaves the most for those behind it.
-    for part in parts {
-        let Some(at) = name.find(part) else { return false };
-        name = &name[at + part.len()..];
-    }
-    name.ends_with(tail)
 }

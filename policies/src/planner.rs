@@ -126,6 +126,8 @@ impl<'a> Planner<'a> {
                 planner.ledger.slots_mut(object).push(Slot::new(tier, None));
             }
         }
+        // What is there from the start was there before the run.
+        planner.ledger.allocating();
         Ok(planner)
     }
 
@@ -264,7 +266,8 @@ impl<'a> Planner<'a> {
         self.last_op[usize::from(stream)] = Some(ticket);
         let charges = std::mem::take(&mut self.charges);
         let (occurrence, delay) = (self.next, self.delay);
-        let work = Work::Compute { occurrence, stream, touches, charges, delay };
+        let allocating = self.ledger.allocating();
+        let work = Work::Compute { occurrence, stream, touches, charges, delay, allocating };
         let at = out.len();
         out.push(Command { ticket, work, after, claims, frees: SmallVec::new() });
         for &object in self.workload.releases(op) {

@@ -100,6 +100,11 @@ pub trait Recipe: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether it ranks by statistics of training ([`tiersim_models::workload::Statistics`]).
+    fn uses_statistics(&self) -> bool {
+        false
+    }
+
     /// How objects outside HBM are touched, for policies that let the scenario choose.
     fn access(&self) -> Option<Access> {
         None

@@ -4,14 +4,19 @@
 //! anywhere along their lines. Texts give way to one another, never the other way round: what has
 //! no room is left out, and the table has it.
 
-use crate::canvas::{Align, Canvas, Rect, fit};
+use crate::against::Held;
+use crate::canvas::{Align, Canvas, Rect};
 use crate::labels::{self, Obstacles, Request};
 use crate::latency_memory::Plot;
+use crate::names::names;
 use crate::points::Points;
 use crate::render::text_width;
 use crate::style::{self, LABEL, MOST_LABELS};
-use crate::words::{clean, count, number};
-use tiersim_sim::record::RunRecord;
+use crate::words::{count, number};
+use tiersim_sim::record::{Figures, RunRecord};
+
+/// Characters of a name on the chart.
+const LONGEST: usize = 34;
 
 /// Points at one place: where, the first case, how many more.
 type Group = ((f64, f64), usize, usize);
@@ -33,8 +38,17 @@ pub(crate) fn point_labels(
             None => groups.push(((x, y), point.case, 0)),
         }
     }
+    let names = names(record, LONGEST);
     let text = |&(_, case, others): &Group| {
-        let label = fit(&record.results[case].label, LABEL, 240.0);
+        let label = &names[case];
+        let result = &record.results[case];
+        let ratio = |f: &Figures| plot.measure.over_baseline(f, record.of(result));
+        // Without an axis of slowdowns a point says its own.
+        let ratio = match plot.against.baseline {
+            Held::Own => result.outcome.figures().and_then(ratio),
+            Held::Nowhere | Held::Same(_) => None,
+        };
+        let label = ratio.map_or(label.clone(), |ratio| format!("{label}: {}×", number(ratio)));
         if others > 0 { format!("{label} and {others} more") } else { label }
     };
     let texts: Vec<String> = groups.iter().map(text).collect();
@@ -85,6 +99,7 @@ pub(crate) fn crosses(canvas: &mut Canvas, plot: &Plot, record: &RunRecord, poin
         }
     }
     let named = points.done.len() + points.oom.len() <= MOST_LABELS;
+    let names = names(record, LONGEST);
     // Cases given about the same HBM share one label.
     let mut groups: Vec<(f64, Vec<usize>)> = Vec::new();
     for (x, _, case) in at {
@@ -96,13 +111,12 @@ pub(crate) fn crosses(canvas: &mut Canvas, plot: &Plot, record: &RunRecord, poin
     let mut taken: Vec<Rect> =
         groups.iter().map(|(x, _)| Rect::new(x - 9.0, band.top, x + 22.0, band.bottom)).collect();
     for (x, cases) in &groups {
-        let label = fit(&record.results[cases[0]].label, LABEL, 180.0);
+        let label = &names[cases[0]];
         let text = match (named, cases.len()) {
             (false, n) => count(n, "case", "cases"),
-            (true, 1) => clean(&record.results[cases[0]].label),
+            (true, 1) => label.clone(),
             (true, n) => format!("{label} and {} more", n - 1),
         };
-        let text = fit(&text, LABEL, 280.0);
         let width = text_width(&text, LABEL) + 4.0;
         for left in [x + 23.0, x - 12.0 - width] {
             let place = Rect::new(left, y - 8.5, left + width, y + 8.5);
@@ -116,18 +130,14 @@ pub(crate) fn crosses(canvas: &mut Canvas, plot: &Plot, record: &RunRecord, poin
 }
 
 /// Names the baseline and the bound, wherever along their lines there is room.
-pub(crate) fn line_labels(
-    canvas: &mut Canvas,
-    plot: &Plot,
-    record: &RunRecord,
-    mut obstacles: Obstacles,
-) {
+pub(crate) fn line_labels(canvas: &mut Canvas, plot: &Plot, mut obstacles: Obstacles) {
     let area = plot.data().grown(-3.0);
     let value = |ps: u64| format!("{} {}", number(ps as f64 / plot.time.1), plot.time.0);
-    let baseline = format!("unlimited HBM: {}", value(record.baseline.mean_step().ps()));
-    let bound = format!("bound, no policy is faster: {}", value(record.bound.ps()));
-    for (y, text, above_first) in [(plot.baseline, baseline, true), (plot.bound, bound, false)] {
-        let Some(y) = y else { continue };
+    let (baseline, bound) = (plot.against.baseline, plot.against.bound);
+    let lines = [(baseline, "unlimited HBM", true), (bound, "bound, no policy is faster", false)];
+    for (held, what, above_first) in lines {
+        let (Some(y), Held::Same(ps)) = (plot.level(held), held) else { continue };
+        let text = format!("{what}: {}", value(ps));
         let (width, height) = (text_width(&text, LABEL) + 4.0, LABEL + 3.0);
         let mut best: Option<(f64, Rect)> = None;
         for step in 0..=24 {

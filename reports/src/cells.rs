@@ -5,6 +5,7 @@
 //! as from a third numeric axis, show their best.
 //! Invariant: every point of the sweep that has both axes is in exactly one cell of one panel.
 
+use crate::measure::Measure;
 use crate::words::{clean, finite};
 use std::collections::BTreeMap;
 use tiersim_sim::record::RunRecord;
@@ -13,7 +14,7 @@ use tiersim_sim::scenario::AxisValue;
 /// What a cell shows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Cell {
-    /// The least slowdown of its cases.
+    /// The least slowdown of its cases; where requests are served, of their TTFT.
     Slowdown(f64),
     OutOfMemory,
     /// The point does not resolve.
@@ -51,11 +52,12 @@ impl Map {
             if several && !name.contains(&clean(&case.policy)) {
                 name = [clean(&case.policy), name].join(", ").trim_end_matches(", ").to_owned();
             }
-            let slowdown = case.outcome.figures().map(|f| f.slowdown(case.baseline_step));
-            let cell = match slowdown {
+            let ratio = |f| Measure::of(record)[0].over_baseline(f, record.of(case));
+            let cell = match case.outcome.figures().map(ratio) {
                 None => Cell::OutOfMemory,
+                Some(None) => continue,
                 // Without a baseline there is nothing to compare with.
-                Some(slowdown) => Cell::Slowdown(finite(slowdown)?),
+                Some(Some(slowdown)) => Cell::Slowdown(finite(slowdown)?),
             };
             map.put(&name, place, cell);
         }

@@ -17,30 +17,19 @@ use tiersim_sim::scenario::AxisValue;
 
 /// The table as CSV with a header row.
 pub fn results_csv(record: &RunRecord) -> Result<Vec<u8>, ChartError> {
-    let axes = axes(record);
+    let axes = &record.axes;
     let mut writer = ::csv::Writer::from_writer(Vec::new());
-    let header = header(record, &axes);
+    let header = header(record, axes);
     writer.write_record(header.iter().map(|cell| guarded(cell)))?;
     for (case, rank) in record.results.iter().zip(ranks(record)) {
-        let row = row(record, case, rank, &axes);
+        let row = row(record, case, rank, axes);
         debug_assert_eq!(row.len(), header.len());
         writer.write_record(row.iter().map(|cell| guarded(cell)))?;
     }
     writer.into_inner().map_err(|error| ChartError::Csv(error.into_error().into()))
 }
 
-/// Names of the sweep's axes, in order of appearance.
-fn axes(record: &RunRecord) -> Vec<&str> {
-    let mut axes: Vec<&str> = Vec::new();
-    for (axis, _) in record.results.iter().flat_map(|case| &case.params) {
-        if !axes.contains(&axis.as_str()) {
-            axes.push(axis);
-        }
-    }
-    axes
-}
-
-fn header(record: &RunRecord, axes: &[&str]) -> Vec<String> {
+fn header(record: &RunRecord, axes: &[String]) -> Vec<String> {
     let mut header: Vec<String> =
         ["label", "policy", "details", "emulated"].map(str::to_owned).to_vec();
     header.extend(axes.iter().map(|axis| format!("param.{axis}")));
@@ -78,11 +67,23 @@ fn header(record: &RunRecord, axes: &[&str]) -> Vec<String> {
     header.extend(links(record).iter().map(|(link, _)| format!("busy_fraction.{link}")));
     header.extend(["delay_ms", "oom_reason", "bound_by"].map(str::to_owned));
     header.extend(served::header(record));
+    header.push("allocator_ms".to_owned());
     header.extend(split::header(record));
+    let on = [
+        "hardware",
+        "workload",
+        "op_time",
+        "seed",
+        "assumed_numbers",
+        "tokens_per_step",
+        "cost_used_usd",
+    ];
+    header.extend(on.map(str::to_owned));
+    header.push("statistics".to_owned());
     header
 }
 
-fn row(record: &RunRecord, case: &CaseRecord, rank: Option<usize>, axes: &[&str]) -> Vec<String> {
+fn row(record: &RunRecord, case: &CaseRecord, rank: Option<usize>, axes: &[String]) -> Vec<String> {
     let emulated = case.emulated.to_string();
     let mut row = vec![case.label.clone(), case.policy.clone(), case.details.clone(), emulated];
     row.extend(axes.iter().map(|axis| match case.params.iter().find(|(name, _)| name == axis) {
@@ -95,7 +96,7 @@ fn row(record: &RunRecord, case: &CaseRecord, rank: Option<usize>, axes: &[&str]
     row.push(if ran.is_some() { "done" } else { "out of memory" }.to_owned());
     row.push(of(&|f| float(f.mean_step().as_ms())));
     row.extend([50, 95, 99].map(|percent| of(&|f| float(f.step_ms_percentile(percent)))));
-    row.push(of(&|f| float(f.tokens_per_s(record.tokens_per_step))));
+    row.push(record.tokens_per_s(case).map_or_else(String::new, float));
     row.push(float(case.baseline_step.as_ms()));
     row.push(of(&|f| float(f.slowdown(case.baseline_step))));
     row.push(float(case.bound_step.as_ms()));
@@ -135,7 +136,14 @@ fn row(record: &RunRecord, case: &CaseRecord, rank: Option<usize>, axes: &[&str]
     });
     row.push(case.bound_by.clone());
     row.extend(served::row(record, ran.and_then(|figures| figures.serving.as_deref())));
+    row.push(of(&|f| ms(f.allocating.ps(), f)));
     row.extend(split::row(record, ran));
+    let on = record.of(case);
+    row.extend([&on.hardware, &on.workload, &on.op_time].map(String::clone));
+    row.extend([on.seed.to_string(), on.assumed_numbers.to_string()]);
+    row.push(on.tokens_per_step.to_string());
+    row.push(case.economics.dollars_used().map_or_else(String::new, float));
+    row.push(case.statistics.unwrap_or_default().to_owned());
     row
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tiersim_models::energy::Confidence;
 use tiersim_models::hardware::Fact;
-use tiersim_sim::energy::{Basis, Cost, Energy, Part, dollars};
+use tiersim_sim::energy::{Basis, CaseEconomics, Energy, Part, dollars};
 use tiersim_sim::record::RunRecord;
 
 /// A number that energy or cost rests on.
@@ -51,6 +51,8 @@ pub struct CostSummary {
     pub missing: Vec<String>,
     /// Tiers without a limit, which are not in the sum.
     pub unlimited: Vec<String>,
+    /// Dollars of a machine with no more memory than the case holds at its peak.
+    pub used_usd: Option<f64>,
 }
 
 pub(crate) fn number(fact: &Fact) -> NumberSummary {
@@ -73,13 +75,15 @@ pub(crate) fn energy(energy: &Energy) -> EnergySummary {
     }
 }
 
-pub(crate) fn cost(cost: &Cost) -> CostSummary {
+pub(crate) fn cost(of: &CaseEconomics) -> CostSummary {
+    let cost = &of.cost;
     CostSummary {
         parts: amounts(&cost.parts, dollars),
         confidence: confidence(&cost.basis),
         assumed: cost.basis.assumed,
         missing: cost.basis.missing.clone(),
         unlimited: cost.unlimited.clone(),
+        used_usd: of.dollars_used().and_then(finite),
     }
 }
 

@@ -5,6 +5,7 @@
 //! how many numbers of the hardware nobody has measured.
 
 use crate::canvas::{Align, Canvas, fit, wrap};
+use crate::names::{each, statistics_note};
 use crate::render::{CHART_SIZE, text_width};
 use crate::style::{AXIS, INK, LABEL, SMALL, SOFT_INK, SUBTITLE, TITLE};
 use crate::words::{count, short_fingerprint};
@@ -100,15 +101,18 @@ fn flow(texts: &[String]) -> (Vec<(f64, usize)>, usize) {
 pub(crate) fn footer(canvas: &mut Canvas, record: &RunRecord, version: &str) {
     let what = format!(
         "hardware {} · workload {} · op time: {}",
-        record.hardware, record.workload, record.op_time
+        each(record, |on| on.hardware.clone()),
+        each(record, |on| on.workload.clone()),
+        each(record, |on| on.op_time.clone())
     );
     let whence = format!(
         "{} · tiersim {version} · seed {} · {} in the hardware",
         short_fingerprint(&record.fingerprint),
-        record.seed,
-        count(record.assumed_numbers, "assumed number", "assumed numbers")
+        each(record, |on| on.seed.to_string()),
+        each(record, |on| count(on.assumed_numbers, "assumed number", "assumed numbers"))
     );
-    foot(canvas, &[what, whence]);
+    let note = statistics_note(record).map_or(String::new(), |note| format!("{note} · "));
+    foot(canvas, &[what, note + &whence]);
 }
 
 /// Up to two small lines at the bottom.

@@ -9,6 +9,7 @@ use crate::ChartError;
 use crate::canvas::{Align, Canvas, Rect, fit};
 use crate::cells::{Cell, Cells, Map};
 use crate::frame::{self, Entry, FLOOR, Key, MARGIN, RESULTS};
+use crate::measure::Measure;
 use crate::render::{CHART_SIZE, Chart, text_width};
 use crate::scale::Scale;
 use crate::style::{self, Color, LABEL, SMALL};
@@ -64,10 +65,16 @@ pub fn threshold_heat_map(record: &RunRecord, version: &str) -> Result<Option<Ch
             numbered,
         );
     }
-    color_bar(&mut canvas, &scale, area);
+    color_bar(&mut canvas, &scale, area, Measure::of(record)[0]);
     frame::footer(&mut canvas, record, version);
     Ok(Some(Chart::new(
-        format!("{}: slowdown by {} and {}", record.scenario, map.axes[0], map.axes[1]),
+        format!(
+            "{}: {} by {} and {}",
+            record.scenario,
+            Measure::of(record)[0].ratio(),
+            map.axes[0],
+            map.axes[1]
+        ),
         canvas,
     )))
 }
@@ -239,7 +246,7 @@ fn mark_least(canvas: &mut Canvas, cell: Rect, plot: &Rect, numbered: bool) {
     style::star(canvas, at, r, style::WHITE);
 }
 
-fn color_bar(canvas: &mut Canvas, scale: &Scale, area: Rect) {
+fn color_bar(canvas: &mut Canvas, scale: &Scale, area: Rect, measure: Measure) {
     let bar = Rect::new(area.right + 34.0, area.top + 24.0, area.right + 56.0, area.bottom - 28.0);
     let axis = scale.along(bar.bottom, bar.top);
     const BANDS: u32 = 200;
@@ -262,7 +269,7 @@ fn color_bar(canvas: &mut Canvas, scale: &Scale, area: Rect) {
         );
     }
     let log = if axis.log { ", logarithmic" } else { "" };
-    let title = format!("slowdown against unlimited HBM{log}");
+    let title = format!("{} against unlimited HBM{log}", measure.ratio());
     let middle = (bar.top + bar.bottom) / 2.0;
     frame::y_title(canvas, &title, bar.left - 8.0, middle, area.height());
 }

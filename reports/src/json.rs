@@ -1,7 +1,7 @@
 //! `summary.json`: the contract with whoever reads results by machine.
 //!
 //! Keys are only ever added; a change of meaning raises [`SCHEMA`]. Sums over the run (`moved_bytes`,
-//! `stall_ms`, `in_place_ms`, `compute_ms`, `delay_ms`) are **means per measured step**, so that they can be
+//! `stall_ms`, `in_place_ms`, `compute_ms`, `delay_ms`, `allocator_ms`) are **means per measured step**, so that they can be
 //! compared with `step_ms` and do not depend on how often the trace was replayed; bytes are rounded
 //! to whole ones. What a case does not have is `null`, never a made-up 0: every figure of a case
 //! that ran out of memory, and a sum of which a number is missing in the spec.
@@ -39,7 +39,7 @@ pub struct Summary {
     pub scenario: String,
     /// `sha256:` and the hash of the resolved scenario, its hardware and its trace.
     pub fingerprint: String,
-    /// The machine's name.
+    /// The machine's name, as all of this head for the scenario as the file has it.
     pub hardware: String,
     /// The trace's name.
     pub workload: String,
@@ -142,6 +142,8 @@ pub struct CaseSummary {
     pub compute_ms: Option<f64>,
     /// Delay per step of ops that the policy states, such as the handling of page faults.
     pub delay_ms: Option<f64>,
+    /// What ops waited for allocators, per step.
+    pub allocator_ms: Option<f64>,
     /// Why it ran out of memory.
     pub oom_reason: Option<OomSummary>,
     /// How allocators used memory, by tier; not there if all are exact.
@@ -169,6 +171,20 @@ pub struct CaseSummary {
     pub split_ms: Option<Map<String, Value>>,
     /// The same of all measured steps together, in whole picoseconds.
     pub split: Option<SplitSummary>,
+    /// Where the statistics come from that its policy ranks by; null if it ranks by none.
+    pub statistics: Option<&'static str>,
+    /// The machine that it ran on.
+    pub hardware: String,
+    /// The trace that it ran.
+    pub workload: String,
+    /// How op durations were made.
+    pub op_time: String,
+    /// Seed of every draw.
+    pub seed: u64,
+    /// How many numbers of the machine that times rest on are assumed.
+    pub assumed_numbers: usize,
+    /// Tokens that one step processes.
+    pub tokens_per_step: u64,
 }
 
 /// Mean and percentiles of step length in milliseconds.
@@ -226,15 +242,16 @@ pub struct SkippedSummary {
 
 /// The summary of a record; `version` is tiersim's own.
 pub fn summary(record: &RunRecord, version: &str) -> Summary {
+    let base = record.base();
     Summary {
         schema: SCHEMA,
         tiersim: version.to_owned(),
         scenario: record.scenario.clone(),
         fingerprint: record.fingerprint.clone(),
-        hardware: record.hardware.clone(),
-        workload: record.workload.clone(),
-        seed: record.seed,
-        assumed_numbers: record.assumed_numbers,
+        hardware: base.hardware.clone(),
+        workload: base.workload.clone(),
+        seed: base.seed,
+        assumed_numbers: base.assumed_numbers,
         results: record
             .results
             .iter()
@@ -242,8 +259,8 @@ pub fn summary(record: &RunRecord, version: &str) -> Summary {
             .map(|(case, rank)| case_summary(record, case, rank))
             .collect(),
         about: record.about.clone(),
-        op_time: record.op_time.clone(),
-        tokens_per_step: record.tokens_per_step,
+        op_time: base.op_time.clone(),
+        tokens_per_step: base.tokens_per_step,
         skipped: record
             .skipped
             .iter()
@@ -262,7 +279,7 @@ pub fn summary_json(record: &RunRecord, version: &str) -> Result<String, ChartEr
 }
 
 fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> CaseSummary {
-    let ran = case.outcome.figures();
+    let (ran, on) = (case.outcome.figures(), record.of(case));
     let by_tier = |figure: &dyn Fn(&Figures, usize) -> Value| {
         ran.map(|f| {
             let tiers = record.tiers.iter().enumerate();
@@ -285,7 +302,7 @@ fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> C
             p99: finite(f.step_ms_percentile(99)),
         }),
         throughput: ran.map(|f| Throughput {
-            value: finite(f.tokens_per_s(record.tokens_per_step)),
+            value: finite(f.tokens_per_s(on.tokens_per_step)),
             unit: "tokens/s",
         }),
         baseline_step_ms: finite(case.baseline_step.as_ms()),
@@ -317,13 +334,14 @@ fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> C
         in_place_ms: by_tier(&|f, tier| json!(step_share(f.in_place[tier], f))),
         compute_ms: ran.and_then(|f| step_share(f.compute, f)),
         delay_ms: ran.and_then(|f| step_share(f.delay, f)),
+        allocator_ms: ran.and_then(|f| step_share(f.allocating, f)),
         oom_reason: match &case.outcome {
             Outcome::Done(_) => None,
             Outcome::OutOfMemory(oom) => Some(oom_summary(oom)),
         },
         allocators: ran.and_then(|f| allocators(record, f)),
         energy: case.economics.energy.as_ref().map(economics_summary::energy),
-        cost: economics_summary::cost(&case.economics.cost),
+        cost: economics_summary::cost(&case.economics),
         hidden_bytes: hidden_bytes(record, case),
         pressure: pressure::summary(record, case),
         throughput_change_percent: ran
@@ -332,6 +350,13 @@ fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> C
         serving: ran.and_then(|f| f.serving.as_deref()).map(|f| served::summary(record, f)),
         split_ms: ran.map(|f| split::mean_ms(record, f)),
         split: ran.map(|f| split::summary(record, f)),
+        statistics: case.statistics,
+        hardware: on.hardware.clone(),
+        workload: on.workload.clone(),
+        op_time: on.op_time.clone(),
+        seed: on.seed,
+        assumed_numbers: on.assumed_numbers,
+        tokens_per_step: on.tokens_per_step,
     }
 }
 
@@ -394,6 +419,7 @@ fn limited(bytes: Bytes) -> Option<u64> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use tiersim_sim::record::Conditions;
 
     /// A record without anything in it.
     pub(crate) fn empty() -> RunRecord {
@@ -401,18 +427,11 @@ pub(crate) mod tests {
             scenario: "empty".to_owned(),
             about: String::new(),
             fingerprint: "sha256:0".to_owned(),
-            hardware: "none".to_owned(),
-            workload: "none".to_owned(),
-            op_time: "none".to_owned(),
-            seed: 0,
-            assumed_numbers: 0,
             power_and_price: Vec::new(),
-            tokens_per_step: 0,
+            conditions: vec![Conditions::default()],
             tiers: Vec::new(),
             lanes: Vec::new(),
-            baseline: Figures::default(),
-            bound: Span::ZERO,
-            bound_curve: Vec::new(),
+            axes: Vec::new(),
             results: Vec::new(),
             skipped: Vec::new(),
             warnings: Vec::new(),
@@ -427,6 +446,8 @@ pub(crate) mod tests {
             policy: "lru".to_owned(),
             details: String::new(),
             params: vec![("x".to_owned(), AxisValue::Number(f64::NAN))],
+            conditions: 0,
+            statistics: None,
             hbm_budget: Bytes::MAX,
             outcome: Outcome::Done(Figures::default()),
             placement: None,

@@ -1,16 +1,22 @@
-//! Latency against what it takes: the machine's price, and the energy of a step.
+//! Latency against what it takes: the price of the memory and the machine that a case uses, and the energy of a
+//! step.
 //!
-//! The charts of a design review: which case is the quickest for its money, or for its energy.
+//! The charts of a design review: which case is the quickest for its money, or for its energy. A case is charged
+//! for what it uses, which is the device, the host, and of each tier the most bytes that it ever holds: budgets
+//! that a policy leaves empty are no cost of that policy.
 //! Cases that ran out of memory have no step and are counted in a note; emulated cases are
 //! series of their own and never on the front.
 //! Invariant: a chart is made only if every case that ran has its figure, and figures differ: half
 //! a chart would look like a whole one, and one column of points shows nothing.
 
+use crate::against::{Against, Held};
 use crate::economics_summary::economics_lines;
+use crate::measure::Measure;
+use crate::names::{each, statistics_note};
 use crate::points::Points;
 use crate::render::Chart;
 use crate::words::{clean, count, short_fingerprint};
-use crate::xy::{Axis, Marks, Series, XyChart};
+use crate::xy::{Axis, Marks, Reference, ReferenceKind, Series, XyChart};
 use tiersim_sim::energy::CaseEconomics;
 use tiersim_sim::record::RunRecord;
 
@@ -28,79 +34,91 @@ struct Figure {
     of: fn(&CaseEconomics) -> Option<f64>,
 }
 
-/// Mean step against the price of the machine; `version` is tiersim's own.
-pub fn latency_vs_cost(record: &RunRecord, version: &str) -> Option<Chart> {
+/// A measure against the price of what a case uses; `version` is tiersim's own.
+pub(crate) fn against_cost(record: &RunRecord, measure: Measure, version: &str) -> Option<Chart> {
     let figure = Figure {
-        title: "latency against the price of the machine",
+        title: "the price of what a case uses",
         line: "cost",
-        axis: "price of the machine as the case has it",
+        axis: "price of device, host and, of each tier, the case's peak bytes",
         unit: "USD",
         front: "front: none is both cheaper and quicker",
-        of: CaseEconomics::dollars,
+        of: CaseEconomics::dollars_used,
     };
-    chart(record, version, &figure)
+    chart(record, measure, version, &figure)
 }
 
-/// Mean step against its energy; `version` is tiersim's own.
-pub fn latency_vs_energy(record: &RunRecord, version: &str) -> Option<Chart> {
+/// A measure against the energy of a step; `version` is tiersim's own.
+pub(crate) fn against_energy(record: &RunRecord, measure: Measure, version: &str) -> Option<Chart> {
     let figure = Figure {
-        title: "latency against energy",
+        title: "energy",
         line: "energy",
         axis: "energy of a step",
         unit: "J",
         front: "front: none is both thriftier and quicker",
         of: CaseEconomics::joules,
     };
-    chart(record, version, &figure)
+    chart(record, measure, version, &figure)
 }
 
-fn chart(record: &RunRecord, version: &str, figure: &Figure) -> Option<Chart> {
-    let points = Points::of(record);
+fn chart(record: &RunRecord, measure: Measure, version: &str, figure: &Figure) -> Option<Chart> {
+    let points = Points::of(record, measure);
     let mut series: Vec<Series> = Vec::new();
-    let mut paying = Vec::new();
+    let (mut paying, mut bounds) = (Vec::new(), Vec::new());
     for point in &points.done {
-        let place = ((figure.of)(&record.results[point.case].economics)?, point.step as f64 / 1e9);
-        let name = &points.series[point.series];
-        let emulated = point.emulated && !name.contains("emulated");
-        let label = if emulated { format!("{name} (emulated)") } else { name.clone() };
+        let case = &record.results[point.case];
+        let place = ((figure.of)(&case.economics)?, point.step as f64 / 1e9);
+        let label = points.series[point.series].clone();
         if !point.emulated {
             paying.push(place);
         }
+        bounds.push((place.0, case.bound_step.as_ms()));
         match series.iter_mut().find(|series| series.label == label) {
             Some(series) => series.points.push(place),
             None => series.push(Series { label, marks: Marks::Points, points: vec![place] }),
         }
     }
-    let all = || series.iter().flat_map(|series| &series.points);
-    let first = all().next()?.0;
-    if all().all(|place| place.0 == first) {
+    let first = series.first()?.points[0].0;
+    if series.iter().flat_map(|series| &series.points).all(|place| place.0 == first) {
         return None;
     }
+    let mut references = Vec::new();
+    let mut refer = |kind, label: &str, points: Vec<(f64, f64)>| {
+        references.push(Reference { label: label.to_owned(), kind, points });
+    };
     let front = front(paying);
     if front.len() > 1 {
-        let label = figure.front.to_owned();
-        series.insert(0, Series { label, marks: Marks::Line, points: front });
+        refer(ReferenceKind::Front, figure.front, front);
     }
-    let places = || series.iter().flat_map(|series| &series.points);
-    let [left, right] = [f64::min, f64::max].map(|most| places().map(|p| p.0).fold(first, most));
+    let against = Against::of(record, measure);
     // No memory makes a case quicker than this, so it holds for all of them, whatever they cost.
-    let bound = record.bound.as_ms();
-    if bound > 0.0 {
-        let (label, points) = ("bound: no policy is faster".to_owned(), [left, right]);
-        let points = points.map(|x| (x, bound)).to_vec();
-        series.insert(0, Series { label, marks: Marks::Line, points });
+    let level = record.shared().and_then(|on| measure.bound(on.bound)).map(Held::Same);
+    match level.unwrap_or(against.bound) {
+        Held::Same(ps) => {
+            let points = vec![(first, ps as f64 / 1e9)];
+            refer(ReferenceKind::Limit, "bound: no policy is faster", points);
+        }
+        Held::Own => {
+            let label = "bound of the point above it: no policy is faster";
+            refer(ReferenceKind::Limits, label, bounds);
+        }
+        Held::Nowhere => {}
     }
-    let steps = || series.iter().flat_map(|series| &series.points).map(|place| place.1);
-    let log = steps().fold(0.0, f64::max) > MOST_LINEAR * steps().fold(f64::INFINITY, f64::min);
+    let held = references.iter().flat_map(|reference| &reference.points);
+    let shown = series.iter().flat_map(|series| &series.points).chain(held);
+    let steps: Vec<f64> = shown.map(|place| place.1).filter(|ms| *ms > 0.0).collect();
+    let least = steps.iter().copied().fold(f64::INFINITY, f64::min);
+    let log = steps.iter().copied().fold(0.0, f64::max) > MOST_LINEAR * least;
     let axis = |label: &str, unit: &str, log| Axis { label: label.into(), unit: unit.into(), log };
+    let title = format!("{}: {} against {}", clean(&record.scenario), measure.file(), figure.title);
     let xy = XyChart {
-        title: format!("{}: {}", clean(&record.scenario), figure.title),
+        title,
         notes: notes(record, version, figure, points.oom.len()),
         x: axis(figure.axis, figure.unit, false),
-        y: axis("mean step", "ms", log),
+        y: axis(measure.words(), "ms", log),
         series,
-        bands: Vec::new(),
-        diagonal: false,
+        references,
+        looks: points.series.clone(),
+        ..XyChart::default()
     };
     Some(xy.chart())
 }
@@ -121,16 +139,18 @@ fn notes(record: &RunRecord, version: &str, figure: &Figure, oom: usize) -> Vec<
     let lines = economics_lines(record);
     let basis = lines.iter().find(|(name, _)| *name == figure.line);
     let basis = basis.map_or_else(String::new, |(name, text)| format!("{name} {text}"));
-    let mut whence = format!("hardware {} · {basis}", clean(&record.hardware));
+    let mut whence =
+        format!("hardware {} · {basis}", clean(&each(record, |on| on.hardware.clone())));
     if oom > 0 {
         let cases = count(oom, "case", "cases");
         whence = format!("{cases} not shown: out of memory · {whence}");
     }
     let print = short_fingerprint(&record.fingerprint);
+    let note = statistics_note(record).map_or(String::new(), |note| format!("{note} · "));
     let run = format!(
-        "workload {} · {print} · tiersim {version} · seed {}",
-        clean(&record.workload),
-        record.seed
+        "{note}workload {} · {print} · tiersim {version} · seed {}",
+        clean(&each(record, |on| on.workload.clone())),
+        each(record, |on| on.seed.to_string())
     );
     vec![clean(&record.about), whence, run]
 }
@@ -145,7 +165,7 @@ mod tests {
         let mut record = common::training();
         for (index, case) in record.results.iter_mut().enumerate() {
             let parts = vec![Part { name: "compute.price".into(), amount: index as u128 * 10 }];
-            case.economics.cost = Cost { parts, ..Cost::default() };
+            case.economics.used = Some(Cost { parts, ..Cost::default() });
         }
         record
     }
@@ -159,13 +179,17 @@ mod tests {
 
     #[test]
     fn half_a_chart_is_no_chart() {
-        assert!(latency_vs_cost(&priced(), "0").is_some());
-        assert!(latency_vs_energy(&priced(), "0").is_none(), "no energies");
+        let cost = |record: &RunRecord| against_cost(record, Measure::Step, "0");
+        let energy = |record: &RunRecord| against_energy(record, Measure::Step, "0");
+        assert!(cost(&priced()).is_some());
+        assert!(energy(&priced()).is_none(), "no energies");
         let mut one_missing = priced();
-        one_missing.results[3].economics.cost.basis.missing.push("host.price".into());
-        assert!(latency_vs_cost(&one_missing, "0").is_none());
+        let used = one_missing.results[3].economics.used.as_mut();
+        used.expect("it is priced").basis.missing.push("host.price".into());
+        assert!(cost(&one_missing).is_none());
         let mut equal = priced();
-        equal.results.iter_mut().for_each(|case| case.economics.cost.parts[0].amount = 7);
-        assert!(latency_vs_cost(&equal, "0").is_none());
+        let used = equal.results.iter_mut().filter_map(|case| case.economics.used.as_mut());
+        used.for_each(|cost| cost.parts[0].amount = 7);
+        assert!(cost(&equal).is_none());
     }
 }

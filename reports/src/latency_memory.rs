@@ -6,11 +6,12 @@
 //! Invariant: every case is on the chart, inside the plot's frame.
 
 use crate::ChartError;
+use crate::against::{self, Against, Held};
 use crate::annotations::{crosses, line_labels, point_labels};
-use crate::bound_line;
 use crate::canvas::{Align, Canvas, Rect};
 use crate::frame::{self, Entry, FLOOR, MARGIN, RESULTS};
 use crate::labels::Obstacles;
+use crate::measure::Measure;
 use crate::points::{Front, Point, Points};
 use crate::render::{CHART_SIZE, Chart};
 use crate::scale::{Scale, extent};
@@ -31,21 +32,32 @@ pub(crate) struct Plot {
     pub(crate) time: Unit,
     /// The band of the cases that ran out of memory.
     pub(crate) band: Option<Rect>,
-    /// Line of the baseline, and of the bound where there is no curve of it, as pixels.
-    pub(crate) baseline: Option<f64>,
-    pub(crate) bound: Option<f64>,
+    pub(crate) measure: Measure,
+    /// What cases are held against.
+    pub(crate) against: Against,
 }
 
-/// The chart of a record; `version` is tiersim's own.
+/// The chart of a record: of its mean steps, or where requests are served of TTFT; `version` is tiersim's own.
 pub fn latency_vs_memory(record: &RunRecord, version: &str) -> Result<Chart, ChartError> {
-    let points = Points::of(record);
+    against_memory(record, Measure::of(record)[0], version)
+}
+
+/// The chart of a record by one measure.
+pub(crate) fn against_memory(
+    record: &RunRecord,
+    measure: Measure,
+    version: &str,
+) -> Result<Chart, ChartError> {
+    let points = Points::of(record, measure);
     let mut canvas = Canvas::default();
     let top = frame::header(&mut canvas, &record.scenario, &record.about);
-    let top = legend(&mut canvas, top, &points, record);
-    let plot = Plot::new(record, &points, top + 10.0);
-    axes(&mut canvas, &plot, record);
+    let against = Against::of(record, measure);
+    let top = legend(&mut canvas, top, &points, &against);
+    let plot = Plot::new(record, &points, (measure, against), top + 10.0);
+    axes(&mut canvas, &plot);
     let mut obstacles = lines(&mut canvas, &plot, &points);
-    obstacles.lines.extend(bound_line::draw(&mut canvas, &plot, record));
+    obstacles.lines.extend(against::curve(&mut canvas, &plot));
+    obstacles.lines.extend(against::own_marks(&mut canvas, &plot, record, &points));
     markers(&mut canvas, &plot, &points);
     obstacles.solid.extend(points.done.iter().map(|p| Rect::around(plot.at(p), 8.0)));
     if points.done.len() + points.oom.len() <= MOST_LABELS {
@@ -53,7 +65,7 @@ pub fn latency_vs_memory(record: &RunRecord, version: &str) -> Result<Chart, Cha
         obstacles.solid.extend(taken);
     }
     crosses(&mut canvas, &plot, record, &points);
-    line_labels(&mut canvas, &plot, record, obstacles);
+    line_labels(&mut canvas, &plot, obstacles);
     if points.done.is_empty() {
         let area = plot.data();
         let middle = ((area.left + area.right) / 2.0, area.top + area.height() * 0.45);
@@ -61,20 +73,23 @@ pub fn latency_vs_memory(record: &RunRecord, version: &str) -> Result<Chart, Cha
         canvas.text(text, middle, style::TITLE, style::FRAME, Align::Centre);
     }
     frame::footer(&mut canvas, record, version);
-    Ok(Chart::new(format!("{}: latency against memory", record.scenario), canvas))
+    let title = format!("{}: {} against memory", record.scenario, measure.file());
+    Ok(Chart::new(title, canvas))
 }
 
 impl Plot {
-    pub(crate) fn new(record: &RunRecord, points: &Points, top: f64) -> Plot {
+    pub(crate) fn new(
+        record: &RunRecord,
+        points: &Points,
+        (measure, against): (Measure, Against),
+        top: f64,
+    ) -> Plot {
         let area = Rect::new(MARGIN + 78.0, top, f64::from(CHART_SIZE.0) - 104.0, FLOOR - 42.0);
         let band = (!points.oom.is_empty()).then_some(Rect { bottom: area.top + BAND, ..area });
         let memory_values = memory_range(points);
         let memory = byte_unit(extent(&memory_values).map_or(0.0, |(_, most)| most));
-        let baseline = record.baseline.mean_step().ps() as f64;
-        // The end of the curve, or a line where there is none.
-        let bound = record.bound_curve.last().map_or(record.bound, |end| end.1).ps() as f64;
         let mut steps: Vec<f64> = points.done.iter().map(|p| p.step as f64).collect();
-        steps.extend([baseline, bound].into_iter().filter(|ps| *ps > 0.0));
+        steps.extend(against.values(record, points));
         // Never zoom in on less than a tenth: it would make noise look like a difference.
         if let Some((lo, hi)) = extent(&steps).filter(|(lo, hi)| hi / lo < 1.1) {
             steps.extend([lo * 0.95, hi * 1.05]);
@@ -85,10 +100,15 @@ impl Plot {
         let x = Scale::linear(&memory_values, 0.06, area.left, area.right);
         let ceiling = band.map_or(area.top, |band| band.bottom);
         let y = Scale::fitting(&steps, 20.0, 0.09, area.bottom, ceiling);
-        let line = |ps: f64| (ps > 0.0).then(|| y.at(ps / time.1));
-        let bound = if record.bound_curve.is_empty() { line(bound) } else { None };
-        let baseline = line(baseline);
-        Plot { area, x, y, memory, time, band, baseline, bound }
+        Plot { area, x, y, memory, time, band, measure, against }
+    }
+
+    /// The pixel of a level line.
+    pub(crate) fn level(&self, held: Held) -> Option<f64> {
+        match held {
+            Held::Same(ps) => Some(self.y.at(ps as f64 / self.time.1)),
+            Held::Nowhere | Held::Own => None,
+        }
     }
 
     /// The pixel of a point.
@@ -114,10 +134,10 @@ fn memory_range(points: &Points) -> Vec<f64> {
     values
 }
 
-fn legend(canvas: &mut Canvas, top: f64, points: &Points, record: &RunRecord) -> f64 {
+fn legend(canvas: &mut Canvas, top: f64, points: &Points, against: &Against) -> f64 {
     let joined = points.done.len() <= MOST_JOINED;
     let mut first = Vec::new();
-    for (index, name) in points.series.iter().enumerate() {
+    for (index, name) in points.series.iter().enumerate().filter(|(own, _)| points.is_drawn(*own)) {
         let key = move |canvas: &mut Canvas, (x, y): (f64, f64)| {
             if joined {
                 let color = style::series_color(index).tint(0.6);
@@ -142,7 +162,7 @@ fn legend(canvas: &mut Canvas, top: f64, points: &Points, record: &RunRecord) ->
         };
         last.push(Entry { key: Box::new(key), text: words.to_owned() });
     }
-    last.extend(bound_line::entry(record));
+    last.extend(against::entries(against));
     if !points.oom.is_empty() {
         let key = |canvas: &mut Canvas, at: (f64, f64)| {
             style::cross(canvas, at, 6.0, style::OOM, 2.5);
@@ -153,7 +173,7 @@ fn legend(canvas: &mut Canvas, top: f64, points: &Points, record: &RunRecord) ->
     frame::legend(canvas, top, first, last, RESULTS)
 }
 
-fn axes(canvas: &mut Canvas, plot: &Plot, record: &RunRecord) {
+fn axes(canvas: &mut Canvas, plot: &Plot) {
     let area = plot.area;
     if let Some(band) = plot.band {
         canvas.rect(band, style::OOM_BAND);
@@ -177,7 +197,11 @@ fn axes(canvas: &mut Canvas, plot: &Plot, record: &RunRecord) {
             canvas.text(&label, (area.left - 10.0, y + 5.0), LABEL, style::INK, Align::Right);
         }
     }
-    let unit = plot.baseline.map(|_| record.baseline.mean_step().ps() as f64 / plot.time.1);
+    // A ratio to one baseline is an axis only where there is one.
+    let unit = match plot.against.baseline {
+        Held::Same(ps) => Some(ps as f64 / plot.time.1),
+        Held::Nowhere | Held::Own => None,
+    };
     if let Some(unit) = unit {
         let slowdown = plot.y.in_units_of(unit);
         for (value, label) in slowdown.ticks(7) {
@@ -192,11 +216,12 @@ fn axes(canvas: &mut Canvas, plot: &Plot, record: &RunRecord) {
     let centre = (area.left + area.right) / 2.0;
     frame::x_title(canvas, &format!("peak HBM ({})", plot.memory.0), centre, area.bottom + 42.0);
     let log = if plot.y.log { ", logarithmic" } else { "" };
-    let title = format!("mean step time ({}{log})", plot.time.0);
+    let title = format!("{} ({}{log})", plot.measure.words(), plot.time.0);
     frame::y_title(canvas, &title, MARGIN + 10.0, middle, room);
     if unit.is_some() {
         let x = f64::from(CHART_SIZE.0) - 18.0;
-        frame::y_title(canvas, "slowdown against unlimited HBM (×)", x, middle, room);
+        let title = format!("{} against unlimited HBM (×)", plot.measure.ratio());
+        frame::y_title(canvas, &title, x, middle, room);
     }
 }
 
@@ -211,8 +236,9 @@ fn lines(canvas: &mut Canvas, plot: &Plot, points: &Points) -> Obstacles {
             front_line(canvas, stairs, front);
         }
     }
-    for (y, dashes) in [(plot.baseline, (9.0, 6.0)), (plot.bound, (2.5, 4.0))] {
-        let Some(y) = y else { continue };
+    let against = &plot.against;
+    for (held, dashes) in [(against.baseline, (9.0, 6.0)), (against.bound, against::DASHES)] {
+        let Some(y) = plot.level(held) else { continue };
         let ends = ((area.left, y), (area.right, y));
         canvas.dashed(&[ends.0, ends.1], style::SOFT_INK, 1.8, dashes);
         obstacles.lines.push(ends);
@@ -290,8 +316,9 @@ mod tests {
     #[test]
     fn every_point_is_inside_the_plot() {
         for record in common::all() {
-            let points = Points::of(&record);
-            let plot = Plot::new(&record, &points, 120.0);
+            let points = Points::of(&record, Measure::Step);
+            let against = Against::of(&record, Measure::Step);
+            let plot = Plot::new(&record, &points, (Measure::Step, against), 120.0);
             for point in &points.done {
                 let (x, y) = plot.at(point);
                 let at = Rect::around((x, y), 2.0);

@@ -6,8 +6,8 @@
 //! Invariant: names out of a scenario or a trace are data; they are cleaned ([`words::clean`])
 //! before they reach a terminal or a chart, and escaped by the writer of each format.
 
+mod against;
 mod annotations;
-mod bound_line;
 mod cache;
 mod canvas;
 mod cells;
@@ -25,9 +25,11 @@ mod json;
 mod labels;
 mod latency_cost;
 mod latency_memory;
+mod measure;
 mod memory_fit;
 mod memory_summary;
 mod memory_table;
+mod names;
 mod points;
 mod pressure;
 mod render;
@@ -55,7 +57,6 @@ pub use json::{
     CaseSummary, OomSummary, SCHEMA, SkippedSummary, StepMs, Summary, Throughput, summary,
     summary_json,
 };
-pub use latency_cost::{latency_vs_cost, latency_vs_energy};
 pub use latency_memory::latency_vs_memory;
 pub use memory_fit::{FitTarget, memory_fit_json, memory_fit_text};
 pub use memory_summary::{AllocatorSummary, BucketSummary, allocators_csv};
@@ -67,6 +68,9 @@ pub use table::{Detail, text};
 pub use timeline::timeline_json;
 pub use xy::{Axis, Band, Marks, Series, XyChart};
 
+use latency_cost::{against_cost, against_energy};
+use latency_memory::against_memory;
+use measure::Measure;
 use tiersim_sim::record::RunRecord;
 
 #[cfg(test)]
@@ -114,19 +118,22 @@ pub fn artefacts(record: &RunRecord, version: &str) -> Result<Vec<Artefact>, Cha
     };
     add("summary.json", summary_json(record, version)?.into_bytes());
     add("results.csv", results_csv(record)?);
-    let chart = latency_vs_memory(record, version)?;
-    add("latency-vs-memory.svg", chart.svg()?.into_bytes());
-    add("latency-vs-memory.png", chart.png()?);
+    for &measure in Measure::of(record) {
+        let (chart, name) = (against_memory(record, measure, version)?, measure.file());
+        add(&format!("{name}-vs-memory.svg"), chart.svg()?.into_bytes());
+        add(&format!("{name}-vs-memory.png"), chart.png()?);
+    }
     if let Some(chart) = threshold_heat_map(record, version)? {
         add("threshold-heat-map.svg", chart.svg()?.into_bytes());
         add("threshold-heat-map.png", chart.png()?);
     }
-    let economics = [
-        ("latency-vs-cost", latency_vs_cost(record, version)),
-        ("latency-vs-energy", latency_vs_energy(record, version)),
-    ];
-    for (name, chart) in economics {
-        if let Some(chart) = chart {
+    for &measure in Measure::of(record) {
+        for (what, chart) in [
+            ("cost", against_cost(record, measure, version)),
+            ("energy", against_energy(record, measure, version)),
+        ] {
+            let Some(chart) = chart else { continue };
+            let name = format!("{}-vs-{what}", measure.file());
             add(&format!("{name}.svg"), chart.svg()?.into_bytes());
             add(&format!("{name}.png"), chart.png()?);
         }
@@ -142,7 +149,7 @@ pub fn artefacts(record: &RunRecord, version: &str) -> Result<Vec<Artefact>, Cha
             add(&format!("fragmentation{suffix}.png"), chart.png()?);
         }
     }
-    if record.results.iter().all(|case| case.params.is_empty()) {
+    if record.axes.is_empty() {
         add("timeline.json", timeline_json(record, version)?.into_bytes());
         if let Some(hints) = tier_hints(record)? {
             add("tier_hints.json", hints.into_bytes());

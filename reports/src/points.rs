@@ -7,7 +7,9 @@
 //! Invariant: every case is in exactly one of `done` and `oom`, in the record's order.
 
 use crate::contest::marks;
+use crate::measure::Measure;
 use crate::words::clean;
+use std::collections::BTreeSet;
 use tiersim_models::hardware::TierKind;
 use tiersim_policies::policy::Sight;
 use tiersim_sim::record::{CaseRecord, Outcome, RunRecord};
@@ -21,7 +23,7 @@ pub(crate) struct Point {
     pub(crate) series: usize,
     /// Peak of HBM in bytes.
     pub(crate) memory: u64,
-    /// Mean step in picoseconds.
+    /// What cases are compared by, in picoseconds.
     pub(crate) step: u64,
     /// On one of the fronts.
     pub(crate) front: bool,
@@ -56,6 +58,8 @@ impl Front {
 /// All cases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Points {
+    /// Of all cases, also of those that ran out of memory: the place of a name here is its colour and its
+    /// marker on every chart of the record.
     pub(crate) series: Vec<String>,
     pub(crate) done: Vec<Point>,
     /// Index of the case, and its HBM budget unless that is unlimited.
@@ -65,20 +69,17 @@ pub(crate) struct Points {
 }
 
 impl Points {
-    pub(crate) fn of(record: &RunRecord) -> Points {
+    pub(crate) fn of(record: &RunRecord, measure: Measure) -> Points {
         let names = series_names(&record.results);
-        let fronts = Front::ALL.map(|front| front_of(record, front));
-        let (series, done, oom) = Default::default();
+        let fronts = Front::ALL.map(|front| front_of(record, front, measure));
+        let (series, done, oom) = (looks(&names), Vec::new(), Vec::new());
         let mut points = Points { series, done, oom, fronts };
         for (case, (result, name)) in record.results.iter().zip(names).enumerate() {
             match &result.outcome {
                 Outcome::Done(_) => {
-                    let known = points.series.iter().position(|series| *series == name);
-                    let series = known.unwrap_or_else(|| {
-                        points.series.push(name);
-                        points.series.len() - 1
-                    });
-                    let (memory, step) = coordinates(record, case).expect("the case is done");
+                    let series = points.series.iter().position(|series| *series == name);
+                    let series = series.expect("it is listed");
+                    let Some((memory, step)) = coordinates(record, case, measure) else { continue };
                     let front = points.fronts.iter().any(|front| front.contains(&case));
                     let emulated = result.emulated;
                     points.done.push(Point { case, series, memory, step, front, emulated });
@@ -116,16 +117,18 @@ impl Points {
 pub fn pareto_front(record: &RunRecord) -> Vec<usize> {
     let mut cases: Vec<usize> = Vec::new();
     for front in [Front::Plain, Front::WithOracles, Front::Emulated] {
-        let own = front_of(record, front);
+        let own = front_of(record, front, Measure::Step);
         cases.extend(own.into_iter().filter(|case| !cases.contains(case)).collect::<Vec<_>>());
     }
     cases
 }
 
-fn front_of(record: &RunRecord, front: Front) -> Vec<usize> {
+fn front_of(record: &RunRecord, front: Front, measure: Measure) -> Vec<usize> {
     let mut order: Vec<(u64, u64, usize)> = (0..record.results.len())
         .filter(|&case| front.is_of(&record.results[case]))
-        .filter_map(|case| coordinates(record, case).map(|(memory, step)| (memory, step, case)))
+        .filter_map(|case| {
+            coordinates(record, case, measure).map(|(memory, step)| (memory, step, case))
+        })
         .collect();
     order.sort_unstable();
     let mut front: Vec<(u64, u64, usize)> = Vec::new();
@@ -144,10 +147,10 @@ pub(crate) fn hbm_tier(record: &RunRecord) -> usize {
     record.tiers.iter().position(|(_, kind)| *kind == TierKind::Hbm).unwrap_or(0)
 }
 
-fn coordinates(record: &RunRecord, case: usize) -> Option<(u64, u64)> {
+fn coordinates(record: &RunRecord, case: usize, measure: Measure) -> Option<(u64, u64)> {
     let figures = record.results[case].outcome.figures()?;
     let memory = figures.peak.get(hbm_tier(record)).map_or(0, |bytes| bytes.get());
-    Some((memory, figures.mean_step().ps()))
+    Some((memory, measure.ps(figures)?))
 }
 
 /// Comma-separated parts of the details that hold no number.
@@ -157,6 +160,19 @@ fn words_of(case: &CaseRecord) -> Vec<&str> {
         .map(str::trim)
         .filter(|part| !part.is_empty() && !part.contains(|c: char| c.is_ascii_digit()))
         .collect()
+}
+
+/// The names of series, each once.
+fn looks(names: &[String]) -> Vec<String> {
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    names.iter().filter(|name| seen.insert(name)).cloned().collect()
+}
+
+impl Points {
+    /// Whether some case of a series is drawn.
+    pub(crate) fn is_drawn(&self, series: usize) -> bool {
+        self.done.iter().any(|point| point.series == series)
+    }
 }
 
 fn series_names(cases: &[CaseRecord]) -> Vec<String> {
@@ -181,8 +197,7 @@ fn series_names(cases: &[CaseRecord]) -> Vec<String> {
         .map(|(case, words)| {
             let policy = policies.binary_search(&case.policy.as_str()).expect("it is listed");
             let mut name = clean(&case.policy);
-            let marks: Vec<&str> =
-                marks(case).into_iter().filter(|mark| *mark != "emulated").collect();
+            let marks = marks(case);
             if !marks.is_empty() {
                 name = format!("{name} ({})", marks.join(", "));
             }
@@ -208,17 +223,20 @@ mod tests {
 
     #[test]
     fn series_differ_by_policy_and_by_words_without_numbers() {
-        let points = Points::of(&common::training());
-        assert_eq!(points.series, ["lru", "adam-state, in place", "adam-state, migrate"]);
+        let points = Points::of(&common::training(), Measure::Step);
+        assert_eq!(
+            points.series,
+            ["all-hbm", "lru", "adam-state, in place", "adam-state, migrate"]
+        );
         assert_eq!((points.done.len(), points.oom.len()), (9, 1));
-        let points = Points::of(&common::sweep());
+        let points = Points::of(&common::sweep(), Measure::Step);
         assert_eq!(points.series, ["adam-state, in place", "adam-state, migrate"]);
     }
 
     #[test]
     fn nothing_beats_the_front_and_the_front_beats_the_rest() {
         for record in [common::training(), common::crowd(), common::all_equal()] {
-            let points = Points::of(&record);
+            let points = Points::of(&record, Measure::Step);
             let beats = |a: &Point, b: &Point| {
                 a.memory <= b.memory && a.step <= b.step && (a.memory, a.step) != (b.memory, b.step)
             };

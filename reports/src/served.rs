@@ -163,5 +163,5 @@ pub(crate) fn columns<'r>(
 
 /// Whether requests are served.
 pub(crate) fn serves(record: &RunRecord) -> bool {
-    record.baseline.serving.is_some()
+    record.used().iter().any(|on| on.baseline.serving.is_some())
 }

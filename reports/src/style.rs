@@ -17,6 +17,11 @@ impl Color {
         Color(self.0, self.1, self.2, alpha)
     }
 
+    /// Half as light: visible on white whatever the colour.
+    pub(crate) fn shade(self) -> Color {
+        Color(self.0 / 2, self.1 / 2, self.2 / 2, self.3)
+    }
+
     /// Mixed with white: 0 is white, 1 the colour itself.
     pub(crate) fn tint(self, share: f64) -> Color {
         let mix = |c: u8| (255.0 - (255.0 - f64::from(c)) * share).round() as u8;
@@ -84,8 +89,7 @@ pub(crate) fn marker(canvas: &mut Canvas, index: usize, at: (f64, f64), r: f64, 
     let color = series_color(index);
     // The rim keeps yellow visible on white and neighbours apart.
     if opacity >= 1.0 {
-        let rim = Color(color.0 / 2, color.1 / 2, color.2 / 2, 1.0);
-        shape(canvas, index, at, r + 1.2, rim);
+        shape(canvas, index, at, r + 1.2, color.shade());
     }
     shape(canvas, index, at, r, color.alpha(opacity));
 }

@@ -2,8 +2,8 @@
 //!
 //! The question and the [verdict](verdict) come first, then one row per case, then what was run and what
 //! it rests on. A narrow table has one block with as many columns as fit; a wide one has all: time, then
-//! memory and traffic. A sweep prints its Pareto front and the quickest case of each policy. Sums
-//! are per measured step. Columns that are zero for every case (a tier or lane never used) or that
+//! memory and traffic. Of very many cases it prints the Pareto front and the
+//! quickest case of each policy, and says how many it leaves out. Sums are per measured step. Columns that are zero for every case (a tier or lane never used) or that
 //! repeat the one before are left out, and in a wide table columns that do not fit its width continue in
 //! a block of their own.
 //! Invariant: every line of a block has the same width, and no line of text is longer than the table may
@@ -16,6 +16,7 @@ use crate::contest::order;
 use crate::economics_summary::economics_lines;
 use crate::hidden::hidden_words;
 use crate::hints;
+use crate::names::{each, names, statistics_words};
 use crate::points::pareto_front;
 use crate::pressure;
 use crate::split;
@@ -23,8 +24,8 @@ use crate::words::{axis_value, clean, count, elide, oom_reason, short_fingerprin
 use columns::{Column, economics, memory, narrow, served, time};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use tiersim_sim::record::{CaseRecord, Figures, Outcome, RunRecord};
-use tiersim_sim::scenario::AxisValue;
+use tiersim_models::units::Span;
+use tiersim_sim::record::{Conditions, Outcome, RunRecord};
 
 /// How much a table says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,10 +46,10 @@ impl Detail {
     }
 }
 
-/// Beyond so many points of a sweep only the best are printed.
-const MOST_CASES: usize = 24;
-/// Beyond so many cases that somebody wrote down, too.
-const MOST_WRITTEN: usize = 64;
+/// Beyond so many cases only the best are printed.
+const MOST_CASES: usize = 64;
+/// Of these at most so many of the front.
+const MOST_FRONT: usize = 24;
 const MOST_LABEL: usize = 44;
 const MOST_REASONS: usize = 8;
 
@@ -65,31 +66,29 @@ pub fn text(record: &RunRecord, version: &str, detail: Detail) -> String {
         entry(&mut out, &format!("  {word}"), &text, width);
     }
     out.push('\n');
+    let names = names(record, MOST_LABEL);
     let mut cases = chosen(record, &mut out, width);
     order(record, &mut cases);
     if cases.is_empty() {
         out.push_str("no case ran\n");
     } else {
-        let labels: Vec<String> =
-            cases.iter().map(|&case| row_label(&record.results[case])).collect();
+        let labels: Vec<String> = cases.iter().map(|&case| names[case].clone()).collect();
         tables(record, &cases, &labels, detail, &mut out);
     }
-    let ran = cases.iter().map(|&case| &record.results[case]);
-    let ran = ran.filter_map(|case| Some((row_label(case), case.outcome.figures()?)));
+    let named = || cases.iter().map(|&case| (names[case].clone(), &record.results[case]));
+    let ran = named().filter_map(|(name, case)| Some((name, case.outcome.figures()?)));
     out.push_str(&split::section(record, ran, detail));
     out.push('\n');
     details(record, version, width, &mut out);
-    let hidden = cases.iter().map(|&case| &record.results[case]);
-    let hidden = hidden.filter_map(|case| Some((row_label(case), hidden_words(record, case)?)));
+    let hidden = named().filter_map(|(name, case)| Some((name, hidden_words(record, case)?)));
     say_why(&mut out, "hidden memory", hidden, width);
-    let pressed = cases.iter().map(|&case| &record.results[case]);
-    let pressed =
-        pressed.filter_map(|case| Some((row_label(case), pressure::words(record, case)?)));
+    let ranked = named().filter_map(|(name, case)| Some((name, statistics_words(case)?)));
+    say_why(&mut out, "statistics", ranked, width);
+    let pressed = named().filter_map(|(name, case)| Some((name, pressure::words(record, case)?)));
     say_why(&mut out, "memory pressure", pressed, width);
-    let hinted = cases.iter().map(|&case| &record.results[case]);
-    let hinted = hinted.filter_map(|case| Some((row_label(case), hints::words(case)?)));
+    let hinted = named().filter_map(|(name, case)| Some((name, hints::words(case)?)));
     say_why(&mut out, "hints", hinted, width);
-    failures(record, &mut out, width);
+    failures(record, &names, &mut out, width);
     if detail == Detail::Narrow {
         out.push_str(
             "\n--wide prints percentiles, traffic, stalls, memory of every tier and costs\n",
@@ -124,36 +123,33 @@ fn tables(
     }
 }
 
-/// The label; at a point of a sweep, where the point is.
-fn row_label(case: &CaseRecord) -> String {
-    if case.params.is_empty() {
-        return elide(&case.label, MOST_LABEL);
-    }
-    let at = case.params.iter().map(|(axis, value)| match value {
-        AxisValue::Number(_) => format!("{} {}", clean(axis), axis_value(value)),
-        AxisValue::Text(text) => clean(text),
-    });
-    elide(&at.collect::<Vec<_>>().join(", "), MOST_LABEL)
-}
-
 /// What was run, and what it rests on.
 fn details(record: &RunRecord, version: &str, width: usize, out: &mut String) {
     let mut line = |name: &str, value: &str| entry(out, name, &clean(value), width);
-    line("hardware", &record.hardware);
-    line("workload", &record.workload);
-    line("op time", &record.op_time);
-    line("baseline", &format!("{} per step with unlimited HBM", record.baseline.mean_step()));
-    line(
-        "bound",
-        &format!("{} per step: no policy is faster, whatever memory it has", record.bound),
-    );
-    let assumed = count(record.assumed_numbers, "assumed number", "assumed numbers");
-    line("rests on", &format!("{assumed} in the hardware, seed {}", record.seed));
+    line("hardware", &each(record, |on| on.hardware.clone()));
+    line("workload", &each(record, |on| on.workload.clone()));
+    line("op time", &each(record, |on| on.op_time.clone()));
+    let baseline = spread(record, |on| on.baseline.mean_step());
+    line("baseline", &format!("{baseline} per step with unlimited HBM"));
+    let bound = spread(record, |on| on.bound);
+    line("bound", &format!("{bound} per step: no policy is faster, whatever memory it has"));
+    let assumed = |on: &Conditions| count(on.assumed_numbers, "assumed number", "assumed numbers");
+    let (assumed, seeds) = (each(record, assumed), each(record, |on| on.seed.to_string()));
+    line("rests on", &format!("{assumed} in the hardware, seed {seeds}"));
     for (name, text) in economics_lines(record) {
         line(name, &text);
     }
     let print = short_fingerprint(&record.fingerprint);
     line("run", &format!("{print}, tiersim {version}"));
+}
+
+/// A time of the conditions; of several the least and the greatest.
+fn spread(record: &RunRecord, of: impl Fn(&Conditions) -> Span) -> String {
+    let times = || record.used().into_iter().map(&of);
+    match (times().min(), times().max()) {
+        (Some(least), Some(most)) if least != most => format!("{least} to {most}, by point,"),
+        (least, _) => least.unwrap_or(Span::ZERO).to_string(),
+    }
 }
 
 /// A word and what it is, on as many lines as that needs.
@@ -164,53 +160,48 @@ fn entry(out: &mut String, word: &str, text: &str, width: usize) {
     }
 }
 
-/// The cases to print; for a sweep, says how they were chosen.
+/// The cases to print; says how many are left out, and where they are.
 fn chosen(record: &RunRecord, out: &mut String, width: usize) -> Vec<usize> {
     let all = record.results.len();
     let done = record.results.iter().filter(|case| case.outcome.figures().is_some()).count();
-    let swept = record.results.iter().any(|case| !case.params.is_empty());
-    let most = if swept { MOST_CASES } else { MOST_WRITTEN };
-    if all > most || !record.skipped.is_empty() {
-        let _ = writeln!(
-            out,
-            "{}: {done} done, {} out of memory, {} skipped",
-            count(all + record.skipped.len(), "point", "points"),
-            all - done,
-            record.skipped.len()
-        );
+    if all > MOST_CASES || !record.skipped.is_empty() {
+        let cases = count(all, "case", "cases");
+        let points = count(record.skipped.len(), "point", "points");
+        let failed = all - done;
+        let _ = writeln!(out, "{cases}: {done} done, {failed} out of memory; {points} skipped");
     }
-    if all <= most {
+    if all <= MOST_CASES {
         return (0..all).collect();
     }
     let mut cases = pareto_front(record);
     let front = cases.len();
-    let mut policies: Vec<&str> = Vec::new();
-    for case in &record.results {
-        if !policies.contains(&case.policy.as_str()) {
-            policies.push(&case.policy);
-        }
-    }
     // A long front is thinned evenly, both ends kept.
-    if front > MOST_CASES {
-        cases = (0..MOST_CASES).map(|i| cases[i * (front - 1) / (MOST_CASES - 1)]).collect();
+    if front > MOST_FRONT {
+        cases = (0..MOST_FRONT).map(|i| cases[i * (front - 1) / (MOST_FRONT - 1)]).collect();
     }
-    // The verdict names the quickest, so it is there.
+    let shown = cases.len();
+    // The verdict names the quickest, so it is there; and the quickest of each policy.
     let mut ranked: Vec<usize> = (0..all).filter(|&case| !record.results[case].emulated).collect();
     order(record, &mut ranked);
-    cases.extend(ranked.first().filter(|&best| !cases.contains(best)).copied());
-    let shown = cases.len();
-    for policy in policies {
-        let step = |case: &usize| record.results[*case].outcome.figures().map(Figures::mean_step);
-        let own = (0..all).filter(|&case| record.results[case].policy == policy);
-        let best = own.filter_map(|case| step(&case).map(|step| (step, case))).min();
-        if let Some((_, case)) = best.filter(|(_, case)| !cases.contains(case)) {
-            cases.push(case);
-        }
+    let mut quickest: BTreeMap<&str, (Span, usize)> = BTreeMap::new();
+    for (case, result) in record.results.iter().enumerate() {
+        let Some(figures) = result.outcome.figures() else { continue };
+        let own = (figures.mean_step(), case);
+        let best = quickest.entry(result.policy.as_str()).or_insert(own);
+        *best = own.min(*best);
     }
+    let mut others: Vec<usize> = quickest.into_values().map(|best| best.1).collect();
+    others.extend(ranked.first());
+    others.sort_unstable();
+    others.dedup();
+    others.retain(|case| !cases.contains(case));
+    cases.extend(others);
     let said = format!(
-        "the Pareto front of peak HBM and step time by memory, emulated cases apart ({shown} of {}), \
-         then the quickest of each other policy",
-        count(front, "point", "points")
+        "{} of {all} rows: the Pareto front of peak HBM and step time by memory, emulated cases apart \
+         ({shown} of {}), then the quickest of each other policy; the other {} rows are in results.csv",
+        cases.len(),
+        count(front, "case", "cases"),
+        all - cases.len()
     );
     wrapped(&said, width).iter().for_each(|part| *out += &format!("{part}\n"));
     out.push('\n');
@@ -218,9 +209,9 @@ fn chosen(record: &RunRecord, out: &mut String, width: usize) -> Vec<usize> {
 }
 
 /// Why cases ran out of memory, and what a sweep skipped. Equal reasons share a line.
-fn failures(record: &RunRecord, out: &mut String, width: usize) {
-    let failed = record.results.iter().filter_map(|case| match &case.outcome {
-        Outcome::OutOfMemory(oom) => Some((row_label(case), oom_reason(oom))),
+fn failures(record: &RunRecord, names: &[String], out: &mut String, width: usize) {
+    let failed = record.results.iter().zip(names).filter_map(|(case, name)| match &case.outcome {
+        Outcome::OutOfMemory(oom) => Some((name.clone(), oom_reason(oom))),
         Outcome::Done(_) => None,
     });
     let skipped = record.skipped.iter().map(|(point, reason)| {
@@ -232,7 +223,7 @@ fn failures(record: &RunRecord, out: &mut String, width: usize) {
     });
     say_why(out, "out of memory", failed, width);
     if record.results.iter().any(|case| matches!(case.outcome, Outcome::OutOfMemory(_))) {
-        let machine = clean(&record.hardware);
+        let machine = clean(&record.shared().unwrap_or(record.base()).hardware);
         let _ = writeln!(out, "  what fits: tiersim memory --model NAME ... --fit {machine}");
     }
     say_why(out, "skipped", skipped, width);

@@ -33,7 +33,8 @@ fn capped(record: &RunRecord, version: &str, most: usize) -> Result<String, Char
         let figures = case.outcome.figures()?;
         Some((index + 1, case.label.clone(), &figures.timeline, case.pressure.as_ref()))
     });
-    let baseline = (0, "baseline: unlimited HBM".to_owned(), &record.baseline.timeline, None);
+    let baseline =
+        (0, "baseline: unlimited HBM".to_owned(), &record.base().baseline.timeline, None);
     let mut events: Vec<String> = Vec::new();
     let (mut room, mut dropped) = (most, 0);
     let (mut samples, mut unsampled) = (most, 0);
@@ -73,7 +74,8 @@ fn capped(record: &RunRecord, version: &str, most: usize) -> Result<String, Char
     }
     let other = json!({
         "scenario": record.scenario, "fingerprint": record.fingerprint, "tiersim": version,
-        "hardware": record.hardware, "workload": record.workload, "seed": record.seed,
+        "hardware": record.base().hardware, "workload": record.base().workload,
+        "seed": record.base().seed,
         "slices_cut": dropped, "samples_cut": unsampled,
     });
     let mut out = format!("{{\"displayTimeUnit\":\"ns\",\"otherData\":{other},\"traceEvents\":[\n");
@@ -228,7 +230,7 @@ mod tests {
             bytes: tiersim_models::units::Bytes::ZERO,
         };
         let mut record = crate::json::tests::empty();
-        record.baseline.timeline.slices = vec![slice; 5];
+        record.conditions[0].baseline.timeline.slices = vec![slice; 5];
         let json = capped(&record, "0", 2).unwrap();
         assert!(json.contains("\"slices_cut\":3") && json.contains("3 slices cut"));
         assert_eq!(json.matches("\"ph\":\"X\"").count(), 2);

@@ -7,12 +7,13 @@
 //! Invariant: every finite point is drawn inside the frame, where the axes say; what cannot be is
 //! counted in a note.
 
+use crate::against;
 use crate::canvas::{Align, Canvas, Rect};
 use crate::frame::{self, Entry, FLOOR, MARGIN};
 use crate::render::{CHART_SIZE, Chart, text_width};
 use crate::scale::{Scale, decade};
 use crate::style::{self, LABEL};
-use crate::words::count;
+use crate::words::{count, number};
 
 /// A chart of pairs of numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,6 +29,11 @@ pub struct XyChart {
     pub y: Axis,
     /// What is drawn, later ones in front.
     pub series: Vec<Series>,
+    /// What points are held against, behind them.
+    pub references: Vec<Reference>,
+    /// Names whose place is their colour and their marker, so that a series looks the same on every chart of a
+    /// run; others come after them.
+    pub looks: Vec<String>,
     /// Strips around `y = x`, drawn widest first. With one, both axes have the same range.
     pub bands: Vec<Band>,
     /// Is the line `y = x` drawn? If so, both axes have the same range.
@@ -67,6 +73,28 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
 }
 
+/// A line or marks that are no series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reference {
+    /// Its name in the legend.
+    pub label: String,
+    /// How it is drawn.
+    pub kind: ReferenceKind,
+    /// The points, in the axes' units.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// How a reference is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReferenceKind {
+    /// What a front beats: stairs through its points, from the top edge to the right edge.
+    Front,
+    /// Nothing goes below: a broken line from edge to edge at the height of the first point.
+    Limit,
+    /// Nothing goes below, of each point: a bar at each.
+    Limits,
+}
+
 /// The strip in which `y` differs from `x` by at most `share` of `x`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Band {
@@ -85,6 +113,8 @@ const BANDS: [style::Color; 3] = [
 /// Dashes and gaps of lines in pixels; the first is unbroken.
 const DASHES: [Option<(f64, f64)>; 4] =
     [None, Some((9.0, 5.0)), Some((3.0, 4.0)), Some((16.0, 5.0))];
+/// Width of the stairs of a front.
+const FRONT: f64 = 5.0;
 /// Points of a curve that is not straight on its axes.
 const SAMPLES: usize = 256;
 
@@ -103,6 +133,7 @@ impl XyChart {
         if self.diagonal {
             canvas.path(plot.along_diagonal(|v| v), style::SOFT_INK, 1.5);
         }
+        self.references.iter().for_each(|reference| reference.draw(&mut canvas, &plot));
         self.marks(&mut canvas, &plot);
         frame::foot(&mut canvas, &self.foot());
         Chart::new(self.title.clone(), canvas)
@@ -140,18 +171,15 @@ impl XyChart {
         bands.into_iter().enumerate().map(color).collect()
     }
 
-    /// The look of a series: the place of its label among the labels.
+    /// The look of a series: the place of its label among the looks, and then among the other labels.
     fn look(&self, label: &str) -> usize {
-        let mut labels: Vec<&str> = Vec::new();
+        let mut labels: Vec<&str> = self.looks.iter().map(String::as_str).collect();
         for series in &self.series {
-            if series.label == label {
-                break;
-            }
             if !labels.contains(&series.label.as_str()) {
                 labels.push(&series.label);
             }
         }
-        labels.len()
+        labels.iter().position(|own| *own == label).unwrap_or(labels.len())
     }
 
     fn legend(&self, canvas: &mut Canvas, top: f64) -> f64 {
@@ -174,6 +202,10 @@ impl XyChart {
             first.push(Entry { key: Box::new(key), text: series.label.clone() });
         }
         let mut last = Vec::new();
+        for reference in &self.references {
+            let key = |canvas: &mut Canvas, at: (f64, f64)| reference.key(canvas, at);
+            last.push(Entry { key: Box::new(key), text: reference.label.clone() });
+        }
         if self.diagonal {
             let key = |canvas: &mut Canvas, (x, y): (f64, f64)| {
                 canvas.line((x - 15.0, y + 7.0), (x + 15.0, y - 7.0), style::SOFT_INK, 1.5);
@@ -220,14 +252,68 @@ impl Marks {
     }
 }
 
+impl Reference {
+    fn key(&self, canvas: &mut Canvas, (x, y): (f64, f64)) {
+        match self.kind {
+            ReferenceKind::Front => {
+                let steps = [(x - 15.0, y - 6.0), (x, y - 6.0), (x, y + 6.0), (x + 15.0, y + 6.0)];
+                canvas.path(steps.to_vec(), style::FRONT, FRONT);
+            }
+            ReferenceKind::Limit => limit(canvas, (x - 15.0, x + 15.0), y),
+            ReferenceKind::Limits => against::bound_mark(canvas, (x, y), 9.0, style::SOFT_INK),
+        }
+    }
+
+    fn draw(&self, canvas: &mut Canvas, plot: &Plot) {
+        let area = plot.area;
+        let places = self.points.iter().filter(|point| finite(point)).map(|&point| plot.at(point));
+        let places: Vec<(f64, f64)> = places.collect();
+        match self.kind {
+            ReferenceKind::Front => {
+                let mut stairs: Vec<(f64, f64)> = Vec::new();
+                for (x, y) in places {
+                    let above = stairs.last().map_or(area.top, |last| last.1);
+                    stairs.extend([(x, above), (x, y)]);
+                }
+                stairs.extend(stairs.last().copied().map(|last| (area.right, last.1)));
+                canvas.path(stairs, style::FRONT, FRONT);
+            }
+            ReferenceKind::Limit => {
+                let first = places.first();
+                first.into_iter().for_each(|at| limit(canvas, (area.left, area.right), at.1));
+            }
+            ReferenceKind::Limits => {
+                let reach = against::reach(places.len());
+                places
+                    .into_iter()
+                    .for_each(|at| against::bound_mark(canvas, at, reach, style::SOFT_INK));
+            }
+        }
+    }
+}
+
+fn limit(canvas: &mut Canvas, (from, to): (f64, f64), y: f64) {
+    canvas.dashed(&[(from, y), (to, y)], style::SOFT_INK, against::WIDTH, against::DASHES);
+}
+
 impl Axis {
-    fn title(&self) -> String {
+    fn title(&self, scale: &Scale) -> String {
         let log = if self.log { "logarithmic" } else { "" };
-        let parts: Vec<&str> = [&self.unit, log].into_iter().filter(|p| !p.is_empty()).collect();
+        let whole = self.zoom(scale).map_or(String::new(), |share| {
+            format!("not from 0: spans {} % of {}", number(share * 100.0), number(scale.hi))
+        });
+        let parts = [self.unit.as_str(), log, &whole];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         if parts.is_empty() {
             return self.label.clone();
         }
         format!("{} ({})", self.label, parts.join(", "))
+    }
+
+    /// What a linear axis shows of its largest value, if that is not all of it: else a small difference looks
+    /// like a large one.
+    fn zoom(&self, scale: &Scale) -> Option<f64> {
+        (!self.log && scale.lo > 0.0).then(|| (scale.hi - scale.lo) / scale.hi)
     }
 
     fn scale(&self, values: &[f64], from: f64, to: f64) -> Scale {
@@ -262,7 +348,9 @@ struct Plot {
 
 impl Plot {
     fn new(chart: &XyChart, top: f64) -> Plot {
-        let points = chart.series.iter().flat_map(|s| &s.points).filter(|point| finite(point));
+        let held = chart.references.iter().flat_map(|reference| &reference.points);
+        let points = chart.series.iter().flat_map(|s| &s.points).chain(held);
+        let points = points.filter(|point| finite(point));
         let (mut xs, mut ys): (Vec<f64>, Vec<f64>) = points.copied().unzip();
         if chart.diagonal || !chart.bands.is_empty() {
             xs.extend(ys);
@@ -323,9 +411,25 @@ impl Plot {
         }
         canvas.frame(area, style::FRAME, 1.0);
         let (centre, middle) = ((area.left + area.right) / 2.0, (area.top + area.bottom) / 2.0);
-        let title = crate::canvas::fit(&chart.x.title(), style::AXIS, area.width());
+        let title = crate::canvas::fit(&chart.x.title(&self.x), style::AXIS, area.width());
         frame::x_title(canvas, &title, centre, area.bottom + 42.0);
-        frame::y_title(canvas, &chart.y.title(), MARGIN + 10.0, middle, area.height());
+        let title = chart.y.title(&self.y);
+        frame::y_title(canvas, &title, MARGIN + 10.0, middle, area.height());
+        if chart.x.zoom(&self.x).is_some() {
+            break_mark(canvas, |along, across| (area.left + along, area.bottom + across));
+        }
+        if chart.y.zoom(&self.y).is_some() {
+            break_mark(canvas, |along, across| (area.left + across, area.bottom - along));
+        }
+    }
+}
+
+/// Two strokes across the low end of an axis that does not begin at 0.
+fn break_mark(canvas: &mut Canvas, at: impl Fn(f64, f64) -> (f64, f64)) {
+    let gap = [at(9.0, -7.0), at(16.0, -7.0), at(13.0, 7.0), at(6.0, 7.0)];
+    canvas.polygon(gap.to_vec(), style::WHITE);
+    for start in [6.0, 13.0] {
+        canvas.line(at(start, 7.0), at(start + 3.0, -7.0), style::INK, 1.5);
     }
 }
 

@@ -70,18 +70,28 @@ pub struct CaseEconomics {
     pub energy: Option<Energy>,
     /// Of the machine as the case has it.
     pub cost: Cost,
+    /// Of a machine with no more memory than the case holds at its peak, beside hidden memory; `None` for a case
+    /// that ran out of memory.
+    pub used: Option<Cost>,
 }
 
 impl CaseEconomics {
-    /// Of a case that may use these capacities, and of its figures if it ran to its end.
+    /// Of a case that may use these capacities, of which `left` is for objects, and of its figures if it ran
+    /// to its end.
     pub fn of(
         hardware: &Hardware,
-        capacities: &[Bytes],
+        (capacities, left): (&[Bytes], &[Bytes]),
         figures: Option<&Figures>,
     ) -> CaseEconomics {
+        let held = |figures: &Figures| -> Vec<Bytes> {
+            let beside = capacities.iter().zip(left).map(|(all, left)| all.get() - left.get());
+            let held = figures.peak.iter().zip(beside);
+            held.map(|(peak, beside)| Bytes::new(peak.get() + beside)).collect()
+        };
         CaseEconomics {
             energy: figures.map(|figures| energy(hardware, capacities, figures)),
             cost: cost(hardware, capacities),
+            used: figures.map(|figures| cost(hardware, &held(figures))),
         }
     }
 
@@ -94,6 +104,11 @@ impl CaseEconomics {
     /// Dollars, if every number that is needed is known.
     pub fn dollars(&self) -> Option<f64> {
         self.cost.total().map(dollars)
+    }
+
+    /// Dollars of what the case uses, if every number that is needed is known.
+    pub fn dollars_used(&self) -> Option<f64> {
+        self.used.as_ref()?.total().map(dollars)
     }
 }
 

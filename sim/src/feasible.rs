@@ -135,6 +135,10 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
     let total = |link: &Link| Some(link.beside_others(link.service.as_ref()?.least_total()?));
     let totals = hardware.links.iter().filter_map(total);
     let totals: Vec<f64> = totals.map(|total| total.get() as f64).collect();
+    // Every room that is claimed takes a segment, and gives one back.
+    let allocators = scenario.cases.iter().flat_map(|case| &case.allocators);
+    let allocating = allocators.map(|spec| spec.costs().most().ps() as f64 / 1e12);
+    let allocating = allocating.fold(0.0, f64::max);
     // Others in a memory slow copies from and to it, too.
     let worst = hardware.tiers.iter().map(|tier| tier.worst()).fold(1.0, f64::max);
     let touch = |object: &Object| {
@@ -152,7 +156,9 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
             let most = object.bytes.min(case.chunk.unwrap_or(Bytes::MAX));
             own * case.policy.most_delay(most).ps() as f64 / 1e12
         });
-        2.0 * (copies * worst + shared) + in_place.sum::<f64>() + stated.fold(0.0, f64::max)
+        2.0 * (copies * worst + shared + own * allocating)
+            + in_place.sum::<f64>()
+            + stated.fold(0.0, f64::max)
     };
     let touches: Vec<f64> = trace.objects.iter().map(touch).collect();
     let touched: f64 = trace.uses.iter().map(|used| touches[used.object.index()]).sum();

@@ -12,6 +12,7 @@ use pageable::{carried, faster_than_pinned};
 use std::fmt;
 use tiersim_models::hardware::{Fact, HBM, Hardware, Lane, Routes, TierKind};
 use tiersim_models::ids::TierId;
+use tiersim_models::statistics::Stated;
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span};
 
 /// Something that should be looked at: place, rule, value found, reason, remedy.
@@ -36,6 +37,11 @@ impl fmt::Display for Warning {
         write!(f, "{rule}: {place}: {reason} (found {found}); {remedy}")
     }
 }
+
+/// Of several cases so many are named.
+const MOST_NAMED: usize = 8;
+/// The word of statistics that nobody stated.
+const MADE_UP: &str = Stated::MadeUp.word();
 
 /// Every warning about a machine.
 pub fn lint_hardware(hardware: &Hardware) -> Vec<Warning> {
@@ -64,8 +70,9 @@ pub fn lint_hardware(hardware: &Hardware) -> Vec<Warning> {
 
 /// Every warning about what cases of a run did.
 pub fn lint_results(record: &RunRecord) -> Vec<Warning> {
-    let needless = |case| needless_offload(&record.lanes, &record.baseline, case);
-    record.results.iter().filter_map(needless).collect()
+    let needless =
+        |case: &CaseRecord| needless_offload(&record.lanes, &record.of(case).baseline, case);
+    record.results.iter().filter_map(needless).chain(made_up(record)).collect()
 }
 
 /// Warnings for people: what one rule says of many results is said once, of the first, with their number.
@@ -273,6 +280,24 @@ fn above_standard(hardware: &Hardware, lane: Lane) -> Option<Warning> {
         found: words(rate),
         reason: format!("`{kind}`{each} signals {} in one direction", words(limit)),
         remedy: format!("lower `{}`, or correct `kind`", direction(lane)),
+    })
+}
+
+/// `made-up-statistics`: what ranks modules was chosen by nobody who knows them. Said once for all cases.
+fn made_up(record: &RunRecord) -> Option<Warning> {
+    let cases = record.results.iter().filter(|case| case.statistics == Some(MADE_UP));
+    let labels: Vec<String> = cases.map(|case| format!("{:?}", case.label)).collect();
+    let more = labels.len().saturating_sub(MOST_NAMED);
+    let named = labels.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join(", ");
+    (!labels.is_empty()).then(|| Warning {
+        rule: "made-up-statistics",
+        place: "workload.statistics".to_owned(),
+        found: if more > 0 { format!("{named} and {more} more") } else { named },
+        reason: "these cases rank modules by statistics that the generator of the trace made up"
+            .to_owned(),
+        remedy: "give them with `statistics: csv(\"file.csv\")`, say `synthetic(seed)`, or take a \
+                 recorded trace"
+            .to_owned(),
     })
 }
 

@@ -12,6 +12,7 @@
 //!
 //! [`BOUNCE`]: tiersim_policies::transit::BOUNCE
 
+mod allocating;
 mod blame;
 mod collectives;
 mod detail;
@@ -33,6 +34,7 @@ mod timeline;
 use crate::audit::{Audit, Breach};
 use crate::durations::Durations;
 use crate::engine::Engine;
+use crate::machine::allocating::Threads;
 use crate::machine::blame::{Blame, Ended};
 use crate::machine::collectives::Collectives;
 use crate::machine::entry::{Entries, Piece};
@@ -121,6 +123,7 @@ pub struct SimMachine<'a> {
     uses: Option<Box<Uses>>,
     collectives: Option<Box<Collectives>>,
     processors: Option<Box<Processors>>,
+    threads: Threads,
     seed: u64,
     /// Whether objects lie where something else than the plan's allocators puts them.
     placed_elsewhere: bool,
@@ -175,6 +178,7 @@ impl<'a> SimMachine<'a> {
             links: hardware.links.len(),
             sharing: Sharing::new(all).map(Box::new),
             collectives: Collectives::new(hardware, &ranks, &workload.trace),
+            threads: Threads::default(),
             seed: 0,
             placed_elsewhere: false,
             ended: VecDeque::new(),
@@ -197,7 +201,7 @@ impl<'a> SimMachine<'a> {
         self.seed = seed;
     }
 
-    /// From now on compaction costs nothing, as on a machine that places objects by its own means.
+    /// From now on allocators and compaction cost nothing, as on a machine that places objects by its own means.
     pub fn place_elsewhere(&mut self) {
         self.placed_elsewhere = true;
     }

@@ -4,6 +4,7 @@
 //! so that a table and a chart cannot disagree. Tables indexed by tier or lane follow the order of
 //! [`RunRecord::tiers`] and [`RunRecord::lanes`].
 
+mod conditions;
 mod pressure;
 mod split;
 mod steps;
@@ -19,6 +20,7 @@ use tiersim_policies::fragmentation::MemoryUse;
 use tiersim_policies::policy::Sight;
 use tiersim_policies::zoo::hints::HintMatches;
 
+pub use crate::record::conditions::Conditions;
 pub use crate::record::pressure::PressureRecord;
 pub(crate) use crate::record::split::Parts;
 pub use crate::record::split::{Part, Split};
@@ -34,31 +36,17 @@ pub struct RunRecord {
     pub about: String,
     /// `sha256:` and the hash of the resolved scenario, its hardware and its trace.
     pub fingerprint: String,
-    /// The machine's name.
-    pub hardware: String,
-    /// The trace's name.
-    pub workload: String,
-    /// How op durations were made, in words, such as `roofline on h100-sxm-pcie5, tf32`.
-    pub op_time: String,
-    /// Seed of every draw.
-    pub seed: u64,
-    /// How many numbers of the hardware that times rest on are assumed.
-    pub assumed_numbers: usize,
     /// The numbers of the hardware that energy and cost rest on, with their sources.
     pub power_and_price: Vec<Fact>,
-    /// Tokens that one step processes.
-    pub tokens_per_step: u64,
+    /// What cases run on and are held against; the first is what the file says. Points of a sweep that
+    /// differ in machine, workload or seed have their own.
+    pub conditions: Vec<Conditions>,
     /// Name and kind of each tier.
     pub tiers: Vec<(String, TierKind)>,
     /// Name of each direction of each link, such as `dram->hbm`, and the link's name.
     pub lanes: Vec<LaneName>,
-    /// Same workload with unlimited HBM.
-    pub baseline: Figures,
-    /// No policy on this hardware can have a shorter mean step, whatever HBM it has.
-    pub bound: Span,
-    /// No policy can have a shorter mean step with so many bytes of HBM, by rising bytes; empty
-    /// where cases do not share one workload on one machine.
-    pub bound_curve: Vec<(Bytes, Span)>,
+    /// Names of the axes of a sweep, in order; none for a single scenario.
+    pub axes: Vec<String>,
     /// One per case, in the scenario's order.
     pub results: Vec<CaseRecord>,
     /// Points of a sweep that do not resolve, with the reason.
@@ -94,12 +82,17 @@ pub struct CaseRecord {
     pub details: String,
     /// Does not pay for every use outside HBM: comparable with other emulations only.
     pub emulated: bool,
+    /// Where the statistics come from that its policy ranks by, in one word such as `recorded` or `made up`;
+    /// `None` if it ranks by none.
+    pub statistics: Option<&'static str>,
     /// How far its policy looks ahead.
     pub sight: Sight,
     /// Whether its policy's numbers were found by training.
     pub learned: bool,
-    /// Axis values of a sweep's point.
+    /// Axis values of a sweep's point, without those of axes that do not touch the case.
     pub params: Vec<(String, AxisValue)>,
+    /// Index into [`RunRecord::conditions`].
+    pub conditions: usize,
     /// HBM that the case's objects may use.
     pub hbm_budget: Bytes,
     /// Mean step of the same workload with unlimited HBM.
@@ -210,6 +203,8 @@ pub struct Figures {
     pub compute: Span,
     /// Delays of ops that their policy stated, such as the handling of page faults.
     pub delay: Span,
+    /// What ops waited for allocators.
+    pub allocating: Span,
     /// Uses of objects that found them in HBM.
     pub hits: u64,
     /// Uses that did not: fetched, or in place.

@@ -15,7 +15,7 @@ use crate::audit::Audit;
 use crate::durations::Durations;
 use crate::lint::{lint_hardware, lint_results};
 use crate::machine::SimMachine;
-use crate::record::{CaseRecord, Figures, Outcome, PressureRecord, RunRecord};
+use crate::record::{CaseRecord, Conditions, Figures, Outcome, PressureRecord, RunRecord};
 use crate::run::bounds::StepBound;
 pub use crate::run::case::placement;
 use crate::run::steady::Steady;
@@ -336,11 +336,9 @@ pub fn run(
     };
     let results = in_order(cases.par_iter().map(run).collect())?;
     let compacted = within::compacted([scenario]);
-    let curve = bench.curve(&cases, &results)?;
-    Ok(RunRecord {
-        bound_curve: curve,
-        ..record(scenario, &bench, fingerprint, results, &compacted)
-    })
+    let mut conditions = conditions(scenario, &bench, &compacted);
+    conditions.bound_curve = bench.curve(&cases, results.iter())?;
+    Ok(record(scenario, fingerprint, vec![conditions], results, &compacted))
 }
 
 /// All results, or the error of the first that has one: which error is told must not depend on
@@ -349,35 +347,27 @@ pub(crate) fn in_order<T>(results: Vec<Result<T, RunError>>) -> Result<Vec<T>, R
     results.into_iter().collect()
 }
 
-/// The record of a scenario's cases; `compacted` tiers have a lane to themselves.
-pub(crate) fn record(
+/// The machine, the workload and the baseline of a bench; `compacted` tiers have a lane to themselves.
+pub(crate) fn conditions(
     scenario: &Scenario,
     bench: &Bench<'_>,
-    fingerprint: String,
-    mut results: Vec<CaseRecord>,
     compacted: &BTreeSet<usize>,
-) -> RunRecord {
+) -> Conditions {
     let hardware = &scenario.hardware;
-    let links = hardware.links.len();
     let mut baseline = bench.baseline().clone();
-    within::keep(&mut baseline, links, compacted);
-    results.iter_mut().for_each(|case| within::keep_case(case, links, compacted));
+    within::keep(&mut baseline, hardware.links.len(), compacted);
     let op_time = match &scenario.workload.time {
         OpTime::Roofline { compute, precision } => {
             format!("roofline on {}, {precision}", compute.name)
         }
         OpTime::Recorded { scale } => format!("recorded durations x {scale}"),
     };
-    let mut record = RunRecord {
-        scenario: scenario.name.clone(),
-        about: scenario.about.clone(),
-        fingerprint,
+    Conditions {
         hardware: hardware.name.clone(),
         workload: bench.workload.trace.meta.name.clone(),
         op_time,
         seed: scenario.seed,
         assumed_numbers: hardware.assumed(),
-        power_and_price: hardware.economics.facts.clone(),
         tokens_per_step: match &scenario.workload.trace {
             TraceSource::Training(training) => training.tokens_per_step(),
             TraceSource::Model(work) => tokens_of(work),
@@ -385,11 +375,32 @@ pub(crate) fn record(
             TraceSource::Serving(_) => 0,
             _ => bench.workload.trace.tokens_per_step(),
         },
-        tiers: hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect(),
-        lanes: within::lane_names(hardware, compacted),
         baseline,
         bound: bench.bound(),
         bound_curve: Vec::new(),
+    }
+}
+
+/// The record of a scenario's cases; `compacted` tiers have a lane to themselves.
+pub(crate) fn record(
+    scenario: &Scenario,
+    fingerprint: String,
+    conditions: Vec<Conditions>,
+    mut results: Vec<CaseRecord>,
+    compacted: &BTreeSet<usize>,
+) -> RunRecord {
+    let hardware = &scenario.hardware;
+    let links = hardware.links.len();
+    results.iter_mut().for_each(|case| within::keep_case(case, links, compacted));
+    let mut record = RunRecord {
+        scenario: scenario.name.clone(),
+        about: scenario.about.clone(),
+        fingerprint,
+        power_and_price: hardware.economics.facts.clone(),
+        conditions,
+        tiers: hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect(),
+        lanes: within::lane_names(hardware, compacted),
+        axes: Vec::new(),
         results,
         skipped: Vec::new(),
         warnings: lint_hardware(hardware).into_iter().chain(scenario.warnings.clone()).collect(),

@@ -20,6 +20,7 @@ pub mod resolve;
 mod semiseparable;
 mod serving;
 mod spelling;
+mod statistics;
 pub mod sweep;
 mod training;
 pub mod weights;
@@ -36,6 +37,7 @@ use tiersim_models::hidden::Hidden;
 use tiersim_models::ids::TierId;
 use tiersim_models::layered::Layered;
 use tiersim_models::layered::training::Training;
+use tiersim_models::statistics::Stated;
 use tiersim_models::transformer::Work;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::numa::NumaConfig;
@@ -78,6 +80,18 @@ pub struct WorkloadSpec {
     pub jitter: f64,
     /// Devices of the server that run the trace together, each as a rank of its own.
     pub ranks: u32,
+    /// Where the statistics of a generated trace come from.
+    pub statistics: Stated,
+}
+
+impl WorkloadSpec {
+    /// In one word where the statistics come from: those of a folder are recorded.
+    pub fn statistics_word(&self) -> &'static str {
+        match self.trace {
+            TraceSource::Folder(_) => "recorded",
+            _ => self.statistics.word(),
+        }
+    }
 }
 
 /// Where a trace comes from.
@@ -150,6 +164,26 @@ pub struct Case {
     pub pressure: Option<PressureConfig>,
     /// Values of the sweep's axes at this point, for tables: (axis, value).
     pub params: Vec<(String, AxisValue)>,
+}
+
+impl Case {
+    /// Its name in the file, which is its label without the point of a sweep.
+    pub fn name(&self) -> &str {
+        self.label.strip_suffix(&point_words(&self.params)).unwrap_or(&self.label)
+    }
+}
+
+/// A case's name with the point it belongs to: `adam [hbm=0.3, access=in place]`.
+pub fn labelled(name: &str, params: &[(String, AxisValue)]) -> String {
+    format!("{name}{}", point_words(params))
+}
+
+fn point_words(params: &[(String, AxisValue)]) -> String {
+    if params.is_empty() {
+        return String::new();
+    }
+    let words: Vec<String> = params.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
+    format!(" [{}]", words.join(", "))
 }
 
 /// How much HBM a case may use.

@@ -3,22 +3,25 @@
 //! Points that share hardware, workload and seed share one bench: durations and the baseline are
 //! worked out once. Results come in the sweep's order whatever the number of threads.
 
+mod jobs;
+
 use crate::lint::lint_hardware;
-use crate::record::RunRecord;
-use crate::run::{Bench, Options, RunError, in_order, record, within};
+use crate::record::{CaseRecord, Conditions, RunRecord};
+use crate::run::{Bench, Options, RunError, conditions, in_order, record, within};
 use crate::scenario::sweep::Sweep;
-use crate::scenario::{Case, Scenario};
+use crate::scenario::{Case, labelled};
 use crate::traces::Traces;
+use jobs::{Job, Jobs, jobs};
 use rayon::prelude::*;
-use std::collections::BTreeMap;
 use tiersim_models::hardware::{Hardware, TierKind};
 
 /// How many cases a sweep runs.
 pub fn count(sweep: &Sweep) -> usize {
-    sweep.points.iter().map(|point| point.scenario.cases.len()).sum()
+    jobs(sweep).jobs.len()
 }
 
-/// Runs every case of every point. `done` hears of every case that is finished.
+/// Runs every case of every point, those that an axis does not touch once for all of its values. `done` hears
+/// of every case that is finished.
 pub fn run_sweep(
     sweep: &Sweep,
     traces: &Traces,
@@ -26,49 +29,42 @@ pub fn run_sweep(
     options: Options,
     done: impl Fn() + Sync,
 ) -> Result<RunRecord, RunError> {
-    let mut keys: BTreeMap<String, usize> = BTreeMap::new();
-    let mut scenarios: Vec<&Scenario> = Vec::new();
-    let mut bench_of = |scenario| {
-        *keys.entry(key(scenario)).or_insert_with(|| {
-            scenarios.push(scenario);
-            scenarios.len() - 1
-        })
-    };
-    let base = bench_of(&sweep.base);
     for point in &sweep.points {
         same_shape(&sweep.base.hardware, &point.scenario.hardware)?;
     }
-    let mut jobs: Vec<(usize, &Case)> = Vec::new();
-    for point in &sweep.points {
-        let bench = bench_of(&point.scenario);
-        jobs.extend(point.scenario.cases.iter().map(|case| (bench, case)));
-    }
+    let Jobs { benches: scenarios, jobs, warnings } = jobs(sweep);
     let benches = scenarios.par_iter();
     let benches = benches.map(|scenario| Bench::new(scenario, traces.of(scenario), options));
     let benches = in_order(benches.collect())?;
-    let run = |&(bench, case): &(usize, &Case)| {
-        let record = benches[bench].run(case, options);
+    let run = |job: &Job<'_>| {
+        let record = benches[job.bench].run(job.case, options);
         done();
-        record
+        let (params, conditions) = (job.params.clone(), job.bench);
+        let label = labelled(job.case.name(), &params);
+        Ok(CaseRecord { label, params, conditions, ..record? })
     };
     let results = in_order(jobs.par_iter().map(run).collect())?;
-    let points = sweep.points.iter().map(|point| &point.scenario);
-    let compacted = within::compacted(points);
+    let compacted = within::compacted(sweep.points.iter().map(|point| &point.scenario));
+    let of = |(scenario, bench)| conditions(scenario, bench, &compacted);
+    let mut all: Vec<Conditions> = scenarios.iter().copied().zip(&benches).map(of).collect();
     // One machine and one workload have one curve.
-    let mut used = jobs.iter().map(|job| job.0);
-    let first = used.next().filter(|first| used.all(|other| other == *first));
-    let cases: Vec<&Case> = jobs.iter().map(|job| job.1).collect();
-    let curve = first.map(|bench| benches[bench].curve(&cases, &results)).transpose()?;
-    let mut record = record(&sweep.base, &benches[base], fingerprint, results, &compacted);
-    record.bound_curve = curve.unwrap_or_default();
+    let mut used = jobs.iter().map(|job| job.bench);
+    if let Some(first) = used.next().filter(|first| used.all(|other| other == *first)) {
+        let cases: Vec<&Case> = jobs.iter().map(|job| job.case).collect();
+        all[first].bound_curve = benches[first].curve(&cases, results.iter())?;
+    }
+    let mut record = record(&sweep.base, fingerprint, all, results, &compacted);
+    record.axes = sweep.axes.iter().map(|axis| axis.name.clone()).collect();
     record.skipped.clone_from(&sweep.skipped);
     for scenario in &scenarios {
-        for warning in lint_hardware(&scenario.hardware) {
+        let of_point = lint_hardware(&scenario.hardware).into_iter();
+        for warning in of_point.chain(scenario.warnings.clone()) {
             if !record.warnings.contains(&warning) {
                 record.warnings.push(warning);
             }
         }
     }
+    record.warnings.extend(warnings);
     Ok(record)
 }
 
@@ -88,9 +84,4 @@ fn same_shape(base: &Hardware, other: &Hardware) -> Result<(), RunError> {
          run one scenario for each machine",
         other.name, base.name
     )))
-}
-
-/// What a bench depends on.
-fn key(scenario: &Scenario) -> String {
-    format!("{:?} {:?} {}", scenario.hardware, scenario.workload, scenario.seed)
 }

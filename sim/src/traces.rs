@@ -15,7 +15,15 @@ const MAX_GENERATED_OPS: u64 = 400_000;
 /// Workloads by where their trace comes from.
 #[derive(Debug, Default)]
 pub struct Traces {
-    read: BTreeMap<TraceSource, (Workload, String)>,
+    read: BTreeMap<Key, (Workload, String)>,
+}
+
+/// A source, and what its statistics are.
+type Key = (TraceSource, String);
+
+fn key(scenario: &Scenario) -> Key {
+    let spec = &scenario.workload;
+    (spec.trace.clone(), format!("{:?}", spec.statistics))
 }
 
 impl Traces {
@@ -29,16 +37,17 @@ impl Traces {
         let mut generated = 0;
         for scenario in scenarios {
             let source = &scenario.workload.trace;
-            if traces.read.contains_key(source) {
+            let key = key(scenario);
+            if traces.read.contains_key(&key) {
                 continue;
             }
-            let trace = match source {
+            let mut trace = match source {
                 TraceSource::Serving(serving) => {
                     let workload = serving.workload()?;
                     generated += workload.trace.ops.len() as u64;
                     too_many(generated, source)?;
                     let hash = served_hash(&workload);
-                    traces.read.insert(source.clone(), (workload, hash));
+                    traces.read.insert(key, (workload, hash));
                     continue;
                 }
                 TraceSource::Folder(folder) => read_trace(folder)?,
@@ -59,8 +68,13 @@ impl Traces {
                     trace
                 }
             };
+            scenario.workload.statistics.apply(&mut trace).map_err(|module| {
+                let rule = "the file of `statistics` has no row for a module with weights";
+                let remedy = "add a row for it; `*` stands for any text";
+                Diagnostics::one(&source.place(), None, rule, format!("{module:?}"), remedy)
+            })?;
             let hash = trace_hash(&trace);
-            traces.read.insert(source.clone(), (Workload::new(trace), hash));
+            traces.read.insert(key, (Workload::new(trace), hash));
         }
         Ok(traces)
     }
@@ -76,7 +90,7 @@ impl Traces {
     }
 
     fn entry(&self, scenario: &Scenario) -> &(Workload, String) {
-        self.read.get(&scenario.workload.trace).expect("the scenario's trace was read")
+        self.read.get(&key(scenario)).expect("the scenario's trace was read")
     }
 }
 

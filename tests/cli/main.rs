@@ -23,5 +23,7 @@ mod memory;
 mod models;
 mod outside;
 mod round_trips;
+mod statistics;
+mod sweeps;
 mod train;
 mod validate;

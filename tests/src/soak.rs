@@ -28,6 +28,7 @@ use tiersim_models::hardware::{Hardware, Routes};
 use tiersim_models::hidden::Hidden;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
+use tiersim_models::statistics::Stated;
 use tiersim_models::units::{Bytes, Time};
 use tiersim_models::workload::Trace;
 use tiersim_policies::command::Hazard;
@@ -148,9 +149,18 @@ impl Trial {
         machine::processors(&mut Dice::new(seed, 7), &mut hardware, &mut trace);
         machine::requests(&mut Dice::new(seed, 21), &mut hardware, &mut trace);
         let ranks = ranks::server(&mut Dice::new(seed, 8), &mut hardware, &mut trace);
+        let hidden = memory::of_finished(&mut hardware, &hidden);
         workload::release(&mut Dice::new(seed, 9), &mut trace, repeat);
         let source = TraceSource::Folder("random".into());
-        let spec = WorkloadSpec { trace: source, repeat, warmup: 0, time, jitter, ranks };
+        let spec = WorkloadSpec {
+            trace: source,
+            repeat,
+            warmup: 0,
+            time,
+            jitter,
+            ranks,
+            statistics: Stated::MadeUp,
+        };
         workload::first(&mut trace, ops);
         let problems = trace.problems();
         assert!(problems.is_empty(), "the drawn trace breaks a rule: {problems:?}");

@@ -1,6 +1,7 @@
-//! Compaction as a machine carries it out: what waits for it, what goes on beside it, and what it costs.
+//! What allocators' work costs: compaction as a machine carries it out, with what waits for it and what goes on
+//! beside it, and the time of a caching allocator.
 
-use tiersim_models::allocator::{AllocatorSpec, Compaction, Model};
+use tiersim_models::allocator::{AllocatorSpec, CachingConfig, Compaction, Costs, Model};
 use tiersim_models::ids::ObjectId;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::Mode;
@@ -63,4 +64,44 @@ fn compaction_stops_the_world_or_goes_on_beside_who_uses_other_objects() {
     let incremental = beside(Bytes::mib(1));
     assert_eq!(incremental[4], us(1) + Span::from_us(10), "it uses nothing that moves");
     assert_eq!(incremental[5], us(4) + span + Span::from_us(10), "what it uses moves");
+}
+
+/// Ends of three ops that ask for 4, 4 and 22 MiB one after the other, where there are 24 MiB, and the time
+/// that they waited for allocators.
+fn asked_for(model: Model) -> ([u64; 3], Span) {
+    let mut traced = Traced::new();
+    for bytes in [4 << 20, 4 << 20, 22 << 20] {
+        let object = traced.object(bytes, false);
+        traced.op(0, 0, Span::from_us(20), &[(object, Mode::Write)]);
+    }
+    let machine = two_tiers(Bytes::mib(24), law(0, 1_000_000_000));
+    let world = World::of(machine, traced.0, vec![Span::from_us(20); 3]);
+    let policy = Box::new(Placed::all_in_hbm(&world.workload.trace));
+    let capacities = [Bytes::mib(24), Bytes::MAX];
+    let spec = AllocatorSpec { model, compaction: None };
+    let planner = Planner::with_allocators(&world.workload, policy, &capacities, &[spec], 1);
+    let mut planner = planner.expect("nothing is there at the start");
+    let routes = world.hardware.routes().expect("every tier is joined");
+    let mut machine =
+        SimMachine::new(&world.hardware, routes, &world.workload, &world.durations, &[]);
+    let mut ends = [0; 3];
+    let end = |op: u64, at: Time, _: &mut SimMachine<'_>| ends[op as usize] = at.ps() / 1_000_000;
+    drive(&mut planner, &mut machine, 64, end).expect("it runs");
+    (ends, machine.meters().allocating)
+}
+
+#[test]
+fn a_caching_allocator_takes_the_time_that_was_measured_and_an_exact_one_none() {
+    assert_eq!(asked_for(Model::Exact), ([20, 40, 60], Span::ZERO));
+    let Costs { hit, split, take, give } = Costs::MEASURED;
+    assert_eq!([hit, split, take, give].map(|span| span.ps() / 1_000_000), [4, 0, 335, 1389]);
+    // The first asks for a segment of 20 MiB. The second is met from it, while the first runs. The third
+    // needs a segment of its own, for which the cached one has to go.
+    let (ends, waited) = asked_for(Model::Caching(CachingConfig::default()));
+    let first = 4 + 335 + 20;
+    assert_eq!(ends, [first, first + 20, first + 20 + 1389 + 335 + 20]);
+    assert_eq!(waited, Span::from_us(4 + 335 + 1389 + 335));
+    let costs = Costs::NONE;
+    let free = asked_for(Model::Caching(CachingConfig { costs, ..CachingConfig::default() }));
+    assert_eq!(free, asked_for(Model::Exact));
 }

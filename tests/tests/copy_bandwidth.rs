@@ -12,7 +12,7 @@ use tiersim_models::hardware::{Fact, Hardware, Source};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_policies::command::{Command, Edge, Hazard, Machine, Ticket, Work};
+use tiersim_policies::command::{Allocating, Command, Edge, Hazard, Machine, Ticket, Work};
 use tiersim_sim::durations::Durations;
 use tiersim_sim::hardware_file::read_hardware;
 use tiersim_sim::machine::SimMachine;
@@ -131,6 +131,7 @@ fn simulated(row: &Row, machine: &Hardware) -> f64 {
                 touches: Default::default(),
                 charges,
                 delay: Span::ZERO,
+                allocating: Allocating::default(),
             }
         } else {
             Work::Copy { object, bytes, from, to }

@@ -146,6 +146,6 @@ fn in_place_delays_of_the_seed_tiers_equal_the_formula_summed_independently() {
         let steps = |f: &tiersim_sim::record::Figures| -> u128 {
             f.steps.iter().map(|step| u128::from(step.ps())).sum()
         };
-        assert_eq!(steps(figures), steps(&record.baseline) + cpu + ssd, "{spelling}");
+        assert_eq!(steps(figures), steps(&record.base().baseline) + cpu + ssd, "{spelling}");
     }
 }

@@ -54,7 +54,8 @@ fn figures() -> Figures {
 
 /// A case with 2 GiB of HBM.
 fn case(text: &str) -> CaseEconomics {
-    CaseEconomics::of(&machine(text), &[Bytes::gib(2), Bytes::gib(16)], Some(&figures()))
+    let capacities = [Bytes::gib(2), Bytes::gib(16)];
+    CaseEconomics::of(&machine(text), (&capacities, &capacities), Some(&figures()))
 }
 
 fn amounts(parts: &[Part]) -> Vec<(&str, u128)> {
@@ -184,7 +185,8 @@ fn what_is_included_elsewhere_is_shown_and_not_added() {
 #[test]
 fn nobody_prices_what_has_no_limit() {
     let text = MACHINE.replace("capacity: (gib(16), assumed(\"t\")), ", "");
-    let found = CaseEconomics::of(&machine(&text), &[Bytes::gib(2), Bytes::MAX], Some(&figures()));
+    let capacities = [Bytes::gib(2), Bytes::MAX];
+    let found = CaseEconomics::of(&machine(&text), (&capacities, &capacities), Some(&figures()));
     assert_eq!(found.cost.unlimited, ["dram"]);
     assert_eq!(found.dollars(), Some(1540.0));
     let missing = found.energy.expect("it ran").basis.missing;

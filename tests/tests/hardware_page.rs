@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use tiersim_models::hardware::{Hardware, Source, TierKind};
+use tiersim_models::hardware::{HBM, Hardware, Source, TierKind};
 use tiersim_sim::hardware_file::read_hardware;
 
 fn value(machine: &Hardware, path: &str) -> String {
@@ -18,7 +18,7 @@ fn row(machine: &Hardware) -> String {
         let tier = machine.tiers.iter().find(|tier| tier.kind == kind);
         tier.map_or("-".to_owned(), |t| value(machine, &format!("tiers.{}.{field}", t.name)))
     };
-    let link = machine.links.first().map_or(String::new(), |link| link.name.clone());
+    let link = host_link(machine).unwrap_or_default();
     let count = |wanted: fn(&Source) -> bool| {
         machine.facts.iter().filter(|fact| wanted(&fact.source)).count().to_string()
     };
@@ -26,6 +26,7 @@ fn row(machine: &Hardware) -> String {
         format!("`{}`", machine.name),
         tier(TierKind::Hbm, "capacity"),
         tier(TierKind::Hbm, "bandwidth"),
+        if link.is_empty() { "-".to_owned() } else { format!("`{link}`") },
         value(machine, &format!("links.{link}.fetch")),
         value(machine, &format!("links.{link}.evict")),
         tier(TierKind::Dram, "bandwidth"),
@@ -37,6 +38,30 @@ fn row(machine: &Hardware) -> String {
         count(|source| matches!(source, Source::Assumed(_))),
     ];
     format!("| {} |", cells.join(" | "))
+}
+
+/// The link by which copies from the host's memory enter the device. The order of a file says nothing of it: a
+/// machine of parts may name the bus of its drives first.
+fn host_link(machine: &Hardware) -> Option<String> {
+    let of = |kind| machine.tier_ids().find(|tier| machine.tiers[tier.index()].kind == kind);
+    let host = of(TierKind::Dram).or_else(|| of(TierKind::Cxl))?;
+    let routes = machine.routes().ok()?;
+    let last = routes.between(host, HBM).last()?;
+    Some(machine.links[last.link.index()].name.clone())
+}
+
+#[test]
+fn the_link_to_the_host_is_the_one_that_enters_the_device() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../hardware-specs");
+    for (name, link) in [
+        ("gh200", "c2c"),
+        ("gb300", "c2c"),
+        ("cxl2-pooled-4-hosts", "pcie"),
+        ("cxl3-x16-direct", "pcie"),
+    ] {
+        let machine = read_hardware(&root.join(format!("{name}.ron"))).expect("it is shipped");
+        assert_eq!(host_link(&machine).as_deref(), Some(link), "{name}");
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::service::{Discipline, Service};
 use tiersim_models::units::{Bytes, PS_PER_S, Span, Time};
-use tiersim_policies::command::{Command, Edge, Hazard, Machine, Ticket, Work};
+use tiersim_policies::command::{Allocating, Command, Edge, Hazard, Machine, Ticket, Work};
 use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::SimMachine;
 use tiersim_tests::build::{Traced, hardware, law};
@@ -56,6 +56,7 @@ fn sojourn(machine: &Hardware, gaps: Vec<Span>, sizes: &[Vec<u64>]) -> f64 {
                 touches: Default::default(),
                 charges: Default::default(),
                 delay: Span::ZERO,
+                allocating: Allocating::default(),
             };
             sim.submit(command(first, op, None)).expect("it takes an op");
             for (hop, sizes) in sizes.iter().enumerate() {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
+use tiersim_models::statistics::Stated;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::Mode;
 use tiersim_policies::command::Command;
@@ -153,6 +154,7 @@ fn round() -> (Scenario, Workload) {
             time: OpTime::Recorded { scale: 1.0 },
             jitter: 0.0,
             ranks: 1,
+            statistics: Stated::MadeUp,
         },
         cases: vec![
             case("scored", scored(&[(Feature::Age, -1.0)], vec![FAR])),

@@ -14,7 +14,7 @@ use tiersim_models::loaded::{Curve, Loaded};
 use tiersim_models::outstanding::Requests;
 use tiersim_models::units::{Bytes, Rate, Span, Time};
 use tiersim_models::workload::Mode;
-use tiersim_policies::command::{Command, Machine, Ticket, Touch, Work};
+use tiersim_policies::command::{Allocating, Command, Machine, Ticket, Touch, Work};
 use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::SimMachine;
 use tiersim_tests::build::{Traced, hardware, law};
@@ -58,8 +58,14 @@ fn injection(ticket: usize, stream: usize, mode: Mode) -> Command {
     let (object, tier) = (ObjectId(0), TierId(1));
     let touches = [Touch { object, tier, mode }].into_iter().collect();
     let charges = [(tier, Bytes::new(BYTES))].into_iter().collect();
-    let work =
-        Work::Compute { occurrence: 0, stream: stream as u16, touches, charges, delay: Span::ZERO };
+    let work = Work::Compute {
+        occurrence: 0,
+        stream: stream as u16,
+        touches,
+        charges,
+        delay: Span::ZERO,
+        allocating: Allocating::default(),
+    };
     let (after, claims, frees) = Default::default();
     Command { ticket: Ticket(ticket as u32), work, after, claims, frees }
 }
@@ -166,7 +172,14 @@ fn reached(loaded: &Loaded, reads: u8, curve: &Points, under_way: u64) -> (f64, 
     let touches = uses.iter().map(|&(object, mode)| Touch { object, tier, mode }).collect();
     let charges = [(tier, Bytes::new(100 * BYTES))].into_iter().collect();
     let (delay, (after, claims, frees)) = (Span::ZERO, Default::default());
-    let work = Work::Compute { occurrence: 0, stream: 0, touches, charges, delay };
+    let work = Work::Compute {
+        occurrence: 0,
+        stream: 0,
+        touches,
+        charges,
+        delay,
+        allocating: Allocating::default(),
+    };
     sim.submit(Command { ticket: Ticket(0), work, after, claims, frees }).expect("an op");
     let (end, _) = sim.next().expect("no fault").expect("it ends");
     let rate = 100.0 * BYTES as f64 * 1000.0 / end.ps() as f64;

@@ -40,7 +40,7 @@ fn rate(record: &RunRecord, case: &str) -> f64 {
     let result = record.results.iter().find(|result| result.label == case).expect("a case");
     let figures = result.outcome.figures();
     let figures = figures.unwrap_or_else(|| panic!("{case}: {:?}", result.outcome));
-    record.tokens_per_step as f64 / (figures.mean_step().ps() as f64 * 1e-12)
+    record.base().tokens_per_step as f64 / (figures.mean_step().ps() as f64 * 1e-12)
 }
 
 #[test]

@@ -216,8 +216,8 @@ fn a_micro_batch_shrinks_under_pressure_and_is_restored_behind_it() {
     // The same tokens in every case, so step times compare.
     let [dynamic, least] = [dynamic, least].map(|case| case.outcome.figures().expect("it fits"));
     assert_eq!(dynamic.steps.len(), 8);
-    assert!(least.mean_step() > record.baseline.mean_step(), "many small batches cost time");
-    assert_eq!(record.tokens_per_step, 8 * (4 * 96 + 4 * 16) / 8);
+    assert!(least.mean_step() > record.base().baseline.mean_step(), "many small batches cost time");
+    assert_eq!(record.base().tokens_per_step, 8 * (4 * 96 + 4 * 16) / 8);
 }
 
 #[test]

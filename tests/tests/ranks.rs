@@ -43,7 +43,7 @@ fn ranks_that_repeat_themselves_end_as_if_every_replay_was_simulated() {
             let record = run::run(&scenario, &trial.workload, String::new(), options, || ());
             let mut record = record.expect("no rule is broken");
             let case = record.results.remove(0);
-            (case.left_out, format!("{:?} {:?}", case.outcome, record.baseline))
+            (case.left_out, format!("{:?} {:?}", case.outcome, record.base().baseline))
         };
         let (short, whole) = (outcome(true), outcome(false));
         assert_eq!(short.1, whole.1, "world {index}");

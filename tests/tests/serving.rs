@@ -199,7 +199,7 @@ fn a_context_of_a_million_tokens_goes_over_the_tiers() {
     let cxl = record.tiers.iter().position(|(tier, _)| tier == "cxl").expect("a tier");
     let figures = record.results[1].outcome.figures().expect("it ran");
     assert!(figures.peak[cxl].get() > 50 << 30, "{:?}", figures.peak);
-    let baseline = record.baseline.serving.as_ref().expect("requests").requests[0];
+    let baseline = record.base().baseline.serving.as_ref().expect("requests").requests[0];
     assert!(request.per_token() > baseline.per_token(), "{request:?} {baseline:?}");
 }
 

@@ -63,6 +63,68 @@ fn the_model_does_what_a_second_implementation_does() {
     }
 }
 
+/// A segment of 20 MiB in which a block of 5 MiB kept 512 KiB that were too little to split off when its
+/// neighbour was in use. The history begins after that neighbour was freed: the entries tell 5 MiB only.
+fn slack_before_the_first_entry(first: &str) -> Snapshot {
+    const AT: u64 = 0x7000_0000_0000;
+    let (second, rest) = (AT + (11 << 19), AT + (17 << 19));
+    let (slack, size) = (11_u64 << 19, 20_u64 << 20);
+    let entry = |action: &str, at: u64, bytes: u64| {
+        format!(r#"{{"action": "{action}", "addr": {at}, "size": {bytes}, "stream": 0}}"#)
+    };
+    let block = |at: u64, bytes: u64, state: &str| {
+        format!(
+            r#"{{"address": {at}, "size": {bytes}, "requested_size": {bytes}, "state": "{state}"}}"#
+        )
+    };
+    let entries = [
+        entry("alloc", second, 3 << 20),
+        entry("free_requested", AT, 5 << 20),
+        entry("free_completed", AT, 5 << 20),
+        first.to_owned(),
+    ];
+    let entries: Vec<&str> =
+        entries.iter().map(String::as_str).filter(|entry| !entry.is_empty()).collect();
+    let blocks = [
+        block(AT, slack, "inactive"),
+        block(second, 3 << 20, "active_allocated"),
+        block(rest, AT + size - rest, "inactive"),
+    ];
+    let text = format!(
+        r#"{{"segments": [{{"device": 0, "address": {AT}, "total_size": {size}, "stream": 0,
+            "segment_type": "large", "allocated_size": {}, "active_size": {}, "blocks": [{}]}}],
+            "device_traces": [[{}]]}}"#,
+        3 << 20,
+        3 << 20,
+        blocks.join(", "),
+        entries.join(", "),
+    );
+    parse(text.into_bytes()).unwrap_or_else(|problem| panic!("{problem:?}"))
+}
+
+#[test]
+fn what_begins_within_a_free_piece_shows_how_large_the_block_before_it_is() {
+    let snapshot = slack_before_the_first_entry("");
+    let found = replay(&snapshot.devices[0], &snapshot.settings, None, 0.0).expect("it replays");
+    assert_eq!((found.worst(), found.unexplained), (0.0, 0), "{found:?}");
+    assert_eq!((found.same_address, found.first_elsewhere), (1, None), "{found:?}");
+    // 5.5 MiB before the first entry, and 3 MiB more after it.
+    assert_eq!((found.active.peak, found.active.model_peak), (17 << 19, 17 << 19));
+    assert_eq!(found.reserved.peak, 20 << 20);
+}
+
+#[test]
+fn the_first_allocation_that_is_placed_elsewhere_is_named() {
+    // Best fit would take the piece of 5.5 MiB, which is smaller than what is left behind.
+    let at = 0x7000_0000_0000_u64 + (17 << 19);
+    let odd = format!(r#"{{"action": "alloc", "addr": {at}, "size": 2097152, "stream": 0}}"#);
+    let snapshot = slack_before_the_first_entry(&odd);
+    let found = replay(&snapshot.devices[0], &snapshot.settings, None, 0.0).expect("it replays");
+    let first = found.first_elsewhere.expect("one is elsewhere");
+    assert_eq!((first.entry, first.bytes, first.at), (3, 2 << 20, at));
+    assert_eq!(first.model_at, 0x7000_0000_0000);
+}
+
 #[test]
 fn damaged_pickles_are_refused_or_read_and_never_panic() {
     let whole = bytes("ring-buffer");

@@ -102,6 +102,26 @@ fn hidden_memory_of_a_shared_tier_fits_if_that_of_all_devices_does() {
     ran.expect("no rule is broken");
 }
 
+/// Later ops of a stream become ready while its first op waits for its release, again and again.
+#[test]
+fn a_stream_is_told_once_of_a_release() {
+    let ran = attempt(666_180_808_281_969_767, 37, None);
+    assert!(ran.expect("no rule is broken").is_some());
+}
+
+/// A server was drawn whose links, once shared, need more buffers than those that came before.
+#[test]
+fn hidden_memory_is_that_of_the_machine_once_it_is_finished() {
+    attempt(8_668_527_203_397_975_345, 1, None).expect("no rule is broken");
+}
+
+/// What writes an object runs on the host's processors, which the policy does not see: it asked for ops to
+/// run again in a workload that nobody had rewritten for it.
+#[test]
+fn nothing_runs_again_in_a_workload_that_was_not_rewritten() {
+    attempt(12_384_172_104_543_239_975, 18, None).expect("no rule is broken");
+}
+
 /// The number of the first world in which a missing kind of edge is found.
 fn first_caught(without: Hazard) -> u64 {
     let caught =

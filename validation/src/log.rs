@@ -47,7 +47,7 @@ impl<M> Logged<M> {
         let log = &mut self.decisions;
         let mut mix = |value: u64| log.hash = fnv(log.hash, value);
         match &command.work {
-            Work::Compute { occurrence, stream, touches, charges, delay } => {
+            Work::Compute { occurrence, stream, touches, charges, delay, allocating } => {
                 log.ops += 1;
                 [1, *occurrence, u64::from(*stream)].into_iter().for_each(&mut mix);
                 for touch in touches {
@@ -60,6 +60,7 @@ impl<M> Logged<M> {
                     [u64::from(tier.0), bytes.get()].into_iter().for_each(&mut mix);
                 }
                 mix(delay.ps());
+                [allocating.thread, allocating.device].iter().for_each(|span| mix(span.ps()));
             }
             Work::Copy { object, bytes, from, to } => {
                 log.copies += 1;

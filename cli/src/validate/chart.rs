@@ -42,6 +42,7 @@ pub(crate) fn scatter(compared: &[Compared], kind: Kind) -> Chart {
         series,
         bands: vec![band("within 5 %", 0.05), band("within 10 %", 0.1)],
         diagonal: true,
+        ..XyChart::default()
     }
     .chart()
 }

@@ -21,7 +21,7 @@ use crate::allocator::caching::expandable::Expandable;
 use crate::allocator::caching::sizes::{interval, round_size, segment_size};
 use crate::allocator::pool::round_up;
 use crate::allocator::space::Space;
-use crate::allocator::{Allocator, Block, Full, Stats};
+use crate::allocator::{Allocator, Block, Calls, Costs, Full, Stats};
 use crate::units::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,6 +53,8 @@ pub struct CachingConfig {
     /// `garbage_collection_threshold`: share of the capacity above which old segments are released
     /// before new ones are made; 0 for never.
     pub garbage_collection_threshold: f64,
+    /// What its work takes of the program's time.
+    pub costs: Costs,
 }
 
 /// The allocator.
@@ -86,6 +88,7 @@ pub struct Caching {
     reserved: u64,
     inactive_split: u64,
     releases: u64,
+    calls: Calls,
 }
 
 /// What is asked for: `AllocParams`.
@@ -122,6 +125,7 @@ impl Caching {
             reserved: 0,
             inactive_split: 0,
             releases: 0,
+            calls: Calls::default(),
         }
     }
 
@@ -233,6 +237,7 @@ impl Caching {
         }
         let at = self.place(request.segment)?;
         self.reserved += request.segment;
+        self.calls.taken += 1;
         Some(self.blocks.add(blocks::Node::segment(at, request.segment, request)))
     }
 
@@ -248,7 +253,9 @@ impl Caching {
 
     /// `alloc_found_block`.
     fn use_block(&mut self, found: Id, request: &Request, requested: u64) -> Block {
+        self.calls.hits += 1;
         let id = if self.should_split(found, request) {
+            self.calls.splits += 1;
             let id = self.blocks.split_front(found, request.size);
             self.insert_free(found);
             id
@@ -365,6 +372,10 @@ impl Allocator for Caching {
             largest_free: Bytes::new(largest),
             releases: self.releases,
         }
+    }
+
+    fn calls(&self) -> Calls {
+        self.calls
     }
 
     fn clean(&mut self) {

@@ -93,8 +93,8 @@ impl ActivationOffloadConfig {
         ActivationOffloadConfig { choice, spill, prefetch_ops: PREFETCH_OPS, decided: None }
     }
 
-    /// The way of each layer with something to choose for, in the order of their first ops; of
-    /// `ways` only, where the policy is to choose.
+    /// The way of each layer with something to choose for, in the order of their first ops: one of
+    /// `ways`, or to keep where another was asked for.
     fn ways(
         &self,
         setting: &Setting<'_>,
@@ -103,20 +103,22 @@ impl ActivationOffloadConfig {
     ) -> Result<Vec<Way>, String> {
         let count = layers.choosers().len();
         let how = (&self.spill[..], self.prefetch_ops);
-        match &self.choice {
+        let chosen = match &self.choice {
             Choice::All(Way::Recompute) if ways.contains(&Way::Recompute) => {
                 // What is made on the way may take more memory than there is, in all tiers.
                 let all = vec![Way::Recompute; count];
                 let fits = Search::new(setting, layers, how, ways)?.fits(&all)?;
-                Ok(if fits { all } else { vec![Way::Keep; count] })
+                if fits { all } else { vec![Way::Keep; count] }
             }
-            Choice::All(way) => Ok(vec![*way; count]),
+            Choice::All(way) => vec![*way; count],
             Choice::Each(each) => {
                 let kept = std::iter::repeat(Way::Keep);
-                Ok(each.iter().copied().chain(kept).take(count).collect())
+                each.iter().copied().chain(kept).take(count).collect()
             }
-            Choice::Best => Search::new(setting, layers, how, ways)?.best(),
-        }
+            Choice::Best => Search::new(setting, layers, how, ways)?.best()?,
+        };
+        let allowed = |way: Way| if ways.contains(&way) { way } else { Way::Keep };
+        Ok(chosen.into_iter().map(allowed).collect())
     }
 }
 

@@ -79,6 +79,10 @@ impl Recipe for AdamStateConfig {
         self.modules(trace).map(Some)
     }
 
+    fn uses_statistics(&self) -> bool {
+        true
+    }
+
     fn access(&self) -> Option<Access> {
         Some(self.access)
     }

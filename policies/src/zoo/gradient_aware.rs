@@ -81,6 +81,10 @@ impl Recipe for GradientAwareConfig {
         self.place(trace).map(Some)
     }
 
+    fn uses_statistics(&self) -> bool {
+        true
+    }
+
     fn access(&self) -> Option<Access> {
         Some(self.modules.access)
     }

@@ -116,6 +116,12 @@ impl Recipe for ScoredConfig {
         Ok(Box::new(Demand::named(name, spill, rule, objects, None)))
     }
 
+    fn uses_statistics(&self) -> bool {
+        [Feature::AdamM, Feature::AdamV, Feature::GradNorm]
+            .into_iter()
+            .any(|feature| self.weights.get(feature) != 0.0)
+    }
+
     fn spill(&self) -> Option<&[TierId]> {
         Some(&self.spill)
     }

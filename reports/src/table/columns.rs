@@ -96,6 +96,10 @@ pub(super) fn time(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     columns.extend(tokens(record, cases));
     columns.push(overhead(record, cases));
     columns.push(change(record, cases));
+    if record.common(|on| on.baseline.mean_step()).is_none() {
+        let own = cases.iter().map(|&case| Some(record.results[case].baseline_step.ps() as f64));
+        columns.push(Column::time("unlimited", "HBM", &own.collect::<Values>()));
+    }
     let bounds = cases.iter().map(|&case| Some(record.results[case].bound_step.ps() as f64));
     columns.push(Column::time("bound", "step", &bounds.collect::<Values>()));
     columns.extend(over_bound(record, cases));
@@ -115,9 +119,11 @@ pub(super) fn time(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
 }
 
 fn tokens(record: &RunRecord, cases: &[usize]) -> Option<Column> {
-    let tokens = figures(record, cases, |f| f.tokens_per_s(record.tokens_per_step));
+    let tokens = cases.iter().map(|&case| record.tokens_per_s(&record.results[case]));
+    let tokens: Values = tokens.collect();
     let digits = decimals_for(largest(&tokens)).min(3);
-    (record.tokens_per_step > 0 || served::serves(record))
+    let counted = record.used().iter().any(|on| on.tokens_per_step > 0);
+    (counted || served::serves(record))
         .then(|| Column::of(["throughput", "tokens/s"], &tokens, digits))
 }
 
@@ -172,6 +178,8 @@ pub(super) fn memory(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     columns.extend(group("in place", &tiers, time_unit, in_place));
     let delay = vec![figures(record, cases, |f| f.delay.ps() as f64 / steps(f))];
     columns.extend(group("delay", &["of ops".to_owned()], time_unit, delay));
+    let waits = vec![figures(record, cases, |f| f.allocating.ps() as f64 / steps(f))];
+    columns.extend(group("allocator", &["waits".to_owned()], time_unit, waits));
     columns
 }
 

@@ -4,10 +4,10 @@
 //! Invariant: the best is the first of the table's order, so that verdict and table cannot disagree;
 //! emulated cases, which do not pay for every access, are never it.
 
-use super::row_label;
 use crate::contest::{gap, order};
+use crate::names::shortened;
 use crate::units::{byte_unit, three_digits, time};
-use crate::words::{count, elide, finite};
+use crate::words::{count, finite};
 use tiersim_models::hardware::HBM;
 use tiersim_sim::record::{CaseRecord, Figures, Outcome, RunRecord};
 
@@ -40,7 +40,7 @@ fn runs(case: &CaseRecord) -> Option<&Figures> {
 }
 
 fn name(case: &CaseRecord) -> String {
-    elide(&row_label(case), MOST_NAME)
+    shortened(&case.label, MOST_NAME)
 }
 
 fn peak(figures: &Figures) -> u64 {
@@ -48,14 +48,14 @@ fn peak(figures: &Figures) -> u64 {
 }
 
 /// What a case takes: a step, or what people wait for who ask a served model.
-fn takes(record: &RunRecord, figures: &Figures) -> String {
+fn takes(record: &RunRecord, case: &CaseRecord, figures: &Figures) -> String {
     let Some(serving) = figures.serving.as_deref() else {
         return format!("{} per step", time(figures.mean_step().ps() as f64));
     };
     let [first, per] = [serving.first_token_ms().mean, serving.per_token_ms().mean];
     // Where every answer is one token, there is none behind the first.
     let per = finite(per).map_or(String::new(), |ms| format!(", {} per token", time(ms * 1e9)));
-    let rate = three_digits(figures.tokens_per_s(record.tokens_per_step));
+    let rate = three_digits(figures.tokens_per_s(record.of(case).tokens_per_step));
     format!("first token after {}{per} (means), {rate} tokens/s", time(first * 1e9))
 }
 
@@ -63,7 +63,7 @@ fn takes(record: &RunRecord, figures: &Figures) -> String {
 fn stands(record: &RunRecord, case: &CaseRecord, figures: &Figures) -> String {
     let step = figures.mean_step().ps() as f64;
     let base = case.baseline_step.ps() as f64;
-    let mut text = takes(record, figures);
+    let mut text = takes(record, case, figures);
     if base > 0.0 {
         let ratio = step / base;
         text += &match equal(ratio) {
@@ -92,7 +92,7 @@ fn next(
     let case = others.iter().find(less).or_else(|| others.first())?;
     let own = runs(case)?;
     let (step, first) = (own.mean_step().ps() as f64, figures.mean_step().ps() as f64);
-    let mut text = format!("{}: {}", name(case), takes(record, own));
+    let mut text = format!("{}: {}", name(case), takes(record, case, own));
     // Points of a sweep may stand beside different baselines, and times of different work.
     if first > 0.0 && case.baseline_step == best.baseline_step {
         let what = if own.serving.is_some() { "; a step takes" } else { "," };

@@ -21,6 +21,7 @@ fn chart(log: (bool, bool), diagonal: bool, points: &[(f64, f64)]) -> XyChart {
         series: vec![series("lru", Marks::Points, points)],
         bands: if diagonal { vec![band(0.05), band(0.1)] } else { Vec::new() },
         diagonal,
+        ..XyChart::default()
     }
 }
 

@@ -5,8 +5,8 @@ use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::Phase;
 use tiersim_policies::policy::Sight;
 use tiersim_sim::record::{
-    CaseRecord, Figures, Held, LaneName, OutOfMemory, Outcome, Part, RunRecord, ShownStep, Slice,
-    Split, Timeline, Track,
+    CaseRecord, Conditions, Figures, Held, LaneName, OutOfMemory, Outcome, Part, RunRecord,
+    ShownStep, Slice, Split, Timeline, Track,
 };
 use tiersim_sim::scenario::AxisValue;
 
@@ -70,6 +70,8 @@ fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecor
         policy: policy.to_owned(),
         details: details.to_owned(),
         params: Vec::new(),
+        conditions: 0,
+        statistics: None,
         hbm_budget: Bytes::gib(40),
         outcome,
         placement: None,
@@ -111,13 +113,18 @@ pub(crate) fn bare(name: &str) -> RunRecord {
             .to_owned(),
         fingerprint: "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
             .to_owned(),
-        hardware: "h100-sxm-pcie5".to_owned(),
-        workload: "llama-8b-adamw-b4".to_owned(),
-        op_time: "roofline on h100-sxm-pcie5, bf16".to_owned(),
-        seed: 1,
-        assumed_numbers: 3,
+        conditions: vec![Conditions {
+            hardware: "h100-sxm-pcie5".to_owned(),
+            workload: "llama-8b-adamw-b4".to_owned(),
+            op_time: "roofline on h100-sxm-pcie5, bf16".to_owned(),
+            seed: 1,
+            assumed_numbers: 3,
+            tokens_per_step: 16_384,
+            baseline: figures(402.5, 71.0),
+            bound: Span::from_ps(388_100_000_000),
+            bound_curve: Vec::new(),
+        }],
         power_and_price: Vec::new(),
-        tokens_per_step: 16_384,
         tiers: vec![
             ("hbm".to_owned(), TierKind::Hbm),
             ("dram".to_owned(), TierKind::Dram),
@@ -129,9 +136,7 @@ pub(crate) fn bare(name: &str) -> RunRecord {
             lane("nvme->dram", "nvme"),
             lane("dram->nvme", "nvme"),
         ],
-        baseline: figures(402.5, 71.0),
-        bound: Span::from_ps(388_100_000_000),
-        bound_curve: Vec::new(),
+        axes: Vec::new(),
         results: Vec::new(),
         skipped: Vec::new(),
         warnings: Vec::new(),
@@ -223,7 +228,13 @@ pub(crate) fn sweep() -> RunRecord {
             }
         }
     }
+    record.axes = axes(&record);
     record
+}
+
+/// Names of the axes of the first case.
+fn axes(record: &RunRecord) -> Vec<String> {
+    record.results[0].params.iter().map(|(axis, _)| axis.clone()).collect()
 }
 
 /// One case.
@@ -237,7 +248,7 @@ pub(crate) fn single() -> RunRecord {
 pub(crate) fn hostile() -> RunRecord {
     let mut record = bare("</text><script>alert(1)</script> & \u{202e}gnp.exe\u{1b}[31m");
     record.about = "a & b < c > d \"e\" 'f' \u{200f}rtl \u{0} ".repeat(30);
-    record.hardware = "=HYPERLINK(\"http://x\")".to_owned();
+    record.conditions[0].hardware = "=HYPERLINK(\"http://x\")".to_owned();
     record.results = vec![
         case("=cmd|' /C calc'!A0", "<script>", "", Outcome::Done(figures(500.0, 40.0))),
         case(&"long ".repeat(80), "@SUM(1)", "-x", Outcome::Done(figures(600.0, 30.0))),
@@ -270,7 +281,7 @@ pub(crate) fn all_equal() -> RunRecord {
         let label = format!("case {index}");
         record.results.push(case(&label, "lru", "", Outcome::Done(figures(402.5, 71.0))));
     }
-    record.bound = record.baseline.mean_step();
+    record.conditions[0].bound = record.base().baseline.mean_step();
     record
 }
 
@@ -332,6 +343,7 @@ pub(crate) fn grid() -> RunRecord {
             }
         }
     }
+    record.axes = axes(&record);
     record
 }
 
@@ -356,6 +368,45 @@ pub(crate) fn many_panels() -> RunRecord {
             }
         }
     }
+    record.axes = axes(&record);
+    record
+}
+
+/// Three policies on three machines, each with a baseline, a bound and a batch of its own. The quickest machine
+/// is below the bound of the slowest.
+pub(crate) fn machines() -> RunRecord {
+    let mut record = bare("three-machines");
+    record.about =
+        "What does the next accelerator save, and does the policy still matter?".to_owned();
+    record.axes = vec!["machine".to_owned()];
+    let base = record.conditions[0].clone();
+    for (machine, speed, tokens) in
+        [("h100", 1.0, 16_384), ("b200", 0.55, 16_384), ("rubin", 0.3, 32_768)]
+    {
+        let on = record.conditions.len();
+        let ps = |ps: u64, factor: f64| Span::from_ps((ps as f64 * factor) as u64);
+        record.conditions.push(Conditions {
+            hardware: format!("{machine}-sxm"),
+            op_time: format!("roofline on {machine}-sxm, bf16"),
+            assumed_numbers: 3 + on,
+            tokens_per_step: tokens,
+            baseline: figures(402.5 * speed, 71.0),
+            bound: ps(base.bound.ps(), speed),
+            ..base.clone()
+        });
+        for (policy, gib, slow) in
+            [("lru", 38.0, 1.9), ("adam-state", 44.0, 1.3), ("all-hbm", 71.0, 1.0)]
+        {
+            let figures = figures(402.5 * speed * slow, gib);
+            let label = format!("{policy} [machine={machine}]");
+            let mut case = case(&label, policy, "", Outcome::Done(figures));
+            case.params = vec![("machine".to_owned(), AxisValue::Text(machine.to_owned()))];
+            case.conditions = on;
+            case.baseline_step = record.conditions[on].baseline.mean_step();
+            case.bound_step = ps(base.bound.ps(), speed * (1.0 + (slow - 1.0) * 0.4));
+            record.results.push(case);
+        }
+    }
     record
 }
 
@@ -372,6 +423,7 @@ pub(crate) fn all() -> Vec<RunRecord> {
         crowd(),
         grid(),
         many_panels(),
+        machines(),
         bare("no-cases"),
     ]
 }

@@ -22,6 +22,8 @@ pub(crate) struct Entry {
     pub(crate) stream: Option<usize>,
     /// How long an op computes, without delays.
     pub(crate) compute: Span,
+    /// What it waits for allocators.
+    pub(crate) allocating: Span,
     /// The way of a copy.
     pub(crate) progress: Option<Progress>,
     /// When a copy was let into its first lane, and when an op could have started but for its release.
@@ -76,6 +78,7 @@ impl Entries {
             waiters: SmallVec::new(),
             stream,
             compute: Span::ZERO,
+            allocating: Span::ZERO,
             progress,
             ready_at: Time::ZERO,
             path: None,

@@ -98,7 +98,7 @@ impl SimMachine<'_> {
         let Work::Compute { delay, .. } = entry.command.work else {
             unreachable!("ops only have charges")
         };
-        let compute = entry.compute + delay;
+        let compute = entry.compute + entry.allocating + delay;
         let uses = self.uses.as_mut().expect("a machine on which charges flow");
         uses.under_way.insert(op, Use { costs, next: 0, began, open: 0, beyond });
         self.next_use(op, compute)

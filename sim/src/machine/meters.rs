@@ -28,6 +28,8 @@ pub struct Meters {
     pub compute: Span,
     /// Delays that policies stated.
     pub delay: Span,
+    /// What ops waited for allocators.
+    pub allocating: Span,
     /// Bytes of objects that ops read, by tier. A run can read more than 64 bits count.
     pub read: Vec<u128>,
     /// Bytes of objects that ops wrote, by tier.
@@ -54,6 +56,7 @@ impl Meters {
             in_place: vec![Span::ZERO; tiers],
             compute: Span::ZERO,
             delay: Span::ZERO,
+            allocating: Span::ZERO,
             read: vec![0; tiers],
             written: vec![0; tiers],
             active: Span::ZERO,
@@ -75,7 +78,7 @@ impl Meters {
         let spans = self.busy.iter().chain(&self.transfer_time).chain(&self.stall);
         let spans = spans
             .chain(&self.in_place)
-            .chain([&self.compute, &self.delay, &self.active])
+            .chain([&self.compute, &self.delay, &self.allocating, &self.active])
             .map(|span| span.ps());
         moved.chain(spans).max().unwrap_or(0)
     }
@@ -114,6 +117,7 @@ impl Meters {
             in_place: _,
             compute: _,
             delay: _,
+            allocating: _,
             read: _,
             written: _,
             active: _,
@@ -142,6 +146,7 @@ impl Meters {
             in_place,
             compute,
             delay,
+            allocating,
             read,
             written,
             active,
@@ -156,10 +161,11 @@ impl Meters {
             *sum = again(*sum, *start, times)?;
         }
         let spans = busy.iter_mut().chain(transfer_time).chain(stall).chain(in_place);
-        let spans = spans.chain(split.spans_mut()).chain([compute, delay, active]);
+        let spans = spans.chain(split.spans_mut()).chain([compute, delay, allocating, active]);
         let starts = start.busy.iter().chain(&start.transfer_time).chain(&start.stall);
         let starts = starts.chain(&start.in_place).chain(start.split.spans());
-        let starts = starts.chain([&start.compute, &start.delay, &start.active]);
+        let others = [&start.compute, &start.delay, &start.allocating, &start.active];
+        let starts = starts.chain(others);
         for (sum, start) in spans.zip(starts) {
             *sum = Span::from_ps(again(sum.ps(), start.ps(), times)?);
         }

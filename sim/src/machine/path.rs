@@ -226,9 +226,9 @@ impl SimMachine<'_> {
         let compute = Span::from_ps(entry.compute.ps() - launch.ps());
         let uses = self.in_place(ticket, beyond);
         let uses = uses.iter().map(|&(tier, span)| (Part::InPlace(tier), span));
-        for (part, span) in
-            [(Part::Launch, launch), (own, compute), (Part::Delay, delay)].into_iter().chain(uses)
-        {
+        let before = [(Part::Allocator, entry.allocating), (Part::Launch, launch)];
+        let during = [(own, compute), (Part::Delay, delay)];
+        for (part, span) in before.into_iter().chain(during).chain(uses) {
             let span = span.min(Span::from_ps(left));
             left -= span.ps();
             all.push((part, span));

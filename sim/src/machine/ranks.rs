@@ -42,7 +42,7 @@ impl Ranks {
     }
 
     /// The rank of an entry.
-    fn rank(&self, entry: Ticket) -> u32 {
+    pub(super) fn rank(&self, entry: Ticket) -> u32 {
         if self.count == 1 { 0 } else { entry.0 % self.count }
     }
 

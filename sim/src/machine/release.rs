@@ -17,15 +17,17 @@ impl SimMachine<'_> {
     }
 
     /// Whether the op at the head of a stream may start; if not, the stream is looked at again when it
-    /// may.
+    /// may: once, however often something else makes it look before.
     pub(super) fn is_released(&mut self, stream: usize, ticket: Ticket) -> bool {
         let release = self.release(ticket);
         if release <= self.engine.now() {
             return true;
         }
         self.held(ticket);
-        let stream = u32::try_from(stream).expect("fewer streams than ranks times 2^16");
-        self.engine.schedule_at(release, ENDS, Event::Released(stream));
+        if !std::mem::replace(&mut self.streams[stream].awaits_release, true) {
+            let stream = u32::try_from(stream).expect("fewer streams than ranks times 2^16");
+            self.engine.schedule_at(release, ENDS, Event::Released(stream));
+        }
         false
     }
 }

@@ -142,6 +142,8 @@ impl SimMachine<'_> {
             uses,
             collectives,
             processors,
+            // Only allocators that are not exact move them, and of these the planner tells no state.
+            threads: _,
             seed: _,
             placed_elsewhere: _,
             ended,
@@ -206,9 +208,10 @@ impl SimMachine<'_> {
 }
 
 fn write_stream(stream: &Stream, used: bool, moment: Moment, out: &mut State) {
-    let Stream { waiting, running, idle_since } = stream;
+    let Stream { waiting, running, awaits_release, idle_since } = stream;
     out.list(waiting, |out, &ticket| moment.ticket(ticket, out));
     out.flag(*running);
+    out.flag(*awaits_release);
     if used && !running {
         moment.time(*idle_since, out);
     }
@@ -227,6 +230,7 @@ fn write_entry(
         waiters,
         stream,
         compute,
+        allocating,
         progress,
         ready_at,
         path,
@@ -253,6 +257,7 @@ fn write_entry(
     out.flag(*begun);
     if *begun {
         out.word(compute.ps());
+        out.word(allocating.ps());
         moment.time(*start, out);
     } else {
         // It waits if that was before the moment at which it begins.
@@ -269,7 +274,7 @@ fn write_entry(
 fn write_command(command: &Command, out: &mut State) {
     let Command { ticket: _, work, after: _, claims, frees } = command;
     match work {
-        Work::Compute { occurrence, stream, touches, charges, delay } => {
+        Work::Compute { occurrence, stream, touches, charges, delay, allocating } => {
             out.word(0);
             out.op(*occurrence);
             out.word((*stream).into());
@@ -284,6 +289,8 @@ fn write_command(command: &Command, out: &mut State) {
                 out.bytes(bytes);
             });
             out.word(Span::ps(*delay));
+            out.word(Span::ps(allocating.thread));
+            out.word(Span::ps(allocating.device));
         }
         Work::Copy { object, bytes, from, to } => {
             out.word(1);

@@ -11,6 +11,8 @@ use tiersim_policies::command::{Ticket, Work};
 pub(super) struct Stream {
     pub(super) waiting: VecDeque<Ticket>,
     pub(super) running: bool,
+    /// Whether an event is to come that lets its first op start.
+    pub(super) awaits_release: bool,
     /// When its last op ended.
     pub(super) idle_since: Time,
 }
@@ -38,6 +40,7 @@ impl SimMachine<'_> {
         let queue = &mut self.streams[stream];
         let ticket = queue.waiting.pop_front().expect("an op is first in its stream");
         queue.running = true;
+        queue.awaits_release = false;
         let idle_since = queue.idle_since;
         let release = self.release(ticket);
         let idle_since = idle_since.max(release);
@@ -50,12 +53,17 @@ impl SimMachine<'_> {
             self.meters.op_starts(now);
         }
         self.begin(ticket, cause)?;
+        let Work::Compute { allocating, .. } = self.entries.get(ticket).command.work else {
+            unreachable!("streams run ops only")
+        };
+        let allocating = self.allocate(ticket, allocating);
         let entry = self.entries.get_mut(ticket);
+        entry.allocating = allocating;
         let Work::Compute { occurrence, ref charges, delay, .. } = entry.command.work else {
             unreachable!("streams run ops only")
         };
         entry.compute = self.durations.of(occurrence);
-        let computes = entry.compute + delay;
+        let computes = allocating + entry.compute + delay;
         let flows = self.uses.as_ref().is_some_and(|uses| uses.any_flows(charges));
         let costs = self.costs(ticket, computes);
         if flows {
@@ -85,6 +93,7 @@ impl SimMachine<'_> {
         if let Work::Compute { ref touches, delay, .. } = entry.command.work {
             self.meters.compute += entry.compute;
             self.meters.delay += delay;
+            self.meters.allocating += entry.allocating;
             let objects = &self.workload.trace.objects;
             let used = touches.iter().map(|touch| (*touch, objects[touch.object.index()].bytes));
             self.meters.op_ends(now, used);

@@ -29,7 +29,7 @@ pub enum Part {
     Queue(usize),
     /// An op waited for what it used in this tier, where it lay.
     InPlace(usize),
-    /// A tier's allocator moved objects together.
+    /// A tier's allocator took segments or gave them back, kept the device waiting, or moved objects together.
     Allocator,
     /// What policies state for ops, such as the handling of page faults.
     Delay,

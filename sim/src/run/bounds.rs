@@ -92,10 +92,10 @@ impl Bench<'_> {
     /// Empty where cases have other workloads of their own. Asked after all of them have run.
     ///
     /// Errors as a case that asks for more memory than there is.
-    pub(crate) fn curve(
+    pub(crate) fn curve<'r>(
         &self,
         cases: &[&Case],
-        results: &[CaseRecord],
+        results: impl Iterator<Item = &'r CaseRecord>,
     ) -> Result<Vec<(Bytes, Span)>, RunError> {
         let batches = |case: &&Case| {
             case.micro_batch.is_some()
@@ -103,7 +103,7 @@ impl Bench<'_> {
         };
         // With ops that run again a case may do with less traffic than the workload of all cases.
         let other = cases.iter().any(batches) || self.repeats.load(Ordering::Relaxed);
-        if other || results.is_empty() {
+        if other || cases.is_empty() {
             return Ok(Vec::new());
         }
         let mut most = vec![Bytes::ZERO; self.hardware.tiers.len()];
@@ -116,7 +116,7 @@ impl Bench<'_> {
             peak.unwrap_or(Bytes::MAX).min(case.hbm_budget).get()
         };
         let peak = self.baseline.peak[HBM.index()].get();
-        let least = results.iter().map(held).min().unwrap_or(peak).min(peak);
+        let least = results.map(held).min().unwrap_or(peak).min(peak);
         let rise = |part: u64| u128::from(peak - least) * u128::from(part) / u128::from(CURVE);
         let mut budgets: Vec<u64> = (0..=CURVE).map(|part| least + rise(part) as u64).collect();
         budgets.dedup();

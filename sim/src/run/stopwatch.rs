@@ -278,6 +278,7 @@ impl<'a> Stopwatch<'a> {
             in_place: span(&end.in_place, &start.in_place),
             compute: Span::from_ps(end.compute.ps() - start.compute.ps()),
             delay: Span::from_ps(end.delay.ps() - start.delay.ps()),
+            allocating: Span::from_ps(end.allocating.ps() - start.allocating.ps()),
             read: bytes(&end.read, &start.read),
             written: bytes(&end.written, &start.written),
             active: Span::from_ps(end.active.ps() - start.active.ps()),

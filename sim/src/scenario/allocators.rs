@@ -3,15 +3,16 @@
 //! The scenario's list holds for every case; a case's own list replaces what it says of the tiers
 //! that it names. Tiers that nobody names are exact.
 
-use crate::scenario::raw::{RawAllocator, RawCompaction, RawModel};
+use crate::scenario::raw::{RawAllocator, RawCompaction, RawCosts, RawModel};
 use crate::scenario::resolve::Resolver;
-use crate::text::quantity::{BYTES, Quantity, Size};
+use crate::text::quantity::{BYTES, Duration, Quantity, SETUP, Size};
 use tiersim_models::allocator::caching::LARGE_SEGMENT;
 use tiersim_models::allocator::{
-    AllocatorSpec, BucketsConfig, BuddyConfig, COMPACT_ABOVE, CachingConfig, Compaction, Model,
+    AllocatorSpec, BucketsConfig, BuddyConfig, COMPACT_ABOVE, CachingConfig, Compaction, Costs,
+    Model,
 };
 use tiersim_models::hardware::{Hardware, MAX_TIERS};
-use tiersim_models::units::Bytes;
+use tiersim_models::units::{Bytes, Span};
 
 /// The largest smallest block of buddies.
 const MOST_LEAST: u64 = 1 << 30;
@@ -103,7 +104,12 @@ impl Resolver<'_, '_> {
                 max_split,
                 roundup_power2_divisions,
                 garbage_collection_threshold,
+                costs,
             } => {
+                let costs = match costs {
+                    Some(costs) => self.costs(&format!("{at}.costs"), costs),
+                    None => Some(Costs::MEASURED),
+                };
                 let max_split = match max_split {
                     // PyTorch refuses less too: its segments of 20 MiB could not be split.
                     Some(size) => {
@@ -126,9 +132,23 @@ impl Resolver<'_, '_> {
                     },
                     roundup_power2_divisions: divisions?,
                     garbage_collection_threshold: threshold?,
+                    costs: costs?,
                 })
             }
         })
+    }
+
+    /// What is not written is as measured.
+    fn costs(&mut self, at: &str, raw: &RawCosts) -> Option<Costs> {
+        let mut cost = |name: &str, raw: &Option<Quantity<Duration>>, measured: Span| match raw {
+            Some(cost) => cost.span(&mut self.check, &format!("{at}.{name}"), SETUP),
+            None => Some(measured),
+        };
+        let hit = cost("hit", &raw.hit, Costs::MEASURED.hit);
+        let split = cost("split", &raw.split, Costs::MEASURED.split);
+        let take = cost("take", &raw.take, Costs::MEASURED.take);
+        let give = cost("give", &raw.give, Costs::MEASURED.give);
+        Some(Costs { hit: hit?, split: split?, take: take?, give: give? })
     }
 
     fn divisions(&mut self, path: &str, raw: Option<u32>) -> Option<u32> {

@@ -7,11 +7,13 @@ use crate::hardware_file::{read_hardware, read_hardware_of};
 use crate::project::{PathFault, Project};
 use crate::scenario::hints::{HintFile, read_hints};
 use crate::scenario::model::ModelFound;
+use crate::scenario::statistics::read_statistics;
 use crate::scenario::weights::{WeightFile, read_weights};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tiersim_models::hardware::Hardware;
+use tiersim_models::statistics::Given;
 
 /// What a named file turned out to be.
 #[derive(Clone, Debug)]
@@ -32,6 +34,7 @@ pub struct Files {
     hardware: BTreeMap<String, Found<Hardware>>,
     hints: BTreeMap<String, Found<HintFile>>,
     weights: BTreeMap<String, Found<WeightFile>>,
+    statistics: BTreeMap<String, Found<Vec<Given>>>,
     /// By name and file of weights.
     pub(super) models: BTreeMap<(String, Option<String>), ModelFound>,
     machines: BTreeMap<Vec<u64>, Vec<Arc<Hardware>>>,
@@ -46,7 +49,8 @@ impl Files {
             Diagnostics::one(scenario, None, rule, error.to_string(), "check the path")
         })?;
         let (paths, hardware, hints, weights, models, machines) = Default::default();
-        Ok(Files { project, paths, hardware, hints, weights, models, machines })
+        let statistics = BTreeMap::new();
+        Ok(Files { project, paths, hardware, hints, weights, statistics, models, machines })
     }
 
     /// The file or folder that the scenario calls `name`.
@@ -108,6 +112,16 @@ impl Files {
         }
         let found = read(self.path(name), read_weights);
         self.weights.insert(name.to_string(), found.clone());
+        found
+    }
+
+    /// The table of statistics called `name`.
+    pub fn statistics(&mut self, name: &str) -> Found<Vec<Given>> {
+        if let Some(known) = self.statistics.get(name) {
+            return known.clone();
+        }
+        let found = read(self.path(name), read_statistics);
+        self.statistics.insert(name.to_string(), found.clone());
         found
     }
 }

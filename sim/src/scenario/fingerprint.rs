@@ -50,7 +50,8 @@ fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
         scenario;
     let mut out = format!("scenario 1\ntrace {trace_hash:?}\nseed {seed}\n");
     write_hardware(&mut out, hardware);
-    let WorkloadSpec { trace: _, repeat, warmup, time, jitter, ranks } = workload;
+    // The trace's own hash holds its statistics.
+    let WorkloadSpec { trace: _, repeat, warmup, time, jitter, ranks, statistics: _ } = workload;
     let _ = writeln!(out, "repeat {repeat} warmup {warmup} jitter {jitter:?}");
     if *ranks != 1 {
         let _ = writeln!(out, "ranks {ranks}");

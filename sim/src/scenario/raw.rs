@@ -62,6 +62,7 @@ pub(crate) enum RawWorkload {
         repeat: Option<u32>,
         warmup: Option<u32>,
         jitter: Option<f64>,
+        statistics: Option<RawStatistics>,
     },
     Model {
         model: Option<String>,
@@ -73,7 +74,16 @@ pub(crate) enum RawWorkload {
         repeat: Option<u32>,
         warmup: Option<u32>,
         jitter: Option<f64>,
+        statistics: Option<RawStatistics>,
     },
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename = "Statistics", rename_all = "snake_case")]
+pub(crate) enum RawStatistics {
+    Csv(String),
+    Synthetic(u64),
+    None,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -236,6 +246,7 @@ pub(crate) enum RawModel {
         max_split: Option<Quantity<Size>>,
         roundup_power2_divisions: Option<u32>,
         garbage_collection_threshold: Option<f64>,
+        costs: Option<RawCosts>,
     },
     Buckets {
         adaptive: Option<bool>,
@@ -243,6 +254,15 @@ pub(crate) enum RawModel {
     Buddy {
         least: Option<Quantity<Size>>,
     },
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Costs", deny_unknown_fields)]
+pub(crate) struct RawCosts {
+    pub(crate) hit: Option<Quantity<Duration>>,
+    pub(crate) split: Option<Quantity<Duration>>,
+    pub(crate) take: Option<Quantity<Duration>>,
+    pub(crate) give: Option<Quantity<Duration>>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -9,7 +9,7 @@ use crate::lint::Warning;
 use crate::project::PathFault;
 use crate::scenario::files::{Files, Found};
 use crate::scenario::raw::{RawCase, RawScenario};
-use crate::scenario::{AxisValue, Budget, Case, Scenario, WorkloadSpec};
+use crate::scenario::{AxisValue, Budget, Case, Scenario, WorkloadSpec, labelled};
 use crate::scenario::{allocators, expectations, hidden, numa, policies, pressure};
 use crate::text::check::Check;
 use crate::text::quantity::{Budget as BudgetUnit, CAPACITY, Quantity, Size};
@@ -125,6 +125,7 @@ impl Resolver<'_, '_> {
         let common = (allocators.zip(hidden.as_deref())).zip(numa.as_ref());
         let spec = workload.as_ref().map(|(spec, _)| spec);
         let cases = self.cases(&raw.policies, (common, spec), &hardware, params);
+        self.refuse_without(spec, cases.as_deref().unwrap_or_default());
         let expect = expectations::resolve(self, raw, &hardware);
         Some(Scenario {
             name: name.to_string(),
@@ -230,7 +231,7 @@ impl Resolver<'_, '_> {
             let memory = own.zip(hidden).filter(|_| common.is_some());
             let said = (case.numa.as_ref(), case.pins.as_deref());
             let numa = numa::resolve(self, &format!("{here}."), said, nodes, hardware);
-            let (label, params) = (label(name, params), params.to_vec());
+            let (label, params) = (labelled(name, params), params.to_vec());
             cases.push((|| {
                 let (micro_batch, pressure) = watched?;
                 let (allocators, hidden) = memory?;
@@ -282,13 +283,4 @@ impl Resolver<'_, '_> {
         }
         id
     }
-}
-
-/// A case's name with the point it belongs to: `adam [hbm=0.3, access=in place]`.
-fn label(name: &str, params: &[(String, AxisValue)]) -> String {
-    if params.is_empty() {
-        return name.to_string();
-    }
-    let words: Vec<String> = params.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
-    format!("{name} [{}]", words.join(", "))
 }

@@ -60,13 +60,16 @@ impl Resolver<'_, '_> {
         }
         let generated = !matches!(raw, RawWorkload::Trace { .. });
         let time = self.op_time(time, generated, hardware);
+        let statistics = self.statistics(raw);
         let ((time, device), (mut trace, ranks), jitter) = (time?, trace?, jitter?);
         if let (TraceSource::Serving(source), OpTime::Roofline { compute, precision }) =
             (&mut trace, &time)
         {
             source.device = Some((compute.clone(), precision.clone()));
         }
-        Some((WorkloadSpec { trace, repeat, warmup, time, jitter, ranks }, device))
+        let statistics = statistics?;
+        let spec = WorkloadSpec { trace, repeat, warmup, time, jitter, ranks, statistics };
+        Some((spec, device))
     }
 
     /// How many devices run a recorded trace together.

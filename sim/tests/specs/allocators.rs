@@ -2,9 +2,9 @@
 
 use crate::project::{GOOD, Project, assert_says, edited};
 use tiersim_models::allocator::{
-    AllocatorSpec, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Model,
+    AllocatorSpec, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Costs, Model,
 };
-use tiersim_models::units::Bytes;
+use tiersim_models::units::{Bytes, Span};
 use tiersim_sim::scenario::fingerprint::fingerprint;
 use tiersim_sim::scenario::{Expectation, Over, Scenario};
 
@@ -31,7 +31,8 @@ fn refused(all: &str, expected: &str) {
 fn a_case_replaces_what_the_scenario_says_of_the_tiers_that_it_names() {
     let scenario = read(
         "(tier: \"hbm\", model: caching(expandable_segments: true, max_split: mib(128), \
-         roundup_power2_divisions: 8, garbage_collection_threshold: 0.8)), \
+         roundup_power2_divisions: 8, garbage_collection_threshold: 0.8, \
+         costs: (hit: us(3), take: us(0)))), \
          (tier: \"dram\", model: buddy(least: kib(4)), compaction: ())",
         "(tier: \"hbm\", model: buckets(adaptive: true), compaction: (above: 0.1, at_once: mib(64)))",
     );
@@ -40,6 +41,8 @@ fn a_case_replaces_what_the_scenario_says_of_the_tiers_that_it_names() {
         max_split: Some(Bytes::mib(128)),
         roundup_power2_divisions: 8,
         garbage_collection_threshold: 0.8,
+        // What is not written is as measured.
+        costs: Costs { hit: Span::from_us(3), take: Span::ZERO, ..Costs::MEASURED },
     };
     let all = AllocatorSpec { model: Model::Caching(caching), compaction: None };
     let least = BuddyConfig { least: Bytes::new(4096) };

@@ -6,6 +6,7 @@ use tiersim_policies::zoo::adam_state::{AdamStateConfig, Cut};
 use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::scenario::AxisValue;
 use tiersim_sim::scenario::sweep::{Sweep, read_sweep};
+use tiersim_sim::sweep::count;
 
 const RANGE: &str = "range(from: 0.0, to: 1.0, step: 0.05)";
 
@@ -49,6 +50,16 @@ fn points_come_in_row_major_order_with_decimal_values() {
     assert_eq!(sweep.base.cases[1].label, "adam");
     let machines = sweep.points.iter().map(|point| &point.scenario.hardware);
     assert!(machines.into_iter().all(|machine| Arc::ptr_eq(machine, &sweep.base.hardware)));
+}
+
+#[test]
+fn a_case_that_no_axis_touches_runs_once() {
+    // Two axes of one policy: its 22 points, and each of the four others once and not 22 times.
+    assert_eq!(count(&read(GOOD).unwrap()), 22 + 4);
+    // An axis of the machine touches every case.
+    let machine = edited("policies.1.policy.cut.hbm", "capacity.hbm.0");
+    let machine = machine.replace(RANGE, "list([1, 2])");
+    assert_eq!(count(&read(&machine).unwrap()), 2 * 2 + 4 * 2);
 }
 
 #[test]

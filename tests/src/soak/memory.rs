@@ -44,6 +44,21 @@ pub(super) fn hidden(dice: &mut Dice, hardware: &mut Hardware, routes: &Routes) 
     of_machine(hardware, routes)
 }
 
+/// Hidden memory of a machine that was finished after its capacities were drawn: routes and laws of links
+/// that came later may need other buffers. Objects have what they had.
+pub(super) fn of_finished(hardware: &mut Hardware, before: &[Hidden]) -> Vec<Hidden> {
+    let routes = hardware.routes().expect("every drawn machine is joined");
+    let hidden = of_machine(hardware, &routes);
+    for (index, tier) in hardware.tiers.iter_mut().enumerate() {
+        let of = |hidden: &[Hidden]| of_tier(hidden, TierId::at(index)).get();
+        if tier.capacity != Bytes::MAX {
+            let room = tier.capacity.get() - of(before);
+            tier.capacity = Bytes::new(room.saturating_add(of(&hidden)));
+        }
+    }
+    hidden
+}
+
 /// What objects can have of each tier.
 pub(super) fn left(hardware: &Hardware, hidden: &[Hidden]) -> Vec<Bytes> {
     let left = |tier: TierId| match hardware.tiers[tier.index()].capacity {

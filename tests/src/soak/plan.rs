@@ -182,6 +182,7 @@ fn allocator(dice: &mut Dice) -> AllocatorSpec {
             max_split: dice.chance(30).then(|| dice.bytes((20 << 20) + 1..=1 << 30)),
             roundup_power2_divisions: dice.pick(&[0, 0, 0, 1, 2, 4, 8, 16]),
             garbage_collection_threshold: dice.pick(&[0.0, 0.0, 0.2, 0.5, 0.8]),
+            ..CachingConfig::default()
         }),
     };
     let at_once = if dice.chance(50) { Bytes::MAX } else { dice.bytes(1..=64 << 20) };

@@ -117,8 +117,8 @@ impl<'a> Watch<'a> {
         let op = (occurrence % ops) as usize;
         if let Some(release) = trial.workload.trace.ops[op].release {
             start = start.max(release.ps());
-            // Whenever an op might start otherwise, its stream may be told to look again.
-            self.budget += 2;
+            // Its stream is told once to look again.
+            self.budget += 1;
         }
         for before in &trial.workload.trace.ops[op].after {
             let before = occurrence - (op - before.index()) as u64;
@@ -353,8 +353,10 @@ impl Machine for Watch<'_> {
         self.submitted += 1;
         self.budget += 2;
         match &command.work {
-            Work::Compute { occurrence, stream, touches, charges, delay } => {
-                self.op((*occurrence, *stream, *delay), touches, charges);
+            Work::Compute { occurrence, stream, touches, charges, delay, allocating } => {
+                // What the thread does may have been done long before.
+                self.latest += allocating.thread.ps() as f64;
+                self.op((*occurrence, *stream, *delay + allocating.device), touches, charges);
             }
             Work::Copy { object, bytes, from, to } => self.copy(*object, *bytes, *from, *to),
             Work::Compact { tier, bytes, .. } => self.compact(*tier, *bytes),

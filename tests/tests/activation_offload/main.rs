@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tiersim_models::hardware::{HBM, Hardware};
 use tiersim_models::ids::{ModuleId, OpId, TierId};
 use tiersim_models::lifetime::Workload;
+use tiersim_models::statistics::Stated;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{Mode, ObjectKind, Phase, Trace};
 use tiersim_policies::recipe::{PolicyConfig, Recipe, Rewrite};
@@ -86,6 +87,7 @@ fn record(hardware: Hardware, trace: &Trace, policy: PolicyConfig, how: How) -> 
         time: OpTime::Recorded { scale: 1.0 },
         jitter: how.jitter,
         ranks: 1,
+        statistics: Stated::MadeUp,
     };
     let scenario = Scenario {
         name: "test".to_owned(),
@@ -159,6 +161,7 @@ fn repeated_ops_take_their_sources_time_with_jitter_and_in_every_replay() {
         time: OpTime::Recorded { scale: 1.0 },
         jitter: 0.3,
         ranks: 1,
+        statistics: Stated::MadeUp,
     };
     let durations = Durations::new(&trace, &spec, None, 7).expect("all ops have a time");
     let run: u64 = (0..16).map(|op| durations.of(op).ps()).sum();

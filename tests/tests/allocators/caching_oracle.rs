@@ -303,7 +303,7 @@ fn the_caching_allocator_agrees_with_a_plain_reading_of_its_rules() {
             expandable_segments: seed % 3 == 2,
             max_split: (seed % 3 == 1).then_some(Bytes::mib(22)),
             roundup_power2_divisions: [0, 0, 4][rng.random_range(0..3)],
-            garbage_collection_threshold: 0.0,
+            ..CachingConfig::default()
         };
         let capacity = rng.random_range(60..260) * MIB;
         let mut model = Caching::new(Bytes::new(capacity), config);

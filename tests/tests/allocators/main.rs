@@ -30,6 +30,7 @@ fn caching(rng: &mut ChaCha12Rng) -> CachingConfig {
         max_split: rng.random_bool(0.3).then_some(Bytes::mib(24)),
         roundup_power2_divisions: [0, 0, 4, 8][rng.random_range(0..4)],
         garbage_collection_threshold: [0.0, 0.0, 0.7][rng.random_range(0..3)],
+        ..CachingConfig::default()
     }
 }
 

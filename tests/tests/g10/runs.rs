@@ -70,7 +70,7 @@ fn the_order_of_policies_is_the_published_one_and_planned_migration_is_no_slower
     let Some(folder) = folder() else { return };
     for network in &NETWORKS {
         let record = contest(&folder, network);
-        let ideal = cycles(record.baseline.mean_step());
+        let ideal = cycles(record.base().baseline.mean_step());
         assert!((ideal / network.ideal as f64 - 1.0).abs() < 1e-6, "{}: {ideal}", network.name);
         println!("{}, cycles per iteration and as a multiple of ideal", network.name);
         println!("| policy | published | | here | | fetched MiB |\n|---|---|---|---|---|---|");

@@ -5,6 +5,7 @@ use tiersim_models::hardware::Compute;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::server::Cpu;
+use tiersim_models::statistics::Stated;
 use tiersim_models::units::{Bytes, Rate, Span, Time};
 use tiersim_models::workload::{Phase, Unit};
 use tiersim_policies::drive::drive;
@@ -53,7 +54,7 @@ fn spec(jitter: f64) -> WorkloadSpec {
     };
     let time = OpTime::Roofline { compute, precision: "fp32".to_owned() };
     let trace = TraceSource::Folder("by hand".into());
-    WorkloadSpec { trace, repeat: 1, warmup: 0, time, jitter, ranks: 1 }
+    WorkloadSpec { trace, repeat: 1, warmup: 0, time, jitter, ranks: 1, statistics: Stated::MadeUp }
 }
 
 /// When each op ends, in ps.

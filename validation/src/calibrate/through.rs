@@ -19,7 +19,7 @@ use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Statistics, Trace, TraceMeta};
-use tiersim_policies::command::{Command, Edge, Hazard, Room, Ticket, Touch, Work};
+use tiersim_policies::command::{Allocating, Command, Edge, Hazard, Room, Ticket, Touch, Work};
 
 /// Bytes of all objects that take turns, and most of them: more than a core's own cache holds.
 const TURNS: (u64, u64) = (8 << 20, 32);
@@ -67,7 +67,8 @@ impl Plan {
         let occurrence = self.spans.len() as u64;
         self.spans.push(span);
         let (touches, charges) = (touch.into_iter().collect(), SmallVec::new());
-        let work = Work::Compute { occurrence, stream: 0, touches, charges, delay: Span::ZERO };
+        let (delay, allocating) = (Span::ZERO, Allocating::default());
+        let work = Work::Compute { occurrence, stream: 0, touches, charges, delay, allocating };
         let edge = |ticket| Edge { ticket, hazard: Hazard::Arrival };
         self.push(work, after.map(edge).into_iter().collect(), (None, None))
     }

@@ -10,7 +10,7 @@ use tiersim_models::units::Rate;
 use tiersim_models::workload::{
     Mode, Object, ObjectKind, Op, Phase, Statistics, Trace, TraceMeta, Use,
 };
-use tiersim_policies::command::{Edge, Hazard, Room, Touch};
+use tiersim_policies::command::{Allocating, Edge, Hazard, Room, Touch};
 
 const OBJECT: ObjectId = ObjectId(0);
 const HBM: TierId = TierId(0);
@@ -64,7 +64,14 @@ fn op(ticket: u32) -> Command {
     let (touches, charges) = ([touch].into_iter().collect(), [].into_iter().collect());
     Command {
         ticket: Ticket(ticket),
-        work: Work::Compute { occurrence: 0, stream: 0, touches, charges, delay: Span::ZERO },
+        work: Work::Compute {
+            occurrence: 0,
+            stream: 0,
+            touches,
+            charges,
+            delay: Span::ZERO,
+            allocating: Allocating::default(),
+        },
         after: [].into_iter().collect(),
         claims: [].into_iter().collect(),
         frees: [].into_iter().collect(),

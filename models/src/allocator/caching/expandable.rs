@@ -98,6 +98,7 @@ impl Caching {
         self.try_merge(id, next);
         self.insert_free(id);
         self.reserved += bytes;
+        self.calls.taken += 1;
         true
     }
 
@@ -126,6 +127,7 @@ impl Caching {
         self.list_unmapped(id);
         self.reserved -= last - first;
         self.releases += 1;
+        self.calls.given += 1;
     }
 
     /// Gives the addresses of a segment back in which nothing is mapped:

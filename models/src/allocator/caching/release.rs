@@ -110,5 +110,6 @@ impl Caching {
         self.blocks.forget(id);
         self.reserved -= size;
         self.releases += 1;
+        self.calls.given += 1;
     }
 }

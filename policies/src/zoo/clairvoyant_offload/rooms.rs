@@ -220,9 +220,13 @@ impl ClairvoyantOffload {
         let nearer = self.spill.iter().take_while(|&&near| near != tier);
         let nearer = nearer.map(|&near| view.capacity(near).get());
         let Some(nearer) = nearer.reduce(u64::saturating_add) else { return true };
+        let next = Future::in_sight(rank);
+        if next.is_none() && self.window.is_some() {
+            return true; // how much will be alive until then is not in sight either
+        }
         let held = view.capacity(tier).get() - view.free(tier).get();
         let held = held.saturating_add(self.now.claimed[tier.index()].get());
-        let alive = self.future.peak_until(self.now.occurrence, Future::in_sight(rank));
+        let alive = self.future.peak_until(self.now.occurrence, next);
         let under_way = self.under_way.get();
         let inside = nearer.saturating_add(view.capacity(HBM).get());
         held.saturating_add(bytes.get())

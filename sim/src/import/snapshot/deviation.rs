@@ -14,6 +14,23 @@ pub struct Deviation {
     pub mean: f64,
     /// The first entry above the limit.
     pub first_above: Option<usize>,
+    /// The most bytes after any action, as the snapshot tells.
+    pub peak: u64,
+    /// The same in the model.
+    pub model_peak: u64,
+}
+
+/// An allocation that the model placed at another address than the snapshot names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The entry, counted from 0.
+    pub entry: usize,
+    /// Bytes asked for.
+    pub bytes: u64,
+    /// The snapshot's address.
+    pub at: u64,
+    /// The model's.
+    pub model_at: u64,
 }
 
 /// Bytes at one action.
@@ -44,6 +61,8 @@ pub struct Replay {
     pub frees: u64,
     /// Of these, those that the model placed at the address that the snapshot names.
     pub same_address: u64,
+    /// The first that it placed elsewhere: later ones may only follow from it.
+    pub first_elsewhere: Option<Elsewhere>,
     /// Allocations that the model could not meet.
     pub refused: u64,
     /// Times that memory went back to the driver.
@@ -75,6 +94,8 @@ pub(super) fn note(deviation: &mut Deviation, truth: u64, model: u64, entry: usi
         (0, _) => 1.0,
         (truth, model) => truth.abs_diff(model) as f64 / truth as f64,
     };
+    deviation.peak = deviation.peak.max(truth);
+    deviation.model_peak = deviation.model_peak.max(model);
     deviation.mean += share;
     if share > deviation.max {
         (deviation.max, deviation.at) = (share, entry);

@@ -7,7 +7,7 @@
 //! against those that the snapshot tells. Invariant: entries of segments belong to the action that
 //! made them, so nothing is compared between them.
 
-use crate::import::snapshot::deviation::{Replay, Sample, note};
+use crate::import::snapshot::deviation::{Elsewhere, Replay, Sample, note};
 use crate::import::snapshot::settings::Settings;
 use crate::import::snapshot::truth::{Rules, Truth, spacing, starts};
 use crate::import::snapshot::{Action, Device, PoolId, Segment, What};
@@ -83,6 +83,7 @@ impl<'a> Run<'a> {
             max_split: settings.max_split.map(Bytes::new),
             roundup_power2_divisions: 0,
             garbage_collection_threshold: threshold,
+            ..CachingConfig::default()
         };
         let mut model = Caching::new(room, config);
         model.set_divisions(settings.divisions);
@@ -204,7 +205,7 @@ impl<'a> Run<'a> {
                 self.released.push((*action, pool));
                 return Ok(());
             }
-            What::Alloc => self.alloc(action, pool)?,
+            What::Alloc => self.alloc(entry, action, pool)?,
             What::FreeRequested => {
                 self.found.frees += 1;
                 self.synchronized = false;
@@ -230,7 +231,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn alloc(&mut self, action: &Action, pool: PoolId) -> Result<(), String> {
+    fn alloc(&mut self, entry: usize, action: &Action, pool: PoolId) -> Result<(), String> {
         let lane = self.lane(action.stream, pool)?;
         let grown = self.grown.take();
         let hint = grown.map(|grown| grown.at);
@@ -264,7 +265,14 @@ impl<'a> Run<'a> {
         self.found.allocations += 1;
         match block {
             Ok(block) => {
-                self.found.same_address += u64::from(block.at == action.at);
+                let (bytes, at, model_at) = (action.bytes, action.at, block.at);
+                match model_at == at {
+                    true => self.found.same_address += 1,
+                    false => {
+                        let elsewhere = Elsewhere { entry, bytes, at, model_at };
+                        self.found.first_elsewhere.get_or_insert(elsewhere);
+                    }
+                }
                 if let Some((old, held)) = self.live.insert(action.at, (block, true)) {
                     // The entry that freed it is missing.
                     if held {

@@ -8,7 +8,7 @@
 //! Invariant: `reserved` and `active` are the sums over the segments and blocks listed.
 
 use crate::import::snapshot::{Action, Device, PoolId, What};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const SMALL: u64 = 1 << 20;
 const SMALL_SEGMENT: u64 = 2 << 20;
@@ -52,6 +52,10 @@ pub(super) struct Truth {
     /// Pools of segments by the entry that made them, as segments at the end tell them: entries of
     /// old versions do not name their pool.
     pub(super) pools: BTreeMap<usize, PoolId>,
+    /// Blocks from before the first entry that turned out to be larger: the bytes of each, by address.
+    kept: BTreeMap<u64, u64>,
+    /// Addresses of blocks that an entry allocated.
+    told: BTreeSet<u64>,
 }
 
 impl Truth {
@@ -116,7 +120,7 @@ impl Truth {
                 What::OutOfMemory | What::Mark => {}
             }
         }
-        // Such a block may have kept what was too little to split off.
+        // Such a block may have kept what was too little to split off, as its neighbours tell...
         for &at in inferred.keys() {
             let extent = truth.extent(at);
             if let (Some((range, extent)), Some(live)) = (extent, truth.live.get(&at).copied()) {
@@ -125,6 +129,17 @@ impl Truth {
             }
         }
         truth.unexplained = 0;
+        truth.sum();
+        // ... or what begins behind it later on.
+        let mut later = truth.clone();
+        for action in &device.actions {
+            later.apply(action, rules);
+        }
+        for (&at, &bytes) in &later.kept {
+            if let Some(live) = truth.live.get_mut(&at).filter(|_| inferred.contains_key(&at)) {
+                live.bytes = live.bytes.max(bytes);
+            }
+        }
         truth.sum();
         truth
     }
@@ -148,6 +163,7 @@ impl Truth {
     }
 
     fn alloc(&mut self, action: &Action, rules: &Rules<'_>) {
+        self.reach(action.at, rules);
         let rounded = (rules.round)(action.bytes);
         let bytes = match self.extent(action.at) {
             Some((range, extent)) if extent >= rounded && !self.live.contains_key(&action.at) => {
@@ -159,9 +175,27 @@ impl Truth {
             }
         };
         let live = Live { bytes, requested: action.bytes, allocated: true };
+        self.told.insert(action.at);
         self.active = self.active.saturating_add(bytes);
         if let Some(before) = self.live.insert(action.at, live) {
             self.active = self.active.saturating_sub(before.bytes);
+        }
+    }
+
+    /// A block begins where a free piece begins. One that begins within shows that the block before that
+    /// piece reaches there: it kept what was too little to split off, which nobody could know until now.
+    fn reach(&mut self, at: u64, rules: &Rules<'_>) {
+        let Some((&start, &range)) = self.ranges.range(..=at).next_back() else { return };
+        let Some((&before, live)) = self.live.range_mut(start..at).next_back() else { return };
+        let bytes = at - before;
+        let Some(slack) = bytes.checked_sub(live.bytes).filter(|&slack| slack > 0) else { return };
+        if range.bytes <= at - start || splits((rules.round)(live.requested), slack, range, rules) {
+            return;
+        }
+        live.bytes = bytes;
+        self.active = self.active.saturating_add(slack);
+        if !self.told.contains(&before) {
+            self.kept.entry(before).or_insert(bytes);
         }
     }
 
@@ -235,13 +269,18 @@ impl Truth {
 /// How large a block becomes that is cut from so many free bytes: `should_split`.
 fn block_size(requested: u64, extent: u64, range: Range, rules: &Rules<'_>) -> u64 {
     let rounded = (rules.round)(requested);
-    let Some(left) = extent.checked_sub(rounded) else { return rounded };
-    let split = if range.small || range.expandable || rules.expandable {
-        left >= 512
-    } else {
-        rounded < rules.max_split && left > SMALL
-    };
-    if split { rounded } else { extent }
+    match extent.checked_sub(rounded) {
+        Some(left) if !splits(rounded, left, range, rules) => extent,
+        _ => rounded,
+    }
+}
+
+/// Whether so much that is left of a free piece is split off.
+fn splits(rounded: u64, left: u64, range: Range, rules: &Rules<'_>) -> bool {
+    if range.small || range.expandable || rules.expandable {
+        return left >= 512;
+    }
+    rounded < rules.max_split && left > SMALL
 }
 
 /// Stream, pool and whether it is of small blocks: each has an expandable segment of its own.

@@ -62,7 +62,7 @@ fn skeleton(device: &Device, scratch: &Path) -> Result<(Hardware, Vec<Source>), 
     let (free, total) = device.memory()?;
     let (host, room) = (memory(), room(scratch)?);
     let sizes = [free.get(), host.map_or(1 << 30, Bytes::get), room];
-    let hardware = skeleton::of(sizes, ["pcie", "drive"], Bytes::mib(4));
+    let hardware = skeleton::of(sizes, ["host-link", "drive"], Bytes::mib(4));
     let about = format!("{}: its memory, the host's, and files", device.name);
     let dram = match host {
         Some(_) => Source::Measured("all of the system's memory (MemTotal)".to_owned()),

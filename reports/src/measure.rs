@@ -1,0 +1,77 @@
+//! What the charts of a record compare cases by: the mean step, or for served requests what their users wait for.
+//!
+//! An iteration of a server is as long as its batch is large, so its mean step says nothing of a request: charts of
+//! such a record show TTFT and TPOT, one chart for each.
+//! Invariant: values are those of `summary.json`: `step_ms.mean`, `serving.ttft_ms.mean`, `serving.tpot_ms.mean`.
+
+use crate::served::serves;
+use tiersim_models::units::Span;
+use tiersim_sim::record::{Conditions, Figures, RunRecord};
+
+/// A figure of a case that is better if it is less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measure {
+    Step,
+    FirstToken,
+    PerToken,
+}
+
+impl Measure {
+    /// Those of the charts of a record.
+    pub(crate) fn of(record: &RunRecord) -> &'static [Measure] {
+        if serves(record) { &[Measure::FirstToken, Measure::PerToken] } else { &[Measure::Step] }
+    }
+
+    /// The first word of a chart's file. The first chart of a record always has the same name.
+    pub(crate) fn file(self) -> &'static str {
+        match self {
+            Measure::Step | Measure::FirstToken => "latency",
+            Measure::PerToken => "tpot",
+        }
+    }
+
+    /// In the title of an axis.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Measure::Step => "mean step time",
+            Measure::FirstToken => "mean time to first token, TTFT",
+            Measure::PerToken => "mean time per output token, TPOT",
+        }
+    }
+
+    /// In the title of an axis of its ratio to the baseline's.
+    pub(crate) fn ratio(self) -> &'static str {
+        match self {
+            Measure::Step => "slowdown",
+            Measure::FirstToken => "TTFT",
+            Measure::PerToken => "TPOT",
+        }
+    }
+
+    /// Picoseconds; `None` where there are none, such as TPOT of answers of one token.
+    pub(crate) fn ps(self, figures: &Figures) -> Option<u64> {
+        let ms = |ms: f64| ms.is_finite().then(|| (ms * 1e9).round() as u64);
+        let serving = figures.serving.as_deref();
+        match self {
+            Measure::Step => Some(figures.mean_step().ps()),
+            Measure::FirstToken => ms(serving?.first_token_ms().mean),
+            Measure::PerToken => ms(serving?.per_token_ms().mean),
+        }
+    }
+
+    /// That of the same workload with unlimited HBM.
+    pub(crate) fn baseline(self, conditions: &Conditions) -> u64 {
+        self.ps(&conditions.baseline).unwrap_or(0)
+    }
+
+    /// What no policy goes below, if that is known of it: the bound is one of steps.
+    pub(crate) fn bound(self, bound: Span) -> Option<u64> {
+        (self == Measure::Step && bound > Span::ZERO).then_some(bound.ps())
+    }
+
+    /// Over the baseline's: for steps the slowdown.
+    pub(crate) fn over_baseline(self, figures: &Figures, conditions: &Conditions) -> Option<f64> {
+        let baseline = self.baseline(conditions) as f64;
+        self.ps(figures).map(|own| own as f64 / baseline)
+    }
+}

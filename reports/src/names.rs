@@ -1,0 +1,215 @@
+//! What each case is called in a table and on a chart, and what a record is said to have been run on.
+//!
+//! A case's label is unique in its record: its name, and at a point of a sweep the values of the axes that touch
+//! it. Shortened or cleaned it need not be, so both are done here, and what is equal then gets a number.
+//! Invariant: the names of a record are all different.
+
+use crate::words::clean;
+use std::collections::BTreeMap;
+use tiersim_models::statistics::Stated;
+use tiersim_sim::record::{CaseRecord, Conditions, RunRecord};
+
+/// Of several things so many are named.
+const MOST_NAMED: usize = 3;
+/// Of a name that is too long so many characters at its end stay: points of a sweep differ there.
+const TAIL: usize = 22;
+
+/// One for each case, of about `most` characters.
+pub(crate) fn names(record: &RunRecord, most: usize) -> Vec<String> {
+    let mut taken: BTreeMap<String, usize> = BTreeMap::new();
+    let mut name = |label: &str| {
+        let short = shortened(label, most);
+        let mut own = short.clone();
+        let mut turn = taken.get(&short).copied().unwrap_or(0);
+        while taken.contains_key(&own) {
+            turn += 1;
+            own = format!("{short} ({})", turn + 1);
+        }
+        taken.insert(short, turn);
+        taken.entry(own.clone()).or_insert(0);
+        own
+    };
+    record.results.iter().map(|case| name(&case.label)).collect()
+}
+
+/// Cleaned, and with its middle left out if it is too long.
+pub(crate) fn shortened(label: &str, most: usize) -> String {
+    let all: Vec<char> = clean(label).chars().collect();
+    if all.len() <= most {
+        return all.into_iter().collect();
+    }
+    let tail = TAIL.min(most / 2);
+    let head: String = all[..most - tail - 1].iter().collect();
+    let tail: String = all[all.len() - tail..].iter().collect();
+    format!("{}…{}", head.trim_end(), tail.trim_start())
+}
+
+/// What the cases of a record have, each once: `a, b and 3 more`.
+pub(crate) fn each(record: &RunRecord, of: impl Fn(&Conditions) -> String) -> String {
+    let mut all: Vec<String> = Vec::new();
+    for conditions in record.used() {
+        let name = of(conditions);
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    let more = all.len().saturating_sub(MOST_NAMED);
+    all.truncate(MOST_NAMED);
+    match more {
+        0 => all.join(", "),
+        more => format!("{} and {more} more", all.join(", ")),
+    }
+}
+
+/// What a reader must know of the statistics that some cases rank modules by; nothing where these are recorded
+/// or given.
+pub(crate) fn statistics_note(record: &RunRecord) -> Option<String> {
+    let mut words: Vec<&str> = record.results.iter().filter_map(|case| case.statistics).collect();
+    words.sort_unstable();
+    words.dedup();
+    words.retain(|word| [MADE_UP, SYNTHETIC].contains(word));
+    (!words.is_empty()).then(|| format!("statistics of modules: {}", words.join(" and ")))
+}
+
+/// What a sentence says of the statistics that a case ranks modules by, where nobody measured them.
+pub(crate) fn statistics_words(case: &CaseRecord) -> Option<String> {
+    match case.statistics? {
+        MADE_UP => Some("ranks modules by statistics that are made up, by depth".to_owned()),
+        SYNTHETIC => Some("ranks modules by statistics that are drawn from a seed".to_owned()),
+        _ => None,
+    }
+}
+
+const MADE_UP: &str = Stated::MadeUp.word();
+const SYNTHETIC: &str = Stated::Synthetic(0).word();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Detail;
+    use crate::common;
+    use crate::measure::Measure;
+    use crate::points::Points;
+    use std::path::Path;
+    use tiersim_sim::record::Outcome;
+    use tiersim_sim::scenario::Case;
+    use tiersim_sim::scenario::read::read_scenario;
+    use tiersim_sim::scenario::sweep::read_sweep;
+
+    #[test]
+    fn names_differ_however_short_they_are() {
+        for mut record in common::all() {
+            for most in [8, 20, 44] {
+                let mut all = names(&record, most);
+                all.sort();
+                assert!(all.windows(2).all(|pair| pair[0] != pair[1]), "{}", record.scenario);
+            }
+            record.results.iter_mut().for_each(|case| case.label = "\u{1b}\u{200b}".to_owned());
+            let mut all = names(&record, 44);
+            all.sort();
+            assert!(all.windows(2).all(|pair| pair[0] != pair[1]), "{}", record.scenario);
+        }
+    }
+
+    #[test]
+    fn made_up_statistics_are_said_in_table_chart_and_files() {
+        let mut record = common::training();
+        let said = |record: &RunRecord| -> [bool; 4] {
+            let chart = crate::latency_vs_memory(record, "0").expect("it draws");
+            let mut texts = chart.items().iter().filter_map(|item| item.text_place());
+            let csv = crate::results_csv(record).expect("it is written");
+            [
+                crate::text(record, "0", Detail::Wide).contains("made up"),
+                texts.any(|(_, text)| text.contains("made up")),
+                crate::summary_json(record, "0").expect("JSON").contains("\"made up\""),
+                String::from_utf8_lossy(&csv).contains(",made up"),
+            ]
+        };
+        assert_eq!(said(&record), [false; 4]);
+        record.results[4].statistics = Some("recorded");
+        assert_eq!(said(&record), [false; 4]);
+        record.results[5].statistics = Some("made up");
+        assert_eq!(said(&record), [true; 4]);
+    }
+
+    #[test]
+    fn the_end_of_a_long_name_stays() {
+        let label = "a policy with a rather long name [hbm=0.25, access=in place]";
+        assert_eq!(shortened(label, 44), "a policy with a rathe…0.25, access=in place]");
+    }
+
+    /// Every case of every shipped scenario and of every point of its sweep, as if it had run.
+    fn shipped() -> Vec<RunRecord> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
+        let files = std::fs::read_dir(folder).expect("the scenarios are there");
+        let files = files.map(|file| file.expect("an entry").path());
+        let mut files: Vec<_> = files.filter(|file| file.is_file()).collect();
+        files.sort();
+        let mut records = Vec::new();
+        let mut add = |name: &str, cases: Vec<&Case>| {
+            let mut record = common::single();
+            let ran = record.results.remove(0);
+            record.scenario = name.to_owned();
+            for (index, case) in cases.into_iter().enumerate() {
+                let at = index as f64;
+                record.results.push(CaseRecord {
+                    label: case.label.clone(),
+                    policy: case.policy.name().to_owned(),
+                    details: case.policy.details(),
+                    emulated: case.policy.is_emulated(),
+                    params: case.params.clone(),
+                    outcome: Outcome::Done(common::figures(500.0 + at, 40.0 + at * 3.0)),
+                    ..ran.clone()
+                });
+            }
+            records.push(record);
+        };
+        for file in files {
+            let scenario = read_scenario(&file, &[]).unwrap_or_else(|error| panic!("{error}"));
+            add(&scenario.name, scenario.cases.iter().collect());
+            if std::fs::read_to_string(&file).expect("it is there").contains("sweep: (") {
+                let sweep = read_sweep(&file, &[]).unwrap_or_else(|error| panic!("{error}"));
+                let cases = sweep.points.iter().flat_map(|point| &point.scenario.cases);
+                add(&scenario.name, cases.collect());
+            }
+        }
+        assert!(records.len() > 40, "the scenarios are found");
+        records
+    }
+
+    #[test]
+    fn labels_of_what_ships_are_unique_on_every_chart_and_in_every_table() {
+        for record in shipped() {
+            let unique = |what: &str, texts: Vec<String>| {
+                let mut all = texts.clone();
+                all.sort();
+                let same = all.windows(2).find(|pair| pair[0] == pair[1]);
+                assert_eq!(same, None, "{}: {what}", record.scenario);
+            };
+            let table = crate::text(&record, "0", Detail::Wide);
+            let block = table.split("\n\n").find(|block| block.contains("\n----"));
+            let rows = block.expect("a table").lines().skip_while(|line| !line.starts_with("----"));
+            let rows: Vec<&str> = rows.skip(1).collect();
+            let shown = names(&record, 44);
+            let named = |row: &&str| {
+                let own = shown.iter().filter(|name| row.starts_with(&format!("{name}  ")));
+                own.count() == 1
+            };
+            assert!(rows.iter().all(named), "{}: {table}", record.scenario);
+            assert!(rows.len() == record.results.len() || table.contains("other"), "{table}");
+            unique("names", shown);
+            unique("legend", Points::of(&record, Measure::Step).series);
+            let chart = crate::latency_vs_memory(&record, "0").expect("it draws");
+            let texts = chart.items().iter().filter_map(|item| item.text_place());
+            let labels = names(&record, 34);
+            let labels: Vec<String> = texts
+                .filter(|(_, text)| labels.iter().any(|label| label == text))
+                .map(|(_, text)| text.to_owned())
+                .collect();
+            // A name of one word may be that of its series too.
+            let series = Points::of(&record, Measure::Step).series;
+            let labels = labels.into_iter().filter(|label| !series.contains(label));
+            unique("labels of points", labels.collect());
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What cases run on, and what they are held against.
+//!
+//! The cases of a scenario share one machine and one workload, so one baseline and one bound. The points of a
+//! sweep need not: what is said of one of them is never said of another.
+//! Invariant: the first of a record's conditions is that of the file as it stands, whether or not a case runs
+//! under it; every other one is of a case.
+
+use super::{CaseRecord, Figures, RunRecord};
+use tiersim_models::units::{Bytes, Span};
+
+/// Machine, workload and seed of some cases, with their baseline and their bound.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Conditions {
+    /// The machine's name.
+    pub hardware: String,
+    /// The trace's name.
+    pub workload: String,
+    /// How op durations were made, in words, such as `roofline on h100-sxm-pcie5, tf32`.
+    pub op_time: String,
+    /// Seed of every draw.
+    pub seed: u64,
+    /// How many numbers of the hardware that times rest on are assumed.
+    pub assumed_numbers: usize,
+    /// Tokens that one step processes.
+    pub tokens_per_step: u64,
+    /// Same workload with unlimited HBM.
+    pub baseline: Figures,
+    /// No policy on this hardware can have a shorter mean step, whatever HBM it has.
+    pub bound: Span,
+    /// No policy can have a shorter mean step with so many bytes of HBM, by rising bytes; empty
+    /// where cases have workloads of their own.
+    pub bound_curve: Vec<(Bytes, Span)>,
+}
+
+impl RunRecord {
+    /// Those of the file as it stands.
+    pub fn base(&self) -> &Conditions {
+        &self.conditions[0]
+    }
+
+    /// Those of a case.
+    pub fn of(&self, case: &CaseRecord) -> &Conditions {
+        &self.conditions[case.conditions]
+    }
+
+    /// Those that all cases have; none if two cases differ. Those of the file where there are no cases.
+    pub fn shared(&self) -> Option<&Conditions> {
+        let mut used = self.results.iter().map(|case| case.conditions);
+        let first = used.next().unwrap_or(0);
+        used.all(|other| other == first).then(|| &self.conditions[first])
+    }
+
+    /// What a figure of the conditions is for every case, if it is the same for all of them.
+    pub fn common<T: PartialEq>(&self, figure: impl Fn(&Conditions) -> T) -> Option<T> {
+        let mut values = self.used().into_iter().map(figure);
+        let first = values.next()?;
+        values.all(|other| other == first).then_some(first)
+    }
+
+    /// Each conditions that some case has, in the record's order; those of the file where there are no cases.
+    pub fn used(&self) -> Vec<&Conditions> {
+        let mut used: Vec<usize> = self.results.iter().map(|case| case.conditions).collect();
+        used.sort_unstable();
+        used.dedup();
+        if used.is_empty() {
+            used.push(0);
+        }
+        used.into_iter().map(|index| &self.conditions[index]).collect()
+    }
+
+    /// Tokens per second of a case that ran to its end.
+    pub fn tokens_per_s(&self, case: &CaseRecord) -> Option<f64> {
+        case.outcome.figures().map(|figures| figures.tokens_per_s(self.of(case).tokens_per_step))
+    }
+}
