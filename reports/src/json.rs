@@ -102,8 +102,8 @@ pub struct CaseSummary {
     pub peak_bytes: Option<Map<String, Value>>,
     /// Bytes copied per step, by lane such as `dram->hbm`.
     pub moved_bytes: Option<Map<String, Value>>,
-    /// Copies by lane: how many per step, mean bytes and mean time of one.
-    pub transfers: Option<Map<String, Value>>,
+    /// Copies over each lane that had any.
+    pub transfers: Vec<Value>,
     /// Time per step that compute waited for copies, by lane.
     pub stall_ms: Option<Map<String, Value>>,
     /// Share of the measured time that a link was copying, by link: its busier direction.
@@ -314,7 +314,7 @@ fn case_summary(record: &RunRecord, case: &CaseRecord, rank: Option<usize>) -> C
         bound_by: case.bound_by.clone(),
         peak_bytes: by_tier(&|f, tier| json!(f.peak[tier].get())),
         moved_bytes: by_lane(&|f, lane| json!(f.moved_per_step(lane).get())),
-        transfers: by_lane(&transfers),
+        transfers: ran.map_or_else(Vec::new, |figures| transfers(record, figures)),
         stall_ms: by_lane(&|f, lane| json!(step_share(f.stall[lane], f))),
         busy_fraction: ran.map(|f| {
             let links = links(record).into_iter();
@@ -395,16 +395,20 @@ fn params(point: &[(String, AxisValue)]) -> Map<String, Value> {
     point.iter().map(|(axis, at)| (axis.clone(), value(at))).collect()
 }
 
-/// The copies over a lane.
-fn transfers(figures: &Figures, lane: usize) -> Value {
-    let count = figures.transfers.get(lane).copied().unwrap_or(0);
-    let time = figures.transfer_time.get(lane).copied().unwrap_or_default();
-    let each = |sum: f64| finite(sum / count.max(1) as f64);
-    json!({
-        "per_step": finite(count as f64 / figures.steps.len().max(1) as f64),
-        "mean_bytes": each(figures.moved[lane].get() as f64),
-        "mean_ms": each(time.as_ms()),
-    })
+/// The copies over each lane that had any: how many per step, mean bytes and mean time of one.
+fn transfers(record: &RunRecord, figures: &Figures) -> Vec<Value> {
+    let lanes = lane_names(record).into_iter().zip(&figures.transfers).enumerate();
+    let used = lanes.filter(|(_, (_, count))| **count > 0);
+    let one = |(lane, (name, &count)): (usize, (String, &u64))| {
+        let each = |sum: f64| finite(sum / count as f64);
+        json!({
+            "lane": name,
+            "per_step": finite(count as f64 / figures.steps.len().max(1) as f64),
+            "mean_bytes": each(figures.moved[lane].get() as f64),
+            "mean_ms": each(figures.transfer_time[lane].as_ms()),
+        })
+    };
+    used.map(one).collect()
 }
 
 /// A sum over the measured steps, as milliseconds per step.
