@@ -360,13 +360,12 @@ impl<T> FairShare<T> {
         let mut brackets = vec![(0, WHOLE); self.shares.len()];
         for round in 0..ROUNDS {
             let mut found = true;
-            for resource in 0..self.shares.len() {
+            for (resource, bracket) in brackets.iter_mut().enumerate() {
                 let Some((tried, sent)) = self.share(resource) else { continue };
                 if tried.abs_diff(sent) <= NEAR {
                     continue;
                 }
                 found = false;
-                let bracket = &mut brackets[resource];
                 *(if sent > tried { &mut bracket.0 } else { &mut bracket.1 }) = tried;
                 let middle = bracket.0 + (bracket.1 - bracket.0) / 2;
                 let next = if round == 0 { sent } else { middle };

@@ -123,6 +123,7 @@ pub struct CaseRecord {
 }
 
 /// How a case ended.
+#[expect(clippy::large_enum_variant, reason = "one per case, and most cases are done")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// It ran to the end of the trace.

@@ -367,7 +367,7 @@ fn whole(job: &Training, account: &Account) -> Option<String> {
     let later: u128 = buffers.iter().map(|key| everywhere(account, key)).sum();
     let least = (account.gpu - later).saturating_sub(norms(job)) * least / 1000;
     let run = u128::from(peak(trace, 1, 2));
-    let ranges = 4 * (job.card.layers as u128) * 64;
+    let ranges = 4 * u128::from(job.card.layers) * 64;
     let found = format!("all: {formula} by formula, {run} in the run, at least {least}");
     (run > formula || run + ranges < least).then_some(found)
 }

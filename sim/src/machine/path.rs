@@ -191,14 +191,11 @@ impl SimMachine<'_> {
     pub(super) fn arrives(&mut self, ticket: Ticket, beyond: &[(usize, Span)]) -> Path {
         let stretches = self.stretches(ticket, beyond);
         let entry = self.entries.get_mut(ticket);
-        match entry.path.take() {
-            Some(path) => {
-                let from = entry.ready_at;
-                self.paths.last = self.paths.none.clone();
-                self.paths.last = self.paths.extended(path, from, &stretches);
-            }
-            // Its last piece has told, or it took no time.
-            None => {}
+        // Without one its last piece has told, or it took no time.
+        if let Some(path) = entry.path.take() {
+            let from = entry.ready_at;
+            self.paths.last = self.paths.none.clone();
+            self.paths.last = self.paths.extended(path, from, &stretches);
         }
         self.paths.last()
     }
