@@ -264,3 +264,20 @@ fn a_lookup_reads_the_rows_that_it_gathers() {
     let (tokens, width) = (512, 768);
     assert_eq!(op.bytes.get(), 2 * tokens * width * 4 + tokens * 8);
 }
+
+/// Prefill and decode of the same model: no `run.json`, no `params.csv`, keys and values labelled.
+#[test]
+fn the_recording_of_inference_makes_the_shipped_trace() {
+    let roots = ["/../../shared/data/gpt2-infer-cpu", "/../../../shared/data/gpt2-infer-cpu"];
+    let folders = roots.map(|root| PathBuf::from(format!("{}{root}", env!("CARGO_MANIFEST_DIR"))));
+    let Some(folder) = folders.into_iter().find(|folder| folder.is_dir()) else {
+        eprintln!("gpt2-infer-cpu is not beside this checkout: nothing was compared with it");
+        return;
+    };
+    let made = import_recording(&folder).unwrap().trace;
+    assert_eq!((made.meta.batch, made.meta.sequence, made.meta.precision.as_str()), (4, 1, "fp32"));
+    let ours = read_trace(&shipped().join("../gpt2-infer-cpu")).unwrap();
+    assert_eq!(made.objects, ours.objects);
+    assert_eq!(made.ops, ours.ops);
+    assert_eq!((made.uses, made.modules), (ours.uses, ours.modules));
+}

@@ -305,7 +305,9 @@ fn shipped_header(table: &str) -> Vec<String> {
 }
 
 /// Keys of results that hold a map by tier, lane, link or axis: its keys are data.
-const BY_NAME: [&str; 13] = [
+const BY_NAME: [&str; 15] = [
+    "transfers",
+    "matches",
     "hidden_bytes",
     "kv_hit_bytes",
     "params",
@@ -362,6 +364,7 @@ fn every_key_and_column_of_the_results_is_described() {
     let headings: BTreeSet<&str> = found.iter().map(|(heading, _)| heading.as_str()).collect();
     for heading in [
         "`pressure`",
+        "`hints`",
         "One of `buckets`",
         "One of `results`",
         "One of `skipped`",

@@ -13,7 +13,9 @@ pub(crate) fn records() -> [RunRecord; 3] {
     let path = root().join("scenarios/gpt2-out-of-memory.ron");
     let buckets = "[(tier: \"hbm\", model: buckets())]";
     let pressure = ("policies.2.pressure".to_owned(), "(tier: \"hbm\")".to_owned());
-    let overrides = [("allocators".to_owned(), buckets.to_owned()), pressure];
+    let hints = "Hints(file: \"hints/gpt2-adam-30.json\")";
+    let hints = ("policies.1.policy".to_owned(), hints.to_owned());
+    let overrides = [("allocators".to_owned(), buckets.to_owned()), pressure, hints];
     let scenario = read_scenario(&path, &overrides).expect("the scenario reads");
     let traces = Traces::read([&scenario]).expect("the trace reads");
     let workload = traces.of(&scenario);

@@ -141,28 +141,13 @@ impl<'a> Sizes<'a> {
         };
         let shape = &b.shape;
         let [a, b, c] = [a, b, c].map(|object| u128::from(object.elements()));
-        // Of a larger storage a view may be multiplied, such as the last token's part. Then the right
-        // one's shape says it, if only one way round fits.
-        if let &[first, second] = &shape[..]
-            && u128::from(first) * u128::from(second) == b
-        {
-            let fits = |&(inner, columns): &(u128, u128)| {
-                c > 0 && c.is_multiple_of(columns) && c / columns * inner < a
-            };
-            let (first, second) = (u128::from(first), u128::from(second));
-            let ways: Vec<_> =
-                [(first, second), (second, first)].into_iter().filter(fits).collect();
-            if let &[(inner, _)] = &ways[..]
-                && (a * b).checked_div(c).unwrap_or(0).isqrt().pow(2) * c != a * b
-            {
-                return Ok((2 * c * inner, c));
-            }
-        }
         let inner = (a * b).checked_div(c).unwrap_or(0).isqrt();
         let rows = a.checked_div(inner).unwrap_or(0);
         let columns = b.checked_div(inner).unwrap_or(0);
         if inner == 0 || rows * inner != a || columns * inner != b || rows * columns != c {
-            return Err((rule, format!("{a}, {b} and {c} elements")));
+            let inner = inner_of_view(a, c, shape).filter(|_| is_whole(shape, b));
+            let inner = inner.ok_or_else(|| (rule, format!("{a}, {b} and {c} elements")))?;
+            return Ok(((c * inner).saturating_mul(2), c));
         }
         // m n k is at most (m k)(k n), which fits 128 bits with room for the factor.
         Ok(((c * inner).saturating_mul(2), c))
@@ -193,4 +178,22 @@ impl<'a> Sizes<'a> {
         let product = u128::from(rows) * u128::from(s);
         Ok(product.saturating_mul(u128::from(keys)).saturating_mul(factor))
     }
+}
+
+/// Whether a right argument of two dimensions has so many elements.
+fn is_whole(shape: &[u64], elements: u128) -> bool {
+    shape.len() == 2 && u128::from(shape[0]) * u128::from(shape[1]) == elements
+}
+
+/// The inner size of a product whose left argument is a view of a larger storage, such as the last
+/// token's part: the right one's shape says it, if only one way round fits.
+fn inner_of_view(left: u128, result: u128, shape: &[u64]) -> Option<u128> {
+    let &[first, second] = shape else { return None };
+    let (first, second) = (u128::from(first), u128::from(second));
+    let fits = |&(inner, columns): &(u128, u128)| {
+        result > 0 && result.is_multiple_of(columns) && result / columns * inner < left
+    };
+    let mut ways = [(first, second), (second, first)].into_iter().filter(fits);
+    let (inner, _) = ways.next()?;
+    ways.next().is_none().then_some(inner)
 }
