@@ -274,7 +274,7 @@ fn a_7b_model_is_made_to_fit_a_small_gpu() {
     }
     assert_eq!(fit("gib(2000)", 0)["fits"], true);
     assert_eq!(fit("1MiB", 1)["options"].as_array().map(Vec::len), Some(0));
-    for (gpu, said) in [("24", "write 24GiB"), ("rtx-9999", "no machine called")] {
+    for (gpu, said) in [("24", "write 24GiB"), ("rtx-9999", "no machine of this name")] {
         let all = ["memory", "--params", "7B", "--fit", gpu];
         let ran = project.run(&all).ends_with(2);
         assert!(ran.stderr.contains(said), "{}", ran.stderr);

@@ -4,9 +4,10 @@
 use crate::common::{Project, SCENARIO};
 use serde_json::Value;
 
-/// Figures of a result: all of it but the names of the policy and of the case.
+/// Figures of a result: all of it but the names of the policy and of the case, and what it ranked by or
+/// followed.
 fn figures(mut result: Value) -> Value {
-    for name in ["policy", "label", "details"] {
+    for name in ["policy", "label", "details", "hints", "statistics"] {
         result[name].take();
     }
     result

@@ -232,7 +232,7 @@ fn overrides_obey_the_same_rules() {
     );
     says("policies.1.policy.cut.hmb", "0.9", &["has no field `hmb`", "did you mean `hbm`?"]);
     says("policies.1.policy.cutt.hbm", "0.9", &["has no `cutt`", "did you mean `cut`?"]);
-    says("policies.9.policy", "AllHbm", &["has no `9`", "5 elements"]);
+    says("policies.9.policy", "AllHbm", &["has no `9`", "4 other elements"]);
     says("capacity.hbm", "4", &["6:23: a size needs its unit", "[--set capacity.hbm=4]"]);
     says("seed", "1, about: \"\"", &["text after the end of the value", "[--set seed"]);
     says("seed", "/*", &["a comment is never closed"]);

@@ -43,7 +43,7 @@ fn steps_are_compute_plus_delays_plus_stalls_to_the_picosecond() {
             let name = format!("{}: {}", scenario.name, case.label);
             path_adds_up(figures, &name, scenario.workload.ranks);
             let sum = |spans: &[Span]| spans.iter().copied().sum::<Span>();
-            let delays = figures.delay + sum(&figures.in_place);
+            let delays = figures.delay + figures.allocating + sum(&figures.in_place);
             let parts = figures.compute + delays + sum(&figures.stall);
             let steps = figures.steps.iter().sum::<Span>();
             if in_turn {
