@@ -43,7 +43,7 @@ use tiersim_sim::audit::Audit;
 use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::SimMachine;
 use tiersim_sim::machine::meters::Meters;
-use tiersim_sim::record::Figures;
+use tiersim_sim::record::{Figures, Settled};
 use tiersim_sim::run::{self, Options};
 use tiersim_sim::scenario::{Budget, Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use watch::Watch;
@@ -324,7 +324,10 @@ impl Trial {
             let record = record.map_err(|error| told(error.to_string()))?;
             let case = &record.results[0];
             let step = case.outcome.figures().map(Figures::mean_step);
-            match step.filter(|step| *step < case.bound_step && !case.emulated) {
+            // Steps that drift say so, and promise nothing.
+            let drifts = |f: &Figures| f.steady.settled == Settled::Drifts;
+            let drifts = case.outcome.figures().is_some_and(drifts);
+            match step.filter(|step| *step < case.bound_step && !case.emulated && !drifts) {
                 None => Ok(format!("{record:?}")),
                 Some(step) => {
                     let (bound, by) = (case.bound_step, &case.bound_by);

@@ -60,10 +60,15 @@ impl SimMachine<'_> {
         }
     }
 
-    /// An op starts that takes `total` alone.
-    pub(super) fn start_on_host(&mut self, op: Ticket, total: Span) -> Result<(), Fault> {
+    /// An op starts that takes `total` alone, of which it waits `waits` first, without any processor.
+    pub(super) fn start_on_host(
+        &mut self,
+        op: Ticket,
+        total: Span,
+        waits: Span,
+    ) -> Result<(), Fault> {
         let processors = self.processors.as_ref().expect("an op of the host has processors");
-        let launch = processors.launch.min(total);
+        let launch = (waits + processors.launch).min(total);
         let work = Span::from_ps(total.ps() - launch.ps());
         if launch > Span::ZERO || work == Span::ZERO {
             self.engine.schedule_in(launch, ENDS, Event::Launched { op, work });

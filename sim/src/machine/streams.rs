@@ -71,7 +71,7 @@ impl SimMachine<'_> {
         }
         let total = computes + costs.iter().map(|cost| cost.setup + cost.bytes).sum();
         if self.is_on_host(ticket) {
-            return self.start_on_host(ticket, total);
+            return self.start_on_host(ticket, total, allocating);
         }
         self.engine.schedule_in(total, ENDS, Event::Op(ticket));
         Ok(())

@@ -5,7 +5,8 @@
 //! a run is tried with the warm-up that its scenario states, and if its measured replays do not agree, again
 //! with 1, 3, 7, ... replays more that do not count. They agree if the second half of them takes as
 //! long as the first (a single one as long as the one before it), and if what they copy is what was
-//! copied in their time, on every channel; both within [`TOLERANCE`] of the measured time. Replays that come in turns, one long
+//! copied in their time, on every channel; both within [`TOLERANCE`] of the measured time, which is no less than
+//! the ops of any stream take in it. Replays that come in turns, one long
 //! and one short, agree if their mean is that of the try before. The run is the beginning of a longer one, whose policy does not see an end. A trace that runs once has no
 //! steady state: its last step ends when nothing is under way any more.
 //!
@@ -45,6 +46,8 @@ pub(super) struct Evidence {
     pub(super) measured: u64,
     /// How long the last of those took that do not count.
     pub(super) before: Span,
+    /// Picoseconds that a replay takes at least.
+    pub(super) least: u128,
     /// By lane: bytes that the measured replays copy, without those that were copied in their time.
     pub(super) unpaid: Vec<i128>,
 }
@@ -64,7 +67,11 @@ impl Evidence {
         let shares = hardware.lanes().map(|lane| (lane.index(), share(lane)));
         let most = shares.filter(|(_, share)| *share != 0.0);
         let most = most.max_by(|(_, a), (_, b)| a.abs().total_cmp(&b.abs()));
-        let (unpaid_lane, unpaid) = most.map_or((None, 0.0), |(lane, share)| (Some(lane), share));
+        let copies = most.map_or((None, 0.0), |(lane, share)| (Some(lane), share));
+        // A stream that ran ahead while others waited has done part of the measured work before.
+        let work = (u128::from(self.measured) * self.least) as f64;
+        let ahead = (work / total - 1.0).max(0.0);
+        let (unpaid_lane, unpaid) = if ahead > copies.1.abs() { (None, ahead) } else { copies };
         let settled = match drift.abs().max(unpaid.abs()) {
             0.0 => Settled::Same,
             off if off <= TOLERANCE => Settled::Agree,

@@ -125,6 +125,7 @@ impl Bench<'_> {
         if options.timeline && watched.is_some() {
             stopwatch.time_turns();
         }
+        stopwatch.takes_at_least(durations);
         stopwatch.begins(&mut machine);
         planner.count_from(stopwatch.first_measured_op());
         let extends = options.extend && machine.may_repeat();

@@ -1,11 +1,12 @@
 //! Notices when steps end, and keeps the warm-up out of the figures.
 
+use crate::durations::Durations;
 use crate::machine::SimMachine;
 use crate::machine::meters::Meters;
 use crate::record::{Figures, Part, PressureRecord, Settled, ShownStep, Steadiness, Steps};
 use crate::run::settle::Evidence;
 use crate::served::ServingFigures;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::{OpId, TierId};
@@ -36,6 +37,8 @@ pub(crate) struct Stopwatch<'a> {
     /// When the last replay ended, and how long the last one took that does not count.
     last_replay: Time,
     before: Span,
+    /// Picoseconds that a replay takes at least.
+    least: u128,
     /// When the last op ended, and what was measured until then.
     at_end: Option<(Time, Meters)>,
     /// Whether the trace runs once: then its last step ends when nothing is under way any more.
@@ -92,6 +95,7 @@ impl<'a> Stopwatch<'a> {
             planned: Vec::new(),
             last_replay: Time::ZERO,
             before: Span::ZERO,
+            least: 0,
             at_end: None,
             once: repeat == 1,
             timeline,
@@ -102,6 +106,16 @@ impl<'a> Stopwatch<'a> {
             left_out: Span::ZERO,
             steps_left_out: 0,
         }
+    }
+
+    /// What a replay takes at least: the ops of its busiest stream, one after the other.
+    pub(crate) fn takes_at_least(&mut self, durations: &Durations) {
+        let mut streams: BTreeMap<u16, u128> = BTreeMap::new();
+        for (index, op) in self.workload.trace.ops.iter().enumerate() {
+            let span = durations.least(index as u64).ps();
+            *streams.entry(op.stream).or_default() += u128::from(span);
+        }
+        self.least = streams.into_values().max().unwrap_or(0);
     }
 
     /// Keeps the moments that [`Stopwatch::pressure`] tells.
@@ -219,6 +233,7 @@ impl<'a> Stopwatch<'a> {
             planned: _,
             last_replay: _,
             before: _,
+            least: _,
             at_end: _,
             once: _,
             timeline: _,
@@ -296,6 +311,7 @@ impl<'a> Stopwatch<'a> {
             warmup: self.first_measured_op / self.workload.trace.ops.len() as u64,
             measured: self.measured() / each,
             before: self.before,
+            least: self.least,
             unpaid: unpaid.map(|(planned, copied)| planned - copied).collect(),
         }
     }

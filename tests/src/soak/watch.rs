@@ -292,7 +292,9 @@ impl<'a> Watch<'a> {
         let moved = |lane: usize| u128::from(after.moved[lane].get() - before.moved[lane].get());
         let time = u128::from(to.since(*from).ps());
         let slack = u128::from(self.machine.events());
-        let carried = moved(lane.index());
+        // What is under way at either moment is counted in whole bytes.
+        let rounded = 2 * u128::from(self.submitted);
+        let carried = moved(lane.index()).saturating_sub(rounded);
         let needed = Self::needed(carried, hardware.lane_law(lane).rate.get(), at_once);
         self.ensure(time + slack >= needed, || {
             format!("{} carried {carried} bytes in steps of {time} ps, they need {needed}", name())
@@ -302,7 +304,7 @@ impl<'a> Watch<'a> {
             format!("{} was busy for {busy} of {time} measured ps", name())
         })?;
         let Some(total) = service.and_then(|service| service.total) else { return Ok(()) };
-        let both = carried + moved(lane.index() ^ 1);
+        let both = carried + moved(lane.index() ^ 1).saturating_sub(rounded);
         let needed = Self::needed(both, total.get(), 1);
         self.ensure(time + slack >= needed, || {
             format!("both ways of {} in steps of {time} ps, they need {needed}", name())

@@ -112,8 +112,14 @@ fn every_policy_of_the_registry_serves_ops_on_the_host() {
         for (index, entry) in zoo::ALL.iter().enumerate() {
             let drawn = drawn(entry, seed * 64 + index as u64, &workload.trace, &machine);
             let Some(config) = drawn else { continue };
-            let played =
-                run(seed, &format!("{config:?}"), play(&machine, &workload, &config, repeat));
+            let played = play(&machine, &workload, &config, repeat);
+            // A policy that keeps to the tiers that it names may have no room in them.
+            let full = matches!(played, Err(PlanError::OutOfMemory { .. }));
+            if full && entry.spelling == "ZeroOffload" {
+                refused += 1;
+                continue;
+            }
+            let played = run(seed, &format!("{config:?}"), played);
             let Some(played) = played else {
                 refused += 1;
                 continue;
