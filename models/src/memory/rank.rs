@@ -1,7 +1,7 @@
 //! What one rank of a job has of a model, module by module: the first stage of a pipeline, its part of every
 //! matrix, and as many experts as its group leaves it.
 //!
-//! The modules and how they are split are those of generated steps ([`crate::transformer::modules`]), and ZeRO
+//! The modules and how they are split are those of generated steps (`transformer::modules`), and ZeRO
 //! cuts each of them by itself, as there: the account of a model and the objects of its trace are the same bytes.
 //! Invariant: all blocks are alike, so one stands for all.
 
