@@ -1,7 +1,7 @@
 //! Random training jobs, asked twice: what `memory` says by formula, and what a generated step holds when it runs.
 //!
 //! The formula and the step know of each other only what they share: the modules of a model, and how many bytes a
-//! number, a shard or a tensor's part on one rank takes. What may differ is said in [`Slack`], part by part.
+//! number, a shard or a tensor's part on one rank takes. What may differ is said in `docs/memory.md`, part by part.
 //! Invariant: a job depends on its seed alone.
 
 use crate::build::{fair, hardware, law};
