@@ -3,7 +3,7 @@
 //! By Little's law so many requests of `granule` bytes, each of which takes the latency under load,
 //! reach `depth * granule / latency`. The latency rises with what is sent, so rate and latency have
 //! to find each other: [`Tier::pace`] is where they meet. A copy engine has as many bytes under way
-//! as its rate needs at the latency that it alone causes, and no more beside others.
+//! as its rate needs at the latency that it alone causes, one request at least, and no more beside others.
 //! Source: J. D. C. Little, "A proof for the queuing formula L = lambda W", Operations Research
 //! 9(3), 1961; use with measured curves as in Esmaili-Dokht et al., "A Mess of memory system
 //! benchmarking, simulation and application profiling", MICRO 2024.
@@ -107,7 +107,8 @@ impl Tier {
         let latency =
             |beside: Traffic, rate| self.latency(beside.beside(rate, share[0], share[1], 1));
         let alone = latency(Traffic::default(), rate.get());
-        let under_way = u128::from(rate.get()) * u128::from(alone.ps());
+        let request = u128::from(self.granule().get()) * u128::from(PS_PER_S);
+        let under_way = request.max(u128::from(rate.get()) * u128::from(alone.ps()));
         settled(rate, under_way, |rate| latency(others, rate))
     }
 
@@ -204,6 +205,10 @@ mod tests {
             |others| tier.copied(rate(20 * GB), Traffic { read: 0, written: others }, true);
         assert_eq!((copied(0).get(), copied(100 * GB).get()), (20 * GB, 15 * GB));
         assert!(copied(5 * GB) < rate(20 * GB) && copied(5 * GB) > rate(15 * GB));
+        // One that needs less than a request has one under way: 100 bytes in 200 ns.
+        let busy = Traffic { read: 0, written: 100 * GB };
+        assert_eq!(tier.copied(rate(GB), busy, true), rate(GB / 2));
+        assert_eq!(tier.copied(rate(GB / 4), busy, true), rate(GB / 4));
         assert_eq!(tier.worst(), 2.0);
     }
 }

@@ -75,6 +75,8 @@ pub enum Kind {
     Tier,
     /// Names of different tiers outside HBM; left out, every tier but the first, nearer kinds first.
     Spill,
+    /// The same; left out, those whose memory a processor addresses: of kind dram, then cxl.
+    HostTiers,
     /// The same; left out, none.
     MoreTiers,
     /// Three names of tiers; left out, the first tier, the first of kind dram, the first of kind
@@ -110,7 +112,7 @@ pub enum Value {
     Word(&'static str),
     /// Of [`Kind::Tier`].
     Tier(TierId),
-    /// Of [`Kind::Spill`], [`Kind::MoreTiers`] and [`Kind::ThreeTiers`].
+    /// Of [`Kind::Spill`], [`Kind::HostTiers`], [`Kind::MoreTiers`] and [`Kind::ThreeTiers`].
     Tiers(Vec<TierId>),
     /// Of [`Kind::Kinds`], in the order of reports, each once.
     Kinds(Vec<ObjectKind>),

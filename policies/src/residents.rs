@@ -186,15 +186,21 @@ pub fn policy_of(
     Box::new(placed.spilling(&spill_through(spill, setting.hardware)).foreseen())
 }
 
-/// These tiers without HBM, each once, and then the machine's others.
-pub fn spill_through(first: &[TierId], hardware: &Hardware) -> Vec<TierId> {
+/// These tiers without HBM, each once: all that a policy may use whose framework was given no more.
+pub fn spill_among(named: &[TierId]) -> Vec<TierId> {
     let mut tiers: Vec<TierId> = Vec::new();
-    for tier in first.iter().copied().chain(hardware.tier_ids()) {
+    for &tier in named {
         if tier != HBM && !tiers.contains(&tier) {
             tiers.push(tier);
         }
     }
     tiers
+}
+
+/// These tiers without HBM, each once, and then the machine's others.
+pub fn spill_through(first: &[TierId], hardware: &Hardware) -> Vec<TierId> {
+    let all: Vec<TierId> = first.iter().copied().chain(hardware.tier_ids()).collect();
+    spill_among(&all)
 }
 
 fn wide(bytes: Bytes) -> i128 {

@@ -57,9 +57,11 @@ pub struct FairShare<T> {
 
 /// The whole of a mix, and how near a share is found.
 const WHOLE: u64 = 1 << 30;
-const NEAR: u64 = 1 << 12;
+const NEAR: u64 = 1 << 5;
 /// By then a share is found, or is where it jumps.
 const ROUNDS: u32 = 40;
+/// How often each share is found again because others have moved.
+const SWEEPS: u32 = 16;
 
 /// What a rate depends on besides the hardware: who is there.
 #[derive(Clone, Debug)]
@@ -354,28 +356,35 @@ impl<T> FairShare<T> {
         }
     }
 
-    /// Finds the mixes at which what is sent is what the rates were worked out for. A first guess
-    /// goes by the number of flows, which is right where nothing but the mix holds them back.
+    /// Finds the mixes at which what is sent is what the rates were worked out for: one after the
+    /// other while the others stand, until none moves any more.
     fn find_shares(&mut self) {
-        let mut brackets = vec![(0, WHOLE); self.shares.len()];
-        for round in 0..ROUNDS {
+        for _ in 0..SWEEPS {
             let mut found = true;
-            for (resource, bracket) in brackets.iter_mut().enumerate() {
-                let Some((tried, sent)) = self.share(resource) else { continue };
-                if tried.abs_diff(sent) <= NEAR {
-                    continue;
-                }
-                found = false;
-                *(if sent > tried { &mut bracket.0 } else { &mut bracket.1 }) = tried;
-                let middle = bracket.0 + (bracket.1 - bracket.0) / 2;
-                let next = if round == 0 { sent } else { middle };
-                self.shares[resource] = Some(next);
+            for resource in 0..self.shares.len() {
+                found &= self.find_share(resource);
             }
             if found {
                 break;
             }
+        }
+    }
+
+    /// The same of one resource by bisection; whether it was right before. A first guess goes by the
+    /// number of flows, which is right where nothing but the mix holds them back.
+    fn find_share(&mut self, resource: usize) -> bool {
+        let mut bracket = (0, WHOLE);
+        for round in 0..ROUNDS {
+            let Some((tried, sent)) = self.share(resource) else { return true };
+            if tried.abs_diff(sent) <= NEAR {
+                return round == 0;
+            }
+            *(if sent > tried { &mut bracket.0 } else { &mut bracket.1 }) = tried;
+            let middle = bracket.0 + (bracket.1 - bracket.0) / 2;
+            self.shares[resource] = Some(if round == 0 { sent } else { middle });
             self.fill();
         }
+        false
     }
 
     /// Of a resource that depends on a mix of which there are both parts: the share of fetches that

@@ -362,8 +362,7 @@ fn activations(job: &Training, account: &Account, trace: &Trace) -> Option<Strin
 fn whole(job: &Training, account: &Account) -> Option<String> {
     let trace = job.trace();
     let (least, most) = loads(job, &trace);
-    // The run has held 5.2 % more of a random job of 1.1 MB, which is not understood yet.
-    let formula = account.gpu * most / 1000 + account.gpu / 10;
+    let formula = account.gpu * most / 1000;
     let buffers = ["gathered_weights", "buckets", "working", "gradients"];
     let later: u128 = buffers.iter().map(|key| everywhere(account, key)).sum();
     let least = (account.gpu - later).saturating_sub(norms(job)) * least / 1000;

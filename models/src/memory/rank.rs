@@ -179,13 +179,15 @@ impl Rank {
         Ok(sums.collect::<Result<Vec<u128>, Overflow>>()?.into_iter().max().unwrap_or(0))
     }
 
-    /// Most gradients of a backward pass that wait, whole, to be reduced into shards from stage 2 on: less than
-    /// a bucket, and the module that fills it; experts have buckets of their own. The gradient of a tied table
-    /// is held until the pass is through.
-    pub fn waiting(&self, gradients: Format, bucket: u64) -> Result<u128, Overflow> {
+    /// Most gradients that wait, whole, to be reduced into shards from stage 2 on: a bucket that fills, which is less
+    /// than `bucket` bytes and the module that fills it, and another one on its way, of this pass or, if a step has
+    /// `several`, of the one before. Experts have buckets of their own, of which one is on its way. The gradient of a
+    /// tied table is held until the pass is through.
+    pub fn waiting(&self, gradients: Format, bucket: u64, several: bool) -> Result<u128, Overflow> {
         let each = u128::from(gradients.bytes());
         let bytes = |module: &Module| product(&[module.params(), each]);
-        let mut sum = if self.is_tied { self.embedding.first().map_or(Ok(0), bytes)? } else { 0 };
+        let held = if self.is_tied { self.embedding.first().map_or(Ok(0), bytes)? } else { 0 };
+        let (mut every, mut filling, mut on_its_way) = (0, 0, 0);
         for expert in [false, true] {
             let (mut all, mut largest) = (0, 0);
             for (times, module) in self.modules() {
@@ -194,8 +196,12 @@ impl Rank {
                     largest = largest.max(bytes(module)?);
                 }
             }
-            sum = total([sum, all.min(total([bucket.into(), largest])?)])?;
+            let full = all.min(total([bucket.into(), largest])?);
+            every = total([every, all])?;
+            filling = total([filling, full])?;
+            on_its_way = full.max(on_its_way);
         }
-        Ok(sum)
+        let waiting = total([filling, on_its_way])?;
+        total([held, if several { waiting } else { waiting.min(every) }])
     }
 }

@@ -57,6 +57,8 @@ pub(crate) struct Builder {
     pub(crate) phase: Phase,
     /// In front of the names of ops that run a second time.
     pub(crate) again: &'static str,
+    /// The next op on the device's first stream waits for this one on another.
+    pub(crate) awaits: Option<OpId>,
     objects: u128,
     bytes: u128,
     flops: u128,
@@ -68,7 +70,8 @@ impl Builder {
     pub(crate) fn new(meta: crate::workload::TraceMeta) -> Builder {
         let (modules, objects, ops, uses) = Default::default();
         let trace = Trace { meta, modules, objects, ops, uses };
-        Builder { trace, phase: Phase::Forward, again: "", objects: 0, bytes: 0, flops: 0, sent: 0 }
+        let (phase, again, awaits) = (Phase::Forward, "", None);
+        Builder { trace, phase, again, awaits, objects: 0, bytes: 0, flops: 0, sent: 0 }
     }
 
     pub(crate) fn module(&mut self, name: &str) -> ModuleId {
@@ -147,10 +150,12 @@ impl Builder {
             self.sent = self.sent.max(collective.bytes.get().into());
         }
         let name = format!("{}{name}", self.again);
+        let awaited = if stream == 0 { self.awaits.take() } else { None };
         self.trace.ops.push(Op {
             module: Some(module),
             stream,
             unit,
+            after: Vec::from_iter(awaited),
             flops: u64::try_from(flops).unwrap_or(u64::MAX),
             bytes: Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX)),
             ..Op::new(0, self.phase, name, start..self.trace.uses.len() as u32)

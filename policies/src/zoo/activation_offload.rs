@@ -72,7 +72,7 @@ pub const ENTRY: Entry = Entry {
     parameters: &[
         Parameter::optional("choice", Kind::Word(&["best", "keep", "offload", "recompute"])),
         Parameter::optional("prefetch_ops", Kind::Count { least: 1, most: 65536 }),
-        Parameter::optional("spill", Kind::Spill),
+        Parameter::optional("spill", Kind::HostTiers),
     ],
     make: |params| {
         let choice = match params.word("choice") {

@@ -16,7 +16,7 @@ use crate::entry::{Entry, Fault, Kind, Parameter};
 use crate::placed::Placed;
 use crate::policy::Policy;
 use crate::recipe::{Recipe, Setting};
-use crate::residents::spill_through;
+use crate::residents::spill_among;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ModuleId, ObjectId, TierId};
@@ -102,7 +102,7 @@ impl Recipe for DeviceMapConfig {
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let homes = self.homes(&setting.workload.trace, setting.memory);
         let placed = Placed::of_objects(self.name(), &setting.workload.trace, homes, self.access);
-        Ok(Box::new(placed.spilling(&spill_through(&self.tiers, setting.hardware))))
+        Ok(Box::new(placed.spilling(&spill_among(&self.tiers)).confined()))
     }
 
     fn access(&self) -> Option<Access> {

@@ -70,7 +70,7 @@ const SPILL: Parameter = Parameter::optional("spill", Kind::Spill);
 pub const HOOKS: Entry = Entry {
     spelling: "LayerHooks",
     about: "a layer's state is moved in when the layer starts and out when it has ended",
-    parameters: &[KINDS, SPILL],
+    parameters: &[KINDS, Parameter::optional("spill", Kind::HostTiers)],
     make: |params| {
         let (kinds, spill) = (params.kinds("kinds"), params.tiers("spill"));
         Ok(LayersConfig { arrival: Arrival::Hooks, kinds, spill }.into())

@@ -17,7 +17,7 @@ use crate::entry::{Entry, Fault, Kind, Parameter, Params};
 use crate::placed::Placed;
 use crate::policy::Policy;
 use crate::recipe::{PolicyConfig, Recipe, Setting};
-use crate::residents::spill_through;
+use crate::residents::spill_among;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::TierId;
@@ -156,7 +156,8 @@ impl Recipe for PercentagesConfig {
         let six = self.six.unwrap_or_else(|| search(setting, &self.tiers, self.access));
         let homes = homes(trace, &six, self.sep_layer, &self.tiers);
         let placed = Placed::of_objects(self.name(), trace, homes, self.access)
-            .spilling(&spill_through(&self.tiers, setting.hardware));
+            .spilling(&spill_among(&self.tiers))
+            .confined();
         let searched = self.six.is_none();
         Ok(Box::new(if searched { placed.foreseen() } else { placed }))
     }

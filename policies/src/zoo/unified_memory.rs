@@ -96,7 +96,7 @@ pub const ENTRY: Entry = Entry {
         Faults::PARAMETERS[0],
         Faults::PARAMETERS[1],
         Faults::PARAMETERS[2],
-        Parameter::optional("spill", Kind::Spill),
+        Parameter::optional("spill", Kind::HostTiers),
     ],
     make: |params| {
         let (faults, spill) = (Faults::of(params)?, params.tiers("spill"));

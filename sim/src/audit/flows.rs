@@ -165,9 +165,8 @@ impl Flows {
             let link = resource.checked_sub(self.lanes.len());
             link.and_then(|link| self.services.get(link)).is_some_and(|one| !one.mix.is_empty())
         };
-        // Where the rates of links follow from what is sent, they are found to a part in 1000; of several such
-        // links together to a part in 100.
-        let near = |resource: usize| if mixed(resource) { most[resource] / 100 } else { 0 };
+        // Where the rates of links follow from what is sent, they are found to a part in 1000.
+        let near = |resource: usize| if mixed(resource) { most[resource] / 1000 } else { 0 };
         for (resource, &used) in used.iter().enumerate() {
             let most = most[resource] + near(resource);
             rule!(

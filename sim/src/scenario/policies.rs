@@ -102,6 +102,7 @@ fn default(
     let at = at.rsplit_once('.').map_or(at, |(policy, _)| policy);
     Some(Some(match kind {
         Kind::Spill => Value::Tiers(default_spill(resolver, at, hardware)?),
+        Kind::HostTiers => Value::Tiers(host_tiers(resolver, at, hardware)?),
         Kind::MoreTiers => Value::Tiers(Vec::new()),
         Kind::ThreeTiers => Value::Tiers(default_tiers(resolver, at, hardware)?.to_vec()),
         Kind::Kinds => Value::Kinds(state.to_vec()),
@@ -234,6 +235,24 @@ fn default_spill(
         return None;
     }
     Some(spill)
+}
+
+/// The tiers of [`default_spill`] that a framework uses which nobody gave a drive or a peer.
+fn host_tiers(
+    resolver: &mut Resolver<'_, '_>,
+    at: &str,
+    hardware: &Hardware,
+) -> Option<Vec<TierId>> {
+    let is_host =
+        |id: &TierId| matches!(hardware.tiers[id.index()].kind, TierKind::Dram | TierKind::Cxl);
+    let mut tiers = default_spill(resolver, at, hardware)?;
+    tiers.retain(is_host);
+    if tiers.is_empty() {
+        let rule = "the policy moves objects to the host's memory, and the hardware has no tier of kind dram or cxl";
+        resolver.check.fault(at, rule, "write `spill: [...]` with the tiers that it may use");
+        return None;
+    }
+    Some(tiers)
 }
 
 /// In the order of reports, each once: the order in the file has no meaning.

@@ -182,7 +182,7 @@ impl<'de> DeserializeSeed<'de> for OfKind {
             Kind::Tier | Kind::Hints | Kind::Weights(_) => {
                 RawValue::Name(String::deserialize(from)?)
             }
-            Kind::Spill | Kind::MoreTiers | Kind::ThreeTiers => {
+            Kind::Spill | Kind::HostTiers | Kind::MoreTiers | Kind::ThreeTiers => {
                 RawValue::Names(Vec::deserialize(from)?)
             }
             Kind::Kinds => RawValue::Kinds(Vec::deserialize(from)?),

@@ -53,7 +53,10 @@ pub(super) fn policy(dice: &mut Dice, trace: &Trace, hardware: &Hardware) -> Cho
     let chaos = dice.chance(25);
     let entry = dice.pick(zoo::ALL);
     let alone = hardware.tiers.len() == 1;
-    if chaos || (alone && entry.parameters.iter().any(|p| matches!(p.kind, Kind::Spill))) {
+    if chaos
+        || (alone
+            && entry.parameters.iter().any(|p| matches!(p.kind, Kind::Spill | Kind::HostTiers)))
+    {
         return Chosen::Chaos(dice.seed());
     }
     // Some parameters do not go together.
@@ -72,7 +75,12 @@ pub(super) fn of_entry(
     for Parameter { name, kind, need } in entry.parameters {
         let always = matches!(
             kind,
-            Kind::Spill | Kind::MoreTiers | Kind::ThreeTiers | Kind::Kinds | Kind::Access
+            Kind::Spill
+                | Kind::HostTiers
+                | Kind::MoreTiers
+                | Kind::ThreeTiers
+                | Kind::Kinds
+                | Kind::Access
         );
         if always || *need == Need::Required || dice.chance(60) {
             params.0.insert(name, value(dice, *kind, trace, hardware));
@@ -98,7 +106,7 @@ fn value(dice: &mut Dice, kind: Kind, trace: &Trace, hardware: &Hardware) -> Val
         Kind::Duration => Value::Duration(Span::from_ps(dice.log(1..=100_000_000))),
         Kind::Word(words) => Value::Word(dice.pick(words)),
         Kind::Tier => Value::Tier(TierId::at(dice.below(tiers))),
-        Kind::Spill => {
+        Kind::Spill | Kind::HostTiers => {
             let mut spill: Vec<TierId> = (1..tiers).map(TierId::at).collect();
             dice.shuffle(&mut spill);
             spill.truncate(1 + dice.below(tiers - 1));

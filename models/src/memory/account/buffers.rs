@@ -15,8 +15,9 @@ pub(super) fn lines(job: &Training, lines: &mut Vec<Line>) -> Result<(), Overflo
     match &rank {
         Some(rank) if job.stage >= 2 => {
             let bucket = job.bucket.unwrap_or(Zero::default().bucket.get());
-            let bytes = rank.waiting(job.gradients, bucket)?;
-            let formula = format!("up to {bucket} bytes and a module more");
+            let several = job.step.as_ref().is_some_and(|step| step.batch > step.micro_batch);
+            let bytes = rank.waiting(job.gradients, bucket, several)?;
+            let formula = format!("one fills and one is sent: {bucket} bytes and a module each");
             push(lines, ("buckets", "gradients to be reduced"), formula, Place::Gpu, bytes);
         }
         _ => {

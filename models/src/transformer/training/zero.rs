@@ -2,7 +2,9 @@
 //!
 //! Stage 0 sums whole gradients over the replicas once per step. Stage 1 reduces them where they are, and each rank uses its
 //! shard. From stage 2 on, every backward pass makes its gradients in buffers, which are reduced into
-//! the shards, written by the first pass of a step and added to by the others, and given back.
+//! the shards, written by the first pass of a step and added to by the others, and given back. One
+//! bucket is reduced while the next one fills; what comes then waits for it, as in DeepSpeed, which
+//! has two buffers with `overlap_comm`.
 //! At stage 3 the weights of a visit (a block, the embedding, the head) are gathered in one
 //! collective into buffers that live until the visit's last use, no earlier than prefetching allows.
 //! Invariant: gathered weights and unreduced gradients are buffers, so that weights, gradients and optimizer state
@@ -24,6 +26,8 @@ pub(super) struct Reduction {
     pub(super) is_last: bool,
     /// A matrix that another module of this pass uses too.
     pub(super) held: Option<usize>,
+    /// The last reduction out of buffers.
+    previous: Option<OpId>,
 }
 
 impl Maker<'_> {
@@ -149,6 +153,10 @@ impl Maker<'_> {
         let whole = self.shape.zero.stage == 0;
         let kind = if whole { CollectiveKind::AllReduce } else { CollectiveKind::ReduceScatter };
         self.over_replicas(kind, &all, bytes, &touches);
+        if self.shape.zero.stage >= 2 && self.shape.zero.overlap && !all.is_empty() {
+            let reduction = OpId::at(self.build.trace.ops.len() - 1);
+            self.build.awaits = self.reduction.previous.replace(reduction);
+        }
     }
 
     /// After an update of shards, every rank gets all weights again (stages 1 and 2).
