@@ -2,7 +2,8 @@
 //!
 //! Above, external fragmentation by case; in the middle, internal fragmentation; below, the memory
 //! that each allocator reserves (bold) and the memory in live blocks (fine). Cases differ by colour
-//! and by the markers along their lines, so the chart reads without colour. The axis is the order of
+//! and by the markers along their lines, so the chart reads without colour; the first case of a policy has
+//! the policy's colour and marker of other charts, and no case has that of another policy. The axis is the order of
 //! the plan, not time: allocators act when the plan is made. The histogram of free pieces is a column
 //! of `allocators.csv`: its third dimension would need a chart for each case.
 //! Invariant: a chart belongs to one tier, and exact cases are not on it.
@@ -10,6 +11,7 @@
 use crate::ChartError;
 use crate::canvas::{Align, Canvas, Rect};
 use crate::frame::{self, Entry, FLOOR, MARGIN};
+use crate::points::looks_of_cases;
 use crate::render::{CHART_SIZE, Chart, text_width};
 use crate::scale::Scale;
 use crate::style::{self, SMALL};
@@ -30,6 +32,8 @@ const MIB: f64 = (1u64 << 20) as f64;
 /// One case on the chart.
 struct Series<'a> {
     label: &'a str,
+    /// Its colour and its marker.
+    look: usize,
     memory: &'a MemoryUse,
     points: Vec<Point>,
 }
@@ -61,11 +65,11 @@ pub fn fragmentation(
     tier: usize,
     version: &str,
 ) -> Result<Option<Chart>, ChartError> {
-    let with_figures = record.results.iter().filter_map(|c| Some((c, c.outcome.figures()?)));
-    let all: Vec<Series<'_>> = with_figures
-        .filter_map(|(c, figures)| {
-            let memory = figures.memory_of(tier)?;
-            Some(Series { label: &c.label, memory, points: thinned(&memory.series) })
+    let cases = record.results.iter().zip(looks_of_cases(record));
+    let all: Vec<Series<'_>> = cases
+        .filter_map(|(c, look)| {
+            let memory = c.outcome.figures()?.memory_of(tier)?;
+            Some(Series { label: &c.label, look, memory, points: thinned(&memory.series) })
         })
         .filter(|series| !series.points.is_empty())
         .collect();
@@ -117,11 +121,14 @@ fn panels(left: f64, right: f64, top: f64) -> [Rect; 3] {
 
 fn legend(canvas: &mut Canvas, top: f64, shown: &[Series<'_>]) -> f64 {
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
-    let entry = |(index, series): (usize, &Series<'_>)| Entry {
-        key: Box::new(move |canvas: &mut Canvas, at: (f64, f64)| {
-            let color = style::series_color(index);
-            canvas.line((at.0 - 14.0, at.1), (at.0 + 14.0, at.1), color, 2.5);
-            style::marker(canvas, index, at, 5.0, 1.0);
+    let entry = |series: &Series<'_>| Entry {
+        key: Box::new({
+            let look = series.look;
+            move |canvas: &mut Canvas, at: (f64, f64)| {
+                let color = style::series_color(look);
+                canvas.line((at.0 - 14.0, at.1), (at.0 + 14.0, at.1), color, 2.5);
+                style::marker(canvas, look, at, 5.0, 1.0);
+            }
         }),
         text: format!(
             "{}: mean {}, highest {}",
@@ -139,7 +146,7 @@ fn legend(canvas: &mut Canvas, top: f64, shown: &[Series<'_>]) -> f64 {
     frame::legend(
         canvas,
         top,
-        shown.iter().enumerate().map(entry).collect(),
+        shown.iter().map(entry).collect(),
         vec![fine],
         " (see allocators.csv)",
     )
@@ -156,7 +163,7 @@ fn share_panel(
     let y = Scale::linear(&[0.0, highest], 0.06, area.bottom, area.top);
     grid(canvas, area, &y, title);
     for (index, series) in shown.iter().enumerate() {
-        line(canvas, (x, &y), series, index, read, 2.0);
+        line(canvas, (x, &y), series, read, 2.0);
         markers(canvas, (x, &y), series, index, read);
     }
     canvas.frame(area, style::FRAME, 1.0);
@@ -167,13 +174,13 @@ fn bytes_panel(canvas: &mut Canvas, area: Rect, x: &Scale, shown: &[Series<'_>])
     let (unit, size) = if most >= 2.0 * GIB { ("GiB", GIB) } else { ("MiB", MIB) };
     let y = Scale::linear(&[0.0, most / size], 0.06, area.bottom, area.top);
     grid(canvas, area, &y, &format!("reserved (bold), {unit}"));
-    for (index, series) in shown.iter().enumerate() {
+    for series in shown {
         let allocated: Read<'_> = &|point| point.allocated.get() as f64 / size;
-        line(canvas, (x, &y), series, index, allocated, 0.8);
+        line(canvas, (x, &y), series, allocated, 0.8);
     }
     for (index, series) in shown.iter().enumerate() {
         let reserved: Read<'_> = &|point| point.reserved.get() as f64 / size;
-        line(canvas, (x, &y), series, index, reserved, 2.2);
+        line(canvas, (x, &y), series, reserved, 2.2);
         markers(canvas, (x, &y), series, index, reserved);
     }
     canvas.frame(area, style::FRAME, 1.0);
@@ -195,14 +202,13 @@ fn line(
     canvas: &mut Canvas,
     (x, y): (&Scale, &Scale),
     series: &Series<'_>,
-    index: usize,
     read: Read<'_>,
     width: f64,
 ) {
     let at = |point: &Point| (x.at(point.occurrence as f64), y.at(read(point)));
     let points: Vec<(f64, f64)> = series.points.iter().map(at).collect();
     if points.len() > 1 {
-        canvas.path(points, style::series_color(index), width);
+        canvas.path(points, style::series_color(series.look), width);
     }
 }
 
@@ -219,17 +225,22 @@ fn markers(
     let first = (index * every / MOST_CASES).min(points.len() - 1);
     for point in points.iter().skip(first).step_by(every) {
         let at = (x.at(point.occurrence as f64), y.at(read(point)));
-        style::marker(canvas, index, at, 4.5, 1.0);
+        style::marker(canvas, series.look, at, 4.5, 1.0);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{allocators_csv, artefacts, common, summary_json};
+    use crate::canvas::Item;
+    use crate::measure::Measure;
+    use crate::points::Points;
+    use crate::style::Color;
+    use crate::{allocators_csv, artefacts, common, latency_vs_memory, summary_json};
+    use std::collections::BTreeSet;
     use tiersim_models::units::Bytes;
     use tiersim_policies::fragmentation::Share;
-    use tiersim_sim::record::Outcome;
+    use tiersim_sim::record::{CaseRecord, Outcome};
 
     fn with_memory() -> RunRecord {
         let mut record = common::training();
@@ -276,6 +287,52 @@ mod tests {
         assert!(svg.contains("LRU 64 GiB: mean 25.0 %, highest 90.0 %"));
         let csv = allocators_csv(&with_memory()).expect("a table").expect("rows");
         assert_eq!(csv.split(|byte| *byte == b'\n').count(), 2 + 2 * 1000);
+    }
+
+    /// The colour of the last mark before a text of the legend.
+    fn color_of(chart: &Chart, starts: &str) -> Color {
+        let items = chart.items();
+        let named =
+            |item: &Item| item.text_place().is_some_and(|(_, text)| text.starts_with(starts));
+        let at =
+            items.iter().position(named).unwrap_or_else(|| panic!("{starts} is in the legend"));
+        let filled = |item: &Item| match item {
+            Item::Polygon { color, .. } | Item::Disc { color, .. } => Some(*color),
+            Item::Path { .. } | Item::Text { .. } => None,
+        };
+        items[..at].iter().rev().find_map(filled).expect("a mark")
+    }
+
+    #[test]
+    fn a_policy_has_one_colour_on_every_chart_and_no_other_policy_has_it() {
+        let mut record = with_memory();
+        // As many as the legend has room for.
+        record.results.truncate(6);
+        let memory = record.results[1].outcome.figures().expect("it ran").memory.clone();
+        for case in &mut record.results {
+            if let Outcome::Done(figures) = &mut case.outcome {
+                figures.memory = memory.clone();
+            }
+        }
+        let points = Points::of(&record, Measure::Step);
+        let here = fragmentation(&record, 0, "0").expect("it draws").expect("a chart");
+        let memory = latency_vs_memory(&record, "0").expect("it draws");
+        let cases: Vec<&CaseRecord> = record.results.iter().take(MOST_CASES).collect();
+        let mut first = BTreeSet::new();
+        for case in cases.into_iter().filter(|case| case.outcome.figures().is_some()) {
+            let point = points.done.iter().find(|p| record.results[p.case].label == case.label);
+            let series = point.expect("it ran").series;
+            let own = color_of(&here, &format!("{}: ", case.label));
+            let of_series = |name: &String| color_of(&memory, name);
+            if first.insert(series) {
+                assert_eq!(own, of_series(&points.series[series]), "{}", case.label);
+            } else {
+                let drawn =
+                    points.series.iter().enumerate().filter(|(own, _)| points.is_drawn(*own));
+                assert!(drawn.map(|(_, name)| of_series(name)).all(|other| other != own));
+            }
+        }
+        assert!(first.len() > 1);
     }
 
     #[test]

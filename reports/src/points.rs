@@ -162,6 +162,19 @@ fn words_of(case: &CaseRecord) -> Vec<&str> {
         .collect()
 }
 
+/// The colour and marker of each case on charts of which every line is a case: the first of a series has
+/// that of its series, every other one that no series has.
+pub(crate) fn looks_of_cases(record: &RunRecord) -> Vec<usize> {
+    let names = series_names(&record.results);
+    let series = looks(&names);
+    let (mut taken, mut free) = (BTreeSet::new(), series.len()..);
+    let mut look = |name: &String| {
+        let own = series.iter().position(|series| series == name).filter(|&own| taken.insert(own));
+        own.or_else(|| free.next()).expect("there is no end to them")
+    };
+    names.iter().map(&mut look).collect()
+}
+
 /// The names of series, each once.
 fn looks(names: &[String]) -> Vec<String> {
     let mut seen: BTreeSet<&str> = BTreeSet::new();
