@@ -47,7 +47,7 @@ pub const ENTRY: Entry = Entry {
         Faults::PARAMETERS[0],
         Faults::PARAMETERS[1],
         Faults::PARAMETERS[2],
-        Parameter::optional("spill", Kind::Spill),
+        Parameter::optional("spill", Kind::HostTiers),
     ],
     make: |params| {
         Ok(CorrelationPrefetchConfig {

@@ -75,7 +75,7 @@ fn what_is_left_out_has_the_documented_default() {
     // dram, cxl, nvme: by kind, not by position in the file.
     assert_eq!(lru.spill, [TierId(1), TierId(3), TierId(2)]);
     // A framework that was given no drive uses none.
-    for policy in ["LayerHooks", "UnifiedMemory", "ActivationOffload"] {
+    for policy in ["LayerHooks", "UnifiedMemory", "CorrelationPrefetch", "ActivationOffload"] {
         let text = text.replace("Lru()", &format!("{policy}()"));
         let scenario = Project::new().read(&text).unwrap();
         let spill = scenario.cases[1].policy.spill().expect("it moves objects");

@@ -115,7 +115,8 @@ fn every_policy_of_the_registry_serves_ops_on_the_host() {
             let played = play(&machine, &workload, &config, repeat);
             // A policy that keeps to the tiers that it names may have no room in them.
             let full = matches!(played, Err(PlanError::OutOfMemory { .. }));
-            if full && entry.spelling == "ZeroOffload" {
+            let keeps_to_them = ["ZeroOffload", "DeviceMap", "Percentages"];
+            if full && keeps_to_them.contains(&entry.spelling) {
                 refused += 1;
                 continue;
             }
