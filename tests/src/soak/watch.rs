@@ -241,7 +241,8 @@ impl<'a> Watch<'a> {
         let Law { setup, rate } = hardware.tiers[tier.index()].access;
         self.latest += (setup.ps() + 4) as f64;
         self.latest += PS_PER_S as f64 * 2.0 * bytes.get() as f64 / rate.get() as f64;
-        self.budget += 8;
+        // Those of several ranks take turns in a tier that they share.
+        self.budget += 8 + 4 * bytes.get().div_ceil(hardware.chunk.get());
     }
 
     /// Time that a lane needs for all its bytes, rounded down.
