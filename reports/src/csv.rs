@@ -64,6 +64,8 @@ fn header(record: &RunRecord, axes: &[String]) -> Vec<String> {
     let lanes = lane_names(record);
     header.extend(lanes.iter().map(|lane| format!("moved_bytes.{lane}")));
     header.extend(lanes.iter().map(|lane| format!("stall_ms.{lane}")));
+    header.extend(lanes.iter().map(|lane| format!("copies.{lane}")));
+    header.extend(lanes.iter().map(|lane| format!("mean_copy_ms.{lane}")));
     header.extend(links(record).iter().map(|(link, _)| format!("busy_fraction.{link}")));
     header.extend(["delay_ms", "oom_reason", "bound_by"].map(str::to_owned));
     header.extend(served::header(record));
@@ -126,6 +128,13 @@ fn row(record: &RunRecord, case: &CaseRecord, rank: Option<usize>, axes: &[Strin
     }
     for lane in 0..record.lanes.len() {
         row.push(of(&|f| ms(f.stall[lane].ps(), f)));
+    }
+    for lane in 0..record.lanes.len() {
+        row.push(of(&|f| float(f.copies_per_step(lane))));
+    }
+    for lane in 0..record.lanes.len() {
+        let took = |f: &Figures| f.mean_copy(lane).map_or_else(String::new, |c| float(c.1.as_ms()));
+        row.push(of(&took));
     }
     for (_, lanes) in links(record) {
         row.push(of(&|f| float(busiest(f, &lanes))));

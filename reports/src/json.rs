@@ -397,18 +397,16 @@ fn params(point: &[(String, AxisValue)]) -> Map<String, Value> {
 
 /// The copies over each lane that had any: how many per step, mean bytes and mean time of one.
 fn transfers(record: &RunRecord, figures: &Figures) -> Vec<Value> {
-    let lanes = lane_names(record).into_iter().zip(&figures.transfers).enumerate();
-    let used = lanes.filter(|(_, (_, count))| **count > 0);
-    let one = |(lane, (name, &count)): (usize, (String, &u64))| {
-        let each = |sum: f64| finite(sum / count as f64);
-        json!({
+    let one = |(lane, name): (usize, String)| {
+        let (bytes, took) = figures.mean_copy(lane)?;
+        Some(json!({
             "lane": name,
-            "per_step": finite(count as f64 / figures.steps.len().max(1) as f64),
-            "mean_bytes": each(figures.moved[lane].get() as f64),
-            "mean_ms": each(figures.transfer_time[lane].as_ms()),
-        })
+            "per_step": finite(figures.copies_per_step(lane)),
+            "mean_bytes": finite(bytes),
+            "mean_ms": finite(took.as_ms()),
+        }))
     };
-    used.map(one).collect()
+    lane_names(record).into_iter().enumerate().filter_map(one).collect()
 }
 
 /// A sum over the measured steps, as milliseconds per step.

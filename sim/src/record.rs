@@ -272,6 +272,18 @@ impl Figures {
         Bytes::new(u64::try_from((total + steps / 2) / steps).expect("no mean exceeds the sum"))
     }
 
+    /// How many copies crossed lane `lane`, mean per measured step.
+    pub fn copies_per_step(&self, lane: usize) -> f64 {
+        self.transfers.get(lane).map_or(0.0, |&all| all as f64) / self.steps.len().max(1) as f64
+    }
+
+    /// Bytes and time of one of them, from its start to its end over all of its way; `None` without any.
+    pub fn mean_copy(&self, lane: usize) -> Option<(f64, Span)> {
+        let count = self.transfers.get(lane).copied().filter(|&count| count > 0)?;
+        let took = self.transfer_time[lane].ps() as f64 / count as f64;
+        Some((self.moved[lane].get() as f64 / count as f64, Span::from_ps(took.round() as u64)))
+    }
+
     /// How the memory of a tier was used, unless its allocator is exact.
     pub fn memory_of(&self, tier: usize) -> Option<&MemoryUse> {
         self.memory.iter().find(|(index, _)| *index == tier).map(|(_, memory)| memory)

@@ -185,12 +185,9 @@ pub(super) fn memory(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
 
 /// How many copies cross each lane, and the mean time of one.
 fn transfers(record: &RunRecord, cases: &[usize], lanes: &[String]) -> Vec<Column> {
-    let count = |f: &Figures, lane: usize| f.transfers.get(lane).map_or(0.0, |&all| all as f64);
-    let copies = |f: &Figures, lane: usize| count(f, lane) / f.steps.len().max(1) as f64;
-    let took = |f: &Figures, lane: usize| {
-        let all = f.transfer_time.get(lane).map_or(0.0, |time| time.ps() as f64);
-        all / count(f, lane).max(1.0)
-    };
+    let copies = |f: &Figures, lane: usize| f.copies_per_step(lane);
+    let took =
+        |f: &Figures, lane: usize| f.mean_copy(lane).map_or(0.0, |(_, took)| took.ps() as f64);
     let copies = of_each(record, cases, lanes.len(), copies);
     let mut columns = group("copies", lanes, |_| ("/step", 1.0), copies);
     let took = of_each(record, cases, lanes.len(), took);

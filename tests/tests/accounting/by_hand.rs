@@ -66,6 +66,20 @@ fn splits(world: &World, ranks: u32, policy: Box<dyn Policy>) -> Option<Vec<Part
     driven.ok().map(|()| found)
 }
 
+/// Copies over each lane, and the time of all of them, of a script.
+fn copies(world: &World, start: Vec<TierId>, script: Vec<Vec<Action>>) -> Vec<(u64, u64)> {
+    let World { hardware, workload, durations, .. } = world;
+    let policy = Box::new(Scripted { start, script });
+    let capacities: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let mut planner = Planner::new(workload, policy, &capacities, 1).expect("it fits");
+    let (start, routes) = (planner.start(), hardware.routes().expect("every tier is joined"));
+    let mut machine = SimMachine::of_ranks(1, hardware, routes, workload, durations, &start);
+    drive(&mut planner, &mut machine, 10_000, |_, _, _| ()).expect("it runs");
+    let meters = machine.meters();
+    let each = meters.transfers.iter().zip(&meters.transfer_time);
+    each.map(|(&count, time)| (count, time.ps())).collect()
+}
+
 /// The only step of a script.
 fn split(world: &World, start: Vec<TierId>, script: Vec<Vec<Action>>) -> Parts {
     let policy = Box::new(Scripted { start, script });
@@ -107,6 +121,20 @@ fn a_copy_that_is_waited_for_is_exposed_and_one_behind_it_stood_in_line() {
     let world = World::of(two_tiers(Bytes::MAX, law(5, ONE)), traced.0, spans([20]));
     let found = split(&world, vec![FAR; 2], vec![vec![fetch(a), fetch(b)]]);
     assert_eq!(found, [(COMPUTE, 20), (Part::Copy(IN), 55), (Part::Queue(IN), 105)]);
+}
+
+#[test]
+fn copies_are_counted_and_timed_from_their_start_to_their_end() {
+    let (traced, [_, b]) = reads([10, 100]);
+    let world = World::of(two_tiers(Bytes::MAX, law(5, ONE)), traced.0, spans([10, 20]));
+    let found = copies(&world, vec![HBM, FAR], vec![vec![], vec![fetch(b)]]);
+    assert_eq!(found[IN], (1, 105));
+    assert!(found.iter().skip(1).all(|&lane| lane == (0, 0)), "{found:?}");
+    // A copy that waits for the one before it has not begun.
+    let (traced, [a, b]) = reads([50, 100]);
+    let world = World::of(two_tiers(Bytes::MAX, law(5, ONE)), traced.0, spans([10, 20]));
+    let found = copies(&world, vec![FAR; 2], vec![vec![fetch(a), prefetch(b)], vec![]]);
+    assert_eq!(found[IN], (2, 55 + 105));
 }
 
 #[test]
