@@ -21,7 +21,9 @@ use crate::points::pareto_front;
 use crate::pressure;
 use crate::split;
 use crate::steady;
-use crate::words::{axis_value, clean, count, elide, oom_reason, short_fingerprint, wrapped};
+use crate::words::{
+    axis_value, clean, count, elide, oom_reason, short_fingerprint, what_fits, wrapped,
+};
 use columns::{Column, economics, memory, narrow, served, time};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -233,8 +235,8 @@ fn failures(record: &RunRecord, names: &[String], out: &mut String, width: usize
     });
     say_why(out, "out of memory", failed, width);
     if record.results.iter().any(|case| matches!(case.outcome, Outcome::OutOfMemory(_))) {
-        let machine = clean(&record.shared().unwrap_or(record.base()).hardware);
-        let _ = writeln!(out, "  what fits: tiersim memory --model NAME ... --fit {machine}");
+        let machine = &record.shared().unwrap_or(record.base()).hardware;
+        let _ = writeln!(out, "  {}", what_fits(machine));
     }
     say_why(out, "skipped", skipped, width);
 }

@@ -7,6 +7,11 @@
 use tiersim_sim::record::{OutOfMemory, RunRecord};
 use tiersim_sim::scenario::AxisValue;
 
+/// What to ask next where a job does not fit a machine.
+pub fn what_fits(machine: &str) -> String {
+    format!("what fits: tiersim memory --model NAME ... --fit {}", clean(machine))
+}
+
 /// `text` with every control character, bidirectional mark and invisible character replaced by
 /// U+FFFD, so that a reader sees that something was there.
 pub fn clean(text: &str) -> String {

@@ -278,8 +278,12 @@ fn loads(job: &Training, trace: &Trace) -> (u128, u128) {
     let even = numbers * u128::from(format.bytes());
     let given = trace.objects.iter().filter(|object| object.name.ends_with(".given"));
     let loads = given.map(|object| u128::from(object.bytes.get()) * 1000);
-    let (least, most) = loads
-        .fold((1000 * even, 1000 * even), |(least, most), load| (least.min(load), most.max(load)));
+    // Where no token came the object has room for one.
+    let one = 1000 * u128::from(job.card.hidden) * u128::from(format.bytes());
+    let least = |load| if load <= one { 0 } else { load };
+    let (least, most) = loads.fold((1000 * even, 1000 * even), |(so_far, most), load| {
+        (so_far.min(least(load)), most.max(load))
+    });
     (least / even, most.div_ceil(even))
 }
 

@@ -122,6 +122,31 @@ fn nothing_runs_again_in_a_workload_that_was_not_rewritten() {
     attempt(12_384_172_104_543_239_975, 18, None).expect("no rule is broken");
 }
 
+/// Worlds that stopped once, each for a reason of its own.
+#[test]
+fn worlds_that_stopped_once_pass() {
+    for (seed, ops, about) in [
+        (
+            3_459_533_501_441_162_619,
+            36,
+            "a copy needed less than a request and was slowed a millionfold",
+        ),
+        (4_853_138_334_432_764_516, 12, "the share of a steep mix was found too roughly"),
+        (5_079_914_152_049_686_594, 1, "two buckets of gradients waited where the formula had one"),
+        (17_771_801_190_912_506_199, 2, "ranks that share a tier compact it in turn"),
+        (
+            1_144_760_676_698_538_116,
+            15,
+            "an object lay where the policy of the host's ops never looked",
+        ),
+        (15_914_368_447_002_182_267, 4, "what had gone of a piece was less once its turn was cut"),
+        (1_110_593_382_473_061_058, 1, "no token came to the experts of a rank"),
+    ] {
+        let ran = attempt(seed, ops, None);
+        assert!(ran.is_ok(), "{about}: {ran:?}");
+    }
+}
+
 /// The number of the first world in which a missing kind of edge is found.
 fn first_caught(without: Hazard) -> u64 {
     let caught =

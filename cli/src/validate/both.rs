@@ -12,6 +12,7 @@ use tiersim_policies::command::Machine;
 use tiersim_policies::drive::{DriveError, WINDOW, drive};
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::planner::{PlanError, Planner};
+use tiersim_reports::words::what_fits;
 use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::SimMachine;
 use tiersim_sim::run::Bench;
@@ -56,7 +57,10 @@ impl Both<'_> {
         let (warmup, _) = self.bench.replays(case, Default::default())?;
         let Simulated { predicted, charged } = match self.simulate(case, warmup)? {
             Ok(simulated) => simulated,
-            Err(why) => return Ok(CaseResult { label, policy, verdict: Verdict::DoesNotFit(why) }),
+            Err(why) => {
+                let why = format!("{why}; {}", what_fits(&self.scenario.hardware.name));
+                return Ok(CaseResult { label, policy, verdict: Verdict::DoesNotFit(why) });
+            }
         };
         self.check_memory(case, &predicted.peak)?;
         let emulating = |emulate: bool| -> Result<Vec<Measured>, Failure> {

@@ -20,8 +20,10 @@ use tiersim_models::workload::Unit;
 pub(super) struct Ground {
     /// Memory of the host, in the order in which it is filled.
     pub(super) host: Vec<TierId>,
-    /// The other tiers outside HBM.
+    /// The other tiers outside HBM that the policy uses.
     pub(super) beyond: Vec<TierId>,
+    /// How many tiers there are: others than the policy may have put an object anywhere.
+    pub(super) tiers: usize,
     /// By object: the op of the run that used it last, counted from 1.
     pub(super) last_used: Vec<u64>,
     /// The same for ops on the host's processors only.
@@ -31,7 +33,7 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    /// Every tier outside HBM, memory of the host first.
+    /// Every tier outside HBM that the policy uses, memory of the host first.
     fn outside(&self) -> impl Iterator<Item = TierId> + '_ {
         self.host.iter().chain(&self.beyond).copied()
     }
@@ -93,9 +95,8 @@ impl<'v, 'a> Draft<'v, 'a> {
 
     /// Tiers with its contents, the lowest first.
     fn holders(&self, object: ObjectId) -> impl Iterator<Item = TierId> + '_ {
-        let outside = self.ground.outside().map(|tier| tier.index()).max().unwrap_or(0);
         let valid = move |tier: &TierId| self.held(object, *tier) == Held::Valid;
-        (0..=outside).map(TierId::at).filter(valid)
+        (0..self.ground.tiers).map(TierId::at).filter(valid)
     }
 
     pub(super) fn nearest(&self, object: ObjectId) -> Option<TierId> {

@@ -87,7 +87,14 @@ impl HostOps {
         HostOps {
             inner,
             device: device.map(|workload| Device { workload, before }),
-            ground: Ground { host, beyond, last_used, host_last, for_host },
+            ground: Ground {
+                host,
+                beyond,
+                tiers: hardware.tiers.len(),
+                last_used,
+                host_last,
+                for_host,
+            },
             guests: Guests::default(),
             promised: Vec::new(),
             named: BTreeSet::new(),
@@ -363,7 +370,7 @@ impl Policy for HostOps {
         // Promises and names are those of one op.
         let HostOps { inner, device, ground, guests, promised: _, named: _, said: _ } = self;
         guests.state(out);
-        let Ground { host: _, beyond: _, last_used, host_last, for_host: _ } = ground;
+        let Ground { host: _, beyond: _, last_used, host_last, for_host: _, tiers: _ } = ground;
         last_used.iter().chain(host_last).for_each(|&used| out.op_from_1(used));
         let Some(device) = device else { return inner.state(view, out) };
         let view = device.view(view, inner.sight());

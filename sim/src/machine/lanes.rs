@@ -239,9 +239,7 @@ impl SimMachine<'_> {
             let so_far = before + now.max(served.since).since(served.since);
             let mut border = next_border(served.crossed, chunk);
             // Roughly where it is, then exactly.
-            let sent = so_far.ps().saturating_sub(reach(Bytes::ZERO).ps());
-            let sent = u128::from(law.rate.get()) * u128::from(sent) / u128::from(PS_PER_S);
-            let sent = u64::try_from(sent).unwrap_or(u64::MAX) / chunk.get();
+            let sent = sent_by(*law, reach(Bytes::ZERO), so_far).get() / chunk.get();
             border = border.max(Bytes::new(sent.saturating_mul(chunk.get())));
             while border < served.piece.part.bytes && reach(border) < so_far {
                 border = next_border(border, chunk);
@@ -255,6 +253,23 @@ impl SimMachine<'_> {
             served.event = self.engine.schedule_in(left, ENDS, event);
             (served.until, served.end) = (border, now + left);
         }
+    }
+
+    /// How much of a piece under way has crossed since its turn began; the same whatever its turn is cut to.
+    pub(super) fn gone(&self, lane: usize, served: &Served) -> Bytes {
+        let (now, Lane { law, peculiar, .. }) = (self.engine.now(), &self.lanes[lane]);
+        let passed = now.max(served.since).since(served.since);
+        let turn = served.until.get() - served.crossed.get();
+        if peculiar.as_ref().is_some_and(|peculiar| peculiar.has_cache()) {
+            // Nobody cuts it, and it goes as fast as what has become of the cache.
+            let span = served.end.since(served.since).ps().max(1);
+            let gone = u128::from(turn) * u128::from(passed.ps()) / u128::from(span);
+            return Bytes::new(gone as u64);
+        }
+        let reach = |bytes| reach(*law, peculiar.as_deref(), &served.piece, self.seed, bytes);
+        let before = if served.crossed > Bytes::ZERO { reach(served.crossed) } else { Span::ZERO };
+        let sent = sent_by(*law, reach(Bytes::ZERO), before + passed).get();
+        Bytes::new(sent.saturating_sub(served.crossed.get()).min(turn))
     }
 
     /// Starts the next piece of a lane, or what is left of one, if there is a place for it.
@@ -378,6 +393,13 @@ impl SimMachine<'_> {
 fn reach(law: Law, peculiar: Option<&Peculiar>, piece: &Piece, seed: u64, bytes: Bytes) -> Span {
     let fixed = peculiar.map_or(Span::ZERO, |peculiar| peculiar.fixed(piece, law.rate, seed));
     law.span_of(bytes) + fixed
+}
+
+/// Bytes that have crossed after so long, of which the `fixed` part comes before them.
+fn sent_by(law: Law, fixed: Span, passed: Span) -> Bytes {
+    let sending = u128::from(passed.ps().saturating_sub(fixed.ps()));
+    let sent = u128::from(law.rate.get()) * sending / u128::from(PS_PER_S);
+    Bytes::new(u64::try_from(sent).unwrap_or(u64::MAX))
 }
 
 /// What is left after one part of a time.

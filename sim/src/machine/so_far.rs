@@ -25,11 +25,7 @@ impl SimMachine<'_> {
             }
             for served in &lane.lines.served {
                 // What others in the memory make it take longer comes first: its bytes begin to go then.
-                let passed = now.max(served.since).since(served.since);
-                let span = served.end.since(served.since);
-                let turn = served.until.get() - served.crossed.get();
-                let gone = u128::from(turn) * u128::from(passed.ps());
-                let gone = Bytes::new((gone / u128::from(span.ps().max(1))) as u64);
+                let gone = self.gone(index, served);
                 self.has_gone(served.piece.ticket, [index], (gone, true), &mut all);
             }
         }
