@@ -14,6 +14,7 @@ mod calibrate;
 mod calibrate_charts;
 mod calibrate_report;
 mod conform;
+mod folder;
 mod generate;
 mod hardware;
 mod lints;

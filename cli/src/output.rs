@@ -1,5 +1,6 @@
 //! How the command fails, and how it writes files: whole or not at all.
 
+use crate::folder::write_new;
 use std::fmt;
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -140,7 +141,7 @@ fn write_together(files: &[(PathBuf, &[u8])]) -> Result<(), Failure> {
     let written = files.iter().try_for_each(|(path, bytes)| {
         // Renaming onto a folder fails, and by then other files would have their names.
         let free = if path.is_dir() { Err(ErrorKind::IsADirectory.into()) } else { Ok(()) };
-        free.and_then(|()| fs::write(partial(path), bytes)).map_err(|error| (path, error))
+        free.and_then(|()| write_new(&partial(path), bytes)).map_err(|error| (path, error))
     });
     let renamed = written.and_then(|()| {
         files.iter().try_for_each(|(path, _)| {
@@ -156,12 +157,12 @@ fn write_together(files: &[(PathBuf, &[u8])]) -> Result<(), Failure> {
     })
 }
 
+/// A name beside the file that no other process uses; what has it all the same is not overwritten.
 fn partial(path: &Path) -> PathBuf {
-    let mut partial = path.to_owned();
-    partial.as_mut_os_string().push(".partial");
-    partial
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.tiersim-{}", std::process::id()))
 }
 
-fn cannot(place: impl fmt::Display, error: &std::io::Error) -> Failure {
+pub(crate) fn cannot(place: impl fmt::Display, error: &std::io::Error) -> Failure {
     Failure::Input(format!("{place}: cannot write: {error}"))
 }

@@ -1,6 +1,7 @@
 //! `run`, `sweep` and `hints`.
 
 use crate::args::{Common, Format, HintsArgs, RunArgs, SweepArgs};
+use crate::folder::Folder;
 use crate::lints::{deny_machines, warned};
 use crate::output::{Denied, Failure, print, write, write_all};
 use crate::progress;
@@ -31,8 +32,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let several = scenarios.len() > 1;
     let mut summaries = Vec::new();
     for scenario in &scenarios {
+        let out = args.common.out.clone();
+        let out = out.map(|out| if several { out.join(&scenario.name) } else { out });
+        let folder = Folder::open(out, &scenario.name)?;
         let record = run_one(scenario, &traces, &args.common)?;
-        let said = emit(&record, &args.common, several)?;
+        let said = emit(&record, &args.common, folder)?;
         match args.common.format {
             // Several are one document, so nothing of it is printed before all of it is there.
             Format::Json if several => summaries.push(said),
@@ -84,12 +88,15 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     let points = sweep.points.iter().map(|point| &point.scenario);
     deny_machines(&args.common, points.chain([&sweep.base]))?;
     let stamp = sweep_fingerprint(&sweep, |scenario| traces.hash(scenario));
+    // A folder of its own: the results of a run are not those of its sweep.
+    let name = format!("{}-sweep", sweep.base.name);
+    let folder = Folder::open(args.common.out.clone(), &name)?;
     let bar = progress::bar(count(&sweep), args.common.quiet);
     let options = Options { audit: args.common.audit, ..Options::default() };
     let record = run_sweep(&sweep, &traces, stamp, options, || bar.inc(1))?;
     bar.finish_and_clear();
     let base = run_one(&sweep.base, &traces, &args.common)?;
-    print(&emit(&record, &args.common, false)?)?;
+    print(&emit(&record, &args.common, folder)?)?;
     let failed = named(&sweep.base, failures(&sweep.base, &base));
     expect_none(failed, warned(&record, &args.common))
 }
@@ -174,15 +181,11 @@ fn run_one(scenario: &Scenario, traces: &Traces, common: &Common) -> Result<RunR
 }
 
 /// Writes a record's files; gives back what is to be printed.
-fn emit(record: &RunRecord, common: &Common, several: bool) -> Result<String, Failure> {
-    let out = match &common.out {
-        Some(out) if several => out.join(&record.scenario),
-        Some(out) => out.clone(),
-        None => PathBuf::from("out").join(&record.scenario),
-    };
+fn emit(record: &RunRecord, common: &Common, folder: Folder) -> Result<String, Failure> {
     let made = artefacts(record, VERSION).map_err(chart)?;
     let files: Vec<(String, Vec<u8>)> = made.into_iter().map(|a| (a.name, a.bytes)).collect();
-    write_all(&out, &files)?;
+    let out = folder.shown().to_owned();
+    folder.replace(&files)?;
     match (common.quiet, common.format) {
         (true, _) => Ok(String::new()),
         (false, Format::Json) => summary_json(record, VERSION).map_err(chart),

@@ -87,6 +87,18 @@ pub struct Artefact {
     pub bytes: Vec<u8>,
 }
 
+/// Whether a file of that name is one of those that [`artefacts`] makes, of any record.
+pub fn is_artefact(name: &str) -> bool {
+    const FILES: [&str; 5] =
+        ["summary.json", "results.csv", "timeline.json", "tier_hints.json", "allocators.csv"];
+    let Some((stem, ending)) = name.rsplit_once('.') else { return false };
+    let is_chart = || {
+        let measured = ["-vs-memory", "-vs-cost", "-vs-energy"].iter().any(|of| stem.ends_with(of));
+        measured || stem == "threshold-heat-map" || stem.starts_with("fragmentation")
+    };
+    FILES.contains(&name) || (["svg", "png"].contains(&ending) && is_chart())
+}
+
 /// Why a chart or a file could not be made. None of these depend on the record's values.
 #[derive(Debug, thiserror::Error)]
 pub enum ChartError {

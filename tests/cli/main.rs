@@ -27,3 +27,5 @@ mod statistics;
 mod sweeps;
 mod train;
 mod validate;
+#[cfg(unix)]
+mod writing;

@@ -1,0 +1,165 @@
+//! What a run writes: one set of files, all old or all new, and nothing outside its folder.
+
+use crate::common::Project;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const CASE: &str = "scenarios/case.ron";
+
+/// The names in a folder, hidden ones included.
+fn names(project: &Project, folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(project.path(folder)).expect("a folder");
+    let name = |entry: fs::DirEntry| entry.file_name().into_string().expect("text");
+    let mut names: Vec<String> = entries.map(|entry| name(entry.expect("an entry"))).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_lies_in_the_folder_is_not_followed_and_what_is_no_result_stays() {
+    let project = Project::new();
+    project.run(&["run", CASE, "--out", "clean"]).ends_with(0);
+    let results = names(&project, "clean");
+    project.write("secret", "not yours");
+    project.write("o/notes.txt", "mine");
+    project.write("o/more/results.csv", "mine too");
+    project.write("o/latency-vs-energy.svg", "of an older run");
+    let secret = project.path("secret");
+    for link in ["summary.json", "summary.json.partial", ".summary.json.partial"] {
+        symlink(&secret, project.path("o").join(link)).expect("a link");
+    }
+    for pipe in ["results.csv", "results.csv.partial"] {
+        let made = Command::new("mkfifo").arg(project.path("o").join(pipe)).status();
+        assert!(made.expect("mkfifo runs").success());
+    }
+    project.run(&["run", CASE, "--out", "o"]).ends_with(0);
+    assert_eq!(fs::read(&secret).expect("it is there"), b"not yours");
+    let planted = [".summary.json.partial", "more", "notes.txt", "results.csv.partial"];
+    let mut wanted = results;
+    wanted.extend(planted.map(str::to_owned));
+    wanted.push("summary.json.partial".to_owned());
+    wanted.sort();
+    assert_eq!(names(&project, "o"), wanted);
+    let clean = project.files("clean");
+    for (name, bytes) in &clean {
+        assert_eq!(&fs::read(project.path("o").join(name)).expect("a file"), bytes, "{name}");
+    }
+    assert_eq!(fs::read(project.path("o/more/results.csv")).expect("kept"), b"mine too");
+}
+
+#[test]
+fn a_link_in_the_place_of_the_usual_folder_is_refused() {
+    for place in ["out", "out/case"] {
+        let project = Project::new();
+        project.write("elsewhere/file", "there");
+        fs::create_dir_all(project.path(place).parent().expect("a parent")).expect("made");
+        symlink(project.path("elsewhere"), project.path(place)).expect("a link");
+        let ran = project.run(&["run", CASE]).ends_with(2);
+        assert!(ran.stderr.contains(&format!("{place} is a link")), "{}", ran.stderr);
+        assert_eq!(names(&project, "elsewhere"), ["file"]);
+        // Whoever names it means where it leads.
+        project.run(&["run", CASE, "--out", place]).ends_with(0);
+        assert!(project.path("elsewhere/summary.json").is_file());
+    }
+}
+
+#[test]
+fn a_second_run_into_the_same_folder_is_refused_by_its_name() {
+    let project = Project::new();
+    project.run(&["run", CASE, "--out", "o"]).ends_with(0);
+    let before = project.files("o");
+    let folder = File::open(project.path("o")).expect("a folder");
+    folder.lock().expect("nobody holds it");
+    for command in ["run", "sweep"] {
+        if command == "sweep" {
+            let axes = "sweep: (axes: [(name: \"r\", path: \"workload.repeat\", values: list([3.0]))]),\n    seed: 1,";
+            project.edit_scenario("seed: 1,", axes);
+        }
+        let ran = project.run(&[command, CASE, "--out", "o"]).ends_with(2);
+        assert!(
+            ran.stderr.contains("o: another tiersim writes its results there"),
+            "{}",
+            ran.stderr
+        );
+    }
+    assert_eq!(project.files("o"), before);
+    folder.unlock().expect("held until now");
+    project.run(&["run", CASE, "--out", "o"]).ends_with(0);
+}
+
+#[test]
+fn a_run_and_its_sweep_have_folders_of_their_own() {
+    let project = Project::new();
+    let axes = "sweep: (axes: [(name: \"r\", path: \"workload.repeat\", values: list([2.0, 3.0]))]),\n    seed: 1,";
+    project.edit_scenario("seed: 1,", axes);
+    project.run(&["run", CASE]).ends_with(0);
+    let run = project.files("out/case");
+    project.run(&["sweep", CASE]).ends_with(0);
+    assert_eq!(project.files("out/case"), run);
+    assert_eq!(names(&project, "out"), ["case", "case-sweep"]);
+}
+
+#[test]
+fn results_of_before_do_not_outlive_the_run_that_has_none() {
+    let project = Project::new();
+    project.run(&["run", CASE, "--out", "o"]).ends_with(0);
+    assert!(project.path("o/tier_hints.json").is_file());
+    let only = "policies=[(name: \"all\", policy: AllHbm)]";
+    project.run(&["run", CASE, "--out", "o", "--set", only, "--set", "expect=[]"]).ends_with(0);
+    assert!(!project.path("o/tier_hints.json").exists());
+}
+
+/// Kills runs at moments spread over their time. `TIERSIM_KILLS` says how many; a few by default.
+#[test]
+fn a_killed_run_leaves_all_of_the_old_results_or_all_of_the_new_ones() {
+    let project = Project::new();
+    let kills = std::env::var("TIERSIM_KILLS").ok().and_then(|kills| kills.parse().ok());
+    let kills: u32 = kills.unwrap_or(40);
+    let axes = "sweep: (axes: [(name: \"r\", path: \"workload.repeat\", values: list([2.0, 3.0]))]),\n    seed: 1,";
+    project.edit_scenario("seed: 1,", axes);
+    for command in ["run", "sweep"] {
+        let mut sets: Vec<BTreeMap<String, Vec<u8>>> = Vec::new();
+        let mut takes = Duration::ZERO;
+        for seed in ["1", "2"] {
+            let begun = Instant::now();
+            project.run(&[command, CASE, "--seed", seed, "--out", "made/o"]).ends_with(0);
+            takes = takes.max(begun.elapsed());
+            sets.push(project.files("made/o"));
+        }
+        let (mut begun_anew, mut left) = (0, 0);
+        for kill in 0..kills {
+            let seed = if kill % 2 == 0 { "1" } else { "2" };
+            let mut child = Command::new(env!("CARGO_BIN_EXE_tiersim"))
+                .args([command, CASE, "--quiet", "--seed", seed, "--out", "made/o"])
+                .current_dir(&project.root)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("it starts");
+            let at = Instant::now() + takes * (kill % 20 + 1) / 20;
+            while Instant::now() < at && child.try_wait().expect("it is ours").is_none() {
+                std::thread::yield_now();
+            }
+            child.kill().expect("it can be killed");
+            child.wait().expect("it has ended");
+            let found = project.files("made/o");
+            let which = sets.iter().position(|set| *set == found);
+            let which = which.unwrap_or_else(|| panic!("{command}, kill {kill}: a mixed set"));
+            begun_anew += u32::from(which == usize::from(seed == "2"));
+            // Beside the results lies at most what the next run takes away.
+            let beside = names(&project, "made");
+            let hidden = |name: &&String| name.starts_with(".o.tiersim-");
+            assert!(beside.iter().all(|name| name == "o" || hidden(&name)), "{beside:?}");
+            left += beside.iter().filter(hidden).count();
+        }
+        println!(
+            "{command}: {kills} kills, {begun_anew} sets are the killed run's, {left} folders left"
+        );
+        project.run(&[command, CASE, "--out", "made/o"]).ends_with(0);
+        assert_eq!(names(&project, "made"), ["o"]);
+    }
+}
