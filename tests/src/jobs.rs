@@ -278,8 +278,9 @@ fn loads(job: &Training, trace: &Trace) -> (u128, u128) {
     let even = numbers * u128::from(format.bytes());
     let given = trace.objects.iter().filter(|object| object.name.ends_with(".given"));
     let loads = given.map(|object| u128::from(object.bytes.get()) * 1000);
-    // Where no token came the object has room for one.
-    let one = 1000 * u128::from(job.card.hidden) * u128::from(format.bytes());
+    // Where no token came the object has room for one, with the range of a compressed one.
+    let hidden = u128::from(job.card.hidden);
+    let one = 1000 * (hidden * u128::from(format.bytes()) + 4 * hidden.div_ceil(256));
     let least = |load| if load <= one { 0 } else { load };
     let (least, most) = loads.fold((1000 * even, 1000 * even), |(so_far, most), load| {
         (so_far.min(least(load)), most.max(load))

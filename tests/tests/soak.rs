@@ -141,6 +141,7 @@ fn worlds_that_stopped_once_pass() {
         ),
         (15_914_368_447_002_182_267, 4, "what had gone of a piece was less once its turn was cut"),
         (1_110_593_382_473_061_058, 1, "no token came to the experts of a rank"),
+        (17_907_121_389_846_346_754, 1, "the same, and tokens are compressed"),
     ] {
         let ran = attempt(seed, ops, None);
         assert!(ran.is_ok(), "{about}: {ran:?}");
