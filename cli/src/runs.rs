@@ -120,7 +120,8 @@ pub(crate) fn hints(args: &HintsArgs) -> Result<(), Failure> {
         )));
     };
     let kinds: Vec<_> = scenario.hardware.tiers.iter().map(|tier| tier.kind).collect();
-    let text = hints_json(&placed?, &kinds).map_err(chart)?;
+    let stamp = fingerprint(&scenario, traces.hash(&scenario));
+    let text = hints_json(&placed?, &kinds, &stamp).map_err(chart)?;
     let path = hints_path(args.out.as_deref(), &scenario.name);
     match path.parent() {
         Some(folder) if path.ends_with(HINTS) => {

@@ -1,7 +1,7 @@
 //! Where each module's state should live, in the words of training frameworks.
 //!
 //! `tier_hints.json` is one flat object, `{"module": "HBM" | "CXL" | "CPU" | "SSD"}`, so that a
-//! hook of ten lines can load it. The first case whose policy places modules is written; a tier of
+//! hook of ten lines can load it; one entry, whose name no module has, says of which run it is. The first case whose policy places modules is written; a tier of
 //! another node, for which frameworks have no word, is `REMOTE`.
 
 use crate::ChartError;
@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use tiersim_models::hardware::TierKind;
 use tiersim_policies::zoo::hints::{HintMatches, How};
 use tiersim_sim::record::{CaseRecord, RunRecord};
+use tiersim_sim::scenario::hints::FINGERPRINT;
 
 /// What became of the hints of a case.
 #[derive(Clone, Debug, Serialize)]
@@ -83,15 +84,21 @@ pub(crate) fn words(case: &CaseRecord) -> Option<String> {
 pub fn tier_hints(record: &RunRecord) -> Result<Option<String>, ChartError> {
     let kinds: Vec<TierKind> = record.tiers.iter().map(|(_, kind)| *kind).collect();
     let placed = record.results.iter().find_map(|case| case.placement.as_ref());
-    placed.map(|placement| hints_json(placement, &kinds)).transpose()
+    placed.map(|placement| hints_json(placement, &kinds, &record.fingerprint)).transpose()
 }
 
-/// A placement, (module, index of its tier), as JSON, sorted by module; `kinds` by tier.
-pub fn hints_json(placement: &[(String, usize)], kinds: &[TierKind]) -> Result<String, ChartError> {
+/// A placement, (module, index of its tier), as JSON, sorted by module; `kinds` by tier. What it was worked out
+/// from is in one entry beside those of modules.
+pub fn hints_json(
+    placement: &[(String, usize)],
+    kinds: &[TierKind],
+    fingerprint: &str,
+) -> Result<String, ChartError> {
     let hint = |(module, tier): &(String, usize)| {
         kinds.get(*tier).map(|kind| (module.clone(), kind.hint()))
     };
-    let hints: BTreeMap<String, &str> = placement.iter().filter_map(hint).collect();
+    let mut hints: BTreeMap<String, &str> = placement.iter().filter_map(hint).collect();
+    hints.insert(FINGERPRINT.to_owned(), fingerprint);
     let mut json = serde_json::to_string_pretty(&hints)?;
     json.push('\n');
     Ok(json)

@@ -373,7 +373,13 @@ fn hints_are_written_to_the_output_folder_and_printed() {
     project.run(&["hints", scenario, "--out", "elsewhere"]).ends_with(0);
     assert_eq!(project.files("elsewhere")["tier_hints.json"], printed.as_bytes());
     let hints: serde_json::Value = serde_json::from_str(&printed).unwrap();
-    assert_eq!(hints.as_object().unwrap().len(), 75, "one hint for each module with weights");
+    let of = hints["tiersim:fingerprint"].as_str().unwrap();
+    assert_eq!(hints.as_object().unwrap().len(), 1 + 75, "one hint for each module with weights");
+    project.run(&["run", scenario]).ends_with(0);
+    let files = project.files(folder);
+    let summary: serde_json::Value = serde_json::from_slice(&files["summary.json"]).unwrap();
+    assert_eq!(summary["fingerprint"], of);
+    assert_eq!(files["tier_hints.json"], printed.as_bytes());
 }
 
 #[test]

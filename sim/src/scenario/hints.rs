@@ -1,4 +1,5 @@
-//! Reads `tier_hints.json`: `{"module": "HBM" | "CXL" | "CPU" | "SSD" | "REMOTE"}`.
+//! Reads `tier_hints.json`: `{"module": "HBM" | "CXL" | "CPU" | "SSD" | "REMOTE"}`, and beside the modules
+//! the fingerprint of the run that they come from.
 //!
 //! The file comes from other programs, so it is plain JSON. JSON is close enough to RON for the
 //! scanner to find the place of every entry; serde_json decides what is JSON.
@@ -18,9 +19,12 @@ pub struct HintFile {
     /// Module name to tier kind.
     pub hints: BTreeMap<String, TierKind>,
     document: Document,
-    /// Module names in the order of the file.
-    order: Vec<String>,
+    /// Module names in the order of the file, and which entry each is.
+    order: Vec<(usize, String)>,
 }
+
+/// The entry that says of which run the hints are; it is no module's.
+pub const FINGERPRINT: &str = "tiersim:fingerprint";
 
 /// Reads a hint file; refuses unknown words and modules that are named twice.
 pub fn read_hints(path: &Path) -> Result<HintFile, Diagnostics> {
@@ -38,6 +42,9 @@ pub fn read_hints(path: &Path) -> Result<HintFile, Diagnostics> {
         if check.problems.0.len() == MAX_PROBLEMS {
             break;
         }
+        if module == FINGERPRINT {
+            continue;
+        }
         let mut fault = |rule: &str, found: &str, remedy: &str| {
             let place = Some(place_of(check.document, index));
             check.problems.push(path, place, rule, format!("`{found}`"), remedy);
@@ -49,7 +56,7 @@ pub fn read_hints(path: &Path) -> Result<HintFile, Diagnostics> {
             Some(_) => {}
             None => fault("unknown tier", &word, "known: HBM, CXL, CPU, SSD, REMOTE"),
         }
-        order.push(module);
+        order.push((index, module));
     }
     let problems = check.problems;
     problems.into_result(())?;
@@ -60,7 +67,7 @@ impl HintFile {
     /// Problems for modules that are sent to a kind of tier that the machine lacks.
     pub fn missing(&self, has: impl Fn(TierKind) -> bool) -> Diagnostics {
         let mut problems = Diagnostics::default();
-        for (index, module) in self.order.iter().enumerate() {
+        for &(index, ref module) in &self.order {
             let kind = self.hints[module];
             if !has(kind) {
                 let rule = format!("module `{module}` goes to a tier that the machine lacks");
