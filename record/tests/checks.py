@@ -37,6 +37,15 @@ SCENARIO = """Scenario(
 """
 
 
+def every_policy() -> str:
+    """The scenario with the policies of the one that has them all, on its machine."""
+    text = (ROOT / "scenarios/validation/host-zoo.ron").read_text()
+    policies = text[text.index("    policies: [") : text.index("\n    ],\n") + len("\n    ],\n")]
+    workload = SCENARIO[: SCENARIO.index("    policies: [")].replace("TIME", "recorded()")
+    workload = workload.replace("seed-tiers", "host-smoke")
+    return f"{workload}{policies})\n"
+
+
 class Trace:
     """A trace folder as text tables; reading it checks the rules of the format."""
 
@@ -177,8 +186,8 @@ class Rules(unittest.TestCase):
         everything = sum(int(row["bytes"]) for row in trace.objects)
         self.assertTrue(4 * total <= trace.peak() <= everything, trace.peak())
 
-    def replay(self, folder: Path) -> None:
-        """Lets tiersim check the trace, describe it and run it."""
+    def replay(self, folder: Path, zoo: bool = False) -> None:
+        """Lets tiersim check the trace, describe it and run it; with ``zoo`` under every policy."""
         if not TIERSIM:
             return
         with tempfile.TemporaryDirectory() as temporary:
@@ -198,11 +207,17 @@ class Rules(unittest.TestCase):
             for name, time in (("recorded", "recorded()"), ("roofline", roofline)):
                 text = SCENARIO.replace("TIME", time)
                 (project / "scenarios" / f"{name}.ron").write_text(text)
+            runs = ["recorded", "roofline"]
+            if zoo:
+                (project / "scenarios" / "zoo.ron").write_text(every_policy())
+                (project / "scenarios" / "hints").mkdir()
+                hints = {row["module"]: "CPU" for row in Trace(folder).of("weight")[:4]}
+                (project / "scenarios" / "hints" / "tiny.json").write_text(json.dumps(hints))
+                runs.append("zoo")
             for words in (
                 ["check", str(trace)],
                 ["trace", "info", str(trace)],
-                ["run", "scenarios/recorded.ron", "--audit"],
-                ["run", "scenarios/roofline.ron", "--audit"],
+                *(["run", f"scenarios/{name}.ron", "--audit"] for name in runs),
             ):
                 binary = str(Path(TIERSIM).resolve())
                 ran = subprocess.run([binary, *words], cwd=project, capture_output=True, text=True)

@@ -15,6 +15,11 @@ from pathlib import Path
 import torch
 from torch import nn
 
+try:
+    import transformers
+except ImportError:
+    transformers = None
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "record" / part) for part in ("", "examples", "tests")]
 
@@ -146,6 +151,30 @@ class Recordings(Rules):
         seen = profiler_peak(step, self.folder.parent)
         self.assertAlmostEqual((trace.peak() - always) / seen, 1.0, delta=0.02)
         self.replay(self.folder)
+
+    @unittest.skipUnless(transformers, "transformers is not installed")
+    def test_llama_for_causal_lm(self) -> None:
+        shape = {"vocab_size": 256, "num_hidden_layers": 2, "hidden_size": 64, "intermediate_size": 96,
+                 "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 32}
+        batch, tokens = 2, 16
+        model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**shape))
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        ids = torch.randint(shape["vocab_size"], (batch, tokens))
+
+        def step() -> None:
+            optimizer.zero_grad(set_to_none=True)
+            model(input_ids=ids, labels=ids).loss.backward()
+            optimizer.step()
+
+        trace = self.record(model, optimizer, step, batch=batch, sequence=tokens)
+        self.hold_the_model(trace, model, optimizer)
+        linear = sum(m.weight.numel() for m in model.modules() if isinstance(m, nn.Linear))
+        products = 2 * batch * tokens * linear
+        self.assertEqual(trace.flops("mm", "addmm", phase="forward"), products)
+        self.assertEqual(trace.flops("mm", "addmm", phase="backward"), 2 * products)
+        layers = {op["module"] for op in trace.ops if op["phase"] == "backward"}
+        self.assertLessEqual({"lm_head", "model.embed_tokens", "model.layers.1.mlp.down_proj"}, layers)
+        self.replay(self.folder, zoo=True)
 
     def test_tied_weights_count_once(self) -> None:
         gpt2.VOCABULARY = 128

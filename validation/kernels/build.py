@@ -52,7 +52,10 @@ def install(folder):
     wanted = [f"{name}=={version}" for name, version in (NVRTC, NVCC)]
     # In one go: they share a folder `nvidia`, which --upgrade replaces as a whole.
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--upgrade"]
-    subprocess.run([*pip, "--target", str(folder), *wanted], check=True)
+    try:
+        subprocess.run([*pip, "--target", str(folder), *wanted], check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise Missing(f"{' and '.join(wanted)} cannot be installed: {error}") from error
 
 
 def installed(folder, package):
