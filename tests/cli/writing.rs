@@ -112,6 +112,12 @@ fn results_of_before_do_not_outlive_the_run_that_has_none() {
     assert!(!project.path("o/tier_hints.json").exists());
 }
 
+/// A clock, to spread kills over the time that a run takes; no figure depends on it.
+#[expect(clippy::disallowed_methods, reason = "when a kill comes is no result")]
+fn now() -> Instant {
+    Instant::now()
+}
+
 /// Kills runs at moments spread over their time. `TIERSIM_KILLS` says how many; a few by default.
 #[test]
 fn a_killed_run_leaves_all_of_the_old_results_or_all_of_the_new_ones() {
@@ -124,9 +130,9 @@ fn a_killed_run_leaves_all_of_the_old_results_or_all_of_the_new_ones() {
         let mut sets: Vec<BTreeMap<String, Vec<u8>>> = Vec::new();
         let mut takes = Duration::ZERO;
         for seed in ["1", "2"] {
-            let begun = Instant::now();
+            let begun = now();
             project.run(&[command, CASE, "--seed", seed, "--out", "made/o"]).ends_with(0);
-            takes = takes.max(begun.elapsed());
+            takes = takes.max(now() - begun);
             sets.push(project.files("made/o"));
         }
         let (mut begun_anew, mut left) = (0, 0);
@@ -140,8 +146,8 @@ fn a_killed_run_leaves_all_of_the_old_results_or_all_of_the_new_ones() {
                 .stderr(Stdio::null())
                 .spawn()
                 .expect("it starts");
-            let at = Instant::now() + takes * (kill % 20 + 1) / 20;
-            while Instant::now() < at && child.try_wait().expect("it is ours").is_none() {
+            let at = now() + takes * (kill % 20 + 1) / 20;
+            while now() < at && child.try_wait().expect("it is ours").is_none() {
                 std::thread::yield_now();
             }
             child.kill().expect("it can be killed");

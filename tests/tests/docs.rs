@@ -389,3 +389,29 @@ fn first_cells(text: &str) -> BTreeSet<String> {
     let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
     rows.filter_map(|row| row.split('`').next()).map(str::to_owned).collect()
 }
+
+/// A heading or a row that stands twice is one that somebody will mend once.
+#[test]
+fn no_page_says_a_heading_or_a_row_of_a_table_twice() {
+    let pages = fs::read_dir(root().join("docs")).expect("the pages");
+    let paths = pages.map(|entry| entry.expect("an entry").path());
+    let mut seen = 0;
+    for path in paths.filter(|path| path.extension().is_some_and(|ending| ending == "md")) {
+        let text = fs::read_to_string(&path).expect("a page");
+        let (mut headings, mut rows) = (BTreeSet::new(), BTreeSet::new());
+        let mut in_code = false;
+        for line in text.lines() {
+            in_code ^= line.starts_with("```");
+            let (is_heading, is_row) = (line.starts_with('#'), line.starts_with('|'));
+            if in_code || !is_row {
+                rows.clear();
+            }
+            if !in_code && (is_heading || is_row) {
+                let fresh = if is_row { rows.insert(line) } else { headings.insert(line) };
+                assert!(fresh, "{}: {line}", path.display());
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 1000, "{seen}");
+}
