@@ -106,7 +106,8 @@ pub fn read_sweep(path: &Path, overrides: &[(String, String)]) -> Result<Sweep, 
             problems.list.0.push(document.problem_found("sweep", rule, "", remedy));
             break;
         }
-        if problems.full() || !advance(&mut at, &sweep.axes) {
+        // One bad point says enough: the others may be a million.
+        if !problems.list.0.is_empty() || !advance(&mut at, &sweep.axes) {
             break;
         }
     }
@@ -126,10 +127,22 @@ pub(crate) fn axes(document: &Document) -> Result<Option<(Vec<Axis>, bool)>, Dia
     let axes = resolve_axes(&mut check, raw);
     let mut problems = check.problems;
     let mut paths = document.clone();
+    let mut places = Vec::new();
     for (index, axis) in axes.iter().enumerate() {
         // The first value shows whether the path exists; what the value does is seen at its point.
         let Some(first) = axis.values.first() else { continue };
         let note = format!("axis `{}`", axis.name);
+        // A value has one place however its path is spelled.
+        if document.with(&axis.path, &first.text, &note).is_ok() {
+            let place = document.place(&axis.path);
+            if places.contains(&place) {
+                let here = format!("sweep.axes.{index}.path");
+                let rule = "another axis replaces the same value";
+                let remedy = "sweep it by one axis: points would carry the values of both";
+                problems.0.push(document.problem_found(&here, rule, &axis.path, remedy));
+            }
+            places.push(place);
+        }
         match paths.with(&axis.path, &first.text, &note) {
             Ok(next) => paths = next,
             Err(found) => problems.0.extend(found.0.into_iter().map(|problem| Diagnostic {
@@ -169,6 +182,11 @@ fn resolve_axes(check: &mut Check<'_>, raw: &RawSweep) -> Vec<Axis> {
             break;
         }
         let values = expand(check, &at, &axis.values, count);
+        let mut texts = BTreeSet::new();
+        if let Some(twice) = values.iter().find(|value| !texts.insert(value.text.trim())) {
+            let rule = format!("{} stands twice among the values of an axis", twice.value);
+            check.fault(&at, rule, "keep one of them");
+        }
         axes.push(Axis { name: axis.name.clone(), path: axis.path.clone(), values });
     }
     axes

@@ -97,6 +97,10 @@ fn rules_on_axes() {
     check(RANGE, "list([])", &["at least one value"]);
     check(RANGE, "list([0.1, inf])", &["must be finite"]);
     check("(\"migrate\", ", "(\"in place\", ", &["every choice has a label of its own"]);
+    check(RANGE, "list([0.1, 0.2, 0.1])", &["0.1 stands twice among the values of an axis"]);
+    // By number and by name the same value.
+    let twice = edited("policies.1.policy.access", "policies.adam.policy.cut.hbm");
+    assert_says(&read(&twice).unwrap_err(), &["another axis replaces the same value"]);
     let start = GOOD.find("    sweep:").unwrap();
     let end = GOOD.find("    seed:").unwrap();
     let without = format!("{}{}", &GOOD[..start], &GOOD[end..]);
