@@ -182,12 +182,15 @@ fn the_parts_of_a_step_add_up_wherever_they_are_written() {
 
 #[test]
 fn hints_are_sorted_by_module() {
-    let files = artefacts(&common::training(), "0.1.0").unwrap();
+    let record = common::training();
+    let files = artefacts(&record, "0.1.0").unwrap();
     let hints = std::str::from_utf8(file(&files, "tier_hints.json").unwrap()).unwrap();
-    assert_eq!(
-        hints,
-        "{\n  \"head\": \"CPU\",\n  \"layers.0\": \"HBM\",\n  \"layers.1\": \"SSD\"\n}\n"
-    );
+    let modules = "\"head\": \"CPU\",\n  \"layers.0\": \"HBM\",\n  \"layers.1\": \"SSD\"";
+    let of = format!("\"tiersim:fingerprint\": \"{}\"", record.fingerprint);
+    assert_eq!(hints, format!("{{\n  {modules},\n  {of}\n}}\n"));
+    for file in &files {
+        assert!(tiersim_reports::is_artefact(&file.name), "{} is one", file.name);
+    }
 }
 
 #[test]
