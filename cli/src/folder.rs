@@ -77,15 +77,14 @@ impl Folder {
             let path = new.join(name);
             write_new(&path, bytes).map_err(|error| cannot(self.path.join(name).display(), &error))
         });
-        let done = written
-            .and_then(|()| self.publish(&new).map_err(|error| cannot(self.path.display(), &error)));
-        if done.is_err() {
+        if written.is_err() {
             // What is left of the attempt is of no use; failing to remove it changes nothing.
             let _ = fs::remove_dir_all(&new);
-        } else {
-            self.made.clear();
+            return written;
         }
-        done
+        // From here on `new` may be the old folder with what is no result: nothing is removed unseen.
+        self.made.clear();
+        self.publish(&new).map_err(|error| cannot(self.path.display(), &error))
     }
 
     /// Where this and only this process writes, in the folder that the folder is in.
@@ -133,7 +132,11 @@ impl Folder {
                 fs::rename(entry.path(), place)?;
             }
         }
-        fs::remove_dir(old)
+        match fs::remove_dir(old) {
+            // What has the name of something in the folder stays where it is: it is somebody's.
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => Ok(()),
+            removed => removed,
+        }
     }
 
     /// The same where two folders cannot change places.

@@ -51,6 +51,21 @@ fn what_lies_in_the_folder_is_not_followed_and_what_is_no_result_stays() {
 }
 
 #[test]
+fn what_a_killed_run_left_is_taken_back_and_nothing_of_it_is_lost() {
+    let project = Project::new();
+    project.write("made/.o.tiersim-1-0/summary.json", "old results");
+    project.write("made/.o.tiersim-1-0/notes.txt", "moved back");
+    project.run(&["run", CASE, "--out", "made/o"]).ends_with(0);
+    assert_eq!(names(&project, "made"), ["o"]);
+    assert_eq!(project.files("made/o")["notes.txt"], b"moved back");
+    // Two of one name: neither is lost, and the next run is not held up.
+    project.write("made/.o.tiersim-1-0/notes.txt", "another");
+    project.run(&["run", CASE, "--out", "made/o"]).ends_with(0);
+    assert_eq!(project.files("made/o")["notes.txt"], b"moved back");
+    assert_eq!(project.files("made/.o.tiersim-1-0")["notes.txt"], b"another");
+}
+
+#[test]
 fn a_link_in_the_place_of_the_usual_folder_is_refused() {
     for place in ["out", "out/case"] {
         let project = Project::new();
