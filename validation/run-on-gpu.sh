@@ -14,7 +14,7 @@ usage() {
     cat <<'USAGE'
 usage: run-on-gpu.sh [--machine cuda|host] [--device N] [--tiersim BINARY] [--project DIR]
                      [--out DIR] [--scratch DIR] [--budget SECONDS] [--soak SECONDS]
-                     [--worlds N] [--scenarios GLOB] [--quick] [--skip STEP]...
+                     [--worlds N] [--scenarios GLOB] [--commit NAME] [--quick] [--skip STEP]...
 
 --machine    what to measure [default: cuda]
 --device     which GPU, as nvidia-smi counts them without CUDA_VISIBLE_DEVICES [default: 0]
@@ -25,7 +25,8 @@ usage: run-on-gpu.sh [--machine cuda|host] [--device N] [--tiersim BINARY] [--pr
 --budget     seconds for everything [default: 600]
 --soak       seconds for the soak at most [default: what is left]
 --worlds     random worlds of the conformance check [default: 120]
---scenarios  which ones, below scenarios/validation [default: host-*.ron for host, else *.ron]
+--scenarios  which ones, below scenarios/validation [default: host-*.ron for host, the others for cuda]
+--commit     what to put down as the commit where the project is no git checkout
 --quick      calibrates with fewer sizes and compares one run of each case: a try
 --skip       conform, calibrate, validate, sanitizer or soak; may be given several times
 USAGE
@@ -37,13 +38,13 @@ refuse() {
 }
 
 machine=cuda tiersim='' project='' out='' scratch='' budget=600 soak='' worlds=120
-scenarios='' quick=no skipped=' ' index=''
+scenarios='' commit='' quick=no skipped=' ' index=''
 while [ $# -gt 0 ]; do
     case $1 in
         --quick) quick=yes ;;
         -h | --help) usage; exit 0 ;;
         --machine | --device | --tiersim | --project | --out | --scratch | --budget | --soak | --worlds | \
-            --scenarios | --skip)
+            --scenarios | --commit | --skip)
             [ $# -ge 2 ] || refuse "$1 needs a value; see --help"
             case $1 in
                 --machine) machine=$2 ;;
@@ -56,6 +57,7 @@ while [ $# -gt 0 ]; do
                 --soak) soak=$2 ;;
                 --worlds) worlds=$2 ;;
                 --scenarios) scenarios=$2 ;;
+                --commit) commit=$2 ;;
                 --skip) skipped+="$2 " ;;
             esac
             shift
@@ -88,7 +90,7 @@ if [ -z "$tiersim" ]; then
 fi
 [ -n "$tiersim" ] && [ -x "$tiersim" ] || refuse "no binary; build one, or give it as --tiersim"
 tiersim=$(cd "$(dirname "$tiersim")" && pwd)/$(basename "$tiersim")
-[ -n "$scenarios" ] || { [ "$machine" = host ] && scenarios='host-*.ron' || scenarios='*.ron'; }
+[ -n "$scenarios" ] || { [ "$machine" = host ] && scenarios='host-*.ron' || scenarios='[!h]*.ron'; }
 
 # Finishing up takes a moment too.
 SECONDS=0
@@ -130,7 +132,8 @@ trap cleanup EXIT
 # --- what runs where ---------------------------------------------------------------------------
 
 version=$("$tiersim" --version) || refuse "$tiersim does not run"
-commit=$(git -C "$project" rev-parse HEAD 2>/dev/null || echo 'not known: no git checkout')
+named=${commit:-not known: no git checkout}
+commit=$(git -C "$project" rev-parse HEAD 2>/dev/null || printf '%s' "$named")
 if [ -n "$(git -C "$project" status --porcelain 2>/dev/null | head -n 1)" ]; then
     commit="$commit, with changes"
 fi
@@ -255,12 +258,19 @@ if skips validate; then note validate skipped 0; else
     # shellcheck disable=SC2206 # a pattern is what was asked for
     found=("$stage"/scenarios/validation/$scenarios)
     [ -e "${found[0]}" ] || refuse "--scenarios $scenarios: there is none below scenarios/validation"
+    # A slow drive takes its time: what waits for one comes last.
+    quick_ones=() slow_ones=()
+    for scenario in "${found[@]}"; do
+        case $scenario in *nvme*) slow_ones+=("$scenario") ;; *) quick_ones+=("$scenario") ;; esac
+    done
+    found=("${quick_ones[@]}" "${slow_ones[@]}")
     code=0
-    compare validate "$(share 45)" "${found[@]}" || code=$?
+    compare validate "$(share 50)" "${found[@]}" || code=$?
     # 1 is a verdict: all were compared, and some do not agree.
     if [ "$code" -gt 1 ] && [ ${#found[@]} -gt 1 ]; then
-        # One that this machine has no room for must not hide the others.
+        # One that this machine has no room or no time for must not hide the others.
         for scenario in "${found[@]}"; do
+            [ ! -f "$out/validate/$(basename "$scenario" .ron)/validation.json" ] || continue
             compare "validate-$(basename "$scenario" .ron)" "$(share 10)" "$scenario" || true
         done
     fi

@@ -32,6 +32,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
     let given = args.out.clone().or_else(|| args.name.as_deref().map(default_out));
     let scratch = args.scratch.clone().or(given).unwrap_or_else(|| default_out(kind.word()));
     let fault = |fault: tiersim_validation::fault::Fault| Failure::Input(fault.to_string());
+    let _kept = kind.keep(which.1).map_err(fault)?;
     let mut bench = bench(which, &scratch).map_err(fault)?;
     let device = bench.describe();
     let name = args.name.clone().unwrap_or_else(|| default_name(kind, &device));

@@ -23,7 +23,9 @@ pub(crate) fn conform(args: &ConformArgs) -> Result<(), Failure> {
         seed: args.seed,
         ..Site::new(args.machine.kind(), &scratch.0)
     };
-    site.probe().map_err(|fault| Failure::Input(fault.to_string()))?;
+    let input = |fault: tiersim_validation::fault::Fault| Failure::Input(fault.to_string());
+    let _kept = site.kind.keep(device).map_err(input)?;
+    site.probe().map_err(input)?;
     let mut done: Vec<(&str, Check<Counts>)> = Vec::new();
     let mut note = |name: &'static str, result: Check<Counts>| {
         let line = line(name, &result);

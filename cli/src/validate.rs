@@ -44,6 +44,8 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
     for scenario in &scenarios {
         fits_the_machine(scenario, &traces, args)?;
     }
+    let kept = kind.keep(device(args.machine, args.device)?);
+    let _kept = kept.map_err(|fault| Failure::Input(fault.to_string()))?;
     let mut compared = Vec::new();
     for scenario in scenarios {
         let done = compare(scenario, &traces, args, &scratch)?;

@@ -23,8 +23,10 @@ mod pump;
 mod rooms;
 mod worker;
 
+use crate::cuda::arena::Tickets;
 use crate::cuda::book::Book;
 use crate::cuda::driver::Device;
+pub use crate::cuda::driver::Keep;
 use crate::cuda::findings::Watch;
 use crate::cuda::floor::Floor;
 use crate::cuda::mark::Mark;
@@ -47,6 +49,9 @@ use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Command, Machine, Room, Ticket};
 use tiersim_policies::transit::Part;
+
+/// What new memory is filled with.
+const NOBODY: Key = Key { object: ObjectId(u32::MAX), version: u32::MAX as u64 };
 
 /// A CUDA device under a plan.
 pub struct CudaMachine<'a> {
@@ -216,7 +221,7 @@ impl<'a> CudaMachine<'a> {
 impl Parts<'_> {
     /// Puts an object where it lies before the first op.
     fn place(&mut self, room: &Room) -> Result<(), Fault> {
-        self.rooms.claim(room, |_| false)?;
+        self.claim(room, |_, _| false)?;
         let held = self.rooms.get(room.object, room.tier).expect("it was just claimed");
         let key = Key { object: room.object, version: 0 };
         match &held.place {
@@ -229,6 +234,34 @@ impl Parts<'_> {
                 self.floor.kernels.fill(&self.floor.streams[0], address, held.bytes, key)
             }
         }
+    }
+
+    /// Takes room. Memory that is new to the machine is filled with what no object holds, so that
+    /// nothing is right because an earlier machine left it there.
+    fn claim(
+        &mut self,
+        room: &Room,
+        under_way: impl Fn(&Book, Ticket) -> bool,
+    ) -> Result<Tickets, Fault> {
+        let book = &self.book;
+        let after = self.rooms.claim(room, |ticket| under_way(book, ticket))?;
+        let fresh = self.rooms.fresh();
+        if !fresh.is_empty() {
+            // The last stream is one for checks: the ops of the plan go on.
+            let last = self.floor.streams.len() - 1;
+            for (address, bytes) in fresh {
+                self.floor.kernels.fill(&self.floor.streams[last], address, bytes, NOBODY)?;
+            }
+            let (filled, since) = (self.floor.record(last)?, self.floor.clock.now());
+            while !filled.passed()? {
+                let waited = self.floor.clock.now().since(since);
+                if waited > self.patience {
+                    return Err(self.stuck(waited));
+                }
+                std::thread::yield_now();
+            }
+        }
+        Ok(after)
     }
 
     /// Makes the lanes: with streams, or with threads where the device alone cannot copy.

@@ -154,10 +154,12 @@ fn calls() -> Result<&'static Calls, Fault> {
 }
 
 mod bare;
+mod keep;
 mod memory;
 mod module;
 
 pub(crate) use bare::{Pageable, attribute};
+pub use keep::Keep;
 pub(crate) use memory::{DeviceMemory, PinnedMemory};
 pub(crate) use module::{Function, Module};
 

@@ -20,6 +20,7 @@ use crate::calibrate::{
 };
 use crate::calibrate::{Sample, Start, Way};
 use crate::cuda::driver::{Device, DeviceMemory, Pageable, PinnedMemory, attribute};
+use crate::cuda::rooms::is_file;
 use crate::fault::Fault;
 use crate::files::Queue;
 use crate::options::Live;
@@ -34,6 +35,9 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 /// Sizes of copies and of objects, where the device has the room.
 const OBJECTS: Limits = Limits::new(Bytes::new(4 * KIB), Bytes::new(256 * MIB));
+/// What crosses files stops where a transfer of blocks does: a drive's rate is known by then, and
+/// larger objects take most of a calibration's time.
+const FILES: Limits = Limits::new(Bytes::new(4 * KIB), Bytes::new(64 * MIB));
 /// Three matrices, of a side of 73 to 6689 in 32-bit floats.
 const MATRICES: Limits = Limits::new(Bytes::new(64 * KIB), Bytes::new(512 * MIB));
 /// The largest range that kernels stream through, and the smallest cache that is assumed.
@@ -208,8 +212,11 @@ impl Bench for CudaBench {
         let skeleton = &self.described.skeleton;
         let mut kinds = Vec::new();
         for lane in skeleton.lanes() {
+            let (from, to) = skeleton.lane_ends(lane);
+            let ends = [from, to].map(|tier| skeleton.tiers[tier.index()].kind);
+            let objects = if ends.into_iter().any(is_file) { FILES } else { OBJECTS };
             for start in [Start::Busy, Start::Idle, Start::Both] {
-                kinds.push((Kind::Lane { lane, start }, self.limits(OBJECTS, 2)));
+                kinds.push((Kind::Lane { lane, start }, self.limits(objects, 2)));
             }
         }
         for way in [Way::ToDevice, Way::FromDevice] {
@@ -228,8 +235,10 @@ impl Bench for CudaBench {
             kinds.push((Kind::Gemm(precision), self.limits(MATRICES, 1)));
         }
         for tier in skeleton.tier_ids() {
+            let kind = skeleton.tiers[tier.index()].kind;
+            let objects = if is_file(kind) { FILES } else { OBJECTS };
             for writes in [false, true] {
-                kinds.push((Kind::InPlace { tier, writes }, self.limits(OBJECTS, 2)));
+                kinds.push((Kind::InPlace { tier, writes }, self.limits(objects, 2)));
             }
         }
         kinds.extend(blocks::kinds());

@@ -7,7 +7,7 @@
 
 use crate::cuda::Parts;
 use crate::cuda::arena::Tickets;
-use crate::cuda::book::{Entry, Files, MarkList, Planned, Progress};
+use crate::cuda::book::{Book, Entry, Files, MarkList, Planned, Progress};
 use crate::cuda::rooms::Place;
 use crate::fault::Fault;
 use std::rc::Rc;
@@ -27,8 +27,7 @@ impl Parts<'_> {
         let edges: Tickets = command.after.iter().map(|edge| edge.ticket).collect();
         self.wait_for(&mut entry, edges);
         for room in &command.claims {
-            let book = &self.book;
-            let after = self.rooms.claim(room, |ticket| book.is_under_way(ticket))?;
+            let after = self.claim(room, Book::is_under_way)?;
             self.wait_for(&mut entry, after);
         }
         match &command.work {
@@ -207,7 +206,7 @@ impl Parts<'_> {
         }
     }
 
-    fn stuck(&mut self, waited: Span) -> Fault {
+    pub(super) fn stuck(&mut self, waited: Span) -> Fault {
         self.is_stuck = true;
         let first = self.book.entries.iter().next();
         let first = first.map_or_else(String::new, |(ticket, entry)| {

@@ -75,6 +75,8 @@ pub(crate) struct Rooms {
     files: u64,
     used: Used,
     before: Bytes,
+    /// Address and bytes of memory that has just been taken.
+    fresh: Vec<(u64, u64)>,
 }
 
 struct Tier {
@@ -141,6 +143,7 @@ impl Rooms {
             files: 0,
             used: Used { peak: Bytes::ZERO, rooms: Bytes::ZERO },
             before: Bytes::new(total.get() - free.get()),
+            fresh: Vec::new(),
         })
     }
 
@@ -188,13 +191,23 @@ impl Rooms {
         let bytes = bytes.max(first).next_multiple_of(PAGE as u64);
         let region = match tier.kind {
             TierKind::Hbm => Region::Device(DeviceMemory::new(&self.device, bytes)?),
-            _ => Region::Pinned(Arc::new(PinnedMemory::new(&self.device, bytes)?)),
+            _ => Region::Pinned(Arc::new(PinnedMemory::lasting(&self.device, bytes)?)),
         };
+        let address = match &region {
+            Region::Device(memory) => memory.address,
+            Region::Pinned(memory) => memory.address,
+        };
+        self.fresh.push((address, bytes));
         tier.arena.grow(bytes);
         tier.regions.push(region);
         // Both kinds are locked in place.
         tier.made = (tier.made.0 + 1, tier.made.1 + 1);
         self.meter()
+    }
+
+    /// Memory that was taken since this was last asked, and that nobody has written to.
+    pub(crate) fn fresh(&mut self) -> Vec<(u64, u64)> {
+        std::mem::take(&mut self.fresh)
     }
 
     /// Asks the driver how much memory is in use; to be called whenever some has been taken.

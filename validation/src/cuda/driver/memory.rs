@@ -2,7 +2,8 @@
 //!
 //! Pinned memory is read and written by the host through atomics and system calls only: the device
 //! and other threads reach it too, and a plan with a missing edge makes them meet.
-//! Invariant: whatever is made here counts in `Live` until it is dropped.
+//! Invariant: whatever is made here counts in `Live` until it is dropped, and is kept beyond that
+//! only while a [`Keep`] lives.
 
 use super::*;
 use crate::pattern;
@@ -38,6 +39,8 @@ pub(crate) struct PinnedMemory {
     pub(super) bytes: u64,
     /// Its address for kernels and copies.
     pub(crate) address: u64,
+    /// Whether it may be kept for another machine.
+    pub(super) lasting: bool,
 }
 
 #[expect(unsafe_code, reason = "it holds a pointer")]
@@ -53,9 +56,24 @@ impl PinnedMemory {
         let (mut host, mut address) = (null_mut(), 0);
         call!(device.calls, cuMemHostAlloc(&mut host, bytes as usize, PORTABLE_MAPPED))?;
         device.live.rooms.fetch_add(1, Relaxed);
-        let mut memory = PinnedMemory { device: device.clone(), host, bytes, address };
+        let lasting = false;
+        let mut memory = PinnedMemory { device: device.clone(), host, bytes, address, lasting };
         call!(device.calls, cuMemHostGetDevicePointer_v2(&mut address, host, 0))?;
         memory.address = address;
+        Ok(memory)
+    }
+
+    /// Memory of at least so many bytes, kept from another machine if there is any that will do.
+    /// What it holds is what that machine left there.
+    pub(crate) fn lasting(device: &Arc<Device>, bytes: u64) -> Result<PinnedMemory, Fault> {
+        if let Some(mut kept) = Keep::take(bytes) {
+            let before = std::mem::replace(&mut kept.device, device.clone());
+            before.live.rooms.fetch_sub(1, Relaxed);
+            device.live.rooms.fetch_add(1, Relaxed);
+            return Ok(kept);
+        }
+        let mut memory = PinnedMemory::new(device, bytes)?;
+        memory.lasting = true;
         Ok(memory)
     }
 
@@ -161,6 +179,9 @@ impl PinnedMemory {
 
 impl Drop for PinnedMemory {
     fn drop(&mut self) {
+        if self.lasting && Keep::put(self) {
+            return;
+        }
         let _ = call!(self.device.calls, cuMemFreeHost(self.host));
         self.device.live.rooms.fetch_sub(1, Relaxed);
     }
