@@ -25,7 +25,7 @@ usage: run-on-gpu.sh [--machine cuda|host] [--device N] [--tiersim BINARY] [--pr
 --budget     seconds for everything [default: 600]
 --soak       seconds for the soak at most [default: what is left]
 --worlds     random worlds of the conformance check [default: 120]
---scenarios  which ones, below scenarios/validation [default: host-*.ron for host, the others for cuda]
+--scenarios  patterns of which ones, below scenarios/validation [default: host-*.ron for host, the others for cuda]
 --commit     what to put down as the commit where the project is no git checkout
 --quick      calibrates with fewer sizes and compares one run of each case: a try
 --skip       conform, calibrate, validate, sanitizer or soak; may be given several times
@@ -255,9 +255,13 @@ compare() {
         --repeat-runs "$runs" "${spec[@]}" --scratch "$scratch" --out "$out/$name"
 }
 if skips validate; then note validate skipped 0; else
-    # shellcheck disable=SC2206 # a pattern is what was asked for
-    found=("$stage"/scenarios/validation/$scenarios)
-    [ -e "${found[0]}" ] || refuse "--scenarios $scenarios: there is none below scenarios/validation"
+    found=()
+    read -ra patterns <<<"$scenarios"
+    for pattern in "${patterns[@]}"; do
+        # shellcheck disable=SC2206 # a pattern is what was asked for
+        found+=("$stage"/scenarios/validation/$pattern)
+        [ -e "${found[-1]}" ] || refuse "--scenarios $pattern: there is none below scenarios/validation"
+    done
     # A slow drive takes its time: what waits for one comes last.
     quick_ones=() slow_ones=()
     for scenario in "${found[@]}"; do

@@ -125,6 +125,15 @@ impl Durations {
         Durations { whole, ..self }
     }
 
+    /// No op of the trace shorter than its entry in `floors`, before jitter.
+    pub fn at_least(&self, floors: &[Span]) -> Durations {
+        let longer = |spans: &Vec<Span>| {
+            spans.iter().zip(floors.iter().cycle()).map(|(span, floor)| *span.max(floor)).collect()
+        };
+        let (base, whole) = (longer(&self.base), self.whole.as_ref().map(longer));
+        Durations { base, whole, ..self.clone() }
+    }
+
     /// Without jitter, op by op.
     pub fn without_jitter(&self) -> Durations {
         Durations { jitter: None, ..self.clone() }

@@ -221,3 +221,38 @@ fn what_cannot_be_given_back_does_not_end_in_a_panic() {
         std::fs::remove_dir_all(&folder).expect("it is there");
     }
 }
+
+#[test]
+fn pinned_memory_goes_from_one_machine_to_the_next_while_it_is_kept() {
+    let name = "pinned_memory_goes_from_one_machine_to_the_next_while_it_is_kept";
+    if !child::is_child() {
+        println!("{}", child::run(name, &["cuda"], &[]));
+        return;
+    }
+    let folder = scratch("keep");
+    let bench = calibrate::bench((Kind::Cuda, 0), &folder).expect("the stand-in is there");
+    let skeleton = bench.describe().skeleton;
+    drop(bench);
+    let stand_in = StandIn::open();
+    let through = Through { machine: Kind::Cuda, device: 0, skeleton: &skeleton, scratch: &folder };
+    let lane = Lane { link: LinkId(0), evicting: false };
+    let copies = |size| {
+        let before = stand_in.calls("cuMemHostAlloc");
+        through.lane(lane, Start::Busy, Bytes::new(size), 1).expect("contents are right");
+        stand_in.calls("cuMemHostAlloc") - before
+    };
+    stand_in.fail("");
+    // The first machine of a process measures the device's kernels as well.
+    copies(1 << 20);
+    let each = copies(1 << 20);
+    let kept = Kind::Cuda.keep(0).expect("the stand-in is there");
+    assert_eq!(copies(1 << 20), each, "there is nothing yet");
+    assert!(copies(1 << 20) < each, "the arena was kept");
+    assert_eq!(copies(1 << 24), each, "too small for this one, and given back");
+    assert!(copies(1 << 20) < each, "large enough");
+    assert!(stand_in.live()[2] > 0, "it is still there");
+    drop(kept);
+    assert_eq!(stand_in.live(), [0; 6]);
+    assert_eq!(copies(1 << 20), each);
+    std::fs::remove_dir_all(&folder).expect("it is there");
+}

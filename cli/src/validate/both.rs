@@ -4,10 +4,11 @@
 use crate::output::Failure;
 use crate::validate::grade::{CaseResult, CopyTime, Measured, Ran, Verdict};
 use std::path::Path;
-use tiersim_models::hardware::TierKind;
+use tiersim_models::hardware::{HBM, Law, TierKind};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::workload::Op;
 use tiersim_policies::command::Machine;
 use tiersim_policies::drive::{DriveError, WINDOW, drive};
 use tiersim_policies::ledger::Memory;
@@ -80,7 +81,31 @@ impl Both<'_> {
 
     fn durations(&self, warmup: u32) -> Durations {
         let added = warmup - self.scenario.workload.warmup;
-        self.bench.durations().later(added.into())
+        self.bench.durations().at_least(&self.floors()).later(added.into())
+    }
+
+    /// The least that each op of the trace takes on a machine that really reads and writes all that it
+    /// touches: a launch, and one pass over what it reads and one over what it writes, by the spec's
+    /// law of use where it lies. That law is of an op with one pass, launch included.
+    fn floors(&self) -> Vec<Span> {
+        let Scenario { hardware, .. } = self.scenario;
+        let trace = &self.workload.trace;
+        let access = hardware.tiers[HBM.index()].access;
+        let launch = hardware.compute.as_ref().map_or(Span::ZERO, |compute| compute.launch);
+        let pass = Span::from_ps(access.setup.ps().saturating_sub(launch.ps()));
+        let floor = |op: &Op| {
+            let (mut passes, mut bytes) = ([false; 2], Bytes::ZERO);
+            for one in &trace.uses[op.uses.start as usize..op.uses.end as usize] {
+                for (pass, moves) in [one.mode.reads(), one.mode.writes()].into_iter().enumerate() {
+                    passes[pass] |= moves;
+                    bytes +=
+                        if moves { trace.objects[one.object.index()].bytes } else { Bytes::ZERO };
+                }
+            }
+            let passes: Span = passes.iter().filter(|there| **there).map(|_| pass).sum();
+            launch + passes + Law { setup: Span::ZERO, ..access }.span_of(bytes)
+        };
+        trace.ops.iter().map(floor).collect()
     }
 
     fn planner(&self, case: &Case, warmup: u32) -> Result<Result<Planner<'_>, String>, Failure> {

@@ -9,8 +9,23 @@
 use crate::calibrate::fit::{self, Fit, Refusal, rounded};
 use crate::calibrate::measure::{Point, Quantiles};
 use crate::calibrate::{Access, Device, Kind, Precision, Start};
-use tiersim_models::hardware::{Compute, Fact, Hardware, Law, Source};
+use std::num::NonZeroU32;
+use tiersim_models::hardware::{Compute, Fact, Hardware, Law, Link, Source};
+use tiersim_models::service::{Discipline, Service};
 use tiersim_models::units::{Bytes, Rate, Span};
+
+/// A copy that takes so many times what the quickest take is one of its bytes' rate: below that,
+/// copies back to back take what it takes to ask for them, which is no law of their size.
+const LARGE: f64 = 4.0;
+/// Points that a rate of large copies needs.
+const ENOUGH: usize = 4;
+/// Both directions together are slower than each alone if they fall short of the sum by more than
+/// this, which is more than laws of one lane differ from day to day.
+const SLOWER: f64 = 0.97;
+
+/// Where `lanes` comes from.
+const ONE_EACH_WAY: &str =
+    "copies of one direction were given to one stream, which does one at a time";
 
 /// Significant digits of what a spec says: more than any of it is known to.
 const DIGITS: i32 = 4;
@@ -87,8 +102,22 @@ pub fn calibration(
 
 /// The law of all points of some kinds.
 fn fitted(points: &[Point], kinds: &[Kind]) -> Result<Fitted, Refusal> {
-    let of: Vec<&Point> =
-        points.iter().filter(|p| kinds.contains(&p.kind) && !p.shown_only).collect();
+    fitted_to(points.iter().filter(|p| kinds.contains(&p.kind) && !p.shown_only).collect(), kinds)
+}
+
+/// The law of the points of a kind that are large: their rate is that of bytes. Where these are too
+/// few, that of all points.
+fn of_large(points: &[Point], kind: Kind) -> Result<Fitted, Refusal> {
+    let of: Vec<&Point> = points.iter().filter(|p| p.kind == kind && !p.shown_only).collect();
+    let median = |point: &&Point| point.quantiles().median;
+    let least = of.iter().map(median).fold(f64::INFINITY, f64::min);
+    let large: Vec<&Point> =
+        of.iter().copied().filter(|point| median(point) >= LARGE * least).collect();
+    let seen = large.iter().filter(|point| !point.held_out).count();
+    fitted_to(if seen >= ENOUGH { large } else { of }, &[kind])
+}
+
+fn fitted_to(of: Vec<&Point>, kinds: &[Kind]) -> Result<Fitted, Refusal> {
     let pairs = |held_out: bool| -> Vec<(f64, f64)> {
         let half = of.iter().filter(|point| point.held_out == held_out);
         half.map(|point| (point.work(), point.quantiles().median)).collect()
@@ -145,12 +174,15 @@ impl Spec<'_> {
         }
         for lane in device.skeleton.lanes() {
             let place = format!("links.{}", device.skeleton.links[lane.link.index()].name);
-            let of = |start| [Kind::Lane { lane, start }];
-            let (busy, idle) =
-                (self.law(&of(Start::Busy), &place)?, self.law(&of(Start::Idle), &place)?);
+            let of = |start| Kind::Lane { lane, start };
+            let busy = self.rate_law(of(Start::Busy), &place)?;
+            let idle = self.law(&[of(Start::Idle)], &place)?;
             let law = self.lane(&busy, &idle, &place, lane.evicting);
             let link = &mut hardware.links[lane.link.index()];
             *(if lane.evicting { &mut link.evict } else { &mut link.fetch }) = law;
+        }
+        for link in &mut hardware.links {
+            link.service = self.service(link, device)?;
         }
         hardware.compute = self.compute(device, launch)?;
         hardware.facts = std::mem::take(&mut self.facts);
@@ -160,6 +192,43 @@ impl Spec<'_> {
     fn law(&self, kinds: &[Kind], what: &str) -> Result<Fitted, NoSpec> {
         let refused = |refusal| NoSpec::Refused { what: what.to_owned(), refusal };
         fitted(self.points, kinds).map_err(refused)
+    }
+
+    fn rate_law(&self, kind: Kind, what: &str) -> Result<Fitted, NoSpec> {
+        let refused = |refusal| NoSpec::Refused { what: what.to_owned(), refusal };
+        of_large(self.points, kind).map_err(refused)
+    }
+
+    /// One copy at a time in each direction, and what both reach together where that is less than
+    /// the sum of what each reaches alone. Nothing where it is not, or was not measured.
+    fn service(&mut self, link: &Link, device: &Device) -> Result<Option<Service>, NoSpec> {
+        let place = format!("links.{}", link.name);
+        let named = device.skeleton.links.iter().position(|other| other.name == link.name);
+        let lanes = device.skeleton.lanes().filter(|lane| Some(lane.link.index()) == named);
+        let kinds: Vec<Kind> = lanes.map(|lane| Kind::Lane { lane, start: Start::Both }).collect();
+        let measured = |kind: &Kind| self.points.iter().any(|point| point.kind == *kind);
+        if kinds.len() != 2 || !kinds.iter().all(measured) {
+            return Ok(None);
+        }
+        let both = [self.rate_law(kinds[0], &place)?, self.rate_law(kinds[1], &place)?];
+        let together: f64 = both.iter().map(|law| law.fit.rate).sum();
+        let alone = (link.fetch.rate.get() + link.evict.rate.get()) as f64;
+        if together > SLOWER * alone {
+            return Ok(None);
+        }
+        let what = format!(
+            "copies both ways at once, {:.4} GB/s of this away from the device; of the other way",
+            both[1].fit.rate / 1e9
+        );
+        let source = self.source(&what, &both[0]);
+        self.fact(format!("{place}.lanes"), Source::Measured(ONE_EACH_WAY.to_owned()));
+        self.fact(format!("{place}.total"), source);
+        Ok(Some(Service {
+            discipline: Discipline::FairShare,
+            lanes: Some(NonZeroU32::MIN),
+            total: Some(rate(together)),
+            ..Service::default()
+        }))
     }
 
     fn access(&mut self, law: &Fitted, place: &str, what: &str) -> Law {

@@ -154,3 +154,59 @@ fn what_was_not_measured_makes_no_spec() {
     let what = "links.bus".to_owned();
     assert_eq!(refused, NoSpec::Refused { what, refusal: Refusal::OneSize });
 }
+
+/// Times that do not grow until the bytes of a copy take longer than to ask for it.
+fn plateau(kind: Kind, ask_us: u64, gb_per_s: u64) -> Vec<Point> {
+    let law = Law { setup: Span::ZERO, rate: Rate::gb_per_s(gb_per_s) };
+    let mut points = points(kind, 0, gb_per_s);
+    points.extend(
+        points
+            .clone()
+            .into_iter()
+            .map(|point| Point { size: Bytes::new(point.size.get() << 8), ..point }),
+    );
+    for point in &mut points {
+        point.spans = vec![law.span_of(point.size).max(Span::from_us(ask_us)); 9];
+    }
+    points
+}
+
+#[test]
+fn the_rate_of_copies_back_to_back_is_that_of_large_ones() {
+    let mut points = all();
+    points.retain(|point| point.kind != lane(false, Start::Busy));
+    points.extend(plateau(lane(false, Start::Busy), 15, 50));
+    let made = calibration(&device(), &points, "made", "2026-01-31").expect("a spec");
+    assert_eq!(made.hardware.links[0].fetch.rate, Rate::gb_per_s(50));
+    // A line through all of them, which is what is reported of the kind, would be another.
+    let kind = lane(false, Start::Busy);
+    let (_, all) = made.laws.iter().find(|(of, _)| *of == kind).expect("it was measured");
+    let all = all.as_ref().expect("a law").fit.rate;
+    assert!((all / 50e9 - 1.0).abs() > 0.01, "{all}");
+}
+
+#[test]
+fn both_ways_at_once_share_a_total_only_where_they_reach_less_than_the_sum() {
+    let made = |gb_per_s: [u64; 2]| {
+        let mut points = all();
+        for (evicting, gb_per_s) in [false, true].into_iter().zip(gb_per_s) {
+            points.extend(self::points(lane(evicting, Start::Both), 3, gb_per_s));
+        }
+        calibration(&device(), &points, "made", "2026-01-31").expect("a spec").hardware
+    };
+    // Alone they reach 20 and 30.
+    for (both, total) in
+        [([16, 26], Some(42)), ([20, 30], None), ([20, 29], None), ([20, 28], Some(48))]
+    {
+        let service = made(both).links[0].service.clone();
+        let found = service.as_ref().and_then(|service| service.total);
+        assert_eq!(found, total.map(Rate::gb_per_s), "{both:?}");
+        if let Some(service) = service {
+            assert_eq!((service.discipline, service.at_once()), (Discipline::FairShare, 1));
+        }
+    }
+    let one_way = self::points(lane(false, Start::Both), 3, 1);
+    let points: Vec<Point> = all().into_iter().chain(one_way).collect();
+    let made = calibration(&device(), &points, "made", "2026-01-31").expect("a spec");
+    assert_eq!(made.hardware.links[0].service, None, "of one way nothing is known together");
+}
