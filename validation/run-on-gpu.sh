@@ -26,7 +26,7 @@ usage: run-on-gpu.sh [--machine cuda|host] [--device N] [--tiersim BINARY] [--pr
 --soak       seconds for the soak at most [default: what is left]
 --worlds     random worlds of the conformance check [default: 120]
 --scenarios  patterns of which ones, below scenarios/validation [default: host-*.ron for host, the others for cuda]
---commit     what to put down as the commit where the project is no git checkout
+--commit     what to put down as the commit [default: what git says of the project]
 --quick      calibrates with fewer sizes and compares one run of each case: a try
 --skip       conform, calibrate, validate, sanitizer or soak; may be given several times
 USAGE
@@ -132,10 +132,12 @@ trap cleanup EXIT
 # --- what runs where ---------------------------------------------------------------------------
 
 version=$("$tiersim" --version) || refuse "$tiersim does not run"
-named=${commit:-not known: no git checkout}
-commit=$(git -C "$project" rev-parse HEAD 2>/dev/null || printf '%s' "$named")
-if [ -n "$(git -C "$project" status --porcelain 2>/dev/null | head -n 1)" ]; then
-    commit="$commit, with changes"
+# A copy of a checkout may know another commit than the one that was built.
+if [ -z "$commit" ]; then
+    commit=$(git -C "$project" rev-parse HEAD 2>/dev/null || echo 'not known: no git checkout')
+    if [ -n "$(git -C "$project" status --porcelain 2>/dev/null | head -n 1)" ]; then
+        commit="$commit, with changes"
+    fi
 fi
 cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2>/dev/null | head -n 1)
 cores=$(nproc 2>/dev/null || echo '?')

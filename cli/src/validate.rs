@@ -34,7 +34,8 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
     if let Some(name) = &args.policy {
         known(&scenarios, name)?;
     }
-    let several = scenarios.len() > 1;
+    let count = scenarios.len();
+    let several = count > 1;
     let out = args.out.clone().unwrap_or_else(|| match &scenarios[..] {
         [only] => PathBuf::from("out").join(format!("validate-{}", only.name)),
         _ => PathBuf::from("out").join("validate"),
@@ -51,11 +52,13 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
         let done = compare(scenario, &traces, args, &scratch)?;
         let folder = if several { out.join(&done.scenario.name) } else { out.clone() };
         let done = [done];
-        emit(&done, kind, args, &folder)?;
+        emit(&done, kind, args.quiet, &folder)?;
         compared.extend(done);
-    }
-    if several {
-        emit(&compared, kind, args, &out)?;
+        if several {
+            // After each of them: a run that is stopped leaves what it has come to.
+            let is_last = compared.len() == count;
+            emit(&compared, kind, args.quiet || !is_last, &out)?;
+        }
     }
     let failures = |compared: &Compared| -> Vec<String> {
         let all = compared.results.iter().flat_map(CaseResult::failures);
@@ -141,7 +144,7 @@ fn compare(
 }
 
 /// Writes the files of some scenarios, and prints the table.
-fn emit(compared: &[Compared], kind: Kind, args: &ValidateArgs, out: &Path) -> Result<(), Failure> {
+fn emit(compared: &[Compared], kind: Kind, quiet: bool, out: &Path) -> Result<(), Failure> {
     let scatter = chart::scatter(compared, kind);
     let drawn = |error: tiersim_reports::ChartError| Failure::Internal(error.to_string());
     let files: Vec<(String, Vec<u8>)> = vec![
@@ -155,7 +158,7 @@ fn emit(compared: &[Compared], kind: Kind, args: &ValidateArgs, out: &Path) -> R
         ),
     ];
     write_all(out, &files)?;
-    if args.quiet {
+    if quiet {
         return Ok(());
     }
     let text = match compared {

@@ -25,15 +25,21 @@ fn name(path: &Path) -> String {
 }
 
 /// Every comparison of every run: the run's name and the document. Where there is one of all
-/// scenarios together, the ones below it are parts of it.
+/// scenarios together, the ones below it are parts of it; a run that did not come to its end has
+/// only those.
 fn comparisons(results: &Path) -> Vec<(String, Value)> {
     let mut found = Vec::new();
     for run in folders(results) {
         for folder in folders(&run).iter().filter(|folder| name(folder).starts_with("validate")) {
-            let Ok(text) = fs::read_to_string(folder.join("validation.json")) else { continue };
-            let json = serde_json::from_str(&text);
-            let json = json.unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-            found.push((name(&run), json));
+            let all = folder.join("validation.json");
+            let parts = folders(folder).into_iter().map(|part| part.join("validation.json"));
+            let files = if all.is_file() { vec![all] } else { parts.collect() };
+            for file in files {
+                let text = fs::read_to_string(&file).expect("it is there");
+                let json = serde_json::from_str(&text);
+                let json = json.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+                found.push((name(&run), json));
+            }
         }
     }
     found
@@ -59,6 +65,11 @@ fn rows(run: &str, json: &Value) -> Vec<String> {
         }
     }
     let errors = list(&json["overall"]);
+    let scenarios = list(&json["scenarios"]);
+    let only = match &scenarios[..] {
+        [only] if only["scenario"].is_string() => format!(", {}", word(&only["scenario"])),
+        _ => String::new(),
+    };
     let row = |errors: &Value| {
         let steps = errors["of"] == "steps";
         let spread = match &json["step_spread"]["median"] {
@@ -66,7 +77,7 @@ fn rows(run: &str, json: &Value) -> Vec<String> {
             _ => "-".to_owned(),
         };
         format!(
-            "| [{run}](../validation/results/{run}/README.md) | {} | {} | {} | {} | {} | {} | {} | {spread} |",
+            "| [{run}](../validation/results/{run}/README.md){only} | {} | {} | {} | {} | {} | {} | {} | {spread} |",
             word(&json["machine"]),
             specs.join(", "),
             word(&errors["of"]),

@@ -65,6 +65,14 @@ impl Kind {
         }
     }
 
+    /// What a sentence calls it.
+    pub const fn place(self) -> &'static str {
+        match self {
+            Kind::Host => "the host",
+            Kind::Cuda => "a CUDA GPU",
+        }
+    }
+
     /// Makes a machine of this kind, with its objects in place, filled.
     pub fn open<'a>(
         self,

@@ -73,7 +73,7 @@ fn notes(compared: &[Compared], kind: Kind) -> Vec<String> {
         }
         stamps.push(short_fingerprint(stamp));
     }
-    let specs = format!("predicted for {} · measured on the {}", specs.join(", "), kind.word());
+    let specs = format!("predicted for {} · measured on {}", specs.join(", "), kind.place());
     let whence = format!("tiersim {} · {}", env!("CARGO_PKG_VERSION"), stamps.join(" "));
     vec![about, specs, whence]
 }

@@ -21,12 +21,12 @@ pub(crate) fn table(one: &Compared, kind: Kind) -> String {
     let Compared { scenario, results, .. } = one;
     let hardware = &scenario.hardware;
     let mut text = format!(
-        "{}: {}\npredicted for {} ({}), measured on the {}\n",
+        "{}: {}\npredicted for {} ({}), measured on {}\n",
         scenario.name,
         clean(&scenario.about),
         hardware.name,
         spec::counted(hardware),
-        kind.word(),
+        kind.place(),
     );
     let lanes = one.lanes();
     for result in results {
