@@ -4,6 +4,7 @@
 //! Invariant: nothing is written before the whole trace is read.
 
 use crate::args::Format;
+use crate::memory::typed::size;
 use crate::output::{Failure, print, write_all};
 use crate::progress;
 use crate::runs::chart;
@@ -60,29 +61,11 @@ impl FromStr for Capacity {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Capacity, String> {
-        let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
-        let unit: u64 = match &text[digits.len()..] {
-            "" | "B" => 1,
-            "kB" => 1_000,
-            "MB" => 1_000_000,
-            "GB" => 1_000_000_000,
-            "TB" => 1_000_000_000_000,
-            "KiB" => 1 << 10,
-            "MiB" => 1 << 20,
-            "GiB" => 1 << 30,
-            "TiB" => 1 << 40,
-            _ => {
-                return Err(
-                    "write a whole number, alone or with B, kB, MB, GB, TB, KiB, MiB, GiB or \
-                            TiB, such as 65536 or 10MiB"
-                        .to_owned(),
-                );
-            }
-        };
-        let amount = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit));
+        let alone = text.bytes().all(|digit| digit.is_ascii_digit());
+        let amount = if alone { text.parse().ok() } else { Some(size(text)?) };
         let amount = amount.filter(|amount| (1..=1 << 60).contains(amount));
         let amount = amount.ok_or("from 1 to 2^60, such as 65536 or 10MiB")?;
-        Ok(Capacity { amount, bytes: digits.len() < text.len() })
+        Ok(Capacity { amount, bytes: !alone })
     }
 }
 

@@ -13,6 +13,7 @@ mod cache;
 mod calibrate;
 mod calibrate_charts;
 mod calibrate_report;
+mod check;
 mod conform;
 mod folder;
 mod generate;
@@ -67,7 +68,7 @@ fn run(args: Args) -> Result<(), Failure> {
         Command::Validate(args) => validate::validate(&args),
         Command::Conform(args) => conform::conform(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),
-        Command::Check(args) => traces::check(&args),
+        Command::Check(args) => check::check(&args),
         Command::Trace(args) => traces::trace(&args.command),
         Command::Cache(args) => cache::cache(&args),
         Command::Allocator(args) => allocator::allocator(&args),

@@ -12,6 +12,7 @@ use tiersim_reports::{ChartError, Detail, artefacts, hints_json, summary_json, t
 use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::expect::failures;
 use tiersim_sim::feasible::{problems, too_long};
+use tiersim_sim::lint::lint_scenario;
 use tiersim_sim::record::RunRecord;
 use tiersim_sim::run::{Options, run as simulate};
 use tiersim_sim::scenario::Scenario;
@@ -26,7 +27,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Runs scenarios one after the other; all are read before the first is run.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     use_threads(args.common.jobs)?;
-    let (scenarios, traces) = read_all(&args.scenarios, &overrides(&args.common))?;
+    let (scenarios, traces) = read_all(&args.scenarios, &overrides(&args.common)?)?;
     deny_machines(&args.common, &scenarios)?;
     let (mut failed, mut denied) = (Vec::new(), Denied::default());
     let several = scenarios.len() > 1;
@@ -65,20 +66,26 @@ pub(crate) fn read_all(
             Err(mut problems) => found.0.append(&mut problems.0),
         }
     }
-    let scenarios = found.into_result(scenarios)?;
+    let mut scenarios = found.into_result(scenarios)?;
     different_names(&scenarios, paths)?;
     let traces = Traces::read(&scenarios)?;
     feasible(&scenarios, &traces)?;
+    for scenario in &mut scenarios {
+        let found = lint_scenario(scenario, &traces.of(scenario).trace);
+        scenario.warnings.extend(found);
+    }
     Ok((scenarios, traces))
 }
 
 /// Runs every point of a sweep, and the scenario itself for its expectations.
 pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     use_threads(args.common.jobs)?;
-    let sweep = read_sweep(&args.scenario, &overrides(&args.common))?;
+    let mut sweep = read_sweep(&args.scenario, &overrides(&args.common)?)?;
     let points = sweep.points.iter().map(|point| &point.scenario);
     let traces = Traces::read(points.chain([&sweep.base]))?;
     feasible([&sweep.base], &traces)?;
+    let found = lint_scenario(&sweep.base, &traces.of(&sweep.base).trace);
+    sweep.base.warnings.extend(found);
     let points = sweep.points.iter().map(|point| &point.scenario);
     let endless = points.map(|point| too_long(point, &traces.of(point).trace));
     // One of them says enough: the next differs by its number of days.
@@ -207,14 +214,23 @@ fn written(out: &Path, files: &[(String, Vec<u8>)]) -> String {
     format!("\n{}\n", wrapped(&said, 80).join("\n"))
 }
 
-fn overrides(common: &Common) -> Vec<(String, String)> {
+fn overrides(common: &Common) -> Result<Vec<(String, String)>, Failure> {
     seeded(&common.set, common.seed)
 }
 
-/// Overrides with the seed as the last of them.
-pub(crate) fn seeded(set: &[(String, String)], seed: Option<u64>) -> Vec<(String, String)> {
+/// Overrides with the seed as the last of them. Two seeds are one too many.
+pub(crate) fn seeded(
+    set: &[(String, String)],
+    seed: Option<u64>,
+) -> Result<Vec<(String, String)>, Failure> {
+    let other = set.iter().find(|(path, _)| path == "seed");
+    if let (Some(seed), Some((_, other))) = (seed, other) {
+        return Err(Failure::Input(format!(
+            "--seed {seed} and --set seed={other} both say the seed; leave one of them out"
+        )));
+    }
     let seed = seed.map(|seed| ("seed".to_owned(), seed.to_string()));
-    set.iter().cloned().chain(seed).collect()
+    Ok(set.iter().cloned().chain(seed).collect())
 }
 
 /// Lets so many threads work, if it was said.

@@ -5,7 +5,7 @@
 use crate::args::assignment;
 use crate::output::{Failure, print, write_each};
 use crate::progress;
-use crate::runs::{read_all, seeded, use_threads};
+use crate::runs::{read_all, use_threads};
 use clap::{ArgAction, Args as ClapArgs};
 use std::path::PathBuf;
 use tiersim_reports::words::clean;
@@ -45,8 +45,7 @@ pub(crate) struct TrainArgs {
 /// Trains, writes the file, says what it is worth where it was trained.
 pub(crate) fn train_policy(args: &TrainArgs) -> Result<(), Failure> {
     use_threads(args.jobs)?;
-    let (scenarios, traces) =
-        read_all(std::slice::from_ref(&args.scenario), &seeded(&args.set, None))?;
+    let (scenarios, traces) = read_all(std::slice::from_ref(&args.scenario), &args.set)?;
     let scenario = &scenarios[0];
     let TrainArgs { generations, population, seed, .. } = *args;
     let search = Search { generations, population, seed };

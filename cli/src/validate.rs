@@ -30,7 +30,7 @@ use tiersim_validation::real::Kind;
 /// Runs every case of every scenario on both machines; all are read before the first is run.
 pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
     device(args.machine, args.device)?;
-    let (scenarios, traces) = read_all(&args.scenarios, &seeded(&args.set, args.seed))?;
+    let (scenarios, traces) = read_all(&args.scenarios, &seeded(&args.set, args.seed)?)?;
     if let Some(name) = &args.policy {
         known(&scenarios, name)?;
     }

@@ -121,6 +121,16 @@ pub trait Recipe: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// Tiers that are meant to be named from near to far: those of [`Recipe::spill`], or of a placement.
+    fn nearest_first(&self) -> Option<&[TierId]> {
+        self.spill()
+    }
+
+    /// In words, a part of a placement that no module can go to, although it was written down.
+    fn empty_part(&self) -> Option<String> {
+        None
+    }
+
     /// The same with other tiers in the place of [`Recipe::spill`].
     fn with_spill(&self, _: Vec<TierId>) -> Option<PolicyConfig> {
         None

@@ -20,6 +20,7 @@ mod service;
 pub mod write;
 
 use crate::diagnostic::Diagnostics;
+use crate::file_kind::{FileKind, refused};
 use crate::hardware_file::compute::RawCompute;
 use crate::hardware_file::cpu::RawCpu;
 use crate::hardware_file::drives::{RawOthers, RawRaid0};
@@ -52,12 +53,14 @@ pub const SCHEMA: u32 = 1;
 
 /// Reads and checks a hardware file; the machine is called like the file.
 pub fn read_hardware(path: &Path) -> Result<Hardware, Diagnostics> {
-    resolve_hardware(&Document::read(path)?, name_of(path))
+    let read = || resolve_hardware(&Document::read(path)?, name_of(path));
+    read().map_err(|said| refused(path, &[FileKind::Hardware], said))
 }
 
 /// Reads and checks a machine that `project` names: one that ships may have parts of the project.
 pub fn read_hardware_of(path: &Path, project: &Project) -> Result<Hardware, Diagnostics> {
-    resolve(&Document::read(path)?, name_of(path), Some(project))
+    let read = || resolve(&Document::read(path)?, name_of(path), Some(project));
+    read().map_err(|said| refused(path, &[FileKind::Hardware], said))
 }
 
 /// Checks a hardware document.

@@ -12,6 +12,7 @@ pub mod engine;
 pub mod expect;
 pub mod fair_share;
 pub mod feasible;
+pub mod file_kind;
 pub mod hardware_file;
 pub mod hidden;
 pub mod import;

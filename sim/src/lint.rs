@@ -5,7 +5,11 @@
 //! the same input gives the same list, in the order of the rules and of the spec.
 //! Invariant: a limit itself never warns; only what is beyond it does.
 
+mod magnitude;
 mod pageable;
+mod workload;
+
+pub use workload::lint_scenario;
 
 use crate::record::{CaseRecord, Figures, LaneName, RunRecord, Settled};
 use pageable::{carried, faster_than_pinned};
@@ -65,6 +69,7 @@ pub fn lint_hardware(hardware: &Hardware) -> Vec<Warning> {
         found.extend(above_standard(hardware, lane));
         found.extend(faster_than_pinned(hardware, lane));
     }
+    found.extend(magnitude::magnitudes(hardware));
     found
 }
 

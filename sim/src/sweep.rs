@@ -5,7 +5,7 @@
 
 mod jobs;
 
-use crate::lint::lint_hardware;
+use crate::lint::{Warning, lint_hardware};
 use crate::record::{CaseRecord, Conditions, RunRecord};
 use crate::run::{Bench, Options, RunError, conditions, in_order, record, within};
 use crate::scenario::sweep::Sweep;
@@ -29,9 +29,7 @@ pub fn run_sweep(
     options: Options,
     done: impl Fn() + Sync,
 ) -> Result<RunRecord, RunError> {
-    for point in &sweep.points {
-        same_shape(&sweep.base.hardware, &point.scenario.hardware)?;
-    }
+    same_shapes(sweep)?;
     let Jobs { benches: scenarios, jobs, warnings } = jobs(sweep);
     let benches = scenarios.par_iter();
     let benches = benches.map(|scenario| Bench::new(scenario, traces.of(scenario), options));
@@ -68,7 +66,17 @@ pub fn run_sweep(
     Ok(record)
 }
 
-/// Points share one table of tiers and links, so these must be the same in all of them.
+/// What is to be looked at in a sweep, beside its machines and workloads.
+pub fn warnings(sweep: &Sweep) -> Vec<Warning> {
+    jobs(sweep).warnings
+}
+
+/// That all points have the tiers and links of the scenario itself: they share one table of them.
+pub fn same_shapes(sweep: &Sweep) -> Result<(), RunError> {
+    let mut machines = sweep.points.iter().map(|point| &point.scenario.hardware);
+    machines.try_for_each(|machine| same_shape(&sweep.base.hardware, machine))
+}
+
 fn same_shape(base: &Hardware, other: &Hardware) -> Result<(), RunError> {
     let tiers = |hardware: &Hardware| -> Vec<(String, TierKind)> {
         hardware.tiers.iter().map(|tier| (tier.name.clone(), tier.kind)).collect()

@@ -22,6 +22,7 @@ mod lints;
 mod memory;
 mod models;
 mod outside;
+mod plausible;
 mod round_trips;
 mod statistics;
 mod sweeps;
@@ -29,3 +30,4 @@ mod train;
 mod validate;
 #[cfg(unix)]
 mod writing;
+mod wrong_files;

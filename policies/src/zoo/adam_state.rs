@@ -86,6 +86,20 @@ impl Recipe for AdamStateConfig {
     fn access(&self) -> Option<Access> {
         Some(self.access)
     }
+
+    fn nearest_first(&self) -> Option<&[TierId]> {
+        Some(&self.tiers)
+    }
+
+    fn empty_part(&self) -> Option<String> {
+        match self.cut {
+            // With all of the list in the first part nobody misses the second.
+            Cut::Cumulative { hbm, cpu } if cpu <= hbm && hbm < 1.0 => {
+                Some(format!("cumulative(hbm: {hbm}, cpu: {cpu})"))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl AdamStateConfig {

@@ -14,6 +14,7 @@ mod weights;
 pub use weights::{Dtype, Stored, WeightTable, read_weights};
 
 use crate::diagnostic::{Diagnostics, Place};
+use crate::file_kind::{FileKind, refused};
 use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io::Read;
@@ -43,7 +44,8 @@ pub struct Model {
 /// # Errors
 /// All problems that were found, with their places.
 pub fn read_model(config: &Path, weights: Option<&Path>) -> Result<Model, Diagnostics> {
-    let model = config::read(config)?;
+    let said = |said| refused(config, &[FileKind::ModelCard], said);
+    let model = config::read(config).map_err(said)?;
     with_weights(model, config, weights)
 }
 

@@ -4,6 +4,7 @@
 //! of one value, so it may do what editing the file may do, and is checked by the same rules.
 
 use crate::diagnostic::Diagnostics;
+use crate::file_kind::{FileKind, refused};
 use crate::scenario::Scenario;
 use crate::scenario::files::Files;
 use crate::scenario::resolve::{Failure, resolve};
@@ -15,6 +16,10 @@ use std::path::Path;
 ///
 /// A sweep in the file is checked but not expanded; see [`sweep::read_sweep`].
 pub fn read_scenario(path: &Path, overrides: &[(String, String)]) -> Result<Scenario, Diagnostics> {
+    read_document(path, overrides).map_err(|said| refused(path, &[FileKind::Scenario], said))
+}
+
+fn read_document(path: &Path, overrides: &[(String, String)]) -> Result<Scenario, Diagnostics> {
     let (document, mut files) = open(path, overrides)?;
     let base = resolve(&document, &name_of(path), &mut files, &[]);
     let mut problems = match &base {

@@ -6,6 +6,7 @@
 //! Invariant: points + skipped = product of the axes' lengths <= [`MAX_POINTS`].
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::file_kind::{FileKind, refused};
 use crate::scenario::raw::{RawScenario, RawSweep, RawValues};
 use crate::scenario::read::{name_of, open};
 use crate::scenario::resolve::{Failure, resolve};
@@ -72,6 +73,10 @@ pub struct AxisPoint {
 
 /// Reads a scenario with a sweep and resolves every point of it.
 pub fn read_sweep(path: &Path, overrides: &[(String, String)]) -> Result<Sweep, Diagnostics> {
+    read_document(path, overrides).map_err(|said| refused(path, &[FileKind::Scenario], said))
+}
+
+fn read_document(path: &Path, overrides: &[(String, String)]) -> Result<Sweep, Diagnostics> {
     let (document, mut files) = open(path, overrides)?;
     let name = name_of(path);
     let base = resolve(&document, &name, &mut files, &[]).map_err(Failure::into_problems)?;

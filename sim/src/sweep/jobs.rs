@@ -10,6 +10,7 @@ use crate::lint::Warning;
 use crate::scenario::sweep::{Params, Sweep};
 use crate::scenario::{Case, Scenario};
 use std::collections::BTreeMap;
+use tiersim_models::hardware::Link;
 
 /// One run of a sweep.
 #[derive(Clone, Debug)]
@@ -153,7 +154,11 @@ fn same(one: &Case, other: &Case) -> bool {
         && *pressure == other.pressure
 }
 
-/// What a bench depends on.
+/// What a bench depends on: the seed only where something is drawn.
 fn key(scenario: &Scenario) -> String {
-    format!("{:?} {:?} {}", scenario.hardware, scenario.workload, scenario.seed)
+    let details = |link: &Link| link.service.clone().map(|service| [service.fetch, service.evict]);
+    let tails = scenario.hardware.links.iter().filter_map(details).flatten();
+    let draws = scenario.workload.jitter > 0.0 || { tails }.any(|detail| detail.tail.is_some());
+    let seed = draws.then_some(scenario.seed);
+    format!("{:?} {:?} {seed:?}", scenario.hardware, scenario.workload)
 }

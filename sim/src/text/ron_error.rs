@@ -43,7 +43,9 @@ pub fn explain(document: &Document, error: &SpannedError) -> (Diagnostic, Option
                 } else {
                     format!("`{found}` is not a unit of {}", unit.what)
                 };
-                return mended(document, value, rule, unit.remedy.to_string(), unit.sample);
+                let remedy = written_small(document, value, found, expected);
+                let remedy = remedy.unwrap_or_else(|| unit.remedy.to_string());
+                return mended(document, value, rule, remedy, unit.sample);
             }
             let outer = spaced(outer);
             let article = if outer.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
@@ -116,6 +118,32 @@ pub fn nearest<'k>(found: &str, known: &[&'k str]) -> Option<&'k str> {
         .map(|(_, word)| word)
 }
 
+/// `MiB(128)` is `mib(128)`: how a value is written whose unit is only written large.
+fn written_small(
+    document: &Document,
+    value: ValueId,
+    found: &str,
+    units: &[&str],
+) -> Option<String> {
+    let small = units.iter().find(|unit| unit.eq_ignore_ascii_case(found))?;
+    let text = &document.text()[document.tree().span(value)];
+    let rest = text.strip_prefix(found)?;
+    Some(format!("units are written small: {}", shorten(&format!("{small}{rest}"))))
+}
+
+/// What to write where a whole number must stand and something else that is one does.
+fn as_whole(text: &str) -> String {
+    let inner = text.trim_matches('"');
+    match inner.parse::<f64>() {
+        Ok(number) if number.fract() == 0.0 && number.abs() < 1e15 => {
+            let quotes = if inner == text { "" } else { ", without quotation marks" };
+            format!("write {number:.0}{quotes}")
+        }
+        Ok(_) => "write it without a fraction".to_owned(),
+        Err(_) => String::new(),
+    }
+}
+
 /// An error of form that only needs better words.
 fn other_form(
     document: &Document,
@@ -141,7 +169,22 @@ fn other_form(
         }
         // ron reads `1.5` as the whole number 1 and then wants a comma.
         Error::ExpectedComma if text.contains('.') && text.parse::<f64>().is_ok() => {
-            at(document, value, start, form(&Error::ExpectedInteger), String::new())
+            at(document, value, start, form(&Error::ExpectedInteger), as_whole(text))
+        }
+        Error::ExpectedInteger | Error::InvalidIntegerDigit { .. } => {
+            at(document, value, start, form(error), as_whole(text))
+        }
+        Error::ExpectedStructLikeEnd
+            if tree.parent(value).is_some_and(|call| is_call(document, call)) =>
+        {
+            let call = tree.parent(value).expect("it was just asked for");
+            let word = &document.text()[tree.span(call)];
+            let word = word.split('(').next().unwrap_or(word).trim_end();
+            let first = tree.children(call).next().map(|first| &document.text()[tree.span(first)]);
+            let rule = format!("`{word}` takes one value");
+            let first = shorten(first.unwrap_or("..."));
+            let remedy = format!("write `{word}({})`", first.trim_matches('`'));
+            at(document, call, tree.span(call).start, rule, remedy)
         }
         _ => at(document, value, start, form(error), String::new()),
     }
@@ -199,6 +242,14 @@ fn at(
         diagnostic.place = Some(place_in(document.text(), start));
     }
     diagnostic
+}
+
+/// A word with values in brackets that have no names, such as `mib(128, 4)`.
+fn is_call(document: &Document, value: ValueId) -> bool {
+    let tree = document.tree();
+    let text = &document.text()[tree.span(value)];
+    let named = tree.children(value).any(|child| tree.name(child).is_some());
+    text.starts_with(|c: char| c == '_' || c.is_alphabetic()) && text.ends_with(')') && !named
 }
 
 /// The struct that ends at or lies around `start`.

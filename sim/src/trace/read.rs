@@ -11,6 +11,7 @@ use super::rows::{Row, read_rows, whole_number};
 use super::tables::{Findings, LIMITS, Limits, Source};
 use super::{OBJECT_COLUMNS, OP_COLUMNS, USE_COLUMNS, units};
 use crate::diagnostic::{Diagnostics, Place};
+use crate::file_kind::{FileKind, refused};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ use tiersim_models::workload::{
 
 /// Reads the trace in `folder`, or says everything that is wrong with it.
 pub fn read_trace(folder: &Path) -> Result<Trace, Diagnostics> {
-    read_within(folder, LIMITS)
+    read_within(folder, LIMITS).map_err(|said| refused(folder, &[FileKind::TraceFolder], said))
 }
 
 /// As [`read_trace`], with other limits.

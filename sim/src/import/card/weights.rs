@@ -8,6 +8,7 @@
 use super::header::{MAX_HEADER, read_bare, read_safetensors};
 use super::{parse, read_bytes};
 use crate::diagnostic::Diagnostics;
+use crate::file_kind::{FileKind, refused};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -132,6 +133,10 @@ const MAX_SHARDS: usize = 10_000;
 /// # Errors
 /// What is wrong with the file, or with one that an index names and that is there.
 pub fn read_weights(path: &Path) -> Result<WeightTable, Diagnostics> {
+    read_by_name(path).map_err(|said| refused(path, &[FileKind::Safetensors], said))
+}
+
+fn read_by_name(path: &Path) -> Result<WeightTable, Diagnostics> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if name.ends_with(".index.json") {
         read_index(path)

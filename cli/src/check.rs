@@ -1,0 +1,110 @@
+//! `check`: what a file is, and all that a run or a sweep of it would be refused or warned for.
+//!
+//! Invariant: nothing is written, and no case is simulated; the baseline is, because budgets are shares of
+//! what it needs.
+
+use crate::args::CheckArgs;
+use crate::lints::{diagnostic, say_note, say_warnings};
+use crate::output::{Failure, print};
+use std::path::Path;
+use std::sync::Arc;
+use tiersim_models::hardware::Hardware;
+use tiersim_sim::diagnostic::Diagnostics;
+use tiersim_sim::feasible::{problems, too_long};
+use tiersim_sim::file_kind::{FileKind, refused};
+use tiersim_sim::hardware_file::parts::{is_part, read_part};
+use tiersim_sim::hardware_file::read_hardware;
+use tiersim_sim::lint::{Warning, assumed_note, lint_hardware, lint_scenario};
+use tiersim_sim::run::{Bench, Options, RunError};
+use tiersim_sim::scenario::Scenario;
+use tiersim_sim::scenario::read::read_scenario;
+use tiersim_sim::scenario::sweep::read_sweep;
+use tiersim_sim::scenario::weights::{is_weights, read_weights};
+use tiersim_sim::sweep::{same_shapes, warnings};
+use tiersim_sim::text::ron_text::Document;
+use tiersim_sim::trace::read_trace;
+use tiersim_sim::traces::Traces;
+
+/// Reads every file and reports all problems together.
+pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
+    let mut all = Diagnostics::default();
+    for path in &args.files {
+        match check_one(path) {
+            Ok((what, hardware, mut warnings)) => {
+                warnings.extend(hardware.as_deref().map(lint_hardware).unwrap_or_default());
+                if args.deny.is_some() && !warnings.is_empty() {
+                    all.0.extend(warnings.iter().map(|warning| diagnostic(path, warning)));
+                    continue;
+                }
+                say_warnings(&path.display().to_string(), &warnings);
+                if let Some(note) = hardware.as_deref().and_then(assumed_note) {
+                    say_note(&path.display().to_string(), &note);
+                }
+                print(&format!("{}: {what}, no problems\n", path.display()))?;
+            }
+            Err(mut found) => all.0.append(&mut found.0),
+        }
+    }
+    Ok(all.into_result(())?)
+}
+
+/// What a file is, the machine that it describes or names, and warnings of other files.
+type Checked = (&'static str, Option<Arc<Hardware>>, Vec<Warning>);
+
+fn check_one(path: &Path) -> Result<Checked, Diagnostics> {
+    let alone = |what| (what, None, Vec::new());
+    if path.is_dir() {
+        return read_trace(path).map(|_| alone("trace"));
+    }
+    let wanted = [FileKind::Scenario, FileKind::Hardware];
+    let document = Document::read(path).map_err(|said| refused(path, &wanted, said))?;
+    if is_part(&document) {
+        return read_part(path).map(|()| alone("part of a machine"));
+    }
+    if is_weights(&document) {
+        return read_weights(path).map(|_| alone("trained weights"));
+    }
+    // Only hardware has tiers or parts at the top.
+    if ["tiers", "parts"].iter().any(|section| document.value(section).is_some()) {
+        let found = |hardware| ("hardware spec", Some(Arc::new(hardware)), Vec::new());
+        return read_hardware(path).map(found);
+    }
+    let has_sweep = document.value("sweep").is_some();
+    let scenario = read_scenario(path, &[])?;
+    let mut warnings = of_scenario(path, &scenario)?;
+    if has_sweep {
+        warnings.extend(of_sweep(path)?);
+    }
+    warnings.extend(scenario.warnings);
+    Ok(("scenario", Some(scenario.hardware), warnings))
+}
+
+/// Everything that is said of a scenario before its first case is run.
+fn of_scenario(path: &Path, scenario: &Scenario) -> Result<Vec<Warning>, Diagnostics> {
+    let traces = Traces::read([scenario])?;
+    let workload = traces.of(scenario);
+    problems(scenario, &workload.trace).into_result(())?;
+    let refused = |error| said(path, error);
+    let bench = Bench::new(scenario, workload, Options::default()).map_err(refused)?;
+    for case in &scenario.cases {
+        bench.hidden_of(case).map_err(refused)?;
+    }
+    Ok(lint_scenario(scenario, &workload.trace))
+}
+
+/// The same of the points of its sweep.
+fn of_sweep(path: &Path) -> Result<Vec<Warning>, Diagnostics> {
+    let sweep = read_sweep(path, &[])?;
+    let points = || sweep.points.iter().map(|point| &point.scenario);
+    let traces = Traces::read(points())?;
+    let mut endless = points().filter_map(|point| too_long(point, &traces.of(point).trace));
+    if let Some(problem) = endless.next() {
+        return Err(Diagnostics(vec![problem]));
+    }
+    same_shapes(&sweep).map_err(|error| said(path, error))?;
+    Ok(warnings(&sweep))
+}
+
+fn said(path: &Path, error: RunError) -> Diagnostics {
+    Diagnostics::one(path, None, error.to_string(), "", "")
+}

@@ -1,0 +1,89 @@
+//! A file of another kind, and a value in another form: the message says what was found, and what to do.
+
+use crate::common::Project;
+
+/// What a command says that refuses its input: one line for each problem, and exit code 2.
+fn refused(project: &Project, args: &[&str]) -> String {
+    let ran = project.run(args).ends_with(2);
+    assert!(ran.stdout.is_empty(), "{args:?}");
+    ran.stderr
+}
+
+const POINTER: &str = "version https://git-lfs.github.com/spec/v1\n\
+    oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n";
+
+#[test]
+fn a_file_of_another_kind_is_named_as_what_it_is_with_what_it_is_good_for() {
+    let project = Project::shipped();
+    let scenario = "scenarios/gpt2-adam-tiering.ron";
+    project.run(&["run", scenario, "--out", "o", "-q"]).ends_with(0);
+    project.write("m.safetensors", POINTER);
+    let machine = "hardware-specs/h100-pcie.ron";
+    let (trace, table) = ("traces/tiny-train/trace.ron", "traces/tiny-train/ops.csv");
+    for (args, is, remedy) in [
+        (
+            &["run", machine][..],
+            "this is a machine",
+            "`hardware: \"hardware-specs/h100-pcie.ron\"`",
+        ),
+        (&["sweep", machine], "this is a machine", "in a scenario"),
+        (&["check", "o/tier_hints.json"], "placement hints", "`policy: Hints(file: "),
+        (&["check", "o/summary.json"], "a file of results", "what a command wrote"),
+        (&["check", table], "one table of a trace", "`tiersim check traces/tiny-train`"),
+        (&["run", trace], "the description of a trace", "Trace(path: \"traces/tiny-train\""),
+        (
+            &["run", "traces/tiny-train"],
+            "the folder of a trace",
+            "Trace(path: \"traces/tiny-train\"",
+        ),
+        (&["trace", "info", scenario], "this is a scenario", "`tiersim run scenarios/"),
+        (&["trace", "info", machine], "this is a machine", "in a scenario"),
+        (&["check", "m.safetensors"], "a pointer of Git LFS", "`git lfs pull`"),
+        (&["memory", "--model", "llama-2-7b", "--weights", "m.safetensors"], "Git LFS", "lfs pull"),
+        (&["memory", "--model", "m.safetensors"], "a pointer of Git LFS", "`git lfs pull`"),
+    ] {
+        let said = refused(&project, args);
+        assert!(said.contains(is) && said.contains(remedy), "{args:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn a_value_in_another_form_is_shown_in_the_right_one() {
+    let project = Project::shipped();
+    let text = |time: &str, hbm: &str| {
+        format!(
+            "Scenario(schema: 1, about: \"a\", hardware: \"h100-pcie\", workload: \
+             Trace(path: \"traces/tiny-train\", {time}), policies: \
+             [(name: \"a\", policy: AllHbm, hbm: {hbm})])"
+        )
+    };
+    let recorded = "time: recorded()";
+    for (time, hbm, remedy) in [
+        (recorded, "mib(128, 4)", "write `mib(128)`"),
+        (recorded, "MiB(128)", "`mib(128)`"),
+        (recorded, "GIB( 2 )", "`gib( 2 )`"),
+        ("time: recorded(), repeat: 3.0", "hardware", "write 3"),
+        ("time: recorded(), repeat: \"3\"", "hardware", "write 3, without quotation marks"),
+        ("time: recorded(), repeat: 3.5", "hardware", "without a fraction"),
+    ] {
+        project.write("scenarios/form.ron", text(time, hbm));
+        let said = refused(&project, &["check", "scenarios/form.ron"]);
+        assert!(said.contains(remedy), "{time} {hbm}: {said}");
+    }
+}
+
+#[test]
+fn a_capacity_of_a_cache_is_a_size_as_everywhere() {
+    let project = Project::shipped();
+    project.write("r.csv", "object,bytes\n7,1000\n8,1000\n7,1000\n");
+    let replay = |capacity: &str| {
+        let args =
+            ["cache", "r.csv", "--policy", "LRU", "--capacity", capacity, "--format", "json"];
+        project.run(&args)
+    };
+    let same =
+        ["1500", "1.5kB", "1500B", "kb(1.5)"].map(|capacity| replay(capacity).ends_with(0).stdout);
+    assert!(same.iter().all(|one| *one == same[0]));
+    replay("1.5XB").ends_with(2).says(&["GB, TB, KiB"]);
+}
