@@ -86,6 +86,9 @@ fn the_shipped_scenarios_run_and_write_their_files() {
         for name in named.iter().chain(&["summary.json", "results.csv", "timeline.json"]) {
             assert!(files.get(*name).is_some_and(|bytes| !bytes.is_empty()), "{folder}/{name}");
         }
+        // Also of a run of one step.
+        let timeline = String::from_utf8_lossy(&files["timeline.json"]);
+        assert!(timeline.contains("\"ph\":\"X\""), "{folder}: nothing happens in its timeline");
         assert_eq!(files.len(), named.len(), "nothing is left over in {folder}: {named:?}");
         for chart in ["latency-vs-memory.svg", "latency-vs-memory.png"] {
             assert!(files.contains_key(chart), "{folder}/{chart}");
