@@ -67,7 +67,8 @@ pub fn import_tables(from: &Tables) -> Result<Imported, Diagnostics> {
     let (mut findings, mut room) = (Findings::default(), Room::default());
     let tensors = read::tensors(&from.tensors, &mut room, &mut findings);
     let kernels = read::kernels(&from.kernels, &tensors, &mut room, &mut findings);
-    let tensors = tensors.rows;
+    // The map from ids to rows ends here: the trace is as large.
+    let tensors = tensors.into_rows();
     if !findings.is_empty() {
         return Err(findings.finish());
     }

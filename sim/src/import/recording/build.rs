@@ -84,7 +84,7 @@ pub(super) fn build(recording: &Recording, findings: &mut Findings) -> (Trace, C
         });
     }
     let meta = meta(recording, &counts);
-    (Trace { meta, modules: names.list, objects, ops, uses }, counts)
+    (Trace { meta, modules: names.into_list(), objects, ops, uses }, counts)
 }
 
 /// The positions of the ops that touch memory of the model.

@@ -19,11 +19,14 @@ use std::rc::Rc;
 use tiersim_models::workload::{Phase, Statistics};
 
 const MAX_RUN_BYTES: u64 = 1 << 20;
-/// Bytes that an object, an op and a storage that an op names take at most, texts apart, while the
+/// Bytes that an object, what is made of it if an op uses it, an op and a storage that an op names take at most, texts apart, while the
 /// trace is made of them; the tests of hostile files hold these numbers against what is taken.
-const OBJECT_BYTES: usize = 400;
+const OBJECT_BYTES: usize = 160;
+const USED_BYTES: usize = 280;
 const OP_BYTES: usize = 500;
 const USE_BYTES: usize = 24;
+/// The same of a row of the parameters and of their statistics.
+const PARAM_BYTES: usize = 150;
 
 /// A recording in memory.
 pub(super) struct Recording {
@@ -152,10 +155,17 @@ pub(super) fn read(folder: &Path) -> Result<Recording, Diagnostics> {
     let mut room = Room::default();
     let described = folder.join("run.json").symlink_metadata().is_ok();
     let run = described.then(|| read_run(folder).map_err(|problems| findings.extend(problems)));
-    let owners = read_params(folder, &mut findings);
-    let statistics = read_adam(folder, &mut findings);
+    let owners = read_params(folder, &mut room, &mut findings);
+    let statistics = read_adam(folder, &mut room, &mut findings);
     let objects = read_objects(folder, &owners, &statistics, &mut room, &mut findings);
     let (ops_file, ops) = read_ops(folder, objects.len(), &mut room, &mut findings);
+    let mut used = vec![false; objects.len()];
+    let named = ops.iter().flat_map(|op| op.r.iter().chain(&op.w));
+    named.for_each(|&id| used.get_mut(id as usize).into_iter().for_each(|used| *used = true));
+    let used = used.into_iter().filter(|used| *used).count();
+    if let Err(rule) = room.take(0, used * USED_BYTES) {
+        findings.push(&ops_file, None, rule, "more", "record fewer steps");
+    }
     let run = run.unwrap_or_else(|| {
         run_of(folder, &ops, &objects).ok_or_else(|| {
             let rule = "without `run.json` the first `embedding` says batch and sequence";
@@ -221,13 +231,20 @@ fn json_problem(path: &Path, line: u64, error: &serde_json::Error) -> Diagnostic
     Diagnostics::one(path, Some(place), rule, "", "write what the recorder writes")
 }
 
-fn read_params(folder: &Path, findings: &mut Findings) -> BTreeMap<String, Rc<str>> {
+fn read_params(
+    folder: &Path,
+    room: &mut Room,
+    findings: &mut Findings,
+) -> BTreeMap<String, Rc<str>> {
     let mut owners = BTreeMap::new();
     if !is_there(folder, "params.csv") {
         return owners;
     }
     read_table(folder, "params.csv", PARAM_COLUMNS, findings, |row| {
-        let (param, module) = (row.name("param"), Rc::from(row.name("module")));
+        let (param, module) = (row.name("param"), Rc::<str>::from(row.name("module")));
+        if !row.fits(room, PARAM_BYTES + param.len() + module.len()) {
+            return;
+        }
         if owners.insert(param, module).is_some() {
             let found = row.text("param").to_owned();
             row.problem("a parameter is listed once", found, "remove one of the rows");
@@ -237,7 +254,11 @@ fn read_params(folder: &Path, findings: &mut Findings) -> BTreeMap<String, Rc<st
 }
 
 /// The statistics of the last step in the file, by parameter.
-fn read_adam(folder: &Path, findings: &mut Findings) -> BTreeMap<String, Statistics> {
+fn read_adam(
+    folder: &Path,
+    room: &mut Room,
+    findings: &mut Findings,
+) -> BTreeMap<String, Statistics> {
     let mut last: BTreeMap<String, Statistics> = BTreeMap::new();
     if !is_there(folder, "adam_state.csv") {
         return last;
@@ -251,7 +272,7 @@ fn read_adam(folder: &Path, findings: &mut Findings) -> BTreeMap<String, Statist
         }
         let adam_m = row.real_or_none("mean_abs_exp_avg");
         let adam_v = row.real_or_none("mean_sqrt_exp_avg_sq");
-        if step == newest {
+        if step == newest && row.fits(room, PARAM_BYTES) {
             last.insert(row.name("param"), Statistics { adam_m, adam_v, grad_norm: None });
         }
     });
@@ -268,8 +289,8 @@ fn read_objects(
     let mut objects = Vec::new();
     read_table(folder, "objects.csv", OBJECT_COLUMNS, findings, |row| {
         let object = read_object(row, owners, statistics);
-        // What is left of the row, and the two longest texts that the trace makes of it.
-        let texts = 2 * (object.name.len() + object.owner.as_ref().map_or(0, |owner| owner.len()));
+        let owner = object.owner.as_ref().filter(|_| owners.is_empty());
+        let texts = 2 * object.name.len() + owner.map_or(0, |owner| owner.len());
         if row.fits(room, OBJECT_BYTES + texts + object.shape.len() * size_of::<u64>()) {
             objects.push(object);
         }
