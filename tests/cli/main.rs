@@ -16,6 +16,8 @@ mod gpu_script;
 mod hardware;
 mod hostile;
 mod hostile_layered;
+#[cfg(target_os = "linux")]
+mod hostile_memory;
 mod hostile_pressure;
 mod hostile_traces;
 mod lints;

@@ -4,6 +4,7 @@ pub use tiersim_conformance::{build, chaos, real, scripted, world};
 
 pub mod conversations;
 pub mod exhaustive;
+pub mod fuzz;
 pub mod jobs;
 pub mod setting;
 pub mod soak;

@@ -1,7 +1,8 @@
-//! Commands for developers that are not `cargo test`: `cargo xtask soak`.
+//! Commands for developers that are not `cargo test`: `cargo xtask soak`, `cargo xtask fuzz`.
 //!
-//! Exit: 0 done, 1 a world failed, 2 bad arguments.
+//! Exit: 0 done, 1 a world or a case failed, 2 bad arguments.
 
+mod fuzz;
 mod soak;
 
 use clap::{Parser, Subcommand};
@@ -19,10 +20,13 @@ struct Args {
 enum Command {
     /// Runs random worlds under audit until one fails or all have passed.
     Soak(soak::SoakArgs),
+    /// Feeds damaged files to readers until one fails or the time is over.
+    Fuzz(fuzz::FuzzArgs),
 }
 
 fn main() -> ExitCode {
     match Args::parse().command {
         Command::Soak(args) => soak::soak(&args),
+        Command::Fuzz(args) => fuzz::fuzz(&args),
     }
 }

@@ -3,7 +3,7 @@
 //! A snapshot lists the segments and blocks of PyTorch's caching allocator at one moment, and per
 //! device the requests that led there. Fields as in `THCPModule_memorySnapshot` of
 //! `torch/csrc/cuda/Module.cpp`; unknown fields are skipped, as each version adds some.
-//! Invariant: rows are as many as the file has bytes at most, whatever it shares.
+//! Invariant: rows are bounded by the file's bytes, whatever it shares.
 
 pub mod deviation;
 mod file;
@@ -138,12 +138,18 @@ pub fn parse(bytes: Vec<u8>) -> Result<Snapshot, Problem> {
             remedy: error.remedy,
         })?
     };
-    let mut reader = Reader { rows: tree.len(), tree: &tree };
+    let rows = tree.len() / BYTES_PER_ROW + FREE_ROWS;
+    let mut reader = Reader { rows, tree: &tree };
     reader.snapshot()
 }
 
 /// Addresses have 57 bits at most, and sizes no more.
 const LIMIT: i64 = 1 << 57;
+
+/// The shortest row, an action or a block of six keys and values, takes more than this.
+const BYTES_PER_ROW: usize = 24;
+/// Rows that any file may have.
+const FREE_ROWS: usize = 1 << 16;
 
 /// Takes a snapshot out of plain data.
 struct Reader<'a> {
@@ -162,19 +168,19 @@ impl<'a> Reader<'a> {
         let segments = self.rows_of(root, "the snapshot", "segments")?;
         let traces = self.rows_of(root, "the snapshot", "device_traces")?;
         let mut devices: Vec<Device> = Vec::new();
-        for (number, &trace) in traces.iter().enumerate() {
+        for (number, trace) in traces.enumerate() {
             let place = format!("device_traces[{number}]");
             let Some(entries) = self.tree.list(trace) else {
                 return problem(format!("{place} is a list"), self.tree.describe(trace));
             };
             self.count(entries.len(), &place)?;
-            let actions = entries.iter().enumerate();
-            let actions = actions.map(|(index, &entry)| self.action(entry, &place, index));
+            let actions = entries.enumerate();
+            let actions = actions.map(|(index, entry)| self.action(entry, &place, index));
             let actions: Result<Vec<Option<Action>>, Problem> = actions.collect();
             let actions = actions?.into_iter().flatten().collect();
             devices.push(Device { number, actions, segments: Vec::new() });
         }
-        for (index, &segment) in segments.iter().enumerate() {
+        for (index, segment) in segments.enumerate() {
             let place = format!("segments[{index}]");
             let number = self.whole_or(segment, &place, "device", 0)? as usize;
             let segment = self.segment(segment, &place)?;
@@ -233,7 +239,7 @@ impl<'a> Reader<'a> {
         let blocks = self.rows_of(segment, place, "blocks")?;
         let mut used = Vec::new();
         let mut next = at;
-        for (index, &block) in blocks.iter().enumerate() {
+        for (index, block) in blocks.enumerate() {
             let place = format!("{place}.blocks[{index}]");
             let bytes = self.whole(block, &place, "size")?;
             // Blocks tile their segment; files of old versions do not say where each lies.
@@ -276,13 +282,19 @@ impl<'a> Reader<'a> {
     }
 
     fn pool(&self, id: Item) -> Option<PoolId> {
-        match self.tree.list(id)? {
-            &[Item::Int(first), Item::Int(second)] => Some((first, second)),
+        let mut parts = self.tree.list(id)?;
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some(Item::Int(first)), Some(Item::Int(second)), None) => Some((first, second)),
             _ => None,
         }
     }
 
-    fn rows_of(&mut self, of: Item, place: &str, key: &str) -> Result<&'a [Item], Problem> {
+    fn rows_of(
+        &mut self,
+        of: Item,
+        place: &str,
+        key: &str,
+    ) -> Result<impl ExactSizeIterator<Item = Item> + use<'a>, Problem> {
         let found = self.tree.get(of, key);
         match found.and_then(|found| self.tree.list(found)) {
             Some(rows) => {
@@ -303,7 +315,10 @@ impl<'a> Reader<'a> {
                 self.rows = left;
                 Ok(())
             }
-            None => problem(format!("{place}: no more rows than the file has bytes"), "more"),
+            None => {
+                let rule = format!("{place}: a row takes {BYTES_PER_ROW} bytes of the file");
+                problem(rule, "more rows")
+            }
         }
     }
 

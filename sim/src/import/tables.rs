@@ -12,7 +12,7 @@ mod read;
 mod tests;
 
 use crate::diagnostic::Diagnostics;
-use crate::trace::tables::Findings;
+use crate::trace::tables::{Findings, Room};
 use read::{Kernel, Tensor};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -64,10 +64,11 @@ pub struct Counts {
 
 /// Reads two tables, or says everything that is wrong with them.
 pub fn import_tables(from: &Tables) -> Result<Imported, Diagnostics> {
-    let mut findings = Findings::default();
-    let tensors = read::tensors(&from.tensors, &mut findings);
-    let kernels = read::kernels(&from.kernels, &tensors, &mut findings);
-    let tensors = tensors.rows;
+    let (mut findings, mut room) = (Findings::default(), Room::default());
+    let tensors = read::tensors(&from.tensors, &mut room, &mut findings);
+    let kernels = read::kernels(&from.kernels, &tensors, &mut room, &mut findings);
+    // The map from ids to rows ends here: the trace is as large.
+    let tensors = tensors.into_rows();
     if !findings.is_empty() {
         return Err(findings.finish());
     }

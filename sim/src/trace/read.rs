@@ -41,7 +41,8 @@ pub(super) fn read_within(folder: &Path, limits: Limits) -> Result<Trace, Diagno
         return Err(findings.finish());
     };
     let steps = header.steps;
-    let trace = Trace { meta: header.into_meta(), modules: modules.list, objects, ops, uses };
+    let trace =
+        Trace { meta: header.into_meta(), modules: modules.into_list(), objects, ops, uses };
     let found = count_steps(&trace);
     if found != steps {
         let rule = format!("ops.csv holds {found} steps, trace.ron says another number");
@@ -63,7 +64,6 @@ pub(super) fn read_within(folder: &Path, limits: Limits) -> Result<Trace, Diagno
 /// Numbers names in the order in which they first occur.
 #[derive(Default)]
 pub(crate) struct Names {
-    pub(crate) list: Vec<String>,
     by_name: BTreeMap<String, ModuleId>,
 }
 
@@ -77,11 +77,28 @@ impl Names {
             return Some(id);
         }
         // More names than a u32 can count would not fit the size limits of the tables.
-        let id = ModuleId(u32::try_from(self.list.len()).ok()?);
-        self.list.push(name.to_owned());
+        let id = ModuleId(u32::try_from(self.by_name.len()).ok()?);
         self.by_name.insert(name.to_owned(), id);
         Some(id)
     }
+
+    /// All names, by number.
+    pub(crate) fn into_list(self) -> Vec<String> {
+        let mut list = vec![String::new(); self.by_name.len()];
+        for (name, id) in self.by_name {
+            list[id.0 as usize] = name;
+        }
+        list
+    }
+}
+
+/// Adds to a table, which grows by an eighth: a row of ten bytes of text takes 200, and twice that
+/// for rows to come would be more than a small file may take.
+fn push<T>(table: &mut Vec<T>, row: T) {
+    if table.len() == table.capacity() {
+        table.reserve_exact(table.len() / 8 + 64);
+    }
+    table.push(row);
 }
 
 struct Reader<'a> {
@@ -96,7 +113,7 @@ impl Reader<'_> {
         let mut objects = Vec::new();
         let most = self.rows.map(|rows| rows.objects);
         let file = self.table("objects.csv", OBJECT_COLUMNS, most, |row| {
-            objects.push(read_object(row, modules));
+            push(&mut objects, read_object(row, modules));
         });
         (file, objects)
     }
@@ -104,7 +121,8 @@ impl Reader<'_> {
     fn ops(&mut self, modules: &mut Names) -> (PathBuf, Vec<Op>) {
         let mut ops = Vec::new();
         let most = self.rows.map(|rows| rows.ops);
-        let file = self.table("ops.csv", OP_COLUMNS, most, |row| ops.push(read_op(row, modules)));
+        let file =
+            self.table("ops.csv", OP_COLUMNS, most, |row| push(&mut ops, read_op(row, modules)));
         (file, ops)
     }
 
@@ -145,7 +163,7 @@ impl Reader<'_> {
                     None
                 }
             };
-            uses.push(Use { object, mode, part });
+            push(&mut uses, Use { object, mode, part });
         });
         if complete {
             close(ops, current, ops.len(), uses.len());

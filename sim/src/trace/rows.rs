@@ -4,7 +4,7 @@
 //! looked at; the caller must not use the rows of a table that had problems.
 //! Invariant: a record's row number gives its line, see [`super::tables`].
 
-use super::tables::{Column, Findings, Source, describe};
+use super::tables::{Column, Findings, Room, Source, describe};
 use crate::diagnostic::Place;
 use csv::StringRecord;
 use std::path::{Path, PathBuf};
@@ -140,6 +140,16 @@ impl Row<'_> {
             found.push_str("...");
         }
         self.findings.push(self.file, Some(place), rule, found, remedy);
+    }
+
+    /// Is there room to keep so many bytes of values of this row? If not, that is reported.
+    pub(crate) fn fits(&mut self, room: &mut Room, live: usize) -> bool {
+        let taken = room.take(self.record.as_slice().len() + self.record.len(), live);
+        if let Err(rule) = taken {
+            self.problem(rule, "more".to_owned(), "split the table, or check what it is");
+            return false;
+        }
+        true
     }
 
     /// A name, at most 256 bytes.

@@ -33,6 +33,36 @@ pub(crate) struct Limits {
 /// What every reader uses outside tests.
 pub(crate) const LIMITS: Limits = Limits { expanded: 8 << 30, ratio: 200, free: 16 << 20 };
 
+/// What the rows of an input may take in memory: so much for any, and more for what it holds.
+///
+/// Readers whose shortest rows make values many times their length ask it before they keep a row.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    text: u64,
+    live: u64,
+}
+
+/// With the program itself, what is read and its copies stay below 64 MiB and 8 times the text.
+const FREE_BYTES: u64 = 44 << 20;
+const BYTES_PER_BYTE: u64 = 7;
+
+impl Room {
+    /// Takes a row of so many bytes of text, of which so many bytes of values are kept.
+    ///
+    /// # Errors
+    /// The rule, where the values are too many for the text so far.
+    pub(crate) fn take(&mut self, text: usize, live: usize) -> Result<(), String> {
+        self.text = self.text.saturating_add(text as u64);
+        self.live = self.live.saturating_add(live as u64);
+        let most = self.text.saturating_mul(BYTES_PER_BYTE).saturating_add(FREE_BYTES);
+        if self.live <= most {
+            return Ok(());
+        }
+        let text = self.text;
+        Err(format!("the values of {text} bytes of tables take at most {most} bytes of memory"))
+    }
+}
+
 /// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {

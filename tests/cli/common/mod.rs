@@ -201,7 +201,17 @@ impl Ran {
 
 /// Runs the command in `folder`, within limits of memory and time.
 pub(crate) fn run_in(folder: &Path, args: &[&str]) -> Ran {
-    let mut child = limited(folder, args).spawn().unwrap();
+    ended(limited(folder, args), args)
+}
+
+/// The same under another limit, as the shell says it.
+#[cfg(target_os = "linux")]
+pub(crate) fn run_with(folder: &Path, args: &[&str], limit: &str) -> Ran {
+    ended(limited_by(folder, args, limit), args)
+}
+
+fn ended(mut command: Command, args: &[&str]) -> Ran {
+    let mut child = command.spawn().unwrap();
     let stdout = gather(child.stdout.take().unwrap());
     let stderr = gather(child.stderr.take().unwrap());
     let [stdout, stderr] = [stdout, stderr].map(|stream| received(&stream, &mut child, args));
@@ -210,10 +220,14 @@ pub(crate) fn run_in(folder: &Path, args: &[&str]) -> Ran {
 
 /// The command, to be run in `folder` with a limit on its memory, its output to be read.
 pub(crate) fn limited(folder: &Path, args: &[&str]) -> Command {
+    limited_by(folder, args, &format!("ulimit -v {MEMORY_KIB}"))
+}
+
+fn limited_by(folder: &Path, args: &[&str], limit: &str) -> Command {
     let binary = env!("CARGO_BIN_EXE_tiersim");
     let mut command = if cfg!(target_os = "linux") {
         let mut shell = Command::new("sh");
-        let limited = format!("ulimit -v {MEMORY_KIB}; exec \"$0\" \"$@\"");
+        let limited = format!("{limit}; exec \"$0\" \"$@\"");
         shell.arg("-c").arg(limited).arg(binary);
         // Every arena and thread reserves address space; what is measured must not depend on cores.
         shell.env("MALLOC_ARENA_MAX", "2").env("RAYON_NUM_THREADS", "2");

@@ -19,6 +19,9 @@ use std::path::Path;
 
 /// Most bytes of a header: the format's own limit.
 pub(super) const MAX_HEADER: u64 = 100_000_000;
+/// Most tensors, and most entries of metadata: five times what the largest model has. An entry of
+/// ten bytes takes ten times that in memory.
+const MAX_ENTRIES: usize = 1 << 19;
 const REMEDY: &str = "a .safetensors file, or its header as JSON, is wanted";
 
 /// One tensor as written.
@@ -60,13 +63,51 @@ impl<'de> Visitor<'de> for Tensors {
                 let shown: String = name.chars().take(80).collect();
                 return Err(A::Error::custom(format!("tensor `{shown}` is there twice")));
             }
+            if names.len() > MAX_ENTRIES {
+                return Err(too_many());
+            }
             if name == "__metadata__" {
-                header.metadata = map.next_value()?;
+                header.metadata = map.next_value::<Texts>()?.0;
             } else {
                 header.entries.push((name, map.next_value()?));
             }
         }
         Ok(header)
+    }
+}
+
+fn too_many<E: Error>() -> E {
+    E::custom(format!("a file lists at most {MAX_ENTRIES} tensors"))
+}
+
+/// Texts by name, not more than [`MAX_ENTRIES`].
+#[derive(Debug, Default)]
+pub(super) struct Texts(pub(super) BTreeMap<String, String>);
+
+impl<'de> Deserialize<'de> for Texts {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Texts, D::Error> {
+        from.deserialize_map(Entries)
+    }
+}
+
+struct Entries;
+
+impl<'de> Visitor<'de> for Entries {
+    type Value = Texts;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("texts by name")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Texts, A::Error> {
+        let mut texts = BTreeMap::new();
+        while let Some((name, text)) = map.next_entry()? {
+            texts.insert(name, text);
+            if texts.len() > MAX_ENTRIES {
+                return Err(too_many());
+            }
+        }
+        Ok(Texts(texts))
     }
 }
 

@@ -5,7 +5,7 @@
 //! all. Where the files that an index names lie beside it, their headers are read too.
 //! Invariant: the bytes of a table are at least those of its tensors.
 
-use super::header::{MAX_HEADER, read_bare, read_safetensors};
+use super::header::{MAX_HEADER, Texts, read_bare, read_safetensors};
 use super::{parse, read_bytes};
 use crate::diagnostic::Diagnostics;
 use crate::file_kind::{FileKind, refused};
@@ -117,7 +117,7 @@ impl WeightTable {
 #[derive(Debug, Deserialize)]
 struct Index {
     metadata: Metadata,
-    weight_map: BTreeMap<String, String>,
+    weight_map: Texts,
 }
 
 #[derive(Debug, Deserialize)]
@@ -156,7 +156,7 @@ fn read_index(path: &Path) -> Result<WeightTable, Diagnostics> {
     let remedy = "a model.safetensors.index.json is wanted";
     let index: Index = parse(path, &bytes, remedy)?;
     let total = index.metadata.total_size;
-    let shards: BTreeSet<&str> = index.weight_map.values().map(String::as_str).collect();
+    let shards: BTreeSet<&str> = index.weight_map.0.values().map(String::as_str).collect();
     if shards.len() > MAX_SHARDS {
         let rule = format!("an index names at most {MAX_SHARDS} files");
         return Err(Diagnostics::one(path, None, rule, shards.len().to_string(), remedy));
@@ -173,7 +173,7 @@ fn read_index(path: &Path) -> Result<WeightTable, Diagnostics> {
     let beside: Vec<_> = shards.iter().map(|name| path.with_file_name(name)).collect();
     let there = beside.iter().filter(|shard| shard.is_file()).count();
     if there == 0 {
-        let names = index.weight_map.into_keys().collect();
+        let names = index.weight_map.0.into_keys().collect();
         return Ok(WeightTable { tensors: Vec::new(), names, bytes: total });
     }
     if there < beside.len() {

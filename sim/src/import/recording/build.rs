@@ -13,10 +13,12 @@ use crate::diagnostic::Place;
 use crate::trace::read::Names;
 use crate::trace::tables::Findings;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hasher};
+use std::rc::Rc;
 use tiersim_models::ids::{ObjectId, OpId, RankId};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{
-    Mode, Object, ObjectKind, Op, Phase, Recorded, Statistics, Trace, TraceMeta, Unit, Use,
+    Mode, Object, ObjectKind, Op, Phase, Recorded, Trace, TraceMeta, Unit, Use,
 };
 
 /// Makes the trace; problems of single rows go to `findings`.
@@ -82,7 +84,7 @@ pub(super) fn build(recording: &Recording, findings: &mut Findings) -> (Trace, C
         });
     }
     let meta = meta(recording, &counts);
-    (Trace { meta, modules: names.list, objects, ops, uses }, counts)
+    (Trace { meta, modules: names.into_list(), objects, ops, uses }, counts)
 }
 
 /// The positions of the ops that touch memory of the model.
@@ -151,7 +153,7 @@ fn push_uses(raw: &RawOp, ids: &[Option<ObjectId>], uses: &mut Vec<Use>) {
 struct Maker<'a> {
     recording: &'a Recording,
     kept: &'a [usize],
-    op_modules: &'a [Option<String>],
+    op_modules: &'a [Option<Rc<str>>],
 }
 
 impl Maker<'_> {
@@ -159,7 +161,7 @@ impl Maker<'_> {
         &self,
         id: usize,
         life: &Life,
-        used: &mut BTreeSet<String>,
+        used: &mut BTreeSet<u64>,
         names: &mut Names,
         counts: &mut Counts,
     ) -> Object {
@@ -177,10 +179,11 @@ impl Maker<'_> {
             _ if raw.name.is_empty() => format!("object.{id}"),
             _ => raw.name.clone(),
         };
-        if used.contains(&name) {
+        // Hashes, for there may be millions; two names of one hash cost one of them a number more.
+        if !used.insert(hash(&name)) {
             name = format!("{name}.{id}");
+            used.insert(hash(&name));
         }
-        used.insert(name.clone());
         let module = match raw.kind {
             RawKind::Param | RawKind::Grad | RawKind::OptState => {
                 raw.owner.as_deref().filter(|owner| !owner.is_empty())
@@ -199,14 +202,10 @@ impl Maker<'_> {
                 RawKind::Tmp | RawKind::Input | RawKind::Buffer => ObjectKind::Buffer,
             },
             bytes: Bytes::new(raw.bytes),
-            dtype: raw.dtype.clone(),
+            dtype: raw.dtype.to_owned(),
             persistent,
             module: module.and_then(|module| names.id(module)),
-            statistics: if raw.kind == RawKind::Param {
-                raw.statistics
-            } else {
-                Statistics::default()
-            },
+            statistics: raw.statistics.as_deref().copied().unwrap_or_default(),
             freed_after: if persistent { None } else { Some(self.freed_after(raw, life)) },
         }
     }
@@ -217,6 +216,13 @@ impl Maker<'_> {
         let before = self.kept.partition_point(|&position| (position as u64) < death);
         OpId(before.saturating_sub(1).max(life.last) as u32)
     }
+}
+
+/// The same on every run: the hasher has no key.
+fn hash(name: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(name.as_bytes());
+    hasher.finish()
 }
 
 /// Whether nothing is trained.

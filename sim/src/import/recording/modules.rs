@@ -16,13 +16,14 @@
 
 use super::raw::{RawKind, RawOp, Recording};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use tiersim_models::workload::Phase;
 
 /// How many forward ops are remembered per object, the latest ones.
 const MAX_CANDIDATES: usize = 32;
 
 /// The module of each of the kept ops; `kept` holds positions in the recording.
-pub(super) fn modules(recording: &Recording, kept: &[usize]) -> Vec<Option<String>> {
+pub(super) fn modules(recording: &Recording, kept: &[usize]) -> Vec<Option<Rc<str>>> {
     let mut known = Known {
         recording,
         modules: Vec::with_capacity(kept.len()),
@@ -42,8 +43,8 @@ pub(super) fn modules(recording: &Recording, kept: &[usize]) -> Vec<Option<Strin
 }
 
 /// The module's path without the model's class; nothing for the model itself.
-fn forward(module: &str) -> Option<String> {
-    module.split_once('.').map(|(_, path)| path.to_owned())
+fn forward(module: &str) -> Option<Rc<str>> {
+    module.split_once('.').map(|(_, path)| path.into())
 }
 
 /// The op's name without namespace and overload: `aten.addmm.default` is `addmm`.
@@ -55,7 +56,7 @@ pub(super) fn short_name(op: &str) -> &str {
 struct Known<'a> {
     recording: &'a Recording,
     /// Per kept op so far: its row in the recording, and its module.
-    modules: Vec<(u64, Option<String>)>,
+    modules: Vec<(u64, Option<Rc<str>>)>,
     /// Per object: the latest forward ops that touched it, as indices into `modules`.
     toucher: Vec<Vec<usize>>,
     /// Per object: the last op that wrote it.
@@ -63,7 +64,7 @@ struct Known<'a> {
 }
 
 impl Known<'_> {
-    fn add(&mut self, op: &RawOp, module: Option<String>) {
+    fn add(&mut self, op: &RawOp, module: Option<Rc<str>>) {
         let index = self.modules.len();
         self.modules.push((op.i, module));
         for &object in &op.w {
@@ -82,7 +83,7 @@ impl Known<'_> {
         }
     }
 
-    fn backward(&self, op: &RawOp) -> Option<String> {
+    fn backward(&self, op: &RawOp) -> Option<Rc<str>> {
         if let Some(owner) = self.owner(&op.w) {
             return Some(owner);
         }
@@ -92,7 +93,7 @@ impl Known<'_> {
         self.owner(&op.r).or_else(|| self.before(Phase::Backward))
     }
 
-    fn optimizer(&self, op: &RawOp) -> Option<String> {
+    fn optimizer(&self, op: &RawOp) -> Option<Rc<str>> {
         let writer = || op.r.iter().find_map(|&object| self.writer[object as usize]);
         self.owner(&op.w)
             .or_else(|| self.owner(&op.r))
@@ -101,14 +102,14 @@ impl Known<'_> {
     }
 
     /// The module of the last op, if that was in `phase`.
-    fn before(&self, phase: Phase) -> Option<String> {
+    fn before(&self, phase: Phase) -> Option<Rc<str>> {
         let (position, module) = self.modules.last()?;
         let op = self.recording.ops.get(*position as usize)?;
         if op.phase == phase { module.clone() } else { None }
     }
 
     /// The owner of the first parameter, gradient or optimizer state among `objects`.
-    fn owner(&self, objects: &[u32]) -> Option<String> {
+    fn owner(&self, objects: &[u32]) -> Option<Rc<str>> {
         objects.iter().find_map(|&id| {
             let object = &self.recording.objects[id as usize];
             let kinds = [RawKind::Param, RawKind::Grad, RawKind::OptState];

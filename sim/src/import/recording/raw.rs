@@ -9,15 +9,24 @@ use super::modules::short_name;
 use crate::diagnostic::{Diagnostics, Place};
 use crate::trace::rows::{Row, read_rows, whole_number};
 use crate::trace::tables::{
-    Column, Findings, LIMITS, Source, describe, optional, regular_file, required,
+    Column, Findings, LIMITS, Room, Source, describe, optional, regular_file, required,
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use tiersim_models::workload::{Phase, Statistics};
 
 const MAX_RUN_BYTES: u64 = 1 << 20;
+/// Bytes that an object, what is made of it if an op uses it, an op and a storage that an op names take at most, texts apart, while the
+/// trace is made of them; the tests of hostile files hold these numbers against what is taken.
+const OBJECT_BYTES: usize = 160;
+const USED_BYTES: usize = 280;
+const OP_BYTES: usize = 500;
+const USE_BYTES: usize = 24;
+/// The same of a row of the parameters and of their statistics.
+const PARAM_BYTES: usize = 150;
 
 /// A recording in memory.
 pub(super) struct Recording {
@@ -92,14 +101,16 @@ pub(super) struct RawObject {
     pub(super) kind: RawKind,
     /// For gradients and optimizer state it begins with the parameter's name.
     pub(super) name: String,
-    pub(super) dtype: String,
+    /// Of the element types of PyTorch.
+    pub(super) dtype: &'static str,
     pub(super) element_bytes: u64,
     pub(super) shape: Vec<u64>,
     /// Freed before this op.
     pub(super) death: Option<u64>,
     /// The module that owns the parameter behind it.
-    pub(super) owner: Option<String>,
-    pub(super) statistics: Statistics,
+    pub(super) owner: Option<Rc<str>>,
+    /// Boxed, for few objects have some.
+    pub(super) statistics: Option<Box<Statistics>>,
 }
 
 impl RawObject {
@@ -141,12 +152,20 @@ const ADAM_COLUMNS: &[Column] = &[
 /// Reads a recording, or says everything that is wrong with its files.
 pub(super) fn read(folder: &Path) -> Result<Recording, Diagnostics> {
     let mut findings = Findings::default();
+    let mut room = Room::default();
     let described = folder.join("run.json").symlink_metadata().is_ok();
     let run = described.then(|| read_run(folder).map_err(|problems| findings.extend(problems)));
-    let owners = read_params(folder, &mut findings);
-    let statistics = read_adam(folder, &mut findings);
-    let objects = read_objects(folder, &owners, &statistics, &mut findings);
-    let (ops_file, ops) = read_ops(folder, objects.len(), &mut findings);
+    let owners = read_params(folder, &mut room, &mut findings);
+    let statistics = read_adam(folder, &mut room, &mut findings);
+    let objects = read_objects(folder, &owners, &statistics, &mut room, &mut findings);
+    let (ops_file, ops) = read_ops(folder, objects.len(), &mut room, &mut findings);
+    let mut used = vec![false; objects.len()];
+    let named = ops.iter().flat_map(|op| op.r.iter().chain(&op.w));
+    named.for_each(|&id| used.get_mut(id as usize).into_iter().for_each(|used| *used = true));
+    let used = used.into_iter().filter(|used| *used).count();
+    if let Err(rule) = room.take(0, used * USED_BYTES) {
+        findings.push(&ops_file, None, rule, "more", "record fewer steps");
+    }
     let run = run.unwrap_or_else(|| {
         run_of(folder, &ops, &objects).ok_or_else(|| {
             let rule = "without `run.json` the first `embedding` says batch and sequence";
@@ -188,7 +207,7 @@ fn run_of(folder: &Path, ops: &[RawOp], objects: &[RawObject]) -> Option<Run> {
     let decodes = ops.iter().any(|op| op.phase == Phase::Decode);
     let mut types: BTreeMap<&str, u64> = BTreeMap::new();
     for object in objects.iter().filter(|object| object.kind == RawKind::Param) {
-        *types.entry(&object.dtype).or_default() += object.bytes;
+        *types.entry(object.dtype).or_default() += object.bytes;
     }
     let (dtype, _) = types.into_iter().max_by_key(|(_, bytes)| *bytes)?;
     Some(Run {
@@ -212,13 +231,20 @@ fn json_problem(path: &Path, line: u64, error: &serde_json::Error) -> Diagnostic
     Diagnostics::one(path, Some(place), rule, "", "write what the recorder writes")
 }
 
-fn read_params(folder: &Path, findings: &mut Findings) -> BTreeMap<String, String> {
+fn read_params(
+    folder: &Path,
+    room: &mut Room,
+    findings: &mut Findings,
+) -> BTreeMap<String, Rc<str>> {
     let mut owners = BTreeMap::new();
     if !is_there(folder, "params.csv") {
         return owners;
     }
     read_table(folder, "params.csv", PARAM_COLUMNS, findings, |row| {
-        let (param, module) = (row.name("param"), row.name("module"));
+        let (param, module) = (row.name("param"), Rc::<str>::from(row.name("module")));
+        if !row.fits(room, PARAM_BYTES + param.len() + module.len()) {
+            return;
+        }
         if owners.insert(param, module).is_some() {
             let found = row.text("param").to_owned();
             row.problem("a parameter is listed once", found, "remove one of the rows");
@@ -228,7 +254,11 @@ fn read_params(folder: &Path, findings: &mut Findings) -> BTreeMap<String, Strin
 }
 
 /// The statistics of the last step in the file, by parameter.
-fn read_adam(folder: &Path, findings: &mut Findings) -> BTreeMap<String, Statistics> {
+fn read_adam(
+    folder: &Path,
+    room: &mut Room,
+    findings: &mut Findings,
+) -> BTreeMap<String, Statistics> {
     let mut last: BTreeMap<String, Statistics> = BTreeMap::new();
     if !is_there(folder, "adam_state.csv") {
         return last;
@@ -242,7 +272,7 @@ fn read_adam(folder: &Path, findings: &mut Findings) -> BTreeMap<String, Statist
         }
         let adam_m = row.real_or_none("mean_abs_exp_avg");
         let adam_v = row.real_or_none("mean_sqrt_exp_avg_sq");
-        if step == newest {
+        if step == newest && row.fits(room, PARAM_BYTES) {
             last.insert(row.name("param"), Statistics { adam_m, adam_v, grad_norm: None });
         }
     });
@@ -251,20 +281,26 @@ fn read_adam(folder: &Path, findings: &mut Findings) -> BTreeMap<String, Statist
 
 fn read_objects(
     folder: &Path,
-    owners: &BTreeMap<String, String>,
+    owners: &BTreeMap<String, Rc<str>>,
     statistics: &BTreeMap<String, Statistics>,
+    room: &mut Room,
     findings: &mut Findings,
 ) -> Vec<RawObject> {
     let mut objects = Vec::new();
     read_table(folder, "objects.csv", OBJECT_COLUMNS, findings, |row| {
-        objects.push(read_object(row, owners, statistics));
+        let object = read_object(row, owners, statistics);
+        let owner = object.owner.as_ref().filter(|_| owners.is_empty());
+        let texts = 2 * object.name.len() + owner.map_or(0, |owner| owner.len());
+        if row.fits(room, OBJECT_BYTES + texts + object.shape.len() * size_of::<u64>()) {
+            objects.push(object);
+        }
     });
     objects
 }
 
 fn read_object(
     row: &mut Row<'_>,
-    owners: &BTreeMap<String, String>,
+    owners: &BTreeMap<String, Rc<str>>,
     statistics: &BTreeMap<String, Statistics>,
 ) -> RawObject {
     row.expect_id();
@@ -289,16 +325,15 @@ fn read_object(
     let mut owner = param.and_then(|param| owners.get(param)).cloned();
     if owners.is_empty() {
         // Without the table a parameter belongs to what its name begins with.
-        owner =
-            param.map(|param| param.rsplit_once('.').map_or("", |(module, _)| module).to_owned());
+        owner = param.map(|param| param.rsplit_once('.').map_or("", |(module, _)| module).into());
     }
     if matches!(kind, RawKind::Param | RawKind::Grad | RawKind::OptState) && owner.is_none() {
         row.problem("it belongs to a parameter of params.csv", name.clone(), "add the parameter");
     }
     let dtype = row.name("dtype");
-    let element_bytes = element_bytes(&dtype).unwrap_or_else(|| {
-        row.problem("dtype is an element type of PyTorch", dtype.clone(), "such as float32");
-        1
+    let (dtype, element_bytes) = element_type(&dtype).unwrap_or_else(|| {
+        row.problem("dtype is an element type of PyTorch", dtype, "such as float32");
+        ("", 1)
     });
     let bytes: u64 = row.whole("bytes");
     if !bytes.is_multiple_of(element_bytes) {
@@ -314,7 +349,7 @@ fn read_object(
         shape: shape(row),
         death: row.whole_or_none("death_op"),
         owner,
-        statistics: of_param.copied().unwrap_or_default(),
+        statistics: of_param.copied().map(Box::new),
         name,
     }
 }
@@ -331,15 +366,29 @@ fn shape(row: &mut Row<'_>) -> Vec<u64> {
     })
 }
 
-fn element_bytes(dtype: &str) -> Option<u64> {
-    Some(match dtype {
-        "bool" | "uint8" | "int8" | "float8_e4m3fn" | "float8_e5m2" => 1,
-        "float16" | "bfloat16" | "int16" | "uint16" => 2,
-        "float32" | "int32" | "uint32" => 4,
-        "float64" | "int64" | "uint64" | "complex64" => 8,
-        "complex128" => 16,
-        _ => return None,
-    })
+/// The element types of PyTorch with their bytes.
+const ELEMENT_TYPES: [(&str, u64); 17] = [
+    ("bool", 1),
+    ("uint8", 1),
+    ("int8", 1),
+    ("float8_e4m3fn", 1),
+    ("float8_e5m2", 1),
+    ("float16", 2),
+    ("bfloat16", 2),
+    ("int16", 2),
+    ("uint16", 2),
+    ("float32", 4),
+    ("int32", 4),
+    ("uint32", 4),
+    ("float64", 8),
+    ("int64", 8),
+    ("uint64", 8),
+    ("complex64", 8),
+    ("complex128", 16),
+];
+
+fn element_type(dtype: &str) -> Option<(&'static str, u64)> {
+    ELEMENT_TYPES.into_iter().find(|(name, _)| *name == dtype)
 }
 
 fn read_table(
@@ -357,7 +406,12 @@ fn read_table(
     }
 }
 
-fn read_ops(folder: &Path, objects: usize, findings: &mut Findings) -> (PathBuf, Vec<RawOp>) {
+fn read_ops(
+    folder: &Path,
+    objects: usize,
+    room: &mut Room,
+    findings: &mut Findings,
+) -> (PathBuf, Vec<RawOp>) {
     let mut ops: Vec<RawOp> = Vec::new();
     let Source { path, text } = match Source::open(folder, "ops.jsonl", false, LIMITS) {
         Ok(source) => source,
@@ -393,6 +447,12 @@ fn read_ops(folder: &Path, objects: usize, findings: &mut Findings) -> (PathBuf,
         if let Some(bad) = op.r.iter().chain(&op.w).find(|id| **id as usize >= objects) {
             let rule = format!("storages are rows of objects.csv, which has {objects}");
             findings.push(&path, place, rule, bad.to_string(), "add the object");
+        }
+        let live =
+            OP_BYTES + 2 * op.op.len() + op.module.len() + USE_BYTES * (op.r.len() + op.w.len());
+        if let Err(rule) = room.take(buffer.len(), live) {
+            findings.push(&path, place, rule, "more", "record fewer steps");
+            break;
         }
         ops.push(op);
     }

@@ -3,10 +3,11 @@
 //! A pickle is a program for a stack machine. This one knows only the opcodes that make numbers,
 //! text, lists, tuples and dicts: those that import or call anything are refused, so that no file
 //! can run code. Crates that read pickles refuse containers that are shared, as the frames of a
-//! memory snapshot are. Invariant: each opcode adds at most one item, container or memo entry, so
-//! memory is bounded by the file's length; what an argument claims is checked before it is used.
+//! memory snapshot are. Invariant: each opcode adds at most one item, container or memo entry, and
+//! what all of them take is held against the tree's room after each; what an argument claims is
+//! checked before it is used.
 
-use crate::import::snapshot::tree::{Container, Item, Tree};
+use crate::import::snapshot::tree::{Packed, Tree};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -42,41 +43,68 @@ pub fn read_pickle(bytes: Vec<u8>) -> Result<Tree, PickleError> {
             remedy: "record fewer entries (max_entries)",
         });
     }
-    let mut machine = Machine { bytes: &bytes, at: 0, op: 0, ..Machine::default() };
+    let mut machine = Machine::new(&bytes);
     let root = loop {
         if let Some(root) = machine.step()? {
             break root;
         }
+        machine.check_room()?;
     };
-    let containers = machine.containers;
-    Ok(Tree { bytes, containers, root })
+    let mut tree = machine.tree;
+    tree.set_root(root);
+    tree.bytes = bytes;
+    Ok(tree)
 }
 
 /// The stack machine.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Machine<'a> {
     bytes: &'a [u8],
     /// The next byte.
     at: usize,
     /// The byte of the opcode at work.
     op: usize,
-    stack: Vec<Item>,
+    stack: Vec<Packed>,
     /// Heights of the stack at each open mark.
     marks: Vec<usize>,
-    memo: BTreeMap<u64, Item>,
-    containers: Vec<Container>,
+    /// What is noted, by number: picklers count from 0.
+    memo: Vec<Packed>,
+    /// What is noted with a number that is not the next one.
+    apart: BTreeMap<u64, Packed>,
+    tree: Tree,
     begun: bool,
 }
+
+/// Bytes of an entry of a map of numbers to values, its part of the map's nodes included.
+const APART: usize = 48;
 
 type Done<T> = Result<T, PickleError>;
 
 impl Machine<'_> {
+    fn new(bytes: &[u8]) -> Machine<'_> {
+        let (stack, marks, memo, apart) = Default::default();
+        let tree = Tree::new(bytes.len());
+        Machine { bytes, at: 0, op: 0, stack, marks, memo, apart, tree, begun: false }
+    }
+
+    /// Are the values that are held no more than a file of this size may hold?
+    fn check_room(&self) -> Done<()> {
+        let words = self.stack.capacity() + self.marks.capacity() + self.memo.capacity();
+        let beside = words * size_of::<Packed>() + self.apart.len() * APART;
+        if self.tree.has_room(beside) {
+            return Ok(());
+        }
+        let (length, room) = (self.bytes.len(), self.tree.room());
+        let rule = format!("the values of a pickle of {length} bytes take at most {room} bytes");
+        self.fault(&rule, "more", AGAIN)
+    }
+
     fn fault<T>(&self, rule: &str, found: impl Into<String>, remedy: &'static str) -> Done<T> {
         Err(PickleError { at: self.op, rule: rule.to_owned(), found: found.into(), remedy })
     }
 
     /// Takes one opcode; the outermost value once it stops.
-    fn step(&mut self) -> Done<Option<Item>> {
+    fn step(&mut self) -> Done<Option<Packed>> {
         self.op = self.at;
         let op = self.number(1)? as u8;
         if !self.begun && op != 0x80 {
@@ -98,21 +126,21 @@ impl Machine<'_> {
                 let top = self.top()?;
                 self.stack.push(top);
             }
-            b'N' => self.stack.push(Item::None),
-            0x88 => self.stack.push(Item::Bool(true)),
-            0x89 => self.stack.push(Item::Bool(false)),
+            b'N' => self.stack.push(Packed::NONE),
+            0x88 => self.stack.push(Packed::bool(true)),
+            0x89 => self.stack.push(Packed::bool(false)),
             b'K' | b'M' | b'J' | 0x8a | 0x8b | b'G' => self.numeral(op)?,
             0x8c | b'X' | 0x8d | b'C' | b'B' | 0x8e | 0x96 | b'U' | b'T' => self.text(op)?,
             b')' | 0x85 | 0x86 | 0x87 | b't' => self.tuple(op)?,
-            b']' => self.container(Container::List(Vec::new()))?,
-            b'}' => self.container(Container::Dict(Vec::new()))?,
+            b']' => self.list(Vec::new()),
+            b'}' => self.dict(Vec::new()),
             b'l' => {
                 let items = self.since_mark()?;
-                self.container(Container::List(items))?;
+                self.list(items);
             }
             b'd' => {
                 let pairs = self.pairs()?;
-                self.container(Container::Dict(pairs))?;
+                self.dict(pairs);
             }
             b'a' | b'e' => self.append(op)?,
             b's' | b'u' => self.set(op)?,
@@ -123,7 +151,7 @@ impl Machine<'_> {
         Ok(None)
     }
 
-    fn refuse(&self, op: u8) -> Done<Option<Item>> {
+    fn refuse(&self, op: u8) -> Done<Option<Packed>> {
         let what = match op {
             b'c' | 0x93 | b'i' => "an import of Python code",
             b'R' | b'b' | b'o' | 0x81 | 0x92 => "a call of Python code",
@@ -150,7 +178,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn stop(&mut self) -> Done<Item> {
+    fn stop(&mut self) -> Done<Packed> {
         let root = self.pop()?;
         if !self.stack.is_empty() || !self.marks.is_empty() {
             let found = format!("{} values left over", self.stack.len());
@@ -183,12 +211,12 @@ impl Machine<'_> {
 
     fn numeral(&mut self, op: u8) -> Done<()> {
         let item = match op {
-            b'K' => Item::Int(self.number(1)? as i64),
-            b'M' => Item::Int(self.number(2)? as i64),
-            b'J' => Item::Int(i64::from(self.number(4)? as u32 as i32)),
+            b'K' => Packed::int(self.number(1)? as i64),
+            b'M' => Packed::int(self.number(2)? as i64),
+            b'J' => Packed::int(i64::from(self.number(4)? as u32 as i32)),
             b'G' => {
                 let bits = self.number(8)?;
-                Item::Float(f64::from_bits(bits.swap_bytes()))
+                self.tree.float(f64::from_bits(bits.swap_bytes()))
             }
             _ => {
                 let size = self.number(if op == 0x8a { 1 } else { 4 })?;
@@ -200,7 +228,7 @@ impl Machine<'_> {
                 all[..low.len()].copy_from_slice(low);
                 let value = i64::from_le_bytes(all);
                 let fits = high.iter().all(|&byte| byte == fill) && (value < 0) == negative;
-                if fits { Item::Int(value) } else { Item::Huge }
+                if fits { Packed::int(value) } else { Packed::HUGE }
             }
         };
         self.stack.push(item);
@@ -224,15 +252,19 @@ impl Machine<'_> {
                 return self.fault("text is UTF-8", "other bytes", AGAIN);
             }
         }
-        self.stack.push(Item::Text(start as u32, self.at as u32));
+        let text = self.tree.text_at(start as u32, self.at as u32);
+        self.stack.push(text);
         Ok(())
     }
 
-    fn container(&mut self, container: Container) -> Done<()> {
-        let id = self.containers.len() as u32;
-        self.containers.push(container);
-        self.stack.push(Item::Node(id));
-        Ok(())
+    fn list(&mut self, items: Vec<Packed>) {
+        let list = self.tree.new_list(items);
+        self.stack.push(list);
+    }
+
+    fn dict(&mut self, pairs: Vec<Packed>) {
+        let dict = self.tree.new_dict(pairs);
+        self.stack.push(dict);
     }
 
     fn tuple(&mut self, op: u8) -> Done<()> {
@@ -248,7 +280,8 @@ impl Machine<'_> {
                 self.stack.split_off(self.stack.len() - count)
             }
         };
-        self.container(Container::List(items))
+        self.list(items);
+        Ok(())
     }
 
     /// How far down values may be taken: to the innermost open mark.
@@ -256,14 +289,14 @@ impl Machine<'_> {
         self.marks.last().copied().unwrap_or(0)
     }
 
-    fn top(&self) -> Done<Item> {
+    fn top(&self) -> Done<Packed> {
         match self.stack.last() {
             Some(&item) if self.stack.len() > self.floor() => Ok(item),
             _ => self.fault("an opcode finds its values on the stack", "none", AGAIN),
         }
     }
 
-    fn pop(&mut self) -> Done<Item> {
+    fn pop(&mut self) -> Done<Packed> {
         let item = self.top()?;
         self.stack.pop();
         Ok(item)
@@ -276,26 +309,24 @@ impl Machine<'_> {
         }
     }
 
-    fn since_mark(&mut self) -> Done<Vec<Item>> {
+    fn since_mark(&mut self) -> Done<Vec<Packed>> {
         let start = self.mark()?;
         Ok(self.stack.split_off(start))
     }
 
-    fn pairs(&mut self) -> Done<Vec<(Item, Item)>> {
+    /// Keys and values in turn.
+    fn pairs(&mut self) -> Done<Vec<Packed>> {
         let items = self.since_mark()?;
         if items.len() % 2 != 0 {
             return self.fault("each key has its value", "one without", AGAIN);
         }
-        Ok(items.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect())
+        Ok(items)
     }
 
     fn append(&mut self, op: u8) -> Done<()> {
         let items = if op == b'a' { vec![self.pop()?] } else { self.since_mark()? };
         let target = self.top()?;
-        if let Item::Node(id) = target
-            && let Container::List(list) = &mut self.containers[id as usize]
-        {
-            list.extend(items);
+        if self.tree.append(target, &items) {
             return Ok(());
         }
         self.fault("items are appended to a list", "something else", AGAIN)
@@ -304,15 +335,12 @@ impl Machine<'_> {
     fn set(&mut self, op: u8) -> Done<()> {
         let pairs = if op == b's' {
             let value = self.pop()?;
-            vec![(self.pop()?, value)]
+            vec![self.pop()?, value]
         } else {
             self.pairs()?
         };
         let target = self.top()?;
-        if let Item::Node(id) = target
-            && let Container::Dict(dict) = &mut self.containers[id as usize]
-        {
-            dict.extend(pairs);
+        if self.tree.set(target, &pairs) {
             return Ok(());
         }
         self.fault("keys are set in a dict", "something else", AGAIN)
@@ -322,16 +350,24 @@ impl Machine<'_> {
         let key = match op {
             b'q' => self.number(1)?,
             b'r' => self.number(4)?,
-            _ => self.memo.len() as u64,
+            _ => (self.memo.len() + self.apart.len()) as u64,
         };
         let top = self.top()?;
-        self.memo.insert(key, top);
+        let next = self.memo.len() as u64;
+        if key < next {
+            self.memo[key as usize] = top;
+        } else if key == next {
+            self.apart.remove(&key);
+            self.memo.push(top);
+        } else {
+            self.apart.insert(key, top);
+        }
         Ok(())
     }
 
     fn get(&mut self, op: u8) -> Done<()> {
         let key = self.number(if op == b'h' { 1 } else { 4 })?;
-        let Some(&item) = self.memo.get(&key) else {
+        let Some(&item) = self.memo.get(key as usize).or_else(|| self.apart.get(&key)) else {
             return self.fault("what is named has been noted before", format!("{key}"), AGAIN);
         };
         self.stack.push(item);

@@ -53,7 +53,7 @@ impl Settings {
             found,
             remedy: "give the value that PyTorch wrote",
         };
-        if tree.dict(item).is_none() {
+        if !tree.is_dict(item) {
             return Err(bad("is a dict", tree.describe(item)));
         }
         settings.expandable_segments =

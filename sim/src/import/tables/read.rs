@@ -7,7 +7,7 @@
 
 use crate::diagnostic::{Diagnostics, Place};
 use crate::trace::rows::{Row, read_rows, whole_number};
-use crate::trace::tables::{Column, Findings, LIMITS, Source, optional, required};
+use crate::trace::tables::{Column, Findings, LIMITS, Room, Source, optional, required};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tiersim_models::workload::Mode;
@@ -25,6 +25,13 @@ const TENSOR_COLUMNS: &[Column] = &[required("tensor"), required("bytes"), requi
 
 /// How far a kernel's nanoseconds may be from its cycles.
 const ROUNDING_PS: u64 = 1000;
+
+/// Bytes that a tensor, the object that is made of it, a kernel and a tensor that a kernel names take at most, names apart, while
+/// the trace is made of them; the tests of hostile files hold these numbers against what is taken.
+const TENSOR_BYTES: usize = 80;
+const MADE_BYTES: usize = 200;
+const KERNEL_BYTES: usize = 420;
+const USE_BYTES: usize = 48;
 
 /// One row of the kernels.
 pub(super) struct Kernel {
@@ -50,8 +57,15 @@ pub(super) struct TensorTable {
     readable: bool,
 }
 
+impl TensorTable {
+    /// The tensors alone.
+    pub(super) fn into_rows(self) -> Vec<Tensor> {
+        self.rows
+    }
+}
+
 /// Reads the tensors.
-pub(super) fn tensors(path: &Path, findings: &mut Findings) -> TensorTable {
+pub(super) fn tensors(path: &Path, room: &mut Room, findings: &mut Findings) -> TensorTable {
     let mut table = TensorTable::default();
     let before = findings.count();
     read_table(path, TENSOR_COLUMNS, findings, |row| {
@@ -69,14 +83,21 @@ pub(super) fn tensors(path: &Path, findings: &mut Findings) -> TensorTable {
         if table.by_id.insert(id, table.rows.len()).is_some() {
             row.problem("a tensor has one row", id.to_string(), "remove one of the rows");
         }
-        table.rows.push(tensor);
+        if row.fits(room, TENSOR_BYTES) {
+            table.rows.push(tensor);
+        }
     });
     table.readable = findings.count() == before;
     table
 }
 
 /// Reads the kernels.
-pub(super) fn kernels(path: &Path, tensors: &TensorTable, findings: &mut Findings) -> Vec<Kernel> {
+pub(super) fn kernels(
+    path: &Path,
+    tensors: &TensorTable,
+    room: &mut Room,
+    findings: &mut Findings,
+) -> Vec<Kernel> {
     let (mut kernels, before) = (Vec::new(), findings.count());
     read_table(path, KERNEL_COLUMNS, findings, |row| {
         let number: u64 = row.whole("kernel");
@@ -87,8 +108,14 @@ pub(super) fn kernels(path: &Path, tensors: &TensorTable, findings: &mut Finding
         let (name, ps) = (row.name("name"), duration(row));
         let reads = ids(row, "reads", tensors);
         let writes = ids(row, "writes", tensors);
-        kernels.push(Kernel { name, ps, uses: uses(&reads, &writes) });
+        let uses = uses(&reads, &writes);
+        if row.fits(room, KERNEL_BYTES + 2 * name.len() + uses.len() * USE_BYTES) {
+            kernels.push(Kernel { name, ps, uses });
+        }
     });
+    if let Err(rule) = room.take(0, tensors.rows.len() * MADE_BYTES) {
+        findings.push(path, None, rule, "more", "leave out tensors that no kernel names");
+    }
     if kernels.is_empty() && findings.count() == before {
         findings.push(path, None, "a table without kernels", "", "add them");
     }
