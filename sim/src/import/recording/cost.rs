@@ -37,7 +37,7 @@ pub(super) type Problem = (&'static str, String);
 pub(super) fn flops(op: &RawOp, objects: &[RawObject]) -> Result<u64, Problem> {
     let sizes = Sizes { op, objects };
     let name = short_name(&op.op);
-    let written = sizes.written(0).filter(|object| is_float(&object.dtype));
+    let written = sizes.written(0).filter(|object| is_float(object.dtype));
     let per = |count: u64, object: Option<&RawObject>| {
         let elements = object.map_or(0, RawObject::elements);
         u128::from(count) * u128::from(elements)
