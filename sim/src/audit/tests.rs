@@ -646,3 +646,60 @@ fn an_op_sends_what_it_is_charged_for() {
     audit.flow_ends(Ticket(0), ClassId(0), at(100)).expect("legal so far");
     audit.ends(&op, at(100)).expect("all has gone");
 }
+
+/// The auditor of two devices, each with memory of its own. A ticket's rank is its rest by two.
+fn of_two_devices() -> Audit {
+    let start = [room(A, FAR), room(B, FAR), room(BOTH, FAR), room(BOTH, HBM)];
+    let capacities = [Bytes::new(HBM_BYTES), Bytes::MAX, Bytes::MAX];
+    Audit::of_ranks(2, &machine(), &capacities, OBJECTS.len(), &start).expect("it fits")
+}
+
+#[test]
+fn each_device_has_objects_and_room_of_its_own() {
+    let mut audit = of_two_devices();
+    for rank in [0, 1] {
+        begin(&mut audit, &op(rank, 0, &[(A, FAR, Mode::Write)]));
+        begin(&mut audit, &copy(2 + rank, B, FAR, HBM));
+    }
+    for rank in [0, 1] {
+        let write = op(4 + rank, 1, &[(A, FAR, Mode::Write)]);
+        breaks_when_it_starts(&mut audit, &write, "while another writes it");
+        breaks_when_it_starts(&mut audit, &compact(8 + rank, HBM, B), "while it is in use");
+        let release = release(10 + rank, &[room(B, HBM)]);
+        begin(&mut audit, &release);
+        breaks(audit.ends(&release, at(0)), "back while it is in use");
+    }
+    // Both halves of its HBM are taken, and so are those of the other.
+    breaks_when_it_starts(&mut audit, &copy(12, A, FAR, HBM), "takes 100");
+}
+
+#[test]
+fn a_copy_waits_for_ops_of_its_own_device() {
+    // Ops of the other device, before and behind, make no difference.
+    let starts = |first: u32| {
+        let mut audit = of_two_devices();
+        begin(&mut audit, &op(first, 0, &[]));
+        let fetch = copy(2, A, FAR, HBM);
+        submit(&mut audit, &fetch);
+        submit(&mut audit, &op(3, 0, &[]));
+        submit(&mut audit, &op(4, 0, &[]));
+        audit.starts(&fetch, at(0))
+    };
+    breaks(starts(0), "started before Ticket(0)");
+    starts(1).expect("nothing is ahead of it");
+}
+
+#[test]
+fn copies_of_two_devices_have_no_order() {
+    let leaves = |second: u32| {
+        let mut audit = of_two_devices();
+        for (ticket, object) in [(0, A), (second, B)] {
+            begin(&mut audit, &copy(ticket, object, FAR, DISK));
+            let arrives = audit.piece_arrives(FETCHES[1] + 1, Ticket(ticket), BYTES, at(0));
+            arrives.expect("legal so far");
+        }
+        audit.piece_leaves(FETCHES[1] + 1, Ticket(second), BYTES, at(1))
+    };
+    breaks(leaves(2), "goes the same way");
+    leaves(1).expect("they are of different devices");
+}
