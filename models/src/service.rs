@@ -244,6 +244,50 @@ mod tests {
     }
 
     #[test]
+    fn a_mix_that_leaves_shares_out_has_that_of_the_nearest() {
+        let mix = vec![(20, rate(22)), (60, rate(42))];
+        let service = Service { mix, ..Service::default() };
+        let total = |fetches, evictions| service.total_of(fetches, evictions);
+        assert_eq!([total(0, 5), total(1, 4)], [Some(rate(22)); 2]);
+        assert_eq!([total(3, 2), total(4, 1), total(5, 0)], [Some(rate(42)); 3]);
+    }
+
+    #[test]
+    fn as_many_copies_are_under_way_at_once_as_stated() {
+        let at_once = |lanes, discipline| {
+            let lanes = NonZeroU32::new(lanes);
+            Service { lanes, discipline, ..Service::default() }.at_once()
+        };
+        assert_eq!([at_once(0, Discipline::Fifo), at_once(3, Discipline::Fifo)], [1, 3]);
+        let fair = [0, 3].map(|lanes| at_once(lanes, Discipline::FairShare));
+        assert_eq!(fair, [u32::MAX, 3]);
+    }
+
+    #[test]
+    fn each_direction_has_details_of_its_own() {
+        let depths = |rate: Rate| Detail { depths: vec![(1, rate)], ..Detail::default() };
+        let (fetch, evict) = (depths(rate(1)), depths(rate(2)));
+        let service = Service { fetch, evict, ..Service::default() };
+        let rates = [false, true].map(|evicting| service.detail(evicting).rate_at(1, rate(9)));
+        assert_eq!(rates, [rate(1), rate(2)]);
+    }
+
+    #[test]
+    fn the_slowest_law_is_no_slower_than_what_slows_it() {
+        let law = Law { setup: Span::ZERO, rate: rate(4) };
+        let sizes = |rate: Rate| vec![(Bytes::ZERO, rate)];
+        let cache = |drain| Some(Cache { size: Bytes::new(1), drain });
+        let slowest = |sizes, cache| Detail { sizes, cache, ..Detail::default() }.slowest(law);
+        assert_eq!(slowest(Vec::new(), None), law);
+        assert_eq!(slowest(sizes(rate(3)), None).rate, rate(3));
+        assert_eq!(slowest(Vec::new(), cache(rate(3))).rate, rate(3));
+        // One after the other: a byte takes a third and a sixth of its time at 1 byte per ns.
+        let law = Law { setup: Span::ZERO, rate: rate(9) };
+        let detail = Detail { sizes: sizes(rate(3)), cache: cache(rate(6)), ..Detail::default() };
+        assert_eq!(detail.slowest(law).rate, rate(2));
+    }
+
+    #[test]
     fn the_slowest_law_is_a_bound() {
         let sizes = vec![(Bytes::new(100), rate(1)), (Bytes::new(300), rate(2))];
         let detail = Detail { sizes, ..Detail::default() };

@@ -17,6 +17,8 @@ macro_rules! rule {
 
 mod flows;
 mod ranks;
+#[cfg(test)]
+mod tests;
 
 use crate::audit::flows::Flows;
 use crate::fair_share::ClassId;

@@ -4,6 +4,7 @@
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use std::cmp::Ordering;
+use tiersim_models::service::Service;
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Time};
 use tiersim_sim::fair_share::{FairShare, GRAINS};
 
@@ -283,6 +284,35 @@ fn both_directions_meet_in_the_total() {
     assert_eq!(ends(&rates, &[(0, 550, &[0, 2])]), [10]);
     // 20 ps together, 830 bytes each; then 275 bytes at 55.
     assert_eq!(ends(&rates, &[(0, 830, &[0, 2]), (0, 830 + 275, &[1, 2])]), [20, 25]);
+}
+
+/// Both directions together reach 20 where all goes one way and 30 at half and half, along a line. Where
+/// fetches are held to 5 elsewhere, t = 20 + 20 * 5 / t, so t = 10 + sqrt(200).
+#[test]
+fn the_total_of_a_mix_is_that_of_what_is_sent() {
+    const UNIT: f64 = 1e9;
+    let rate = |units: u64| Rate::new(units * UNIT as u64).expect("above zero");
+    let mix = vec![(0, rate(20)), (50, rate(30)), (100, rate(20))];
+    let service = Service { mix, ..Service::default() };
+    let sent = |fetch: u64, evict: u64| {
+        let mut fair = FairShare::new(vec![rate(fetch), rate(evict), rate(30)]);
+        fair.mix(2, [0, 1], &service);
+        for lane in [0, 1] {
+            let class = fair.class(&[lane, 2]);
+            fair.join(class, Bytes::mib(1), (), Time::ZERO);
+        }
+        let rates = fair.rates().map(|(_, rate)| rate as f64 / f64::from(GRAINS) / UNIT);
+        rates.collect::<Vec<f64>>()
+    };
+    let total = 10.0 + 200f64.sqrt();
+    for (rates, expected) in [
+        (sent(40, 40), [15.0, 15.0]),
+        (sent(5, 40), [5.0, total - 5.0]),
+        (sent(40, 5), [total - 5.0, 5.0]),
+    ] {
+        let near = rates.iter().zip(expected).all(|(rate, wanted)| (rate - wanted).abs() < 1e-5);
+        assert!(near, "{rates:?}, not {expected:?}");
+    }
 }
 
 #[test]

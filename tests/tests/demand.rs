@@ -10,7 +10,7 @@ use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::Mode;
 use tiersim_policies::command::{Command, Work};
-use tiersim_policies::planner::Planner;
+use tiersim_policies::planner::{Counts, Planner};
 use tiersim_policies::recipe::PolicyConfig;
 use tiersim_policies::replacement::{Algorithm, Cache, NEVER, Outcome, Replacement, Visit};
 use tiersim_policies::zoo::demand::{DemandConfig, Write};
@@ -198,6 +198,57 @@ fn what_was_written_through_leaves_for_nothing() {
             let expected = if mode.writes() { vec![(changed, 1)] } else { Vec::new() };
             assert_eq!(copied.into_iter().collect::<Vec<_>>(), expected, "{algorithm:?}, op {at}");
         }
+    }
+}
+
+/// What is written through must never take the room that write-back needs: beside it, all of HBM must
+/// still fit where it goes.
+#[test]
+fn writing_through_leaves_room_for_all_of_hbm() {
+    const HBM_BYTES: u64 = 200;
+    let written = |far: u64, changed: usize| {
+        let mut traced = Traced::new();
+        // Born in HBM, so that they have no room elsewhere yet.
+        let born: Vec<ObjectId> = (0..changed).map(|_| traced.object(100, false)).collect();
+        for mode in [Mode::Write, Mode::Read] {
+            let uses: Vec<(ObjectId, Mode)> = born.iter().map(|&object| (object, mode)).collect();
+            traced.op(0, 0, Span::ZERO, &uses);
+        }
+        let workload = Workload::new(traced.0);
+        let mut hardware = two_tiers(Bytes::new(HBM_BYTES), law(0, 1));
+        hardware.tiers[FAR.index()].capacity = Bytes::new(far);
+        let config: PolicyConfig =
+            DemandConfig { algorithm: Algorithm::Lru, spill: vec![FAR], write: Write::Through }
+                .into();
+        let policy = with_setting(&workload, &hardware, 1, |setting| config.build(setting));
+        let capacities = [Bytes::new(HBM_BYTES), Bytes::new(far)];
+        let planner = Planner::new(&workload, policy.expect("it is built"), &capacities, 1);
+        tell(planner.expect("nothing is there at first")).expect("it fits").written
+    };
+    assert_eq!([written(299, 1), written(300, 1)], [0, 100]);
+    // Of two changed at once the second finds what the first has taken.
+    assert_eq!([written(299, 2), written(399, 2), written(400, 2)], [0, 100, 200]);
+}
+
+#[test]
+fn hits_and_misses_are_counted_from_the_op_that_is_named_on() {
+    let references = [0, 1, 0, 2, 0, 1].map(|object| (object, Mode::Read));
+    let workload = one_by_one(&[1; 3], &references);
+    // HBM holds two: at first none, and at the end of a replay those that its next one begins with.
+    let hits =
+        [[false, false, true, false, true, false], [true, true, true, false, true, false]].concat();
+    let hardware = two_tiers(Bytes::new(2), law(0, 1));
+    for from in 0..=hits.len() {
+        let config: PolicyConfig = DemandConfig::lru(vec![FAR]).into();
+        let policy = with_setting(&workload, &hardware, 2, |setting| config.build(setting));
+        let policy = policy.expect("it is built");
+        let capacities = [Bytes::new(2), Bytes::MAX];
+        let mut planner = Planner::new(&workload, policy, &capacities, 2).expect("it fits");
+        planner.count_from(from as u64);
+        while planner.plan_next(&mut Vec::new()).expect("it fits") {}
+        let hit = hits[from..].iter().filter(|hit| **hit).count() as u64;
+        let expected = Counts { hits: hit, misses: (hits.len() - from) as u64 - hit };
+        assert_eq!(planner.counts(), expected, "from {from}");
     }
 }
 

@@ -3,4 +3,5 @@
 mod counts;
 mod golden;
 mod judged;
+mod streams;
 mod theorems;

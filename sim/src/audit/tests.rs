@@ -1,0 +1,705 @@
+//! Every rule with a sequence that breaks this one and no other: what the auditor is told up to there
+//! is legal, and without the rule it would find nothing wrong.
+
+use super::*;
+use crate::hardware_file::resolve_hardware;
+use crate::text::ron_text::Document;
+use std::path::Path;
+use tiersim_models::hardware::HBM;
+use tiersim_models::service::{Discipline, Service};
+use tiersim_models::units::{PS_PER_S, Rate};
+use tiersim_models::workload::Mode;
+
+const FAR: TierId = TierId(1);
+const DISK: TierId = TierId(2);
+/// Room in HBM; every object has half of it.
+const HBM_BYTES: u64 = 200;
+const BYTES: Bytes = Bytes::new(100);
+/// In FAR at first.
+const A: ObjectId = ObjectId(0);
+const B: ObjectId = ObjectId(1);
+/// In FAR and in HBM at first.
+const BOTH: ObjectId = ObjectId(2);
+const OBJECTS: [ObjectId; 3] = [A, B, BOTH];
+/// From FAR to HBM and from DISK to FAR.
+const FETCHES: [usize; 2] = [0, 2];
+/// Grains per second that a lane carries: a byte per picosecond.
+const FULL: u128 = PS_PER_S as u128 * crate::fair_share::GRAINS as u128;
+
+/// HBM, what is behind it, and what is behind that.
+fn machine() -> Hardware {
+    let tier = |name: &str, kind: &str| {
+        format!(
+            r#"(name: "{name}", kind: {kind}, setup: (us(0), assumed("a")), bandwidth: (gb_per_s(1000), assumed("a"))),"#
+        )
+    };
+    let link = |name: &str, near: &str, far: &str| {
+        format!(
+            r#"(name: "{name}", near: "{near}", far: "{far}", setup: (us(0), assumed("a")),
+            fetch: (gb_per_s(1000), assumed("a")), evict: (gb_per_s(1000), assumed("a"))),"#
+        )
+    };
+    let text = format!(
+        r#"Hardware(schema: 1, about: "a", tiers: [{}{}{}], links: [{}{}], chunk: mib(1))"#,
+        tier("hbm", "hbm"),
+        tier("far", "dram"),
+        tier("disk", "nvme"),
+        link("bus", "hbm", "far"),
+        link("cable", "far", "disk"),
+    );
+    let document = Document::from_text(Path::new("m.ron"), text).expect("RON");
+    resolve_hardware(&document, "m".to_owned()).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+fn room(object: ObjectId, tier: TierId) -> Room {
+    Room { object, tier, bytes: BYTES }
+}
+
+fn audit_of(hardware: &Hardware) -> Audit {
+    let start = [room(A, FAR), room(B, FAR), room(BOTH, FAR), room(BOTH, HBM)];
+    let capacities = [Bytes::new(HBM_BYTES), Bytes::MAX, Bytes::MAX];
+    Audit::new(hardware, &capacities, OBJECTS.len(), &start).expect("it fits")
+}
+
+fn audit() -> Audit {
+    audit_of(&machine())
+}
+
+/// One whose links are shared.
+fn of_shared_links() -> Audit {
+    let mut hardware = machine();
+    let service = Service { discipline: Discipline::FairShare, ..Service::default() };
+    hardware.links.iter_mut().for_each(|link| link.service = Some(service.clone()));
+    audit_of(&hardware)
+}
+
+fn command(ticket: u32, work: Work) -> Command {
+    let (after, claims, frees) = Default::default();
+    Command { ticket: Ticket(ticket), work, after, claims, frees }
+}
+
+fn op(ticket: u32, stream: u16, touches: &[(ObjectId, TierId, Mode)]) -> Command {
+    let touch = |&(object, tier, mode)| Touch { object, tier, mode };
+    let touches = touches.iter().map(touch).collect();
+    let (charges, delay, allocating) = Default::default();
+    let occurrence = ticket.into();
+    command(ticket, Work::Compute { occurrence, stream, touches, charges, delay, allocating })
+}
+
+/// Into room that is there already.
+fn copy_over(ticket: u32, object: ObjectId, from: TierId, to: TierId) -> Command {
+    command(ticket, Work::Copy { object, bytes: BYTES, from, to })
+}
+
+/// Into room that it claims.
+fn copy(ticket: u32, object: ObjectId, from: TierId, to: TierId) -> Command {
+    let claims = [room(object, to)].into_iter().collect();
+    Command { claims, ..copy_over(ticket, object, from, to) }
+}
+
+fn compact(ticket: u32, tier: TierId, object: ObjectId) -> Command {
+    command(ticket, Work::Compact { tier, bytes: BYTES, objects: [object].into() })
+}
+
+fn release(ticket: u32, frees: &[Room]) -> Command {
+    Command { frees: frees.iter().copied().collect(), ..command(ticket, Work::Release) }
+}
+
+fn at(ps: u64) -> Time {
+    Time::from_ps(ps)
+}
+
+fn submit(audit: &mut Audit, command: &Command) {
+    audit.submitted(command, audit.now).expect("legal so far");
+}
+
+/// Submits and starts.
+fn begin(audit: &mut Audit, command: &Command) {
+    submit(audit, command);
+    audit.starts(command, audit.now).expect("legal so far");
+}
+
+/// The rule of these words is broken.
+#[track_caller]
+fn breaks(told: Result<(), Breach>, words: &str) {
+    let breach = told.expect_err("a rule is broken").to_string();
+    assert!(breach.contains(words), "another rule: {breach}");
+}
+
+/// Submitting goes well and starting does not.
+#[track_caller]
+fn breaks_when_it_starts(audit: &mut Audit, command: &Command, words: &str) {
+    submit(audit, command);
+    breaks(audit.starts(command, audit.now), words);
+}
+
+#[test]
+fn a_tier_holds_no_more_than_its_capacity() {
+    let mut audit = audit();
+    begin(&mut audit, &copy(0, A, FAR, HBM));
+    breaks_when_it_starts(&mut audit, &copy(1, B, FAR, HBM), "takes 100");
+}
+
+#[test]
+fn what_a_tier_holds_is_looked_at_after_every_event() {
+    let mut audit = audit();
+    audit.used[HBM.index()] = Bytes::new(HBM_BYTES);
+    audit.tick(at(1)).expect("full is not too full");
+    audit.used[HBM.index()] = Bytes::new(HBM_BYTES + 1);
+    breaks(audit.tick(at(1)), "tier 0 holds");
+}
+
+#[test]
+fn an_object_has_one_room_in_a_tier() {
+    let mut audit = audit();
+    let claims = [room(BOTH, HBM)].into_iter().collect();
+    let again = Command { claims, ..release(0, &[]) };
+    breaks_when_it_starts(&mut audit, &again, "is in TierId(0) already");
+}
+
+#[test]
+fn nothing_starts_that_was_not_submitted() {
+    let mut audit = audit();
+    breaks(audit.starts(&release(0, &[]), at(0)), "was not submitted");
+}
+
+#[test]
+fn nothing_starts_twice() {
+    let mut audit = audit();
+    begin(&mut audit, &release(0, &[]));
+    breaks(audit.starts(&release(0, &[]), at(0)), "started twice");
+}
+
+#[test]
+fn nothing_ends_that_has_not_started_or_has_ended() {
+    let mut audit = audit();
+    let release = release(0, &[]);
+    submit(&mut audit, &release);
+    breaks(audit.ends(&release, at(0)), "ends unstarted");
+    begin(&mut audit, &release);
+    audit.ends(&release, at(0)).expect("it has started");
+    breaks(audit.ends(&release, at(0)), "ends unstarted");
+}
+
+#[test]
+fn a_copy_waits_for_the_op_before_the_one_that_it_was_decided_for() {
+    let mut audit = audit();
+    let before = op(0, 0, &[]);
+    begin(&mut audit, &before);
+    let fetch = copy(1, A, FAR, HBM);
+    submit(&mut audit, &fetch);
+    submit(&mut audit, &op(2, 0, &[]));
+    breaks(audit.starts(&fetch, at(0)), "started before Ticket(0)");
+    // It has come too early and is there now: what is told next is another auditor's.
+    let mut audit = self::audit();
+    begin(&mut audit, &before);
+    submit(&mut audit, &fetch);
+    submit(&mut audit, &op(2, 0, &[]));
+    audit.ends(&before, at(5)).expect("legal so far");
+    audit.starts(&fetch, at(5)).expect("its turn has come");
+}
+
+#[test]
+fn a_copy_that_has_started_was_not_too_early_for_the_op_that_comes_next() {
+    let mut audit = audit();
+    begin(&mut audit, &op(0, 0, &[]));
+    begin(&mut audit, &copy(1, A, FAR, HBM));
+    breaks(audit.submitted(&op(2, 0, &[]), at(0)), "started before its turn");
+}
+
+#[test]
+fn an_op_finds_its_objects_where_it_uses_them() {
+    let mut audit = audit();
+    breaks_when_it_starts(&mut audit, &op(0, 0, &[(A, HBM, Mode::Read)]), "it is not there");
+}
+
+#[test]
+fn an_op_uses_nothing_before_it_has_arrived() {
+    let mut audit = audit();
+    begin(&mut audit, &copy(0, A, FAR, HBM));
+    let early = op(1, 0, &[(A, HBM, Mode::Read)]);
+    breaks_when_it_starts(&mut audit, &early, "before it has arrived");
+}
+
+#[test]
+fn an_op_uses_nothing_that_another_writes() {
+    let mut audit = audit();
+    begin(&mut audit, &op(0, 0, &[(A, FAR, Mode::Write)]));
+    // What only writes has no version to find.
+    let second = op(1, 1, &[(A, FAR, Mode::Write)]);
+    breaks_when_it_starts(&mut audit, &second, "while another writes it");
+}
+
+#[test]
+fn an_op_reads_what_the_ops_before_it_wrote() {
+    let mut audit = audit();
+    submit(&mut audit, &op(0, 0, &[(A, FAR, Mode::Write)]));
+    breaks_when_it_starts(&mut audit, &op(1, 1, &[(A, FAR, Mode::Read)]), "v0, not v1");
+}
+
+#[test]
+fn an_op_writes_nothing_that_is_being_read() {
+    let mut audit = audit();
+    begin(&mut audit, &op(0, 0, &[(A, FAR, Mode::Read)]));
+    begin(&mut audit, &op(1, 1, &[(A, FAR, Mode::Read)]));
+    let write = op(2, 2, &[(A, FAR, Mode::Write)]);
+    breaks_when_it_starts(&mut audit, &write, "while it is being read");
+}
+
+#[test]
+fn an_op_may_write_what_was_read_before() {
+    let mut audit = audit();
+    let (read, write) = (op(0, 0, &[(A, FAR, Mode::Read)]), op(1, 1, &[(A, FAR, Mode::Write)]));
+    begin(&mut audit, &read);
+    submit(&mut audit, &write);
+    audit.ends(&read, at(1)).expect("legal so far");
+    audit.starts(&write, at(1)).expect("nobody reads it any more");
+    audit.ends(&write, at(2)).expect("legal so far");
+    begin(&mut audit, &op(2, 0, &[(A, FAR, Mode::ReadWrite)]));
+}
+
+#[test]
+fn a_copy_takes_nothing_that_has_not_arrived() {
+    let mut audit = audit();
+    begin(&mut audit, &copy(0, A, FAR, HBM));
+    breaks_when_it_starts(&mut audit, &copy(1, A, HBM, DISK), "before it arrived");
+}
+
+#[test]
+fn a_copy_takes_nothing_that_is_being_written() {
+    let mut audit = audit();
+    // Submitted before the write, it is to take what was there before.
+    let fetch = copy(0, A, FAR, HBM);
+    submit(&mut audit, &fetch);
+    begin(&mut audit, &op(1, 0, &[(A, FAR, Mode::Write)]));
+    breaks(audit.starts(&fetch, at(0)), "while it is written");
+}
+
+#[test]
+fn a_copy_takes_what_the_ops_before_it_wrote() {
+    let mut audit = audit();
+    submit(&mut audit, &op(0, 0, &[(A, FAR, Mode::Write)]));
+    breaks_when_it_starts(&mut audit, &copy(1, A, FAR, HBM), "v0, not v1");
+}
+
+#[test]
+fn a_copy_brings_the_version_that_it_took() {
+    let mut audit = audit();
+    let write = op(0, 0, &[(A, FAR, Mode::Write)]);
+    begin(&mut audit, &write);
+    audit.ends(&write, at(1)).expect("legal so far");
+    let fetch = copy(1, A, FAR, HBM);
+    begin(&mut audit, &fetch);
+    audit.ends(&fetch, at(2)).expect("legal so far");
+    begin(&mut audit, &op(2, 0, &[(A, HBM, Mode::Read)]));
+}
+
+#[test]
+fn a_copy_has_somewhere_to_go() {
+    let mut audit = audit();
+    breaks_when_it_starts(&mut audit, &copy_over(0, A, FAR, HBM), "it is not there");
+}
+
+#[test]
+fn a_copy_overwrites_nothing_that_is_read() {
+    let mut audit = audit();
+    begin(&mut audit, &op(0, 0, &[(BOTH, HBM, Mode::Read)]));
+    let over = copy_over(1, BOTH, FAR, HBM);
+    breaks_when_it_starts(&mut audit, &over, "while it is in use");
+}
+
+#[test]
+fn a_copy_overwrites_nothing_that_is_written() {
+    let mut audit = audit();
+    let over = copy_over(0, BOTH, FAR, HBM);
+    submit(&mut audit, &over);
+    begin(&mut audit, &op(1, 0, &[(BOTH, HBM, Mode::Write)]));
+    breaks(audit.starts(&over, at(0)), "while it is in use");
+}
+
+#[test]
+fn a_copy_overwrites_nothing_that_another_fills() {
+    let mut audit = audit();
+    begin(&mut audit, &copy_over(0, BOTH, FAR, HBM));
+    let over = copy_over(1, BOTH, FAR, HBM);
+    breaks_when_it_starts(&mut audit, &over, "overwrites");
+}
+
+#[test]
+fn nothing_moves_within_a_tier_that_is_in_use() {
+    for user in [
+        op(0, 0, &[(BOTH, HBM, Mode::Read)]),
+        op(0, 0, &[(BOTH, HBM, Mode::Write)]),
+        copy(0, BOTH, HBM, DISK),
+        copy_over(0, BOTH, FAR, HBM),
+        compact(0, HBM, BOTH),
+    ] {
+        let mut audit = audit();
+        begin(&mut audit, &user);
+        let moves = compact(1, HBM, BOTH);
+        breaks_when_it_starts(&mut audit, &moves, "within TierId(0) while it is in use");
+    }
+}
+
+#[test]
+fn nothing_uses_what_moves_within_a_tier_until_it_has_moved() {
+    let mut audit = audit();
+    let (moves, read) = (compact(0, HBM, BOTH), op(1, 0, &[(BOTH, HBM, Mode::Read)]));
+    begin(&mut audit, &moves);
+    breaks_when_it_starts(&mut audit, &read, "before it has arrived");
+    audit.ends(&moves, at(1)).expect("legal so far");
+    begin(&mut audit, &op(2, 1, &[(BOTH, HBM, Mode::Read)]));
+}
+
+#[test]
+fn no_room_is_given_back_that_is_in_use() {
+    for user in [
+        op(0, 0, &[(BOTH, HBM, Mode::Read)]),
+        op(0, 0, &[(BOTH, HBM, Mode::Write)]),
+        copy_over(0, BOTH, FAR, HBM),
+    ] {
+        let mut audit = audit();
+        begin(&mut audit, &user);
+        let release = release(1, &[room(BOTH, HBM)]);
+        begin(&mut audit, &release);
+        breaks(audit.ends(&release, at(1)), "back while it is in use");
+    }
+}
+
+#[test]
+fn no_room_is_given_back_that_nobody_has() {
+    let mut audit = audit();
+    let release = release(0, &[room(A, HBM)]);
+    begin(&mut audit, &release);
+    breaks(audit.ends(&release, at(1)), "it is not there");
+}
+
+#[test]
+fn room_that_was_given_back_can_be_taken() {
+    let mut audit = audit();
+    begin(&mut audit, &copy(0, A, FAR, HBM));
+    let release = release(1, &[room(BOTH, HBM)]);
+    begin(&mut audit, &release);
+    audit.ends(&release, at(1)).expect("nobody uses it");
+    begin(&mut audit, &copy(2, B, FAR, HBM));
+}
+
+#[test]
+fn copies_that_go_the_same_way_leave_a_lane_in_their_order() {
+    let arrived = |second: Command| {
+        let mut audit = audit();
+        begin(&mut audit, &copy(0, A, FAR, HBM));
+        submit(&mut audit, &second);
+        for ticket in [0, 1] {
+            let arrives = audit.piece_arrives(FETCHES[0], Ticket(ticket), BYTES, at(0));
+            arrives.expect("legal so far");
+        }
+        audit.piece_leaves(FETCHES[0], Ticket(1), BYTES, at(1))
+    };
+    breaks(arrived(copy(1, B, FAR, HBM)), "goes the same way");
+    arrived(copy(1, B, DISK, HBM)).expect("another way may be quicker");
+}
+
+#[test]
+fn many_lanes_at_once_have_no_order() {
+    let mut audit = of_shared_links();
+    for ticket in [0, 1] {
+        submit(&mut audit, &copy(ticket, OBJECTS[ticket as usize], FAR, HBM));
+        let arrives = audit.piece_arrives(FETCHES[0], Ticket(ticket), BYTES, at(0));
+        arrives.expect("legal so far");
+    }
+    let leaves = audit.piece_leaves(FETCHES[0], Ticket(1), BYTES, at(1));
+    leaves.expect("a shared link has no order");
+}
+
+#[test]
+fn a_lane_lets_out_what_came_in() {
+    let mut audit = audit();
+    breaks(audit.piece_leaves(FETCHES[0], Ticket(0), BYTES, at(1)), "let out");
+    audit.piece_arrives(FETCHES[0], Ticket(0), BYTES, at(1)).expect("legal so far");
+    let more = BYTES + Bytes::new(1);
+    breaks(audit.piece_leaves(FETCHES[0], Ticket(0), more, at(2)), "let out");
+}
+
+#[test]
+fn time_does_not_run_backwards() {
+    let mut audit = audit();
+    audit.tick(at(5)).expect("forwards");
+    audit.tick(at(5)).expect("at once");
+    // With nothing on any lane and no flow, nothing else minds.
+    breaks(audit.tick(at(4)), "time ran backwards");
+}
+
+#[test]
+fn the_two_accounts_of_time_on_a_lane_agree() {
+    let mut audit = audit();
+    audit.lanes[FETCHES[1]] = Station::forged(1, 0);
+    breaks(audit.tick(at(1)), "Little's law does not hold on lane 2");
+}
+
+#[test]
+fn no_bytes_are_lost_on_a_lane() {
+    let mut audit = audit();
+    audit.lanes[FETCHES[1]] = Station::forged(0, 1);
+    breaks(audit.tick(at(1)), "bytes are lost on lane 2");
+}
+
+#[test]
+fn at_the_end_every_command_has_ended() {
+    let mut audit = audit();
+    audit.idle(at(0)).expect("nothing has begun");
+    submit(&mut audit, &release(0, &[]));
+    breaks(audit.idle(at(1)), "1 commands never ended");
+}
+
+#[test]
+fn at_the_end_nothing_is_on_a_lane() {
+    let mut audit = audit();
+    audit.piece_arrives(FETCHES[1], Ticket(0), BYTES, at(1)).expect("legal so far");
+    breaks(audit.idle(at(1)), "bytes are left on lane 2");
+}
+
+#[test]
+fn at_the_end_no_object_is_in_use() {
+    let uses: [fn(&mut Held); 3] =
+        [|held| held.readers = 1, |held| held.writers = 1, |held| held.filling = 1];
+    for used in uses {
+        let mut audit = audit();
+        used(&mut audit.objects[BOTH.index()][1]);
+        breaks(audit.idle(at(1)), "an object is still in use");
+    }
+}
+
+#[test]
+fn at_the_end_no_flow_is_under_way() {
+    let mut audit = of_shared_links();
+    send(&mut audit, 0, [BYTES; 2]);
+    breaks(audit.idle(at(1)), "a flow never ended");
+}
+
+/// A flow from FAR to HBM begins.
+fn send(audit: &mut Audit, ticket: u32, bytes: [Bytes; 2]) {
+    let flow = (Ticket(ticket), ClassId(0));
+    audit.flow_begins(flow, &[FETCHES[0]], None, bytes, audit.now).expect("legal so far");
+}
+
+/// All flows from FAR to HBM have this rate.
+fn retimed(audit: &mut Audit, rate: u128) -> Result<(), Breach> {
+    audit.flows_retimed([(ClassId(0), rate)].into_iter(), audit.now)
+}
+
+#[test]
+fn flows_carry_no_more_than_a_lane_and_no_less() {
+    let mut audit = of_shared_links();
+    send(&mut audit, 0, [BYTES; 2]);
+    retimed(&mut audit, FULL).expect("all of it");
+    breaks(retimed(&mut audit, FULL + 1), "resource 0 carries");
+    breaks(retimed(&mut audit, FULL - 1), "could be faster");
+    send(&mut audit, 1, [BYTES; 2]);
+    breaks(retimed(&mut audit, FULL / 2 + 1), "resource 0 carries");
+    retimed(&mut audit, FULL / 2).expect("half each");
+    // A grain for each flow may be lost to rounding, and no more.
+    breaks(retimed(&mut audit, FULL / 2 - 1), "could be faster");
+}
+
+#[test]
+fn a_flow_has_its_bottleneck_where_none_is_faster() {
+    let mut audit = of_shared_links();
+    send(&mut audit, 0, [BYTES; 2]);
+    let longer = (Ticket(1), ClassId(1));
+    audit.flow_begins(longer, &FETCHES, None, [BYTES; 2], at(0)).expect("legal so far");
+    let mut rates = |short: u128, long: u128| {
+        let rates = [(ClassId(0), short), (ClassId(1), long)];
+        audit.flows_retimed(rates.into_iter(), at(0))
+    };
+    rates(FULL / 2, FULL / 2).expect("half each");
+    // The first lane is full in both cases.
+    breaks(rates(FULL / 4 * 3, FULL / 4), "a flow of ClassId(1) could be faster");
+    breaks(rates(FULL / 4, FULL / 4 * 3), "a flow of ClassId(0) could be faster");
+}
+
+#[test]
+fn both_directions_together_carry_no_more_than_the_total() {
+    let mut hardware = machine();
+    let total = Rate::new(PS_PER_S + PS_PER_S / 2);
+    let service = Service { discipline: Discipline::FairShare, total, ..Service::default() };
+    hardware.links[0].service = Some(service);
+    let mut audit = audit_of(&hardware);
+    send(&mut audit, 0, [BYTES; 2]);
+    let back = (Ticket(1), ClassId(1));
+    audit.flow_begins(back, &[FETCHES[0] + 1], None, [BYTES; 2], at(0)).expect("legal so far");
+    let mut both = |rate: u128| {
+        let rates = [(ClassId(0), rate), (ClassId(1), rate)];
+        audit.flows_retimed(rates.into_iter(), at(0))
+    };
+    both(FULL / 4 * 3).expect("half of the total each");
+    // Resources are lanes, and then links in both directions.
+    breaks(both(FULL / 4 * 3 + 1), "resource 4 carries");
+    breaks(both(FULL / 4 * 3 - 1), "could be faster");
+}
+
+#[test]
+fn what_others_send_is_counted() {
+    let mut hardware = machine();
+    let service = Service { discipline: Discipline::FairShare, ..Service::default() };
+    hardware.links[0].service = Some(service);
+    hardware.links[0].others = [Rate::new(PS_PER_S / 4), None];
+    let mut audit = audit_of(&hardware);
+    // They have the first class.
+    let own = (Ticket(0), ClassId(1));
+    audit.flow_begins(own, &[FETCHES[0]], None, [BYTES; 2], at(0)).expect("legal so far");
+    let mut rates = |others: u128, own: u128| {
+        let rates = [(ClassId(0), others), (ClassId(1), own)];
+        audit.flows_retimed(rates.into_iter(), at(0))
+    };
+    rates(FULL / 4, FULL / 4 * 3).expect("they have what they ask for");
+    breaks(rates(FULL / 2, FULL / 2), "carries");
+    breaks(rates(FULL / 8, FULL / 8 * 7), "a flow of ClassId(0) could be faster");
+}
+
+#[test]
+fn every_flow_has_a_rate() {
+    let mut audit = of_shared_links();
+    send(&mut audit, 0, [BYTES; 2]);
+    breaks(audit.flows_retimed([].into_iter(), at(0)), "has no rate");
+}
+
+#[test]
+fn a_flow_ends_at_the_picosecond_at_which_its_last_byte_has_gone() {
+    let ends = |ps: u64| {
+        let mut audit = of_shared_links();
+        send(&mut audit, 0, [BYTES; 2]);
+        retimed(&mut audit, FULL).expect("legal so far");
+        audit.flow_ends(Ticket(0), ClassId(0), at(ps))
+    };
+    breaks(ends(99), "before its 100 B have gone");
+    ends(100).expect("100 bytes in 100 ps");
+    breaks(ends(101), "after its 100 B have gone");
+}
+
+#[test]
+fn a_flow_is_no_more_than_its_charge() {
+    let ends = |of: u64| {
+        let mut audit = of_shared_links();
+        send(&mut audit, 0, [BYTES, Bytes::new(of)]);
+        retimed(&mut audit, FULL).expect("legal so far");
+        audit.flow_ends(Ticket(0), ClassId(0), at(100))
+    };
+    breaks(ends(99), "of a charge of");
+    ends(100).expect("the whole charge");
+}
+
+#[test]
+fn no_flow_ends_that_has_not_begun() {
+    let mut audit = of_shared_links();
+    send(&mut audit, 0, [BYTES; 2]);
+    breaks(audit.flow_ends(Ticket(1), ClassId(0), at(0)), "never began");
+}
+
+#[test]
+fn nothing_sends_twice_at_once_over_the_same_lanes() {
+    let mut audit = of_shared_links();
+    send(&mut audit, 0, [BYTES; 2]);
+    let again = audit.flow_begins((Ticket(0), ClassId(0)), &[FETCHES[0]], None, [BYTES; 2], at(0));
+    breaks(again, "sends twice at once");
+}
+
+/// An op that uses 100 bytes of FAR in place has begun.
+fn uses_in_place(charges: &[(TierId, Bytes)]) -> (Audit, Command) {
+    let mut audit = of_shared_links();
+    let mut op = op(0, 0, &[]);
+    if let Work::Compute { charges: own, .. } = &mut op.work {
+        own.extend(charges.iter().copied());
+    }
+    begin(&mut audit, &op);
+    (audit, op)
+}
+
+/// What an op uses of FAR begins to flow.
+fn flow_in_place(audit: &mut Audit, lanes: &[usize], back: bool) -> Result<(), Breach> {
+    let used = Some(Used { tier: FAR, back });
+    audit.flow_begins((Ticket(0), ClassId(0)), lanes, used, [BYTES; 2], audit.now)
+}
+
+#[test]
+fn what_is_used_in_place_goes_over_the_lanes_of_its_tier() {
+    let (mut audit, _) = uses_in_place(&[(FAR, BYTES)]);
+    breaks(flow_in_place(&mut audit, &[FETCHES[1]], false), "do not lead there");
+    flow_in_place(&mut audit, &[FETCHES[0]], false).expect("the lane from FAR");
+}
+
+#[test]
+fn an_op_ends_no_sooner_than_what_it_sends() {
+    // What goes back beside what is read is in no charge: only the flow itself says that it is late.
+    let (mut audit, op) = uses_in_place(&[]);
+    flow_in_place(&mut audit, &[FETCHES[0] + 1], true).expect("legal so far");
+    breaks(audit.ends(&op, at(1)), "before what it sends has gone");
+}
+
+#[test]
+fn an_op_sends_what_it_is_charged_for() {
+    let (mut audit, op) = uses_in_place(&[(FAR, BYTES)]);
+    breaks(audit.ends(&op, at(1)), "used 0 bytes of TierId(1) in place, not 100");
+    let (mut audit, op) = uses_in_place(&[(FAR, BYTES)]);
+    flow_in_place(&mut audit, &[FETCHES[0]], false).expect("legal so far");
+    retimed(&mut audit, FULL).expect("legal so far");
+    audit.flow_ends(Ticket(0), ClassId(0), at(100)).expect("legal so far");
+    audit.ends(&op, at(100)).expect("all has gone");
+}
+
+/// The auditor of two devices, each with memory of its own. A ticket's rank is its rest by two.
+fn of_two_devices() -> Audit {
+    let start = [room(A, FAR), room(B, FAR), room(BOTH, FAR), room(BOTH, HBM)];
+    let capacities = [Bytes::new(HBM_BYTES), Bytes::MAX, Bytes::MAX];
+    Audit::of_ranks(2, &machine(), &capacities, OBJECTS.len(), &start).expect("it fits")
+}
+
+#[test]
+fn each_device_has_objects_and_room_of_its_own() {
+    let mut audit = of_two_devices();
+    for rank in [0, 1] {
+        begin(&mut audit, &op(rank, 0, &[(A, FAR, Mode::Write)]));
+        begin(&mut audit, &copy(2 + rank, B, FAR, HBM));
+    }
+    for rank in [0, 1] {
+        let write = op(4 + rank, 1, &[(A, FAR, Mode::Write)]);
+        breaks_when_it_starts(&mut audit, &write, "while another writes it");
+        breaks_when_it_starts(&mut audit, &compact(8 + rank, HBM, B), "while it is in use");
+        let release = release(10 + rank, &[room(B, HBM)]);
+        begin(&mut audit, &release);
+        breaks(audit.ends(&release, at(0)), "back while it is in use");
+    }
+    // Both halves of its HBM are taken, and so are those of the other.
+    breaks_when_it_starts(&mut audit, &copy(12, A, FAR, HBM), "takes 100");
+}
+
+#[test]
+fn a_copy_waits_for_ops_of_its_own_device() {
+    // Ops of the other device, before and behind, make no difference.
+    let starts = |first: u32| {
+        let mut audit = of_two_devices();
+        begin(&mut audit, &op(first, 0, &[]));
+        let fetch = copy(2, A, FAR, HBM);
+        submit(&mut audit, &fetch);
+        submit(&mut audit, &op(3, 0, &[]));
+        submit(&mut audit, &op(4, 0, &[]));
+        audit.starts(&fetch, at(0))
+    };
+    breaks(starts(0), "started before Ticket(0)");
+    starts(1).expect("nothing is ahead of it");
+}
+
+#[test]
+fn copies_of_two_devices_have_no_order() {
+    let leaves = |second: u32| {
+        let mut audit = of_two_devices();
+        for (ticket, object) in [(0, A), (second, B)] {
+            begin(&mut audit, &copy(ticket, object, FAR, DISK));
+            let arrives = audit.piece_arrives(FETCHES[1] + 1, Ticket(ticket), BYTES, at(0));
+            arrives.expect("legal so far");
+        }
+        audit.piece_leaves(FETCHES[1] + 1, Ticket(second), BYTES, at(1))
+    };
+    breaks(leaves(2), "goes the same way");
+    leaves(1).expect("they are of different devices");
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Whether the tests notice when a line is wrong: `cargo mutants` over the parts that everything else rests on, each
+# with the tests that are about it, so that one mutant takes seconds. For a person at a desk, not for CI.
+#
+#   cargo install cargo-mutants --locked
+#   tests/mutants.sh                      all parts, one after the other: some hours on two cores
+#   tests/mutants.sh service audit        these
+#   tests/mutants.sh bound --shard 0/8    the first eighth; what begins with - goes to `cargo mutants`
+#
+# Works on a copy of the tree. What it finds is in target/mutants/PART/mutants.out: missed.txt lists the survivors.
+# .cargo/mutants.toml says how it runs, and which survivors stay and why.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# By part: its files, and what `cargo test` is asked for.
+part() {
+    case "$1" in
+    service) files=(models/src/service.rs) tests=(tiersim-models --lib service) ;;
+    ledger) files=(policies/src/ledger.rs) tests=("${plans[@]}" --test arenas) ;;
+    planner) files=(policies/src/planner.rs) tests=("${plans[@]}") ;;
+    moves) files=(policies/src/moves.rs) tests=("${plans[@]}") ;;
+    bound) files=(policies/src/bound.rs 'policies/src/bound/*.rs') tests=(tiersim-tests --test bounds) ;;
+    audit) files=(sim/src/audit.rs 'sim/src/audit/*.rs') tests=(tiersim-sim --lib audit) ;;
+    fair_share) files=(sim/src/fair_share.rs) tests=(tiersim-sim --test fair_share) ;;
+    *) echo "$1: no such part; there are: ${all[*]}" >&2; exit 2 ;;
+    esac
+}
+all=(service fair_share audit bound ledger moves planner)
+# Every kind of edge left out in turn, demand paging by hand, replays left out.
+plans=(tiersim-tests --test hazards --test demand --test steady)
+
+parts=()
+while [ $# -gt 0 ] && [ "${1#-}" = "$1" ]; do
+    part "$1"
+    parts+=("$1")
+    shift
+done
+[ ${#parts[@]} -gt 0 ] || parts=("${all[@]}")
+
+# Building takes most of the time: what is built once and run once is not optimised.
+export CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_PROFILE_DEV_DEBUG=0
+survived=0
+for name in "${parts[@]}"; do
+    part "$name"
+    mkdir -p "target/mutants/$name"
+    chosen=()
+    for file in "${files[@]}"; do chosen+=(--file "$file"); done
+    # 2 is that some survived, 3 that some took too long: the rest is still worth knowing.
+    cargo mutants --workspace "${chosen[@]}" --test-package "${tests[0]}" --output "target/mutants/$name" "$@" \
+        -- "${tests[@]:1}" || { code=$?; [ $code -le 3 ] && [ $code -ge 2 ] || exit $code; survived=1; }
+done
+exit $survived
