@@ -1,0 +1,184 @@
+//! The rules of flows over shared links, each broken alone.
+
+use super::*;
+use tiersim_models::units::{PS_PER_S, Rate};
+
+/// Grains per second that a lane carries: a byte per picosecond.
+const FULL: u128 = PS_PER_S as u128 * crate::fair_share::GRAINS as u128;
+
+#[test]
+fn at_the_end_no_flow_is_under_way() {
+    let mut audit = of_shared_links();
+    send(&mut audit, 0, [BYTES; 2]);
+    breaks(audit.idle(at(1)), "a flow never ended");
+}
+
+/// A flow from FAR to HBM begins.
+fn send(audit: &mut Audit, ticket: u32, bytes: [Bytes; 2]) {
+    let flow = (Ticket(ticket), ClassId(0));
+    audit.flow_begins(flow, &[FETCHES[0]], None, bytes, audit.now).expect("legal so far");
+}
+
+/// All flows from FAR to HBM have this rate.
+fn retimed(audit: &mut Audit, rate: u128) -> Result<(), Breach> {
+    audit.flows_retimed([(ClassId(0), rate)].into_iter(), audit.now)
+}
+
+#[test]
+fn flows_carry_no_more_than_a_lane_and_no_less() {
+    let mut audit = of_shared_links();
+    send(&mut audit, 0, [BYTES; 2]);
+    retimed(&mut audit, FULL).expect("all of it");
+    breaks(retimed(&mut audit, FULL + 1), "resource 0 carries");
+    breaks(retimed(&mut audit, FULL - 1), "could be faster");
+    send(&mut audit, 1, [BYTES; 2]);
+    breaks(retimed(&mut audit, FULL / 2 + 1), "resource 0 carries");
+    retimed(&mut audit, FULL / 2).expect("half each");
+    // A grain for each flow may be lost to rounding, and no more.
+    breaks(retimed(&mut audit, FULL / 2 - 1), "could be faster");
+}
+
+#[test]
+fn a_flow_has_its_bottleneck_where_none_is_faster() {
+    let mut audit = of_shared_links();
+    send(&mut audit, 0, [BYTES; 2]);
+    let longer = (Ticket(1), ClassId(1));
+    audit.flow_begins(longer, &FETCHES, None, [BYTES; 2], at(0)).expect("legal so far");
+    let mut rates = |short: u128, long: u128| {
+        let rates = [(ClassId(0), short), (ClassId(1), long)];
+        audit.flows_retimed(rates.into_iter(), at(0))
+    };
+    rates(FULL / 2, FULL / 2).expect("half each");
+    // The first lane is full in both cases.
+    breaks(rates(FULL / 4 * 3, FULL / 4), "a flow of ClassId(1) could be faster");
+    breaks(rates(FULL / 4, FULL / 4 * 3), "a flow of ClassId(0) could be faster");
+}
+
+#[test]
+fn both_directions_together_carry_no_more_than_the_total() {
+    let mut hardware = machine();
+    let total = Rate::new(PS_PER_S + PS_PER_S / 2);
+    let service = Service { discipline: Discipline::FairShare, total, ..Service::default() };
+    hardware.links[0].service = Some(service);
+    let mut audit = audit_of(&hardware);
+    send(&mut audit, 0, [BYTES; 2]);
+    let back = (Ticket(1), ClassId(1));
+    audit.flow_begins(back, &[FETCHES[0] + 1], None, [BYTES; 2], at(0)).expect("legal so far");
+    let mut both = |rate: u128| {
+        let rates = [(ClassId(0), rate), (ClassId(1), rate)];
+        audit.flows_retimed(rates.into_iter(), at(0))
+    };
+    both(FULL / 4 * 3).expect("half of the total each");
+    // Resources are lanes, and then links in both directions.
+    breaks(both(FULL / 4 * 3 + 1), "resource 4 carries");
+    breaks(both(FULL / 4 * 3 - 1), "could be faster");
+}
+
+#[test]
+fn what_others_send_is_counted() {
+    let mut hardware = machine();
+    let service = Service { discipline: Discipline::FairShare, ..Service::default() };
+    hardware.links[0].service = Some(service);
+    hardware.links[0].others = [Rate::new(PS_PER_S / 4), None];
+    let mut audit = audit_of(&hardware);
+    // They have the first class.
+    let own = (Ticket(0), ClassId(1));
+    audit.flow_begins(own, &[FETCHES[0]], None, [BYTES; 2], at(0)).expect("legal so far");
+    let mut rates = |others: u128, own: u128| {
+        let rates = [(ClassId(0), others), (ClassId(1), own)];
+        audit.flows_retimed(rates.into_iter(), at(0))
+    };
+    rates(FULL / 4, FULL / 4 * 3).expect("they have what they ask for");
+    breaks(rates(FULL / 2, FULL / 2), "carries");
+    breaks(rates(FULL / 8, FULL / 8 * 7), "a flow of ClassId(0) could be faster");
+}
+
+#[test]
+fn every_flow_has_a_rate() {
+    let mut audit = of_shared_links();
+    send(&mut audit, 0, [BYTES; 2]);
+    breaks(audit.flows_retimed([].into_iter(), at(0)), "has no rate");
+}
+
+#[test]
+fn a_flow_ends_at_the_picosecond_at_which_its_last_byte_has_gone() {
+    let ends = |ps: u64| {
+        let mut audit = of_shared_links();
+        send(&mut audit, 0, [BYTES; 2]);
+        retimed(&mut audit, FULL).expect("legal so far");
+        audit.flow_ends(Ticket(0), ClassId(0), at(ps))
+    };
+    breaks(ends(99), "before its 100 B have gone");
+    ends(100).expect("100 bytes in 100 ps");
+    breaks(ends(101), "after its 100 B have gone");
+}
+
+#[test]
+fn a_flow_is_no_more_than_its_charge() {
+    let ends = |of: u64| {
+        let mut audit = of_shared_links();
+        send(&mut audit, 0, [BYTES, Bytes::new(of)]);
+        retimed(&mut audit, FULL).expect("legal so far");
+        audit.flow_ends(Ticket(0), ClassId(0), at(100))
+    };
+    breaks(ends(99), "of a charge of");
+    ends(100).expect("the whole charge");
+}
+
+#[test]
+fn no_flow_ends_that_has_not_begun() {
+    let mut audit = of_shared_links();
+    send(&mut audit, 0, [BYTES; 2]);
+    breaks(audit.flow_ends(Ticket(1), ClassId(0), at(0)), "never began");
+}
+
+#[test]
+fn nothing_sends_twice_at_once_over_the_same_lanes() {
+    let mut audit = of_shared_links();
+    send(&mut audit, 0, [BYTES; 2]);
+    let again = audit.flow_begins((Ticket(0), ClassId(0)), &[FETCHES[0]], None, [BYTES; 2], at(0));
+    breaks(again, "sends twice at once");
+}
+
+/// An op that uses 100 bytes of FAR in place has begun.
+fn uses_in_place(charges: &[(TierId, Bytes)]) -> (Audit, Command) {
+    let mut audit = of_shared_links();
+    let mut op = op(0, 0, &[]);
+    if let Work::Compute { charges: own, .. } = &mut op.work {
+        own.extend(charges.iter().copied());
+    }
+    begin(&mut audit, &op);
+    (audit, op)
+}
+
+/// What an op uses of FAR begins to flow.
+fn flow_in_place(audit: &mut Audit, lanes: &[usize], back: bool) -> Result<(), Breach> {
+    let used = Some(Used { tier: FAR, back });
+    audit.flow_begins((Ticket(0), ClassId(0)), lanes, used, [BYTES; 2], audit.now)
+}
+
+#[test]
+fn what_is_used_in_place_goes_over_the_lanes_of_its_tier() {
+    let (mut audit, _) = uses_in_place(&[(FAR, BYTES)]);
+    breaks(flow_in_place(&mut audit, &[FETCHES[1]], false), "do not lead there");
+    flow_in_place(&mut audit, &[FETCHES[0]], false).expect("the lane from FAR");
+}
+
+#[test]
+fn an_op_ends_no_sooner_than_what_it_sends() {
+    // What goes back beside what is read is in no charge: only the flow itself says that it is late.
+    let (mut audit, op) = uses_in_place(&[]);
+    flow_in_place(&mut audit, &[FETCHES[0] + 1], true).expect("legal so far");
+    breaks(audit.ends(&op, at(1)), "before what it sends has gone");
+}
+
+#[test]
+fn an_op_sends_what_it_is_charged_for() {
+    let (mut audit, op) = uses_in_place(&[(FAR, BYTES)]);
+    breaks(audit.ends(&op, at(1)), "used 0 bytes of TierId(1) in place, not 100");
+    let (mut audit, op) = uses_in_place(&[(FAR, BYTES)]);
+    flow_in_place(&mut audit, &[FETCHES[0]], false).expect("legal so far");
+    retimed(&mut audit, FULL).expect("legal so far");
+    audit.flow_ends(Ticket(0), ClassId(0), at(100)).expect("legal so far");
+    audit.ends(&op, at(100)).expect("all has gone");
+}
