@@ -78,7 +78,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     let behind = |&(unit, scale): &(&str, u128)| Some((text.strip_suffix(unit)?.to_owned(), scale));
     let found = UNITS.iter().find_map(as_in_files).or_else(|| UNITS.iter().find_map(behind));
     found.and_then(|(digits, scale)| decimal(&digits, scale)).ok_or_else(|| {
-        "write a number of whole bytes with B, kB, MB, GB, TB, KiB, MiB, GiB or TiB, such as 24GiB or gib(24)"
+        "write a number of whole bytes, at most 2^60, with B, kB, MB, GB, TB, KiB, MiB, GiB or TiB, such as 24GiB or gib(24)"
             .to_owned()
     })
 }
