@@ -137,7 +137,10 @@ pub fn refused(path: &Path, wanted: &[FileKind], said: Diagnostics) -> Diagnosti
             let wanted: Vec<&str> = wanted.iter().map(|kind| kind.words()).collect();
             let rule =
                 format!("{} is wanted here, and this is {}", wanted.join(" or "), kind.words());
-            Diagnostics::one(path, None, rule, "", kind.use_of(path))
+            // Where its reader stumbled is a place in it, if not a telling one.
+            let place =
+                said.0.first().filter(|first| first.file == path).and_then(|first| first.place);
+            Diagnostics::one(path, place, rule, "", kind.use_of(path))
         }
         None => said,
     }

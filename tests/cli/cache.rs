@@ -362,7 +362,10 @@ fn bad_arguments_are_refused() {
         (&["t.oracleGeneral", "--policy", "mru", "--capacity", "1"], &["choose from arc, belady"]),
         (&["t.oracleGeneral", "--policy", "lru"], &["--capacity"]),
         (&["t.oracleGeneral", "--policy", "lru", "--capacity", "0"], &["from 1 to 2^60"]),
-        (&["t.oracleGeneral", "--policy", "lru", "--capacity", "5 GiB"], &["write a number of whole"]),
+        (
+            &["t.oracleGeneral", "--policy", "lru", "--capacity", "5 GiB"],
+            &["write a number of whole"],
+        ),
         (&["t.oracleGeneral", "--policy", "lru", "--capacity", "99999999TiB"], &["2^60"]),
         (&["t.oracleGeneral", "--policy", "lru", "--capacity", "-3"], &["-3"]),
         (

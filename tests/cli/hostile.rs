@@ -144,7 +144,7 @@ fn a_file_that_is_no_scenario_is_refused_at_once() {
     check_file(b"Scenario(\n  about: \"\xff\xfe\",\n)", &["case.ron:2:11: the text is not UTF-8"]);
     check_file(vec![b' '; 2 << 20], &["at most 1048576 bytes", "found 2097152 bytes"]);
     check_file([0u8; 4096], &["case.ron:1:1: "]);
-    check_file("Hardware(schema: 1)", &["case.ron:1:1: "]);
+    check_file("Hardware(schema: 1)", &["case.ron:1:1: a scenario is wanted", "a machine"]);
     for bracket in ["(", "[", "{\"a\":", "Some(", "a("] {
         check_file(bracket.repeat(100_000), &["case.ron:1:", "deeper than 128 levels"]);
     }

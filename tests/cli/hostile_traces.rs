@@ -134,6 +134,7 @@ fn an_object_larger_than_every_tier_is_bad_input() {
     ];
     refused(&project, &COMMANDS, &pieces);
     project.edit_scenario("{\"dram\": mib(128)}", "{\"dram\": mib(128), \"nvme\": gib(1)}");
+    project.edit_scenario("share_of_peak(0.75)", "share_of_peak(0.1)");
     project.run(&["check", CASE]).ends_with(0);
 }
 

@@ -181,7 +181,11 @@ fn pageable_memory_is_no_faster_than_pinned() {
 fn no_link_is_faster_than_its_standard() {
     let at = |kind: &str, rate: &str| {
         let more = format!("kind: {kind}");
-        tripped(&machine("dram", &far("us(1)", "gb_per_s(1)"), &bus("us(1)", rate, &more)))
+        let mut all =
+            tripped(&machine("dram", &far("us(1)", "gb_per_s(1)"), &bus("us(1)", rate, &more)));
+        // The memory behind it is slow, which is another rule's business.
+        all.retain(|(rule, _)| *rule == "faster-than-standard");
+        all
     };
     // 32 GT/s x 16 x 128/130 / 8, rounded up.
     assert_eq!(at("pcie(gen: 5, width: 16)", "gb_per_s(63.015384616)"), []);

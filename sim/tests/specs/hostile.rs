@@ -108,7 +108,7 @@ fn unknown_and_missing_fields() {
         ("cpu: 0.5", "gpu: 0.5", "has no field `gpu`"),
         ("prefetch_ops: 8", "prefetch: 8", "has no field `prefetch`"),
         ("step: 0.05", "stride: 0.05", "has no field `stride`"),
-        ("Scenario(", "Hardware(", "2:1: `Scenario` must stand here"),
+        ("Scenario(", "Hardware(", "2:1: a scenario is wanted here, and this is a machine"),
         (
             "{\"hbm\": gib(2)}",
             "{\"hbm\": gib(2), \"hbm\": gib(3)}",
