@@ -70,19 +70,19 @@ const PACKED: &[&str] = &["allocator", "a.pickle.gz", "--out", "made"];
 #[test]
 fn pickles_are_bounded() {
     for size in SIZES {
-        let opcodes: [(&str, &[u8], &[u8], &[u8]); 10] = [
-            ("empty lists", b"\x80\x02(", b"]", b"l."),
-            ("empty dicts", b"\x80\x02(", b"}", b"l."),
-            ("empty tuples", b"\x80\x02(", b")", b"t."),
-            ("lists of one item", b"\x80\x02(", b"]Na", b"l."),
-            ("dicts of one pair", b"\x80\x02(", b"}NNs", b"l."),
-            ("lists in lists", b"\x80\x02N", b"\x85", b"."),
-            ("marks", b"\x80\x02", b"(", b"."),
-            ("notes", b"\x80\x04N", b"\x94", b"."),
-            ("empty texts", b"\x80\x04(", b"\x8c\x00", b"l."),
-            ("floats", b"\x80\x04(", b"G\0\0\0\0\0\0\0\0", b"l."),
+        let opcodes: [(&str, [&[u8]; 3]); 10] = [
+            ("empty lists", [b"\x80\x02(", b"]", b"l."]),
+            ("empty dicts", [b"\x80\x02(", b"}", b"l."]),
+            ("empty tuples", [b"\x80\x02(", b")", b"t."]),
+            ("lists of one item", [b"\x80\x02(", b"]Na", b"l."]),
+            ("dicts of one pair", [b"\x80\x02(", b"}NNs", b"l."]),
+            ("lists in lists", [b"\x80\x02N", b"\x85", b"."]),
+            ("marks", [b"\x80\x02", b"(", b"."]),
+            ("notes", [b"\x80\x04N", b"\x94", b"."]),
+            ("empty texts", [b"\x80\x04(", b"\x8c\x00", b"l."]),
+            ("floats", [b"\x80\x04(", b"G\0\0\0\0\0\0\0\0", b"l."]),
         ];
-        for (what, head, piece, tail) in opcodes {
+        for (what, [head, piece, tail]) in opcodes {
             let pickle = joined(&[head, &piece.repeat(size / piece.len()), tail]);
             bounded(what, &[("a.pickle", pickle.clone())], SNAPSHOT);
             bounded(what, &[("a.pickle.gz", pickle)], PACKED);

@@ -146,8 +146,8 @@ pub fn parse(bytes: Vec<u8>) -> Result<Snapshot, Problem> {
 /// Addresses have 57 bits at most, and sizes no more.
 const LIMIT: i64 = 1 << 57;
 
-/// The shortest row, an action or a block of six keys and values, takes more than this.
-const BYTES_PER_ROW: usize = 24;
+/// Rows of real snapshots take some 50 bytes and more.
+const BYTES_PER_ROW: usize = 32;
 /// Rows that any file may have.
 const FREE_ROWS: usize = 1 << 16;
 

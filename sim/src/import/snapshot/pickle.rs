@@ -87,11 +87,15 @@ impl Machine<'_> {
         Machine { bytes, at: 0, op: 0, stack, marks, memo, apart, tree, begun: false }
     }
 
+    /// Bytes of all that is held beside the tree.
+    fn beside(&self) -> usize {
+        let words = self.stack.capacity() + self.marks.capacity() + self.memo.capacity();
+        words * size_of::<Packed>() + self.apart.len() * APART
+    }
+
     /// Are the values that are held no more than a file of this size may hold?
     fn check_room(&self) -> Done<()> {
-        let words = self.stack.capacity() + self.marks.capacity() + self.memo.capacity();
-        let beside = words * size_of::<Packed>() + self.apart.len() * APART;
-        if self.tree.has_room(beside) {
+        if self.tree.has_room(self.beside()) {
             return Ok(());
         }
         let (length, room) = (self.bytes.len(), self.tree.room());
@@ -372,5 +376,36 @@ impl Machine<'_> {
         };
         self.stack.push(item);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Machine;
+    use flate2::read::GzDecoder;
+    use std::io::Read;
+    use std::path::Path;
+
+    /// The room of any file left aside, which would hide it in files as small as these.
+    #[test]
+    fn snapshots_of_pytorch_have_room_to_spare() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/snapshots");
+        let mut read = 0;
+        for entry in std::fs::read_dir(folder).expect("snapshots").flatten() {
+            let path = entry.path();
+            if path.extension().is_none_or(|end| end != "gz") {
+                continue;
+            }
+            let mut bytes = Vec::new();
+            let packed = std::fs::File::open(&path).expect("a snapshot");
+            GzDecoder::new(packed).read_to_end(&mut bytes).expect("a packed snapshot");
+            let mut machine = Machine::new(&bytes);
+            while machine.step().expect("a pickle").is_none() {}
+            let taken = machine.tree.held() + machine.beside();
+            let (name, length) = (path.display(), bytes.len());
+            assert!(taken * 10 < length * 45, "{name}: {taken} bytes of values, {length} of text");
+            read += 1;
+        }
+        assert!(read > 5);
     }
 }
