@@ -40,7 +40,7 @@ fn machines_and_parts_are_not_each_other() {
     parts.check("\"parts/card\"", "\"m\"", &["m.ron:1:1: ", machine]);
     parts.part("card", CARD.replace("tiers:", "parts: [(file: \"parts/card\")], tiers:"));
     parts.check("us(3.4)", "us(3)", &["parts/card.ron:5:5: `Part` has no field `parts`"]);
-    let part = "this is a part of a machine, and a machine must stand here";
+    let part = "a machine is wanted here, and this is a part of a machine";
     let named = edited("hardware: \"h100-sxm-pcie5\"", "hardware: \"parts/drive\"");
     assert_says(&parts.project.read(&named).unwrap_err(), &["parts/drive.ron:1:1: ", part]);
     let named = edited("hardware: \"h100-sxm-pcie5\"", "hardware: \"driv\"");
