@@ -3,7 +3,7 @@
 //! Containers lie in one vector and are named by their index, so that they may be shared, nested
 //! to any depth or even hold themselves: nothing here recurses, neither to read nor to drop them.
 //! A byte of a file can make a container, so values are kept packed and their room is counted: a
-//! reader asks [`Tree::has_room`] after each step.
+//! reader asks `Tree::has_room` after each step.
 //! Invariant: every [`Item::Node`] names a container of the tree, every [`Item::Text`] its bytes.
 
 /// One value.
