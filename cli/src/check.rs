@@ -18,7 +18,7 @@ use tiersim_sim::lint::{Warning, assumed_note, lint_hardware, lint_scenario};
 use tiersim_sim::run::{Bench, Options, RunError};
 use tiersim_sim::scenario::Scenario;
 use tiersim_sim::scenario::read::read_scenario;
-use tiersim_sim::scenario::sweep::read_sweep;
+use tiersim_sim::scenario::sweep::{Sweep, read_sweep};
 use tiersim_sim::scenario::weights::{is_weights, read_weights};
 use tiersim_sim::sweep::{same_shapes, warnings};
 use tiersim_sim::text::ron_text::Document;
@@ -69,19 +69,25 @@ fn check_one(path: &Path) -> Result<Checked, Diagnostics> {
         let found = |hardware| ("hardware spec", Some(Arc::new(hardware)), Vec::new());
         return read_hardware(path).map(found);
     }
-    let has_sweep = document.value("sweep").is_some();
     let scenario = read_scenario(path, &[])?;
-    let mut warnings = of_scenario(path, &scenario)?;
-    if has_sweep {
-        warnings.extend(of_sweep(path)?);
+    let has_sweep = document.value("sweep").is_some();
+    let sweep = has_sweep.then(|| read_sweep(path, &[])).transpose()?;
+    let points = sweep.iter().flat_map(|sweep| sweep.points.iter().map(|point| &point.scenario));
+    let traces = Traces::read(points.chain([&scenario]))?;
+    let mut warnings = of_scenario(path, &scenario, &traces)?;
+    if let Some(sweep) = &sweep {
+        warnings.extend(of_sweep(path, sweep, &traces)?);
     }
     warnings.extend(scenario.warnings);
     Ok(("scenario", Some(scenario.hardware), warnings))
 }
 
 /// Everything that is said of a scenario before its first case is run.
-fn of_scenario(path: &Path, scenario: &Scenario) -> Result<Vec<Warning>, Diagnostics> {
-    let traces = Traces::read([scenario])?;
+fn of_scenario(
+    path: &Path,
+    scenario: &Scenario,
+    traces: &Traces,
+) -> Result<Vec<Warning>, Diagnostics> {
     let workload = traces.of(scenario);
     problems(scenario, &workload.trace).into_result(())?;
     let refused = |error| said(path, error);
@@ -93,16 +99,14 @@ fn of_scenario(path: &Path, scenario: &Scenario) -> Result<Vec<Warning>, Diagnos
 }
 
 /// The same of the points of its sweep.
-fn of_sweep(path: &Path) -> Result<Vec<Warning>, Diagnostics> {
-    let sweep = read_sweep(path, &[])?;
-    let points = || sweep.points.iter().map(|point| &point.scenario);
-    let traces = Traces::read(points())?;
-    let mut endless = points().filter_map(|point| too_long(point, &traces.of(point).trace));
+fn of_sweep(path: &Path, sweep: &Sweep, traces: &Traces) -> Result<Vec<Warning>, Diagnostics> {
+    let points = sweep.points.iter().map(|point| &point.scenario);
+    let mut endless = points.filter_map(|point| too_long(point, &traces.of(point).trace));
     if let Some(problem) = endless.next() {
         return Err(Diagnostics(vec![problem]));
     }
-    same_shapes(&sweep).map_err(|error| said(path, error))?;
-    Ok(warnings(&sweep))
+    same_shapes(sweep).map_err(|error| said(path, error))?;
+    Ok(warnings(sweep))
 }
 
 fn said(path: &Path, error: RunError) -> Diagnostics {

@@ -12,6 +12,8 @@ mod cost;
 mod modules;
 mod raw;
 
+pub(crate) use raw::element_type;
+
 use crate::diagnostic::Diagnostics;
 use crate::trace::tables::Findings;
 use std::fmt;

@@ -25,7 +25,7 @@ const SLOWER: f64 = 0.97;
 
 /// Where `lanes` comes from.
 const ONE_EACH_WAY: &str =
-    "copies of one direction were given to one stream, which does one at a time";
+    "copies of one direction were given to one queue, which does one at a time";
 
 /// Significant digits of what a spec says: more than any of it is known to.
 const DIGITS: i32 = 4;

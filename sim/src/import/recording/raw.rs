@@ -387,7 +387,8 @@ const ELEMENT_TYPES: [(&str, u64); 17] = [
     ("complex128", 16),
 ];
 
-fn element_type(dtype: &str) -> Option<(&'static str, u64)> {
+/// The element type of a name, with its bytes.
+pub(crate) fn element_type(dtype: &str) -> Option<(&'static str, u64)> {
     ELEMENT_TYPES.into_iter().find(|(name, _)| *name == dtype)
 }
 
