@@ -216,8 +216,19 @@ impl Spec<'_> {
         if together > SLOWER * alone {
             return Ok(None);
         }
+        // A spec knows no link whose directions together reach less than one of them alone.
+        let least = link.fetch.rate.max(link.evict.rate);
+        let total = rate(together).max(least);
+        let raised = if total > rate(together) {
+            format!(
+                " (together {:.4}, below one way alone, whose rate stands here)",
+                together / 1e9
+            )
+        } else {
+            String::new()
+        };
         let what = format!(
-            "copies both ways at once, {:.4} GB/s of this away from the device; of the other way",
+            "copies both ways at once{raised}, {:.4} GB/s of this away from the device; of the other way",
             both[1].fit.rate / 1e9
         );
         let source = self.source(&what, &both[0]);
@@ -226,7 +237,7 @@ impl Spec<'_> {
         Ok(Some(Service {
             discipline: Discipline::FairShare,
             lanes: Some(NonZeroU32::MIN),
-            total: Some(rate(together)),
+            total: Some(total),
             ..Service::default()
         }))
     }

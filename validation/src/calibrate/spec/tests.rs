@@ -195,9 +195,13 @@ fn both_ways_at_once_share_a_total_only_where_they_reach_less_than_the_sum() {
         calibration(&device(), &points, "made", "2026-01-31").expect("a spec").hardware
     };
     // Alone they reach 20 and 30.
-    for (both, total) in
-        [([16, 26], Some(42)), ([20, 30], None), ([20, 29], None), ([20, 28], Some(48))]
-    {
+    for (both, total) in [
+        ([16, 26], Some(42)),
+        ([20, 30], None),
+        ([20, 29], None),
+        ([20, 28], Some(48)),
+        ([10, 12], Some(30)),
+    ] {
         let service = made(both).links[0].service.clone();
         let found = service.as_ref().and_then(|service| service.total);
         assert_eq!(found, total.map(Rate::gb_per_s), "{both:?}");
