@@ -26,6 +26,8 @@ use tiersim_policies::numa::NumaConfig;
 pub const SCHEMA: u32 = 1;
 /// Most policies or expectations of one file.
 pub(crate) const MAX_ENTRIES: usize = 1000;
+/// Most bytes of `about`: every point of a sweep carries it.
+const MAX_ABOUT: usize = 1000;
 
 /// Allocators and hidden memory of all cases.
 type Common<'a> = ((&'a [AllocatorSpec], &'a [Hidden]), &'a NumaConfig);
@@ -100,6 +102,10 @@ impl Resolver<'_, '_> {
         if raw.about.trim().is_empty() {
             let remedy = "say which question the scenario answers";
             self.check.fault("about", "`about` may not be empty", remedy);
+        }
+        if raw.about.len() > MAX_ABOUT {
+            let rule = format!("`about` has at most {MAX_ABOUT} bytes");
+            self.check.fault("about", rule, "write the rest as a comment");
         }
         let hardware = self.hardware("hardware", &raw.hardware);
         let workload = self.workload(&raw.workload, hardware.as_ref());
@@ -208,7 +214,7 @@ impl Resolver<'_, '_> {
         for (index, case) in raw.iter().enumerate() {
             let here = format!("policies.{index}");
             let name = &case.name;
-            if name.trim().is_empty() || name.len() > 80 || name.chars().any(char::is_control) {
+            if !is_name(name) {
                 let rule = "the name of a policy has 1 to 80 printable characters";
                 self.check.fault(&format!("{here}.name"), rule, "choose another name");
             }
@@ -283,4 +289,9 @@ impl Resolver<'_, '_> {
         }
         id
     }
+}
+
+/// Whether a text is a name that charts, tables and every point of a sweep can carry.
+pub(crate) fn is_name(text: &str) -> bool {
+    !text.trim().is_empty() && text.len() <= 80 && !text.chars().any(char::is_control)
 }

@@ -9,7 +9,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::file_kind::{FileKind, refused};
 use crate::scenario::raw::{RawScenario, RawSweep, RawValues};
 use crate::scenario::read::{name_of, open};
-use crate::scenario::resolve::{Failure, resolve};
+use crate::scenario::resolve::{Failure, is_name, resolve};
 use crate::scenario::{AxisValue, Case, Scenario};
 use crate::text::check::Check;
 use crate::text::ron_text::Document;
@@ -169,8 +169,8 @@ fn resolve_axes(check: &mut Check<'_>, raw: &RawSweep) -> Vec<Axis> {
     for (index, axis) in check.at_most("sweep.axes", "axes", &raw.axes, MAX_AXES).iter().enumerate()
     {
         let here = format!("sweep.axes.{index}");
-        if axis.name.trim().is_empty() || !names.insert(&axis.name) {
-            let rule = "every axis has a name of its own";
+        if !is_name(&axis.name) || !names.insert(&axis.name) {
+            let rule = "every axis has a name of its own, of 1 to 80 printable characters";
             check.fault(&format!("{here}.name"), rule, "choose another name");
         }
         if axis.path.is_empty() || axis.path == "sweep" || axis.path.starts_with("sweep.") {
@@ -254,8 +254,9 @@ fn expand(check: &mut Check<'_>, at: &str, values: &RawValues, count: usize) -> 
         RawValues::Choices(list) => {
             let mut labels = BTreeSet::new();
             for (index, (label, _)) in list.iter().enumerate() {
-                if label.trim().is_empty() || !labels.insert(label) {
-                    let rule = "every choice has a label of its own";
+                if !is_name(label) || !labels.insert(label) {
+                    let rule =
+                        "every choice has a label of its own, of 1 to 80 printable characters";
                     check.fault(&format!("{at}.{index}"), rule, "choose another label");
                 }
             }

@@ -97,6 +97,12 @@ fn rules_on_axes() {
     check(RANGE, "list([])", &["at least one value"]);
     check(RANGE, "list([0.1, inf])", &["must be finite"]);
     check("(\"migrate\", ", "(\"in place\", ", &["every choice has a label of its own"]);
+    // What every point carries is short.
+    let long = |before: &str| format!("{before}{}", "x".repeat(81));
+    check("(\"migrate", &long("(\""), &["label of its own, of 1 to 80 printable characters"]);
+    check("name: \"access", &long("name: \""), &["name of its own, of 1 to 80 printable"]);
+    let about = format!("about: \"{}", "x".repeat(1001));
+    check("about: \"", &about, &["`about` has at most 1000 bytes"]);
     check(RANGE, "list([0.1, 0.2, 0.1])", &["0.1 stands twice among the values of an axis"]);
     // By number and by name the same value.
     let twice = edited("policies.1.policy.access", "policies.adam.policy.cut.hbm");
