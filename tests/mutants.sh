@@ -12,22 +12,23 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# By part: its files, and what `cargo test` is asked for.
+# By part: its files, the package whose tests are asked, which of its test binaries, and which tests of those.
 part() {
+    filter=()
     case "$1" in
-    service) files=(models/src/service.rs) tests=(tiersim-models --lib service) ;;
-    ledger) files=(policies/src/ledger.rs) tests=("${plans[@]}" --test arenas) ;;
-    planner) files=(policies/src/planner.rs) tests=("${plans[@]}") ;;
-    moves) files=(policies/src/moves.rs) tests=("${plans[@]}") ;;
-    bound) files=(policies/src/bound.rs 'policies/src/bound/*.rs') tests=(tiersim-tests --test bounds) ;;
-    audit) files=(sim/src/audit.rs 'sim/src/audit/*.rs') tests=(tiersim-sim --lib audit) ;;
-    fair_share) files=(sim/src/fair_share.rs) tests=(tiersim-sim --test fair_share) ;;
+    service) files=(models/src/service.rs) package=tiersim-models tests=(--lib) filter=(service) ;;
+    ledger) files=(policies/src/ledger.rs) package=tiersim-tests tests=("${plans[@]}" --test=arenas) ;;
+    planner) files=(policies/src/planner.rs) package=tiersim-tests tests=("${plans[@]}") ;;
+    moves) files=(policies/src/moves.rs) package=tiersim-tests tests=("${plans[@]}") ;;
+    bound) files=(policies/src/bound.rs 'policies/src/bound/*.rs') package=tiersim-tests tests=(--test=bounds) ;;
+    audit) files=(sim/src/audit.rs 'sim/src/audit/*.rs') package=tiersim-sim tests=(--lib) filter=(audit) ;;
+    fair_share) files=(sim/src/fair_share.rs) package=tiersim-sim tests=(--test=fair_share) ;;
     *) echo "$1: no such part; there are: ${all[*]}" >&2; exit 2 ;;
     esac
 }
 all=(service fair_share audit bound ledger moves planner)
 # Every kind of edge left out in turn, demand paging by hand, replays left out.
-plans=(tiersim-tests --test hazards --test demand --test steady)
+plans=(--test=hazards --test=demand --test=steady)
 
 parts=()
 while [ $# -gt 0 ] && [ "${1#-}" = "$1" ]; do
@@ -45,12 +46,14 @@ for name in "${parts[@]}"; do
     mkdir -p "target/mutants/$name"
     chosen=()
     for file in "${files[@]}"; do chosen+=(--file "$file"); done
+    # Without this, all test binaries of the package would be built for each mutant.
+    for test in "${tests[@]}"; do chosen+=("--cargo-arg=$test"); done
     # A tree whose own tests fail kills every mutant. Asked here: what cargo-mutants runs first are the tests of the
     # package that it changes, whatever --test-package says.
-    cargo test --quiet --package "${tests[@]}" >/dev/null
+    cargo test --quiet --package "$package" "${tests[@]}" "${filter[@]}" >/dev/null
     # 2 is that some survived, 3 that some took too long: the rest is still worth knowing.
-    cargo mutants --workspace "${chosen[@]}" --test-package "${tests[0]}" --output "target/mutants/$name" \
-        --baseline=skip --timeout 90 --build-timeout 900 "$@" \
-        -- "${tests[@]:1}" || { code=$?; [ $code -le 3 ] && [ $code -ge 2 ] || exit $code; survived=1; }
+    cargo mutants --workspace "${chosen[@]}" --test-package "$package" --output "target/mutants/$name" \
+        --baseline=skip --timeout 60 --build-timeout 900 "$@" \
+        -- "${filter[@]}" || { code=$?; [ $code -le 3 ] && [ $code -ge 2 ] || exit $code; survived=1; }
 done
 exit $survived

@@ -66,10 +66,15 @@ fn audit() -> Audit {
 
 /// One whose links are shared.
 fn of_shared_links() -> Audit {
+    audit_of(&sharing(Service::default()))
+}
+
+/// A machine with links that serve so, and share.
+fn sharing(service: Service) -> Hardware {
+    let service = Service { discipline: Discipline::FairShare, ..service };
     let mut hardware = machine();
-    let service = Service { discipline: Discipline::FairShare, ..Service::default() };
     hardware.links.iter_mut().for_each(|link| link.service = Some(service.clone()));
-    audit_of(&hardware)
+    hardware
 }
 
 fn command(ticket: u32, work: Work) -> Command {
@@ -258,6 +263,15 @@ fn an_op_may_write_what_was_read_before() {
 }
 
 #[test]
+fn an_op_may_write_what_a_copy_has_taken() {
+    let mut audit = audit();
+    let fetch = copy(0, A, FAR, HBM);
+    begin(&mut audit, &fetch);
+    audit.ends(&fetch, at(1)).expect("legal so far");
+    begin(&mut audit, &op(1, 0, &[(A, FAR, Mode::Write)]));
+}
+
+#[test]
 fn a_copy_takes_nothing_that_has_not_arrived() {
     let mut audit = audit();
     begin(&mut audit, &copy(0, A, FAR, HBM));
@@ -381,6 +395,9 @@ fn room_that_was_given_back_can_be_taken() {
     begin(&mut audit, &release);
     audit.ends(&release, at(1)).expect("nobody uses it");
     begin(&mut audit, &copy(2, B, FAR, HBM));
+    // That one and no other.
+    begin(&mut audit, &op(3, 0, &[(BOTH, FAR, Mode::Read)]));
+    breaks_when_it_starts(&mut audit, &op(4, 0, &[(BOTH, HBM, Mode::Read)]), "it is not there");
 }
 
 #[test]

@@ -75,6 +75,38 @@ fn both_directions_together_carry_no_more_than_the_total() {
 }
 
 #[test]
+fn what_a_link_carries_in_all_depends_on_the_share_that_is_fetched() {
+    // Quarters of a lane's rate at no, half and nothing but fetches.
+    let quarters = |count: u64| Rate::new(PS_PER_S / 4 * count).expect("above zero");
+    let mix = vec![(0, quarters(1)), (50, quarters(2)), (100, quarters(3))];
+    let hardware = sharing(Service { total: Some(quarters(3)), mix, ..Service::default() });
+    for (link, fetch) in FETCHES.into_iter().enumerate() {
+        // So many each way, and the 32nds of a lane's rate that each of them has then.
+        for (fetched, evicted, each) in [(1, 0, 24), (0, 1, 8), (1, 1, 8), (3, 1, 5)] {
+            let mut audit = audit_of(&hardware);
+            let flows = (0..fetched).map(|_| 0).chain((0..evicted).map(|_| 1));
+            for (ticket, evicting) in (0..).zip(flows) {
+                let flow = (Ticket(ticket), ClassId(evicting));
+                let lane = fetch + usize::from(evicting);
+                audit.flow_begins(flow, &[lane], None, [BYTES; 2], at(0)).expect("legal so far");
+            }
+            let mut all = |rate: u128| {
+                let classes = (0..2).filter(|&class| [fetched, evicted][usize::from(class)] > 0);
+                let rates = classes.map(|class| (ClassId(class), rate));
+                audit.flows_retimed(rates.collect::<Vec<_>>().into_iter(), at(0))
+            };
+            let rate = FULL / 32 * each;
+            // Such rates are found to a part in 1000.
+            for near in [rate - rate / 2000, rate, rate + rate / 2000] {
+                all(near).expect("all that the link carries");
+            }
+            breaks(all(rate + rate / 500), &format!("resource {} carries", 4 + link));
+            breaks(all(rate - rate / 500), "could be faster");
+        }
+    }
+}
+
+#[test]
 fn what_others_send_is_counted() {
     let mut hardware = machine();
     let service = Service { discipline: Discipline::FairShare, ..Service::default() };
@@ -142,7 +174,10 @@ fn nothing_sends_twice_at_once_over_the_same_lanes() {
 
 /// An op that uses 100 bytes of FAR in place has begun.
 fn uses_in_place(charges: &[(TierId, Bytes)]) -> (Audit, Command) {
-    let mut audit = of_shared_links();
+    begun_on(of_shared_links(), charges)
+}
+
+fn begun_on(mut audit: Audit, charges: &[(TierId, Bytes)]) -> (Audit, Command) {
     let mut op = op(0, 0, &[]);
     if let Work::Compute { charges: own, .. } = &mut op.work {
         own.extend(charges.iter().copied());
@@ -162,6 +197,20 @@ fn what_is_used_in_place_goes_over_the_lanes_of_its_tier() {
     let (mut audit, _) = uses_in_place(&[(FAR, BYTES)]);
     breaks(flow_in_place(&mut audit, &[FETCHES[1]], false), "do not lead there");
     flow_in_place(&mut audit, &[FETCHES[0]], false).expect("the lane from FAR");
+}
+
+#[test]
+fn what_is_used_in_place_is_no_faster_than_its_tier() {
+    let mut hardware = sharing(Service::default());
+    hardware.tiers[FAR.index()].access.rate = Rate::new(PS_PER_S / 2).expect("above zero");
+    // Resources are four lanes, two links, three tiers, and what goes back to these beside reads.
+    for (back, resource) in [(false, 7), (true, 10)] {
+        let (mut audit, _) = begun_on(audit_of(&hardware), &[(FAR, BYTES)]);
+        flow_in_place(&mut audit, &[FETCHES[0] + usize::from(back)], back).expect("its lane");
+        retimed(&mut audit, FULL / 2).expect("as fast as the tier");
+        breaks(retimed(&mut audit, FULL / 2 + 1), &format!("resource {resource} carries"));
+        breaks(retimed(&mut audit, FULL / 2 - 1), "could be faster");
+    }
 }
 
 #[test]
