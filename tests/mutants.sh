@@ -53,7 +53,7 @@ for name in "${parts[@]}"; do
     cargo test --quiet --package "$package" "${tests[@]}" "${filter[@]}" >/dev/null
     # 2 is that some survived, 3 that some took too long: the rest is still worth knowing.
     cargo mutants --workspace "${chosen[@]}" --test-package "$package" --output "target/mutants/$name" \
-        --baseline=skip --timeout 60 --build-timeout 900 "$@" \
+        --baseline=skip --timeout 120 --build-timeout 900 "$@" \
         -- "${filter[@]}" || { code=$?; [ $code -le 3 ] && [ $code -ge 2 ] || exit $code; survived=1; }
 done
 exit $survived

@@ -4,7 +4,7 @@
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use std::cmp::Ordering;
-use tiersim_models::service::Service;
+use tiersim_models::service::{Detail, Service};
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Time};
 use tiersim_sim::fair_share::{FairShare, GRAINS};
 
@@ -198,6 +198,7 @@ fn others_take_their_fair_share_up_to_what_they_ask_for() {
         let plain = || (0..asked.len()).filter(|&flow| asked[flow].is_none());
         plain().for_each(|flow| fair.join(classes[flow], Bytes::new(9), flow, Time::ZERO));
         let rates: Vec<_> = fair.rates().collect();
+        assert!(rates.is_sorted_by_key(|(class, _)| *class), "in the order of their numbers");
         for (flow, exact) in capped(&network, &asked).into_iter().enumerate() {
             let share = rates.iter().find(|(class, _)| *class == classes[flow]).expect("active").1;
             let share = share as f64 / f64::from(GRAINS);
@@ -312,6 +313,20 @@ fn the_total_of_a_mix_is_that_of_what_is_sent() {
     ] {
         let near = rates.iter().zip(expected).all(|(rate, wanted)| (rate - wanted).abs() < 1e-5);
         assert!(near, "{rates:?}, not {expected:?}");
+    }
+}
+
+#[test]
+fn a_resource_reaches_what_so_many_flows_reach_together() {
+    let rate = |units: u64| Rate::new(units * ONE).expect("above zero");
+    let detail = Detail { depths: vec![(1, rate(40)), (4, rate(100))], ..Detail::default() };
+    for (flows, together) in [(1u64, 40), (2, 60), (4, 100), (5, 100)] {
+        let mut fair = FairShare::new(vec![rate(100)]);
+        fair.ramp(0, &detail);
+        let class = fair.class(&[0]);
+        (0..flows).for_each(|flow| fair.join(class, Bytes::mib(1), flow, Time::ZERO));
+        let each = u128::from(together * ONE) * u128::from(GRAINS) / u128::from(flows);
+        assert_eq!(fair.rates().collect::<Vec<_>>(), [(class, each)], "{flows} flows");
     }
 }
 

@@ -146,6 +146,25 @@ fn a_flow_ends_at_the_picosecond_at_which_its_last_byte_has_gone() {
 }
 
 #[test]
+fn a_late_flow_is_late_by_the_rate_that_it_had() {
+    let mut audit = of_shared_links();
+    let longer = [Bytes::new(101); 2];
+    send(&mut audit, 0, longer);
+    send(&mut audit, 1, longer);
+    retimed(&mut audit, FULL / 2).expect("half each");
+    audit.tick(at(1)).expect("legal so far");
+    send(&mut audit, 2, [BYTES; 2]);
+    retimed(&mut audit, FULL / 3).expect("a third each");
+    // The longer ones have 101 bytes and a sixth of one by now, the other has 100 and two thirds.
+    for ticket in [0, 1] {
+        audit.flow_ends(Ticket(ticket), ClassId(0), at(303)).expect("in the last picosecond");
+    }
+    // Faster from now on, which no time has passed at.
+    retimed(&mut audit, FULL).expect("all of it");
+    breaks(audit.flow_ends(Ticket(2), ClassId(0), at(303)), "after its 100 B have gone");
+}
+
+#[test]
 fn a_flow_is_no_more_than_its_charge() {
     let ends = |of: u64| {
         let mut audit = of_shared_links();
