@@ -2,6 +2,7 @@
 //! files there are, and every key of `summary.json`.
 
 use crate::common::{Project, Ran, limited, shipped};
+use crate::goldens;
 use serde_json::Value;
 use std::io::Read;
 use std::path::Path;
@@ -74,6 +75,7 @@ fn the_shipped_scenarios_run_and_write_their_files() {
     assert!(!scenarios.is_empty());
     // Weights lie beside the scenarios that name them.
     let run = |name: &&String| name.ends_with(".ron") && !name.starts_with("learned/");
+    let mut moved = Vec::new();
     for scenario in scenarios.keys().filter(run) {
         let path = format!("scenarios/{scenario}");
         let ran = project.run(&["run", &path]).ends_with(0);
@@ -93,7 +95,9 @@ fn the_shipped_scenarios_run_and_write_their_files() {
         for chart in ["latency-vs-memory.svg", "latency-vs-memory.png"] {
             assert!(files.contains_key(chart), "{folder}/{chart}");
         }
+        moved.extend(goldens::differences("run", scenario, &files["summary.json"]));
     }
+    assert!(moved.is_empty(), "{}", moved.join("\n"));
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod conform;
 mod contract;
 mod determinism;
 mod documented;
+mod goldens;
 mod gpu_script;
 mod hardware;
 mod hostile;
