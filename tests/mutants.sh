@@ -17,9 +17,9 @@ part() {
     filter=()
     case "$1" in
     service) files=(models/src/service.rs) package=tiersim-models tests=(--lib) filter=(service) ;;
-    ledger) files=(policies/src/ledger.rs) package=tiersim-tests tests=("${plans[@]}" --test=arenas) ;;
-    planner) files=(policies/src/planner.rs) package=tiersim-tests tests=("${plans[@]}") ;;
-    moves) files=(policies/src/moves.rs) package=tiersim-tests tests=("${plans[@]}") ;;
+    ledger) files=(policies/src/ledger.rs) package=tiersim-tests tests=("${plans[@]}" --test=arenas) filter=("${quick[@]}") ;;
+    planner) files=(policies/src/planner.rs) package=tiersim-tests tests=("${plans[@]}") filter=("${quick[@]}") ;;
+    moves) files=(policies/src/moves.rs) package=tiersim-tests tests=("${plans[@]}") filter=("${quick[@]}") ;;
     bound) files=(policies/src/bound.rs 'policies/src/bound/*.rs') package=tiersim-tests tests=(--test=bounds) ;;
     audit) files=(sim/src/audit.rs 'sim/src/audit/*.rs') package=tiersim-sim tests=(--lib) filter=(audit) ;;
     fair_share) files=(sim/src/fair_share.rs) package=tiersim-sim tests=(--test=fair_share) ;;
@@ -29,6 +29,8 @@ part() {
 all=(service fair_share audit bound ledger moves planner)
 # Every kind of edge left out in turn, demand paging by hand, replays left out.
 plans=(--test=hazards --test=demand --test=steady)
+# Without those that run shipped scenarios: minutes where nothing is optimised.
+quick=(-- --skip a_thousand_hours --skip all_that_measured_steps_move)
 
 parts=()
 while [ $# -gt 0 ] && [ "${1#-}" = "$1" ]; do

@@ -6,6 +6,7 @@ use rand::{RngExt, SeedableRng};
 use std::cmp::Ordering;
 use tiersim_models::service::{Detail, Service};
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Time};
+use tiersim_policies::state::State;
 use tiersim_sim::fair_share::{FairShare, GRAINS};
 
 /// An exact fraction, for an oracle without rounding.
@@ -328,6 +329,68 @@ fn a_resource_reaches_what_so_many_flows_reach_together() {
         let each = u128::from(together * ONE) * u128::from(GRAINS) / u128::from(flows);
         assert_eq!(fair.rates().collect::<Vec<_>>(), [(class, each)], "{flows} flows");
     }
+}
+
+#[test]
+fn what_a_class_sends_is_what_all_its_flows_send() {
+    let mut fair = FairShare::new(vec![Rate::new(12 * ONE).expect("above zero")]);
+    let rate = Rate::new(3 * ONE).expect("above zero");
+    let (flows, others) = (fair.class(&[0]), fair.stand(&[0], rate));
+    (0..3).for_each(|flow| fair.join(flows, Bytes::mib(1), flow, Time::ZERO));
+    // A quarter each: the one that stands asks for no more.
+    assert_eq!(fair.sent_by_class().collect::<Vec<_>>(), [(flows, 9 * ONE), (others, 3 * ONE)]);
+}
+
+#[test]
+fn flows_that_come_and_go_change_when_the_next_one_ends_until_that_is_asked() {
+    let mut fair = FairShare::new(vec![Rate::new(ONE).expect("above zero")]);
+    let class = fair.class(&[0]);
+    assert!(!fair.has_changed(), "nobody has come");
+    fair.join(class, Bytes::new(5), (), Time::ZERO);
+    fair.join(class, Bytes::new(9), (), Time::ZERO);
+    assert!(fair.has_changed(), "two have come");
+    let end = fair.next_end().expect("two are under way");
+    assert!(!fair.has_changed(), "it was asked");
+    fair.ended(Time::from_ps(end.ps() - 1), &mut Vec::new());
+    assert!(!fair.has_changed(), "nobody has gone");
+    fair.ended(end, &mut Vec::new());
+    assert!(fair.has_changed(), "one has gone");
+}
+
+/// Two flows of so many bytes, the second 10 ps after the first; the state `at` ps after that.
+fn state(start: u64, bytes: [u64; 2], items: [u64; 2], at: u64) -> Vec<u64> {
+    let mut fair = FairShare::new(vec![Rate::new(ONE).expect("above zero")]);
+    let class = fair.class(&[0]);
+    if start > 0 {
+        // Who has been there before.
+        fair.join(class, Bytes::new(start / 2), 9, Time::ZERO);
+        fair.ended(Time::from_ps(start / 2), &mut Vec::new());
+    }
+    for (flow, bytes) in bytes.into_iter().enumerate() {
+        let begins = Time::from_ps(start + 10 * flow as u64);
+        fair.join(class, Bytes::new(bytes), items[flow], begins);
+    }
+    assert!(fair.next_end().is_some(), "they are under way");
+    words(&fair, start + 10 + at)
+}
+
+fn words(fair: &FairShare<u64>, at: u64) -> Vec<u64> {
+    let mut state = State::new(0);
+    fair.state(Time::from_ps(at), &mut state, |state, &item| state.word(item));
+    state.words().to_vec()
+}
+
+#[test]
+fn the_state_is_that_of_what_is_left_and_of_nothing_else() {
+    let one = state(0, [60, 30], [1, 2], 20);
+    assert_eq!(state(500, [60, 30], [1, 2], 20), one, "whenever they come");
+    assert_ne!(state(0, [60, 30], [1, 2], 21), one, "a picosecond later");
+    assert_ne!(state(0, [61, 30], [1, 2], 20), one, "a byte more");
+    assert_ne!(state(0, [60, 30], [1, 3], 20), one, "another item");
+    let [first, second] = [[1, 2], [2, 1]].map(|items| state(0, [40, 30], items, 0));
+    assert_ne!(first, second, "as much is left of both: which of them came first");
+    let empty = FairShare::new(vec![Rate::new(ONE).expect("above zero")]);
+    assert_eq!(words(&empty, 7), words(&empty, 9), "where nobody is, time makes no difference");
 }
 
 #[test]
