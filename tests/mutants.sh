@@ -18,7 +18,7 @@ part() {
     case "$1" in
     service) files=(models/src/service.rs) package=tiersim-models tests=(--lib) filter=(service) ;;
     ledger) files=(policies/src/ledger.rs) package=tiersim-tests tests=("${plans[@]}" --test=arenas) filter=("${quick[@]}") ;;
-    planner) files=(policies/src/planner.rs) package=tiersim-tests tests=("${plans[@]}") filter=("${quick[@]}") ;;
+    planner) files=(policies/src/planner.rs) package=tiersim-tests tests=("${plans[@]}" --test=arenas) filter=("${quick[@]}") ;;
     moves) files=(policies/src/moves.rs) package=tiersim-tests tests=("${plans[@]}") filter=("${quick[@]}") ;;
     bound) files=(policies/src/bound.rs 'policies/src/bound/*.rs') package=tiersim-tests tests=(--test=bounds) ;;
     audit) files=(sim/src/audit.rs 'sim/src/audit/*.rs') package=tiersim-sim tests=(--lib) filter=(audit) ;;
@@ -29,8 +29,8 @@ part() {
 all=(service fair_share audit bound ledger moves planner)
 # Every kind of edge left out in turn, demand paging by hand, replays left out.
 plans=(--test=hazards --test=demand --test=steady)
-# Without those that run shipped scenarios: minutes where nothing is optimised.
-quick=(-- --skip a_thousand_hours --skip all_that_measured_steps_move)
+# Without those that take minutes where nothing is optimised; what survives is tried on them by hand.
+quick=(-- --skip a_thousand_hours --skip all_that_measured_steps_move --skip extended_runs)
 
 parts=()
 while [ $# -gt 0 ] && [ "${1#-}" = "$1" ]; do

@@ -296,21 +296,25 @@ fn the_total_of_a_mix_is_that_of_what_is_sent() {
     let rate = |units: u64| Rate::new(units * UNIT as u64).expect("above zero");
     let mix = vec![(0, rate(20)), (50, rate(30)), (100, rate(20))];
     let service = Service { mix, ..Service::default() };
-    let sent = |fetch: u64, evict: u64| {
+    let sent = |fetch: u64, evict: u64, flows: [usize; 2]| {
         let mut fair = FairShare::new(vec![rate(fetch), rate(evict), rate(30)]);
         fair.mix(2, [0, 1], &service);
         for lane in [0, 1] {
             let class = fair.class(&[lane, 2]);
-            fair.join(class, Bytes::mib(1), (), Time::ZERO);
+            (0..flows[lane]).for_each(|_| fair.join(class, Bytes::mib(1), (), Time::ZERO));
         }
         let rates = fair.rates().map(|(_, rate)| rate as f64 / f64::from(GRAINS) / UNIT);
         rates.collect::<Vec<f64>>()
     };
     let total = 10.0 + 200f64.sqrt();
     for (rates, expected) in [
-        (sent(40, 40), [15.0, 15.0]),
-        (sent(5, 40), [5.0, total - 5.0]),
-        (sent(40, 5), [total - 5.0, 5.0]),
+        (sent(40, 40, [1, 1]), [15.0, 15.0]),
+        (sent(5, 40, [1, 1]), [5.0, total - 5.0]),
+        (sent(40, 5, [1, 1]), [total - 5.0, 5.0]),
+        // Three of four are fetched, which reach 25; and where each way is held to 5.
+        (sent(40, 40, [3, 1]), [6.25, 6.25]),
+        (sent(5, 40, [2, 1]), [2.5, total - 5.0]),
+        (sent(40, 5, [1, 2]), [total - 5.0, 2.5]),
     ] {
         let near = rates.iter().zip(expected).all(|(rate, wanted)| (rate - wanted).abs() < 1e-5);
         assert!(near, "{rates:?}, not {expected:?}");
@@ -355,6 +359,35 @@ fn flows_that_come_and_go_change_when_the_next_one_ends_until_that_is_asked() {
     assert!(!fair.has_changed(), "nobody has gone");
     fair.ended(end, &mut Vec::new());
     assert!(fair.has_changed(), "one has gone");
+}
+
+#[test]
+fn what_is_under_way_has_left_what_has_not_gone() {
+    let mut fair = FairShare::new(vec![Rate::new(ONE / 2).expect("above zero")]);
+    let class = fair.class(&[0]);
+    fair.join(class, Bytes::new(10), 'a', Time::ZERO);
+    let left = |fair: &FairShare<char>, at: u64| -> Vec<(char, u64)> {
+        let under_way = fair.under_way(Time::from_ps(at));
+        let mut left: Vec<_> = under_way.map(|(item, bytes)| (*item, bytes.get())).collect();
+        left.sort_unstable();
+        left
+    };
+    assert_eq!(left(&fair, 0), [('a', 10)], "as soon as it has come");
+    assert!(fair.next_end().is_some(), "rates are worked out");
+    // Half a byte counts as one.
+    assert_eq!(left(&fair, 3), [('a', 9)]);
+    fair.join(class, Bytes::new(4), 'b', Time::from_ps(4));
+    assert!(fair.next_end().is_some(), "rates are worked out");
+    assert_eq!(left(&fair, 8), [('a', 7), ('b', 3)]);
+}
+
+#[test]
+#[should_panic(expected = "no time passes before rates are worked out")]
+fn what_is_left_is_not_asked_for_before_rates_are_worked_out() {
+    let mut fair = FairShare::new(vec![Rate::new(ONE).expect("above zero")]);
+    let class = fair.class(&[0]);
+    fair.join(class, Bytes::new(10), (), Time::ZERO);
+    let _ = fair.under_way(Time::from_ps(1)).count();
 }
 
 /// Two flows of so many bytes, the second 10 ps after the first; the state `at` ps after that.

@@ -8,7 +8,7 @@ use tiersim_models::allocator::{
     AllocatorSpec, Block, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Model,
 };
 use tiersim_models::hardware::{HBM, TierKind};
-use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{Mode, ObjectKind};
 use tiersim_policies::access::Access;
@@ -349,4 +349,59 @@ fn an_address_is_used_again_only_after_its_last_user_has_certainly_left() {
         moves += found.1;
     }
     assert!(handed_over > 10_000 && moves > 200, "{handed_over} handed over, {moves} moved");
+}
+
+#[test]
+fn what_is_said_of_memory_is_of_the_steps_of_the_run() {
+    let mut traced = Traced::new();
+    for step in 0..2 {
+        let object = traced.object((1 + u64::from(step)) << 20, false);
+        traced.op(step, 0, Span::from_ns(1), &[(object, Mode::Write)]);
+        traced.op(step, 0, Span::from_ns(1), &[(object, Mode::Read)]);
+    }
+    let kept = traced.object(3 << 20, true);
+    traced.op(1, 0, Span::from_ns(1), &[(kept, Mode::Read)]);
+    let machine = two_tiers(Bytes::mib(14), law(0, 1_000_000_000));
+    let world = World::of(machine, traced.0, vec![Span::from_ns(1); 5]);
+    let policy = Box::new(Placed::all_in_hbm(&world.workload.trace));
+    let spec = AllocatorSpec { model: Model::Pool, compaction: None };
+    let capacities = [Bytes::mib(14), Bytes::MAX];
+    let planner = Planner::with_allocators(&world.workload, policy, &capacities, &[spec], 3);
+    let mut planner = planner.expect("it fits");
+    while planner.plan_next(&mut Vec::new()).expect("it fits") {}
+    let memory = planner.ledger().memory_use(HBM).expect("it is not exact");
+    assert_eq!(memory.allocator, "pool");
+    assert_eq!((memory.end.capacity, memory.end.allocated), (Bytes::mib(14), Bytes::mib(3)));
+    let ends: Vec<(u64, u64)> = memory.series.iter().map(|p| (p.step, p.occurrence)).collect();
+    for (step, last) in [(0, 1), (1, 4), (2, 6), (3, 9), (4, 11), (5, 14)] {
+        assert!(ends.contains(&(step, last)), "step {step} ends with op {last}: {ends:?}");
+    }
+    assert!(ends.is_sorted(), "{ends:?}");
+}
+
+#[test]
+fn an_op_that_the_trace_states_to_come_later_waits_for_that_op_of_its_replay() {
+    let mut traced = Traced::new();
+    for stream in [0, 0, 0, 1] {
+        let object = traced.object(1 << 20, false);
+        traced.op(0, stream, Span::from_ns(1), &[(object, Mode::Write)]);
+    }
+    // Two ops before the last one on the other stream.
+    traced.0.ops[3].after.push(OpId(1));
+    let machine = two_tiers(Bytes::mib(14), law(0, 1_000_000_000));
+    let world = World::of(machine, traced.0, vec![Span::from_ns(1); 4]);
+    let policy = Box::new(Placed::all_in_hbm(&world.workload.trace));
+    let capacities = [Bytes::mib(14), Bytes::MAX];
+    let planner = Planner::with_allocators(&world.workload, policy, &capacities, &[], 2);
+    let mut planner = planner.expect("it fits");
+    let mut commands = Vec::new();
+    while planner.plan_next(&mut commands).expect("it fits") {}
+    let ops: Vec<&Command> =
+        commands.iter().filter(|c| matches!(c.work, Work::Compute { .. })).collect();
+    assert_eq!(ops.len(), 8);
+    for replay in [0, 4] {
+        let waits: Vec<Ticket> = ops[replay + 3].after.iter().map(|edge| edge.ticket).collect();
+        assert!(waits.contains(&ops[replay + 1].ticket), "replay {replay}: {waits:?}");
+        assert!(!waits.contains(&ops[replay + 2].ticket), "no longer than stated: {waits:?}");
+    }
 }
