@@ -5,6 +5,7 @@ use crate::generate::GenerateArgs;
 use crate::memory::MemoryArgs;
 use crate::new::NewArgs;
 use crate::train::TrainArgs;
+use crate::typed::capacity;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use tiersim_validation::real::Kind;
@@ -276,7 +277,7 @@ pub(crate) struct AllocatorArgs {
     pub(crate) device: Option<usize>,
     /// Memory of the device, such as 80GiB, or what set_per_process_memory_fraction leaves of it
     /// [default: the snapshot shows when memory was out].
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = capacity)]
     pub(crate) capacity: Option<u64>,
     /// Largest deviation that is no failure, as a share of what the snapshot says.
     #[arg(long, value_name = "SHARE", default_value_t = 0.01, value_parser = share)]
@@ -399,24 +400,6 @@ pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
         Some((path, value)) if !path.is_empty() => Ok((path.to_owned(), value.to_owned())),
         _ => Err("write PATH=VALUE, such as seed=7".to_owned()),
     }
-}
-
-/// A number of bytes with its unit.
-fn size(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
-    let unit: u64 = match &text[digits.len()..] {
-        "" | "B" => 1,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        "MB" => 1_000_000,
-        "GB" => 1_000_000_000,
-        _ => {
-            return Err("write a whole number with B, MB, MiB, GB or GiB, such as 80GiB".to_owned());
-        }
-    };
-    let bytes = digits.parse::<u64>().ok().and_then(|count| count.checked_mul(unit));
-    let bytes = bytes.filter(|bytes| (1..1 << 50).contains(bytes));
-    bytes.ok_or_else(|| "from 1 B to below 2^50 B, such as 80GiB".to_owned())
 }
 
 fn share(text: &str) -> Result<f64, String> {

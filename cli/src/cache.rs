@@ -4,10 +4,10 @@
 //! Invariant: nothing is written before the whole trace is read.
 
 use crate::args::Format;
-use crate::memory::typed::size;
 use crate::output::{Failure, print, write_all};
 use crate::progress;
 use crate::runs::chart;
+use crate::typed::size;
 use clap::{ArgAction, Args};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;

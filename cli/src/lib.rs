@@ -26,6 +26,7 @@ mod progress;
 mod runs;
 mod traces;
 mod train;
+mod typed;
 mod validate;
 
 use args::{Args, Command};

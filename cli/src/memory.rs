@@ -6,7 +6,6 @@ mod fit;
 mod model;
 mod options;
 mod resolve;
-pub(crate) mod typed;
 
 pub(crate) use options::MemoryArgs;
 

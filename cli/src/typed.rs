@@ -8,6 +8,7 @@ use tiersim_models::memory::zero::{MILLION, Place};
 use tiersim_models::transformer::card::Family;
 use tiersim_models::transformer::format::Format;
 use tiersim_models::transformer::training::{Attention, Checkpointing, Optimizer};
+use tiersim_sim::text::quantity::{Dimension, Size};
 
 /// Most of anything that is counted.
 const MOST: u128 = 1 << 60;
@@ -58,29 +59,39 @@ pub(crate) fn millionths(text: &str) -> Result<Millionths, String> {
     })
 }
 
-/// Bytes with a unit: 24GiB, 80GB or gib(24).
+/// Bytes with a unit of those that files have, as there or behind the number: gib(24), 24GiB.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u128); 9] = [
-        ("KiB", 1 << 10),
-        ("MiB", 1 << 20),
-        ("GiB", 1 << 30),
-        ("TiB", 1 << 40),
-        ("kB", 1_000),
-        ("MB", 1_000_000),
-        ("GB", 1_000_000_000),
-        ("TB", 1_000_000_000_000),
-        ("B", 1),
-    ];
-    let as_in_files = |&(unit, scale): &(&str, u128)| {
-        let rest = text.strip_prefix(&unit.to_lowercase())?;
-        Some((rest.strip_prefix('(')?.strip_suffix(')')?.to_owned(), scale))
-    };
-    let behind = |&(unit, scale): &(&str, u128)| Some((text.strip_suffix(unit)?.to_owned(), scale));
-    let found = UNITS.iter().find_map(as_in_files).or_else(|| UNITS.iter().find_map(behind));
-    found.and_then(|(digits, scale)| decimal(&digits, scale)).ok_or_else(|| {
-        "write a number of whole bytes, at most 2^60, with B, kB, MB, GB, TB, KiB, MiB, GiB or TiB, such as 24GiB or gib(24)"
-            .to_owned()
+    let units = || Size::UNIT.words.iter().zip(Size::UNIT.factors);
+    let found = units().find_map(|(word, &factor)| {
+        let as_in_files = text.strip_prefix(word).and_then(|rest| rest.strip_prefix('('));
+        let digits = match as_in_files {
+            Some(rest) => rest.strip_suffix(')')?,
+            None => text.strip_suffix(&symbol(word))?,
+        };
+        decimal(digits, factor as u128)
+    });
+    found.ok_or_else(|| {
+        let symbols: Vec<String> = units().map(|(word, _)| symbol(word)).collect();
+        format!(
+            "write a number of whole bytes, at most 2^60, with one of {}, such as 24GiB or gib(24)",
+            symbols.join(", ")
+        )
     })
+}
+
+/// Room for something: at least a byte.
+pub(crate) fn capacity(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        0 => Err("write at least 1B, such as 80GiB".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
+/// A unit of files as people write it behind a number: GiB for gib, kB for kb.
+fn symbol(word: &str) -> String {
+    let prefix = word.trim_end_matches('b');
+    let large = if prefix == "k" { prefix.to_owned() } else { prefix.to_uppercase() };
+    format!("{}B", large.replace('I', "i"))
 }
 
 /// One of `all` by its word.
@@ -179,10 +190,14 @@ mod tests {
             ("gib(24)", 24 << 30),
             ("80GB", 80_000_000_000),
             ("gb(1.5)", 1_500_000_000),
+            ("1TiB", 1 << 40),
+            ("64kB", 64_000),
+            ("0.5KiB", 512),
+            ("7B", 7),
         ] {
             assert_eq!(size(text), Ok(bytes), "{text}");
         }
-        for text in ["24", "gib 24", "gib(24", "-1GB", "0.5B", "1PB"] {
+        for text in ["24", "gib 24", "gib(24", "-1GB", "0.5B", "1PB", "8Gb", "GiB(8)"] {
             assert!(size(text).is_err(), "{text}");
         }
     }

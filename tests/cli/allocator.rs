@@ -61,7 +61,7 @@ fn bad_input_is_said_with_place_and_remedy_and_nothing_is_written() {
         (&["text.json"], &["text.json: line 3: "]),
         (&["none.pickle"], &["none.pickle: ", "check the path"]),
         (&["tiny.json", "--device", "3"], &["--device 3", "choose from 0"]),
-        (&["tiny.json", "--capacity", "80 rods"], &["such as 80GiB"]),
+        (&["tiny.json", "--capacity", "80 rods"], &["such as 24GiB"]),
         (&["tiny.json", "--at-most", "2"], &["a share from 0 to 1"]),
     ];
     for (args, pieces) in cases {

@@ -1,8 +1,8 @@
 //! The GPU behind `--fit`: a size, or a machine of the project with its rates.
 
-use super::typed::size;
 use crate::hardware::machine;
 use crate::output::Failure;
+use crate::typed::size;
 use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::memory::fit::Room;

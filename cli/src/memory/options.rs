@@ -2,11 +2,11 @@
 //!
 //! Invariant: a value that nobody typed is absent, so that what does not go together can be refused.
 
-use super::typed::{
+use crate::args::Format as Output;
+use crate::typed::{
     Kept, Millionths, attention, checkpointing, count, family, format, levels, millionths,
     optimizer, place, size,
 };
-use crate::args::Format as Output;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use tiersim_models::memory::semiseparable::Shape;

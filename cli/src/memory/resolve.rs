@@ -7,7 +7,7 @@ mod refusals;
 
 use super::model::Model;
 use super::options::{Convention, MemoryArgs};
-use super::typed::Millionths;
+use crate::typed::Millionths;
 use others::{deepspeed, structured};
 use refusals::{Typed, of_deepspeed, of_operators, of_optimizer, of_serving, of_shape, refuse};
 use tiersim_models::memory::account::{Keeps, Pipeline, Serving, Step, Structured, Training};
