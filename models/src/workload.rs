@@ -183,6 +183,17 @@ pub struct Object {
     pub freed_after: Option<OpId>,
 }
 
+impl Object {
+    /// One of which nothing else is known: made by the step that uses it, of no module, without a dtype
+    /// or statistics, and alive until its last use.
+    pub fn new(name: impl Into<String>, kind: ObjectKind, bytes: Bytes) -> Object {
+        let (dtype, statistics) = (String::new(), Statistics::default());
+        let (persistent, module, freed_after) = (false, None, None);
+        let name = name.into();
+        Object { name, kind, bytes, dtype, persistent, module, statistics, freed_after }
+    }
+}
+
 /// What an op runs on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unit {

@@ -8,14 +8,14 @@ use tiersim_models::workload::*;
 /// Two ops: the first writes object 1 from object 0, the second reads both.
 fn valid() -> Trace {
     let object = |name: &str, persistent| Object {
-        name: name.into(),
-        kind: if persistent { ObjectKind::Weight } else { ObjectKind::Activation },
-        bytes: Bytes::new(16),
         dtype: "float32".into(),
         persistent,
         module: Some(ModuleId(0)),
-        statistics: Statistics::default(),
-        freed_after: None,
+        ..Object::new(
+            name,
+            if persistent { ObjectKind::Weight } else { ObjectKind::Activation },
+            Bytes::new(16),
+        )
     };
     let op = |uses| Op {
         module: Some(ModuleId(0)),

@@ -100,14 +100,10 @@ mod tests {
     fn object(name: &str, bytes: u64, persistent: bool) -> Object {
         let statistics = Statistics { adam_m: Some(0.5), adam_v: None, grad_norm: Some(6.0) };
         Object {
-            name: name.to_owned(),
-            kind: ObjectKind::Weight,
-            bytes: Bytes::new(bytes),
-            dtype: String::new(),
             persistent,
             module: Some(ModuleId::at(0)),
             statistics,
-            freed_after: None,
+            ..Object::new(name, ObjectKind::Weight, Bytes::new(bytes))
         }
     }
 

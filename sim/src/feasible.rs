@@ -260,7 +260,7 @@ mod tests {
     use std::path::PathBuf;
     use tiersim_models::hardware::{Hardware, Law, Tier, TierKind};
     use tiersim_models::units::{Bytes, Rate, Span};
-    use tiersim_models::workload::{Object, ObjectKind, Statistics, Trace, TraceMeta};
+    use tiersim_models::workload::{Object, ObjectKind, Trace, TraceMeta};
 
     fn machine(capacities: &[Bytes]) -> Hardware {
         let access = Law { setup: Span::ZERO, rate: Rate::new(1).unwrap() };
@@ -291,14 +291,8 @@ mod tests {
 
     fn trace(sizes: &[u64]) -> Trace {
         let object = |(index, &bytes): (usize, &u64)| Object {
-            name: format!("o{index}"),
-            kind: ObjectKind::Weight,
-            bytes: Bytes::new(bytes),
-            dtype: String::new(),
             persistent: true,
-            module: None,
-            statistics: Statistics::default(),
-            freed_after: None,
+            ..Object::new(format!("o{index}"), ObjectKind::Weight, Bytes::new(bytes))
         };
         Trace {
             meta: TraceMeta::default(),

@@ -24,14 +24,12 @@ fn fresh_folder(name: &str) -> PathBuf {
 /// Two ops: the first writes an activation from a weight, the second reads both.
 fn small_trace() -> Trace {
     let object = |name: &str, kind, bytes, persistent| Object {
-        name: name.into(),
-        kind,
-        bytes: Bytes::new(bytes),
         dtype: "float32".into(),
         persistent,
         module: persistent.then_some(ModuleId(0)),
         statistics: Statistics { adam_m: persistent.then_some(0.25), ..Statistics::default() },
         freed_after: (!persistent).then_some(OpId(1)),
+        ..Object::new(name, kind, Bytes::new(bytes))
     };
     let op = |phase, name: &str, duration: Option<u64>, flops, bytes, at, uses| Op {
         module: (flops > 0).then_some(ModuleId(0)),

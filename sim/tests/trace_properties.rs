@@ -70,11 +70,7 @@ prop_compose! {
                 let index = known.unwrap_or_else(|| { modules.push(name); modules.len() - 1 });
                 ModuleId(index as u32)
             });
-            Object {
-                name: format!("{name}{i}"), kind, bytes: Bytes::new(bytes), dtype: String::new(),
-                persistent: m % 2 == 0, module, statistics,
-                freed_after: (m == 1).then_some(OpId(last)),
-            }
+            Object { persistent: m % 2 == 0, module, statistics, freed_after: (m == 1).then_some(OpId(last)), ..Object::new(format!("{name}{i}"), kind, Bytes::new(bytes)) }
         }).collect();
         let meta = TraceMeta {
             name: "t".into(), about, precision: "fp32".into(), batch: 1, sequence: 2,

@@ -77,14 +77,11 @@ fn object(
     // Falling from layer to layer, so that a policy by Adam score has something to rank.
     let score = layer.filter(|_| kind == ObjectKind::Weight).map(|layer| 1.0 / (layer + 1) as f64);
     trace.objects.push(Object {
-        name,
-        kind,
-        bytes: Bytes::new(kib * KIB),
         dtype: "float32".to_owned(),
         persistent: layer.is_some(),
         module: layer.map(ModuleId::at),
         statistics: Statistics { adam_m: score, adam_v: score, grad_norm: None },
-        freed_after: None,
+        ..Object::new(name, kind, Bytes::new(kib * KIB))
     });
     id
 }

@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use tiersim_models::ids::{ModuleId, ObjectId, OpId};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{
-    Mode, Object, ObjectKind, Op, Phase, Recorded, Statistics, Trace, TraceMeta, Use,
+    Mode, Object, ObjectKind, Op, Phase, Recorded, Trace, TraceMeta, Use,
 };
 
 const STEPS: u32 = 1000;
@@ -246,14 +246,10 @@ fn object(
 ) -> ObjectId {
     let id = ObjectId::at(trace.objects.len());
     trace.objects.push(Object {
-        name,
-        kind,
-        bytes: Bytes::new(bytes),
         dtype: "bf16".to_owned(),
         persistent,
         module: module.map(ModuleId::at),
-        statistics: Statistics::default(),
-        freed_after: None,
+        ..Object::new(name, kind, Bytes::new(bytes))
     });
     id
 }

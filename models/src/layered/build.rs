@@ -143,14 +143,9 @@ impl Builder {
         module: Option<ModuleId>,
     ) -> ObjectId {
         self.trace.objects.push(Object {
-            name,
-            kind,
-            bytes: Bytes::new(bytes),
             dtype: self.precision.dtype().to_owned(),
-            persistent: false,
             module,
-            statistics: Statistics::default(),
-            freed_after: None,
+            ..Object::new(name, kind, Bytes::new(bytes))
         });
         ObjectId::at(self.trace.objects.len() - 1)
     }

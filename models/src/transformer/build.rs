@@ -7,7 +7,7 @@ use crate::collective::MAX_COLLECTIVE;
 use crate::ids::{ModuleId, ObjectId, OpId};
 use crate::transformer::format::Format;
 use crate::units::Bytes;
-use crate::workload::{Mode, Object, ObjectKind, Op, Part, Phase, Statistics, Trace, Unit, Use};
+use crate::workload::{Mode, Object, ObjectKind, Op, Part, Phase, Trace, Unit, Use};
 
 /// What an op does to an object, and how many bytes that touches.
 #[derive(Clone, Copy, Debug)]
@@ -89,14 +89,9 @@ impl Builder {
     ) -> ObjectId {
         self.objects += bytes;
         self.trace.objects.push(Object {
-            name,
-            kind,
-            bytes: Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX)),
             dtype: format.dtype().to_owned(),
-            persistent: false,
             module,
-            statistics: Statistics::default(),
-            freed_after: None,
+            ..Object::new(name, kind, Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX)))
         });
         ObjectId::at(self.trace.objects.len() - 1)
     }

@@ -50,14 +50,10 @@ pub(crate) fn object(
         trace.modules.len() - 1
     });
     trace.objects.push(Object {
-        name: format!("{module}.{}", id.0),
-        kind,
-        bytes: Bytes::new(bytes),
         dtype: "uint8".to_owned(),
         persistent,
         module: Some(ModuleId::at(at)),
-        statistics: Statistics::default(),
-        freed_after: None,
+        ..Object::new(format!("{module}.{}", id.0), kind, Bytes::new(bytes))
     });
     id
 }

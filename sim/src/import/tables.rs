@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use tiersim_models::ids::ObjectId;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{
-    Mode, Object, ObjectKind, Op, Phase, Recorded, Statistics, Trace, TraceMeta, TraceProblem, Use,
+    Mode, Object, ObjectKind, Op, Phase, Recorded, Trace, TraceMeta, TraceProblem, Use,
 };
 
 /// Where the tables are, and what they do not say themselves.
@@ -137,14 +137,12 @@ fn build(from: &Tables, kernels: &[Kernel], tensors: &[Tensor]) -> (Trace, Count
 /// which, so none of them is called a weight.
 fn object(tensor: &Tensor) -> Object {
     Object {
-        name: format!("t{}", tensor.id),
-        kind: if tensor.global { ObjectKind::Buffer } else { ObjectKind::Activation },
-        bytes: Bytes::new(tensor.bytes),
-        dtype: String::new(),
         persistent: tensor.global,
-        module: None,
-        statistics: Statistics::default(),
-        freed_after: None,
+        ..Object::new(
+            format!("t{}", tensor.id),
+            if tensor.global { ObjectKind::Buffer } else { ObjectKind::Activation },
+            Bytes::new(tensor.bytes),
+        )
     }
 }
 

@@ -5,9 +5,7 @@ use tiersim_models::hardware::{Hardware, Law, Link, Tier, TierKind};
 use tiersim_models::ids::{NodeId, ObjectId, OpId};
 use tiersim_models::service::{Discipline, Service};
 use tiersim_models::units::{Bytes, Rate, Span};
-use tiersim_models::workload::{
-    Mode, Object, ObjectKind, Op, Phase, Statistics, Trace, TraceMeta, Use,
-};
+use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Trace, TraceMeta, Use};
 
 /// `setup` picoseconds plus bytes at `rate` bytes per second.
 pub fn law(setup: u64, rate: u64) -> Law {
@@ -91,14 +89,13 @@ impl Traced {
     pub fn object(&mut self, bytes: u64, persistent: bool) -> ObjectId {
         let id = ObjectId::at(self.0.objects.len());
         self.0.objects.push(Object {
-            name: format!("o{}", id.0),
-            kind: if persistent { ObjectKind::Weight } else { ObjectKind::Activation },
-            bytes: Bytes::new(bytes),
             dtype: "uint8".to_owned(),
             persistent,
-            module: None,
-            statistics: Statistics::default(),
-            freed_after: None,
+            ..Object::new(
+                format!("o{}", id.0),
+                if persistent { ObjectKind::Weight } else { ObjectKind::Activation },
+                Bytes::new(bytes),
+            )
         });
         id
     }

@@ -18,7 +18,7 @@ use tiersim_models::hardware::{Hardware, Lane};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Statistics, Trace, TraceMeta};
+use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Trace, TraceMeta};
 use tiersim_policies::command::{Allocating, Command, Edge, Hazard, Room, Ticket, Touch, Work};
 
 /// Bytes of all objects that take turns, and most of them: more than a core's own cache holds.
@@ -258,14 +258,9 @@ fn behind(commands: usize) -> Span {
 /// As many objects as there are rooms, and one op, for its stream.
 fn workload(rooms: &[Room]) -> Workload {
     let object = |room: &Room| Object {
-        name: format!("object {}", room.object.0),
-        kind: ObjectKind::Buffer,
-        bytes: room.bytes,
         dtype: "uint8".to_owned(),
         persistent: true,
-        module: None,
-        statistics: Statistics::default(),
-        freed_after: None,
+        ..Object::new(format!("object {}", room.object.0), ObjectKind::Buffer, room.bytes)
     };
     let op = Op::new(0, Phase::Other, "probe", 0..0);
     Workload::new(Trace {

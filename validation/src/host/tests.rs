@@ -7,9 +7,7 @@ use crate::options::Delay;
 use tiersim_models::hardware::{Hardware, Law, Tier, TierKind};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Rate;
-use tiersim_models::workload::{
-    Mode, Object, ObjectKind, Op, Phase, Statistics, Trace, TraceMeta, Use,
-};
+use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Trace, TraceMeta, Use};
 use tiersim_policies::command::{Allocating, Edge, Hazard, Room, Touch};
 
 const OBJECT: ObjectId = ObjectId(0);
@@ -43,14 +41,9 @@ fn world() -> (Hardware, Workload) {
         cpu: None,
     };
     let object = Object {
-        name: "weight".to_owned(),
-        kind: ObjectKind::Weight,
-        bytes: Bytes::new(10_000),
         dtype: "uint8".to_owned(),
         persistent: true,
-        module: None,
-        statistics: Statistics::default(),
-        freed_after: None,
+        ..Object::new("weight", ObjectKind::Weight, Bytes::new(10_000))
     };
     let op = Op::new(0, Phase::Other, "op", 0..1);
     let uses = vec![Use::whole(OBJECT, Mode::Read)];

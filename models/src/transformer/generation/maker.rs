@@ -6,7 +6,7 @@ use super::Generation;
 use crate::ids::{ModuleId, ObjectId};
 use crate::units::Bytes;
 use crate::workload::{
-    Mode, Object, ObjectKind, Op, Part, Phase, Recorded, Statistics, Trace, TraceMeta, Unit, Use,
+    Mode, Object, ObjectKind, Op, Part, Phase, Recorded, Trace, TraceMeta, Unit, Use,
 };
 
 /// What an op does to an object: how, and how many bytes of it.
@@ -102,14 +102,10 @@ impl<'a> Maker<'a> {
             _ => formats.activations,
         };
         self.trace.objects.push(Object {
-            name,
-            kind,
-            bytes: Bytes::new(bytes),
             dtype: format.dtype().to_owned(),
             persistent: kind == ObjectKind::Weight,
             module,
-            statistics: Statistics::default(),
-            freed_after: None,
+            ..Object::new(name, kind, Bytes::new(bytes))
         });
         ObjectId::at(self.trace.objects.len() - 1)
     }

@@ -12,7 +12,7 @@ use super::{MAX_USES, Serving, ServingProblem};
 use crate::ids::{ModuleId, ObjectId, OpId};
 use crate::units::{Bytes, Time};
 use crate::workload::{
-    Mode, Object, ObjectKind, Op, Part, Phase, Recorded, Statistics, Trace, TraceMeta, Unit, Use,
+    Mode, Object, ObjectKind, Op, Part, Phase, Recorded, Trace, TraceMeta, Unit, Use,
 };
 
 /// An iteration touches a block.
@@ -111,14 +111,10 @@ impl<'a> Emit<'a> {
             _ => formats.activations,
         };
         self.trace.objects.push(Object {
-            name,
-            kind,
-            bytes: Bytes::new(bytes),
             dtype: format.dtype().to_owned(),
             persistent: kind == ObjectKind::Weight,
             module,
-            statistics: Statistics::default(),
-            freed_after: None,
+            ..Object::new(name, kind, Bytes::new(bytes))
         });
         ObjectId::at(self.trace.objects.len() - 1)
     }

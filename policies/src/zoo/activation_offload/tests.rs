@@ -10,9 +10,7 @@ use tiersim_models::ids::{ModuleId, NodeId, ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Rate, Span};
-use tiersim_models::workload::{
-    Mode, Object, ObjectKind, Op, Phase, Statistics, Trace, TraceMeta, Use,
-};
+use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Trace, TraceMeta, Use};
 
 fn machine(hbm: u64, rate: u64) -> Hardware {
     let law = Law { setup: Span::ZERO, rate: Rate::new(rate).expect("above zero") };
@@ -48,16 +46,11 @@ fn chain(layers: usize, rng: &mut ChaCha12Rng) -> Workload {
     let (objects, ops, uses) = Default::default();
     let mut trace = Trace { meta: TraceMeta::default(), modules, objects, ops, uses };
     let object = |trace: &mut Trace, bytes| {
-        trace.objects.push(Object {
-            name: format!("o{}", trace.objects.len()),
-            kind: ObjectKind::Activation,
-            bytes: Bytes::new(bytes),
-            dtype: String::new(),
-            persistent: false,
-            module: None,
-            statistics: Statistics::default(),
-            freed_after: None,
-        });
+        trace.objects.push(Object::new(
+            format!("o{}", trace.objects.len()),
+            ObjectKind::Activation,
+            Bytes::new(bytes),
+        ));
         ObjectId::at(trace.objects.len() - 1)
     };
     let op = |trace: &mut Trace, phase, layer, ps, uses: &[(ObjectId, Mode)]| {

@@ -241,14 +241,10 @@ mod tests {
         };
         let object =
             |&(kind, bytes, module, adam_m): &(ObjectKind, u64, Option<u32>, Option<f64>)| Object {
-                name: String::new(),
-                kind,
-                bytes: Bytes::new(bytes),
-                dtype: String::new(),
                 persistent: true,
                 module: module.map(ModuleId),
                 statistics: Statistics { adam_m, ..Statistics::default() },
-                freed_after: None,
+                ..Object::new(String::new(), kind, Bytes::new(bytes))
             };
         let objects = objects.iter().map(object).collect();
         let (ops, uses) = Default::default();
