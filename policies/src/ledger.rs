@@ -113,7 +113,7 @@ pub(crate) struct User {
 
 impl Ledger {
     /// Empty tiers and room for `objects` objects; the run plans `ops` ops. Hidden memory is taken
-    /// off here and nowhere else.
+    /// off the capacities that the plan counts with.
     pub(crate) fn new(memory: Memory<'_>, objects: usize, ops: u64) -> Ledger {
         let Memory { capacities, hidden, allocators } = memory;
         let arena = |tier: usize, capacity| {
