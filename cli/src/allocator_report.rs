@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
+use tiersim_models::unit::of_sizes;
 use tiersim_models::units::Bytes;
 use tiersim_reports::words::{clean, count, number};
 use tiersim_reports::{Axis, Chart, Marks, Series, XyChart};
@@ -171,12 +172,9 @@ fn bytes(snapshot: u64, model: u64, deviation: &Deviation) -> Value {
 /// Reserved and active bytes over the entries; the model's lines lie over the snapshot's.
 pub(crate) fn chart(name: &str, found: &Replay) -> Chart {
     let most = found.samples.iter().map(|sample| sample.reserved.max(sample.model_reserved)).max();
-    let (unit, scale) = match most {
-        Some(most) if most < 4 << 30 => ("MiB", 1_u64 << 20),
-        _ => ("GiB", 1 << 30),
-    };
+    let (unit, scale) = of_sizes(most.unwrap_or(0) as f64);
     let series = |label: &str, of: fn(&Sample) -> u64| {
-        let point = |sample: &Sample| (sample.entry as f64, of(sample) as f64 / scale as f64);
+        let point = |sample: &Sample| (sample.entry as f64, of(sample) as f64 / scale);
         let points = found.samples.iter().map(point).collect();
         Series { label: label.to_owned(), marks: Marks::Line, points }
     };

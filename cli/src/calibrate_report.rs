@@ -6,6 +6,7 @@ use crate::output::Failure;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use tiersim_models::units::Bytes;
+use tiersim_reports::text_table::{Side, cells, text_table};
 use tiersim_validation::calibrate::figures::Figure;
 use tiersim_validation::calibrate::fit::Fit;
 use tiersim_validation::calibrate::measure::{Point, Quantiles};
@@ -54,25 +55,22 @@ pub(crate) fn table(report: &Report<'_>) -> String {
     for note in notes {
         let _ = writeln!(text, "{note}");
     }
-    let _ = writeln!(
-        text,
-        "\n{:<46} {:>11} {:>15}  {:<22} {:<22} {:>7}  points",
-        "law: time = setup + size / rate",
-        "setup",
-        "rate",
-        "error p50/p95/max",
-        "held out p50/p95/max",
-        "spread"
-    );
+    let law = "law: time = setup + size / rate";
+    let (error, held_out) = ("error p50/p95/max", "held out p50/p95/max");
+    let mut rows = vec![cells([law, "setup", "rate", error, held_out, "spread", "points"])];
+    let mut refused = String::new();
     for (kind, law) in &report.made.laws {
         let name = report.name(*kind);
         match law {
-            Ok(law) => law_line(&mut text, &name, *kind, law),
+            Ok(law) => rows.push(law_row(name, *kind, law)),
             Err(refusal) => {
-                let _ = writeln!(text, "{name:<46} no law: {refusal}");
+                let _ = writeln!(refused, "{name}: no law: {refusal}");
             }
         }
     }
+    let (left, right) = (Side::Left, Side::Right);
+    let sides = [left, right, right, left, left, right];
+    let _ = write!(text, "\n{}{refused}", text_table(0, &sides, &rows));
     if let Some(launch) = report.made.launch {
         let (median, spread) = (launch.median * 1e6, percent(launch.spread()));
         let _ = writeln!(text, "op without objects: {median:.2} us, spread {spread}");
@@ -91,22 +89,21 @@ pub(crate) fn table(report: &Report<'_>) -> String {
     text
 }
 
-fn law_line(text: &mut String, name: &str, kind: Kind, law: &Fitted) {
+fn law_row(name: String, kind: Kind, law: &Fitted) -> Vec<String> {
     let Fitted { fit, error, held_out, spread, points, .. } = law;
     let three = |of: &(f64, f64, f64)| {
         format!("{:.1} / {:.1} / {:.1} %", of.0 * 100.0, of.1 * 100.0, of.2 * 100.0)
     };
     let unseen = if points.1 == 0 { "-".to_owned() } else { three(held_out) };
-    let _ = writeln!(
-        text,
-        "{name:<46} {:>8.2} us {:>15}  {:<22} {unseen:<22} {:>7}  {} + {}",
-        fit.setup * 1e6,
+    vec![
+        name,
+        format!("{:.2} us", fit.setup * 1e6),
         rate(kind, fit),
         three(error),
+        unseen,
         percent(*spread),
-        points.0,
-        points.1,
-    );
+        format!("{} + {}", points.0, points.1),
+    ]
 }
 
 fn files_text(text: &mut String, report: &Report<'_>) {

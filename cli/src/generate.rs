@@ -3,8 +3,8 @@
 //! Invariant: nothing is written for a step that breaks a rule.
 
 use crate::lints::say_note;
-use crate::memory::typed::{attention, checkpointing, format, optimizer, size};
 use crate::output::{Failure, print};
+use crate::typed::{attention, checkpointing, format, optimizer, size};
 use clap::{ArgAction, Args as ClapArgs};
 use std::path::{Path, PathBuf};
 use tiersim_models::layered::ShapeProblem;
@@ -15,6 +15,7 @@ use tiersim_models::transformer::training::{
     Attention, Checkpointing, Loader, Optimizer, Parallel, Router, Training, Zero,
 };
 use tiersim_models::units::Bytes;
+use tiersim_reports::text_table::{Side, cells, text_table};
 use tiersim_sim::import::card::{Model, known_model, known_names, read_model};
 use tiersim_sim::trace::{Packing, info, write_trace};
 use tiersim_sim::traces::trace_of;
@@ -151,15 +152,14 @@ fn model(name: &str, weights: Option<&Path>) -> Result<Model, Failure> {
 
 /// One line per model that can be named.
 fn listing() -> String {
-    let mut text =
-        format!("{:<16}{:<9}{:>20}{:>20}  source\n", "model", "family", "parameters", "active");
-    for known in KNOWN {
+    let mut rows = vec![cells(["model", "family", "parameters", "active", "source"])];
+    rows.extend(KNOWN.iter().map(|known| {
         let card = known.card();
         let (all, active) = (card.parameters(), card.active_parameters());
         let (name, family, source) = (known.name, known.family.word(), known.source);
-        text += &format!("{name:<16}{family:<9}{all:>20}{active:>20}  {source}\n");
-    }
-    text
+        cells([name, family, &all.to_string(), &active.to_string(), source])
+    }));
+    text_table(0, &[Side::Left, Side::Left, Side::Right, Side::Right], &rows)
 }
 
 /// A rule that a step breaks, by the option that it is about.

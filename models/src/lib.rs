@@ -25,5 +25,6 @@ pub mod service;
 pub mod statistics;
 pub mod trace_rules;
 pub mod transformer;
+pub mod unit;
 pub mod units;
 pub mod workload;

@@ -5,6 +5,7 @@
 //! Invariant: all arithmetic is checked; an overflow is a programmer's error and panics, because
 //! a wrapped clock would give a wrong answer that looks like a right one.
 
+use crate::unit;
 use std::fmt;
 use std::iter::Sum;
 use std::num::NonZeroU64;
@@ -130,16 +131,6 @@ impl Bytes {
     pub fn checked_sub(self, other: Bytes) -> Option<Bytes> {
         self.0.checked_sub(other.0).map(Bytes)
     }
-
-    /// In GiB of 2^30 bytes, for reports only.
-    pub fn as_gib(self) -> f64 {
-        self.0 as f64 / (1u64 << 30) as f64
-    }
-
-    /// In MiB of 2^20 bytes, for reports only.
-    pub fn as_mib(self) -> f64 {
-        self.0 as f64 / (1u64 << 20) as f64
-    }
 }
 
 impl Rate {
@@ -252,28 +243,25 @@ impl fmt::Display for Time {
 impl fmt::Display for Span {
     /// The largest unit that leaves at least one whole digit, three decimals.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ps = self.0 as f64;
-        match self.0 {
-            0..1_000 => write!(f, "{} ps", self.0),
-            1_000..1_000_000 => write!(f, "{:.3} ns", ps / 1e3),
-            1_000_000..1_000_000_000 => write!(f, "{:.3} us", ps / 1e6),
-            1_000_000_000..PS_PER_S => write!(f, "{:.3} ms", ps / 1e9),
-            _ => write!(f, "{:.3} s", ps / 1e12),
+        if self.0 < 1_000 {
+            return write!(f, "{} ps", self.0);
         }
+        let (unit, size) = unit::of_times(self.0 as f64);
+        write!(f, "{:.3} {unit}", self.0 as f64 / size)
     }
 }
 
 impl fmt::Display for Bytes {
-    /// Binary units (KiB, MiB, GiB), three significant decimals.
+    /// Binary units (KiB, MiB, GiB, TiB), up to three decimals.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let n = self.0 as f64;
         match self.0 {
-            0..1024 => write!(f, "{} B", self.0),
-            1024..0x10_0000 => write!(f, "{:.1} KiB", n / 1024.0),
-            0x10_0000..0x4000_0000 => write!(f, "{:.1} MiB", self.as_mib()),
-            u64::MAX => write!(f, "unlimited"),
-            _ => write!(f, "{:.3} GiB", self.as_gib()),
+            0..1024 => return write!(f, "{} B", self.0),
+            u64::MAX => return write!(f, "unlimited"),
+            _ => {}
         }
+        let (unit, size) = unit::of_sizes(self.0 as f64);
+        let decimals = if self.0 < 1 << 30 { 1 } else { 3 };
+        write!(f, "{:.decimals$} {unit}", self.0 as f64 / size)
     }
 }
 

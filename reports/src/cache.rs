@@ -5,11 +5,12 @@
 //! Invariant: no NaN and no infinity is ever written.
 
 use crate::render::Chart;
+use crate::text_table::{Side, cells, text_table};
 use crate::words::{clean, elide};
 use crate::xy::{Axis, Marks, Series, XyChart};
 use crate::{Artefact, ChartError};
 use serde::Serialize;
-use std::fmt::Write;
+use tiersim_models::unit::of_sizes;
 use tiersim_models::units::Bytes;
 use tiersim_sim::cache::{CacheRecord, Misses};
 
@@ -147,18 +148,12 @@ pub fn cache_csv(record: &CacheRecord) -> Result<Vec<u8>, ChartError> {
 pub fn cache_text(record: &CacheRecord) -> String {
     let mut text = format!("{}: {}\n{}\n", clean(&record.trace), named(record), told(record));
     let unit = if record.unit { "objects" } else { "bytes" };
-    let header = [
-        format!("capacity ({unit})"),
-        "requests".to_owned(),
-        "misses".to_owned(),
-        "miss ratio".to_owned(),
-        "bytes requested".to_owned(),
-        "bytes missed".to_owned(),
-        "byte miss ratio".to_owned(),
-    ];
-    let cells = record.results.iter().map(|misses| {
+    let capacity = format!("capacity ({unit})");
+    let bytes = ["bytes requested", "bytes missed", "byte miss ratio"];
+    let header = [&capacity, "requests", "misses", "miss ratio", bytes[0], bytes[1], bytes[2]];
+    let rows = record.results.iter().map(|misses| {
         let row = row(record, misses);
-        [
+        vec![
             row.capacity.to_string(),
             row.requests.to_string(),
             row.misses.to_string(),
@@ -168,15 +163,8 @@ pub fn cache_text(record: &CacheRecord) -> String {
             format!("{:.6}", row.byte_miss_ratio),
         ]
     });
-    let lines: Vec<[String; 7]> = std::iter::once(header).chain(cells).collect();
-    for line in &lines {
-        for (column, cell) in line.iter().enumerate() {
-            let width = lines.iter().map(|line| line[column].len()).max().unwrap_or(0);
-            let gap = if column == 0 { "" } else { "  " };
-            let _ = write!(text, "{gap}{cell:>width$}");
-        }
-        text.push('\n');
-    }
+    let lines: Vec<Vec<String>> = std::iter::once(cells(header)).chain(rows).collect();
+    text += &text_table(0, &[Side::Right; 7], &lines);
     text
 }
 
@@ -198,7 +186,7 @@ pub fn miss_ratio_curve(record: &CacheRecord, version: &str) -> Chart {
     let capacities = || record.results.iter().chain(&record.curve).map(|m| m.capacity as f64);
     let (least, most) =
         (capacities().fold(f64::INFINITY, f64::min), capacities().fold(0.0, f64::max));
-    let (unit, scale) = if record.unit { ("objects", 1.0) } else { unit_of(most) };
+    let (unit, scale) = if record.unit { ("objects", 1.0) } else { of_sizes(most) };
     let points = |of: &[Misses], bytes: bool| -> Vec<(f64, f64)> {
         let y = |row: CacheRow| if bytes { row.byte_miss_ratio } else { row.miss_ratio };
         of.iter().map(|m| (m.capacity as f64 / scale, y(row(record, m)))).collect()
@@ -233,13 +221,6 @@ pub fn miss_ratio_curve(record: &CacheRecord, version: &str) -> Chart {
         ..XyChart::default()
     }
     .chart()
-}
-
-/// A unit in which numbers up to `most` bytes are short.
-fn unit_of(most: f64) -> (&'static str, f64) {
-    let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
-    let units = units.map(|(name, power)| (name, f64::from(power).exp2()));
-    units.into_iter().find(|(_, scale)| most >= 4.0 * scale).unwrap_or(("bytes", 1.0))
 }
 
 /// The files of a replay: JSON, CSV and the curve as SVG and PNG, with the policy in their names.

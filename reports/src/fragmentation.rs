@@ -15,6 +15,7 @@ use crate::points::looks_of_cases;
 use crate::render::{CHART_SIZE, Chart, text_width};
 use crate::scale::Scale;
 use crate::style::{self, SMALL};
+use tiersim_models::unit::of_sizes;
 use tiersim_policies::fragmentation::{MemoryUse, Point};
 use tiersim_sim::record::RunRecord;
 
@@ -26,8 +27,6 @@ const POINTS: usize = 160;
 const MARKERS: usize = 14;
 /// Between two panels.
 const GAP: f64 = 22.0;
-const GIB: f64 = (1u64 << 30) as f64;
-const MIB: f64 = (1u64 << 20) as f64;
 
 /// One case on the chart.
 struct Series<'a> {
@@ -171,7 +170,7 @@ fn share_panel(
 
 fn bytes_panel(canvas: &mut Canvas, area: Rect, x: &Scale, shown: &[Series<'_>]) {
     let most = shown.iter().map(|s| s.memory.peak_reserved.get()).max().unwrap_or(0) as f64;
-    let (unit, size) = if most >= 2.0 * GIB { ("GiB", GIB) } else { ("MiB", MIB) };
+    let (unit, size) = of_sizes(most);
     let y = Scale::linear(&[0.0, most / size], 0.06, area.bottom, area.top);
     grid(canvas, area, &y, &format!("reserved (bold), {unit}"));
     for series in shown {

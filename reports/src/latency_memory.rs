@@ -16,7 +16,7 @@ use crate::points::{Front, Point, Points};
 use crate::render::{CHART_SIZE, Chart};
 use crate::scale::{Scale, extent};
 use crate::style::{self, LABEL, MOST_JOINED, MOST_LABELS, SMALL};
-use crate::units::{Unit, byte_unit, time_unit};
+use tiersim_models::unit::{Unit, of_sizes, of_times};
 use tiersim_sim::record::RunRecord;
 
 /// Pixels of memory between neighbours on a curve, at the least.
@@ -87,14 +87,14 @@ impl Plot {
         let area = Rect::new(MARGIN + 78.0, top, f64::from(CHART_SIZE.0) - 104.0, FLOOR - 42.0);
         let band = (!points.oom.is_empty()).then_some(Rect { bottom: area.top + BAND, ..area });
         let memory_values = memory_range(points);
-        let memory = byte_unit(extent(&memory_values).map_or(0.0, |(_, most)| most));
+        let memory = of_sizes(extent(&memory_values).map_or(0.0, |(_, most)| most));
         let mut steps: Vec<f64> = points.done.iter().map(|p| p.step as f64).collect();
         steps.extend(against.values(record, points));
         // Never zoom in on less than a tenth: it would make noise look like a difference.
         if let Some((lo, hi)) = extent(&steps).filter(|(lo, hi)| hi / lo < 1.1) {
             steps.extend([lo * 0.95, hi * 1.05]);
         }
-        let time = time_unit(extent(&steps).map_or(0.0, |(_, most)| most));
+        let time = of_times(extent(&steps).map_or(0.0, |(_, most)| most));
         let steps: Vec<f64> = steps.iter().map(|ps| ps / time.1).collect();
         let memory_values: Vec<f64> = memory_values.iter().map(|b| b / memory.1).collect();
         let x = Scale::linear(&memory_values, 0.06, area.left, area.right);

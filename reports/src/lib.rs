@@ -39,6 +39,7 @@ mod split;
 mod steady;
 mod style;
 mod table;
+pub mod text_table;
 mod timeline;
 mod units;
 pub mod words;

@@ -4,6 +4,7 @@
 
 use crate::ChartError;
 use crate::memory_table::{Json, entries, entry, grouped, memory_text};
+use crate::text_table::{Side, cells, text_table};
 use crate::words::clean;
 use tiersim_models::hardware::Compute;
 use tiersim_models::memory::account::Account;
@@ -125,29 +126,26 @@ pub fn memory_fit_text(account: &Account, target: &FitTarget, found: &Found) -> 
 fn rows(found: &Found) -> String {
     let gib = |bytes: u128| bytes as f64 / (1u64 << 30) as f64;
     let smallest = found.smallest();
-    let mut text = format!(
-        "  {:>10}{:>12}{:>9}{:>10}{:>15}{:>11}   changes\n",
-        "s/step", "tokens/s", "x", "GPU GiB", "host GiB/node", "NVMe GiB"
-    );
+    let header = ["s/step", "tokens/s", "x", "GPU GiB", "host GiB/node", "NVMe GiB", "changes"];
+    let mut rows = vec![cells(header)];
     // The smallest is shown in any case.
     let shown = |at: &usize| *at < SHOWN || smallest == Some(*at);
     for at in (0..found.least.len()).filter(shown) {
         let fit = &found.least[at];
-        let [gpu, cpu, nvme] = fit.bytes.map(gib);
-        text += &format!(
-            "  {:>10}{:>12}{:>9}{gpu:>10.3}{cpu:>15.3}{nvme:>11.3}   ",
-            figure(fit.seconds),
-            figure(fit.tokens_per_s),
-            figure(fit.slowdown)
-        );
-        let changes = if fit.changes.is_empty() { "none".into() } else { fit.changes.join(" ") };
-        text += &changes;
+        let mut row = [fit.seconds, fit.tokens_per_s, fit.slowdown].map(figure).to_vec();
+        row.extend(fit.bytes.map(|bytes| format!("{:.3}", gib(bytes))));
+        let mut changes =
+            if fit.changes.is_empty() { "none".to_owned() } else { fit.changes.join(" ") };
         if fit.more_cpu > 0 {
-            text += &format!(", and {:.1} GiB more host memory per node", gib(fit.more_cpu));
+            changes += &format!(", and {:.1} GiB more host memory per node", gib(fit.more_cpu));
         }
-        text += if smallest == Some(at) && !found.fits { "   (smallest change)\n" } else { "\n" };
+        if smallest == Some(at) && !found.fits {
+            changes += "   (smallest change)";
+        }
+        row.push(changes);
+        rows.push(row);
     }
-    text
+    text_table(2, &[Side::Right; 6], &rows)
 }
 
 /// A number in four digits or more.

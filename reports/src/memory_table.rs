@@ -3,6 +3,7 @@
 //! Invariant: bytes are printed whole; GB (10^9) and GiB (2^30) stand beside them, never instead.
 
 use crate::ChartError;
+use crate::text_table::{Side, cells, text_table};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use tiersim_models::memory::account::{Account, Constant, Line, Value};
@@ -148,23 +149,28 @@ pub(crate) fn grouped(number: u128) -> String {
     text
 }
 
-/// Bytes, GB and GiB in columns, with a space between however large they are.
-fn amounts(bytes: u128) -> String {
+/// A name, and bytes, GB and GiB.
+fn amounts(name: &str, bytes: u128) -> Vec<String> {
     let (gb, gib) = (bytes as f64 / 1e9, bytes as f64 / (1u64 << 30) as f64);
-    format!("{:>24} {gb:>13.3} {gib:>13.3}", grouped(bytes))
+    vec![name.to_owned(), grouped(bytes), format!("{gb:.3}"), format!("{gib:.3}")]
 }
+
+const SIDES: [Side; 4] = [Side::Left, Side::Right, Side::Right, Side::Right];
 
 /// The account as text.
 pub fn memory_text(account: &Account) -> String {
     let mut text = format!("{}\n\n", account.title);
+    let mut constants = Vec::new();
     for Constant { name, value, .. } in &account.constants {
         let value = match value {
             Value::Whole(number) => grouped(*number),
             Value::Number(number) => number.to_string(),
             Value::Word(word) => word.clone(),
         };
-        text += &format!("  {name:<40}{value:>26}\n");
+        constants.push(vec![name.to_string(), value]);
     }
+    text += &text_table(2, &SIDES, &constants);
+    let mut rows = Vec::new();
     for (heading, of) in [
         ("per GPU", Place::Gpu),
         ("host memory per rank", Place::Cpu),
@@ -174,18 +180,21 @@ pub fn memory_text(account: &Account) -> String {
         if lines.is_empty() && of != Place::Gpu {
             continue;
         }
-        text += &format!("\n  {heading:<34}{:>24}{:>14}{:>14}   formula\n", "bytes", "GB", "GiB");
-        for line in &lines {
-            text += &format!("  {:<34}{}   {}\n", line.name, amounts(line.bytes), line.formula);
-        }
+        rows.extend([Vec::new(), cells([heading, "bytes", "GB", "GiB", "formula"])]);
+        rows.extend(lines.iter().map(|line| {
+            let mut row = amounts(line.name, line.bytes);
+            row.push(line.formula.to_string());
+            row
+        }));
     }
-    text += &format!("\n  {:<34}{:>24}{:>14}{:>14}\n", "all", "bytes", "GB", "GiB");
-    text += &format!("  {:<34}{}\n", "per GPU", amounts(account.gpu));
-    for (name, bytes) in
-        [("host memory per node", account.cpu_per_node), ("NVMe per node", account.nvme_per_node)]
-    {
-        text += &format!("  {name:<34}{}\n", amounts(bytes));
-    }
+    rows.extend([
+        Vec::new(),
+        cells(["all", "bytes", "GB", "GiB"]),
+        amounts("per GPU", account.gpu),
+        amounts("host memory per node", account.cpu_per_node),
+        amounts("NVMe per node", account.nvme_per_node),
+    ]);
+    text += &text_table(2, &SIDES, &rows);
     if !account.notes.is_empty() {
         text.push('\n');
     }
@@ -197,7 +206,7 @@ pub fn memory_text(account: &Account) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{amounts, grouped};
+    use super::*;
 
     #[test]
     fn numbers_are_in_groups_of_three() {
@@ -214,7 +223,8 @@ mod tests {
 
     #[test]
     fn large_amounts_stay_apart() {
-        let words = |bytes| amounts(bytes).split_whitespace().count();
-        assert_eq!((words(1), words(20_480_590_490_084_179_968), words(u128::MAX)), (3, 3, 3));
+        let rows = [1, 20_480_590_490_084_179_968, u128::MAX].map(|bytes| amounts("all", bytes));
+        let table = text_table(0, &SIDES, &rows);
+        assert!(table.lines().all(|line| line.split_whitespace().count() == 4), "{table}");
     }
 }

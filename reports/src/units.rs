@@ -4,35 +4,12 @@
 //! that has a larger one.
 
 use crate::words::{decimals_for, finite};
-
-/// A unit's name, and how many of the smallest unit it is.
-pub(crate) type Unit = (&'static str, f64);
-
-/// The unit of times of which the largest has `most` picoseconds.
-pub(crate) fn time_unit(most: f64) -> Unit {
-    match most {
-        most if most >= 1e12 => ("s", 1e12),
-        // Nothing at all is so many milliseconds, as people expect of a step.
-        most if most >= 1e9 || most <= 0.0 => ("ms", 1e9),
-        most if most >= 1e6 => ("us", 1e6),
-        _ => ("ns", 1e3),
-    }
-}
-
-/// The unit of sizes of which the largest has `most` bytes; a fraction of the larger unit is easier to
-/// compare than hundreds of the smaller.
-pub(crate) fn byte_unit(most: f64) -> Unit {
-    match most {
-        most if most <= 0.0 || most >= 0.2 * (1u64 << 30) as f64 => ("GiB", (1u64 << 30) as f64),
-        most if most >= 0.2 * (1u64 << 20) as f64 => ("MiB", (1u64 << 20) as f64),
-        _ => ("KiB", 1024.0),
-    }
-}
+use tiersim_models::unit;
 
 /// A time in words, three digits: `21.2 s`, `528 s`, `11.1 ms`.
 pub(crate) fn time(ps: f64) -> String {
     // 999.6 ms are a second.
-    let (unit, size) = time_unit(ps * 1.0005);
+    let (unit, size) = unit::of_times(ps * 1.0005);
     format!("{} {unit}", three_digits(ps / size))
 }
 
@@ -77,12 +54,9 @@ mod tests {
             (999.4e9, "999 ms"),
             (1.5e6, "1.50 us"),
             (0.0, "0.00 ms"),
-            (250.0, "0.25 ns"),
+            (250.0, "250 ps"),
         ] {
             assert_eq!(time(ps), text);
-        }
-        for (most, unit) in [(1e12, "s"), (9.9e11, "ms"), (1e6, "us"), (1e3, "ns"), (1.0, "ns")] {
-            assert_eq!(time_unit(most).0, unit, "{most}");
         }
     }
 

@@ -49,7 +49,7 @@ fn the_text_shows_every_constant_and_both_units() {
         "training, ZeRO stage 2, 64 GPU(s)",
         "optimizer bytes per parameter (K)",
         "data-parallel ranks (N)",
-        "16,640,625,000        16.641        15.498",
+        "16,640,625,000  16.641  15.498",
         "K P / N",
         "note: activations are left out",
     ] {

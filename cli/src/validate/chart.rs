@@ -2,6 +2,7 @@
 
 use crate::validate::grade::{Compared, InPlace};
 use crate::validate::spec;
+use tiersim_models::unit::of_times;
 use tiersim_models::units::Span;
 use tiersim_reports::words::{count, short_fingerprint};
 use tiersim_reports::{Axis, Band, Chart, Marks, Series, XyChart};
@@ -13,7 +14,7 @@ pub(crate) fn scatter(compared: &[Compared], kind: Kind) -> Chart {
     let longest = compared.iter().flat_map(Compared::ran).flat_map(|(_, ran)| {
         ran.modes().flat_map(|mode| ran.step_pairs(mode)).map(|(p, m)| p.max(m))
     });
-    let (unit, size) = unit(longest.max().unwrap_or(Span::ZERO));
+    let (unit, size) = of_times(longest.max().unwrap_or(Span::ZERO).ps() as f64);
     let value = |span: Span| span.ps() as f64 / size;
     for (result, ran) in compared.iter().flat_map(Compared::ran) {
         for mode in ran.modes() {
@@ -76,13 +77,4 @@ fn notes(compared: &[Compared], kind: Kind) -> Vec<String> {
     let specs = format!("predicted for {} · measured on {}", specs.join(", "), kind.place());
     let whence = format!("tiersim {} · {}", env!("CARGO_PKG_VERSION"), stamps.join(" "));
     vec![about, specs, whence]
-}
-
-/// The unit that suits the longest step, and its size in picoseconds.
-fn unit(longest: Span) -> (&'static str, f64) {
-    match longest.ps() {
-        ps if ps >= 10_000_000_000_000 => ("s", 1e12),
-        ps if ps >= 10_000_000 => ("ms", 1e9),
-        _ => ("us", 1e6),
-    }
 }

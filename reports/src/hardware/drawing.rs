@@ -14,6 +14,7 @@ use crate::style::{FRAME, INK, LABEL, SMALL, SOFT_INK, SUBTITLE, TITLE, WHITE, s
 use crate::words::{clean, number};
 use tiersim_models::hardware::{Hardware, Link, TierKind};
 use tiersim_models::ids::NodeId;
+use tiersim_models::unit::of_sizes;
 use tiersim_models::units::Bytes;
 
 const BOX: f64 = 216.0;
@@ -245,8 +246,9 @@ fn lines(hardware: &Hardware, node: NodeId) -> Vec<String> {
 fn size(bytes: Bytes) -> String {
     match bytes {
         Bytes::MAX => "no limit".to_owned(),
-        bytes if bytes >= Bytes::gib(1024) => format!("{} TiB", number(bytes.as_gib() / 1024.0)),
-        bytes if bytes >= Bytes::gib(1) => format!("{} GiB", number(bytes.as_gib())),
-        bytes => format!("{} MiB", number(bytes.as_mib())),
+        bytes => {
+            let (unit, size) = of_sizes(bytes.get() as f64);
+            format!("{} {unit}", number(bytes.get() as f64 / size))
+        }
     }
 }

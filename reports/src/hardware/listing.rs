@@ -5,6 +5,7 @@ use super::{
     gb_per_s, link_word, node_word, server, source_counts, source_text, source_word, tier_word,
 };
 use crate::ChartError;
+use crate::text_table::text_table;
 use crate::words::{clean, elide};
 use serde::Serialize;
 use std::fmt::Write;
@@ -25,21 +26,6 @@ fn asked(tier: &Tier) -> String {
 
 /// Most characters of a value: tables of many points are in the file and in the JSON.
 const MOST_VALUE: usize = 36;
-
-/// Columns, each as wide as its widest cell; the last is not filled up.
-fn columns(out: &mut String, rows: &[Vec<String>]) {
-    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..count).map(width).collect();
-    for row in rows {
-        let cell = |(cell, &width): (&String, &usize)| format!("{cell:<width$}");
-        let line: Vec<String> = row.iter().zip(&widths).map(cell).collect();
-        let _ = writeln!(out, "  {}", line.join("  ").trim_end());
-    }
-}
 
 /// One line per machine: its name, where it comes from, its tiers and how its numbers are sourced.
 pub fn hardware_list(machines: &[(Hardware, &str)]) -> String {
@@ -62,7 +48,7 @@ pub fn hardware_list(machines: &[(Hardware, &str)]) -> String {
             elide(&machine.about, 90),
         ]
     };
-    columns(&mut out, &machines.iter().map(row).collect::<Vec<_>>());
+    out += &text_table(2, &[], &machines.iter().map(row).collect::<Vec<_>>());
     out
 }
 
@@ -84,30 +70,30 @@ pub fn hardware_text(machine: &Hardware, routes: &Routes) -> String {
         };
         vec![clean(&tier.name), tier_word(tier.kind).to_owned(), capacity, cost, asked, loaded]
     });
-    columns(&mut out, &tiers.collect::<Vec<_>>());
+    out += &text_table(2, &[], &tiers.collect::<Vec<_>>());
     if !machine.nodes.is_empty() {
         out.push_str("\nnodes without memory\n");
         let nodes = machine.nodes.iter();
         let rows = nodes.map(|node| vec![clean(&node.name), node_word(node.kind).to_owned()]);
-        columns(&mut out, &rows.collect::<Vec<_>>());
+        out += &text_table(2, &[], &rows.collect::<Vec<_>>());
     }
     if !machine.links.is_empty() {
         out.push_str("\nlinks: GB/s towards the device / away from it\n");
         let links = machine.links.iter().map(|link| link_row(machine, link));
-        columns(&mut out, &links.collect::<Vec<_>>());
+        out += &text_table(2, &[], &links.collect::<Vec<_>>());
         out.push_str("\nroutes of copies to the device; the way back is the same unless shown\n");
-        columns(&mut out, &route_rows(machine, routes));
+        out += &text_table(2, &[], &route_rows(machine, routes));
     }
     if let Some((title, rows)) = server::rows(machine) {
         let _ = writeln!(out, "\n{title}");
-        columns(&mut out, &rows);
+        out += &text_table(2, &[], &rows);
     }
     if let Some(compute) = &machine.compute {
         let _ = writeln!(out, "\ndevice: {}, {} per kernel", clean(&compute.name), compute.launch);
         let rows = compute.flops.iter().map(|(name, rate)| {
             vec![clean(name), format!("{} TFLOP/s", gb_per_s_of_tera(rate.get()))]
         });
-        columns(&mut out, &rows.collect::<Vec<_>>());
+        out += &text_table(2, &[], &rows.collect::<Vec<_>>());
     }
     if let Some(cpu) = &machine.cpu {
         let (flops, memory) = (gb_per_s_of_tera(cpu.flops.get()), gb_per_s(cpu.memory));
@@ -127,7 +113,7 @@ pub fn hardware_text(machine: &Hardware, routes: &Routes) -> String {
             clean(source_text(source)),
         ]
     });
-    columns(&mut out, &facts.collect::<Vec<_>>());
+    out += &text_table(2, &[], &facts.collect::<Vec<_>>());
     out
 }
 

@@ -4,9 +4,10 @@
 
 use crate::contest::{gap, marks};
 use crate::served;
-use crate::units::{Unit, byte_unit, decimals, time_unit};
+use crate::units::decimals;
 use crate::words::{count, decimals_for, elide, finite, lane_names};
 use tiersim_models::hardware::HBM;
+use tiersim_models::unit::{Unit, of_sizes, of_times};
 use tiersim_policies::policy::Sight;
 use tiersim_sim::energy::CaseEconomics;
 use tiersim_sim::record::{CaseRecord, Figures, Outcome, RunRecord};
@@ -68,7 +69,7 @@ fn by_worth(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
 /// Mean and percentiles of steps; what repeats the column before is left out.
 fn step_columns(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     let mean = figures(record, cases, |f| f.mean_step().ps() as f64);
-    let (unit, size) = time_unit(largest(&mean));
+    let (unit, size) = of_times(largest(&mean));
     let scaled = |values: &Values| -> Values {
         values.iter().map(|value| value.map(|value| value / size)).collect()
     };
@@ -168,18 +169,18 @@ pub(super) fn memory(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     let mut columns = sizes(record, cases, "peak", |f, tier| f.peak[tier].get() as f64);
     let lanes = lane_names(record);
     let moved = |f: &Figures, lane: usize| f.moved[lane].get() as f64 / steps(f);
-    columns.extend(group("moved", &lanes, byte_unit, of_each(record, cases, lanes.len(), moved)));
+    columns.extend(group("moved", &lanes, of_sizes, of_each(record, cases, lanes.len(), moved)));
     columns.extend(transfers(record, cases, &lanes));
     let stall = |f: &Figures, lane: usize| f.stall[lane].ps() as f64 / steps(f);
-    columns.extend(group("stall", &lanes, time_unit, of_each(record, cases, lanes.len(), stall)));
+    columns.extend(group("stall", &lanes, of_times, of_each(record, cases, lanes.len(), stall)));
     let tiers: Vec<String> = record.tiers.iter().map(|(tier, _)| tier.clone()).collect();
     let in_place = |f: &Figures, tier: usize| f.in_place[tier].ps() as f64 / steps(f);
     let in_place = of_each(record, cases, tiers.len(), in_place);
-    columns.extend(group("in place", &tiers, time_unit, in_place));
+    columns.extend(group("in place", &tiers, of_times, in_place));
     let delay = vec![figures(record, cases, |f| f.delay.ps() as f64 / steps(f))];
-    columns.extend(group("delay", &["of ops".to_owned()], time_unit, delay));
+    columns.extend(group("delay", &["of ops".to_owned()], of_times, delay));
     let waits = vec![figures(record, cases, |f| f.allocating.ps() as f64 / steps(f))];
-    columns.extend(group("allocator", &["waits".to_owned()], time_unit, waits));
+    columns.extend(group("allocator", &["waits".to_owned()], of_times, waits));
     columns
 }
 
@@ -191,7 +192,7 @@ fn transfers(record: &RunRecord, cases: &[usize], lanes: &[String]) -> Vec<Colum
     let copies = of_each(record, cases, lanes.len(), copies);
     let mut columns = group("copies", lanes, |_| ("/step", 1.0), copies);
     let took = of_each(record, cases, lanes.len(), took);
-    columns.extend(group("mean copy", lanes, time_unit, took));
+    columns.extend(group("mean copy", lanes, of_times, took));
     columns
 }
 
@@ -217,7 +218,7 @@ fn sizes(
     figure: impl Fn(&Figures, usize) -> f64,
 ) -> Vec<Column> {
     let tiers: Vec<String> = record.tiers.iter().map(|(tier, _)| tier.clone()).collect();
-    group(title, &tiers, byte_unit, of_each(record, cases, tiers.len(), figure))
+    group(title, &tiers, of_sizes, of_each(record, cases, tiers.len(), figure))
 }
 
 /// Columns of one unit; those that are zero for every case are left out.
@@ -267,7 +268,7 @@ impl Column {
 
     /// Times in picoseconds, in the unit that fits the largest.
     fn time(title: &str, name: &str, values: &[Option<f64>]) -> Column {
-        let (unit, size) = time_unit(largest(values));
+        let (unit, size) = of_times(largest(values));
         let scaled: Values = values.iter().map(|value| value.map(|value| value / size)).collect();
         Column::of([title, &format!("{name} {unit}")], &scaled, decimals(&scaled))
     }

@@ -6,9 +6,10 @@
 
 use crate::contest::{gap, order};
 use crate::names::shortened;
-use crate::units::{byte_unit, three_digits, time};
+use crate::units::{three_digits, time};
 use crate::words::{count, finite};
 use tiersim_models::hardware::HBM;
+use tiersim_models::unit::of_sizes;
 use tiersim_sim::record::{CaseRecord, Figures, Outcome, RunRecord};
 
 /// Most characters of a case's name in a sentence.
@@ -99,7 +100,7 @@ fn next(
         text += &format!("{what} {} the best's", compared(step / first));
     }
     if less(&case) {
-        let (unit, size) = byte_unit(peak(figures) as f64);
+        let (unit, size) = of_sizes(peak(figures) as f64);
         let [own, most] = [peak(own), peak(figures)].map(|peak| three_digits(peak as f64 / size));
         text += &format!(", with a peak of {own} {unit} of HBM instead of {most}");
     }
