@@ -5,8 +5,8 @@
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
-use tiersim_models::unit::of_sizes;
 use tiersim_models::units::Bytes;
+use tiersim_models::units::shown::of_sizes;
 use tiersim_reports::words::{clean, count, number};
 use tiersim_reports::{Axis, Chart, Marks, Series, XyChart};
 use tiersim_sim::import::snapshot::deviation::{Deviation, Elsewhere, Replay, Sample};

@@ -25,6 +25,5 @@ pub mod service;
 pub mod statistics;
 pub mod trace_rules;
 pub mod transformer;
-pub mod unit;
 pub mod units;
 pub mod workload;

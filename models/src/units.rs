@@ -5,7 +5,8 @@
 //! Invariant: all arithmetic is checked; an overflow is a programmer's error and panics, because
 //! a wrapped clock would give a wrong answer that looks like a right one.
 
-use crate::unit;
+pub mod shown;
+
 use std::fmt;
 use std::iter::Sum;
 use std::num::NonZeroU64;
@@ -246,7 +247,7 @@ impl fmt::Display for Span {
         if self.0 < 1_000 {
             return write!(f, "{} ps", self.0);
         }
-        let (unit, size) = unit::of_times(self.0 as f64);
+        let (unit, size) = shown::of_times(self.0 as f64);
         write!(f, "{:.3} {unit}", self.0 as f64 / size)
     }
 }
@@ -259,7 +260,7 @@ impl fmt::Display for Bytes {
             u64::MAX => return write!(f, "unlimited"),
             _ => {}
         }
-        let (unit, size) = unit::of_sizes(self.0 as f64);
+        let (unit, size) = shown::of_sizes(self.0 as f64);
         let decimals = if self.0 < 1 << 30 { 1 } else { 3 };
         write!(f, "{:.decimals$} {unit}", self.0 as f64 / size)
     }

@@ -15,7 +15,7 @@ use crate::points::looks_of_cases;
 use crate::render::{CHART_SIZE, Chart, text_width};
 use crate::scale::Scale;
 use crate::style::{self, SMALL};
-use tiersim_models::unit::of_sizes;
+use tiersim_models::units::shown::of_sizes;
 use tiersim_policies::fragmentation::{MemoryUse, Point};
 use tiersim_sim::record::RunRecord;
 

@@ -16,7 +16,7 @@ use crate::points::{Front, Point, Points};
 use crate::render::{CHART_SIZE, Chart};
 use crate::scale::{Scale, extent};
 use crate::style::{self, LABEL, MOST_JOINED, MOST_LABELS, SMALL};
-use tiersim_models::unit::{Unit, of_sizes, of_times};
+use tiersim_models::units::shown::{Unit, of_sizes, of_times};
 use tiersim_sim::record::RunRecord;
 
 /// Pixels of memory between neighbours on a curve, at the least.

@@ -4,12 +4,12 @@
 //! that has a larger one.
 
 use crate::words::{decimals_for, finite};
-use tiersim_models::unit;
+use tiersim_models::units::shown;
 
 /// A time in words, three digits: `21.2 s`, `528 s`, `11.1 ms`.
 pub(crate) fn time(ps: f64) -> String {
     // 999.6 ms are a second.
-    let (unit, size) = unit::of_times(ps * 1.0005);
+    let (unit, size) = shown::of_times(ps * 1.0005);
     format!("{} {unit}", three_digits(ps / size))
 }
 

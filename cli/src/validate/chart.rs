@@ -2,8 +2,8 @@
 
 use crate::validate::grade::{Compared, InPlace};
 use crate::validate::spec;
-use tiersim_models::unit::of_times;
 use tiersim_models::units::Span;
+use tiersim_models::units::shown::of_times;
 use tiersim_reports::words::{count, short_fingerprint};
 use tiersim_reports::{Axis, Band, Chart, Marks, Series, XyChart};
 use tiersim_validation::real::Kind;

@@ -14,8 +14,8 @@ use crate::style::{FRAME, INK, LABEL, SMALL, SOFT_INK, SUBTITLE, TITLE, WHITE, s
 use crate::words::{clean, number};
 use tiersim_models::hardware::{Hardware, Link, TierKind};
 use tiersim_models::ids::NodeId;
-use tiersim_models::unit::of_sizes;
 use tiersim_models::units::Bytes;
+use tiersim_models::units::shown::of_sizes;
 
 const BOX: f64 = 216.0;
 /// Between columns: the trunks of lines, then their labels.

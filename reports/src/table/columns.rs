@@ -7,7 +7,7 @@ use crate::served;
 use crate::units::decimals;
 use crate::words::{count, decimals_for, elide, finite, lane_names};
 use tiersim_models::hardware::HBM;
-use tiersim_models::unit::{Unit, of_sizes, of_times};
+use tiersim_models::units::shown::{Unit, of_sizes, of_times};
 use tiersim_policies::policy::Sight;
 use tiersim_sim::energy::CaseEconomics;
 use tiersim_sim::record::{CaseRecord, Figures, Outcome, RunRecord};
