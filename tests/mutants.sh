@@ -15,12 +15,13 @@ cd "$(dirname "$0")/.."
 # By part: its files, the package whose tests are asked, which of its test binaries, and which tests of those.
 part() {
     filter=()
+    optimised=0
     case "$1" in
     service) files=(models/src/service.rs) package=tiersim-models tests=(--lib) filter=(service) ;;
-    ledger) files=(policies/src/ledger.rs) package=tiersim-tests tests=("${plans[@]}" --test=arenas) filter=("${quick[@]}") ;;
+    ledger) files=(policies/src/ledger.rs) package=tiersim-tests tests=("${plans[@]}" --test=arenas) optimised=1 ;;
     planner) files=(policies/src/planner.rs) package=tiersim-tests tests=("${plans[@]}" --test=arenas) filter=("${quick[@]}") ;;
     moves) files=(policies/src/moves.rs) package=tiersim-tests tests=("${plans[@]}") filter=("${quick[@]}") ;;
-    bound) files=(policies/src/bound.rs 'policies/src/bound/*.rs') package=tiersim-tests tests=(--test=bounds) ;;
+    bound) files=(policies/src/bound.rs 'policies/src/bound/*.rs') package=tiersim-tests tests=(--test=bounds) optimised=1 ;;
     audit) files=(sim/src/audit.rs 'sim/src/audit/*.rs') package=tiersim-sim tests=(--lib) filter=(audit) ;;
     fair_share) files=(sim/src/fair_share.rs) package=tiersim-sim tests=(--test=fair_share) ;;
     *) echo "$1: no such part; there are: ${all[*]}" >&2; exit 2 ;;
@@ -40,11 +41,13 @@ while [ $# -gt 0 ] && [ "${1#-}" = "$1" ]; do
 done
 [ ${#parts[@]} -gt 0 ] || parts=("${all[@]}")
 
-# Building takes most of the time: what is built once and run once is not optimised.
-export CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_PROFILE_DEV_DEBUG=0
+export CARGO_PROFILE_DEV_DEBUG=0
 survived=0
 for name in "${parts[@]}"; do
     part "$name"
+    # Building takes most of the time, so what is built once and run once is optimised only where its tests would
+    # take minutes otherwise.
+    export CARGO_PROFILE_DEV_OPT_LEVEL=$optimised
     mkdir -p "target/mutants/$name"
     chosen=()
     for file in "${files[@]}"; do chosen+=(--file "$file"); done
