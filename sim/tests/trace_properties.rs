@@ -70,7 +70,11 @@ prop_compose! {
                 let index = known.unwrap_or_else(|| { modules.push(name); modules.len() - 1 });
                 ModuleId(index as u32)
             });
-            Object { persistent: m % 2 == 0, module, statistics, freed_after: (m == 1).then_some(OpId(last)), ..Object::new(format!("{name}{i}"), kind, Bytes::new(bytes)) }
+            Object {
+                persistent: m % 2 == 0, module, statistics,
+                freed_after: (m == 1).then_some(OpId(last)),
+                ..Object::new(format!("{name}{i}"), kind, Bytes::new(bytes))
+            }
         }).collect();
         let meta = TraceMeta {
             name: "t".into(), about, precision: "fp32".into(), batch: 1, sequence: 2,
