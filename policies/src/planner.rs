@@ -59,6 +59,8 @@ pub struct Planner<'a> {
     pub(crate) stream: u16,
     /// How long copies take, if that is known.
     pub(crate) times: Option<CopyTimes>,
+    /// Tiers in which room is made, the innermost last.
+    pub(crate) making_room: SmallVec<[TierId; 2]>,
     /// The tier that is watched, if one is.
     pub(crate) pressure: Option<Box<Monitor>>,
     /// Where requests found what had been computed for others.
@@ -118,6 +120,7 @@ impl<'a> Planner<'a> {
             delay: Span::ZERO,
             stream: workload.trace.ops.first().map_or(0, |op| op.stream),
             times: None,
+            making_room: SmallVec::new(),
             pressure: None,
             found: Found::default(),
         };

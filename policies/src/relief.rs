@@ -287,6 +287,7 @@ impl<'a> Planner<'a> {
         let bytes = self.room(object, config.tier).bytes;
         let open = |&to: &TierId| {
             to != config.tier
+                && !self.makes_room(to)
                 && (self.ledger.has_room(object, to) || self.ledger.fits(to, bytes, self.stream))
         };
         chosen.into_iter().chain(config.spill.iter().copied()).find(open)

@@ -2,7 +2,9 @@
 //!
 //! Where no free piece is large enough, objects are moved together ([`crate::compaction`]), and then
 //! the policy is asked for something that can leave.
-//! Invariant: nothing here happens in exact tiers, but for relief in one that is watched ([`crate::relief`]).
+//! Invariants: nothing here happens in exact tiers, but for relief in one that is watched
+//! ([`crate::relief`]). Nothing moves into a tier while room is made there, so every answer leaves it
+//! with less and the asking ends.
 
 use crate::command::{Command, Ticket};
 use crate::planner::{PlanError, Planner};
@@ -20,6 +22,7 @@ impl Planner<'_> {
         out: &mut Vec<Command>,
     ) -> Result<(), PlanError> {
         let bytes = self.room(object, tier).bytes;
+        self.making_room.push(tier);
         while !self.ledger.is_exact(tier) && !self.ledger.fits(tier, bytes, self.stream) {
             let Some(action) = self.ask(|policy, view| policy.make_room(view, tier)) else {
                 break;
@@ -32,12 +35,22 @@ impl Planner<'_> {
             if self.uses(gone) {
                 return Err(self.refused(format!("evicts {gone:?}, which the op uses")));
             }
+            if matches!(action, Action::Evict { to, .. } if self.makes_room(to)) {
+                break;
+            }
             self.act(action, &[], turn, out)?;
             if let Some(arena) = self.ledger.arena(tier) {
                 arena.meter.found.forced += 1;
             }
         }
-        self.force(tier, bytes, turn, out)
+        self.force(tier, bytes, turn, out)?;
+        self.making_room.pop();
+        Ok(())
+    }
+
+    /// Whether objects are leaving a tier for one that needs room there: nothing may go back.
+    pub(crate) fn makes_room(&self, tier: TierId) -> bool {
+        self.making_room.contains(&tier)
     }
 
     /// Whether a prefetch is not worth its room: it would have to be made.

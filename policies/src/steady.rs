@@ -51,6 +51,7 @@ impl Planner<'_> {
             in_place: _,
             charges: _,
             delay: _,
+            making_room: _,
             stream: _,
             times: _,
             // The same throughout a run.

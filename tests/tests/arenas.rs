@@ -16,8 +16,10 @@ use tiersim_policies::command::{Command, Hazard, Ticket, Work};
 use tiersim_policies::drive::{DriveError, drive};
 use tiersim_policies::placed::Placed;
 use tiersim_policies::planner::{PlanError, Planner};
-use tiersim_policies::policy::Policy;
+use tiersim_policies::policy::{Action, Policy, Sight};
+use tiersim_policies::pressure::{HYSTERESIS, PressureConfig, Response, Thresholds};
 use tiersim_policies::replacement::Lru;
+use tiersim_policies::view::View;
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::demand::executor::Demand;
 use tiersim_sim::audit::Audit;
@@ -26,6 +28,8 @@ use tiersim_tests::build::{Traced, law, two_tiers};
 use tiersim_tests::world::{Careless, World};
 
 const WORLDS: u64 = 600;
+const POOL: AllocatorSpec = AllocatorSpec { model: Model::Pool, compaction: None };
+const FAR: TierId = TierId(1);
 
 fn spec(rng: &mut ChaCha12Rng) -> AllocatorSpec {
     let at_once = [Bytes::MAX, Bytes::mib(1)][rng.random_range(0..2)];
@@ -164,37 +168,42 @@ fn pieces(last: u64) -> Traced {
     traced
 }
 
-fn plan(traced: Traced, spec: AllocatorSpec) -> (Result<Vec<Command>, PlanError>, World) {
+/// A world of two tiers; HBM has 14 MiB.
+fn world_of(traced: Traced) -> World {
     let machine = two_tiers(Bytes::mib(14), law(0, 1_000_000_000));
     assert_eq!(machine.tiers[0].kind, TierKind::Hbm);
     let spans = vec![Span::from_ns(1); traced.0.ops.len()];
-    let world = World::of(machine, traced.0, spans);
+    World::of(machine, traced.0, spans)
+}
+
+/// All of a world in HBM, with an allocator, so many times.
+fn planner<'a>(world: &'a World, specs: &[AllocatorSpec], repeat: u32) -> Planner<'a> {
     let policy = Box::new(Placed::all_in_hbm(&world.workload.trace));
     let capacities = [Bytes::mib(14), Bytes::MAX];
-    let planner = Planner::with_allocators(&world.workload, policy, &capacities, &[spec], 1);
-    let mut planner = planner.expect("nothing is there at the start");
+    let planner = Planner::with_allocators(&world.workload, policy, &capacities, specs, repeat);
+    planner.expect("nothing is there at the start, or it fits")
+}
+
+fn commands(mut planner: Planner<'_>) -> Result<Vec<Command>, PlanError> {
     let mut commands = Vec::new();
-    let planned = loop {
-        match planner.plan_next(&mut commands) {
-            Ok(true) => {}
-            Ok(false) => break Ok(commands),
-            Err(error) => break Err(error),
-        }
-    };
-    (planned, world)
+    while planner.plan_next(&mut commands)? {}
+    Ok(commands)
+}
+
+fn plan(traced: Traced, spec: AllocatorSpec) -> (Result<Vec<Command>, PlanError>, World) {
+    let world = world_of(traced);
+    (commands(planner(&world, &[spec], 1)), world)
 }
 
 #[test]
 fn free_bytes_in_pieces_are_out_of_memory_and_the_message_says_so() {
-    let pool = AllocatorSpec { model: Model::Pool, compaction: None };
-    let (planned, _) = plan(pieces(5 << 20), pool);
+    let (planned, _) = plan(pieces(5 << 20), POOL);
     let error = planned.expect_err("6 MiB are free, 4 of them in one piece");
     let words = "5.0 MiB needed, 6.0 MiB free of 14.0 MiB in pieces of at most 4.0 MiB";
     assert!(error.to_string().contains(words), "{error}");
     let (planned, _) = plan(pieces(5 << 20), AllocatorSpec::default());
     assert!(planned.is_ok(), "exact counts bytes only");
-    let (planned, _) =
-        plan(pieces(4 << 20), AllocatorSpec { model: Model::Pool, compaction: None });
+    let (planned, _) = plan(pieces(4 << 20), POOL);
     assert!(planned.is_ok(), "4 MiB fit into the piece");
 }
 
@@ -361,13 +370,8 @@ fn what_is_said_of_memory_is_of_the_steps_of_the_run() {
     }
     let kept = traced.object(3 << 20, true);
     traced.op(1, 0, Span::from_ns(1), &[(kept, Mode::Read)]);
-    let machine = two_tiers(Bytes::mib(14), law(0, 1_000_000_000));
-    let world = World::of(machine, traced.0, vec![Span::from_ns(1); 5]);
-    let policy = Box::new(Placed::all_in_hbm(&world.workload.trace));
-    let spec = AllocatorSpec { model: Model::Pool, compaction: None };
-    let capacities = [Bytes::mib(14), Bytes::MAX];
-    let planner = Planner::with_allocators(&world.workload, policy, &capacities, &[spec], 3);
-    let mut planner = planner.expect("it fits");
+    let world = world_of(traced);
+    let mut planner = planner(&world, &[POOL], 3);
     while planner.plan_next(&mut Vec::new()).expect("it fits") {}
     let memory = planner.ledger().memory_use(HBM).expect("it is not exact");
     assert_eq!(memory.allocator, "pool");
@@ -388,14 +392,8 @@ fn an_op_that_the_trace_states_to_come_later_waits_for_that_op_of_its_replay() {
     }
     // Two ops before the last one on the other stream.
     traced.0.ops[3].after.push(OpId(1));
-    let machine = two_tiers(Bytes::mib(14), law(0, 1_000_000_000));
-    let world = World::of(machine, traced.0, vec![Span::from_ns(1); 4]);
-    let policy = Box::new(Placed::all_in_hbm(&world.workload.trace));
-    let capacities = [Bytes::mib(14), Bytes::MAX];
-    let planner = Planner::with_allocators(&world.workload, policy, &capacities, &[], 2);
-    let mut planner = planner.expect("it fits");
-    let mut commands = Vec::new();
-    while planner.plan_next(&mut commands).expect("it fits") {}
+    let world = world_of(traced);
+    let commands = commands(planner(&world, &[], 2)).expect("it fits");
     let ops: Vec<&Command> =
         commands.iter().filter(|c| matches!(c.work, Work::Compute { .. })).collect();
     assert_eq!(ops.len(), 8);
@@ -403,5 +401,76 @@ fn an_op_that_the_trace_states_to_come_later_waits_for_that_op_of_its_replay() {
         let waits: Vec<Ticket> = ops[replay + 3].after.iter().map(|edge| edge.ticket).collect();
         assert!(waits.contains(&ops[replay + 1].ticket), "replay {replay}: {waits:?}");
         assert!(!waits.contains(&ops[replay + 2].ticket), "no longer than stated: {waits:?}");
+    }
+}
+
+/// Fetches object 0 for the first op, and makes room in either tier by what moves to the other.
+struct Swaps {
+    start: Vec<TierId>,
+    asked: u32,
+}
+
+impl Policy for Swaps {
+    fn name(&self) -> &'static str {
+        "swaps"
+    }
+
+    fn sight(&self) -> Sight {
+        Sight::Past
+    }
+
+    fn start(&mut self, object: ObjectId, _: &View<'_>) -> TierId {
+        self.start[object.index()]
+    }
+
+    fn birth(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
+        HBM
+    }
+
+    fn before(&mut self, _: &View<'_>, actions: &mut Vec<Action>) {
+        actions.push(Action::Fetch { object: ObjectId(0), to: HBM });
+    }
+
+    fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
+        self.asked += 1;
+        assert!(self.asked < 100, "it is asked without end");
+        let others = (1..self.start.len()).map(ObjectId::at);
+        let object = others.into_iter().find(|&object| view.has_room(object, tier))?;
+        Some(Action::Evict { object, from: tier, to: if tier == HBM { FAR } else { HBM } })
+    }
+}
+
+#[test]
+fn nothing_moves_into_a_tier_while_room_is_made_there() {
+    // Object 0 needs 6 MiB where six of 2 MiB lie in 14, and the tier below it is full with it and
+    // one of 2 MiB: what leaves either way only makes room for the next one to come back.
+    let mut traced = Traced::new();
+    let wanted = traced.object(6 << 20, true);
+    for _ in 0..7 {
+        traced.object(2 << 20, true);
+    }
+    traced.op(0, 0, Span::from_ns(1), &[(wanted, Mode::Read)]);
+    let world = world_of(traced);
+    let mut start = vec![HBM; 8];
+    (start[0], start[7]) = (FAR, FAR);
+    let watched = PressureConfig {
+        tier: FAR,
+        thresholds: Thresholds::BALANCED,
+        hysteresis: HYSTERESIS,
+        responses: [vec![], vec![], vec![], vec![Response::Evict]],
+        spill: vec![HBM],
+        micro_batch: None,
+        clear_cache_frequency: None,
+    };
+    // By the monitor of the tier below, and by the policy itself.
+    for (far, pressure) in [(AllocatorSpec::default(), Some(watched)), (POOL, None)] {
+        let policy = Box::new(Swaps { start: start.clone(), asked: 0 });
+        let capacities = [Bytes::mib(14), Bytes::mib(8)];
+        let mut planner =
+            Planner::with_allocators(&world.workload, policy, &capacities, &[POOL, far], 1)
+                .expect("the start fits");
+        pressure.into_iter().for_each(|config| planner.watch(config, Vec::new()));
+        let error = planner.plan_next(&mut Vec::new()).expect_err("there is no room at all");
+        assert!(matches!(error, PlanError::OutOfMemory { tier: FAR, .. }), "{error}");
     }
 }

@@ -6,16 +6,23 @@
 
 use clap::Args;
 use rayon::prelude::*;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::panic;
-use std::process::ExitCode;
+use std::process::{ExitCode, exit};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 use tiersim_models::units::PS_PER_S;
 use tiersim_tests::soak::{Failure, Ran, Trial, attempt, seed_of};
 use tiersim_validation::clock::Clock;
 
 /// Worlds between two looks at the clock.
 const BLOCK: u64 = 5000;
+
+/// A world takes milliseconds: one that takes longer than this plans or runs without end.
+const LONGEST_S: f64 = 20.0;
 
 /// What to run.
 #[derive(Debug, Args)]
@@ -85,7 +92,7 @@ fn replay(seed: u64, args: &SoakArgs) -> Result<String, String> {
     if args.verbose {
         say(&Trial::new(seed, args.ops).to_string());
     }
-    match attempt(seed, args.ops, None) {
+    match Watchdog::start().attempt(seed, args.ops) {
         Ok(Some(ran)) => Ok(format!(
             "world {seed} passed: {} ops, {} copies, {} events",
             ran.ends.len(),
@@ -105,7 +112,8 @@ fn told(failure: &Failure) -> String {
 
 fn many(args: &SoakArgs) -> Result<String, String> {
     let (clock, totals) = (Clock::start(), Totals::default());
-    let seconds = || clock.now().ps() as f64 / PS_PER_S as f64;
+    let seconds = || seconds_of(clock);
+    let watchdog = Watchdog::start();
     let mut done = 0;
     while done < args.worlds {
         if args.minutes.is_some_and(|minutes| seconds() >= minutes as f64 * 60.0) {
@@ -113,7 +121,8 @@ fn many(args: &SoakArgs) -> Result<String, String> {
         }
         let block = done..args.worlds.min(done + BLOCK);
         done = block.end;
-        let failed = |index: u64| totals.note(attempt(seed_of(args.seed, index), usize::MAX, None));
+        let failed =
+            |index: u64| totals.note(watchdog.attempt(seed_of(args.seed, index), usize::MAX));
         let found = block.into_par_iter().filter_map(|index| Some((index, failed(index)?)));
         if let Some((index, failure)) = found.min_by_key(|(index, _)| *index) {
             return Err(format!("number {index} of seed {}: {}", args.seed, told(&failure)));
@@ -129,6 +138,49 @@ fn many(args: &SoakArgs) -> Result<String, String> {
         done - fitted,
         done as f64 / seconds
     ))
+}
+
+fn seconds_of(clock: Clock) -> f64 {
+    clock.now().ps() as f64 / PS_PER_S as f64
+}
+
+/// Ends the process when a world runs without end, before that world has taken all memory.
+struct Watchdog {
+    clock: Clock,
+    /// By seed: when the worlds under way began, in seconds.
+    since: Mutex<BTreeMap<u64, f64>>,
+}
+
+impl Watchdog {
+    fn start() -> Arc<Watchdog> {
+        let dog = Arc::new(Watchdog { clock: Clock::start(), since: Mutex::default() });
+        let watching = Arc::clone(&dog);
+        thread::spawn(move || {
+            loop {
+                thread::sleep(Duration::from_millis(500));
+                watching.look();
+            }
+        });
+        dog
+    }
+
+    fn look(&self) {
+        let now = seconds_of(self.clock);
+        let since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((&seed, _)) = since.iter().find(|(_, began)| now - **began > LONGEST_S) {
+            let what = format!("it has not ended after {LONGEST_S} s");
+            say(&told(&Failure { seed, ops: usize::MAX, what }));
+            exit(1);
+        }
+    }
+
+    fn attempt(&self, seed: u64, ops: usize) -> Result<Option<Ran>, Failure> {
+        let since = || self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        since().insert(seed, seconds_of(self.clock));
+        let ran = attempt(seed, ops, None);
+        since().remove(&seed);
+        ran
+    }
 }
 
 impl Totals {
