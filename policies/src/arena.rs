@@ -8,7 +8,7 @@
 
 use crate::command::{Allocating, Edge, Hazard, Ticket};
 use crate::fragmentation::{Meter, Moment};
-use crate::ledger::add_edge;
+use crate::ledger::{add_edge, add_edges};
 use crate::tickets::Tickets;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub(crate) struct Arena {
     /// Pieces that were given back: end, and the command that ends their use; by start.
     pending: BTreeMap<u64, (u64, Ticket)>,
     prune_at: usize,
-    /// What every claim waits for.
+    /// What every claim waits for, each command once.
     barrier: Vec<Ticket>,
     releases: u64,
     /// What of the allocator's work has been charged for.
@@ -119,7 +119,7 @@ impl Arena {
         self.settled = false;
         self.reuse(block, tickets, after);
         self.barrier.retain(|&ticket| !tickets.ended(ticket));
-        self.barrier.iter().for_each(|&ticket| add_edge(after, ticket, Hazard::Room));
+        add_edges(after, &self.barrier, Hazard::Room);
         self.held.insert(object, block);
         self.owners.insert(block.at, object);
         Ok(())
