@@ -12,26 +12,26 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# By part: its files, the package whose tests are asked, which of its test binaries, and which tests of those.
+# By part: its files, the package whose tests are asked, which of its test programs, and which tests of those.
 part() {
     filter=()
     optimised=0
     case "$1" in
     service) files=(models/src/service.rs) package=tiersim-models tests=(--lib) filter=(service) ;;
-    ledger) files=(policies/src/ledger.rs) package=tiersim-tests tests=("${plans[@]}" --test=arenas) optimised=1 ;;
-    planner) files=(policies/src/planner.rs) package=tiersim-tests tests=("${plans[@]}" --test=arenas) filter=("${quick[@]}") ;;
-    moves) files=(policies/src/moves.rs) package=tiersim-tests tests=("${plans[@]}") filter=("${quick[@]}") ;;
-    bound) files=(policies/src/bound.rs 'policies/src/bound/*.rs') package=tiersim-tests tests=(--test=bounds) optimised=1 ;;
+    ledger) files=(policies/src/ledger.rs) package=tiersim-tests tests=(--test=plans) filter=("${plans[@]}" arenas::) optimised=1 ;;
+    planner) files=(policies/src/planner.rs) package=tiersim-tests tests=(--test=plans) filter=("${plans[@]}" arenas:: "${quick[@]}") ;;
+    moves) files=(policies/src/moves.rs) package=tiersim-tests tests=(--test=plans) filter=("${plans[@]}" "${quick[@]}") ;;
+    bound) files=(policies/src/bound.rs 'policies/src/bound/*.rs') package=tiersim-tests tests=(--test=plans) filter=(-- bounds::) optimised=1 ;;
     audit) files=(sim/src/audit.rs 'sim/src/audit/*.rs') package=tiersim-sim tests=(--lib) filter=(audit) ;;
-    fair_share) files=(sim/src/fair_share.rs) package=tiersim-sim tests=(--test=fair_share) ;;
+    fair_share) files=(sim/src/fair_share.rs) package=tiersim-sim tests=(--test=suite) filter=(fair_share::) ;;
     *) echo "$1: no such part; there are: ${all[*]}" >&2; exit 2 ;;
     esac
 }
 all=(service fair_share audit bound ledger moves planner)
 # Every kind of edge left out in turn, demand paging by hand, replays left out.
-plans=(--test=hazards --test=demand --test=steady)
+plans=(-- hazards:: demand:: steady::)
 # Without those that take minutes where nothing is optimised; what survives is tried on them by hand.
-quick=(-- --skip a_thousand_hours --skip all_that_measured_steps_move --skip extended_runs)
+quick=(--skip a_thousand_hours --skip all_that_measured_steps_move --skip extended_runs)
 
 parts=()
 while [ $# -gt 0 ] && [ "${1#-}" = "$1" ]; do
@@ -51,7 +51,7 @@ for name in "${parts[@]}"; do
     mkdir -p "target/mutants/$name"
     chosen=()
     for file in "${files[@]}"; do chosen+=(--file "$file"); done
-    # Without this, all test binaries of the package would be built for each mutant.
+    # Without this, all test programs of the package would be built for each mutant.
     for test in "${tests[@]}"; do chosen+=("--cargo-arg=$test"); done
     # A tree whose own tests fail kills every mutant. Asked here: what cargo-mutants runs first are the tests of the
     # package that it changes, whatever --test-package says.

@@ -51,13 +51,14 @@ fn stand_in() -> PathBuf {
 /// Runs a test of this file again with a driver: `with` are more variables.
 fn again(name: &str, libraries: &Path, with: &[(&str, &str)]) {
     let mut child = Command::new(std::env::current_exe().expect("itself"));
-    child.args(["--exact", name, "--nocapture"]).env(CHILD, "1");
+    child.args(["--exact", &format!("cuda::{name}"), "--nocapture"]).env(CHILD, "1");
     let child = child.env("LD_LIBRARY_PATH", libraries).envs(with.iter().copied());
     let output = child.output().expect("it starts");
     let said =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     println!("{}", said[0]);
-    assert!(output.status.success(), "{}\n{}", said[0], said[1]);
+    let ran = output.status.success() && said[0].contains("ok. 1 passed");
+    assert!(ran, "{name}: {}\n{}", said[0], said[1]);
 }
 
 fn is_child() -> bool {

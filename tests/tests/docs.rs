@@ -5,9 +5,7 @@
 //! do not know, and the writers show it in what they write, so a new field that nobody described
 //! fails this suite. Each name must stand in the section that is about its struct or table.
 
-#[path = "docs/places.rs"]
 mod places;
-#[path = "docs/records.rs"]
 mod records;
 
 use places::{CHOICES, Place, STRUCTS};

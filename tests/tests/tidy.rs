@@ -1,7 +1,7 @@
 //! What ARCHITECTURE.md promises about the code itself, checked as text.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
@@ -142,4 +142,52 @@ fn no_test_is_ignored_and_none_sleeps() {
             assert!(!text.contains(word), "{}: {word}", path.display());
         }
     }
+}
+
+/// A file that no `mod` names is not compiled, and its tests never run.
+#[test]
+fn every_file_of_tests_is_part_of_a_test_program() {
+    for folder in [
+        "models/tests",
+        "policies/tests",
+        "sim/tests",
+        "validation/tests",
+        "tests/tests",
+        "tests/cli",
+    ] {
+        let files = sources(folder);
+        for (path, _) in &files {
+            let own = path.file_name() == Some("mod.rs".as_ref());
+            let module = if own { path.with_file_name("") } else { path.with_extension("") };
+            let module = module.components().as_path();
+            let (name, place) = (module.file_name().expect("a name"), module.parent());
+            let named = format!("mod {};", name.display());
+            let mut parents = files.iter().filter(|(file, _)| {
+                file.parent() == place || Some(file.with_extension("").as_path()) == place
+            });
+            let part = parents.any(|(_, text)| text.lines().any(|line| line.ends_with(&named)));
+            assert!(part || is_root(path), "{} is never compiled", path.display());
+        }
+    }
+}
+
+/// Whether a manifest names a file as the root of a test program.
+fn is_root(path: &Path) -> bool {
+    let manifests = ["models", "policies", "sim", "validation", "tests", "cli"];
+    let manifests = manifests.map(|krate| root().join(krate));
+    manifests.iter().any(|krate| {
+        let text = fs::read_to_string(krate.join("Cargo.toml")).expect("a manifest");
+        let tests = text.split("[[test]]").skip(1).map(|rest| rest.split("\n\n").next());
+        tests.flatten().any(|test| {
+            let of = |key: &str| {
+                let line =
+                    test.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = "));
+                line.map(|value| value.trim_matches('"').to_owned())
+            };
+            let default = || of("name").map(|name| format!("tests/{name}.rs"));
+            let file = of("path").or_else(default).expect("a test has a name");
+            let file = krate.join(file).canonicalize().expect("the root of a test program");
+            file == path.canonicalize().expect("it was read")
+        })
+    })
 }

@@ -6,9 +6,7 @@
 
 #![cfg(target_os = "linux")]
 
-#[path = "stand_in/child.rs"]
-mod child;
-
+use crate::stand_in::child;
 use std::collections::BTreeSet;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_validation::calibrate::{self, Kind, Probe, figures};
@@ -58,7 +56,7 @@ fn probe_all(name: &str) -> String {
 
 #[test]
 fn every_probe_is_answered_and_nothing_is_left() {
-    let name = "every_probe_is_answered_and_nothing_is_left";
+    let name = "cuda_bench::every_probe_is_answered_and_nothing_is_left";
     if child::is_child() {
         println!("{}", probe_all("own"));
     } else {
@@ -70,7 +68,7 @@ fn every_probe_is_answered_and_nothing_is_left() {
 
 #[test]
 fn products_are_cublas_where_it_can_be_loaded() {
-    let name = "products_are_cublas_where_it_can_be_loaded";
+    let name = "cuda_bench::products_are_cublas_where_it_can_be_loaded";
     if child::is_child() {
         println!("{}", probe_all("blas"));
     } else {
@@ -83,7 +81,7 @@ fn products_are_cublas_where_it_can_be_loaded() {
 
 #[test]
 fn a_device_that_is_not_there_is_named_with_a_remedy() {
-    let name = "a_device_that_is_not_there_is_named_with_a_remedy";
+    let name = "cuda_bench::a_device_that_is_not_there_is_named_with_a_remedy";
     if !child::is_child() {
         child::run_leaking(name, &["cuda"], &[]);
         return;
@@ -99,7 +97,7 @@ fn a_device_that_is_not_there_is_named_with_a_remedy() {
 
 #[test]
 fn what_cublas_refuses_is_left_out_and_said() {
-    let name = "what_cublas_refuses_is_left_out_and_said";
+    let name = "cuda_bench::what_cublas_refuses_is_left_out_and_said";
     if child::is_child() {
         println!("{}", probe_all("refused"));
     } else {
@@ -112,7 +110,7 @@ fn what_cublas_refuses_is_left_out_and_said() {
 
 #[test]
 fn figures_of_a_bench_and_of_its_machine_are_given() {
-    let name = "figures_of_a_bench_and_of_its_machine_are_given";
+    let name = "cuda_bench::figures_of_a_bench_and_of_its_machine_are_given";
     if !child::is_child() {
         child::run(name, &["cuda"], &[]);
         return;

@@ -7,9 +7,7 @@
 #![cfg(target_os = "linux")]
 #![expect(unsafe_code, reason = "a library's functions have types by promise only")]
 
-#[path = "stand_in/child.rs"]
-mod child;
-
+use crate::stand_in::child;
 use libloading::Library;
 use std::ffi::{CString, c_char};
 use std::path::{Path, PathBuf};
@@ -162,7 +160,7 @@ fn every_call_fails_once(name: &str, run: impl Fn() -> Result<(), Fault>) {
 
 #[test]
 fn a_machine_gives_everything_back_whatever_call_fails() {
-    let name = "a_machine_gives_everything_back_whatever_call_fails";
+    let name = "cuda_errors::a_machine_gives_everything_back_whatever_call_fails";
     if !child::is_child() {
         println!("{}", child::run(name, &["cuda"], &[]));
         return;
@@ -188,7 +186,7 @@ fn bare_run(scratch: &Path) -> Result<(), Fault> {
 
 #[test]
 fn a_bench_gives_everything_back_whatever_call_fails() {
-    let name = "a_bench_gives_everything_back_whatever_call_fails";
+    let name = "cuda_errors::a_bench_gives_everything_back_whatever_call_fails";
     if !child::is_child() {
         println!("{}", child::run(name, &["cuda"], &[]));
         return;
@@ -200,7 +198,7 @@ fn a_bench_gives_everything_back_whatever_call_fails() {
 
 #[test]
 fn what_cannot_be_given_back_does_not_end_in_a_panic() {
-    let name = "what_cannot_be_given_back_does_not_end_in_a_panic";
+    let name = "cuda_errors::what_cannot_be_given_back_does_not_end_in_a_panic";
     for call in GIVE_BACK {
         // Each in a program of its own: what was not given back stays.
         if !child::is_child() {
@@ -224,7 +222,7 @@ fn what_cannot_be_given_back_does_not_end_in_a_panic() {
 
 #[test]
 fn pinned_memory_goes_from_one_machine_to_the_next_while_it_is_kept() {
-    let name = "pinned_memory_goes_from_one_machine_to_the_next_while_it_is_kept";
+    let name = "cuda_errors::pinned_memory_goes_from_one_machine_to_the_next_while_it_is_kept";
     if !child::is_child() {
         println!("{}", child::run(name, &["cuda"], &[]));
         return;

@@ -6,9 +6,8 @@
 
 #![expect(unsafe_code, reason = "a library's functions have types by promise only")]
 
-#[path = "stand_in/device.rs"]
+pub(crate) mod child;
 mod device;
-#[path = "stand_in/work.rs"]
 mod work;
 
 use device::{Device, KERNELS, Ptx};
@@ -315,7 +314,7 @@ fn the_environment_sets_limits_and_failures_and_learns_of_leaks() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
     let id = std::process::id();
     let files = ["leaks", "calls"].map(|name| folder.join(format!("stand-in-{name}-{id}")));
-    let name = "the_environment_sets_limits_and_failures_and_learns_of_leaks";
+    let name = "stand_in::the_environment_sets_limits_and_failures_and_learns_of_leaks";
     let child = std::process::Command::new(std::env::current_exe().expect("itself"))
         .args(["--exact", name])
         .env("TIERSIM_STAND_IN_MEMORY", "8192")
@@ -324,7 +323,8 @@ fn the_environment_sets_limits_and_failures_and_learns_of_leaks() {
         .env("TIERSIM_STAND_IN_CALLS", &files[1])
         .output()
         .expect("it starts");
-    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success() && said.contains("ok. 1 passed"), "{said}");
     let [leaks, calls] = files.map(|file| {
         let text = std::fs::read_to_string(&file).expect("it was written");
         std::fs::remove_file(file).expect("it is there");

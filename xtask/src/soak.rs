@@ -21,9 +21,6 @@ use tiersim_validation::clock::Clock;
 /// Worlds between two looks at the clock.
 const BLOCK: u64 = 5000;
 
-/// A world takes milliseconds, a few of a million take seconds: one of more than this has no end.
-const LONGEST_S: f64 = 60.0;
-
 /// What to run.
 #[derive(Debug, Args)]
 pub(crate) struct SoakArgs {
@@ -39,6 +36,9 @@ pub(crate) struct SoakArgs {
     /// Stop after so many minutes, and say how many worlds that were
     #[arg(long)]
     minutes: Option<u64>,
+    /// Seconds that one world may take: most take a millisecond, a few of a million tens of seconds
+    #[arg(long, default_value_t = 120, value_name = "S")]
+    longest: u64,
     /// Run the one world of this seed, as a failure names it
     #[arg(long, value_name = "SEED")]
     replay: Option<u64>,
@@ -92,7 +92,7 @@ fn replay(seed: u64, args: &SoakArgs) -> Result<String, String> {
     if args.verbose {
         say(&Trial::new(seed, args.ops).to_string());
     }
-    match Watchdog::start().attempt(seed, args.ops) {
+    match Watchdog::start(args.longest).attempt(seed, args.ops) {
         Ok(Some(ran)) => Ok(format!(
             "world {seed} passed: {} ops, {} copies, {} events",
             ran.ends.len(),
@@ -113,7 +113,7 @@ fn told(failure: &Failure) -> String {
 fn many(args: &SoakArgs) -> Result<String, String> {
     let (clock, totals) = (Clock::start(), Totals::default());
     let seconds = || seconds_of(clock);
-    let watchdog = Watchdog::start();
+    let watchdog = Watchdog::start(args.longest);
     let mut done = 0;
     while done < args.worlds {
         if args.minutes.is_some_and(|minutes| seconds() >= minutes as f64 * 60.0) {
@@ -146,14 +146,16 @@ fn seconds_of(clock: Clock) -> f64 {
 
 /// Ends the process when a world runs without end, before that world has taken all memory.
 struct Watchdog {
+    /// Seconds.
+    longest: u64,
     clock: Clock,
     /// By seed: when the worlds under way began, in seconds.
     since: Mutex<BTreeMap<u64, f64>>,
 }
 
 impl Watchdog {
-    fn start() -> Arc<Watchdog> {
-        let dog = Arc::new(Watchdog { clock: Clock::start(), since: Mutex::default() });
+    fn start(longest: u64) -> Arc<Watchdog> {
+        let dog = Arc::new(Watchdog { longest, clock: Clock::start(), since: Mutex::default() });
         let watching = Arc::clone(&dog);
         thread::spawn(move || {
             loop {
@@ -167,8 +169,10 @@ impl Watchdog {
     fn look(&self) {
         let now = seconds_of(self.clock);
         let since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((&seed, _)) = since.iter().find(|(_, began)| now - **began > LONGEST_S) {
-            let what = format!("it has not ended after {LONGEST_S} s");
+        if let Some((&seed, _)) =
+            since.iter().find(|(_, began)| now - **began > self.longest as f64)
+        {
+            let what = format!("it has not ended after {} s", self.longest);
             say(&told(&Failure { seed, ops: usize::MAX, what }));
             exit(1);
         }

@@ -1,7 +1,7 @@
 //! Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022, sections 4
 //! and 5: bytes that are kept per layer, and FLOPs of an iteration (section 6.3 and appendix A).
 
-use crate::shape::{alive, gpt2, llama_8b, mixtral, plain};
+use crate::transformer::shape::{alive, gpt2, llama_8b, mixtral, plain};
 use tiersim_models::ids::OpId;
 use tiersim_models::memory::activations::block::Block;
 use tiersim_models::memory::activations::{Batch, Stages, of_block, of_stage};

@@ -1,6 +1,6 @@
 //! What is refused, with which field; and sizes that a step must manage.
 
-use crate::shape::{alive, gpt2, llama_8b, mixtral, plain, sum};
+use crate::transformer::shape::{alive, gpt2, llama_8b, mixtral, plain, sum};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use tiersim_models::transformer::card::Card;

@@ -1,6 +1,6 @@
 //! Structured operators: bytes as the formulas say, FLOPs as the products have them.
 
-use crate::shape::{alive, sum};
+use crate::transformer::shape::{alive, sum};
 use tiersim_models::memory::semiseparable::{Formats, Shape, has_tridiagonal, levels, operator};
 use tiersim_models::transformer::format::Format;
 use tiersim_models::transformer::semiseparable::Semiseparable;

@@ -1,6 +1,6 @@
 //! Rajbhandari et al., "ZeRO", 2020: what each stage keeps of model state, and what it sends.
 
-use crate::shape::{gpt2, llama_8b, mixtral, peak_state, plain, sum};
+use crate::transformer::shape::{gpt2, llama_8b, mixtral, peak_state, plain, sum};
 use tiersim_models::ids::OpId;
 use tiersim_models::transformer::card::{Card, Family};
 use tiersim_models::transformer::format::{Format, Formats};
@@ -130,7 +130,8 @@ fn gathered_weights_are_given_back() {
         let mut training = stage(card.clone(), 3, 8);
         training.zero.prefetch = prefetch;
         let trace = training.trace();
-        let whole = crate::shape::alive(&trace, |object| object.name.ends_with(".whole"));
+        let whole =
+            crate::transformer::shape::alive(&trace, |object| object.name.ends_with(".whole"));
         let most = *whole.iter().max().unwrap();
         let layers = most as f64 / f64::from(layer);
         let expected = f64::from(1 + prefetch);

@@ -1,6 +1,6 @@
 //! The knapsack against all choices, and its rounding against its bound.
 
-use crate::worlds::Dice;
+use crate::placements::worlds::Dice;
 use tiersim_policies::packing::{Packing, Period};
 
 fn random(dice: &mut Dice, items: usize, periods: u64) -> Packing {

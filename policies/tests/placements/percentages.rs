@@ -1,7 +1,7 @@
 //! The six numbers: the rule by hand, and the search against a fine grid of its own model.
 
-use crate::worlds::{Dice, hardware, object, op, random_trace, trace, with_setting};
-use crate::{DEMAND, DRAM, NVME};
+use crate::placements::worlds::{Dice, hardware, object, op, random_trace, trace, with_setting};
+use crate::placements::{DEMAND, DRAM, NVME};
 use tiersim_models::hardware::{HBM, TierKind};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;

@@ -1,6 +1,6 @@
 //! Every algorithm against the naive one, request by request, on random traces of unit sizes.
 
-use crate::naive;
+use crate::replacement::naive;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use tiersim_policies::replacement::{Algorithm, Cache, NEVER, Outcome, Replacement, Visit};

@@ -2,7 +2,7 @@
 //!
 //! `sized.csv` is what `bench-cache/sized.py` prints; the traces are drawn here again.
 
-use crate::oracle::Replay;
+use crate::replacement::oracle::Replay;
 use tiersim_policies::replacement::{Algorithm, NEVER};
 
 /// The one row that differs: with sizes above a tenth of the cache, which is the small queue of S3-FIFO,

@@ -1,6 +1,6 @@
 //! What is a theorem, by random traces; what looks like one and is not, as golden counterexamples.
 
-use crate::random::{Replay, trace};
+use crate::replacement::random::{Replay, trace};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use tiersim_policies::replacement::{Algorithm, Cache, Lru, Outcome};

@@ -1,6 +1,6 @@
 //! Files as makers published them, which lie beside the checkout in development.
 
-use crate::files::file;
+use crate::cards::files::file;
 use std::path::{Path, PathBuf};
 use tiersim_models::transformer::format::Format;
 use tiersim_models::transformer::known::known;

@@ -1,6 +1,6 @@
 //! `config.json` of every type, in the words that its makers use.
 
-use crate::files::file;
+use crate::cards::files::file;
 use tiersim_models::transformer::Card;
 use tiersim_models::transformer::card::{Experts, Family};
 use tiersim_models::transformer::format::Format;

@@ -1,6 +1,6 @@
 //! Bad files: a message with place, rule and remedy, and never a panic.
 
-use crate::files::{file, header, safetensors};
+use crate::cards::files::{file, header, safetensors};
 use std::fmt::Write;
 use tiersim_sim::import::card::{read_model, read_weights};
 

@@ -1,6 +1,6 @@
 //! `workload: Model(...)` in a scenario.
 
-use crate::files::{folder, header, safetensors};
+use crate::cards::files::{folder, header, safetensors};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tiersim_models::transformer::Work;

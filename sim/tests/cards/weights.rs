@@ -1,6 +1,6 @@
 //! Weights are the truth: where a card says otherwise, they win and it is said.
 
-use crate::files::{file, folder, header, safetensors};
+use crate::cards::files::{file, folder, header, safetensors};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tiersim_models::transformer::Card;

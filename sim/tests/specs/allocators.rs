@@ -1,6 +1,6 @@
 //! What a scenario can say about allocators, and what is said about mistakes in it.
 
-use crate::project::{GOOD, Project, assert_says, edited};
+use crate::specs::project::{GOOD, Project, assert_says, edited};
 use tiersim_models::allocator::{
     AllocatorSpec, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Costs, Model,
 };

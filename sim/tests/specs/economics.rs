@@ -1,6 +1,6 @@
 //! Power and prices of machines: what they mean, and how mistakes are reported.
 
-use crate::project::{Project, assert_says, edited};
+use crate::specs::project::{Project, assert_says, edited};
 use std::path::Path;
 use tiersim_models::energy::{Confidence, DeviceEconomics, HostEconomics, Standby};
 use tiersim_models::hardware::Hardware;

@@ -1,7 +1,7 @@
 //! What small work reaches of a device's rates: what may be written, and one case per rule.
 
-use crate::hardware::{TWO, read};
-use crate::project::assert_says;
+use crate::specs::hardware::{TWO, read};
+use crate::specs::project::assert_says;
 use tiersim_models::efficiency::{Between, Shares};
 use tiersim_models::hardware::{Compute, Hardware};
 use tiersim_models::units::Bytes;

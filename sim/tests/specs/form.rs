@@ -1,6 +1,6 @@
 //! The scanner: places, substitution, and reading in linear time.
 
-use crate::project::{GOOD, shipped};
+use crate::specs::project::{GOOD, shipped};
 use proptest::prelude::*;
 use std::path::Path;
 use tiersim_sim::diagnostic::Place;

@@ -1,6 +1,6 @@
 //! Machines: the shipped ones, and one case per rule.
 
-use crate::project::{Project, assert_says, edited, shipped};
+use crate::specs::project::{Project, assert_says, edited, shipped};
 use std::path::Path;
 use tiersim_models::hardware::{Hardware, Law, Source, TierKind};
 use tiersim_models::units::{Bytes, Rate, Span};

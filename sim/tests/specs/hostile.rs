@@ -1,6 +1,6 @@
 //! Files that nobody means well with: a clean error at once, never a panic or a hang.
 
-use crate::project::{GOOD, Project, assert_says, edited};
+use crate::specs::project::{GOOD, Project, assert_says, edited};
 use std::path::Path;
 use tiersim_sim::hardware_file::read_hardware;
 use tiersim_sim::scenario::read::read_scenario;

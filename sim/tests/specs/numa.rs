@@ -1,6 +1,6 @@
 //! What a scenario can say about the nodes of DRAM, and what is said about mistakes in it.
 
-use crate::project::{GOOD, Project, assert_says, edited};
+use crate::specs::project::{GOOD, Project, assert_says, edited};
 use tiersim_models::ids::TierId;
 use tiersim_models::workload::ObjectKind;
 use tiersim_policies::numa::{NumaConfig, Pin, Placement};

@@ -1,6 +1,6 @@
 //! Machines put together from parts: what they mean, and how mistakes in several files are told.
 
-use crate::project::{Project, assert_says, edited, shipped};
+use crate::specs::project::{Project, assert_says, edited, shipped};
 use std::path::PathBuf;
 use tiersim_models::hardware::{Hardware, Source};
 use tiersim_models::units::Bytes;

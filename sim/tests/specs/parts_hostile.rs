@@ -1,7 +1,7 @@
 //! Parts from anywhere: what is out of reach, of the wrong kind, too large or broken is told.
 
-use crate::parts::{CARD, DRIVE, MACHINE, Parts};
-use crate::project::{assert_says, edited};
+use crate::specs::parts::{CARD, DRIVE, MACHINE, Parts};
+use crate::specs::project::{assert_says, edited};
 use proptest::prelude::*;
 use tiersim_sim::hardware_file::parts::MAX_PARTS;
 use tiersim_sim::hardware_file::write::hardware_text;

@@ -1,6 +1,6 @@
 //! One case per rule of a scenario's values: an edit of a good file, and what is said about it.
 
-use crate::project::{GOOD, HINTS, Project, assert_says, edited};
+use crate::specs::project::{GOOD, HINTS, Project, assert_says, edited};
 use tiersim_models::hardware::{HBM, Source, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Span};

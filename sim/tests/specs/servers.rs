@@ -1,7 +1,7 @@
 //! Several devices of a server in hardware files: what is read, what is refused, and the way back.
 
-use crate::hardware::read;
-use crate::project::assert_says;
+use crate::specs::hardware::read;
+use crate::specs::project::assert_says;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::{LinkId, NodeId, TierId};
 use tiersim_models::instances::Instances;

@@ -1,7 +1,7 @@
 //! How links serve and tiers slow down under load: what may be written, and one case per rule.
 
-use crate::hardware::{TWO, read};
-use crate::project::assert_says;
+use crate::specs::hardware::{TWO, read};
+use crate::specs::project::assert_says;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::service::Discipline;
 use tiersim_models::units::{Bytes, Rate, Span};

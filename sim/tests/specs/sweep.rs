@@ -1,6 +1,6 @@
 //! Points of a sweep: order, values, limits, and what happens to points that break a rule.
 
-use crate::project::{GOOD, Project, assert_says, edited};
+use crate::specs::project::{GOOD, Project, assert_says, edited};
 use std::sync::Arc;
 use tiersim_policies::zoo::adam_state::{AdamStateConfig, Cut};
 use tiersim_sim::diagnostic::Diagnostics;

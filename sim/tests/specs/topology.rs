@@ -1,7 +1,7 @@
 //! Nodes, kinds of links, routes, sets of drives and the traffic of others in hardware files.
 
-use crate::hardware::{read, shipped_hardware};
-use crate::project::assert_says;
+use crate::specs::hardware::{read, shipped_hardware};
+use crate::specs::project::assert_says;
 use tiersim_models::hardware::{HBM, Hardware};
 use tiersim_models::ids::NodeId;
 use tiersim_models::nodes::{LinkKind, NodeKind};

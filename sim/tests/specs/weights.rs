@@ -1,6 +1,6 @@
 //! Files of trained weights: what is read, and what is said of those that are wrong.
 
-use crate::project::{Project, assert_says, edited};
+use crate::specs::project::{Project, assert_says, edited};
 use tiersim_policies::recipe::Origin;
 use tiersim_policies::zoo::scored::ScoredConfig;
 use tiersim_policies::zoo::scored::features::Feature;

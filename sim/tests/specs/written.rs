@@ -1,6 +1,6 @@
 //! Machines written out: what is written reads back equal, and what cannot be written is refused.
 
-use crate::project::shipped;
+use crate::specs::project::shipped;
 use proptest::prelude::*;
 use std::path::Path;
 use tiersim_models::efficiency::{Between, Efficiency, Shares, WHOLE};

@@ -1,6 +1,6 @@
 //! Objects in chunks: a part of one may stay where the whole could not.
 
-use crate::{FAR, machine, play, traced};
+use crate::dynamic::{FAR, machine, play, traced};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::Mode::Read;

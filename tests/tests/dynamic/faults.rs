@@ -1,6 +1,6 @@
 //! Page faults: their number and their delays, to the picosecond.
 
-use crate::{FAR, Played, machine, play, traced};
+use crate::dynamic::{FAR, Played, machine, play, traced};
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::Mode::{Read, ReadWrite, Write};
 use tiersim_policies::recipe::PolicyConfig;

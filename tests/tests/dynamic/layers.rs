@@ -1,6 +1,6 @@
 //! State by layer: what overlaps with what, to the picosecond.
 
-use crate::{FAR, machine, play};
+use crate::dynamic::{FAR, machine, play};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use tiersim_models::ids::{ModuleId, ObjectId};

@@ -1,7 +1,7 @@
 //! Correlation prefetch hits from the second iteration on, and nobody sees more than he declares.
 
-use crate::faults::FAULTS;
-use crate::{FAR, build, machine, play, traced};
+use crate::dynamic::faults::FAULTS;
+use crate::dynamic::{FAR, build, machine, play, traced};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use tiersim_models::hardware::HBM;

@@ -1,6 +1,6 @@
 //! Random worlds: every dynamic policy runs whatever demand paging runs.
 
-use crate::build;
+use crate::dynamic::build;
 use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::ObjectKind;

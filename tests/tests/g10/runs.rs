@@ -2,7 +2,7 @@
 //!
 //! As there, the first iteration warms up and the second is measured.
 
-use crate::tables::{NETWORKS, Network, folder, read};
+use crate::g10::tables::{NETWORKS, Network, folder, read};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tiersim_models::lifetime::Workload;

@@ -1,6 +1,6 @@
 //! Traces that are small enough to work out by hand.
 
-use crate::{DRAM, NVME, machine, play};
+use crate::host_ops::{DRAM, NVME, machine, play};
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::lifetime::Workload;

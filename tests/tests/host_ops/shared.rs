@@ -1,6 +1,6 @@
 //! How long ops on the host take, alone and several at once.
 
-use crate::machine;
+use crate::host_ops::machine;
 use tiersim_models::hardware::Compute;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::lifetime::Workload;

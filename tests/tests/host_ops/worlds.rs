@@ -1,7 +1,7 @@
 //! Random worlds: every policy of the registry runs a trace with ops on the host without fault, and
 //! none is out of memory where every op's objects fit.
 
-use crate::{BYTE, play};
+use crate::host_ops::{BYTE, play};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use tiersim_models::hardware::{Hardware, TierKind};
@@ -87,7 +87,11 @@ fn machine(rng: &mut ChaCha12Rng, trace: &Trace) -> Hardware {
 }
 
 /// Runs a policy; `None` if its start does not fit.
-fn run(seed: u64, what: &str, played: Result<crate::Played, PlanError>) -> Option<crate::Played> {
+fn run(
+    seed: u64,
+    what: &str,
+    played: Result<crate::host_ops::Played, PlanError>,
+) -> Option<crate::host_ops::Played> {
     match played {
         Ok(played) => Some(played),
         Err(PlanError::OutOfMemory { occurrence: None, .. }) => None,

@@ -1,6 +1,6 @@
 //! `ZeroOffload`: homes to the byte, what it copies and what that hides.
 
-use crate::{DRAM, NVME, machine, play};
+use crate::host_ops::{DRAM, NVME, machine, play};
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::lifetime::Workload;

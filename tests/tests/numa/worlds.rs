@@ -1,6 +1,6 @@
 //! Random worlds with nodes of host memory, under audit and against each other.
 
-use crate::{DRAM1, capacities, copies, dual, hinted, pin, plan, says};
+use crate::numa::{DRAM1, capacities, copies, dual, hinted, pin, plan, says};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use tiersim_models::hardware::{HBM, Hardware, TierKind};

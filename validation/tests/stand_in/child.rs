@@ -18,7 +18,6 @@ pub(crate) fn is_child() -> bool {
 
 /// Runs the test of this name again, with the stand-in in place of these libraries, such as `cuda`,
 /// and with these variables. Its output, if it succeeded and left nothing behind.
-#[allow(dead_code, reason = "each test file takes what it needs")]
 pub(crate) fn run(test: &str, libraries: &[&str], variables: &[(&str, &str)]) -> String {
     let (out, leaks) = start(test, libraries, variables);
     let leaks = leaks.expect("the context was given back");
@@ -28,7 +27,6 @@ pub(crate) fn run(test: &str, libraries: &[&str], variables: &[(&str, &str)]) ->
 }
 
 /// The same, and something may be left.
-#[allow(dead_code, reason = "each test file takes what it needs")]
 pub(crate) fn run_leaking(test: &str, libraries: &[&str], variables: &[(&str, &str)]) {
     start(test, libraries, variables);
 }
@@ -58,7 +56,8 @@ fn start(test: &str, libraries: &[&str], variables: &[(&str, &str)]) -> (String,
         .expect("it starts");
     let (out, errors) =
         (String::from_utf8_lossy(&child.stdout), String::from_utf8_lossy(&child.stderr));
-    assert!(child.status.success(), "{out}{errors}");
+    let ran = child.status.success() && out.contains("ok. 1 passed");
+    assert!(ran, "{test}: {out}{errors}");
     let leaks = std::fs::read_to_string(leaks).ok();
     std::fs::remove_dir_all(&folder).expect("its own folder");
     (out.into_owned(), leaks)

@@ -2,8 +2,8 @@
 //!
 //! Invariant: every test ends with nothing left on the device.
 
-use crate::device::Device;
-use crate::word;
+use crate::stand_in::device::Device;
+use crate::stand_in::word;
 
 #[test]
 fn many_ranges_are_filled_and_checked_by_one_launch() {

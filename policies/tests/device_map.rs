@@ -56,7 +56,8 @@ fn module(value: &Value) -> Module {
 
 #[test]
 fn random_modules_with_shared_tensors_are_mapped_as_accelerate_maps_them() {
-    let cases: Value = serde_json::from_str(include_str!("cases.json")).expect("the file is JSON");
+    let cases: Value =
+        serde_json::from_str(include_str!("device_map/cases.json")).expect("the file is JSON");
     let mut shared = 0;
     for (index, case) in list(&cases).iter().enumerate() {
         let tied: Vec<Vec<String>> = list(&case["tied"])

@@ -1,0 +1,23 @@
+//! Runs: times, bytes and memory of the whole machine against formulas, measurements and random worlds.
+
+mod accounting;
+mod allocators;
+mod collectives;
+mod conformance;
+mod copy_bandwidth;
+mod emulation;
+mod energy;
+mod fuzz;
+mod kernel_times;
+mod lanes;
+mod layered;
+mod loaded;
+mod offloaded_inference;
+mod queueing;
+mod ranks;
+mod serving;
+mod sharing;
+mod snapshots;
+mod soak;
+mod step_time;
+mod training_state;
