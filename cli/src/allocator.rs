@@ -7,11 +7,11 @@ use crate::allocator_report::{chart, json, text};
 use crate::args::{AllocatorArgs, Format};
 use crate::output::{Failure, pretty, print, write_all};
 use std::path::{Path, PathBuf};
+use tiersim_input::import::snapshot::deviation::Replay;
+use tiersim_input::import::snapshot::replay::replay;
+use tiersim_input::import::snapshot::{Device, Snapshot, read_snapshot};
 use tiersim_models::units::Bytes;
 use tiersim_reports::words::{clean, number};
-use tiersim_sim::import::snapshot::deviation::Replay;
-use tiersim_sim::import::snapshot::replay::replay;
-use tiersim_sim::import::snapshot::{Device, Snapshot, read_snapshot};
 
 /// Replays, compares, writes.
 pub(crate) fn allocator(args: &AllocatorArgs) -> Result<(), Failure> {

@@ -5,12 +5,12 @@
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
+use tiersim_input::import::snapshot::deviation::{Deviation, Elsewhere, Replay, Sample};
+use tiersim_input::import::snapshot::settings::Settings;
 use tiersim_models::units::Bytes;
 use tiersim_models::units::shown::of_sizes;
 use tiersim_reports::words::{clean, count, number};
 use tiersim_reports::{Axis, Chart, Marks, Series, XyChart};
-use tiersim_sim::import::snapshot::deviation::{Deviation, Elsewhere, Replay, Sample};
-use tiersim_sim::import::snapshot::settings::Settings;
 
 /// For people.
 pub(crate) fn text(settings: &Settings, limit: f64, replays: &[Replay]) -> String {

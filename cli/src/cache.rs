@@ -11,11 +11,11 @@ use crate::typed::size;
 use clap::{ArgAction, Args};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use tiersim_input::import::requests::{Reader, RequestFile};
 use tiersim_policies::replacement::Algorithm;
 use tiersim_reports::words::clean;
 use tiersim_reports::{cache_artefacts, cache_json, cache_text};
 use tiersim_sim::cache::{Setup, replay};
-use tiersim_sim::import::requests::Reader;
 
 /// Version of the command.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -94,9 +94,10 @@ pub(crate) fn cache(args: &CacheArgs) -> Result<(), Failure> {
     }
     let capacities = args.capacity.iter().map(|capacity| capacity.amount).collect();
     let (algorithm, reader, unit) = (args.policy, args.reader, args.unit);
-    let setup = Setup { algorithm, reader, unit, capacities };
+    let open = |sizes| RequestFile::open(&args.trace, reader, sizes);
+    let setup = Setup { algorithm, unit, capacities };
     let spinner = progress::spinner("requests", args.quiet);
-    let record = replay(&args.trace, &setup, |requests| spinner.set_position(requests))?;
+    let record = replay(&args.trace, &setup, open, |requests| spinner.set_position(requests))?;
     spinner.finish_and_clear();
     let files = cache_artefacts(&record, VERSION).map_err(chart)?;
     let files: Vec<_> = files.into_iter().map(|file| (file.name, file.bytes)).collect();

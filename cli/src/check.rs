@@ -8,22 +8,26 @@ use crate::lints::{diagnostic, say_note, say_warnings};
 use crate::output::{Failure, print};
 use std::path::Path;
 use std::sync::Arc;
+use tiersim_input::file_kind::{FileKind, refused};
+use tiersim_input::hardware_file::parts::{is_part, read_part};
+use tiersim_input::hardware_file::read_hardware;
+use tiersim_input::lint::lint_scenario;
+use tiersim_input::scenario::read::read_scenario;
+use tiersim_input::scenario::sweep::read_sweep;
+use tiersim_input::scenario::weights::{is_weights, read_weights};
+use tiersim_input::text::ron_text::Document;
+use tiersim_input::trace::read_trace;
+use tiersim_input::traces::read_traces;
+use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::Hardware;
-use tiersim_sim::diagnostic::Diagnostics;
+use tiersim_models::lint::{assumed_note, lint_hardware};
+use tiersim_policies::scenario::Scenario;
+use tiersim_policies::scenario::sweep::Sweep;
+use tiersim_policies::scenario::traces::Traces;
 use tiersim_sim::feasible::{problems, too_long};
-use tiersim_sim::file_kind::{FileKind, refused};
-use tiersim_sim::hardware_file::parts::{is_part, read_part};
-use tiersim_sim::hardware_file::read_hardware;
-use tiersim_sim::lint::{Warning, assumed_note, lint_hardware, lint_scenario};
 use tiersim_sim::run::{Bench, Options, RunError};
-use tiersim_sim::scenario::Scenario;
-use tiersim_sim::scenario::read::read_scenario;
-use tiersim_sim::scenario::sweep::{Sweep, read_sweep};
-use tiersim_sim::scenario::weights::{is_weights, read_weights};
 use tiersim_sim::sweep::{same_shapes, warnings};
-use tiersim_sim::text::ron_text::Document;
-use tiersim_sim::trace::read_trace;
-use tiersim_sim::traces::Traces;
 
 /// Reads every file and reports all problems together.
 pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
@@ -73,7 +77,7 @@ fn check_one(path: &Path) -> Result<Checked, Diagnostics> {
     let has_sweep = document.value("sweep").is_some();
     let sweep = has_sweep.then(|| read_sweep(path, &[])).transpose()?;
     let points = sweep.iter().flat_map(|sweep| sweep.points.iter().map(|point| &point.scenario));
-    let traces = Traces::read(points.chain([&scenario]))?;
+    let traces = read_traces(points.chain([&scenario]))?;
     let mut warnings = of_scenario(path, &scenario, &traces)?;
     if let Some(sweep) = &sweep {
         warnings.extend(of_sweep(path, sweep, &traces)?);

@@ -7,8 +7,9 @@ use crate::output::{Failure, print};
 use crate::typed::{attention, checkpointing, format, optimizer, size};
 use clap::{ArgAction, Args as ClapArgs};
 use std::path::{Path, PathBuf};
+use tiersim_input::import::card::{Model, known_model, known_names, read_model};
+use tiersim_input::trace::{Packing, info, write_trace};
 use tiersim_models::layered::ShapeProblem;
-use tiersim_models::transformer::Work;
 use tiersim_models::transformer::format::{Format, Formats};
 use tiersim_models::transformer::known::KNOWN;
 use tiersim_models::transformer::training::{
@@ -16,9 +17,6 @@ use tiersim_models::transformer::training::{
 };
 use tiersim_models::units::Bytes;
 use tiersim_reports::text_table::{Side, cells, text_table};
-use tiersim_sim::import::card::{Model, known_model, known_names, read_model};
-use tiersim_sim::trace::{Packing, info, write_trace};
-use tiersim_sim::traces::trace_of;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct GenerateArgs {
@@ -131,7 +129,7 @@ pub(crate) fn generate(args: &GenerateArgs) -> Result<(), Failure> {
         let lines: Vec<String> = problems.iter().map(told).collect();
         return Err(Failure::Input(lines.join("\nerror: ")));
     }
-    let trace = trace_of(&Work::Train(training));
+    let trace = training.trace();
     write_trace(&trace, out, Packing::Smaller)?;
     print(&format!("{}\nwritten to {}\n", info(&trace), out.display()))
 }

@@ -5,12 +5,12 @@ use crate::lints::say_warnings;
 use crate::output::{Failure, print, write_all};
 use crate::runs::chart;
 use std::path::{Path, PathBuf};
+use tiersim_input::hardware_file::{read_hardware, read_hardware_of};
+use tiersim_input::project::{Project, SPECS};
+use tiersim_input::shipped::is_shipped;
 use tiersim_models::hardware::Hardware;
+use tiersim_models::lint::lint_hardware;
 use tiersim_reports::{drawing, hardware_json, hardware_list, hardware_text};
-use tiersim_sim::hardware_file::{read_hardware, read_hardware_of};
-use tiersim_sim::lint::lint_hardware;
-use tiersim_sim::project::{Project, SPECS};
-use tiersim_sim::shipped::is_shipped;
 
 /// Lists machines or shows one.
 pub(crate) fn hardware(command: &HardwareCommand) -> Result<(), Failure> {

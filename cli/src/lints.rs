@@ -6,11 +6,12 @@ use crate::args::Common;
 use crate::output::{Denied, Failure};
 use std::io::Write;
 use std::path::Path;
+use tiersim_models::diagnostic::{Diagnostic, Diagnostics};
+use tiersim_models::diagnostic::{Warning, said_once};
+use tiersim_models::lint::lint_hardware;
+use tiersim_policies::scenario::Scenario;
 use tiersim_reports::words::clean;
-use tiersim_sim::diagnostic::{Diagnostic, Diagnostics};
-use tiersim_sim::lint::{Warning, lint_hardware, said_once};
 use tiersim_sim::record::RunRecord;
-use tiersim_sim::scenario::Scenario;
 
 /// A denied warning is a problem of the file like any other.
 pub(crate) fn diagnostic(file: &Path, warning: &Warning) -> Diagnostic {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use tiersim_sim::diagnostic::Diagnostics;
+use tiersim_models::diagnostic::Diagnostics;
 use tiersim_sim::run::RunError;
 
 /// Exit code of a mistake in this program.

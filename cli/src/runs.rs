@@ -7,20 +7,21 @@ use crate::output::{Denied, Failure, print, write, write_all};
 use crate::progress;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use tiersim_input::lint::lint_scenario;
+use tiersim_input::scenario::fingerprint::{fingerprint, sweep_fingerprint};
+use tiersim_input::scenario::read::read_scenario;
+use tiersim_input::scenario::sweep::read_sweep;
+use tiersim_input::traces::read_traces;
+use tiersim_models::diagnostic::Diagnostics;
+use tiersim_policies::scenario::Scenario;
+use tiersim_policies::scenario::traces::Traces;
 use tiersim_reports::words::wrapped;
 use tiersim_reports::{ChartError, Detail, artefacts, hints_json, summary_json, text};
-use tiersim_sim::diagnostic::Diagnostics;
 use tiersim_sim::expect::failures;
 use tiersim_sim::feasible::{problems, too_long};
-use tiersim_sim::lint::lint_scenario;
 use tiersim_sim::record::RunRecord;
 use tiersim_sim::run::{Options, run as simulate};
-use tiersim_sim::scenario::Scenario;
-use tiersim_sim::scenario::fingerprint::{fingerprint, sweep_fingerprint};
-use tiersim_sim::scenario::read::read_scenario;
-use tiersim_sim::scenario::sweep::read_sweep;
 use tiersim_sim::sweep::{count, run_sweep};
-use tiersim_sim::traces::Traces;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -68,7 +69,7 @@ pub(crate) fn read_all(
     }
     let mut scenarios = found.into_result(scenarios)?;
     different_names(&scenarios, paths)?;
-    let traces = Traces::read(&scenarios)?;
+    let traces = read_traces(&scenarios)?;
     feasible(&scenarios, &traces)?;
     for scenario in &mut scenarios {
         let found = lint_scenario(scenario, &traces.of(scenario).trace);
@@ -82,7 +83,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     use_threads(args.common.jobs)?;
     let mut sweep = read_sweep(&args.scenario, &overrides(&args.common)?)?;
     let points = sweep.points.iter().map(|point| &point.scenario);
-    let traces = Traces::read(points.chain([&sweep.base]))?;
+    let traces = read_traces(points.chain([&sweep.base]))?;
     feasible([&sweep.base], &traces)?;
     let found = lint_scenario(&sweep.base, &traces.of(&sweep.base).trace);
     sweep.base.warnings.extend(found);
@@ -111,7 +112,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
 /// Writes the placement that a policy would choose.
 pub(crate) fn hints(args: &HintsArgs) -> Result<(), Failure> {
     let scenario = read_scenario(&args.scenario, &args.set)?;
-    let traces = Traces::read([&scenario])?;
+    let traces = read_traces([&scenario])?;
     feasible([&scenario], &traces)?;
     let trace = &traces.of(&scenario).trace;
     let wanted = |label: &str| args.policy.as_deref().is_none_or(|name| name == label);

@@ -5,11 +5,11 @@ use crate::generate::generate;
 use crate::output::{Failure, print};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use tiersim_input::import::recording::import_recording;
+use tiersim_input::import::tables::{Tables, import_tables};
+use tiersim_input::project::typed;
+use tiersim_input::trace::{Packing, info, read_trace, write_trace};
 use tiersim_models::workload::Trace;
-use tiersim_sim::import::recording::import_recording;
-use tiersim_sim::import::tables::{Tables, import_tables};
-use tiersim_sim::project::typed;
-use tiersim_sim::trace::{Packing, info, read_trace, write_trace};
 
 /// Looks at a trace, or makes one.
 pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {

@@ -8,9 +8,10 @@ use crate::progress;
 use crate::runs::{read_all, use_threads};
 use clap::{ArgAction, Args as ClapArgs};
 use std::path::PathBuf;
+use tiersim_input::scenario::fingerprint::fingerprint;
+use tiersim_input::scenario::weights::weights_text;
+use tiersim_policies::scenario::weights::WeightFile;
 use tiersim_reports::words::clean;
-use tiersim_sim::scenario::fingerprint::fingerprint;
-use tiersim_sim::scenario::weights::WeightFile;
 use tiersim_sim::train::cross_entropy::Search;
 use tiersim_sim::train::train;
 
@@ -60,7 +61,7 @@ pub(crate) fn train_policy(args: &TrainArgs) -> Result<(), Failure> {
     bar.finish_and_clear();
     let default = || PathBuf::from("out").join(&scenario.name).join("weights.ron");
     let out = args.out.clone().unwrap_or_else(default);
-    write_each(&[(out.clone(), file.text().into_bytes())])?;
+    write_each(&[(out.clone(), weights_text(&file).into_bytes())])?;
     if args.quiet {
         return Ok(());
     }

@@ -2,13 +2,13 @@
 //!
 //! Invariant: decimals are read digit by digit and never through a float, so 7.5e9 is exactly 7500000000.
 
+use tiersim_input::text::quantity::{Dimension, Size};
 use tiersim_models::memory::optimizer::NAMES;
 use tiersim_models::memory::semiseparable::Shape;
 use tiersim_models::memory::zero::{MILLION, Place};
 use tiersim_models::transformer::card::Family;
 use tiersim_models::transformer::format::Format;
 use tiersim_models::transformer::training::{Attention, Checkpointing, Optimizer};
-use tiersim_sim::text::quantity::{Dimension, Size};
 
 /// Most of anything that is counted.
 const MOST: u128 = 1 << 60;

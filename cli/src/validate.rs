@@ -19,12 +19,12 @@ use crate::runs::{read_all, seeded};
 use both::Both;
 use grade::{CaseResult, Compared};
 use std::path::{Path, PathBuf};
+use tiersim_input::scenario::fingerprint::fingerprint;
 use tiersim_models::workload::Unit;
 use tiersim_policies::host_ops::has_host_ops;
+use tiersim_policies::scenario::traces::Traces;
+use tiersim_policies::scenario::{Case, Scenario};
 use tiersim_sim::run::{Bench, Options as BenchOptions};
-use tiersim_sim::scenario::fingerprint::fingerprint;
-use tiersim_sim::scenario::{Case, Scenario};
-use tiersim_sim::traces::Traces;
 use tiersim_validation::real::Kind;
 
 /// Runs every case of every scenario on both machines; all are read before the first is run.

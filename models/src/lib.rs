@@ -4,7 +4,9 @@
 //! resolved: no name needs looking up, no unit needs converting, no number can be NaN.
 
 pub mod allocator;
+pub mod block_trace;
 pub mod collective;
+pub mod diagnostic;
 pub mod efficiency;
 pub mod energy;
 pub mod hardware;
@@ -13,6 +15,7 @@ pub mod ids;
 pub mod instances;
 pub mod layered;
 pub mod lifetime;
+pub mod lint;
 pub mod loaded;
 pub mod memory;
 pub mod nodes;

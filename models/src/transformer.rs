@@ -16,6 +16,7 @@ pub mod semiseparable;
 pub mod serving;
 pub mod training;
 
+use crate::workload::Trace;
 pub use card::Card;
 use generation::Generation;
 use semiseparable::Semiseparable;
@@ -30,4 +31,31 @@ pub enum Work {
     Generate(Generation),
     /// Vectors go through layers of structured operators, in the place of a model.
     Operators(Semiseparable),
+}
+
+impl Work {
+    /// The trace of one rank of work without problems.
+    pub fn trace(&self) -> Trace {
+        match self {
+            Work::Train(training) => training.trace(),
+            Work::Generate(generation) => generation.trace(),
+            Work::Operators(operators) => operators.trace(),
+        }
+    }
+
+    /// Tokens of one step of all ranks together.
+    pub fn tokens(&self) -> u64 {
+        match self {
+            Work::Train(training) => {
+                let sequences = u64::from(training.batch) * u64::from(training.parallel.data);
+                sequences.saturating_mul(training.sequence)
+            }
+            // One token per sequence, whether it comes of the prompt or of the token before it.
+            Work::Generate(generation) => {
+                u64::from(generation.batch) * u64::from(generation.batches)
+            }
+            // A vector stands for a token; every rank has some of its own.
+            Work::Operators(operators) => u64::from(operators.batch) * u64::from(operators.ranks),
+        }
+    }
 }

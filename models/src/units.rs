@@ -6,6 +6,7 @@
 //! a wrapped clock would give a wrong answer that looks like a right one.
 
 pub mod shown;
+pub mod written;
 
 use std::fmt;
 use std::iter::Sum;

@@ -9,9 +9,9 @@ use crate::words::count;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::TierKind;
+use tiersim_policies::zoo::hints::FINGERPRINT;
 use tiersim_policies::zoo::hints::{HintMatches, How};
 use tiersim_sim::record::{CaseRecord, RunRecord};
-use tiersim_sim::scenario::hints::FINGERPRINT;
 
 /// What became of the hints of a case.
 #[derive(Clone, Debug, Serialize)]

@@ -21,10 +21,10 @@ use crate::steady::{self, SteadySummary};
 use crate::words::{finite, lane_names, links, oom_reason};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use tiersim_models::diagnostic::Warning;
 use tiersim_models::units::{Bytes, Span};
-use tiersim_sim::lint::Warning;
+use tiersim_policies::scenario::AxisValue;
 use tiersim_sim::record::{CaseRecord, Figures, OutOfMemory, Outcome, RunRecord};
-use tiersim_sim::scenario::AxisValue;
 
 /// Version of the meaning of the keys.
 pub const SCHEMA: u32 = 1;

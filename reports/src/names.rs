@@ -91,10 +91,10 @@ mod tests {
     use crate::measure::Measure;
     use crate::points::Points;
     use std::path::Path;
+    use tiersim_input::scenario::read::read_scenario;
+    use tiersim_input::scenario::sweep::read_sweep;
+    use tiersim_policies::scenario::Case;
     use tiersim_sim::record::Outcome;
-    use tiersim_sim::scenario::Case;
-    use tiersim_sim::scenario::read::read_scenario;
-    use tiersim_sim::scenario::sweep::read_sweep;
 
     #[test]
     fn names_differ_however_short_they_are() {

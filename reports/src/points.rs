@@ -12,8 +12,8 @@ use crate::words::clean;
 use std::collections::BTreeSet;
 use tiersim_models::hardware::TierKind;
 use tiersim_policies::policy::Sight;
+use tiersim_policies::scenario::AxisValue;
 use tiersim_sim::record::{CaseRecord, Outcome, RunRecord};
-use tiersim_sim::scenario::AxisValue;
 
 /// A case that ran to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

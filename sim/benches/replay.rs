@@ -8,13 +8,13 @@ mod timing;
 
 use std::hint::black_box;
 use std::path::Path;
+use tiersim_input::scenario::read::read_scenario;
+use tiersim_input::text::ron_text::Document;
+use tiersim_input::traces::read_traces;
 use tiersim_models::layered::{Layered, Mode};
 use tiersim_models::units::{Span, Time};
 use tiersim_sim::queue::EventQueue;
 use tiersim_sim::run::{Bench, Options};
-use tiersim_sim::scenario::read::read_scenario;
-use tiersim_sim::text::ron_text::Document;
-use tiersim_sim::traces::Traces;
 use timing::{median, seconds};
 
 const ROUNDS: usize = 9;
@@ -54,7 +54,7 @@ fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace's folder");
     let scenario = read_scenario(&root.join("scenarios/gpt2-adam-tiering.ron"), &[])
         .expect("the shipped scenario reads");
-    let traces = Traces::read([&scenario]).expect("the shipped trace reads");
+    let traces = read_traces([&scenario]).expect("the shipped trace reads");
     let workload = traces.of(&scenario);
     let options = Options::default();
     let bench = Bench::new(&scenario, workload, options).expect("the baseline runs");

@@ -8,14 +8,14 @@ mod timing;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
+use tiersim_input::scenario::read::read_scenario;
+use tiersim_input::traces::read_traces;
 use tiersim_models::hardware::{Link, Tier};
 use tiersim_models::loaded::{Curve, Loaded};
 use tiersim_models::service::{Detail, Discipline, Service, Tail};
 use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_policies::scenario::Scenario;
 use tiersim_sim::run::{Bench, Options};
-use tiersim_sim::scenario::Scenario;
-use tiersim_sim::scenario::read::read_scenario;
-use tiersim_sim::traces::Traces;
 use timing::{median, ratio, seconds};
 
 const ROUNDS: usize = 15;
@@ -105,7 +105,7 @@ fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace's folder");
     let scenario = read_scenario(&root.join("scenarios/gpt2-shared-pcie.ron"), &cases())
         .expect("the shipped scenario reads");
-    let traces = Traces::read([&scenario]).expect("the shipped trace reads");
+    let traces = read_traces([&scenario]).expect("the shipped trace reads");
     let workload = traces.of(&scenario);
     let options = Options::default();
     let scenarios: Vec<Scenario> = (0..NAMES.len()).map(|n| with_service(&scenario, n)).collect();

@@ -10,13 +10,13 @@ mod next_use;
 mod stack;
 mod table;
 
-use crate::diagnostic::Diagnostics;
-use crate::import::requests::{BATCH, Reader, Request, Requests};
 use curve::Distances;
 use lanes::Lanes;
 use next_use::{Ahead, Promises};
 use stack::Stack;
 use std::path::Path;
+use tiersim_models::block_trace::{BATCH, Request, Requests};
+use tiersim_models::diagnostic::Diagnostics;
 use tiersim_policies::replacement::Algorithm;
 
 /// What to replay a trace through.
@@ -24,8 +24,6 @@ use tiersim_policies::replacement::Algorithm;
 pub struct Setup {
     /// The policy.
     pub algorithm: Algorithm,
-    /// What the file holds, if its name does not say so.
-    pub reader: Option<Reader>,
     /// Does every object count 1? Else each counts its bytes.
     pub unit: bool,
     /// Capacities of the cache in objects or bytes, in any order, each 1 or more.
@@ -102,21 +100,22 @@ impl<F: FnMut(u64)> Totals<'_, F> {
     }
 }
 
-/// Replays a file; `progress` is called now and then with the number of requests so far.
+/// Replays the requests of a file, which `open` gives from their beginning, with sizes if it is told so;
+/// `progress` is called now and then with the number of requests so far.
 ///
 /// # Errors
-/// What is wrong with the file: see [`Requests`]; for an oracle also records that are wrong about
-/// the requests to come.
-pub fn replay(
+/// What is wrong with the file; for an oracle also records that are wrong about the requests to come.
+pub fn replay<R: Requests>(
     path: &Path,
     setup: &Setup,
+    open: impl Fn(bool) -> Result<R, Diagnostics>,
     progress: impl FnMut(u64),
 ) -> Result<CacheRecord, Diagnostics> {
     let mut totals = Totals { path, requests: 0, bytes: 0, progress };
     let (objects, results, curve) = if setup.unit && setup.algorithm == Algorithm::Lru {
-        stack_distances(&mut totals, setup)?
+        stack_distances(&mut totals, setup, open(false)?)?
     } else {
-        side_by_side(&mut totals, setup)?
+        side_by_side(&mut totals, setup, open)?
     };
     if totals.requests == 0 {
         let remedy = "name a trace that holds some";
@@ -141,8 +140,8 @@ type Found = (usize, Vec<Misses>, Vec<Misses>);
 fn stack_distances(
     totals: &mut Totals<'_, impl FnMut(u64)>,
     setup: &Setup,
+    mut requests: impl Requests,
 ) -> Result<Found, Diagnostics> {
-    let mut requests = Requests::open(totals.path, setup.reader, false)?;
     let (mut stack, mut distances) = (Stack::new(), Distances::new(&setup.capacities));
     let (mut batch, mut hashes) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
     loop {
@@ -162,15 +161,16 @@ fn stack_distances(
     }
 }
 
-fn side_by_side(
+fn side_by_side<R: Requests>(
     totals: &mut Totals<'_, impl FnMut(u64)>,
     setup: &Setup,
+    open: impl Fn(bool) -> Result<R, Diagnostics>,
 ) -> Result<Found, Diagnostics> {
     let path = totals.path;
-    let mut requests = Requests::open(path, setup.reader, !setup.unit)?;
+    let mut requests = open(!setup.unit)?;
     let oracle = setup.algorithm.is_oracle();
     let ahead = match oracle && !requests.knows_next() {
-        true => Some(Ahead::read(path, setup)?),
+        true => Some(Ahead::read(path, open(!setup.unit)?)?),
         false => None,
     };
     let mut promises = (oracle && ahead.is_none()).then(Promises::new);

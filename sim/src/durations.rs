@@ -4,7 +4,6 @@
 //! case of a scenario sees the same draws: cases differ by policy, not by luck. Nothing is kept
 //! per replay, so memory does not grow with their number.
 
-use crate::scenario::{OpTime, WorkloadSpec};
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 use rand_distr::{Distribution, LogNormal};
@@ -13,6 +12,7 @@ use tiersim_models::ids::OpId;
 use tiersim_models::server::Cpu;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{Op, Trace, Unit};
+use tiersim_policies::scenario::{OpTime, WorkloadSpec};
 
 /// Durations by op of the run.
 #[derive(Clone, Debug)]

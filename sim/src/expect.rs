@@ -4,10 +4,10 @@
 //! review should never be shown a chart with a point silently missing.
 
 use crate::record::{CaseRecord, Figures, Outcome, PressureRecord, RunRecord};
-use crate::scenario::{Expectation, Over, Scenario};
 use crate::served::{RequestFigures, ServingFigures};
 use std::fmt::{Display, Formatter};
 use tiersim_policies::pressure::Level;
+use tiersim_policies::scenario::{Expectation, Over, Scenario};
 
 /// Every expectation that does not hold, in words; empty if all do.
 pub fn failures(scenario: &Scenario, record: &RunRecord) -> Vec<String> {

@@ -8,15 +8,15 @@
 
 mod ranks;
 
-use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::durations::Durations;
-use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use std::collections::BTreeSet;
+use tiersim_models::diagnostic::{Diagnostic, Diagnostics};
 use tiersim_models::hardware::{HBM, Hardware, Law, Link};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Object, Op, Trace, Unit};
 use tiersim_policies::drive::WINDOW;
 use tiersim_policies::host_ops::{self, has_host_ops};
+use tiersim_policies::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 
 /// Seconds of a day.
 const DAY: f64 = 86_400.0;
@@ -255,12 +255,12 @@ fn oversized(
 #[cfg(test)]
 mod tests {
     use super::oversized;
-    use crate::diagnostic::Diagnostics;
-    use crate::scenario::TraceSource;
     use std::path::PathBuf;
+    use tiersim_models::diagnostic::Diagnostics;
     use tiersim_models::hardware::{Hardware, Law, Tier, TierKind};
     use tiersim_models::units::{Bytes, Rate, Span};
     use tiersim_models::workload::{Object, ObjectKind, Trace, TraceMeta};
+    use tiersim_policies::scenario::TraceSource;
 
     fn machine(capacities: &[Bytes]) -> Hardware {
         let access = Law { setup: Span::ZERO, rate: Rate::new(1).unwrap() };

@@ -12,13 +12,13 @@ mod steps;
 mod timeline;
 
 use crate::energy::CaseEconomics;
-use crate::lint::Warning;
-use crate::scenario::AxisValue;
 use crate::served::ServingFigures;
+use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::{Fact, TierKind};
 use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::fragmentation::MemoryUse;
 use tiersim_policies::policy::Sight;
+use tiersim_policies::scenario::AxisValue;
 use tiersim_policies::zoo::hints::HintMatches;
 
 pub use crate::record::conditions::Conditions;

@@ -15,13 +15,11 @@ mod stopwatch;
 pub(crate) mod within;
 
 use crate::durations::Durations;
-use crate::lint::{lint_hardware, lint_results};
+use crate::lint::lint_results;
 use crate::record::{CaseRecord, Conditions, Figures, Outcome, PressureRecord, RunRecord};
 use crate::run::bounds::StepBound;
 pub use crate::run::case::placement;
 pub use crate::run::settle::{MOST_ADDED, TOLERANCE};
-use crate::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
-use crate::traces::tokens_of;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -29,6 +27,7 @@ use std::sync::atomic::AtomicBool;
 use tiersim_models::hardware::{HBM, Hardware, Routes, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::lifetime::Workload;
+use tiersim_models::lint::lint_hardware;
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::drive::WINDOW;
@@ -37,6 +36,7 @@ use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::policy::{Policy, Sight};
 use tiersim_policies::pressure::PressureConfig;
 use tiersim_policies::recipe::{PolicyConfig, Setting};
+use tiersim_policies::scenario::{Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use tiersim_policies::zoo::all_hbm::AllHbm;
 
 /// How to run.
@@ -315,7 +315,7 @@ pub(crate) fn conditions(
         assumed_numbers: hardware.assumed(),
         tokens_per_step: match &scenario.workload.trace {
             TraceSource::Training(training) => training.tokens_per_step(),
-            TraceSource::Model(work) => tokens_of(work),
+            TraceSource::Model(work) => work.tokens(),
             // Iterations differ.
             TraceSource::Serving(_) => 0,
             _ => bench.workload.trace.tokens_per_step(),

@@ -5,15 +5,16 @@
 
 mod jobs;
 
-use crate::lint::{Warning, lint_hardware};
 use crate::record::{CaseRecord, Conditions, RunRecord};
 use crate::run::{Bench, Options, RunError, conditions, in_order, record, within};
-use crate::scenario::sweep::Sweep;
-use crate::scenario::{Case, labelled};
-use crate::traces::Traces;
 use jobs::{Job, Jobs, jobs};
 use rayon::prelude::*;
+use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::{Hardware, TierKind};
+use tiersim_models::lint::lint_hardware;
+use tiersim_policies::scenario::sweep::Sweep;
+use tiersim_policies::scenario::traces::Traces;
+use tiersim_policies::scenario::{Case, labelled};
 
 /// How many cases a sweep runs.
 pub fn count(sweep: &Sweep) -> usize {

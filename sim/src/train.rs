@@ -9,11 +9,11 @@
 pub mod cross_entropy;
 
 use crate::run::{Bench, Options, RunError};
-use crate::scenario::weights::{Trained, WeightFile};
-use crate::scenario::{Case, Scenario};
 use cross_entropy::{Found, Search, minimise};
 use tiersim_models::lifetime::Workload;
 use tiersim_policies::recipe::PolicyConfig;
+use tiersim_policies::scenario::weights::{Trained, WeightFile};
+use tiersim_policies::scenario::{Case, Scenario};
 use tiersim_policies::zoo::scored::features::{Feature, Weights, telling};
 use tiersim_policies::zoo::scored::{ENTRY, ScoredConfig};
 

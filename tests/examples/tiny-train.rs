@@ -1,7 +1,7 @@
 //! Writes the generated trace: `cargo run -p tiersim-tests --example tiny-train -- FOLDER`.
 
 use std::path::PathBuf;
-use tiersim_sim::trace::{Packing, write_trace};
+use tiersim_input::trace::{Packing, write_trace};
 use tiersim_tests::tiny::tiny_train;
 
 fn main() {

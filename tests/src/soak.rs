@@ -39,13 +39,13 @@ use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::pressure::PressureConfig;
 use tiersim_policies::recipe::{PolicyConfig, Setting};
+use tiersim_policies::scenario::{Budget, Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use tiersim_sim::audit::Audit;
 use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::SimMachine;
 use tiersim_sim::machine::meters::Meters;
 use tiersim_sim::record::{Figures, Settled};
 use tiersim_sim::run::{self, Options};
-use tiersim_sim::scenario::{Budget, Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use watch::Watch;
 
 /// One world and what runs on it.

@@ -4,12 +4,12 @@ mod by_hand;
 mod timelines;
 
 use std::path::PathBuf;
+use tiersim_input::scenario::read::read_scenario;
+use tiersim_input::traces::read_traces;
 use tiersim_models::units::Span;
 use tiersim_models::workload::{Op, Unit};
 use tiersim_sim::record::{Figures, Part};
 use tiersim_sim::run::{Options, run};
-use tiersim_sim::scenario::read::read_scenario;
-use tiersim_sim::traces::Traces;
 
 #[test]
 fn steps_are_compute_plus_delays_plus_stalls_to_the_picosecond() {
@@ -20,7 +20,7 @@ fn steps_are_compute_plus_delays_plus_stalls_to_the_picosecond() {
     let paths = entries.map(|entry| entry.expect("a readable entry").path());
     for path in paths.filter(|path| path.is_file()) {
         let scenario = read_scenario(&path, &[]).expect("it reads");
-        let traces = Traces::read([&scenario]).expect("its trace reads");
+        let traces = read_traces([&scenario]).expect("its trace reads");
         let options = Options { timeline: true, ..Options::default() };
         let record =
             run(&scenario, traces.of(&scenario), String::new(), options, || ()).expect("it runs");

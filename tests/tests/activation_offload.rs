@@ -11,11 +11,11 @@ use tiersim_models::statistics::Stated;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{Mode, ObjectKind, Phase, Trace};
 use tiersim_policies::recipe::{PolicyConfig, Recipe, Rewrite};
+use tiersim_policies::scenario::{Budget, Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use tiersim_policies::zoo::activation_offload::{ActivationOffloadConfig, Choice, Way};
 use tiersim_sim::durations::Durations;
 use tiersim_sim::record::{CaseRecord, Figures, Outcome};
 use tiersim_sim::run::{Options, run};
-use tiersim_sim::scenario::{Budget, Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use tiersim_tests::build::{Traced, law, two_tiers};
 use tiersim_tests::setting::with_setting;
 

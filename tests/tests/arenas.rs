@@ -19,12 +19,14 @@ use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::policy::{Action, Policy, Sight};
 use tiersim_policies::pressure::{HYSTERESIS, PressureConfig, Response, Thresholds};
 use tiersim_policies::replacement::Lru;
+use tiersim_policies::state::State;
 use tiersim_policies::view::View;
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::demand::executor::Demand;
 use tiersim_sim::audit::Audit;
 use tiersim_sim::machine::SimMachine;
-use tiersim_tests::build::{Traced, law, two_tiers};
+use tiersim_tests::build::{Traced, hardware, law, two_tiers};
+use tiersim_tests::scripted::Scripted;
 use tiersim_tests::world::{Careless, World};
 
 const WORLDS: u64 = 600;
@@ -375,12 +377,19 @@ fn what_is_said_of_memory_is_of_the_steps_of_the_run() {
     while planner.plan_next(&mut Vec::new()).expect("it fits") {}
     let memory = planner.ledger().memory_use(HBM).expect("it is not exact");
     assert_eq!(memory.allocator, "pool");
+    assert_eq!(memory.buckets, []);
     assert_eq!((memory.end.capacity, memory.end.allocated), (Bytes::mib(14), Bytes::mib(3)));
     let ends: Vec<(u64, u64)> = memory.series.iter().map(|p| (p.step, p.occurrence)).collect();
     for (step, last) in [(0, 1), (1, 4), (2, 6), (3, 9), (4, 11), (5, 14)] {
         assert!(ends.contains(&(step, last)), "step {step} ends with op {last}: {ends:?}");
     }
     assert!(ends.is_sorted(), "{ends:?}");
+    let model = Model::Buckets(BucketsConfig { adaptive: false });
+    let buckets = AllocatorSpec { model, compaction: None };
+    let mut planner = self::planner(&world, &[buckets], 1);
+    while planner.plan_next(&mut Vec::new()).expect("it fits") {}
+    let memory = planner.ledger().memory_use(HBM).expect("it is not exact");
+    assert_eq!(memory.buckets.len(), 8, "one for each size, 64 B to 1 MiB");
 }
 
 #[test]
@@ -473,4 +482,85 @@ fn nothing_moves_into_a_tier_while_room_is_made_there() {
         let error = planner.plan_next(&mut Vec::new()).expect_err("there is no room at all");
         assert!(matches!(error, PlanError::OutOfMemory { tier: FAR, .. }), "{error}");
     }
+}
+
+#[test]
+fn a_policy_is_not_asked_for_room_where_only_bytes_count() {
+    let mut traced = Traced::new();
+    let wanted = traced.object(6 << 20, true);
+    let kept = traced.object(12 << 20, true);
+    traced.op(0, 0, Span::from_ns(1), &[(wanted, Mode::Read), (kept, Mode::Read)]);
+    let world = world_of(traced);
+    // One more question would be one too many.
+    let policy = Box::new(Swaps { start: vec![FAR, HBM], asked: 99 });
+    let capacities = [Bytes::mib(14), Bytes::MAX];
+    let planner = Planner::new(&world.workload, policy, &capacities, 1);
+    let error = planner.expect("the start fits").plan_next(&mut Vec::new()).expect_err("18 of 14");
+    assert!(matches!(error, PlanError::OutOfMemory { tier: HBM, .. }), "{error}");
+}
+
+#[test]
+fn a_copy_into_a_tier_waits_for_every_copy_that_still_leaves_it() {
+    let mut traced = Traced::new();
+    let object = traced.object(1 << 20, true);
+    for _ in 0..2 {
+        traced.op(0, 0, Span::from_ns(1), &[]);
+    }
+    let law = law(0, 1_000_000_000);
+    let tiers =
+        [TierKind::Hbm, TierKind::Dram, TierKind::Cxl].map(|kind| (kind, Bytes::mib(14), law));
+    let machine = hardware(&tiers, &[(0, 1, law), (0, 2, law)]);
+    let world = World::of(machine, traced.0, vec![Span::from_ns(1); 2]);
+    let third = TierId(2);
+    // It leaves HBM and then the tier below, and comes back to HBM while both are under way.
+    let script = vec![
+        vec![
+            Action::Fetch { object, to: FAR },
+            Action::Fetch { object, to: third },
+            Action::Drop { object, tier: HBM },
+            Action::Drop { object, tier: FAR },
+        ],
+        vec![Action::Fetch { object, to: HBM }],
+    ];
+    let policy = Box::new(Scripted { start: vec![HBM], script });
+    let planner = Planner::new(&world.workload, policy, &[Bytes::mib(14); 3], 1);
+    let commands = commands(planner.expect("it fits")).expect("it fits");
+    let of = |wanted: fn(&Work) -> bool| commands.iter().filter(move |c| wanted(&c.work));
+    let left = of(|work| matches!(work, Work::Release)).next().expect("it leaves HBM").ticket;
+    let back = of(|work| matches!(work, Work::Copy { to: HBM, .. })).next().expect("it comes back");
+    assert!(back.after.iter().any(|edge| edge.ticket == left), "{:?}", back.after);
+}
+
+/// The words of a plan's state after its first op, whose commands have ended or not.
+fn state(world: &World, start: TierId, first: &[Action], ended: bool) -> State {
+    let policy = Scripted { start: vec![start; 2], script: vec![first.to_vec()] };
+    let capacities = [Bytes::mib(14); 2];
+    let planner = Planner::new(&world.workload, Box::new(policy), &capacities, 1);
+    let (mut planner, mut commands) = (planner.expect("it fits"), Vec::new());
+    planner.plan_next(&mut commands).expect("it fits");
+    for command in commands.iter().filter(|_| ended) {
+        planner.ended(command.ticket);
+    }
+    let mut state = State::new(planner.planned());
+    planner.state(&mut state);
+    state
+}
+
+#[test]
+fn the_state_of_a_plan_is_where_things_are_and_what_is_under_way_and_no_more() {
+    let mut traced = Traced::new();
+    let object = traced.object(1 << 20, true);
+    traced.object(1 << 20, true);
+    for _ in 0..2 {
+        traced.op(0, 0, Span::from_ns(1), &[]);
+    }
+    let world = world_of(traced);
+    let of = |first: &[Action], ended| state(&world, HBM, first, ended);
+    // A copy that came and went leaves nothing behind once all of it has ended.
+    let copy = Action::Fetch { object, to: FAR };
+    let there_and_back = [copy, Action::Drop { object, tier: FAR }];
+    assert_eq!(of(&there_and_back, true), of(&[], true));
+    assert_ne!(of(&there_and_back, false), of(&[], false));
+    assert_ne!(of(&[copy], true), of(&[], true));
+    assert_ne!(of(&[], true), state(&world, FAR, &[], true));
 }

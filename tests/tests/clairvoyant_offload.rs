@@ -1,6 +1,7 @@
 //! Offload with the whole order known: hand-worked runs, and random worlds against demand paging.
 
 use std::path::Path;
+use tiersim_input::import::tables::{Tables, import_tables};
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::TierId;
 use tiersim_models::routes::CopyTimes;
@@ -14,7 +15,6 @@ use tiersim_policies::replacement::Lru;
 use tiersim_policies::zoo::clairvoyant_offload::{ClairvoyantOffload, ClairvoyantOffloadConfig};
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::demand::executor::Demand;
-use tiersim_sim::import::tables::{Tables, import_tables};
 use tiersim_tests::build::{Traced, law, two_tiers};
 use tiersim_tests::world::World;
 

@@ -14,16 +14,16 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use tiersim_input::hardware_file::parts::read_part;
+use tiersim_input::hardware_file::read_hardware;
+use tiersim_input::import::recording::import_recording;
+use tiersim_input::scenario::read::read_scenario;
+use tiersim_input::scenario::sweep::read_sweep;
+use tiersim_input::scenario::weights::read_weights;
+use tiersim_input::text::quantity;
+use tiersim_input::trace::read_trace;
+use tiersim_models::diagnostic::Diagnostics;
 use tiersim_reports::{results_csv, summary_json};
-use tiersim_sim::diagnostic::Diagnostics;
-use tiersim_sim::hardware_file::parts::read_part;
-use tiersim_sim::hardware_file::read_hardware;
-use tiersim_sim::import::recording::import_recording;
-use tiersim_sim::scenario::read::read_scenario;
-use tiersim_sim::scenario::sweep::read_sweep;
-use tiersim_sim::scenario::weights::read_weights;
-use tiersim_sim::text::quantity;
-use tiersim_sim::trace::read_trace;
 
 /// A name that nothing has, and that is near to nothing.
 const NOBODY: &str = "qqqqqqqq";
@@ -115,7 +115,7 @@ fn look_for(page: &str, heading: &str, names: &[String], missing: &mut Vec<Strin
 
 /// Every name that a reader knew where it found [`NOBODY`].
 fn known(problems: &Diagnostics) -> Vec<String> {
-    let about = |problem: &&tiersim_sim::diagnostic::Diagnostic| {
+    let about = |problem: &&tiersim_models::diagnostic::Diagnostic| {
         problem.rule.contains(NOBODY) && problem.remedy.contains("known: ")
     };
     let problem = problems.0.iter().find(about).unwrap_or_else(|| panic!("not met:\n{problems}"));

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
+use tiersim_input::scenario::read::read_scenario;
+use tiersim_input::traces::read_traces;
 use tiersim_models::hardware::TierKind;
 use tiersim_sim::run::{Options, run};
-use tiersim_sim::scenario::read::read_scenario;
-use tiersim_sim::traces::Traces;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
@@ -70,7 +70,7 @@ fn charges_by_weight_bytes_are_paid_once_in_every_pass() {
     let access = "in_place(charge: module_weights)".to_owned();
     let overrides = [("policies.0.policy.access".to_owned(), access)];
     let scenario = read_scenario(&path, &overrides).expect("the scenario reads");
-    let traces = Traces::read([&scenario]).expect("the trace reads");
+    let traces = read_traces([&scenario]).expect("the trace reads");
     let record = run(&scenario, traces.of(&scenario), String::new(), Options::default(), || ())
         .expect("the scenario runs");
     let figures = record.results[0].outcome.figures().expect("it fits");
@@ -119,7 +119,7 @@ fn in_place_delays_of_the_seed_tiers_equal_the_formula_summed_independently() {
         let cut = format!("{spelling}(hbm: 0.3, cpu: 0.5)");
         let overrides = [set("policies.0.policy.cut", &cut)];
         let scenario = read_scenario(&path, &overrides).expect("the scenario reads");
-        let traces = Traces::read([&scenario]).expect("the trace reads");
+        let traces = read_traces([&scenario]).expect("the trace reads");
         let options = Options { audit: true, ..Options::default() };
         let record = run(&scenario, traces.of(&scenario), String::new(), options, || ())
             .expect("the scenario runs");

@@ -3,17 +3,17 @@
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use tiersim_input::hardware_file::resolve_hardware;
+use tiersim_input::scenario::read::read_scenario;
+use tiersim_input::text::ron_text::Document;
+use tiersim_input::traces::read_traces;
 use tiersim_models::energy::Confidence;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_reports::{Detail, results_csv, summary_json, text};
 use tiersim_sim::energy::{CaseEconomics, Part};
-use tiersim_sim::hardware_file::resolve_hardware;
 use tiersim_sim::record::{Figures, RunRecord};
 use tiersim_sim::run::{Options, run};
-use tiersim_sim::scenario::read::read_scenario;
-use tiersim_sim::text::ron_text::Document;
-use tiersim_sim::traces::Traces;
 
 const MACHINE: &str = r#"Hardware(
     schema: 1,
@@ -199,7 +199,7 @@ fn root() -> PathBuf {
 
 fn recorded(scenario: &str) -> (RunRecord, [u128; 2]) {
     let scenario = read_scenario(&root().join("scenarios").join(scenario), &[]).expect("it reads");
-    let traces = Traces::read([&scenario]).expect("the trace reads");
+    let traces = read_traces([&scenario]).expect("the trace reads");
     let workload = traces.of(&scenario);
     let record = run(&scenario, workload, "sha256:0".to_owned(), Options::default(), || ());
     let spec = &scenario.workload;

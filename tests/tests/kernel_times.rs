@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
+use tiersim_input::hardware_file::read_hardware;
 use tiersim_models::efficiency::Efficiency;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Collective, CollectiveKind};
-use tiersim_sim::hardware_file::read_hardware;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use tiersim_input::scenario::fingerprint::fingerprint;
+use tiersim_input::scenario::read::read_scenario;
+use tiersim_input::scenario::sweep::read_sweep;
+use tiersim_input::traces::read_traces;
 use tiersim_models::layered::{Family, Layered, Mode, Precision};
-use tiersim_sim::scenario::fingerprint::fingerprint;
-use tiersim_sim::scenario::read::read_scenario;
-use tiersim_sim::scenario::sweep::read_sweep;
-use tiersim_sim::scenario::{Scenario, TraceSource};
-use tiersim_sim::traces::Traces;
+use tiersim_policies::scenario::{Scenario, TraceSource};
 
 /// A project of this test's own with one machine, and a scenario of the workload.
 fn file(test: &str, workload: &str) -> PathBuf {
@@ -38,7 +38,7 @@ fn read(path: &Path, overrides: &[(&str, &str)]) -> Scenario {
 }
 
 fn print(scenario: &Scenario) -> String {
-    let traces = Traces::read([scenario]).expect("it is made");
+    let traces = read_traces([scenario]).expect("it is made");
     fingerprint(scenario, traces.hash(scenario))
 }
 
@@ -113,7 +113,7 @@ fn a_sweep_turns_over_shapes() {
     let of = |layers| [8, 16, 24].map(|sequence| (layers, train(sequence)));
     assert_eq!(shapes, [of(1), of(2)].concat());
     let points = sweep.points.iter().map(|point| &point.scenario);
-    let traces = Traces::read(points).expect("they are made");
+    let traces = read_traces(points).expect("they are made");
     let ops = |index: usize| traces.of(&sweep.points[index].scenario).trace.ops.len();
     // Eight ops forward, eight backward and six of Adam per layer.
     assert_eq!(ops(3) - ops(0), 22);

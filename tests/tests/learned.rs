@@ -6,6 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rayon::ThreadPoolBuilder;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tiersim_input::scenario::weights::{read_weights, weights_text};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::statistics::Stated;
@@ -17,12 +18,12 @@ use tiersim_policies::planner::Planner;
 use tiersim_policies::policy::Sight;
 use tiersim_policies::recipe::{Origin, PolicyConfig};
 use tiersim_policies::replacement::Algorithm;
+use tiersim_policies::scenario::weights::WeightFile;
+use tiersim_policies::scenario::{Budget, Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use tiersim_policies::zoo::demand::{DemandConfig, Write};
 use tiersim_policies::zoo::scored::ScoredConfig;
 use tiersim_policies::zoo::scored::features::{Feature, Weights};
 use tiersim_sim::run::{Bench, Options};
-use tiersim_sim::scenario::weights::{WeightFile, read_weights};
-use tiersim_sim::scenario::{Budget, Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use tiersim_sim::train::cross_entropy::Search;
 use tiersim_sim::train::train;
 use tiersim_tests::build::{Traced, law, two_tiers};
@@ -207,10 +208,10 @@ fn the_same_seed_gives_the_same_file_on_any_number_of_threads() {
     let search = Search { generations: 3, population: 10, seed: 5 };
     let with = |threads| {
         let pool = ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
-        pool.install(|| trained(search)).text()
+        weights_text(&pool.install(|| trained(search)))
     };
     assert_eq!(with(1), with(4));
-    assert_ne!(with(1), trained(Search { seed: 6, ..search }).text());
+    assert_ne!(with(1), weights_text(&trained(Search { seed: 6, ..search })));
 }
 
 #[test]
@@ -220,7 +221,7 @@ fn a_file_reads_back_as_what_was_written() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("learned");
     std::fs::create_dir_all(&folder).expect("a folder");
     let path = folder.join("weights.ron");
-    std::fs::write(&path, file.text()).expect("it can be written");
+    std::fs::write(&path, weights_text(&file)).expect("it can be written");
     assert_eq!(read_weights(&path).unwrap_or_else(|problems| panic!("{problems}")), file);
 }
 

@@ -6,11 +6,11 @@
 
 use std::fs;
 use std::path::PathBuf;
+use tiersim_input::scenario::read::read_scenario;
+use tiersim_input::traces::read_traces;
 use tiersim_sim::feasible::problems;
 use tiersim_sim::record::RunRecord;
 use tiersim_sim::run::{Options, run};
-use tiersim_sim::scenario::read::read_scenario;
-use tiersim_sim::traces::Traces;
 
 /// What the rows are called, the scenario and its case, and published tokens per second.
 const ROWS: [(&str, &str, &str, f64); 4] = [
@@ -27,7 +27,7 @@ fn root() -> PathBuf {
 fn ran(scenario: &str) -> RunRecord {
     let file = root().join(format!("scenarios/{scenario}.ron"));
     let scenario = read_scenario(&file, &[]).unwrap_or_else(|error| panic!("{error}"));
-    let traces = Traces::read([&scenario]).unwrap_or_else(|error| panic!("{error}"));
+    let traces = read_traces([&scenario]).unwrap_or_else(|error| panic!("{error}"));
     let workload = traces.of(&scenario);
     let found = problems(&scenario, &workload.trace);
     assert!(found.0.is_empty(), "{found}");

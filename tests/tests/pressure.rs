@@ -4,6 +4,8 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use tiersim_input::scenario::read::read_scenario;
+use tiersim_input::traces::read_traces;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::TierId;
 use tiersim_models::lifetime::Workload;
@@ -14,8 +16,6 @@ use tiersim_policies::policy::Action;
 use tiersim_policies::pressure::{HYSTERESIS, Level, PressureConfig, Response, Thresholds, What};
 use tiersim_sim::record::{CaseRecord, Outcome, PressureRecord, RunRecord};
 use tiersim_sim::run::{Options, RunError, run};
-use tiersim_sim::scenario::read::read_scenario;
-use tiersim_sim::traces::Traces;
 use tiersim_tests::build::Traced;
 use tiersim_tests::scripted::Scripted;
 
@@ -52,7 +52,7 @@ fn scenario(test: &str, sequences: &str, cases: &[&str]) -> PathBuf {
 
 fn try_record(path: &Path, set: &[(String, String)]) -> Result<RunRecord, RunError> {
     let scenario = read_scenario(path, set).unwrap_or_else(|problems| panic!("{problems}"));
-    let traces = Traces::read([&scenario]).expect("it is made");
+    let traces = read_traces([&scenario]).expect("it is made");
     let options = Options { audit: true, timeline: true, ..Options::default() };
     run(&scenario, traces.of(&scenario), String::new(), options, || ())
 }

@@ -5,16 +5,18 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 use std::fs;
 use std::path::{Path, PathBuf};
+use tiersim_input::import::requests::RequestFile;
+use tiersim_input::scenario::read::read_scenario;
+use tiersim_input::traces::read_traces;
 use tiersim_models::units::Span;
 use tiersim_policies::replacement::Algorithm;
+use tiersim_policies::scenario::Scenario;
+use tiersim_policies::scenario::traces::Traces;
 use tiersim_sim::cache::{Setup, replay};
 use tiersim_sim::feasible::problems;
 use tiersim_sim::record::RunRecord;
 use tiersim_sim::run::{Options, run};
-use tiersim_sim::scenario::Scenario;
-use tiersim_sim::scenario::read::read_scenario;
 use tiersim_sim::served::ServingFigures;
-use tiersim_sim::traces::Traces;
 use tiersim_tests::conversations;
 
 fn root() -> PathBuf {
@@ -48,7 +50,7 @@ fn scenario(project: &Path, serve: &str, policies: &str) -> Scenario {
 }
 
 fn ran(scenario: &Scenario) -> (RunRecord, Traces) {
-    let traces = Traces::read([scenario]).unwrap_or_else(|error| panic!("{error}"));
+    let traces = read_traces([scenario]).unwrap_or_else(|error| panic!("{error}"));
     let workload = traces.of(scenario);
     let found = problems(scenario, &workload.trace);
     assert!(found.0.is_empty(), "{found}");
@@ -174,12 +176,14 @@ fn hits_without_a_limit_are_those_of_a_cache_of_the_names() {
         let project = project(&format!("hits-{name}"), &first);
         let serve = "kv_blocks: 2147483648, merge: 1000, max_batch: 16";
         let scenario = scenario(&project, serve, ALL);
-        let traces = Traces::read([&scenario]).unwrap_or_else(|error| panic!("{error}"));
+        let traces = read_traces([&scenario]).unwrap_or_else(|error| panic!("{error}"));
         let plan = traces.of(&scenario).serving.as_ref().expect("a plan");
         let hits: u64 = plan.requests.iter().map(|course| u64::from(course.hits)).sum();
         let (algorithm, reader, capacities) = (Algorithm::Lru, None, vec![1 << 40]);
-        let setup = Setup { algorithm, reader, unit: true, capacities };
-        let cache = replay(&project.join("requests.jsonl"), &setup, |_| ()).expect("it reads");
+        let setup = Setup { algorithm, unit: true, capacities };
+        let path = project.join("requests.jsonl");
+        let open = |sizes| RequestFile::open(&path, reader, sizes);
+        let cache = replay(&path, &setup, open, |_| ()).expect("it reads");
         assert_eq!(hits, cache.requests - cache.results[0].misses, "{name}");
         assert!(hits > 100, "{name}: {hits}");
     }
@@ -223,6 +227,6 @@ fn requests_arrive_once() {
     }
     let long = ("workload.mode.block_tokens".to_owned(), "16".to_owned());
     let scenario = read_scenario(&file, &[long]).expect("its names are not known yet");
-    let error = Traces::read([&scenario]).expect_err("blocks of 512").to_string();
+    let error = read_traces([&scenario]).expect_err("blocks of 512").to_string();
     assert!(error.contains("a prompt of 100 tokens has 7 hash_ids (found 1)"), "{error}");
 }

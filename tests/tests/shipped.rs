@@ -5,13 +5,13 @@
 
 use std::fs;
 use std::path::PathBuf;
+use tiersim_input::hardware_file::read_hardware;
 use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::TierId;
+use tiersim_models::lint::lint_hardware;
 use tiersim_models::units::{Span, Time};
 use tiersim_models::workload::Mode;
 use tiersim_policies::policy::Action;
-use tiersim_sim::hardware_file::read_hardware;
-use tiersim_sim::lint::lint_hardware;
 use tiersim_tests::build::Traced;
 use tiersim_tests::scripted::Scripted;
 use tiersim_tests::world::World;

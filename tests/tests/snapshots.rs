@@ -7,8 +7,8 @@ use flate2::read::GzDecoder;
 use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
-use tiersim_sim::import::snapshot::replay::replay;
-use tiersim_sim::import::snapshot::{Snapshot, parse, read_snapshot};
+use tiersim_input::import::snapshot::replay::replay;
+use tiersim_input::import::snapshot::{Snapshot, parse, read_snapshot};
 
 const NAMES: [&str; 13] = [
     "train",

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use tiersim_input::scenario::read::read_scenario;
+use tiersim_input::traces::read_traces;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::{Bytes, PS_PER_S, Span};
 use tiersim_policies::policy::{Action, Policy, Sight};
 use tiersim_policies::recipe::{Recipe, Setting};
+use tiersim_policies::scenario::Scenario;
 use tiersim_policies::state::State;
 use tiersim_policies::view::View;
 use tiersim_policies::zoo;
 use tiersim_sim::record::{Outcome, RunRecord, Settled};
 use tiersim_sim::run::{Options, RunError, run};
-use tiersim_sim::scenario::Scenario;
-use tiersim_sim::scenario::read::read_scenario;
-use tiersim_sim::traces::Traces;
 use tiersim_tests::soak::{Chosen, Trial, drawn, seed_of};
 
 const WORLDS: u64 = 400;
@@ -186,7 +186,7 @@ fn a_thousand_hours_of_training_are_as_many_times_a_replay() {
     let of = |repeat: u32, extend: bool| {
         let set = [("workload.repeat".to_owned(), repeat.to_string())];
         let scenario = read_scenario(&path, &set).expect("it reads");
-        let traces = Traces::read([&scenario]).expect("its trace reads");
+        let traces = read_traces([&scenario]).expect("its trace reads");
         let options = Options { extend, ..Options::default() };
         run(&scenario, traces.of(&scenario), String::new(), options, || ()).expect("it runs")
     };
@@ -220,7 +220,7 @@ fn shipped(name: &str, set: &[(&str, &str)]) -> (Scenario, RunRecord) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios").join(name);
     let set: Vec<_> = set.iter().map(|&(path, to)| (path.to_owned(), to.to_owned())).collect();
     let scenario = read_scenario(&path, &set).expect("it reads");
-    let traces = Traces::read([&scenario]).expect("its trace reads");
+    let traces = read_traces([&scenario]).expect("its trace reads");
     let options = Options { audit: false, ..Options::default() };
     let record = run(&scenario, traces.of(&scenario), String::new(), options, || ());
     (scenario, record.expect("it runs"))

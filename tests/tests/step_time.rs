@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use tiersim_input::hardware_file::read_hardware;
 use tiersim_models::hardware::{HBM, Hardware};
 use tiersim_models::transformer::format::{Format, Formats};
 use tiersim_models::transformer::known::known;
@@ -16,7 +17,6 @@ use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{Op, Unit};
 use tiersim_policies::drive::drive;
 use tiersim_policies::planner::Planner;
-use tiersim_sim::hardware_file::read_hardware;
 use tiersim_sim::machine::SimMachine;
 use tiersim_tests::scripted::Scripted;
 use tiersim_tests::world::World;

@@ -2,17 +2,17 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use tiersim_input::scenario::read::read_scenario;
+use tiersim_input::trace::{Packing, read_trace, write_trace};
+use tiersim_input::traces::read_traces;
 use tiersim_models::hardware::{HBM, TierKind};
 use tiersim_models::layered::{Layered, Mode};
 use tiersim_models::units::Bytes;
 use tiersim_policies::access::{Access, Charge};
+use tiersim_policies::scenario::{Budget, Case, Expectation, Scenario, TraceSource};
 use tiersim_sim::expect::failures;
 use tiersim_sim::record::{CaseRecord, RunRecord};
 use tiersim_sim::run::{Options, run};
-use tiersim_sim::scenario::read::read_scenario;
-use tiersim_sim::scenario::{Budget, Case, Expectation, Scenario, TraceSource};
-use tiersim_sim::trace::{Packing, read_trace, write_trace};
-use tiersim_sim::traces::Traces;
 use tiersim_tests::tiny::tiny_train;
 use tiersim_tests::varying::varying_sequence;
 
@@ -219,7 +219,7 @@ fn expectations_are_what_the_formulas_say() {
 }
 
 fn simulated(scenario: &Scenario) -> RunRecord {
-    let traces = Traces::read([scenario]).expect("it is made");
+    let traces = read_traces([scenario]).expect("it is made");
     let print = "sha256:0".to_owned();
     run(scenario, traces.of(scenario), print, Options::default(), || ()).expect("it runs")
 }

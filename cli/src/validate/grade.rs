@@ -5,7 +5,7 @@
 
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::Phase;
-use tiersim_sim::scenario::Scenario;
+use tiersim_policies::scenario::Scenario;
 use tiersim_validation::grade::{Errors, error, grade, median, spread};
 use tiersim_validation::log::Decisions;
 use tiersim_validation::real::DeviceMemory;

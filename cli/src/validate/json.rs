@@ -7,7 +7,7 @@ use crate::validate::grade::{
 use crate::validate::spec;
 use serde_json::{Map, Value, json};
 use tiersim_models::hardware::Hardware;
-use tiersim_sim::scenario::Scenario;
+use tiersim_policies::scenario::Scenario;
 use tiersim_validation::real::Kind;
 
 /// The document of one or several scenarios.

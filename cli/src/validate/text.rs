@@ -6,8 +6,8 @@ use crate::validate::grade::{
 };
 use crate::validate::spec;
 use std::fmt::Write;
+use tiersim_policies::scenario::Scenario;
 use tiersim_reports::words::clean;
-use tiersim_sim::scenario::Scenario;
 use tiersim_validation::grade::Errors;
 use tiersim_validation::real::Kind;
 

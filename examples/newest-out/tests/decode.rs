@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use tiersim_input::scenario::read::read_scenario;
+use tiersim_input::traces::read_traces;
 use tiersim_policies::zoo;
 use tiersim_sim::expect::failures;
 use tiersim_sim::run::{Options, run};
-use tiersim_sim::scenario::read::read_scenario;
-use tiersim_sim::traces::Traces;
 
 fn here() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -16,7 +16,7 @@ fn here() -> PathBuf {
 fn scenarios_can_name_it_and_it_does_what_they_expect() {
     zoo::add(&[&newest_out::ENTRY]);
     let scenario = read_scenario(&here().join("scenario.ron"), &[]).expect("it is a scenario");
-    let traces = Traces::read([&scenario]).expect("it is generated");
+    let traces = read_traces([&scenario]).expect("it is generated");
     let print = "sha256:0".to_owned();
     let record = run(&scenario, traces.of(&scenario), print, Options::default(), || ());
     let record = record.expect("it runs");

@@ -14,6 +14,9 @@ use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::workload::{ObjectKind, Trace};
 
+/// The entry of a file of hints that says of which run the hints are; it is no module's.
+pub const FINGERPRINT: &str = "tiersim:fingerprint";
+
 /// Parameters of `hints`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HintsConfig {

@@ -4,11 +4,11 @@ use tiersim_models::hardware::TierKind;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::Phase;
 use tiersim_policies::policy::Sight;
+use tiersim_policies::scenario::AxisValue;
 use tiersim_sim::record::{
     CaseRecord, Conditions, Figures, Held, LaneName, OutOfMemory, Outcome, Part, RunRecord,
     ShownStep, Slice, Split, Timeline, Track,
 };
-use tiersim_sim::scenario::AxisValue;
 
 const GIB: f64 = (1u64 << 30) as f64;
 

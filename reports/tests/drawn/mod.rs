@@ -4,9 +4,9 @@ use super::drawing;
 use crate::canvas::{Item, Rect};
 use crate::render::Chart;
 use std::path::PathBuf;
+use tiersim_input::hardware_file::{read_hardware, resolve_hardware};
+use tiersim_input::text::ron_text::Document;
 use tiersim_models::hardware::Hardware;
-use tiersim_sim::hardware_file::{read_hardware, resolve_hardware};
-use tiersim_sim::text::ron_text::Document;
 
 /// Every shipped machine, and one with loops, links within a column and many peers.
 fn machines() -> Vec<Hardware> {

@@ -4,9 +4,9 @@
 mod flows;
 
 use super::*;
-use crate::hardware_file::resolve_hardware;
-use crate::text::ron_text::Document;
 use std::path::Path;
+use tiersim_input::hardware_file::resolve_hardware;
+use tiersim_input::text::ron_text::Document;
 use tiersim_models::hardware::HBM;
 use tiersim_models::service::{Discipline, Service};
 use tiersim_models::workload::Mode;

@@ -6,7 +6,7 @@
 
 use super::table::{FREE, Table};
 use super::{Misses, Setup};
-use crate::import::requests::Request;
+use tiersim_models::block_trace::Request;
 use tiersim_policies::replacement::{Cache, Outcome, Replacement, Visit};
 
 /// All caches of a replay.

@@ -4,11 +4,10 @@
 //! number would make an optimum of nothing. For tables the file is read once before.
 //! Invariant: 4 bytes per request at most are held, and 8 per object.
 
-use super::Setup;
 use super::table::{FREE, Table};
-use crate::diagnostic::Diagnostics;
-use crate::import::requests::{BATCH, NEVER, Request, Requests};
 use std::path::Path;
+use tiersim_models::block_trace::{BATCH, NEVER, Request, Requests};
+use tiersim_models::diagnostic::Diagnostics;
 
 /// The next request of each request, found by a first pass.
 pub(crate) struct Ahead(Vec<u32>);
@@ -17,9 +16,8 @@ pub(crate) struct Ahead(Vec<u32>);
 const NONE: u32 = u32::MAX;
 
 impl Ahead {
-    /// Reads a file to its end.
-    pub(crate) fn read(path: &Path, setup: &Setup) -> Result<Ahead, Diagnostics> {
-        let mut requests = Requests::open(path, setup.reader, !setup.unit)?;
+    /// Reads the requests of a file to their end.
+    pub(crate) fn read(path: &Path, mut requests: impl Requests) -> Result<Ahead, Diagnostics> {
         let (mut last, mut next) = (Table::new(), Vec::new());
         let mut batch = Vec::with_capacity(BATCH);
         loop {

@@ -8,13 +8,12 @@
 use super::{Bench, RunError};
 use crate::durations::Durations;
 use crate::run::batches::Own;
-use crate::scenario::TraceSource;
-use crate::traces::trace_of;
 use tiersim_models::ids::OpId;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::transformer::Work;
 use tiersim_models::transformer::generation::AttentionOn;
 use tiersim_models::workload::{Phase, Trace, Unit};
+use tiersim_policies::scenario::TraceSource;
 
 impl Bench<'_> {
     /// The workload with everything on the device; `None` if it is so already.
@@ -33,12 +32,12 @@ impl Bench<'_> {
             TraceSource::Model(Work::Train(training)) => {
                 let mut training = training.clone();
                 training.zero.host_update = 0;
-                trace_of(&Work::Train(training))
+                Work::Train(training).trace()
             }
             TraceSource::Model(Work::Generate(generation)) => {
                 let mut generation = generation.clone();
                 generation.attention = AttentionOn::Device;
-                trace_of(&Work::Generate(generation))
+                Work::Generate(generation).trace()
             }
             _ => trace.clone(),
         };

@@ -11,7 +11,6 @@
 use crate::durations::Durations;
 use crate::run::memory::left;
 use crate::run::{Bench, RunError};
-use crate::scenario::{Case, TraceSource};
 use tiersim_models::hardware::Hardware;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
@@ -20,6 +19,7 @@ use tiersim_policies::ledger::Memory;
 use tiersim_policies::planner::Planner;
 use tiersim_policies::pressure::{MILLION, MicroBatch, PressureConfig, StepPressure, Thresholds};
 use tiersim_policies::recipe::{PolicyConfig, Setting};
+use tiersim_policies::scenario::{Case, TraceSource};
 
 /// A workload of a case's own.
 pub(super) struct Own {

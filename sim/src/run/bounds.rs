@@ -7,13 +7,13 @@
 use crate::durations::Durations;
 use crate::record::CaseRecord;
 use crate::run::{Bench, RunError};
-use crate::scenario::Case;
 use rayon::prelude::*;
 use std::sync::atomic::Ordering;
 use tiersim_models::hardware::HBM;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::bound::{Bound, Question, least_time};
+use tiersim_policies::scenario::Case;
 
 /// Points of the curve of the bound over HBM.
 const CURVE: u64 = 24;

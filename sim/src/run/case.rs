@@ -3,7 +3,6 @@
 use super::{Asked, Bench, Options, RunError, Simulated, memory};
 use crate::energy::CaseEconomics;
 use crate::record::CaseRecord;
-use crate::scenario::Case;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use tiersim_models::hardware::{HBM, Hardware};
@@ -11,6 +10,7 @@ use tiersim_models::ids::ModuleId;
 use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::recipe::{Origin, PolicyConfig};
+use tiersim_policies::scenario::Case;
 
 impl Bench<'_> {
     /// Mean step of a case over that of the baseline; `None` if it runs out of memory. Far cheaper than a

@@ -1,16 +1,16 @@
 //! The memory that a case may use, what of it is hidden, and what it means to run out of it.
 
 use super::{Bench, RunError};
-use crate::hidden::of_machine;
 use crate::record::{OutOfMemory, Outcome};
-use crate::scenario::{Budget, Case};
 use tiersim_models::hardware::HBM;
 use tiersim_models::hidden::{Hidden, of_tier, over};
 use tiersim_models::ids::TierId;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::Trace;
+use tiersim_policies::buffers::of_machine;
 use tiersim_policies::planner::PlanError;
 use tiersim_policies::recipe::PolicyConfig;
+use tiersim_policies::scenario::{Budget, Case};
 
 /// What objects can have of each tier, as the auditor works it out.
 pub(super) fn left(capacities: &[Bytes], hidden: &[Hidden]) -> Vec<Bytes> {

@@ -9,10 +9,10 @@ use crate::record::{Figures, Outcome, Settled};
 use crate::run::settle::{LONG, MOST_ADDED};
 use crate::run::steady::Steady;
 use crate::run::stopwatch::Stopwatch;
-use crate::scenario::Case;
 use tiersim_models::units::Span;
 use tiersim_policies::drive::{DriveError, follow};
 use tiersim_policies::planner::{PlanError, Planner};
+use tiersim_policies::scenario::Case;
 
 impl Bench<'_> {
     /// The replays of a case that do not count, once its measured steps are steady, and those that do.

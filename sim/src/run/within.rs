@@ -4,9 +4,9 @@
 //! Invariant: figures and slices of a record follow the order of its lanes.
 
 use crate::record::{CaseRecord, Figures, LaneName, Outcome, Track};
-use crate::scenario::Scenario;
 use std::collections::BTreeSet;
 use tiersim_models::hardware::Hardware;
+use tiersim_policies::scenario::Scenario;
 
 /// The tiers, by index, that some case of the scenarios compacts.
 pub(crate) fn compacted<'a>(scenarios: impl IntoIterator<Item = &'a Scenario>) -> BTreeSet<usize> {

@@ -6,11 +6,11 @@
 //! be repeated under other names.
 //! Invariant: two points whose runs differ are never one job.
 
-use crate::lint::Warning;
-use crate::scenario::sweep::{Params, Sweep};
-use crate::scenario::{Case, Scenario};
 use std::collections::BTreeMap;
+use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::Link;
+use tiersim_policies::scenario::sweep::{Params, Sweep};
+use tiersim_policies::scenario::{Case, Scenario};
 
 /// One run of a sweep.
 #[derive(Clone, Debug)]
@@ -109,7 +109,7 @@ fn idle_axes<'s>(sweep: &Sweep, runs: &[Run<'s>]) -> BTreeMap<&'s str, Vec<usize
 }
 
 fn warnings(sweep: &Sweep, idle: &BTreeMap<&str, Vec<usize>>) -> Vec<Warning> {
-    let warning = |(index, axis): (usize, &crate::scenario::sweep::Axis)| {
+    let warning = |(index, axis): (usize, &tiersim_policies::scenario::sweep::Axis)| {
         let cases: Vec<String> = idle
             .iter()
             .filter(|(_, axes)| axes.contains(&index))

@@ -1,21 +1,22 @@
 //! Every reader of files, called as the command calls it.
 
 use std::path::Path;
+use tiersim_input::hardware_file::parts::read_part;
+use tiersim_input::hardware_file::read_hardware;
+use tiersim_input::import::card::{known_model, read_model};
+use tiersim_input::import::recording::import_recording;
+use tiersim_input::import::requests::RequestFile;
+use tiersim_input::import::serving::{MOONCAKE_BLOCK, read_requests};
+use tiersim_input::import::snapshot::read_snapshot;
+use tiersim_input::import::snapshot::replay::replay;
+use tiersim_input::import::tables::{Tables, import_tables};
+use tiersim_input::scenario::hints::read_hints;
+use tiersim_input::scenario::read::read_scenario;
+use tiersim_input::scenario::sweep::read_sweep;
+use tiersim_input::scenario::weights::read_weights;
+use tiersim_input::trace::{info, read_trace};
+use tiersim_models::block_trace::Requests;
 use tiersim_models::units::Bytes;
-use tiersim_sim::hardware_file::parts::read_part;
-use tiersim_sim::hardware_file::read_hardware;
-use tiersim_sim::import::card::{known_model, read_model};
-use tiersim_sim::import::recording::import_recording;
-use tiersim_sim::import::requests::Requests;
-use tiersim_sim::import::serving::{MOONCAKE_BLOCK, read_requests};
-use tiersim_sim::import::snapshot::read_snapshot;
-use tiersim_sim::import::snapshot::replay::replay;
-use tiersim_sim::import::tables::{Tables, import_tables};
-use tiersim_sim::scenario::hints::read_hints;
-use tiersim_sim::scenario::read::read_scenario;
-use tiersim_sim::scenario::sweep::read_sweep;
-use tiersim_sim::scenario::weights::read_weights;
-use tiersim_sim::trace::{info, read_trace};
 
 macro_rules! readers {
     ($($kind:ident $name:literal,)*) => {
@@ -129,7 +130,7 @@ impl Reader {
             Reader::Learned => drop(read_weights(path)),
             Reader::Azure | Reader::Mooncake => drop(read_requests(path, MOONCAKE_BLOCK)),
             Reader::Oracle | Reader::CacheTable => {
-                let Ok(mut requests) = Requests::open(path, None, true) else { return };
+                let Ok(mut requests) = RequestFile::open(path, None, true) else { return };
                 let mut batch = Vec::new();
                 while requests.next_batch(&mut batch).is_ok() && !batch.is_empty() {}
             }

@@ -10,13 +10,13 @@ use tiersim_models::hardware::{HBM, Hardware, Routes, TierKind};
 use tiersim_models::hidden::{Hidden, What, of_tier, over};
 use tiersim_models::ids::TierId;
 use tiersim_models::units::Bytes;
+use tiersim_policies::buffers::of_machine;
 use tiersim_policies::numa::{NumaConfig, Pin, Placement};
 use tiersim_policies::planner::Planner;
 use tiersim_policies::pressure::{
     HYSTERESIS, Level, MILLION, PressureConfig, PressureEvent, Response, Thresholds,
     What as Happened,
 };
-use tiersim_sim::hidden::of_machine;
 
 /// What hides memory, but for what follows from routes.
 const KINDS: [What; 7] = [

@@ -5,12 +5,12 @@
 use crate::g10::tables::{NETWORKS, Network, folder, read};
 use std::fs;
 use std::path::{Path, PathBuf};
+use tiersim_input::scenario::read::read_scenario;
+use tiersim_input::trace::{Packing, write_trace};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Span;
 use tiersim_sim::record::{Figures, RunRecord};
 use tiersim_sim::run::{Options, run};
-use tiersim_sim::scenario::read::read_scenario;
-use tiersim_sim::trace::{Packing, write_trace};
 
 /// Cases by name and spelling: the policies of the published table that are here.
 const CASES: [(&str, &str); 7] = [

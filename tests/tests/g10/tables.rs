@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use tiersim_input::import::tables::{Imported, Tables, import_tables};
 use tiersim_models::workload::Trace;
-use tiersim_sim::import::tables::{Imported, Tables, import_tables};
 
 /// A network with its figures in cycles of 1.2 GHz per iteration, as published.
 pub(crate) struct Network {

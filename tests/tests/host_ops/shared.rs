@@ -12,10 +12,10 @@ use tiersim_policies::drive::drive;
 use tiersim_policies::host_ops;
 use tiersim_policies::planner::Planner;
 use tiersim_policies::recipe::Recipe;
+use tiersim_policies::scenario::{OpTime, TraceSource, WorkloadSpec};
 use tiersim_policies::zoo::all_hbm::AllHbm;
 use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::SimMachine;
-use tiersim_sim::scenario::{OpTime, TraceSource, WorkloadSpec};
 use tiersim_tests::build::Traced;
 use tiersim_tests::setting::with_setting;
 

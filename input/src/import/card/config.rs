@@ -1,0 +1,377 @@
+//! `config.json` of Hugging Face: the dimensions of a model in the words of its family.
+//!
+//! Every field that says what the model is made of is read or, where the model then is made of
+//! something else than a [`Card`] can say, refused. Everything else (token ids, rates of dropout) is
+//! passed over. Defaults are those of the family's configuration class.
+
+use super::{MAX_CONFIG, Model, parse, read_bytes};
+use crate::text::ron_text::{place_in, shorten};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use std::path::Path;
+use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::transformer::card::{Card, Experts, Family};
+use tiersim_models::transformer::format::Format;
+
+/// What is read.
+#[derive(Debug, Deserialize)]
+struct Raw {
+    model_type: Option<String>,
+    n_embd: Option<u32>,
+    n_embed: Option<u32>,
+    hidden_size: Option<u32>,
+    n_layer: Option<u32>,
+    num_hidden_layers: Option<u32>,
+    n_head: Option<u32>,
+    num_attention_heads: Option<u32>,
+    n_inner: Option<u32>,
+    ffn_dim: Option<u32>,
+    intermediate_size: Option<u32>,
+    num_key_value_heads: Option<u32>,
+    head_dim: Option<u32>,
+    vocab_size: Option<u32>,
+    n_positions: Option<u32>,
+    max_position_embeddings: Option<u32>,
+    tie_word_embeddings: Option<bool>,
+    attention_bias: Option<bool>,
+    mlp_bias: Option<bool>,
+    qkv_bias: Option<bool>,
+    num_local_experts: Option<u32>,
+    num_experts: Option<u32>,
+    num_experts_per_tok: Option<u32>,
+    moe_intermediate_size: Option<u32>,
+    shared_expert_intermediate_size: Option<u32>,
+    decoder_sparse_step: Option<u32>,
+    mlp_only_layers: Option<Vec<u32>>,
+    sliding_window: Option<u32>,
+    use_sliding_window: Option<bool>,
+    max_window_layers: Option<u32>,
+    do_layer_norm_before: Option<bool>,
+    word_embed_proj_dim: Option<u32>,
+    enable_bias: Option<bool>,
+    layer_norm_elementwise_affine: Option<bool>,
+    #[serde(rename = "_remove_final_layer_norm")]
+    remove_final_layer_norm: Option<bool>,
+    add_cross_attention: Option<bool>,
+    torch_dtype: Option<String>,
+    dtype: Option<String>,
+    quantization_config: Option<IgnoredAny>,
+}
+
+/// The types of model that are read, with their families.
+const TYPES: [(&str, Family); 10] = [
+    ("gpt2", Family::Gpt2),
+    ("llama", Family::Llama),
+    ("mistral", Family::Mistral),
+    ("mixtral", Family::Mixtral),
+    ("qwen2", Family::Qwen),
+    ("qwen2_moe", Family::Qwen),
+    ("qwen3", Family::Qwen),
+    ("qwen3_moe", Family::Qwen),
+    ("opt", Family::Opt),
+    ("bloom", Family::Bloom),
+];
+
+/// Reads a config.
+pub(super) fn read(path: &Path) -> Result<Model, Diagnostics> {
+    let bytes = read_bytes(path, MAX_CONFIG)?;
+    let raw: Raw = parse(path, &bytes, "a config.json of Hugging Face is wanted")?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut config = Config { path, text: &text, raw: &raw, problems: Diagnostics::default() };
+    let mut remarks = Vec::new();
+    let card = config.card(name_of(path), &mut remarks);
+    let Some(card) = card.filter(|_| config.problems.0.is_empty()) else {
+        return Err(config.problems);
+    };
+    for problem in card.problems() {
+        config.fault(keys_of(problem.field), problem.rule, problem.remedy);
+    }
+    if raw.quantization_config.is_some() {
+        remarks.push(
+            "the config says that weights are quantised: without the weights' own table they count \
+             as unquantised"
+                .to_owned(),
+        );
+    }
+    let word = raw.dtype.as_ref().or(raw.torch_dtype.as_ref());
+    let format = word.and_then(|word| format(word));
+    config.problems.into_result(Model { card, format, bytes: None, remarks })
+}
+
+/// The file's name without `.json` and `.config`; of a plain `config.json` the folder's.
+fn name_of(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let stem = stem.strip_suffix(".config").unwrap_or(&stem);
+    let folder = path.parent().and_then(Path::file_name).map(|name| name.to_string_lossy());
+    let name = match (stem, folder) {
+        ("config", Some(folder)) => folder.into_owned(),
+        _ => stem.to_owned(),
+    };
+    // It stands in tables and messages.
+    name.chars().filter(|letter| !letter.is_control()).take(80).collect()
+}
+
+fn format(word: &str) -> Option<Format> {
+    let word = word.strip_prefix("torch.").unwrap_or(word);
+    Some(match word {
+        "float32" => Format::Fp32,
+        "float16" => Format::Fp16,
+        "bfloat16" => Format::Bf16,
+        "float8_e4m3fn" | "float8_e5m2" => Format::Fp8,
+        "int8" | "uint8" => Format::Int8,
+        _ => return None,
+    })
+}
+
+/// What a field of a card may be called in a config.
+fn keys_of(field: &str) -> &'static [&'static str] {
+    match field {
+        "layers" => &["n_layer", "num_hidden_layers"],
+        "hidden" => &["n_embd", "n_embed", "hidden_size"],
+        "ffn" => &["n_inner", "ffn_dim", "moe_intermediate_size", "intermediate_size"],
+        "heads" => &["n_head", "num_attention_heads"],
+        "kv_heads" => &["num_key_value_heads"],
+        "head_dim" => &["head_dim", "n_head", "num_attention_heads"],
+        "vocab" => &["vocab_size"],
+        "positions" => &["n_positions", "max_position_embeddings"],
+        "window" => &["sliding_window"],
+        "experts.count" => &["num_local_experts", "num_experts"],
+        "experts.active" => &["num_experts_per_tok"],
+        "experts.ffn" => &["moe_intermediate_size", "intermediate_size"],
+        "experts.shared" => &["shared_expert_intermediate_size"],
+        _ => &["model_type"],
+    }
+}
+
+struct Config<'a> {
+    path: &'a Path,
+    text: &'a str,
+    raw: &'a Raw,
+    problems: Diagnostics,
+}
+
+impl Config<'_> {
+    /// A problem at the first of `keys` that the file has.
+    fn fault(&mut self, keys: &[&str], rule: impl Into<String>, remedy: &str) {
+        let at = |key: &&str| self.text.find(&format!("\"{key}\""));
+        let place = keys.iter().find_map(at).map(|offset| place_in(self.text, offset));
+        self.problems.push(self.path, place, rule, "", remedy);
+    }
+
+    /// The one of the fields that is there.
+    fn number(&mut self, keys: &[&str], values: &[Option<u32>]) -> Option<u32> {
+        let there: Vec<u32> = values.iter().copied().flatten().collect();
+        let Some(&first) = there.first() else {
+            let rule = format!("a config of this type has `{}`", keys.join("` or `"));
+            self.fault(&["model_type"], rule, "add it; it is never left out of a saved config");
+            return None;
+        };
+        if there.iter().any(|&other| other != first) {
+            let rule = format!("`{}` say different things: {there:?}", keys.join("` and `"));
+            self.fault(keys, rule, "keep one of them");
+            return None;
+        }
+        Some(first)
+    }
+
+    /// Refuses a field with another value than the one that a card can say.
+    fn only<T: PartialEq + std::fmt::Debug>(
+        &mut self,
+        key: &str,
+        value: &Option<T>,
+        only: T,
+        why: &str,
+    ) {
+        if let Some(value) = value.as_ref().filter(|value| **value != only) {
+            let shown = shorten(&format!("{value:?}"));
+            let rule = format!("`{key}` {shown} is not supported: {why}");
+            self.fault(&[key], rule, "choose another model of the family");
+        }
+    }
+
+    fn card(&mut self, name: String, remarks: &mut Vec<String>) -> Option<Card> {
+        let raw = self.raw;
+        let names = TYPES.map(|(name, _)| name).join(", ");
+        let Some(model_type) = raw.model_type.as_deref() else {
+            let remedy = format!("name a config.json of one of these types: {names}");
+            self.problems.push(self.path, None, "a config has `model_type`", "", remedy);
+            return None;
+        };
+        let Some(&(model_type, family)) = TYPES.iter().find(|(name, _)| *name == model_type) else {
+            let rule = format!("this `model_type` is not known: {}", shorten(model_type));
+            self.fault(&["model_type"], rule, &format!("known: {names}"));
+            return None;
+        };
+        self.refuse_what_a_card_cannot_say(model_type);
+        let layers = self.number(keys_of("layers"), &[raw.n_layer, raw.num_hidden_layers]);
+        let hidden = self.number(keys_of("hidden"), &[raw.n_embd, raw.n_embed, raw.hidden_size]);
+        let heads = self.number(keys_of("heads"), &[raw.n_head, raw.num_attention_heads]);
+        let vocab = self.number(keys_of("vocab"), &[raw.vocab_size]);
+        let positions = match family {
+            Family::Gpt2 | Family::Opt => {
+                self.number(keys_of("positions"), &[raw.n_positions, raw.max_position_embeddings])?
+            }
+            _ => 0,
+        };
+        let (layers, hidden, heads, vocab) = (layers?, hidden?, heads?, vocab?);
+        let experts = self.experts(model_type)?;
+        let ffn = match experts {
+            Some(experts) => experts.ffn,
+            None => self.ffn(family, hidden)?,
+        };
+        let window = self.window(model_type, layers, remarks);
+        Some(Card {
+            name,
+            family,
+            layers,
+            hidden,
+            ffn,
+            heads,
+            kv_heads: self.kv_heads(family, heads)?,
+            head_dim: self.head_dim(model_type, hidden, heads)?,
+            vocab,
+            positions,
+            tied: raw.tie_word_embeddings.unwrap_or(!family.is_rotary()),
+            qkv_bias: match model_type {
+                "llama" => raw.attention_bias.unwrap_or(false),
+                _ => !matches!(model_type, "mistral" | "mixtral" | "qwen3" | "qwen3_moe"),
+            },
+            experts,
+            window,
+        })
+    }
+
+    fn ffn(&mut self, family: Family, hidden: u32) -> Option<u32> {
+        let raw = self.raw;
+        match family {
+            // Always four times as wide, or unless it says otherwise.
+            Family::Bloom => Some(hidden.saturating_mul(4)),
+            Family::Gpt2 => Some(raw.n_inner.unwrap_or(hidden.saturating_mul(4))),
+            Family::Opt => self.number(&["ffn_dim"], &[raw.ffn_dim]),
+            _ => self.number(&["intermediate_size"], &[raw.intermediate_size]),
+        }
+    }
+
+    fn kv_heads(&mut self, family: Family, heads: u32) -> Option<u32> {
+        let said = self.raw.num_key_value_heads;
+        match family {
+            Family::Gpt2 | Family::Opt | Family::Bloom => Some(heads),
+            Family::Llama => Some(said.unwrap_or(heads)),
+            _ => self.number(keys_of("kv_heads"), &[said]),
+        }
+    }
+
+    fn head_dim(&mut self, model_type: &str, hidden: u32, heads: u32) -> Option<u32> {
+        let said = self.raw.head_dim.filter(|_| !matches!(model_type, "gpt2" | "opt" | "bloom"));
+        if let Some(width) = said {
+            return Some(width);
+        }
+        if matches!(model_type, "qwen3" | "qwen3_moe") {
+            return Some(128);
+        }
+        if heads == 0 || !hidden.is_multiple_of(heads) {
+            let rule = format!("{heads} heads must divide the width of {hidden}");
+            self.fault(keys_of("heads"), rule, "correct one of them, or add `head_dim`");
+            return None;
+        }
+        Some(hidden / heads)
+    }
+
+    fn experts(&mut self, model_type: &str) -> Option<Option<Experts>> {
+        let raw = self.raw;
+        let moe = matches!(model_type, "mixtral" | "qwen2_moe" | "qwen3_moe");
+        if !moe {
+            return Some(None);
+        }
+        let (count, ffn) = if model_type == "mixtral" {
+            (
+                self.number(&["num_local_experts"], &[raw.num_local_experts]),
+                self.number(&["intermediate_size"], &[raw.intermediate_size]),
+            )
+        } else {
+            (
+                self.number(&["num_experts"], &[raw.num_experts]),
+                self.number(&["moe_intermediate_size"], &[raw.moe_intermediate_size]),
+            )
+        };
+        let active = self.number(&["num_experts_per_tok"], &[raw.num_experts_per_tok]);
+        let (count, ffn, active) = (count?, ffn?, active?);
+        let shared = match raw.shared_expert_intermediate_size {
+            Some(width) if model_type == "qwen2_moe" => {
+                if ffn == 0 || !width.is_multiple_of(ffn) {
+                    let rule = format!(
+                        "a shared expert is as wide as some of the {ffn} wide experts, this one {width}"
+                    );
+                    let key = "shared_expert_intermediate_size";
+                    self.fault(&[key], rule, "choose another model of the family");
+                    return None;
+                }
+                width / ffn
+            }
+            _ => 0,
+        };
+        Some(Some(Experts { count, active, ffn, shared }))
+    }
+
+    fn window(&mut self, model_type: &str, layers: u32, remarks: &mut Vec<String>) -> Option<u32> {
+        let raw = self.raw;
+        match model_type {
+            "mistral" | "mixtral" => raw.sliding_window,
+            "qwen2" | "qwen2_moe" | "qwen3" | "qwen3_moe" => {
+                let window = raw.sliding_window.filter(|_| raw.use_sliding_window == Some(true))?;
+                let from = raw.max_window_layers.unwrap_or(28);
+                if from > 0 && from < layers {
+                    remarks.push(format!(
+                        "layers from {from} on attend to {window} positions, those before to all: \
+                         all layers count as attending to all"
+                    ));
+                }
+                (from == 0).then_some(window)
+            }
+            _ => None,
+        }
+    }
+
+    fn refuse_what_a_card_cannot_say(&mut self, model_type: &str) {
+        let raw = self.raw;
+        match model_type {
+            "gpt2" => {
+                let why = "only decoders by themselves are";
+                self.only("add_cross_attention", &raw.add_cross_attention, false, why);
+            }
+            "opt" => {
+                let why =
+                    "norms stand before attention and the feed-forward part (OPT-350M differs)";
+                self.only("do_layer_norm_before", &raw.do_layer_norm_before, true, why);
+                if let (Some(hidden), Some(_)) = (raw.hidden_size, raw.word_embed_proj_dim) {
+                    let why = "the embedding is as wide as the blocks (OPT-350M's is not)";
+                    self.only("word_embed_proj_dim", &raw.word_embed_proj_dim, hidden, why);
+                }
+                self.only("enable_bias", &raw.enable_bias, true, "matrices have biases");
+                let why = "norms have scales and biases";
+                let affine = "layer_norm_elementwise_affine";
+                self.only(affine, &raw.layer_norm_elementwise_affine, true, why);
+                let (key, why) = ("_remove_final_layer_norm", "there is a norm behind the blocks");
+                self.only(key, &raw.remove_final_layer_norm, false, why);
+            }
+            "llama" => {
+                let why = "the feed-forward part has no biases";
+                self.only("mlp_bias", &raw.mlp_bias, false, why);
+            }
+            "qwen3" | "qwen3_moe" => {
+                let why = "queries and keys have norms and no biases";
+                self.only("attention_bias", &raw.attention_bias, false, why);
+            }
+            "qwen2_moe" => {
+                let why = "queries, keys and values have biases";
+                self.only("qkv_bias", &raw.qkv_bias, true, why);
+            }
+            _ => {}
+        }
+        if matches!(model_type, "qwen2_moe" | "qwen3_moe") {
+            let why = "every block has experts";
+            self.only("decoder_sparse_step", &raw.decoder_sparse_step, 1, why);
+            self.only("mlp_only_layers", &raw.mlp_only_layers, Vec::new(), why);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Block and page traces: requests for objects, streamed from a file, never held whole.
+//!
+//! Three formats: `oracleGeneral`, the binary records of libCacheSim (`binary`), tables with
+//! a header (`table`), among them the table `accesses` of a trace's folder, and the blocks of
+//! Mooncake's requests (`prefixes`). Each may be packed with gzip or Zstandard. The file's name says
+//! which it is, unless the caller does.
+//! Invariant: memory is bounded whatever the file holds, and a request that is handed out is
+//! sound and the next of its file. Problems are reported all together, up to a number of them, and
+//! after the first the rest of the file is only looked at.
+
+mod binary;
+mod prefixes;
+mod table;
+
+use crate::trace::tables::Limits;
+use binary::Records;
+use prefixes::Prefixes;
+use std::path::Path;
+use table::Rows;
+use tiersim_models::block_trace::{Request, Requests};
+use tiersim_models::diagnostic::Diagnostics;
+
+/// Binary traces of months are hundreds of gigabytes. Records pack to a tenth at best, as the time
+/// and the next request differ from record to record; tables pack better.
+const LIMITS: Limits = Limits { expanded: 1 << 50, ratio: 100, free: 16 << 20 };
+
+/// The requests of a file.
+pub struct RequestFile(Format);
+
+enum Format {
+    Binary(Records),
+    Table(Rows),
+    Prefixes(Prefixes),
+}
+
+/// What a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// Records of libCacheSim.
+    OracleGeneral,
+    /// A table with a header, or a folder with `accesses.csv`.
+    Table,
+    /// Mooncake's requests: their blocks, one after the other.
+    Mooncake,
+}
+
+impl Reader {
+    /// Every reader, in the order of documents.
+    pub const ALL: [Reader; 3] = [Reader::OracleGeneral, Reader::Table, Reader::Mooncake];
+
+    /// The word used on the command line.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Reader::OracleGeneral => "oracle-general",
+            Reader::Table => "table",
+            Reader::Mooncake => "mooncake",
+        }
+    }
+
+    /// The reader that `word` names.
+    pub fn from_word(word: &str) -> Option<Reader> {
+        Reader::ALL.into_iter().find(|reader| reader.word() == word)
+    }
+
+    /// The reader that a file's name asks for.
+    fn of(path: &Path) -> Result<Reader, Diagnostics> {
+        let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase());
+        let name = name.unwrap_or_default();
+        let name = name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name);
+        if path.is_dir() || name.ends_with(".csv") {
+            Ok(Reader::Table)
+        } else if name.contains("oraclegeneral") || name.ends_with(".bin") {
+            Ok(Reader::OracleGeneral)
+        } else if name.ends_with(".jsonl") {
+            Ok(Reader::Mooncake)
+        } else {
+            let rule = "the name of a block trace says its format";
+            let remedy = "call it .oracleGeneral or .bin (records of libCacheSim), .csv or .jsonl \
+                          (Mooncake's requests), packed .gz or .zst after it; name a folder with \
+                          accesses.csv; or say --reader";
+            Err(Diagnostics::one(path, None, rule, format!("{name:?}"), remedy))
+        }
+    }
+}
+
+impl RequestFile {
+    /// Opens a file, or the table `accesses` of a folder.
+    ///
+    /// `reader`: what it holds, if its name does not say so. `sizes`: whether objects must have
+    /// sizes.
+    ///
+    /// # Errors
+    /// No such file, no known format, a wrong header, no sizes.
+    pub fn open(
+        path: &Path,
+        reader: Option<Reader>,
+        sizes: bool,
+    ) -> Result<RequestFile, Diagnostics> {
+        Ok(RequestFile(match reader.map_or_else(|| Reader::of(path), Ok)? {
+            Reader::Table => Format::Table(Rows::open(path, sizes, LIMITS)?),
+            Reader::OracleGeneral => Format::Binary(Records::open(path, LIMITS)?),
+            Reader::Mooncake => Format::Prefixes(Prefixes::open(path, sizes)?),
+        }))
+    }
+}
+
+impl Requests for RequestFile {
+    fn knows_next(&self) -> bool {
+        matches!(self.0, Format::Binary(_))
+    }
+
+    fn next_batch(&mut self, batch: &mut Vec<Request>) -> Result<(), Diagnostics> {
+        batch.clear();
+        match &mut self.0 {
+            Format::Binary(records) => records.next_batch(batch),
+            Format::Table(rows) => rows.next_batch(batch),
+            Format::Prefixes(prefixes) => prefixes.next_batch(batch),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Requests to a served model, as two published traces have them: the Azure LLM inference traces
+//! (`azure`) and Mooncake's (`mooncake`).
+//!
+//! The file's name says the format, `.csv` or `.jsonl`; either may be packed with gzip or
+//! Zstandard. Files are streamed: what is held is the requests, not the text.
+//! Invariant: what is returned has one request or more, sorted by arrival, those of one moment in
+//! the order of the file.
+
+mod azure;
+pub(crate) mod mooncake;
+#[cfg(test)]
+mod tests;
+
+use crate::trace::tables::{Findings, Limits};
+use std::path::Path;
+use tiersim_models::diagnostic::{Diagnostics, Place};
+use tiersim_models::requests::{MOST_TOKENS, RequestProblem, Requests};
+
+/// Tokens of a block of Mooncake's traces.
+pub const MOONCAKE_BLOCK: u32 = 512;
+/// The most requests of a trace: 2^24.
+pub const MOST_REQUESTS: u64 = 1 << 24;
+
+/// A month of requests is a few gigabytes. Hashes pack to a third at best, columns of lengths to a
+/// tenth.
+const LIMITS: Limits = Limits { expanded: 8 << 30, ratio: 100, free: 16 << 20 };
+/// Problems of a file after which it is not read on.
+const ENOUGH: u64 = 50;
+
+/// Reads a trace of requests.
+///
+/// `block_tokens`: the tokens of one of its named blocks, [`MOONCAKE_BLOCK`] in Mooncake's; not used
+/// for a trace without names. Panics if it is 0.
+///
+/// # Errors
+/// No such file, no known format, and everything that is wrong with its rows, up to a number of
+/// problems.
+pub fn read_requests(path: &Path, block_tokens: u32) -> Result<Requests, Diagnostics> {
+    let mut requests = match format(path)? {
+        Format::Azure => azure::read(path)?,
+        Format::Mooncake => mooncake::read(path, block_tokens)?,
+    };
+    if requests.list.is_empty() {
+        let remedy = "name a trace that holds some";
+        return Err(Diagnostics::one(path, None, "a trace has one request or more", "0", remedy));
+    }
+    requests.sort();
+    Ok(requests)
+}
+
+enum Format {
+    Azure,
+    Mooncake,
+}
+
+fn format(path: &Path) -> Result<Format, Diagnostics> {
+    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase());
+    let name = name.unwrap_or_default();
+    let name = name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name);
+    if name.ends_with(".csv") {
+        Ok(Format::Azure)
+    } else if name.ends_with(".jsonl") {
+        Ok(Format::Mooncake)
+    } else {
+        let rule = "the name of a trace of requests says its format";
+        let remedy = "call it .csv (columns of the Azure LLM inference traces) or .jsonl \
+                      (Mooncake's objects), packed .gz or .zst after it";
+        Err(Diagnostics::one(path, None, rule, format!("{name:?}"), remedy))
+    }
+}
+
+/// Says what is wrong with the request of a line.
+fn refused(
+    problem: RequestProblem,
+    (prompt, output, names): (u64, u64, usize),
+    (path, line): (&Path, u64),
+    findings: &mut Findings,
+) {
+    let (rule, found, remedy) = match problem {
+        RequestProblem::Prompt => (
+            format!("a prompt has 1 to {MOST_TOKENS} tokens"),
+            prompt.to_string(),
+            "remove the request, or correct its length",
+        ),
+        RequestProblem::Output => (
+            format!("an answer has 1 to {MOST_TOKENS} tokens"),
+            output.to_string(),
+            "remove the request, or correct its length",
+        ),
+        RequestProblem::Blocks(blocks) => (
+            format!("a prompt of {prompt} tokens has {blocks} hash_ids"),
+            names.to_string(),
+            "write one per block of the prompt, or say how many tokens a block has",
+        ),
+        RequestProblem::TooMany => {
+            ("a trace has less than 2^32 hash_ids".to_owned(), "more".to_owned(), "split the trace")
+        }
+    };
+    findings.push(path, Some(Place { line, column: 0 }), rule, found, remedy);
+}

@@ -1,0 +1,56 @@
+//! The file of a snapshot: plain, gzip or Zstandard, told apart by how it begins.
+//!
+//! People pack snapshots by hand, so endings prove nothing. Invariant: what is held in memory is
+//! bounded by [`LARGEST`] and [`RATIO`], whatever a packed file would unpack to.
+
+use crate::import::snapshot::{Problem, Snapshot, parse};
+use crate::trace::tables::{regular_file, unpack};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use tiersim_models::diagnostic::Diagnostics;
+
+/// Most bytes of a snapshot, unpacked: positions in it are 32-bit numbers.
+const LARGEST: u64 = u32::MAX as u64;
+/// A packed snapshot unpacks to so many times its length at most, and [`FREE`] more.
+const RATIO: u64 = 200;
+const FREE: u64 = 64 << 20;
+
+/// Reads a snapshot, or says what is wrong with it.
+///
+/// # Errors
+/// A file that is no regular file, is too large, is damaged, or holds no snapshot: the place as a
+/// byte, a line or an entry, the rule, what was found, and what to do.
+pub fn read_snapshot(path: &Path) -> Result<Snapshot, Diagnostics> {
+    let length = regular_file(path, LARGEST)?;
+    let bad = |rule: &str, found: String, remedy: &str| {
+        Err(Diagnostics::one(path, None, rule, found, remedy))
+    };
+    let mut file = match File::open(path) {
+        Ok(file) => BufReader::new(file),
+        Err(error) => return bad("a snapshot can be read", error.to_string(), "check the path"),
+    };
+    let magic = match file.fill_buf() {
+        Ok(first) => first.get(..4).unwrap_or_default().to_vec(),
+        Err(error) => return bad("a snapshot can be read", error.to_string(), "check the disk"),
+    };
+    let gzip = magic.starts_with(&[0x1f, 0x8b]);
+    let packed = gzip || magic == [0x28, 0xb5, 0x2f, 0xfd];
+    let (from, limit): (Box<dyn Read>, u64) = if packed {
+        let most = length.saturating_mul(RATIO).saturating_add(FREE).min(LARGEST);
+        (unpack(Box::new(file), gzip), most)
+    } else {
+        (Box::new(file), LARGEST)
+    };
+    let mut bytes = Vec::new();
+    if let Err(error) = from.take(limit + 1).read_to_end(&mut bytes) {
+        return bad("the packed data is whole", error.to_string(), "copy the file again");
+    }
+    if bytes.len() as u64 > limit {
+        let rule = format!("a snapshot unpacks to {limit} bytes at most");
+        return bad(&rule, "more".to_owned(), "unpack it, or record fewer entries (max_entries)");
+    }
+    parse(bytes).map_err(|Problem { rule, found, remedy }| {
+        Diagnostics::one(path, None, rule, found, remedy)
+    })
+}

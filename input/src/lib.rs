@@ -1,0 +1,16 @@
+//! What people *write*, read: scenarios, machines, traces, model cards and recordings.
+//!
+//! A reader turns text into resolved values and says everything that is wrong with it at once.
+//! Invariant: no reader simulates anything, and none takes memory out of proportion to its file.
+
+pub mod file_kind;
+pub mod hardware_file;
+pub mod hidden;
+pub mod import;
+pub mod lint;
+pub mod project;
+pub mod scenario;
+pub mod shipped;
+pub mod text;
+pub mod trace;
+pub mod traces;

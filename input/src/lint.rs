@@ -1,0 +1,284 @@
+//! What a scenario and its trace say that recordings and models seldom do.
+//!
+//! Invariant: one warning a rule and a scenario, with the first place and how many there are.
+
+use crate::import::recording::element_type;
+use crate::scenario::{Budget, Case, OpTime, Scenario, TraceSource};
+use std::collections::BTreeMap;
+use tiersim_models::diagnostic::Warning;
+use tiersim_models::ids::{ModuleId, RankId, TierId};
+use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::workload::{Op, Phase, Trace, Unit};
+
+/// A recording and a roofline that differ by more than this are not of the same work.
+const UNLIKE: f64 = 1e6;
+/// An op that counts so many times the bytes of what it touches, or so small a part of them, says one of
+/// the two wrong. Below a kilobyte nothing is told from that.
+const BYTES: u64 = 1000;
+const LEAST_BYTES: u64 = 1024;
+/// A budget of more than so many times the peak is a percentage that was taken for a share.
+const MOST_SHARE: f64 = 4.0;
+
+/// Element types that no recording has the bytes of, and short spellings of generated traces.
+const OTHER_DTYPES: [&str; 25] = [
+    "bits16",
+    "bits8",
+    "complex32",
+    "float4_e2m1fn_x2",
+    "float8_e4m3fnuz",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "int1",
+    "int2",
+    "int4",
+    "qint32",
+    "qint8",
+    "quint2x4",
+    "quint4x2",
+    "quint8",
+    "uint1",
+    "uint2",
+    "uint4",
+    "bf16",
+    "fp16",
+    "fp32",
+    "fp8",
+    "fp6",
+    "fp4",
+    "tf32",
+];
+
+/// Every warning about a scenario with its trace.
+pub fn lint_scenario(scenario: &Scenario, trace: &Trace) -> Vec<Warning> {
+    let of_trace = [
+        out_of_order(trace),
+        unlike_roofline(scenario, trace),
+        unlike_uses(trace),
+        odd_dtypes(trace),
+        backward_first(trace),
+    ];
+    let of_cases =
+        [alike(scenario), far_above_peak(scenario), slower_first(scenario), empty_parts(scenario)];
+    of_trace.into_iter().chain(of_cases).flatten().collect()
+}
+
+fn warning(
+    (rule, place): (&'static str, String),
+    found: String,
+    (reason, remedy): (String, &str),
+) -> Option<Warning> {
+    Some(Warning { rule, place, found, reason, remedy: remedy.to_owned() })
+}
+
+/// Of what there is: the first, and how many.
+fn counted(first: Option<String>, count: usize) -> Option<String> {
+    let more = count.saturating_sub(1);
+    first.map(|first| if more == 0 { first } else { format!("{first} and {more} more") })
+}
+
+/// `recorded-times-overlap`: a stream does one op after the other.
+fn out_of_order(trace: &Trace) -> Option<Warning> {
+    let mut last: BTreeMap<(u16, RankId), Time> = BTreeMap::new();
+    let (mut first, mut count) = (None, 0);
+    for (index, op) in trace.ops.iter().enumerate() {
+        let Some(at) = op.at else { continue };
+        let over = at + op.duration.unwrap_or(Span::ZERO);
+        let before = last.insert((op.stream, op.rank), over);
+        if before.is_some_and(|before| at < before) {
+            count += 1;
+            first.get_or_insert(format!("op {index} ({})", op.name));
+        }
+    }
+    let reason = "it starts before the op before it on its stream is over".to_owned();
+    warning(
+        ("recorded-times-overlap", "workload.trace".to_owned()),
+        counted(first, count)?,
+        (reason, "check `at_ns` and `duration_ns` of the recording, and which ops share a stream"),
+    )
+}
+
+/// `durations-unlike-roofline`: recorded times of nothing, or of other units.
+fn unlike_roofline(scenario: &Scenario, trace: &Trace) -> Option<Warning> {
+    let OpTime::Recorded { scale } = scenario.workload.time else { return None };
+    if !matches!(scenario.workload.trace, TraceSource::Folder(_)) {
+        return None;
+    }
+    let device = |op: &&Op| op.unit == Unit::Device;
+    let spans = trace.ops.iter().filter(device).filter_map(|op| op.duration);
+    let recorded: f64 = spans.map(|span| span.ps() as f64 / 1e12).sum::<f64>() * scale;
+    let place = ("durations-unlike-roofline", "workload.time".to_owned());
+    let remedy = "check the unit of `duration_ns`, or write `time: roofline(...)`";
+    if recorded == 0.0 && trace.ops.iter().any(|op| op.flops > 0 || op.bytes > Bytes::ZERO) {
+        let reason = "all recorded durations are 0, so only copies take time".to_owned();
+        return warning(place, "0 s".to_owned(), (reason, remedy));
+    }
+    let compute = scenario.hardware.compute.as_ref()?;
+    let precision = &trace.meta.precision;
+    let known =
+        compute.flops.iter().find(|(name, _)| name == precision).or(compute.flops.last())?;
+    let time = |op: &Op| compute.roofline(&known.0, op.flops, op.bytes);
+    let roofline: Option<Vec<Span>> = trace.ops.iter().filter(device).map(time).collect();
+    let roofline: f64 = roofline?.iter().map(|span| span.ps() as f64 / 1e12).sum();
+    let far = roofline > 0.0 && (recorded / roofline > UNLIKE || roofline / recorded > UNLIKE);
+    let reason = format!("the roofline of {} says {roofline:.3e} s for the same ops", compute.name);
+    far.then(|| warning(place, format!("{recorded:.3e} s"), (reason, remedy)))?
+}
+
+/// `bytes-unlike-uses`: an op reads and writes what it touches, once or some times.
+fn unlike_uses(trace: &Trace) -> Option<Warning> {
+    let (mut first, mut count) = (None, 0);
+    for (index, op) in trace.ops.iter().enumerate() {
+        let uses = &trace.uses[op.uses.start as usize..op.uses.end as usize];
+        // Of what is used in part an op may touch as little as it likes.
+        if op.bytes.get() < LEAST_BYTES || uses.iter().any(|one| one.part.is_some()) {
+            continue;
+        }
+        let touched: u64 =
+            uses.iter().map(|one| trace.objects[one.object.index()].bytes.get()).sum();
+        if touched >= LEAST_BYTES && op.bytes.get() / BYTES > touched {
+            count += 1;
+            let words =
+                format!("op {index} ({}): {} of {}", op.name, op.bytes, Bytes::new(touched));
+            first.get_or_insert(words);
+        }
+    }
+    let reason = format!("it counts more than {BYTES} times the bytes of all that it touches");
+    warning(
+        ("bytes-unlike-uses", "workload.trace".to_owned()),
+        counted(first, count)?,
+        (
+            reason,
+            "check the unit of `bytes` in ops.csv and in objects.csv, and that no use is missing",
+        ),
+    )
+}
+
+/// `unknown-dtype`: a type that no framework has is a slip of the pen.
+fn odd_dtypes(trace: &Trace) -> Option<Warning> {
+    let known = |dtype: &str| element_type(dtype).is_some() || OTHER_DTYPES.contains(&dtype);
+    let odd: Vec<_> = trace.objects.iter().filter(|object| !known(&object.dtype)).collect();
+    let first = odd.first().map(|object| format!("{:?} of {}", object.dtype, object.name));
+    warning(
+        ("unknown-dtype", "workload.trace".to_owned()),
+        counted(first, odd.len())?,
+        (
+            "neither PyTorch nor a generated trace spells an element type so".to_owned(),
+            "write it in PyTorch's spelling, such as float32 or bfloat16",
+        ),
+    )
+}
+
+/// `backward-before-forward`: what has a forward pass in a step has it before its backward pass.
+fn backward_first(trace: &Trace) -> Option<Warning> {
+    // First op of each pass by step and module.
+    let mut passes: BTreeMap<(u32, ModuleId), [Option<usize>; 2]> = BTreeMap::new();
+    for (index, op) in trace.ops.iter().enumerate() {
+        let pass = match op.phase {
+            Phase::Forward => 0,
+            Phase::Backward => 1,
+            _ => continue,
+        };
+        let Some(module) = op.module else { continue };
+        passes.entry((op.step, module)).or_default()[pass].get_or_insert(index);
+    }
+    let early = |(&(step, module), passes): (&(u32, ModuleId), &[Option<usize>; 2])| match *passes {
+        [Some(forward), Some(backward)] if backward < forward => Some((step, module)),
+        _ => None,
+    };
+    let found: Vec<_> = passes.iter().filter_map(early).collect();
+    let name = |&(step, module): &(u32, ModuleId)| {
+        format!("{} in step {step}", trace.modules[module.index()])
+    };
+    warning(
+        ("backward-before-forward", "workload.trace".to_owned()),
+        counted(found.first().map(name), found.len())?,
+        (
+            "its backward pass begins before its forward pass of the same step".to_owned(),
+            "check the order of the ops, and their `phase` and `step`",
+        ),
+    )
+}
+
+/// `names-alike`: two names that only a careful eye tells apart.
+fn alike(scenario: &Scenario) -> Option<Warning> {
+    let plain = |name: &str| {
+        let letters = name.chars().filter(|letter| !letter.is_whitespace());
+        letters.flat_map(char::to_lowercase).collect::<String>()
+    };
+    let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+    let mut pairs = Vec::new();
+    for case in &scenario.cases {
+        if let Some(other) = seen.insert(plain(&case.label), &case.label) {
+            pairs.push(format!("{other:?} and {:?}", case.label));
+        }
+    }
+    warning(
+        ("names-alike", "policies".to_owned()),
+        counted(pairs.first().cloned(), pairs.len())?,
+        (
+            "the names of these cases differ by spaces or case only".to_owned(),
+            "give one of them a name that says how they differ",
+        ),
+    )
+}
+
+/// `budget-far-above-need`: a share of the peak is a factor and no percentage.
+fn far_above_peak(scenario: &Scenario) -> Option<Warning> {
+    let above = |case: &Case| match case.hbm {
+        Budget::ShareOfPeak(share) if share > MOST_SHARE => Some((case.label.clone(), share)),
+        _ => None,
+    };
+    let found: Vec<_> = scenario.cases.iter().filter_map(above).collect();
+    let first = found.first().map(|(label, share)| format!("{label:?}: share_of_peak({share})"));
+    warning(
+        ("budget-far-above-need", "policies".to_owned()),
+        counted(first, found.len())?,
+        (
+            format!("that is more than {MOST_SHARE} times what everything in HBM needs"),
+            "a share of three quarters is written share_of_peak(0.75)",
+        ),
+    )
+}
+
+/// `slower-tier-first`: what leaves HBM goes to the first tier of a list that has room.
+fn slower_first(scenario: &Scenario) -> Option<Warning> {
+    let tiers = &scenario.hardware.tiers;
+    let slower = |pair: &&[TierId]| {
+        let [near, far] = [pair[0], pair[1]].map(|tier| tiers[tier.index()].access);
+        near.rate < far.rate && near.setup > far.setup
+    };
+    let wrong = |case: &&Case| {
+        case.policy.nearest_first().is_some_and(|list| list.windows(2).any(|pair| slower(&pair)))
+    };
+    let found: Vec<_> = scenario.cases.iter().filter(wrong).collect();
+    let words = |case: &&Case| {
+        let list = case.policy.nearest_first().unwrap_or_default().iter();
+        let names: Vec<&str> = list.map(|tier| tiers[tier.index()].name.as_str()).collect();
+        format!("{:?}: {}", case.label, names.join(", "))
+    };
+    warning(
+        ("slower-tier-first", "policies".to_owned()),
+        counted(found.first().map(words), found.len())?,
+        (
+            "an earlier tier of the list is slower than a later one, and is filled first"
+                .to_owned(),
+            "write the nearest tier first",
+        ),
+    )
+}
+
+/// `empty-part`: a cut that leaves a tier without a module.
+fn empty_parts(scenario: &Scenario) -> Option<Warning> {
+    let cases = scenario.cases.iter();
+    let empty = |case: &Case| Some((case.label.clone(), case.policy.empty_part()?));
+    let found: Vec<_> = cases.filter_map(empty).collect();
+    let first = found.first().map(|(label, part)| format!("{label:?}: {part}"));
+    warning(
+        ("empty-part", "policies".to_owned()),
+        counted(first, found.len())?,
+        (
+            "its second part ends where the first does, so no module goes there".to_owned(),
+            "raise `cpu` above `hbm`, or write shares(...) where the second number counts by itself",
+        ),
+    )
+}

@@ -1,0 +1,31 @@
+//! Scenario files, as text, and what they mean ([`tiersim_policies::scenario`]).
+//!
+//! `bytes -> size check -> RON -> raw (mirrors the file) -> resolve -> Scenario`.
+
+mod allocators;
+mod expectations;
+pub mod files;
+pub mod fingerprint;
+mod generation;
+mod hidden;
+pub mod hints;
+mod model;
+mod numa;
+mod policies;
+mod pressure;
+pub mod raw;
+pub mod read;
+pub mod resolve;
+mod semiseparable;
+mod serving;
+mod spelling;
+mod statistics;
+pub mod sweep;
+mod training;
+pub mod weights;
+mod workload;
+
+pub(crate) use tiersim_policies::scenario::{
+    AxisValue, Budget, Case, Expectation, OpTime, Over, Scenario, ServingSource, TraceSource,
+    WorkloadSpec, labelled,
+};

@@ -1,0 +1,139 @@
+//! The files that a scenario may name, each read once.
+//!
+//! Where they are, [`Project`] knows.
+
+use crate::hardware_file::{read_hardware, read_hardware_of};
+use crate::project::{PathFault, Project};
+use crate::scenario::hints::{HintFile, read_hints};
+use crate::scenario::model::ModelFound;
+use crate::scenario::statistics::read_statistics;
+use crate::scenario::weights::read_weights;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::hardware::Hardware;
+use tiersim_models::statistics::Given;
+use tiersim_policies::scenario::weights::WeightFile;
+
+/// What a named file turned out to be.
+#[derive(Clone, Debug)]
+pub enum Found<T> {
+    /// Read.
+    Good(Arc<T>),
+    /// It cannot be reached from here.
+    Path(PathFault),
+    /// It was read and is wrong.
+    Wrong(Diagnostics),
+}
+
+/// Finds and remembers files.
+#[derive(Debug)]
+pub struct Files {
+    project: Project,
+    paths: BTreeMap<String, Result<PathBuf, PathFault>>,
+    hardware: BTreeMap<String, Found<Hardware>>,
+    hints: BTreeMap<String, Found<HintFile>>,
+    weights: BTreeMap<String, Found<WeightFile>>,
+    statistics: BTreeMap<String, Found<Vec<Given>>>,
+    /// By name and file of weights.
+    pub(super) models: BTreeMap<(String, Option<String>), ModelFound>,
+    machines: BTreeMap<Vec<u64>, Vec<Arc<Hardware>>>,
+}
+
+impl Files {
+    /// For the scenario file at `scenario`.
+    pub fn around(scenario: &Path) -> Result<Files, Diagnostics> {
+        let folder = scenario.parent().unwrap_or(Path::new(""));
+        let project = Project::around(folder).map_err(|error| {
+            let rule = "the scenario's folder cannot be read";
+            Diagnostics::one(scenario, None, rule, error.to_string(), "check the path")
+        })?;
+        let (paths, hardware, hints, weights, models, machines) = Default::default();
+        let statistics = BTreeMap::new();
+        Ok(Files { project, paths, hardware, hints, weights, statistics, models, machines })
+    }
+
+    /// The file or folder that the scenario calls `name`.
+    pub fn path(&mut self, name: &str) -> Result<PathBuf, PathFault> {
+        if let Some(known) = self.paths.get(name) {
+            return known.clone();
+        }
+        let found = self.project.path(name);
+        self.paths.insert(name.to_string(), found.clone());
+        found
+    }
+
+    /// The machine called `name`: a spec of the project or of the command, such as `host-smoke` or
+    /// `measured/host`, or a file if the name ends in `.ron`.
+    pub fn hardware(&mut self, name: &str) -> Found<Hardware> {
+        if let Some(known) = self.hardware.get(name) {
+            return known.clone();
+        }
+        let found = match name.ends_with(".ron") {
+            true => read(self.path(name), read_hardware),
+            false => {
+                let of = |path: &Path| read_hardware_of(path, &self.project);
+                read(self.project.machine(name), of)
+            }
+        };
+        self.hardware.insert(name.to_string(), found.clone());
+        found
+    }
+
+    /// `machine`, or one that is equal to it and already in use: points of a sweep that have the same
+    /// machine share it.
+    pub fn shared(&mut self, machine: Arc<Hardware>) -> Arc<Hardware> {
+        let capacities = machine.tiers.iter().map(|tier| tier.capacity.get()).collect();
+        let alike = self.machines.entry(capacities).or_default();
+        if let Some(known) = alike.iter().find(|known| **known == machine) {
+            return known.clone();
+        }
+        // Machines with equal capacities differ by name or by how a capacity is written: few.
+        if alike.len() < 64 {
+            alike.push(machine.clone());
+        }
+        machine
+    }
+
+    /// The hint file called `name`.
+    pub fn hints(&mut self, name: &str) -> Found<HintFile> {
+        if let Some(known) = self.hints.get(name) {
+            return known.clone();
+        }
+        let found = read(self.path(name), read_hints);
+        self.hints.insert(name.to_string(), found.clone());
+        found
+    }
+
+    /// The file of trained weights called `name`.
+    pub fn weights(&mut self, name: &str) -> Found<WeightFile> {
+        if let Some(known) = self.weights.get(name) {
+            return known.clone();
+        }
+        let found = read(self.path(name), read_weights);
+        self.weights.insert(name.to_string(), found.clone());
+        found
+    }
+
+    /// The table of statistics called `name`.
+    pub fn statistics(&mut self, name: &str) -> Found<Vec<Given>> {
+        if let Some(known) = self.statistics.get(name) {
+            return known.clone();
+        }
+        let found = read(self.path(name), read_statistics);
+        self.statistics.insert(name.to_string(), found.clone());
+        found
+    }
+}
+
+fn read<T>(
+    path: Result<PathBuf, PathFault>,
+    read: impl Fn(&Path) -> Result<T, Diagnostics>,
+) -> Found<T> {
+    match path.map(|path| read(&path)) {
+        Ok(Ok(value)) => Found::Good(Arc::new(value)),
+        Ok(Err(problems)) => Found::Wrong(problems),
+        Err(fault) => Found::Path(fault),
+    }
+}

@@ -1,0 +1,177 @@
+//! One line that is equal for two runs if and only if they ask for the same thing.
+//!
+//! Hashed is the meaning of a scenario: resolved numbers, not the text. Comments, the order of
+//! fields, a value written in another unit, the names of files and every `about` make no
+//! difference; a different tier, policy, seed or expectation does.
+//! Invariant: every field is listed by destructuring, so a new one cannot be forgotten.
+
+use crate::scenario::{Case, OpTime, Scenario, WorkloadSpec};
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use tiersim_models::efficiency::Efficiency;
+use tiersim_models::energy::Economics;
+use tiersim_models::hardware::{Compute, Hardware, Link, Tier};
+use tiersim_models::nodes::{Node, Way};
+use tiersim_models::outstanding::Requests;
+use tiersim_models::raid0::Raid0;
+use tiersim_models::server::{Cpu, Server};
+use tiersim_policies::scenario::sweep::Sweep;
+
+/// `sha256:` and 64 hexadecimal digits. `trace_hash` stands for what the trace's files hold.
+pub fn fingerprint(scenario: &Scenario, trace_hash: &str) -> String {
+    line(Sha256::new_with_prefix(canonical(scenario, trace_hash)))
+}
+
+fn line(digest: Sha256) -> String {
+    let mut line = String::from("sha256:");
+    for byte in digest.finalize() {
+        let _ = write!(line, "{byte:02x}");
+    }
+    line
+}
+
+/// The fingerprint of a sweep: that of all its points in order. `trace_hash` gives the hash of the
+/// trace that a point names.
+pub fn sweep_fingerprint<'a>(sweep: &Sweep, trace_hash: impl Fn(&Scenario) -> &'a str) -> String {
+    let mut digest = Sha256::new();
+    for point in &sweep.points {
+        digest.update(canonical(&point.scenario, trace_hash(&point.scenario)).as_bytes());
+    }
+    for (params, _) in &sweep.skipped {
+        digest.update(format!("skipped {params:?}\n").as_bytes());
+    }
+    line(digest)
+}
+
+/// What is hashed: one line per thing. Strings are quoted, so no value can imitate another line;
+/// numbers print in full.
+fn canonical(scenario: &Scenario, trace_hash: &str) -> String {
+    let Scenario { name: _, about: _, hardware, workload, cases, seed, expect, warnings: _ } =
+        scenario;
+    let mut out = format!("scenario 1\ntrace {trace_hash:?}\nseed {seed}\n");
+    write_hardware(&mut out, hardware);
+    // The trace's own hash holds its statistics.
+    let WorkloadSpec { trace: _, repeat, warmup, time, jitter, ranks, statistics: _ } = workload;
+    let _ = writeln!(out, "repeat {repeat} warmup {warmup} jitter {jitter:?}");
+    if *ranks != 1 {
+        let _ = writeln!(out, "ranks {ranks}");
+    }
+    match time {
+        OpTime::Roofline { compute, precision } => {
+            let _ = writeln!(out, "roofline {precision:?}");
+            write_compute(&mut out, compute);
+        }
+        OpTime::Recorded { scale } => {
+            let _ = writeln!(out, "recorded {scale:?}");
+        }
+    }
+    for case in cases {
+        let Case { label, policy, hbm, allocators, hidden, numa, chunk, .. } = case;
+        let Case { micro_batch, pressure, params, .. } = case;
+        let _ = writeln!(out, "case {label:?} {hbm:?} {params:?} {policy:?}");
+        // What is exact is as if it was not said.
+        for (tier, spec) in allocators.iter().enumerate().filter(|(_, spec)| !spec.is_exact()) {
+            let _ = writeln!(out, "allocator {tier} {spec:?}");
+        }
+        if !numa.is_none() {
+            let _ = writeln!(out, "{numa:?}");
+        }
+        for entry in hidden {
+            let _ = writeln!(out, "{entry:?}");
+        }
+        if let Some(chunk) = chunk {
+            let _ = writeln!(out, "chunk {}", chunk.get());
+        }
+        if let Some(micro_batch) = micro_batch {
+            let _ = writeln!(out, "micro-batch {micro_batch}");
+        }
+        if let Some(pressure) = pressure {
+            let _ = writeln!(out, "pressure {pressure:?}");
+        }
+    }
+    for expectation in expect {
+        let _ = writeln!(out, "expect {expectation:?}");
+    }
+    out
+}
+
+fn write_hardware(out: &mut String, hardware: &Hardware) {
+    let Hardware {
+        name: _,
+        about: _,
+        tiers,
+        nodes,
+        links,
+        ways,
+        compute,
+        chunk,
+        hidden,
+        facts: _,
+        economics,
+        server,
+        cpu,
+    } = hardware;
+    let _ = writeln!(out, "chunk {}", chunk.get());
+    for Tier { name, kind, capacity, access, loaded, requests } in tiers {
+        let (setup, rate) = (access.setup.ps(), access.rate.get());
+        let _ = writeln!(out, "tier {name:?} {kind:?} {} {setup} {rate}", capacity.get());
+        if let Some(loaded) = loaded {
+            let _ = writeln!(out, "loaded {loaded:?}");
+        }
+        if *requests != Requests::default() {
+            let _ = writeln!(out, "{requests:?}");
+        }
+    }
+    for Node { name, kind } in nodes {
+        let _ = writeln!(out, "node {name:?} {kind:?}");
+    }
+    // What a link is made of changes drawings and warnings only.
+    for Link { name, near, far, kind: _, fetch, evict, service, raid0, others } in links {
+        let _ = write!(out, "link {name:?} {} {}", near.index(), far.index());
+        for law in [fetch, evict] {
+            let _ = write!(out, " {} {}", law.setup.ps(), law.rate.get());
+        }
+        out.push('\n');
+        if let Some(service) = service {
+            let _ = writeln!(out, "service {service:?}");
+        }
+        if let Some(Raid0 { drives, stripe }) = raid0 {
+            let _ = writeln!(out, "raid0 {drives} {}", stripe.get());
+        }
+        if others.iter().any(Option::is_some) {
+            let _ = writeln!(out, "others {others:?}");
+        }
+    }
+    for Way { from, to, via } in ways {
+        let via: Vec<usize> = via.iter().map(|node| node.index()).collect();
+        let _ = writeln!(out, "way {} {} {via:?}", from.index(), to.index());
+    }
+    for entry in hidden {
+        let _ = writeln!(out, "{entry:?}");
+    }
+    if let Some(compute) = compute {
+        write_compute(out, compute);
+    }
+    if *server != Server::default() {
+        let _ = writeln!(out, "server {server:?}");
+    }
+    if let Some(cpu) = cpu {
+        let Cpu { name: _, flops, memory, launch } = cpu;
+        let _ = writeln!(out, "cpu {} {} {}", flops.get(), memory.get(), launch.ps());
+    }
+    // A machine without these numbers is as if there were none.
+    let Economics { tiers, links, device, host, facts } = economics;
+    if !facts.is_empty() {
+        let _ = writeln!(out, "economics {tiers:?} {links:?} {device:?} {host:?}");
+    }
+}
+
+fn write_compute(out: &mut String, compute: &Compute) {
+    let Compute { name: _, flops, memory, launch, efficiency } = compute;
+    let mut flops: Vec<_> = flops.iter().map(|(name, rate)| (name, rate.get())).collect();
+    flops.sort();
+    let _ = writeln!(out, "compute {} {} {flops:?}", memory.get(), launch.ps());
+    if *efficiency != Efficiency::default() {
+        let _ = writeln!(out, "efficiency {efficiency:?}");
+    }
+}

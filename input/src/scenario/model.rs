@@ -1,0 +1,202 @@
+//! From `workload: Model(...)` to what is done with a model: a card, formats, and a mode.
+//!
+//! The model is named or read from its own files ([`crate::import::card`]), once per scenario file. What is
+//! left out has the default that the page on formats states.
+
+use crate::import::card::{Model, known_model, known_names, read_model};
+use crate::scenario::TraceSource;
+use crate::scenario::files::{Files, Found};
+use crate::scenario::generation::generation;
+use crate::scenario::raw::{RawFormat, RawWorkload};
+use crate::scenario::resolve::Resolver;
+use crate::scenario::semiseparable::operators;
+use crate::scenario::training::{RawWork, Setting, training};
+use crate::text::ron_error::choices;
+use serde::Deserialize;
+use std::sync::Arc;
+use tiersim_models::diagnostic::Warning;
+use tiersim_models::hardware::Hardware;
+use tiersim_models::transformer::Work;
+use tiersim_models::transformer::format::{Format, Formats};
+
+/// The rule that says where weights and card disagree.
+const RULE: &str = "weights-differ";
+
+/// The format of each kind of object; those left out have the precision of all.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename = "Formats", deny_unknown_fields)]
+pub(crate) struct RawFormats {
+    weights: Option<RawFormat>,
+    gradients: Option<RawFormat>,
+    activations: Option<RawFormat>,
+    kv: Option<RawFormat>,
+}
+
+impl RawFormat {
+    pub(crate) const fn format(self) -> Format {
+        match self {
+            RawFormat::Fp32 => Format::Fp32,
+            RawFormat::Tf32 => Format::Tf32,
+            RawFormat::Fp16 => Format::Fp16,
+            RawFormat::Bf16 => Format::Bf16,
+            RawFormat::Fp8 => Format::Fp8,
+            RawFormat::Int8 => Format::Int8,
+        }
+    }
+}
+
+impl Files {
+    /// The model called `name`: a known one, or a `config.json` if the name ends in `.json`; with the
+    /// sizes of its weights, if the scenario names them.
+    pub(crate) fn model(&mut self, name: &str, weights: Option<&str>) -> ModelFound {
+        let key = (name.to_owned(), weights.map(str::to_owned));
+        if let Some(known) = self.models.get(&key) {
+            return known.clone();
+        }
+        let found = self.find_model(name, weights);
+        self.models.insert(key, found.clone());
+        found
+    }
+
+    fn find_model(&mut self, name: &str, weights: Option<&str>) -> ModelFound {
+        let weights = match weights.map(|weights| self.path(weights)).transpose() {
+            Ok(weights) => weights,
+            Err(fault) => return ModelFound::Weights(fault),
+        };
+        let read = if name.ends_with(".json") {
+            match self.path(name) {
+                Ok(path) => read_model(&path, weights.as_deref()),
+                Err(fault) => return ModelFound::Model(Found::Path(fault)),
+            }
+        } else {
+            match known_model(name, weights.as_deref()) {
+                Some(read) => read,
+                None => {
+                    let remedy = format!(
+                        "{}; or give the path of a config.json, which ends in .json",
+                        choices(name, &known_names())
+                    );
+                    let rule = "no model of this name is known".to_owned();
+                    return ModelFound::Model(Found::Path((rule, remedy)));
+                }
+            }
+        };
+        ModelFound::Model(match read {
+            Ok(model) => Found::Good(Arc::new(model)),
+            Err(problems) => Found::Wrong(problems),
+        })
+    }
+}
+
+/// What a model turned out to be.
+#[derive(Clone, Debug)]
+pub(crate) enum ModelFound {
+    /// As any other file.
+    Model(Found<Model>),
+    /// The file of its weights cannot be reached.
+    Weights(crate::project::PathFault),
+}
+
+impl Resolver<'_, '_> {
+    /// What is done with the model that `raw` names, and the ranks of one server that do it.
+    pub(crate) fn modelled(
+        &mut self,
+        raw: &RawWorkload,
+        hardware: Option<&Arc<Hardware>>,
+    ) -> Option<(TraceSource, u32)> {
+        let RawWorkload::Model { model: name, weights, precision, formats, mode, .. } = raw else {
+            return None;
+        };
+        let devices = hardware.map(|hardware| hardware.server.devices);
+        if let RawWork::Semiseparable { .. } = mode {
+            for (at, said) in [
+                ("workload.model", name.is_some()),
+                ("workload.weights", weights.is_some()),
+                ("workload.formats", formats.is_some()),
+            ] {
+                if said {
+                    let rule = "structured operators stand in the place of a model";
+                    self.check.fault(at, rule, "leave it out; `precision` is that of U and V");
+                    return None;
+                }
+            }
+            let operators = operators(self, "workload.mode", mode, (precision.as_ref(), devices?))?;
+            let ranks = operators.ranks.min(operators.devices);
+            return Some((TraceSource::Model(Work::Operators(operators)), ranks));
+        }
+        let Some(name) = name else {
+            let rule = "no model is named";
+            self.check.fault("workload", rule, "write `model: \"llama-2-7b\"`, or a config.json");
+            return None;
+        };
+        let found = match self.files.model(name, weights.as_deref()) {
+            ModelFound::Model(found) => self.good("workload.model", found),
+            ModelFound::Weights(fault) => {
+                self.path_fault("workload.weights", fault);
+                None
+            }
+        };
+        let model = found?;
+        self.warnings.extend(model.remarks.iter().map(|remark| Warning {
+            rule: RULE,
+            place: "workload.model".to_owned(),
+            found: name.chars().take(80).collect(),
+            reason: remark.clone(),
+            remedy: "check that the files belong together".to_owned(),
+        }));
+        let formats = self.formats(precision.as_ref(), formats.as_ref(), &model);
+        let setting = Setting { card: &model.card, formats: formats?, devices: devices? };
+        match mode {
+            RawWork::Train { .. } => {
+                let training = training(self, "workload.mode", mode, setting)?;
+                let ranks = training.parallel.ranks().min(training.devices.into());
+                let ranks = u32::try_from(ranks).expect("no more than the devices of a server");
+                Some((TraceSource::Model(Work::Train(training)), ranks))
+            }
+            RawWork::Generate { .. } => {
+                let generation = generation(self, "workload.mode", mode, setting)?;
+                let ranks = generation.tensor.min(generation.devices);
+                Some((TraceSource::Model(Work::Generate(generation)), ranks))
+            }
+            RawWork::Semiseparable { .. } => None,
+            RawWork::Serve { .. } => {
+                let source = self.serving("workload.mode", mode, setting)?;
+                Some((TraceSource::Serving(Box::new(source)), 1))
+            }
+        }
+    }
+
+    fn formats(
+        &mut self,
+        precision: Option<&RawFormat>,
+        formats: Option<&RawFormats>,
+        model: &Model,
+    ) -> Option<Formats> {
+        let said = formats.copied().unwrap_or_default();
+        let all = precision.map(|format| format.format()).or(model.format);
+        let each = [said.weights, said.gradients, said.activations, said.kv];
+        let each = each.map(|format| format.map(RawFormat::format).or(all));
+        let [Some(weights), Some(gradients), Some(activations), Some(kv)] = each else {
+            let rule = "neither `precision` nor the model's files say which format numbers have";
+            self.check.fault(
+                "workload.model",
+                rule,
+                "write `precision: bf16`, or every one of `formats`",
+            );
+            return None;
+        };
+        if let Some(stored) =
+            model.format.filter(|stored| model.bytes.is_some() && *stored != weights)
+        {
+            self.warnings.push(Warning {
+                rule: RULE,
+                place: "workload.weights".to_owned(),
+                found: stored.word().to_owned(),
+                reason: format!("the scenario says {} for weights", weights.word()),
+                remedy: "leave `precision` and the weights' format out to take that of the file"
+                    .into(),
+            });
+        }
+        Some(Formats { weights, gradients, activations, kv })
+    }
+}

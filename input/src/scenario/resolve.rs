@@ -1,0 +1,297 @@
+//! From what a scenario file says to what it means: names become ids, defaults become values.
+//!
+//! Every rule of the format is here, in `workload.rs`, `policies.rs` or `expectations.rs`; all that
+//! can be checked is checked before anything is reported.
+//! Invariant: a returned scenario names only tiers, lanes and cases that exist.
+
+use crate::project::PathFault;
+use crate::scenario::files::{Files, Found};
+use crate::scenario::raw::{RawCase, RawScenario};
+use crate::scenario::{AxisValue, Budget, Case, Scenario, WorkloadSpec, labelled};
+use crate::scenario::{allocators, expectations, hidden, numa, policies, pressure};
+use crate::text::check::Check;
+use crate::text::quantity::{Budget as BudgetUnit, CAPACITY, Quantity, Size};
+use crate::text::ron_text::{Document, Parsed};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tiersim_models::allocator::AllocatorSpec;
+use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::diagnostic::Warning;
+use tiersim_models::hardware::{Fact, HBM, Hardware, Source};
+use tiersim_models::hidden::Hidden;
+use tiersim_models::ids::TierId;
+use tiersim_policies::numa::NumaConfig;
+
+/// Version of the file format.
+pub const SCHEMA: u32 = 1;
+/// Most policies or expectations of one file.
+pub(crate) const MAX_ENTRIES: usize = 1000;
+/// Most bytes of `about`: every point of a sweep carries it.
+const MAX_ABOUT: usize = 1000;
+
+/// Allocators and hidden memory of all cases.
+type Common<'a> = ((&'a [AllocatorSpec], &'a [Hidden]), &'a NumaConfig);
+
+/// Why a document is not a scenario.
+#[derive(Debug)]
+pub enum Failure {
+    /// It does not parse, or a file that it names cannot be used; and the rules it breaks besides.
+    Form(Diagnostics, Diagnostics),
+    /// It is well formed and breaks rules on values.
+    Meaning(Diagnostics),
+}
+
+impl Failure {
+    /// A failure of form alone.
+    pub fn form(problems: Diagnostics) -> Failure {
+        Failure::Form(problems, Diagnostics::default())
+    }
+
+    /// The problems.
+    pub fn into_problems(self) -> Diagnostics {
+        match self {
+            Failure::Meaning(problems) => problems,
+            Failure::Form(mut form, meaning) => {
+                form.0.extend(meaning.0);
+                form.0.sort_by(|a, b| (&a.file, a.place).cmp(&(&b.file, b.place)));
+                form
+            }
+        }
+    }
+}
+
+/// The scenario that `document` means, at the point `params` of a sweep (empty without one).
+pub fn resolve(
+    document: &Document,
+    name: &str,
+    files: &mut Files,
+    params: &[(String, AxisValue)],
+) -> Result<Scenario, Failure> {
+    let Parsed { raw, document, problems } = document.parse().map_err(Failure::form)?;
+    let check = Check::new(&document);
+    let mut resolver = Resolver { check, files, outside: problems, warnings: Vec::new() };
+    let scenario = resolver.scenario(&raw, name, params);
+    let Resolver { check, outside, .. } = resolver;
+    match scenario {
+        Some(scenario) if check.problems.0.is_empty() && outside.0.is_empty() => Ok(scenario),
+        _ if outside.0.is_empty() => Err(Failure::Meaning(check.problems)),
+        _ => Err(Failure::Form(outside, check.problems)),
+    }
+}
+
+pub(crate) struct Resolver<'d, 'f> {
+    pub(crate) check: Check<'d>,
+    pub(crate) files: &'f mut Files,
+    /// Mistakes of form, and problems with other files.
+    pub(crate) outside: Diagnostics,
+    /// What should be looked at in files that are right.
+    pub(crate) warnings: Vec<Warning>,
+}
+
+impl Resolver<'_, '_> {
+    fn scenario(
+        &mut self,
+        raw: &RawScenario,
+        name: &str,
+        params: &[(String, AxisValue)],
+    ) -> Option<Scenario> {
+        if raw.schema != SCHEMA {
+            let remedy = format!("this program reads schema {SCHEMA}");
+            self.check.fault("schema", "unknown schema of a scenario", remedy);
+        }
+        if raw.about.trim().is_empty() {
+            let remedy = "say which question the scenario answers";
+            self.check.fault("about", "`about` may not be empty", remedy);
+        }
+        if raw.about.len() > MAX_ABOUT {
+            let rule = format!("`about` has at most {MAX_ABOUT} bytes");
+            self.check.fault("about", rule, "write the rest as a comment");
+        }
+        let hardware = self.hardware("hardware", &raw.hardware);
+        let workload = self.workload(&raw.workload, hardware.as_ref());
+        let mut hardware = hardware?;
+        self.capacities(&mut hardware, &raw.capacity);
+        if let Some((_, Some(device))) = &workload {
+            let from = device.facts.iter().filter(|fact| fact.path.starts_with("compute."));
+            let renamed = from.map(|fact| Fact {
+                path: format!("device.{}.{}", device.name, fact.path),
+                ..fact.clone()
+            });
+            let facts: Vec<Fact> = renamed.collect();
+            let machine = Arc::make_mut(&mut hardware);
+            machine.facts.extend(facts);
+            machine.economics.take_device(&device.economics);
+        }
+        let hardware = self.files.shared(hardware);
+        let allocators = allocators::resolve(self, "allocators", &raw.allocators, &[], &hardware);
+        let allocators = allocators.as_deref();
+        let hidden = hidden::resolve(self, "hidden", &raw.hidden, &[], &hardware);
+        let said = (raw.numa.as_ref(), raw.pins.as_deref());
+        let numa = numa::resolve(self, "", said, &NumaConfig::default(), &hardware);
+        let common = (allocators.zip(hidden.as_deref())).zip(numa.as_ref());
+        let spec = workload.as_ref().map(|(spec, _)| spec);
+        let cases = self.cases(&raw.policies, (common, spec), &hardware, params);
+        self.refuse_without(spec, cases.as_deref().unwrap_or_default());
+        let expect = expectations::resolve(self, raw, &hardware);
+        Some(Scenario {
+            name: name.to_string(),
+            about: raw.about.trim().to_string(),
+            hardware,
+            workload: workload?.0,
+            cases: cases?,
+            seed: raw.seed.unwrap_or(1),
+            expect: expect?,
+            warnings: std::mem::take(&mut self.warnings),
+        })
+    }
+
+    /// The machine called `name` at `path` of the document.
+    pub(crate) fn hardware(&mut self, path: &str, name: &str) -> Option<Arc<Hardware>> {
+        let found = self.files.hardware(name);
+        self.good(path, found)
+    }
+
+    /// What was found; a problem of the value at `path` or of the file otherwise.
+    pub(crate) fn good<T>(&mut self, path: &str, found: Found<T>) -> Option<Arc<T>> {
+        match found {
+            Found::Good(value) => return Some(value),
+            Found::Path(fault) => self.path_fault(path, fault),
+            Found::Wrong(problems) => {
+                for problem in problems.0 {
+                    if !self.outside.0.contains(&problem) {
+                        self.outside.0.push(problem);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    pub(crate) fn path_fault(&mut self, path: &str, (rule, remedy): PathFault) {
+        self.outside.0.push(self.check.document.problem(path, rule, remedy));
+    }
+
+    fn capacities(
+        &mut self,
+        hardware: &mut Arc<Hardware>,
+        capacity: &BTreeMap<String, Quantity<Size>>,
+    ) {
+        let names: Vec<String> = hardware.tiers.iter().map(|tier| tier.name.clone()).collect();
+        for (tier, size) in capacity {
+            let path = format!("capacity.{tier}");
+            let Some(id) = hardware.tier(tier) else {
+                let known: Vec<&str> = names.iter().map(String::as_str).collect();
+                let rule = format!("the hardware has no tier `{tier}`");
+                self.check.unknown(&path, &rule, tier, &known);
+                continue;
+            };
+            let Some(bytes) = size.bytes(&mut self.check, &path, CAPACITY) else { continue };
+            let value = self.check.document.value(&path).unwrap_or_default().to_string();
+            let machine = Arc::make_mut(hardware);
+            machine.tiers[id.index()].capacity = bytes;
+            let fact = format!("tiers.{tier}.capacity");
+            machine.facts.retain(|known| known.path != fact);
+            // Nobody says that the machine has this much: it is the scenario's "what if".
+            let source = Source::Assumed("the scenario's `capacity`".to_string());
+            machine.facts.push(Fact { path: fact, value, source });
+        }
+    }
+
+    fn cases(
+        &mut self,
+        raw: &[RawCase],
+        (common, workload): (Option<Common<'_>>, Option<&WorkloadSpec>),
+        hardware: &Hardware,
+        params: &[(String, AxisValue)],
+    ) -> Option<Vec<Case>> {
+        if raw.is_empty() {
+            self.check.fault("policies", "a scenario compares at least one policy", "add one");
+        }
+        let raw = self.check.at_most("policies", "policies", raw, MAX_ENTRIES);
+        let nothing = NumaConfig::default();
+        let mut seen = BTreeMap::new();
+        let mut cases = Vec::new();
+        for (index, case) in raw.iter().enumerate() {
+            let here = format!("policies.{index}");
+            let name = &case.name;
+            if !is_name(name) {
+                let rule = "the name of a policy has 1 to 80 printable characters";
+                self.check.fault(&format!("{here}.name"), rule, "choose another name");
+            }
+            if let Some(first) = seen.insert(name, index) {
+                let line = self.check.document.place(&format!("policies.{first}.name")).line;
+                let rule = format!("two policies have the same name (the other in line {line})");
+                self.check.fault(&format!("{here}.name"), rule, "choose another name");
+            }
+            let policy = policies::resolve(self, &format!("{here}.policy"), &case.policy, hardware);
+            let hbm = self.budget(&format!("{here}.hbm"), case.hbm.as_ref(), hardware);
+            let at = format!("{here}.chunk");
+            let chunk = case.chunk.as_ref();
+            let chunk = chunk.map(|size| size.bytes(&mut self.check, &at, CAPACITY));
+            let watched = pressure::resolve(self, &here, case, hardware, workload);
+            let ((allocators, hidden), nodes) = common.unwrap_or((Default::default(), &nothing));
+            let at = format!("{here}.allocators");
+            let own = allocators::resolve(self, &at, &case.allocators, allocators, hardware);
+            let at = format!("{here}.hidden");
+            let hidden = hidden::resolve(self, &at, &case.hidden, hidden, hardware);
+            let memory = own.zip(hidden).filter(|_| common.is_some());
+            let said = (case.numa.as_ref(), case.pins.as_deref());
+            let numa = numa::resolve(self, &format!("{here}."), said, nodes, hardware);
+            let (label, params) = (labelled(name, params), params.to_vec());
+            cases.push((|| {
+                let (micro_batch, pressure) = watched?;
+                let (allocators, hidden) = memory?;
+                let (policy, hbm, numa) = (policy?, hbm?, numa?);
+                let chunk = chunk.map_or(Some(None), |chunk| chunk.map(Some))?;
+                Some(Case {
+                    label,
+                    policy,
+                    hbm,
+                    allocators,
+                    hidden,
+                    numa,
+                    chunk,
+                    micro_batch,
+                    pressure,
+                    params,
+                })
+            })());
+        }
+        cases.into_iter().collect()
+    }
+
+    fn budget(
+        &mut self,
+        path: &str,
+        raw: Option<&Quantity<BudgetUnit>>,
+        hardware: &Hardware,
+    ) -> Option<Budget> {
+        let Some(raw) = raw else { return Some(Budget::Hardware) };
+        if let Some(share) = raw.share(&mut self.check, path)? {
+            return Some(Budget::ShareOfPeak(share));
+        }
+        let bytes = raw.bytes(&mut self.check, path)?;
+        let most = hardware.tiers[HBM.index()].capacity;
+        if bytes > most {
+            let rule = format!("a policy cannot use more HBM than the hardware has: {most}");
+            self.check.fault(path, rule, "write less, or raise the scenario's `capacity`");
+            return None;
+        }
+        Some(Budget::Bytes(bytes))
+    }
+
+    /// The tier called `name`, a problem at `path` if there is none.
+    pub(crate) fn tier(&mut self, path: &str, name: &str, hardware: &Hardware) -> Option<TierId> {
+        let id = hardware.tier(name);
+        if id.is_none() {
+            let known: Vec<&str> = hardware.tiers.iter().map(|tier| tier.name.as_str()).collect();
+            self.check.unknown(path, "the hardware has no tier of this name", name, &known);
+        }
+        id
+    }
+}
+
+/// Whether a text is a name that charts, tables and every point of a sweep can carry.
+pub(crate) fn is_name(text: &str) -> bool {
+    !text.trim().is_empty() && text.len() <= 80 && !text.chars().any(char::is_control)
+}

@@ -1,0 +1,78 @@
+//! `mode: serve(...)` of a model: requests and a scheduler as written, and what they mean.
+//!
+//! The requests are read where traces are, once for all cases and points that serve the same ones.
+
+use crate::import::serving::MOONCAKE_BLOCK;
+use crate::scenario::resolve::Resolver;
+use crate::scenario::training::{RawWork, Setting};
+use crate::text::quantity::TIME;
+use tiersim_models::requests::Requests;
+use tiersim_models::transformer::serving::{Serving, ServingProblem};
+use tiersim_models::units::Time;
+use tiersim_policies::scenario::ServingSource;
+
+/// Requests that run at a time, unless the scenario says otherwise.
+const MAX_BATCH: u32 = 256;
+/// Tokens of an iteration, unless the scenario says otherwise.
+const MAX_TOKENS: u32 = 8192;
+
+impl Resolver<'_, '_> {
+    pub(crate) fn serving(
+        &mut self,
+        path: &str,
+        raw: &RawWork,
+        setting: Setting<'_>,
+    ) -> Option<ServingSource> {
+        let RawWork::Serve {
+            requests,
+            first,
+            until,
+            block_tokens,
+            kv_blocks,
+            max_batch,
+            max_tokens_per_step,
+            layer_groups,
+            merge,
+        } = raw
+        else {
+            return None;
+        };
+        let requests = match self.files.path(requests) {
+            Ok(requests) => Some(requests),
+            Err(fault) => {
+                self.path_fault(&format!("{path}.requests"), fault);
+                None
+            }
+        };
+        if *first == Some(0) {
+            let at = format!("{path}.first");
+            self.check.fault(&at, "`first` must be 1 or more", "leave it out for all requests");
+        }
+        let at = format!("{path}.until");
+        let until = until.as_ref().map(|until| until.span(&mut self.check, &at, TIME));
+        let serving = Serving {
+            card: setting.card.clone(),
+            formats: setting.formats,
+            block_tokens: block_tokens.unwrap_or(MOONCAKE_BLOCK),
+            kv_blocks: *kv_blocks,
+            max_batch: max_batch.unwrap_or(MAX_BATCH),
+            max_tokens_per_step: max_tokens_per_step.unwrap_or(MAX_TOKENS),
+            layer_groups: layer_groups.unwrap_or(1),
+            merge: merge.unwrap_or(1),
+        };
+        let problems = serving.problems(&Requests::new(None));
+        for problem in &problems {
+            if let ServingProblem::Option(problem) = problem {
+                let at = format!("{path}.{}", problem.field);
+                self.check.fault(&at, problem.rule.as_str(), problem.remedy);
+            }
+        }
+        let until = match until {
+            Some(span) => Some(Time::from_ps(span?.ps())),
+            None => None,
+        };
+        let source =
+            ServingSource { requests: requests?, first: *first, until, serving, device: None };
+        problems.is_empty().then_some(source)
+    }
+}

@@ -1,0 +1,285 @@
+//! Rows of a table: fields by column name, parsed with a message that names line and column.
+//!
+//! A bad field is reported and replaced by a default, so that the rest of the table is still
+//! looked at; the caller must not use the rows of a table that had problems.
+//! Invariant: a record's row number gives its line, see [`super::tables`].
+
+use super::tables::{Column, Findings, Room, Source, describe};
+use csv::StringRecord;
+use std::path::{Path, PathBuf};
+use tiersim_models::diagnostic::Place;
+use tiersim_models::trace_rules::MAX_NAME_BYTES;
+
+/// One row, and where to report what is wrong with it.
+pub(crate) struct Row<'a> {
+    pub(crate) record: &'a StringRecord,
+    pub(crate) places: &'a [Option<usize>],
+    pub(crate) columns: &'a [Column],
+    pub(crate) file: &'a Path,
+    /// Counted from zero, without the header.
+    pub(crate) index: u64,
+    pub(crate) findings: &'a mut Findings,
+}
+
+/// Reads every row of a table; returns the file's path, and how many rows it has.
+///
+/// `most`: rows after this many are an error; the table ends there.
+pub(crate) fn read_rows(
+    source: Source,
+    columns: &[Column],
+    most: Option<u64>,
+    findings: &mut Findings,
+    mut each: impl FnMut(&mut Row<'_>),
+) -> (PathBuf, u64) {
+    let Source { path, text } = source;
+    // Rows of another length are reported here rather than by the parser, which would stop.
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text);
+    let places = match reader.headers() {
+        Ok(headers) => find_columns(headers, columns, &path, findings),
+        Err(error) => {
+            csv_problem(&path, &error, 1, findings);
+            None
+        }
+    };
+    let Some((places, width)) = places else { return (path, 0) };
+    let mut record = StringRecord::new();
+    let mut index = 0;
+    loop {
+        let line = Place { line: index + 2, column: 0 };
+        match reader.read_record(&mut record) {
+            Ok(false) => break,
+            Ok(true) if most.is_some_and(|most| index >= most) => {
+                let rule = format!("more than the {index} rows that trace.ron says");
+                findings.push(&path, Some(line), rule, "", "correct rows in trace.ron");
+                break;
+            }
+            Ok(true) if record.len() != width => {
+                let rule = format!("a row has {width} fields, like the header");
+                let remedy = "check the commas and quotes, and whether the file was cut off";
+                findings.push(&path, Some(line), rule, record.len().to_string(), remedy);
+            }
+            Ok(true) => {
+                let (file, places) = (&*path, &*places);
+                each(&mut Row { record: &record, places, columns, file, index, findings });
+            }
+            Err(error) => {
+                csv_problem(&path, &error, index + 2, findings);
+                if !matches!(error.kind(), csv::ErrorKind::Utf8 { .. }) {
+                    break;
+                }
+            }
+        }
+        index += 1;
+    }
+    (path, index)
+}
+
+/// Where each column is in the file, and how many fields its rows have.
+pub(crate) fn find_columns(
+    headers: &StringRecord,
+    columns: &[Column],
+    path: &Path,
+    findings: &mut Findings,
+) -> Option<(Vec<Option<usize>>, usize)> {
+    let mut places = vec![None; columns.len()];
+    let first = Some(Place { line: 1, column: 0 });
+    let mut sound = true;
+    for (place, header) in headers.iter().enumerate() {
+        let shown: String = header.chars().take(80).collect();
+        match columns.iter().position(|column| column.name == header) {
+            Some(column) if places[column].is_some() => {
+                findings.push(path, first, "the same column twice", shown, "remove one of them");
+                sound = false;
+            }
+            Some(column) => places[column] = Some(place),
+            None => {
+                let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
+                let remedy = format!("the columns are {}", names.join(", "));
+                findings.push(path, first, "unknown column", format!("{shown:?}"), remedy);
+                sound = false;
+            }
+        }
+    }
+    for (column, place) in columns.iter().zip(&places) {
+        if column.is_required() && place.is_none() {
+            findings.push(path, first, format!("missing column {}", column.name), "", "add it");
+            sound = false;
+        }
+    }
+    sound.then_some((places, headers.len()))
+}
+
+pub(crate) fn csv_problem(path: &Path, error: &csv::Error, line: u64, findings: &mut Findings) {
+    match error.kind() {
+        csv::ErrorKind::Io(error) => findings.extend(describe(path, error)),
+        csv::ErrorKind::Utf8 { .. } => {
+            let place = Some(Place { line, column: 0 });
+            findings.push(path, place, "text that is not UTF-8", "", "save the table as UTF-8");
+        }
+        _ => {
+            let place = Some(Place { line, column: 0 });
+            findings.push(path, place, "not a CSV row", error.to_string(), "check the row");
+        }
+    }
+}
+
+impl Row<'_> {
+    /// The text of a field; empty where the table has no such column.
+    pub(crate) fn text(&self, column: &str) -> &str {
+        let index = self.columns.iter().position(|known| known.name == column);
+        let place = index.and_then(|index| self.places[index]);
+        place.and_then(|place| self.record.get(place)).unwrap_or_default()
+    }
+
+    /// Reports a problem of this row.
+    pub(crate) fn problem(&mut self, rule: impl Into<String>, found: String, remedy: &str) {
+        let place = Place { line: self.index + 2, column: 0 };
+        let mut found: String = found;
+        if let Some((cut, _)) = found.char_indices().nth(80) {
+            found.truncate(cut);
+            found.push_str("...");
+        }
+        self.findings.push(self.file, Some(place), rule, found, remedy);
+    }
+
+    /// Is there room to keep so many bytes of values of this row? If not, that is reported.
+    pub(crate) fn fits(&mut self, room: &mut Room, live: usize) -> bool {
+        let taken = room.take(self.record.as_slice().len() + self.record.len(), live);
+        if let Err(rule) = taken {
+            self.problem(rule, "more".to_owned(), "split the table, or check what it is");
+            return false;
+        }
+        true
+    }
+
+    /// A name, at most 256 bytes.
+    pub(crate) fn name(&mut self, column: &str) -> String {
+        let text = self.text(column);
+        if text.len() <= MAX_NAME_BYTES {
+            return text.to_owned();
+        }
+        let found = format!("{:?}", text.chars().take(40).collect::<String>());
+        let rule = format!("{column} is at most {MAX_NAME_BYTES} bytes long");
+        self.problem(rule, found, "shorten it");
+        String::new()
+    }
+
+    /// A whole number that must be there.
+    pub(crate) fn whole<T: TryFrom<u64> + Default>(&mut self, column: &str) -> T {
+        if self.text(column).is_empty() {
+            self.problem(format!("{column} is empty"), String::new(), "write a whole number");
+            return T::default();
+        }
+        self.whole_or_none(column).unwrap_or_default()
+    }
+
+    /// A whole number, or nothing for an empty field.
+    pub(crate) fn whole_or_none<T: TryFrom<u64> + Default>(&mut self, column: &str) -> Option<T> {
+        let text = self.text(column);
+        if text.is_empty() {
+            return None;
+        }
+        match whole_number(text).and_then(|number| T::try_from(number).ok()) {
+            Some(number) => Some(number),
+            None => {
+                let most = u64::MAX >> (64 - 8 * size_of::<T>().clamp(1, 8));
+                let rule = format!("{column} is a whole number from 0 to {most}");
+                self.problem(rule, text.to_owned(), "write it in digits, without exponent");
+                Some(T::default())
+            }
+        }
+    }
+
+    /// A finite number, or nothing for an empty field.
+    pub(crate) fn real_or_none(&mut self, column: &str) -> Option<f64> {
+        let text = self.text(column);
+        if text.is_empty() {
+            return None;
+        }
+        match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => Some(number),
+            _ => {
+                let rule = format!("{column} is a finite number");
+                self.problem(rule, text.to_owned(), "write such a number, or leave it empty");
+                Some(0.0)
+            }
+        }
+    }
+
+    /// Nanoseconds with up to three decimals, as picoseconds; nothing for an empty field.
+    pub(crate) fn picoseconds_or_none(&mut self, column: &str) -> Option<u64> {
+        let text = self.text(column);
+        if text.is_empty() {
+            return None;
+        }
+        match picoseconds(text) {
+            Some(ps) => Some(ps),
+            None => {
+                let rule = format!("{column} is nanoseconds from 0 up to 213 days");
+                let remedy = "write digits with at most three decimals, without exponent";
+                self.problem(rule, text.to_owned(), remedy);
+                Some(0)
+            }
+        }
+    }
+
+    /// One of a set of words.
+    pub(crate) fn word<T>(
+        &mut self,
+        column: &str,
+        parse: impl Fn(&str) -> Option<T>,
+        words: &str,
+        instead: T,
+    ) -> T {
+        let text = self.text(column);
+        if let Some(value) = parse(text) {
+            return value;
+        }
+        let rule = format!("{column} is one of {words}");
+        self.problem(rule, format!("{text:?}"), "write one of them");
+        instead
+    }
+
+    /// Checks that a row's id is its position.
+    pub(crate) fn expect_id(&mut self) {
+        let id: u64 = self.whole("id");
+        if id != self.index {
+            let rule = format!("id {} comes next", self.index);
+            self.problem(rule, id.to_string(), "number the rows 0, 1, 2, ... in order");
+        }
+    }
+}
+
+/// Digits only: no sign, no exponent, no spaces.
+pub(crate) fn whole_number(text: &str) -> Option<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if digits { text.parse().ok() } else { None }
+}
+
+fn picoseconds(text: &str) -> Option<u64> {
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+    let scale = match decimals.len() {
+        1 => 100,
+        2 => 10,
+        3 => 1,
+        _ => return None,
+    };
+    let fraction = whole_number(decimals)?.checked_mul(scale)?;
+    whole_number(whole)?.checked_mul(1000)?.checked_add(fraction)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::picoseconds;
+
+    #[test]
+    fn nanoseconds_are_read_to_the_picosecond() {
+        assert_eq!(picoseconds("12"), Some(12_000));
+        assert_eq!(picoseconds("12.5"), Some(12_500));
+        assert_eq!(picoseconds("0.001"), Some(1));
+        assert_eq!(picoseconds("18446744073709551.615"), Some(u64::MAX));
+        for bad in ["", ".", "1.", ".5", "-1", "+1", "1e3", "1.0001", "18446744073709551.616"] {
+            assert_eq!(picoseconds(bad), None, "{bad}");
+        }
+    }
+}

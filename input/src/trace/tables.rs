@@ -1,0 +1,372 @@
+//! Opening tables safely: packed or plain, with a bound on everything.
+//!
+//! A table comes from anywhere, so the reader underneath the CSV parser counts bytes, lines and
+//! quotes before the parser may buffer them: a packed file cannot expand without limit, a line
+//! cannot grow without limit, and a file that was cut off is noticed at its end.
+//! Invariant: at most [`MAX_LINE_BYTES`] of a table are buffered at a time, and line `n` of the
+//! file is record `n` of the table.
+
+use crate::shipped;
+use flate2::bufread::MultiGzDecoder;
+use ruzstd::decoding::StreamingDecoder;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use tiersim_models::diagnostic::{Diagnostic, Diagnostics, Place};
+
+/// The longest line of a table.
+pub(crate) const MAX_LINE_BYTES: usize = 1 << 20;
+/// How many problems of one input are listed; the rest are counted.
+const MAX_LISTED: usize = 50;
+
+/// How much a table may hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Bytes of text, after unpacking.
+    pub(crate) expanded: u64,
+    /// Bytes of text that may come from one packed byte; real tables stay under 50.
+    pub(crate) ratio: u64,
+    /// Bytes of text that are allowed whatever the ratio.
+    pub(crate) free: u64,
+}
+
+/// What every reader uses outside tests.
+pub(crate) const LIMITS: Limits = Limits { expanded: 8 << 30, ratio: 200, free: 16 << 20 };
+
+/// What the rows of an input may take in memory: so much for any, and more for what it holds.
+///
+/// Readers whose shortest rows make values many times their length ask it before they keep a row.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    text: u64,
+    live: u64,
+}
+
+/// With the program itself, what is read and its copies stay below 64 MiB and 8 times the text.
+const FREE_BYTES: u64 = 44 << 20;
+const BYTES_PER_BYTE: u64 = 7;
+
+impl Room {
+    /// Takes a row of so many bytes of text, of which so many bytes of values are kept.
+    ///
+    /// # Errors
+    /// The rule, where the values are too many for the text so far.
+    pub(crate) fn take(&mut self, text: usize, live: usize) -> Result<(), String> {
+        self.text = self.text.saturating_add(text as u64);
+        self.live = self.live.saturating_add(live as u64);
+        let most = self.text.saturating_mul(BYTES_PER_BYTE).saturating_add(FREE_BYTES);
+        if self.live <= most {
+            return Ok(());
+        }
+        let text = self.text;
+        Err(format!("the values of {text} bytes of tables take at most {most} bytes of memory"))
+    }
+}
+
+/// A column of a table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    required: bool,
+}
+
+impl Column {
+    pub(crate) const fn is_required(self) -> bool {
+        self.required
+    }
+}
+
+/// A column that must be there.
+pub(crate) const fn required(name: &'static str) -> Column {
+    Column { name, required: true }
+}
+
+/// A column that may be left out; its fields then count as empty.
+pub(crate) const fn optional(name: &'static str) -> Column {
+    Column { name, required: false }
+}
+
+/// Problems found so far, with a bound on how many are kept.
+#[derive(Default)]
+pub(crate) struct Findings {
+    list: Diagnostics,
+    unlisted: u64,
+}
+
+impl Findings {
+    pub(crate) fn push(
+        &mut self,
+        file: &Path,
+        place: Option<Place>,
+        rule: impl Into<String>,
+        found: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        if self.list.0.len() < MAX_LISTED {
+            self.list.push(file, place, rule, found, remedy);
+        } else {
+            self.unlisted += 1;
+        }
+    }
+
+    pub(crate) fn extend(&mut self, more: Diagnostics) {
+        for Diagnostic { file, place, rule, found, remedy } in more.0 {
+            self.push(&file, place, rule, found, remedy);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.0.is_empty()
+    }
+
+    /// How many problems there are, listed or not.
+    pub(crate) fn count(&self) -> u64 {
+        self.list.0.len() as u64 + self.unlisted
+    }
+
+    /// All problems; the last entry counts those that were not listed.
+    pub(crate) fn finish(mut self) -> Diagnostics {
+        if self.unlisted > 0 {
+            let file = self.list.0.last().map(|last| last.file.clone()).unwrap_or_default();
+            let rule = format!("and {} more problems", self.unlisted);
+            self.list.push(&file, None, rule, "", "mend the listed ones first");
+        }
+        self.list
+    }
+}
+
+/// A file of a folder, plain or packed, open for reading.
+pub(crate) struct Source {
+    /// Which file it is.
+    pub(crate) path: PathBuf,
+    /// Its text.
+    pub(crate) text: Guard,
+}
+
+impl Source {
+    /// Opens `name`, `name.gz` or `name.zst` of `folder`, whichever one exists.
+    ///
+    /// `quotes`: whether `"` starts and ends a field, as in CSV.
+    pub(crate) fn open(
+        folder: &Path,
+        name: &str,
+        quotes: bool,
+        limits: Limits,
+    ) -> Result<Source, Diagnostics> {
+        let names = [name.to_owned(), format!("{name}.gz"), format!("{name}.zst")];
+        let there = |path: &PathBuf| path.symlink_metadata().is_ok() || shipped::is_shipped(path);
+        let paths: Vec<PathBuf> = names.iter().map(|n| folder.join(n)).filter(there).collect();
+        let path = match &paths[..] {
+            [path] => path.clone(),
+            [] => {
+                let remedy = format!("expected {name}, {name}.gz or {name}.zst in the folder");
+                return Err(Diagnostics::one(&folder.join(name), None, "missing file", "", remedy));
+            }
+            [first, second, ..] => {
+                let rule = "the same table twice";
+                let found = second.display().to_string();
+                return Err(Diagnostics::one(first, None, rule, found, "remove one of the two"));
+            }
+        };
+        Source::at(path, quotes, limits)
+    }
+
+    /// Opens a file, which is packed if its name ends so.
+    pub(crate) fn at(path: PathBuf, quotes: bool, limits: Limits) -> Result<Source, Diagnostics> {
+        let (inner, limit) = unpacked(&path, limits)?;
+        Ok(Source { path, text: Guard::new(inner, limit, quotes) })
+    }
+
+    /// The same file, of which the last line need not end with a line break.
+    pub(crate) fn open_ended(mut self) -> Source {
+        self.text.open_ended = true;
+        self
+    }
+}
+
+/// What a file holds, unpacked if its name ends in `.gz` or `.zst`, and how many bytes of it are
+/// allowed.
+pub(crate) fn unpacked(path: &Path, limits: Limits) -> Result<(Box<dyn Read>, u64), Diagnostics> {
+    let (length, file) = open(path, limits.expanded)?;
+    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    Ok(match extension {
+        "gz" | "zst" => {
+            let most = length.saturating_mul(limits.ratio).saturating_add(limits.free);
+            (unpack(file, extension == "gz"), limits.expanded.min(most))
+        }
+        _ => (file, limits.expanded),
+    })
+}
+
+/// A file of at most `limit` bytes, with its length: one that ships, or a regular file.
+pub(crate) fn open(path: &Path, limit: u64) -> Result<(u64, Box<dyn BufRead>), Diagnostics> {
+    if let Some(bytes) = shipped::bytes(path) {
+        return Ok((bytes.len() as u64, Box::new(bytes)));
+    }
+    let length = regular_file(path, limit)?;
+    let file = File::open(path).map_err(|error| describe(path, &error))?;
+    Ok((length, Box::new(BufReader::new(file))))
+}
+
+/// What a packed file holds: gzip members, or else Zstandard frames, one after the other.
+pub(crate) fn unpack(file: Box<dyn BufRead>, gzip: bool) -> Box<dyn Read> {
+    if gzip { Box::new(MultiGzDecoder::new(file)) } else { Box::new(ZstdFrames::Between(file)) }
+}
+
+/// Checks that `path` is a file itself, not a link, of at most `limit` bytes; returns its length.
+pub(crate) fn regular_file(path: &Path, limit: u64) -> Result<u64, Diagnostics> {
+    let meta = path.symlink_metadata().map_err(|error| describe(path, &error))?;
+    let kind = meta.file_type();
+    if kind.is_symlink() {
+        let remedy = "copy the file into the folder: links are not followed";
+        return Err(Diagnostics::one(path, None, "a symbolic link", "", remedy));
+    }
+    if !kind.is_file() {
+        return Err(Diagnostics::one(path, None, "not a regular file", "", "put a file there"));
+    }
+    if meta.len() > limit {
+        let found = format!("{} bytes", meta.len());
+        return Err(Diagnostics::one(path, None, format!("over {limit} bytes"), found, "split it"));
+    }
+    Ok(meta.len())
+}
+
+/// The text of a table, checked while it streams by.
+pub(crate) struct Guard {
+    inner: Box<dyn Read>,
+    /// Bytes that may still come.
+    left: u64,
+    quotes: bool,
+    in_quotes: bool,
+    line: u64,
+    in_line: usize,
+    after_cr: bool,
+    /// Whether the last line may be without a line break.
+    open_ended: bool,
+}
+
+/// A rule about the text itself, carried through the parser inside an [`io::Error`].
+#[derive(Debug, thiserror::Error)]
+#[error("{rule}")]
+struct Broken {
+    line: u64,
+    rule: &'static str,
+    remedy: &'static str,
+}
+
+impl Guard {
+    fn new(inner: Box<dyn Read>, limit: u64, quotes: bool) -> Guard {
+        let (in_quotes, after_cr, open_ended) = (false, false, false);
+        let (line, in_line) = (1, 0);
+        Guard { inner, left: limit, quotes, in_quotes, line, in_line, after_cr, open_ended }
+    }
+
+    fn check(&mut self, byte: u8) -> Result<(), (&'static str, &'static str)> {
+        if byte == b'\n' {
+            if self.in_quotes {
+                return Err(("a quote that is not closed in its line", "close it"));
+            }
+            if self.in_line == usize::from(self.after_cr) {
+                return Err(("an empty line", "remove it"));
+            }
+            (self.line, self.in_line, self.after_cr) = (self.line + 1, 0, false);
+            return Ok(());
+        }
+        if self.after_cr {
+            return Err(("a carriage return inside a line", "end lines with a line feed"));
+        }
+        self.after_cr = byte == b'\r';
+        self.in_quotes ^= self.quotes && byte == b'"';
+        self.in_line += 1;
+        if self.in_line > MAX_LINE_BYTES {
+            return Err(("a line of more than 1 MiB", "check that this is a table"));
+        }
+        Ok(())
+    }
+}
+
+impl Read for Guard {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        let fail = |line, (rule, remedy)| Err(io::Error::other(Broken { line, rule, remedy }));
+        if count == 0 && !buffer.is_empty() && self.in_line > 0 && !self.open_ended {
+            let remedy = "copy the file again: it was cut off";
+            return fail(self.line, ("the last line has no line break", remedy));
+        }
+        if count as u64 > self.left {
+            let remedy = "unpack it and check what it is, or split the trace";
+            return fail(self.line, ("the file unpacks to more than is allowed", remedy));
+        }
+        self.left -= count as u64;
+        for &byte in &buffer[..count] {
+            if let Err(broken) = self.check(byte) {
+                return fail(self.line, broken);
+            }
+        }
+        Ok(count)
+    }
+}
+
+/// What an input or output error means, for the file it happened in.
+pub(crate) fn describe(path: &Path, error: &io::Error) -> Diagnostics {
+    if let Some(Broken { line, rule, remedy }) =
+        error.get_ref().and_then(|inner| inner.downcast_ref())
+    {
+        let place = Place { line: *line, column: 0 };
+        return Diagnostics::one(path, Some(place), *rule, "", *remedy);
+    }
+    let (rule, remedy) = match error.kind() {
+        io::ErrorKind::NotFound => ("missing file", "check the path"),
+        io::ErrorKind::UnexpectedEof => ("the packed data ends early", "copy the file again"),
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
+            ("the packed data is damaged", "copy the file again, or pack it again")
+        }
+        _ => ("cannot be read or written", "check the path, its permissions and free space"),
+    };
+    Diagnostics::one(path, None, rule, error.to_string(), remedy)
+}
+
+/// The frames of a `.zst` file, one after the other.
+enum ZstdFrames {
+    Between(Box<dyn BufRead>),
+    Within(Box<StreamingDecoder<Box<dyn BufRead>, ruzstd::decoding::FrameDecoder>>),
+    Ended,
+}
+
+impl Read for ZstdFrames {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match std::mem::replace(self, ZstdFrames::Ended) {
+                ZstdFrames::Ended => return Ok(0),
+                ZstdFrames::Between(mut file) => {
+                    if file.fill_buf()?.is_empty() {
+                        return Ok(0);
+                    }
+                    let damaged = |error: ruzstd::decoding::errors::FrameDecoderError| {
+                        io::Error::new(io::ErrorKind::InvalidData, error.to_string())
+                    };
+                    let frame = StreamingDecoder::new(file).map_err(damaged)?;
+                    *self = ZstdFrames::Within(Box::new(frame));
+                }
+                ZstdFrames::Within(mut frame) => match frame.read(buffer) {
+                    Ok(0) if !buffer.is_empty() => {
+                        let stored = frame.decoder.get_checksum_from_data();
+                        if stored.is_some() && stored != frame.decoder.get_calculated_checksum() {
+                            let text = "the checksum does not match";
+                            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+                        }
+                        *self = ZstdFrames::Between(frame.into_inner());
+                    }
+                    Ok(count) => {
+                        *self = ZstdFrames::Within(frame);
+                        return Ok(count);
+                    }
+                    // The decoder reports damage as `Other`, which would read as a disk fault.
+                    Err(error) => {
+                        return Err(io::Error::new(io::ErrorKind::InvalidData, error.to_string()));
+                    }
+                },
+            }
+        }
+    }
+}

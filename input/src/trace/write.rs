@@ -1,0 +1,263 @@
+//! Writing a trace folder.
+//!
+//! The same trace always gives the same bytes: columns and rows in a fixed order, numbers in their
+//! shortest form that reads back equal, packed tables without a time stamp.
+//! Invariant: every file is written beside its place and renamed into it, and `trace.ron` comes
+//! last after the old one was removed, so a folder with a `trace.ron` is complete.
+
+use super::header::{HEADER_FILE, Header};
+use super::tables::describe;
+use super::{OBJECT_COLUMNS, OP_COLUMNS, USE_COLUMNS, tables::Column, units};
+use flate2::{Compression, GzBuilder};
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::num::NonZeroU32;
+use std::path::Path;
+use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::ids::ModuleId;
+use tiersim_models::workload::{Part, Trace, TraceProblem, Unit};
+
+/// Whether tables are packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// Tables are plain text.
+    Plain,
+    /// Tables are `.gz` files.
+    Gzip,
+    /// A table becomes a `.gz` file where that is less than half its size.
+    Smaller,
+}
+
+/// Writes `trace` into `folder`, which is made if it is missing; other files in it are left alone.
+///
+/// A trace that breaks a rule is refused, since it could not be read back. Modules that nothing
+/// names are not written, and reading numbers the others anew in the order of their first use.
+pub fn write_trace(trace: &Trace, folder: &Path, packing: Packing) -> Result<(), Diagnostics> {
+    let mut problems = Diagnostics::default();
+    for TraceProblem { table, row, found, remedy } in trace.problems() {
+        let rule = format!("{table}, row {row}: {found}");
+        problems.push(folder, None, rule, "", remedy);
+    }
+    if !problems.0.is_empty() {
+        return Err(problems);
+    }
+    let header = Header::of(trace).to_text().map_err(|error| {
+        let rule = format!("the header cannot be written: {error}");
+        Diagnostics::one(folder, None, rule, "", "report this: it is a fault of the program")
+    })?;
+    let tables = [
+        ("objects.csv", object_table(trace)),
+        ("ops.csv", op_table(trace)),
+        ("uses.csv", use_table(trace)),
+    ];
+    write_files(folder, &tables, &header, packing).map_err(|error| {
+        for (name, _) in &tables {
+            let _ = remove(&folder.join(partial(name)));
+            let _ = remove(&folder.join(partial(&format!("{name}.gz"))));
+        }
+        let _ = remove(&folder.join(partial(HEADER_FILE)));
+        describe(folder, &error)
+    })
+}
+
+/// The SHA-256 of what a trace says, in hexadecimal, however its tables are packed.
+pub fn trace_hash(trace: &Trace) -> String {
+    let mut digest = Sha256::new();
+    digest.update(format!("{:?}", trace.meta));
+    for table in [object_table(trace), op_table(trace), use_table(trace)] {
+        digest.update(table);
+    }
+    let mut hash = String::new();
+    for byte in digest.finalize() {
+        let _ = write!(hash, "{byte:02x}");
+    }
+    hash
+}
+
+fn write_files(
+    folder: &Path,
+    tables: &[(&str, String); 3],
+    header: &str,
+    packing: Packing,
+) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut waiting = Vec::new();
+    for (name, text) in tables {
+        let (name, bytes) = packed(name, text, packing)?;
+        write_partial(folder, &name, &bytes)?;
+        waiting.push(name);
+    }
+    write_partial(folder, HEADER_FILE, header.as_bytes())?;
+    remove(&folder.join(HEADER_FILE))?;
+    for (name, _) in tables {
+        for old in [(*name).to_owned(), format!("{name}.gz"), format!("{name}.zst")] {
+            remove(&folder.join(old))?;
+        }
+    }
+    waiting.push(HEADER_FILE.to_owned());
+    for name in waiting {
+        fs::rename(folder.join(partial(&name)), folder.join(&name))?;
+    }
+    Ok(())
+}
+
+fn packed(name: &str, text: &str, packing: Packing) -> io::Result<(String, Vec<u8>)> {
+    if packing == Packing::Plain {
+        return Ok((name.to_owned(), text.as_bytes().to_vec()));
+    }
+    // No time stamp, no name and an unknown system: the bytes depend on the text only.
+    let header = GzBuilder::new().mtime(0).operating_system(255);
+    let mut encoder = header.write(Vec::new(), Compression::best());
+    encoder.write_all(text.as_bytes())?;
+    let bytes = encoder.finish()?;
+    if packing == Packing::Smaller && bytes.len() >= text.len() / 2 {
+        return Ok((name.to_owned(), text.as_bytes().to_vec()));
+    }
+    Ok((format!("{name}.gz"), bytes))
+}
+
+fn partial(name: &str) -> String {
+    format!(".{name}.partial")
+}
+
+fn write_partial(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let path = folder.join(partial(name));
+    remove(&path)?;
+    // Made anew, so that a link left in its place is not followed.
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn object_table(trace: &Trace) -> String {
+    let mut text = header_line(OBJECT_COLUMNS);
+    for (id, object) in trace.objects.iter().enumerate() {
+        let statistics = &object.statistics;
+        let fields = [
+            id.to_string(),
+            quoted(&object.name),
+            object.kind.word().to_owned(),
+            object.bytes.get().to_string(),
+            quoted(&object.dtype),
+            object.persistent.to_string(),
+            module(trace, object.module),
+            real(statistics.adam_m),
+            real(statistics.adam_v),
+            real(statistics.grad_norm),
+            object.freed_after.map(|op| op.0.to_string()).unwrap_or_default(),
+        ];
+        push_line(&mut text, &fields);
+    }
+    text
+}
+
+fn op_table(trace: &Trace) -> String {
+    // What a trace of one device alone says is the same as before there were others, and what one
+    // without arrivals says as before there were any.
+    let units = trace.ops.iter().any(|op| op.unit != Unit::Device);
+    let releases = trace.ops.iter().any(|op| op.release.is_some());
+    let columns = match (releases, units) {
+        (true, _) => OP_COLUMNS.len(),
+        (false, true) => OP_COLUMNS.len() - 1,
+        (false, false) => OP_COLUMNS.len() - 1 - units::COLUMNS,
+    };
+    let mut text = header_line(&OP_COLUMNS[..columns]);
+    for (id, op) in trace.ops.iter().enumerate() {
+        let after: Vec<String> = op.after.iter().map(|op| op.0.to_string()).collect();
+        let [unit, bytes, group] = units::fields(op.unit);
+        let fields = [
+            id.to_string(),
+            op.step.to_string(),
+            op.phase.word().to_owned(),
+            quoted(&op.name),
+            module(trace, op.module),
+            op.stream.to_string(),
+            op.rank.0.to_string(),
+            op.duration.map(|span| nanoseconds(span.ps())).unwrap_or_default(),
+            op.flops.to_string(),
+            op.bytes.get().to_string(),
+            op.at.map(|time| nanoseconds(time.ps())).unwrap_or_default(),
+            after.join(";"),
+            unit,
+            bytes,
+            group,
+            op.release.map(|time| nanoseconds(time.ps())).unwrap_or_default(),
+        ];
+        push_line(&mut text, &fields[..columns]);
+    }
+    text
+}
+
+fn use_table(trace: &Trace) -> String {
+    // Columns that would be empty all the way down are left out.
+    let parts = trace.uses.iter().any(|one| one.part.is_some());
+    let columns = if parts { USE_COLUMNS } else { &USE_COLUMNS[..3] };
+    let mut text = header_line(columns);
+    for (id, op) in trace.ops.iter().enumerate() {
+        for one in &trace.uses[op.uses.start as usize..op.uses.end as usize] {
+            let number = |of: fn(Part) -> NonZeroU32| {
+                one.part.map(of).map_or_else(String::new, |n| n.to_string())
+            };
+            let fields = [
+                id.to_string(),
+                one.object.0.to_string(),
+                one.mode.word().to_owned(),
+                number(|part| part.pieces),
+                number(|part| part.piece),
+            ];
+            push_line(&mut text, &fields[..columns.len()]);
+        }
+    }
+    text
+}
+
+fn header_line(columns: &[Column]) -> String {
+    let mut text = String::new();
+    let names: Vec<String> = columns.iter().map(|column| column.name.to_owned()).collect();
+    push_line(&mut text, &names);
+    text
+}
+
+fn push_line(text: &mut String, fields: &[String]) {
+    for (index, field) in fields.iter().enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        text.push_str(field);
+    }
+    text.push('\n');
+}
+
+/// A name as a CSV field; names hold no line breaks, see [`Trace::problems`].
+fn quoted(name: &str) -> String {
+    if name.contains(['"', ',']) {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    } else {
+        name.to_owned()
+    }
+}
+
+fn module(trace: &Trace, id: Option<ModuleId>) -> String {
+    id.map(|id| quoted(&trace.modules[id.index()])).unwrap_or_default()
+}
+
+/// The shortest decimal that reads back as the same number.
+fn real(value: Option<f64>) -> String {
+    value.map(|value| format!("{value:?}")).unwrap_or_default()
+}
+
+fn nanoseconds(ps: u64) -> String {
+    match (ps / 1000, ps % 1000) {
+        (whole, 0) => whole.to_string(),
+        (whole, rest) => format!("{whole}.{}", format!("{rest:03}").trim_end_matches('0')),
+    }
+}

@@ -1,0 +1,110 @@
+//! Reads or makes the traces that scenarios name, each once.
+
+use crate::import::serving::read_requests;
+use crate::scenario::{Scenario, ServingSource, TraceSource};
+use crate::trace::{read_trace, trace_hash};
+use sha2::{Digest, Sha256};
+use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::lifetime::Workload;
+use tiersim_models::units::Bytes;
+use tiersim_policies::scenario::traces::Traces;
+
+/// Most ops of all generated traces together: a sweep over a shape keeps one trace per shape.
+const MAX_GENERATED_OPS: u64 = 400_000;
+
+/// Reads or makes the traces of all scenarios.
+///
+/// Errors if one cannot be read, or if more would be made than fits in memory.
+pub fn read_traces<'a>(
+    scenarios: impl IntoIterator<Item = &'a Scenario>,
+) -> Result<Traces, Diagnostics> {
+    let mut traces = Traces::default();
+    let mut generated = 0;
+    for scenario in scenarios {
+        let source = &scenario.workload.trace;
+        if traces.has(scenario) {
+            continue;
+        }
+        let mut trace = match source {
+            TraceSource::Serving(serving) => {
+                let workload = served(serving)?;
+                generated += workload.trace.ops.len() as u64;
+                too_many(generated, source)?;
+                let hash = served_hash(&workload);
+                traces.keep(scenario, workload, hash);
+                continue;
+            }
+            TraceSource::Folder(folder) => read_trace(folder)?,
+            TraceSource::Layered(shape) => {
+                generated += shape.ops();
+                too_many(generated, source)?;
+                shape.trace()
+            }
+            TraceSource::Training(training) => {
+                generated += training.ops(training.micro_batch);
+                too_many(generated, source)?;
+                training.trace()
+            }
+            TraceSource::Model(work) => {
+                let trace = work.trace();
+                generated += trace.ops.len() as u64;
+                too_many(generated, source)?;
+                trace
+            }
+        };
+        scenario.workload.statistics.apply(&mut trace).map_err(|module| {
+            let rule = "the file of `statistics` has no row for a module with weights";
+            let remedy = "add a row for it; `*` stands for any text";
+            Diagnostics::one(&source.place(), None, rule, format!("{module:?}"), remedy)
+        })?;
+        let hash = trace_hash(&trace);
+        traces.keep(scenario, Workload::new(trace), hash);
+    }
+    Ok(traces)
+}
+
+/// The requests of a source, and the trace that serves them.
+///
+/// # Errors
+/// What is wrong with the file of requests, or keeps them from being served.
+pub fn served(source: &ServingSource) -> Result<Workload, Diagnostics> {
+    let mut requests = read_requests(&source.requests, source.serving.block_tokens)?;
+    if let Some(until) = source.until {
+        requests.keep_before(until);
+    }
+    if let Some(first) = source.first {
+        requests.keep_first(usize::try_from(first).unwrap_or(usize::MAX));
+    }
+    let refused =
+        |rule: String, remedy: &str| Diagnostics::one(&source.requests, None, rule, "", remedy);
+    if requests.list.is_empty() {
+        let rule = "no request arrives that early".to_owned();
+        return Err(refused(rule, "raise `until`, or leave it out"));
+    }
+    let Some((compute, precision)) = &source.device else {
+        let rule = "serving has no device to estimate iterations on".to_owned();
+        return Err(refused(rule, "write `time: roofline(precision: \"bf16\")`"));
+    };
+    let pace = |flops: u64, bytes: Bytes| compute.roofline(precision, flops, bytes);
+    let served = source.serving.serve(&requests, &pace);
+    let served = served.map_err(|problem| refused(problem.to_string(), problem.remedy()))?;
+    Ok(Workload::serving(served))
+}
+
+/// The hash of a trace and of what its ops do for requests.
+fn served_hash(workload: &Workload) -> String {
+    let mut digest = Sha256::new_with_prefix(trace_hash(&workload.trace));
+    if let Some(plan) = &workload.serving {
+        digest.update(format!("{:?}", plan.requests));
+    }
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn too_many(generated: u64, source: &TraceSource) -> Result<(), Diagnostics> {
+    if generated <= MAX_GENERATED_OPS {
+        return Ok(());
+    }
+    let rule = format!("all generated traces together have at most {MAX_GENERATED_OPS} ops");
+    let remedy = "take fewer shapes, or smaller ones";
+    Err(Diagnostics::one(&source.place(), None, rule, "", remedy))
+}

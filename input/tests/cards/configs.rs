@@ -1,0 +1,141 @@
+//! `config.json` of every type, in the words that its makers use.
+
+use crate::cards::files::file;
+use tiersim_input::import::card::{Model, read_model};
+use tiersim_models::transformer::Card;
+use tiersim_models::transformer::card::{Experts, Family};
+use tiersim_models::transformer::format::Format;
+use tiersim_models::transformer::known::known;
+
+fn read(name: &str, text: &str) -> Model {
+    let path = file(&format!("config-{name}"), &format!("{name}.config.json"), text);
+    read_model(&path, None).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// A config that means the known card of the same name.
+fn check(name: &str, text: &str) {
+    assert_eq!(read(name, text).card, known(name).expect("it is known").card());
+}
+
+#[test]
+fn configs_mean_the_known_cards() {
+    check(
+        "gpt2",
+        r#"{"model_type": "gpt2", "n_ctx": 1024, "n_embd": 768, "n_head": 12, "n_inner": null,
+            "n_layer": 12, "n_positions": 1024, "vocab_size": 50257, "torch_dtype": "float32"}"#,
+    );
+    check(
+        "llama-2-70b",
+        r#"{"model_type": "llama", "hidden_size": 8192, "intermediate_size": 28672,
+            "num_attention_heads": 64, "num_hidden_layers": 80, "num_key_value_heads": 8,
+            "max_position_embeddings": 4096, "tie_word_embeddings": false, "vocab_size": 32000}"#,
+    );
+    check(
+        "mistral-7b",
+        r#"{"model_type": "mistral", "hidden_size": 4096, "intermediate_size": 14336,
+            "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8,
+            "sliding_window": 4096, "vocab_size": 32000}"#,
+    );
+    check(
+        "mixtral-8x7b",
+        r#"{"model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336,
+            "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8,
+            "num_local_experts": 8, "num_experts_per_tok": 2, "sliding_window": null,
+            "vocab_size": 32000}"#,
+    );
+    check(
+        "opt-30b",
+        r#"{"model_type": "opt", "hidden_size": 7168, "ffn_dim": 28672, "num_attention_heads": 56,
+            "num_hidden_layers": 48, "max_position_embeddings": 2048, "do_layer_norm_before": true,
+            "word_embed_proj_dim": 7168, "vocab_size": 50272}"#,
+    );
+    check(
+        "bloom-176b",
+        r#"{"model_type": "bloom", "n_embed": 14336, "n_layer": 70, "num_attention_heads": 112,
+            "vocab_size": 250880}"#,
+    );
+    check(
+        "qwen2.5-7b",
+        r#"{"model_type": "qwen2", "hidden_size": 3584, "intermediate_size": 18944,
+            "max_window_layers": 28, "num_attention_heads": 28, "num_hidden_layers": 28,
+            "num_key_value_heads": 4, "sliding_window": 131072, "use_sliding_window": false,
+            "tie_word_embeddings": false, "vocab_size": 152064}"#,
+    );
+    check(
+        "qwen3-30b-a3b",
+        r#"{"model_type": "qwen3_moe", "attention_bias": false, "decoder_sparse_step": 1,
+            "head_dim": 128, "hidden_size": 2048, "intermediate_size": 6144, "mlp_only_layers": [],
+            "moe_intermediate_size": 768, "num_attention_heads": 32, "num_experts": 128,
+            "num_experts_per_tok": 8, "num_hidden_layers": 48, "num_key_value_heads": 4,
+            "sliding_window": null, "tie_word_embeddings": false, "use_sliding_window": false,
+            "vocab_size": 151936}"#,
+    );
+}
+
+#[test]
+fn a_shared_expert_is_as_wide_as_several() {
+    let model = read(
+        "qwen1.5-moe-a2.7b",
+        r#"{"model_type": "qwen2_moe", "hidden_size": 2048, "intermediate_size": 5632,
+            "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632,
+            "num_attention_heads": 16, "num_experts": 60, "num_experts_per_tok": 4,
+            "num_hidden_layers": 24, "num_key_value_heads": 16, "decoder_sparse_step": 1,
+            "vocab_size": 151936}"#,
+    );
+    let experts = Experts { count: 60, active: 4, ffn: 1408, shared: 4 };
+    assert_eq!((model.card.experts, model.card.qkv_bias), (Some(experts), true));
+    assert_eq!(model.card.parameters(), 14_315_784_192);
+}
+
+const TINY: &str = r#""hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4,
+    "num_hidden_layers": 2, "vocab_size": 100"#;
+
+fn tiny(name: &str, more: &str) -> Model {
+    read(name, &format!("{{{TINY}, {more}}}"))
+}
+
+#[test]
+fn what_is_left_out_has_the_default_of_its_class() {
+    let Card { kv_heads, head_dim, tied, qkv_bias, window, .. } =
+        tiny("defaults", r#""model_type": "llama""#).card;
+    assert_eq!((kv_heads, head_dim, tied, qkv_bias, window), (4, 16, false, false, None));
+    let qwen3 = tiny("qwen3", r#""model_type": "qwen3", "num_key_value_heads": 2"#).card;
+    assert_eq!((qwen3.family, qwen3.head_dim, qwen3.qkv_bias), (Family::Qwen, 128, false));
+    let tied = tiny("tied", r#""model_type": "llama", "tie_word_embeddings": true"#).card;
+    assert!(tied.tied);
+    let biased = tiny("biased", r#""model_type": "llama", "attention_bias": true"#).card;
+    // Queries, keys, values and the output.
+    assert_eq!(biased.block().iter().filter(|part| part.name.ends_with(".bias")).count(), 4);
+}
+
+#[test]
+fn the_type_of_numbers_is_read() {
+    let format = |more: &str| tiny("dtype", &format!(r#""model_type": "llama", {more}"#)).format;
+    assert_eq!(format(r#""torch_dtype": "bfloat16""#), Some(Format::Bf16));
+    assert_eq!(format(r#""dtype": "float16""#), Some(Format::Fp16));
+    assert_eq!(format(r#""torch_dtype": "auto""#), None);
+}
+
+#[test]
+fn windows_of_some_layers_and_quantised_weights_are_remarked() {
+    let qwen = r#""model_type": "qwen2", "num_key_value_heads": 4, "use_sliding_window": true,
+        "sliding_window": 16"#;
+    let some = tiny("some", &format!("{qwen}, \"max_window_layers\": 1"));
+    assert_eq!(some.card.window, None);
+    assert!(some.remarks[0].contains("layers from 1 on attend to 16"), "{:?}", some.remarks);
+    let all = tiny("all", &format!("{qwen}, \"max_window_layers\": 0"));
+    assert_eq!((all.card.window, all.remarks.len()), (Some(16), 0));
+    let quantised = tiny(
+        "quantised",
+        r#""model_type": "llama", "quantization_config": {"load_in_8bit": true, "deep": [1, {}]}"#,
+    );
+    assert!(quantised.remarks[0].contains("quantised"), "{:?}", quantised.remarks);
+}
+
+#[test]
+fn a_model_is_called_like_its_file_or_its_folder() {
+    let text = format!("{{{TINY}, \"model_type\": \"llama\"}}");
+    let path = file("my-model", "config.json", &text);
+    assert_eq!(read_model(&path, None).expect("it reads").card.name, "my-model");
+    assert_eq!(read("other", &text).card.name, "other");
+}

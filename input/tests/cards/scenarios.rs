@@ -1,0 +1,183 @@
+//! `workload: Model(...)` in a scenario.
+
+use crate::cards::files::{folder, header, safetensors};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tiersim_input::scenario::read::read_scenario;
+use tiersim_models::transformer::Work;
+use tiersim_models::transformer::format::{Format, Formats};
+use tiersim_models::transformer::known::known;
+use tiersim_models::transformer::training::{
+    Attention, Checkpointing, Loader, Optimizer, Parallel, Router, Training, Zero,
+};
+use tiersim_models::units::Bytes;
+use tiersim_policies::scenario::{Scenario, TraceSource};
+
+/// A scenario over a workload, in a project with one of the shipped machines.
+fn scenario(project: &Path, workload: &str) -> PathBuf {
+    let specs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hardware-specs");
+    let name = "host-layered.ron";
+    fs::create_dir_all(project.join("hardware-specs")).expect("a folder is made");
+    fs::copy(specs.join(name), project.join("hardware-specs").join(name)).expect("a spec");
+    let text = format!(
+        "Scenario(schema: 1, about: \"a model\", hardware: \"host-layered\", workload: {workload}, \
+         policies: [(name: \"all\", policy: AllHbm)], expect: [fits(\"all\")])"
+    );
+    let path = project.join("scenario.ron");
+    fs::write(&path, text).expect("the scenario is written");
+    path
+}
+
+fn read(project: &Path, workload: &str) -> Scenario {
+    let path = scenario(project, workload);
+    read_scenario(&path, &[]).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+fn refused(workload: &str) -> String {
+    let path = scenario(&folder("refused"), workload);
+    read_scenario(&path, &[]).expect_err("it is refused").to_string()
+}
+
+fn training(scenario: &Scenario) -> &Training {
+    let TraceSource::Model(Work::Train(training)) = &scenario.workload.trace else {
+        panic!("{:?}", scenario.workload.trace);
+    };
+    training
+}
+
+const TIME: &str = "time: roofline(precision: \"bf16\")";
+
+#[test]
+fn what_is_left_out_has_the_documented_default() {
+    let workload = format!(
+        "Model(model: \"gpt2\", precision: bf16, mode: train(batch: 2, sequence: 128), {TIME})"
+    );
+    let scenario = read(&folder("defaults"), &workload);
+    let expected = Training {
+        card: known("gpt2").expect("it is known").card(),
+        batch: 2,
+        micro_batch: 2,
+        sequence: 128,
+        formats: Formats::all(Format::Bf16),
+        optimizer: Optimizer::AdamW,
+        checkpointing: Checkpointing::None,
+        attention: Attention::Flash,
+        dropout: false,
+        parallel: Parallel::default(),
+        zero: Zero::default(),
+        devices: 1,
+        router: Router::default(),
+        loader: None,
+    };
+    assert_eq!(training(&scenario), &expected);
+    assert_eq!((scenario.workload.ranks, scenario.warnings.len()), (1, 0));
+}
+
+#[test]
+fn every_field_means_what_it_says() {
+    let workload = format!(
+        "Model(
+            model: \"llama-2-7b\",
+            precision: bf16,
+            formats: (gradients: fp32, activations: int8),
+            mode: train(
+                batch: 4,
+                micro_batch: 2,
+                sequence: 1024,
+                optimizer: sgd(momentum: true),
+                checkpointing: every(4),
+                attention: materialised,
+                dropout: true,
+                parallel: (data: 4, tensor: 2),
+                zero: (stage: 2, host_update: 0.25, bucket: mb(100), prefetch: 3, overlap: false),
+                loader: (workers: 4),
+            ),
+            {TIME},
+        )"
+    );
+    let scenario = read(&folder("every-field"), &workload);
+    let found = training(&scenario);
+    let formats = Formats {
+        gradients: Format::Fp32,
+        activations: Format::Int8,
+        ..Formats::all(Format::Bf16)
+    };
+    assert_eq!(found.formats, formats);
+    assert_eq!((found.batch, found.micro_batch, found.sequence), (4, 2, 1024));
+    assert_eq!(found.optimizer, Optimizer::Sgd { momentum: true });
+    assert_eq!(found.checkpointing, Checkpointing::Every(4));
+    assert_eq!((found.attention, found.dropout), (Attention::Materialised, true));
+    assert_eq!(found.parallel, Parallel { data: 4, tensor: 2, ..Parallel::default() });
+    let bucket = Bytes::new(100_000_000);
+    assert_eq!(
+        found.zero,
+        Zero { stage: 2, host_update: 250, bucket, prefetch: 3, overlap: false }
+    );
+    assert_eq!(found.loader, Some(Loader { workers: 4, prefetch: 2, token_bytes: 8 }));
+    // One device has one rank, whatever the job has.
+    assert_eq!((scenario.workload.ranks, found.devices), (1, 1));
+}
+
+const TINY: &str = r#"{"model_type": "llama", "hidden_size": 64, "intermediate_size": 96,
+    "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 100}"#;
+
+#[test]
+fn files_of_the_model_say_sizes_and_format() {
+    let project = folder("files");
+    fs::write(project.join("config.json"), TINY).expect("the config is written");
+    let card = |vocab: u32| {
+        let model = tiersim_input::import::card::read_model(&project.join("config.json"), None);
+        tiersim_models::transformer::Card { vocab, ..model.expect("it reads").card }
+    };
+    let rows: Vec<_> = card(104).stored().map(|one| (one.name, "F16", one.shape)).collect();
+    let (text, data) = header(&rows);
+    let weights = project.join("model.safetensors");
+    fs::write(weights, safetensors(&text, data)).expect("the weights are written");
+    let workload = |more: &str| {
+        format!(
+            "Model(model: \"config.json\", weights: \"model.safetensors\", {more} \
+             mode: train(batch: 1, sequence: 16), {TIME})"
+        )
+    };
+    let scenario = read(&project, &workload(""));
+    assert_eq!(training(&scenario).card.vocab, 104);
+    assert_eq!(training(&scenario).formats, Formats::all(Format::Fp16));
+    let [warning] = &scenario.warnings[..] else { panic!("{:?}", scenario.warnings) };
+    assert!(
+        warning.to_string().starts_with("weights-differ: workload.model: the card says 100 rows")
+    );
+    let scenario = read(&project, &workload("precision: bf16,"));
+    assert_eq!(training(&scenario).formats, Formats::all(Format::Bf16));
+    let said = scenario.warnings[1].to_string();
+    assert!(said.contains("the scenario says bf16 for weights (found fp16)"), "{said}");
+}
+
+#[test]
+fn mistakes_have_places_and_remedies() {
+    let model = |model: &str, mode: &str| {
+        refused(&format!("Model(model: \"{model}\", precision: bf16, mode: {mode}, {TIME})"))
+    };
+    let fine = "train(batch: 1, sequence: 16)";
+    let said = model("gpt3", fine);
+    assert!(said.contains("no model of this name is known (found `\"gpt3\"`)"), "{said}");
+    assert!(said.contains("did you mean `gpt2`?"), "{said}");
+    let said = model("../../outside/config.json", fine);
+    assert!(said.contains("leads out of the project"), "{said}");
+    let said = model("gpt2", "train(batch: 0, sequence: 16)");
+    assert!(said.contains("scenario.ron:1:"), "{said}");
+    assert!(said.contains("`batch`"), "{said}");
+    let said = model("gpt2", "train(batch: 3, micro_batch: 2, sequence: 16)");
+    assert!(said.contains("2 must divide `batch`, which is 3"), "{said}");
+    let said = model("gpt2", "train(batch: 1, sequence: 4096)");
+    assert!(said.contains("positions"), "{said}");
+    let said = model("gpt2", "train(batch: 1, sequence: 16, zero: (stage: 3, host_update: 1.5))");
+    assert!(said.contains("`host_update` must lie between 0 and 1"), "{said}");
+    let said = model("gpt2", "train(batch: 1, sequence: 16, optimizer: adam)");
+    assert!(said.contains("`adam` is not an optimizer"), "{said}");
+    let said = refused(&format!("Model(model: \"gpt2\", mode: {fine}, {TIME})"));
+    assert!(said.contains("write `precision: bf16`"), "{said}");
+    let recorded = "time: recorded(scale: 1.0)";
+    let said =
+        refused(&format!("Model(model: \"gpt2\", precision: bf16, mode: {fine}, {recorded})"));
+    assert!(said.contains("a generated trace has no recorded durations"), "{said}");
+}

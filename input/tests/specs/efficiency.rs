@@ -1,0 +1,106 @@
+//! What small work reaches of a device's rates: what may be written, and one case per rule.
+
+use crate::specs::hardware::{TWO, read};
+use crate::specs::project::assert_says;
+use tiersim_input::hardware_file::write::hardware_text;
+use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::efficiency::{Between, Shares};
+use tiersim_models::hardware::{Compute, Hardware};
+use tiersim_models::units::Bytes;
+
+const SOURCE: &str = "source: measured(\"m\")";
+
+/// A machine whose device has such tables.
+fn with(tables: &str) -> Result<Hardware, Diagnostics> {
+    let launch = "launch: (us(2.6), measured(\"m\"))";
+    read(&TWO.replacen(launch, &format!("{launch}, efficiency: ({tables})"), 1))
+}
+
+fn products(points: &str) -> Result<Hardware, Diagnostics> {
+    with(&format!("products: (points: [{points}], {SOURCE})"))
+}
+
+#[track_caller]
+fn says(tables: &str, expected: &[&str]) {
+    assert_says(&with(tables).unwrap_err(), expected);
+}
+
+fn span(compute: &Compute, flops: u64, bytes: u64) -> u64 {
+    let span = compute.roofline("bf16", flops, Bytes::new(bytes)).expect("it has a peak");
+    span.ps() - 2_600_000
+}
+
+#[test]
+fn a_device_reaches_the_share_of_each_rate_that_its_tables_say() {
+    let machine = with(&format!(
+        "products: (points: [(gflop(1), 0.25), (gflop(4), 0.5)], {SOURCE}), \
+         memory: (points: [(b(0), 0.5), (mb(1), 1)], between: steps, {SOURCE})"
+    ));
+    let machine = machine.unwrap();
+    let compute = machine.compute.as_ref().unwrap();
+    let rising = Shares {
+        points: vec![(1_000_000_000, 250_000), (4_000_000_000, 500_000)],
+        between: Between::Interpolated,
+    };
+    assert_eq!(compute.efficiency.products, rising);
+    assert_eq!(compute.efficiency.memory.between, Between::Steps);
+    // 2 GFLOP are half way between 1 and 4: three eighths of 271.2 TFLOP/s.
+    assert_eq!(span(compute, 1_000_000_000, 0), (1e12 / 271.2e3 / 0.25_f64).ceil() as u64);
+    assert_eq!(span(compute, 2_000_000_000, 0), (2e12 / 271.2e3 / 0.375_f64).ceil() as u64);
+    assert_eq!(span(compute, 8_000_000_000, 0), (8e12 / 271.2e3 / 0.5_f64).ceil() as u64);
+    // 1750 GB/s from a megabyte on, half of it below.
+    assert_eq!(span(compute, 0, 875_000), 1_000_000);
+    assert_eq!(span(compute, 0, 1_750_000), 1_000_000);
+    // The longer of the two.
+    assert_eq!(span(compute, 8_000_000_000, 1_750_000_000), 1_000_000_000);
+    let facts: Vec<_> = machine.facts.iter().rev().take(2).map(|fact| fact.path.as_str()).collect();
+    assert_eq!(facts, ["compute.efficiency.memory", "compute.efficiency.products"]);
+}
+
+#[test]
+fn a_device_without_tables_is_as_it_was() {
+    let plain = read(TWO).unwrap().compute.unwrap();
+    assert_eq!(plain.efficiency, Default::default());
+    let whole = products("(gflop(1), 1)").unwrap().compute.unwrap();
+    for (flops, bytes) in [(0, 0), (1, 1), (7_777_777_777, 5), (3, 99_999_999), (1 << 50, 1 << 40)]
+    {
+        assert_eq!(span(&plain, flops, bytes), span(&whole, flops, bytes));
+    }
+}
+
+#[test]
+fn written_tables_read_back_equal() {
+    for points in ["(gflop(1), 0.25), (tflop(1.5), 0.824)", "(flop(3), 0.000001)"] {
+        for between in ["", "between: steps, ", "between: interpolated, "] {
+            let machine = with(&format!("products: (points: [{points}], {between}{SOURCE})"));
+            let machine = machine.unwrap();
+            let text = hardware_text(&machine, "").unwrap();
+            assert_eq!(read(&text).unwrap(), machine, "{text}");
+        }
+    }
+}
+
+#[test]
+fn rules_on_tables() {
+    says("", &["`efficiency` has at least one table", "leave `efficiency` out"]);
+    says("product: 1", &["no field `product`", "did you mean `products`?"]);
+    says("products: (points: [(gflop(1), 0.5)])", &["source"]);
+    let says = |points: &str, expected: &[&str]| {
+        assert_says(&products(points).unwrap_err(), expected);
+    };
+    says("", &["a table has at least one point"]);
+    says("(gflop(1), 1.5)", &["a share must lie between 0.000001 and 1"]);
+    says("(gflop(1), 0)", &["a share must lie between 0.000001 and 1"]);
+    says("(gflop(1), NaN)", &["a share must lie"]);
+    says("(mb(1), 0.5)", &["`mb` is not a unit of a number of FLOPs", "gflop"]);
+    says("(1, 0.5)", &["a number of FLOPs needs its unit", "write gflop(16)"]);
+    says("(tflop(2000000), 0.5)", &["a number of FLOPs must lie between 0 and 10^18 here"]);
+    says("(flop(0), 0.5)", &["0 has none", "begin above 0, or write between: steps"]);
+    says("(gflop(2), 0.5), (gflop(1), 0.6)", &["sizes rise along a table, each once"]);
+    says("(gflop(2), 0.5), (gflop(2), 0.6)", &["sizes rise along a table, each once"]);
+    says(&"(gflop(1), 0.5), ".repeat(65), &["at most 64 points are allowed (found 65)"]);
+    assert_says(
+        &with(&format!("memory: (points: [(mb(1), 0.5)], between: step, {SOURCE})")).unwrap_err(),
+        &["`step`", "did you mean `steps`?"],
+    );
+}

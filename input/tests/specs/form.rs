@@ -1,0 +1,162 @@
+//! The scanner: places, substitution, and reading in linear time.
+
+use crate::specs::project::{GOOD, shipped};
+use proptest::prelude::*;
+use std::path::Path;
+use tiersim_input::text::ron_scan::MAX_DEPTH;
+use tiersim_input::text::ron_text::Document;
+use tiersim_input::text::ron_tree::Tree;
+use tiersim_models::diagnostic::Place;
+
+fn document(text: &str) -> Document {
+    Document::from_text(Path::new("x.ron"), text.to_string()).unwrap()
+}
+
+fn check(text: &str, line: u64, column: u64, rule: &str) {
+    let problems = Document::from_text(Path::new("x.ron"), text.to_string()).unwrap_err();
+    let first = &problems.0[0];
+    assert_eq!(first.place, Some(Place { line, column }), "{problems}");
+    assert!(first.rule.contains(rule), "{problems}");
+}
+
+#[test]
+fn names_of_structs_and_variants_are_not_part_of_a_path() {
+    let good = document(GOOD);
+    for (path, value) in [
+        ("policies.1.policy.cut.hbm", "0.3"),
+        ("policies.adam.policy.cut.hbm", "0.3"),
+        ("capacity.hbm", "gib(2)"),
+        ("capacity.hbm.0", "2"),
+        ("policies.3.hbm", "share_of_peak(0.25)"),
+        ("policies.2.policy.kinds.0", "weight"),
+        ("sweep.axes.1.values.1.0", "\"migrate\""),
+        ("expect.5.at_least", "gib(1)"),
+        ("workload.time.precision", "\"tf32\""),
+        ("policies.0.policy", "AllHbm"),
+    ] {
+        assert_eq!(good.value(path), Some(value), "{path}");
+    }
+    assert_eq!(good.value("policies.1.policy.cut.nvme"), None);
+    assert_eq!(good.value("policies.adam.policy.cut.hbm.0"), None);
+    assert_eq!(good.place("policies.1.policy.cut.hbm"), Place { line: 17, column: 30 });
+    // What does not exist has the place of what is around it.
+    assert_eq!(good.place("policies.1.policy.cut.nvme.x"), Place { line: 17, column: 18 });
+}
+
+#[test]
+fn comments_strings_and_numbers_of_every_kind_are_read_over() {
+    let text = "/* a /* b */ ( */ (a /*x*/ : // y ) \n 'x', b: '\\'', c: r#\"a\"b)\"#, d: b\"\\\"(\",\
+                e: br#\"(\"#, f: -1_000.5e+3, r#g: \"é\\u{e9}\", h: Some((1, \"z\")), i: {1: [], \"k\": {}},)";
+    let doc = document(text);
+    for (path, value) in [
+        ("a", "'x'"),
+        ("b", "'\\''"),
+        ("c", "r#\"a\"b)\"#"),
+        ("d", "b\"\\\"(\""),
+        ("e", "br#\"(\"#"),
+        ("f", "-1_000.5e+3"),
+        ("g", "\"é\\u{e9}\""),
+        ("h.1", "\"z\""),
+        ("i.1", "[]"),
+        ("i.k", "{}"),
+    ] {
+        assert_eq!(doc.value(path), Some(value), "{path}");
+    }
+    assert_eq!(doc.place("a"), Place { line: 2, column: 2 });
+}
+
+#[test]
+fn mistakes_of_form_have_a_place() {
+    check("", 1, 1, "the file is empty");
+    check(" // only a comment", 1, 19, "the file is empty");
+    check("(a: 1,\n a: 2)", 2, 2, "field `a` is given twice");
+    check("{\"a\": 1, \"\\x61\": 2}", 1, 10, "key `a` is given twice");
+    check("(a: \"x", 1, 5, "a string is never closed");
+    check("(a: r#\"x\")", 1, 5, "a raw string is never closed");
+    check("(a: 1 /* x", 1, 7, "a comment is never closed");
+    check("(a: [1, 2)", 1, 10, "`)` closes what `]` must close");
+    check("(a: 1", 1, 1, "a bracket is never closed");
+    check("(a: 1))", 1, 7, "text after the end");
+    check("(a: 1 b: 2)", 1, 7, "must follow a value");
+    check("(a: 1, 2)", 1, 8, "cannot be mixed");
+    check("(a: )", 1, 5, "a value is expected");
+    check("{\"a\" 1}", 1, 6, "`:` must follow the key");
+    check("{(1): 1}", 1, 2, "the key of a map");
+    check("#![enable(implicit_some)]\n1", 1, 1, "extensions cannot be chosen");
+}
+
+#[test]
+fn nesting_is_capped_at_the_limit_and_not_before() {
+    let nested = |n: usize| format!("{}1{}", "[".repeat(n), "]".repeat(n));
+    assert!(Tree::scan(&nested(MAX_DEPTH)).is_ok());
+    assert!(Tree::scan(&nested(MAX_DEPTH + 1)).is_err());
+}
+
+#[test]
+fn substituting_a_value_by_itself_changes_nothing() {
+    let mut texts = vec![GOOD.to_string()];
+    for folder in [shipped(), shipped().join("parts")] {
+        let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let files = paths.filter(|path| path.is_file());
+        texts.extend(files.map(|path| std::fs::read_to_string(path).unwrap()));
+    }
+    for text in texts {
+        let doc = document(&text);
+        let mut seen = 0;
+        for id in doc.tree().values() {
+            let path = doc.tree().path(id);
+            let value = text[doc.tree().span(id)].to_string();
+            let found = doc.tree().find(&text, &path).unwrap_or_else(|| panic!("no {path}"));
+            // The text of a newtype's content has a path of its own only if it is a leaf.
+            let around = doc.tree().span(found);
+            assert!(
+                around.start <= doc.tree().span(id).start && around.end >= doc.tree().span(id).end
+            );
+            let whole = text[around].to_string();
+            assert!(whole.contains(&value));
+            if !path.is_empty() && !path.contains(' ') {
+                assert_eq!(doc.with(&path, &whole, "test").unwrap().text(), text, "{path}");
+                seen += 1;
+            }
+        }
+        assert!(seen > 5);
+    }
+}
+
+#[test]
+fn a_list_as_long_as_a_file_may_be_is_read() {
+    // An untyped reader needs time in the square of this; `cargo bench` prints how ours grows.
+    let n = ((1 << 20) - 2) / "0.5, ".len();
+    let doc = document(&format!("[{}]", "0.5, ".repeat(n)));
+    assert_eq!(doc.parse::<Vec<f64>>().unwrap().raw.len(), n);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn no_text_makes_the_scanner_panic(text in "[\\(\\)\\[\\]\\{\\}:,\"'#rb/\\*\\\\a1é \n]{0,60}") {
+        if let Ok(tree) = Tree::scan(&text) {
+            for id in tree.values() {
+                let span = tree.span(id);
+                prop_assert!(span.start <= span.end && span.end <= text.len());
+                prop_assert!(tree.find(&text, &tree.path(id)).is_some() || tree.path(id).contains('"'));
+            }
+        }
+    }
+
+    #[test]
+    fn no_edit_of_a_scenario_makes_the_reader_panic(
+        at in 0usize..GOOD.len(),
+        cut in 0usize..40,
+        put in "[\\(\\)\\[\\]\\{\\}:,\"#a1. -]{0,4}",
+    ) {
+        let (mut start, mut end) = (at, (at + cut).min(GOOD.len()));
+        while !GOOD.is_char_boundary(start) { start -= 1; }
+        while !GOOD.is_char_boundary(end) { end += 1; }
+        let text = format!("{}{put}{}", &GOOD[..start], &GOOD[end..]);
+        if let Ok(doc) = Document::from_text(Path::new("x.ron"), text) {
+            let _ = doc.parse::<tiersim_input::scenario::raw::RawScenario>();
+        }
+    }
+}

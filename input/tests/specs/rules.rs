@@ -1,0 +1,301 @@
+//! One case per rule of a scenario's values: an edit of a good file, and what is said about it.
+
+use crate::specs::project::{GOOD, HINTS, Project, assert_says, edited};
+use tiersim_input::scenario::fingerprint::fingerprint;
+use tiersim_input::scenario::read::read_scenario;
+use tiersim_models::hardware::{HBM, Source, TierKind};
+use tiersim_models::ids::TierId;
+use tiersim_models::units::{Bytes, Span};
+use tiersim_models::workload::ObjectKind;
+use tiersim_policies::access::{Access, Charge};
+use tiersim_policies::scenario::{Budget, Expectation, OpTime};
+use tiersim_policies::zoo::adam_state::{AdamStateConfig, Count, Cut};
+use tiersim_policies::zoo::all_hbm::AllHbm;
+use tiersim_policies::zoo::demand::DemandConfig;
+use tiersim_policies::zoo::hints::HintsConfig;
+
+fn check(from: &str, to: &str, expected: &str) {
+    let project = Project::new();
+    match project.read(&edited(from, to)) {
+        Ok(_) => panic!("{to:?} was accepted"),
+        Err(problems) => assert_says(&problems, &[expected]),
+    }
+}
+
+#[test]
+fn a_good_scenario_means_what_it_says() {
+    let scenario = Project::new().read(GOOD).unwrap();
+    assert_eq!(scenario.name, "case");
+    assert_eq!(scenario.hardware.tiers[0].capacity, Bytes::gib(2));
+    assert_eq!((scenario.workload.repeat, scenario.workload.warmup), (3, 1));
+    let OpTime::Roofline { compute, precision } = &scenario.workload.time else { panic!() };
+    assert_eq!((compute.name.as_str(), precision.as_str()), ("H100 SXM 80 GB", "tf32"));
+    let [all, adam, hints, lru, lru_bytes] = &scenario.cases[..] else { panic!() };
+    assert_eq!((&all.policy, all.hbm), (&AllHbm.into(), Budget::Hardware));
+    let adam: &AdamStateConfig = adam.policy.get().unwrap();
+    assert_eq!(adam.cut, Cut::Shares { hbm: 0.3, cpu: 0.5 });
+    assert_eq!(adam.by, Count::Modules);
+    assert_eq!(adam.tiers, [TierId(0), TierId(1), TierId(2)]);
+    assert_eq!(adam.access, Access::InPlace(Charge::ModuleOutput));
+    let hints: &HintsConfig = hints.policy.get().unwrap();
+    assert_eq!(hints.hints["h.1.mlp"], TierKind::Nvme);
+    assert_eq!(hints.kinds, [ObjectKind::Weight]);
+    assert_eq!(lru.hbm, Budget::ShareOfPeak(0.25));
+    assert_eq!(lru_bytes.hbm, Budget::Bytes(Bytes::gib(1)));
+    let spill: &DemandConfig = lru_bytes.policy.get().unwrap();
+    assert_eq!(spill.spill, [TierId(1), TierId(2)]);
+    assert_eq!(scenario.expect.len(), 7);
+    assert_eq!(
+        scenario.expect[2],
+        Expectation::StepTime {
+            case: 1,
+            at_least: None,
+            at_most: Some(Span::from_ps(30_000_000_000))
+        }
+    );
+    let Expectation::Moved { lane, .. } = scenario.expect[5] else { panic!() };
+    assert_eq!(scenario.hardware.lane_name(lane), "dram->hbm");
+}
+
+#[test]
+fn what_is_left_out_has_the_documented_default() {
+    let text = r#"Scenario(schema: 1, about: "x", hardware: "seed-tiers",
+        workload: Trace(path: "traces/small", time: recorded()),
+        policies: [(name: "a", policy: AdamState(cut: cumulative(hbm: 0.9, cpu: 0.2))),
+                   (name: "l", policy: Lru())])"#;
+    let scenario = Project::new().read(text).unwrap();
+    let work = &scenario.workload;
+    assert_eq!((work.repeat, work.warmup, work.jitter, scenario.seed), (3, 1, 0.0, 1));
+    assert_eq!(work.time, OpTime::Recorded { scale: 1.0 });
+    let adam: &AdamStateConfig = scenario.cases[0].policy.get().unwrap();
+    assert_eq!(adam.tiers, [HBM, TierId(1), TierId(2)]);
+    assert_eq!(adam.access, Access::Migrate { prefetch_ops: 0 });
+    assert_eq!(adam.kinds.len(), 4);
+    let lru: &DemandConfig = scenario.cases[1].policy.get().unwrap();
+    // dram, cxl, nvme: by kind, not by position in the file.
+    assert_eq!(lru.spill, [TierId(1), TierId(3), TierId(2)]);
+    // A framework that was given no drive uses none.
+    for policy in ["LayerHooks", "UnifiedMemory", "CorrelationPrefetch", "ActivationOffload"] {
+        let text = text.replace("Lru()", &format!("{policy}()"));
+        let scenario = Project::new().read(&text).unwrap();
+        let spill = scenario.cases[1].policy.spill().expect("it moves objects");
+        assert_eq!(spill, [TierId(1), TierId(3)], "{policy}");
+    }
+}
+
+#[test]
+fn rules_on_the_file_and_its_workload() {
+    check("schema: 1", "schema: 2", "3:13: unknown schema of a scenario (found `2`)");
+    check("\"all features\"", "\" \"", "`about` may not be empty");
+    check(
+        "\"h100-sxm-pcie5\",\n    cap",
+        "\"h100-sxm\",\n    cap",
+        "did you mean `h100-sxm-pcie5`",
+    );
+    check("\"h100-sxm-pcie5\",\n    cap", "\"../x.ron\",\n    cap", "no such file");
+    check("{\"hbm\"", "{\"hbmm\"", "the hardware has no tier `hbmm`");
+    check("gib(2)}", "gib(0)}", "a size must lie between 1 B and 1 EiB");
+    check("\"traces/small\"", "\"traces/smal\"", "8:15: there is no such file or folder");
+    check("\"traces/small\"", "\"scenarios/hints.json\"", "a trace is a folder");
+    check("precision: \"tf32\"", "precision: \"tf23\"", "known: fp8, bf16, fp16, tf32, fp32");
+    check("device: \"h100-sxm-pcie5\"", "device: \"seed-tiers\"", "has no `compute`");
+    check("repeat: 3", "repeat: 0", "`repeat` must lie between 1 and 1000000000");
+    check("warmup: 1", "warmup: 3", "`warmup` must be below `repeat`, which is 3");
+    check("jitter: 0.0", "jitter: 1.5", "`jitter` must lie between 0 and 1 (found `1.5`)");
+    check("jitter: 0.0", "jitter: NaN", "`jitter` must lie between 0 and 1 (found `NaN`)");
+    let recorded = "time: recorded(scale: 0.0)";
+    let roofline = "time: roofline(device: \"h100-sxm-pcie5\", precision: \"tf32\")";
+    check(roofline, recorded, "`scale` must lie between");
+}
+
+#[test]
+fn rules_on_policies() {
+    check(
+        "name: \"adam\"",
+        "name: \"all-hbm\"",
+        "two policies have the same name (the other in line 15)",
+    );
+    check("name: \"adam\"", "name: \"\"", "1 to 80 printable characters");
+    check("hbm: 0.3", "hbm: 1.3", "17:30: a share must lie between 0 and 1 (found `1.3`)");
+    check("cpu: 0.5", "cpu: -0.5", "a share must lie between 0 and 1 (found `-0.5`)");
+    check("hbm: 0.3", "hbm: 0.6", "17:18: the shares of `hbm` and `cpu` add up to more than 1");
+    check("[\"hbm\", \"dram\", \"nvme\"]", "[\"hbm\", \"dram\"]", "lists three tiers, not 2");
+    check("[\"hbm\", \"dram\", \"nvme\"]", "[\"hbm\", \"dran\", \"nvme\"]", "did you mean `dram`?");
+    check("kinds: [weight]", "kinds: []", "a policy for no kind of object places nothing");
+    check("kinds: [weight]", "kinds: [weights]", "did you mean `weight`?");
+    check("spill: [\"dram\", \"nvme\"]", "spill: []", "evicted objects need a tier");
+    check("spill: [\"dram\", \"nvme\"]", "spill: [\"hbm\"]", "objects leave the first tier");
+    check("spill: [\"dram\", \"nvme\"]", "spill: [\"nvme\", \"nvme\"]", "a tier is listed twice");
+    check("share_of_peak(0.25)", "share_of_peak(0)", "above 0");
+    check("share_of_peak(0.25)", "share_of_peak(NaN)", "above 0");
+    check("hbm: gib(1)", "hbm: gib(3)", "more HBM than the hardware has: 2.000 GiB");
+    check("hbm: gib(1)", "hbm: 1", "an HBM budget needs its unit");
+    check("AllHbm", "AllHmb", "did you mean `AllHbm`?");
+}
+
+#[test]
+fn default_tiers_need_their_kinds() {
+    let project = Project::new();
+    project.write(
+        "hardware-specs/one.ron",
+        r#"Hardware(schema: 1, about: "one tier", tiers: [(name: "hbm", kind: hbm,
+            setup: (us(1), assumed("t")), bandwidth: (gb_per_s(1), assumed("t")))])"#,
+    );
+    let text = r#"Scenario(schema: 1, about: "x", hardware: "one",
+        workload: Trace(path: "traces/small", time: recorded()),
+        policies: [(name: "a", policy: AdamState(cut: shares(hbm: 0.5, cpu: 0.2))),
+                   (name: "l", policy: Lru()),
+                   (name: "h", policy: Hints(file: "hints.json"))])"#;
+    let problems = project.read(text).unwrap_err();
+    assert_says(&problems, &["no tiers of kind dram and nvme", "only one tier"]);
+    assert_says(
+        &problems,
+        &["hints.json:1:27: module `h.0.mlp` goes to a tier that the machine lacks"],
+    );
+}
+
+#[test]
+fn rules_on_expectations() {
+    check("fits(\"all-hbm\")", "fits(\"all\")", "39:14: no policy has this name");
+    check("than: \"adam\"", "than: \"all-hbm\"", "faster than itself");
+    check("at_most: ms(30)", "at_most: gib(30)", "`gib` is not a unit of a time");
+    check(", at_most: ms(30)", "", "an expectation without a bound always holds");
+    check("at_least: 1.0", "at_least: 4.0", "`at_least` is above `at_most`");
+    check("at_least: 1.0", "at_least: inf", "a slowdown must lie between 0 and 1000000000");
+    check("lane: \"dram->hbm\"", "lane: \"hbm->nvme\"", "known: dram->hbm, hbm->dram");
+    check("tier: \"hbm\"", "tier: \"hmb\"", "the hardware has no tier of this name");
+}
+
+#[test]
+fn rules_on_hint_files() {
+    let says = |text: &str, expected: &str| {
+        let project = Project::new();
+        project.write("scenarios/hints.json", text);
+        assert_says(&project.read(GOOD).unwrap_err(), &[expected]);
+    };
+    says("{\"a\": \"HBM\",\n \"b\": \"RAM\"}", "hints.json:2:7: unknown tier (found `RAM`)");
+    says("{\"a\": \"HBM\",\n \"a\": \"CPU\"}", "hints.json:2:2: key `a` is given twice");
+    says("{\"a\": \"HBM\", \"\\u0061\": \"CPU\"}", "a module is named twice");
+    says("{\"a\": 1}", "hints.json:1:7: not a JSON object of words");
+    says("[]", "not a JSON object of words");
+    says("", "not a JSON object of words");
+    says("{\"a\": \"CXL\"}", "module `a` goes to a tier that the machine lacks (found CXL)");
+    says(&" ".repeat(2 << 20), "at most 1048576 bytes");
+    says(&"{\"a\":".repeat(100_000), "not a JSON object of words");
+    let all: String = (0..30_000).map(|i| format!("\"m{i}\": \"NO\", ")).collect();
+    says(&format!("{{{all}\"z\": \"HBM\"}}"), "unknown tier");
+}
+
+#[test]
+fn all_problems_of_a_file_are_reported_at_once() {
+    let text = GOOD
+        .replace("repeat: 3", "repeat: 0")
+        .replace("hbm: 0.3", "hbm: 1.3")
+        .replace("gib(2)}", "2}")
+        .replace("seed: 1,", "seed: 1, sede: 2, colour: (a: 1),")
+        .replace("tier: \"hbm\"", "tier: \"hmb\"")
+        .replace("than: \"adam\"", "than: \"eve\"");
+    let problems = Project::new().read(&text).unwrap_err();
+    assert_says(
+        &problems,
+        &[
+            "6:23: a size needs its unit (found `2`); write gib(80) or gb(80)",
+            "has no field `sede`",
+            "has no field `colour`",
+            "10:17: `repeat` must lie",
+            "17:30: a share must lie",
+            "43:39: no policy has this name (found `\"eve\"`)",
+            "45:33: the hardware has no tier of this name",
+        ],
+    );
+    assert_eq!(problems.0.len(), 8, "{problems}");
+}
+
+#[test]
+fn overrides_obey_the_same_rules() {
+    let project = Project::new();
+    let path = project.scenario(GOOD);
+    let set = |at: &str, value: &str| read_scenario(&path, &[(at.into(), value.into())]);
+    assert_eq!(set("seed", "7").unwrap().seed, 7);
+    // A shell eats quotes; where a string stands, a bare word is one.
+    assert_eq!(set("hardware", "h200-sxm-pcie5").unwrap().hardware.name, "h200-sxm-pcie5");
+    let adam = |s: tiersim_policies::scenario::Scenario| {
+        s.cases[1].policy.get::<AdamStateConfig>().unwrap().cut
+    };
+    let cut = Cut::Shares { hbm: 0.2, cpu: 0.5 };
+    assert_eq!(adam(set("policies.1.policy.cut.hbm", "0.2").unwrap()), cut);
+    assert_eq!(adam(set("policies.adam.policy.cut.hbm", "0.2").unwrap()), cut);
+    let more = set("capacity.dram", "gib(9)").unwrap();
+    assert_eq!(more.hardware.tiers[1].capacity, Bytes::gib(9));
+    assert_eq!(set("policies.0.hbm", "mib(5)").unwrap().cases[0].hbm, Budget::Bytes(Bytes::mib(5)));
+    assert_eq!(set("capacity.hbm.0", "3").unwrap().hardware.tiers[0].capacity, Bytes::gib(3));
+    let says = |at: &str, value: &str, expected: &[&str]| {
+        assert_says(&set(at, value).unwrap_err(), expected);
+    };
+    says(
+        "policies.1.policy.cut.hbm",
+        "0.9",
+        &["17:18: the shares", "[--set policies.1.policy.cut.hbm=0.9]"],
+    );
+    says("policies.1.policy.cut.hmb", "0.9", &["has no field `hmb`", "did you mean `hbm`?"]);
+    says("policies.1.policy.cutt.hbm", "0.9", &["has no `cutt`", "did you mean `cut`?"]);
+    says("policies.9.policy", "AllHbm", &["has no `9`", "4 other elements"]);
+    says("capacity.hbm", "4", &["6:23: a size needs its unit", "[--set capacity.hbm=4]"]);
+    says("seed", "1, about: \"\"", &["text after the end of the value", "[--set seed"]);
+    says("seed", "/*", &["a comment is never closed"]);
+    says("seed", "", &["the file is empty"]);
+    // A comment behind the value must not swallow what follows in the file.
+    assert_eq!(set("seed", "8 // mine").unwrap().seed, 8);
+}
+
+#[test]
+fn equal_meaning_has_an_equal_fingerprint() {
+    let project = Project::new();
+    let print = |text: &str| fingerprint(&project.read(text).unwrap(), "abc");
+    let base = print(GOOD);
+    assert!(base.starts_with("sha256:") && base.len() == 71);
+    assert_eq!(base, print(&format!("/* again */ {GOOD} // end")));
+    assert_eq!(base, print(&edited("gib(2)}", "mib(2048)}")));
+    assert_eq!(base, print(&edited("\"all features\"", "\"other words\"")));
+    assert_eq!(
+        base,
+        print(&edited(
+            "[weight, gradient, optimizer, master]",
+            "[master, weight, optimizer, gradient]"
+        ))
+    );
+    let moved = edited("    seed: 1,\n", "").replace("schema: 1,", "seed: 1, schema: 1,");
+    assert_eq!(base, print(&moved));
+    let defaults = edited("        repeat: 3,\n", "").replace("            by: modules,\n", "");
+    assert_eq!(base, print(&defaults));
+    for (from, to) in [
+        ("seed: 1", "seed: 2"),
+        ("hbm: 0.3", "hbm: 0.31"),
+        ("gib(2)}", "gib(3)}"),
+        ("repeat: 3", "repeat: 4"),
+        ("precision: \"tf32\"", "precision: \"bf16\""),
+        ("at_most: 3.0", "at_most: 4.0"),
+        ("name: \"hints\"", "name: \"hint\""),
+    ] {
+        assert_ne!(base, print(&edited(from, to)), "{to}");
+    }
+    assert_ne!(base, fingerprint(&project.read(GOOD).unwrap(), "abd"));
+    assert_eq!(HINTS.lines().count(), 1);
+}
+
+#[test]
+fn an_override_of_a_capacity_counts_as_assumed() {
+    let scenario = Project::new().read(GOOD).unwrap();
+    let fact =
+        scenario.hardware.facts.iter().find(|fact| fact.path == "tiers.hbm.capacity").unwrap();
+    assert_eq!(fact.value, "gib(2)");
+    assert!(matches!(fact.source, Source::Assumed(_)));
+}
+
+#[test]
+fn another_devices_facts_come_along() {
+    let text = edited("device: \"h100-sxm-pcie5\"", "device: \"a100-80g-pcie4\"");
+    let scenario = Project::new().read(&text).unwrap();
+    let facts = &scenario.hardware.facts;
+    assert!(facts.iter().any(|fact| fact.path == "device.a100-80g-pcie4.compute.flops.tf32"));
+}

@@ -1,0 +1,184 @@
+//! Nodes, kinds of links, routes, sets of drives and the traffic of others in hardware files.
+
+use crate::specs::hardware::{read, shipped_hardware};
+use crate::specs::project::assert_says;
+use tiersim_input::hardware_file::write::hardware_text;
+use tiersim_models::hardware::{HBM, Hardware};
+use tiersim_models::ids::NodeId;
+use tiersim_models::nodes::{LinkKind, NodeKind};
+use tiersim_models::units::{Bytes, Rate};
+
+/// A GPU and a set of drives behind a switch, DRAM at a socket.
+const HOST: &str = r#"Hardware(
+    schema: 1,
+    about: "a host",
+    tiers: [
+        (name: "hbm", kind: hbm, setup: (ns(400), assumed("a")), bandwidth: (gb_per_s(1750), assumed("a"))),
+        (name: "dram", kind: dram, setup: (us(1), assumed("a")), bandwidth: (gb_per_s(25), assumed("a"))),
+        (name: "nvme", kind: nvme, capacity: (tb(2), assumed("a")), setup: (us(70), assumed("a")), bandwidth: (gb_per_s(3), assumed("a"))),
+    ],
+    nodes: [(name: "switch", kind: pcie_switch), (name: "socket", kind: socket)],
+    links: [
+        (name: "slot", near: "hbm", far: "switch", kind: pcie(gen: 5, width: 16), setup: (us(3), assumed("a")), fetch: (gb_per_s(50), assumed("a")), evict: (gb_per_s(50), assumed("a"))),
+        (name: "up", near: "socket", far: "switch", setup: (us(0), assumed("a")), fetch: (gb_per_s(50), assumed("a")), evict: (gb_per_s(50), assumed("a")), service: fair_share, others: (evict: (gb_per_s(9), assumed("a")))),
+        (name: "bus", near: "socket", far: "dram", kind: memory_bus, setup: (us(0), assumed("a")), fetch: (gb_per_s(200), assumed("a")), evict: (gb_per_s(200), assumed("a"))),
+        (name: "drives", near: "switch", far: "nvme", setup: (us(70), assumed("a")), fetch: (gb_per_s(3), assumed("a")), evict: (gb_per_s(2), assumed("a")), raid0: (drives: (drives(4), assumed("a")), stripe: (kib(128), assumed("a")))),
+    ],
+    routes: [(from: "nvme", to: "hbm", via: ["socket", "dram"])],
+)"#;
+
+fn check(from: &str, to: &str, expected: &[&str]) {
+    assert!(HOST.contains(from), "{from}");
+    assert_says(&read(&HOST.replacen(from, to, 1)).unwrap_err(), expected);
+}
+
+fn again(machine: &Hardware) -> Hardware {
+    let written = hardware_text(machine, "").unwrap();
+    read(&written).unwrap()
+}
+
+#[test]
+fn a_host_means_what_its_file_says_and_reads_back_equal() {
+    let host = read(HOST).unwrap();
+    let kinds: Vec<NodeKind> = host.nodes.iter().map(|node| node.kind).collect();
+    assert_eq!(kinds, [NodeKind::PcieSwitch, NodeKind::Socket]);
+    assert_eq!((host.links[1].near, host.links[1].far), (NodeId(4), NodeId(3)));
+    assert_eq!(host.links[0].kind, Some(LinkKind::Pcie { generation: 5, width: 16 }));
+    assert_eq!(host.links[2].kind, Some(LinkKind::MemoryBus));
+    assert_eq!(host.links[1].others, [None, Some(Rate::gb_per_s(9))]);
+    let routes = host.routes().unwrap();
+    let drives = host.tier("nvme").unwrap();
+    let lanes = routes.between(drives, HBM).iter();
+    let names: Vec<String> = lanes.map(|lane| host.lane_name(*lane)).collect();
+    let way = ["nvme->switch", "switch->socket", "socket->dram", "dram->socket"];
+    assert_eq!(names[..4], way);
+    assert_eq!(again(&host), host);
+    let mut bare = host.clone();
+    bare.facts.iter_mut().for_each(|fact| fact.value.clear());
+    assert_eq!(
+        Hardware { facts: Vec::new(), ..again(&bare) },
+        Hardware { facts: Vec::new(), ..host }
+    );
+}
+
+#[test]
+fn numbers_of_a_set_are_written_for_one_drive() {
+    let host = read(HOST).unwrap();
+    let tier = &host.tiers[2];
+    assert_eq!(
+        (tier.capacity, tier.access.rate),
+        (Bytes::new(8_000_000_000_000), Rate::gb_per_s(12))
+    );
+    let link = &host.links[3];
+    assert_eq!([link.fetch.rate, link.evict.rate], [Rate::gb_per_s(12), Rate::gb_per_s(8)]);
+    assert!(host.facts.iter().any(|fact| fact.path == "links.drives.raid0.drives"));
+    check("drives(4)", "drives(1)", &["a number of drives must lie between 2 and 256"]);
+    check("drives(4)", "drives(2.5)", &["drives come in whole numbers"]);
+    check("drives(4)", "copies(4)", &["`copies` is not a unit of a number of drives"]);
+    check("kib(128)", "kib(0)", &["a size must lie between 1 B and 1 EiB"]);
+    check("tb(2)", "tb(900000)", &["a number of the set leaves its range"]);
+    check("raid0:", "half: (kb(1), assumed(\"a\")), raid0:", &["not from `half`"]);
+    let turned = "near: \"nvme\", far: \"switch\"";
+    check("near: \"switch\", far: \"nvme\"", turned, &["at the far end of its link"]);
+}
+
+#[test]
+fn every_kind_of_node_and_link_is_read_and_written() {
+    for kind in NodeKind::ALL {
+        let host = read(&HOST.replace("kind: socket", &format!("kind: {}", kind.word()))).unwrap();
+        assert_eq!((host.nodes[1].kind, again(&host)), (kind, host));
+    }
+    for kind in [
+        "pcie(gen: 7, width: 1)",
+        "cxl(gen: 2, width: 8)",
+        "nvlink(gen: 4)",
+        "nvlink_c2c",
+        "upi",
+        "xgmi",
+        "infinity_fabric",
+        "network",
+    ] {
+        let host = read(&HOST.replace("memory_bus", kind)).unwrap();
+        assert_eq!(host.links[2].kind.map(|kind| kind.to_string()).as_deref(), Some(kind));
+        assert_eq!(again(&host), host);
+    }
+    check("gen: 5", "gen: 8", &["the generation of PCIe must lie between 1 and 7"]);
+    check("width: 16", "width: 0", &["the width of a link must lie between 1 and 32"]);
+    check("width: 16", "width: 300", &["300"]);
+    check("gen: 5, ", "", &["gen"]);
+    check("memory_bus", "cxl(gen: 5, width: 8)", &["the generation of CXL"]);
+    check("memory_bus", "nvlink(gen: 0)", &["the generation of NVLink"]);
+    check("memory_bus", "memory", &["did you mean `memory_bus`?"]);
+    check("kind: socket", "kind: sockets", &["did you mean `socket`?"]);
+}
+
+#[test]
+fn rules_on_nodes() {
+    check("name: \"socket\", kind", "name: \"dram\", kind", &["a tier has this name"]);
+    check("name: \"socket\", kind", "name: \"switch\", kind", &["two nodes have the same name"]);
+    check("name: \"socket\", kind", "name: \"Socket\", kind", &["1 to 40 of a-z"]);
+    let more = "(name: \"alone\", kind: nic), (name: \"socket\"";
+    check("(name: \"socket\"", more, &["no link names this node"]);
+    check(
+        "far: \"dram\"",
+        "far: \"dra\"",
+        &["no tier or node has this name", "did you mean `dram`?"],
+    );
+    let many: String = (0..60).map(|n| format!("(name: \"n{n}\", kind: nic), ")).collect();
+    let many = format!("nodes: [{many}");
+    check("nodes: [", &many, &["at most 56 nodes are allowed (found 62)"]);
+    check(
+        "others: (evict",
+        "others: (fetch: (gb_per_s(0), assumed(\"a\")), evict",
+        &["a rate must lie"],
+    );
+    check("service: fair_share, others", "others", &["`others` are copies that share"]);
+    check(
+        "others: (evict: (gb_per_s(9), assumed(\"a\")))",
+        "others: ()",
+        &["in one direction at least"],
+    );
+}
+
+#[test]
+fn rules_on_routes() {
+    let via = "via: [\"socket\", \"dram\"]";
+    check(via, "via: []", &["a route that is given passes something"]);
+    check(via, "via: [\"sockets\"]", &["no tier or node has this name", "did you mean `socket`?"]);
+    check(via, "via: [\"dram\", \"hbm\"]", &["passes the device's own memory"]);
+    check(via, "via: [\"dram\", \"dram\"]", &["the route comes to `dram` twice"]);
+    check(via, "via: [\"socket\"]", &["the route comes to `switch` twice"]);
+    check("to: \"hbm\"", "to: \"socket\"", &["no tier has this name"]);
+    check("to: \"hbm\"", "to: \"nvme\"", &["a route leads from one tier to another"]);
+    let route = "(from: \"nvme\", to: \"hbm\", via: [\"socket\", \"dram\"])";
+    check(route, &format!("{route}, {route}"), &["the route between these tiers is given twice"]);
+    let many = vec!["\"dram\""; 17].join(", ");
+    check(via, &format!("via: [{many}]"), &["at most 16 nodes of a route"]);
+    let both = format!("{route}, (from: \"hbm\", to: \"nvme\", via: [\"switch\"])");
+    let host = read(&HOST.replace(route, &both)).unwrap();
+    let routes = host.routes().unwrap();
+    let drives = host.tier("nvme").unwrap();
+    assert_eq!(routes.between(HBM, drives).len(), 2);
+    assert_eq!(routes.between(drives, HBM).len(), 6);
+    assert_eq!(again(&host), host);
+}
+
+#[test]
+fn expanders_are_reached_in_one_flow_that_leaves_dram_alone() {
+    for name in ["cxl2-x8-direct", "cxl2-x16-direct", "cxl2-switched-220ns", "cxl2-switched-750ns"]
+    {
+        let machine = shipped_hardware(name);
+        let (routes, tier) = (machine.routes().unwrap(), |name| machine.tier(name).unwrap());
+        let hops = |from, to| -> Vec<Vec<String>> {
+            let name = |lane: &_| machine.lane_name(*lane);
+            routes.hops(from, to).map(|hop| hop.iter().map(name).collect()).collect()
+        };
+        let direct = vec!["cxl->root", "root->hbm"];
+        let switched = vec!["cxl->switch", "switch->root", "root->hbm"];
+        let way = if machine.node("switch").is_some() { switched } else { direct };
+        assert_eq!(hops(tier("cxl"), HBM), [way], "{name}");
+        assert_eq!(hops(HBM, tier("dram")), [["hbm->root", "root->dram"]], "{name}");
+        let bounced = [["nvme->root", "root->dram"], ["dram->root", "root->hbm"]];
+        assert_eq!(hops(tier("nvme"), HBM), bounced, "{name}");
+    }
+}

@@ -1,0 +1,10 @@
+//! What `tiersim-input` promises, as a user of the crate sees it. One program: linking takes longer than running.
+
+mod cards;
+mod import_hostile;
+mod import_recording;
+mod lint;
+mod specs;
+mod trace_folder;
+mod trace_properties;
+mod trace_units;

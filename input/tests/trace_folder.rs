@@ -1,0 +1,362 @@
+//! Reading and writing trace folders: what is written reads back, and every kind of damage is
+//! reported with its file and line, never with a panic.
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use tiersim_input::trace::{Packing, info, read_trace, write_trace};
+use tiersim_models::ids::{ModuleId, ObjectId, OpId};
+use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::workload::{
+    Mode, Object, ObjectKind, Op, Phase, Recorded, Statistics, Trace, TraceMeta, Use,
+};
+
+/// An empty folder below the build's own.
+fn fresh_folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("trace-folder").join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Two ops: the first writes an activation from a weight, the second reads both.
+fn small_trace() -> Trace {
+    let object = |name: &str, kind, bytes, persistent| Object {
+        dtype: "float32".into(),
+        persistent,
+        module: persistent.then_some(ModuleId(0)),
+        statistics: Statistics { adam_m: persistent.then_some(0.25), ..Statistics::default() },
+        freed_after: (!persistent).then_some(OpId(1)),
+        ..Object::new(name, kind, Bytes::new(bytes))
+    };
+    let op = |phase, name: &str, duration: Option<u64>, flops, bytes, at, uses| Op {
+        module: (flops > 0).then_some(ModuleId(0)),
+        duration: duration.map(Span::from_ps),
+        flops,
+        bytes: Bytes::new(bytes),
+        at: Some(Time::from_ps(at)),
+        ..Op::new(0, phase, name, uses)
+    };
+    let row = |object, mode| Use::whole(ObjectId(object), mode);
+    Trace {
+        meta: TraceMeta {
+            name: "small".into(),
+            about: "two ops".into(),
+            precision: "fp32".into(),
+            batch: 1,
+            sequence: 4,
+            recorded: Recorded { how: "by hand".into(), ..Recorded::default() },
+        },
+        modules: vec!["m".into()],
+        objects: vec![
+            object("w", ObjectKind::Weight, 16, true),
+            object("act", ObjectKind::Activation, 8, false),
+        ],
+        ops: vec![
+            op(Phase::Forward, "mm", Some(1_500_250), 96, 80, 0, 0..2),
+            op(Phase::Backward, "add", None, 0, 24, 1_500_000, 2..4),
+        ],
+        uses: vec![
+            row(0, Mode::Read),
+            row(1, Mode::Write),
+            row(0, Mode::Read),
+            row(1, Mode::ReadWrite),
+        ],
+    }
+}
+
+/// A folder with [`small_trace`] in it.
+fn small_folder(name: &str) -> PathBuf {
+    let folder = fresh_folder(name);
+    write_trace(&small_trace(), &folder, Packing::Plain).unwrap();
+    folder
+}
+
+fn edit(folder: &Path, file: &str, change: impl Fn(String) -> String) {
+    let path = folder.join(file);
+    fs::write(&path, change(fs::read_to_string(&path).unwrap())).unwrap();
+}
+
+/// After `change` to `file`, reading must fail, with all of `texts` in the messages.
+fn refused(name: &str, file: &str, change: impl Fn(String) -> String, texts: &[&str]) {
+    let folder = small_folder(name);
+    edit(&folder, file, change);
+    messages(&folder, texts);
+}
+
+fn messages(folder: &Path, texts: &[&str]) {
+    let text = read_trace(folder).unwrap_err().to_string();
+    for expected in texts {
+        assert!(text.contains(expected), "{expected:?} is not in:\n{text}");
+    }
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut all: Vec<(String, Vec<u8>)> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()))
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn what_is_written_reads_back_and_writes_the_same_bytes() {
+    for packing in [Packing::Plain, Packing::Gzip, Packing::Smaller] {
+        let first = fresh_folder(&format!("round-{packing:?}-1"));
+        let second = fresh_folder(&format!("round-{packing:?}-2"));
+        write_trace(&small_trace(), &first, packing).unwrap();
+        let read = read_trace(&first).unwrap();
+        assert_eq!(read, small_trace());
+        write_trace(&read, &second, packing).unwrap();
+        assert_eq!(files(&first), files(&second));
+        assert_eq!(files(&first).len(), 4, "nothing but the four files is left");
+    }
+}
+
+#[test]
+fn writing_again_replaces_tables_packed_otherwise() {
+    let folder = fresh_folder("replace");
+    write_trace(&small_trace(), &folder, Packing::Gzip).unwrap();
+    write_trace(&small_trace(), &folder, Packing::Plain).unwrap();
+    assert_eq!(read_trace(&folder).unwrap(), small_trace());
+}
+
+#[test]
+fn a_broken_trace_is_not_written() {
+    let folder = fresh_folder("broken");
+    let mut trace = small_trace();
+    trace.objects[0].bytes = Bytes::ZERO;
+    let text = write_trace(&trace, &folder, Packing::Plain).unwrap_err().to_string();
+    assert!(text.contains("objects.csv, row 0"), "{text}");
+    assert_eq!(files(&folder), []);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_left_without_partial_files() {
+    let folder = fresh_folder("occupied");
+    fs::create_dir_all(folder.join("uses.csv/inside")).unwrap();
+    let text = write_trace(&small_trace(), &folder, Packing::Plain).unwrap_err().to_string();
+    assert!(text.contains("cannot be read or written"), "{text}");
+    let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["uses.csv"]);
+}
+
+#[test]
+fn columns_come_in_any_order_and_optional_ones_may_be_missing() {
+    let folder = small_folder("columns");
+    let short = "bytes,name,id,persistent,kind\n16,w,0,true,weight\n8,\"a,\"\"b\"\"\",1,false,kv\n";
+    fs::write(folder.join("objects.csv"), short).unwrap();
+    let ops = "name,phase,step,id\r\nmm,forward,0,0\r\nadd,backward,0,1\r\n";
+    fs::write(folder.join("ops.csv"), ops).unwrap();
+    let trace = read_trace(&folder).unwrap();
+    assert_eq!(trace.objects[1].name, "a,\"b\"");
+    assert_eq!(trace.objects[1].kind, ObjectKind::Kv);
+    assert_eq!(trace.ops[1].duration, None);
+}
+
+#[test]
+fn a_zstd_table_is_read_and_a_damaged_one_refused() {
+    let folder = small_folder("zstd");
+    let text = fs::read(folder.join("uses.csv")).unwrap();
+    fs::remove_file(folder.join("uses.csv")).unwrap();
+    // A frame of one raw block, as any encoder may write it.
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x20, text.len() as u8];
+    frame.extend_from_slice(&(((text.len() as u32) << 3) | 1).to_le_bytes()[..3]);
+    frame.extend_from_slice(&text);
+    fs::write(folder.join("uses.csv.zst"), &frame).unwrap();
+    assert_eq!(read_trace(&folder).unwrap(), small_trace());
+    frame.truncate(frame.len() - 4);
+    fs::write(folder.join("uses.csv.zst"), &frame).unwrap();
+    messages(&folder, &["uses.csv.zst", "packed data"]);
+    fs::write(folder.join("uses.csv.zst"), b"no frame at all").unwrap();
+    messages(&folder, &["uses.csv.zst", "packed data is damaged"]);
+}
+
+#[test]
+fn a_table_cut_off_within_a_row_is_refused() {
+    // Within a field that stays valid: `rw` becomes `r`.
+    let cut = |text: String| text[..text.len() - 2].to_owned();
+    refused("cut-field", "uses.csv", cut, &["uses.csv:5: the last line has no line break"]);
+    let cut = |text: String| text[..text.len() - 6].to_owned() + "\n";
+    refused("cut-row", "uses.csv", cut, &["uses.csv:5: a row has 3 fields", "found 1"]);
+}
+
+#[test]
+fn a_table_cut_off_at_a_row_border_is_refused() {
+    let cut = |text: String| text.lines().take(4).map(|l| format!("{l}\n")).collect();
+    refused("cut-border", "uses.csv", cut, &["uses.csv: 3 rows where trace.ron says 4"]);
+    let more = |text: String| text + "1,1,r\n";
+    refused("more", "uses.csv", more, &["uses.csv:6: more than the 4 rows that trace.ron says"]);
+}
+
+#[test]
+fn bad_numbers_are_named_with_line_and_column() {
+    for bad in ["-5", "1e400", "NaN", "0x10", " 7", "+7", "99999999999999999999", "1.5"] {
+        let change = |text: String| text.replace(",16,", &format!(",{bad},"));
+        let texts = ["objects.csv:2: bytes is a whole number", &format!("found {bad}")];
+        refused("number", "objects.csv", change, &texts);
+    }
+    for bad in ["-5", "1e3", "NaN", "5.0001", "18446744073709552"] {
+        let change = |text: String| text.replace(",1500.25,", &format!(",{bad},"));
+        refused("duration", "ops.csv", change, &["ops.csv:2: duration_ns is nanoseconds", bad]);
+    }
+    for bad in ["NaN", "1e400", "inf", "x"] {
+        let change = |text: String| text.replace(",0.25,", &format!(",{bad},"));
+        refused("real", "objects.csv", change, &["objects.csv:2: adam_m is a finite number", bad]);
+    }
+    let change = |text: String| text.replace(",0.25,", ",-0.25,");
+    refused("negative", "objects.csv", change, &["objects.csv:2: adam_m -0.25"]);
+    let change = |text: String| text.replace("1,0,backward", "1,99999999999,backward");
+    refused("step", "ops.csv", change, &["ops.csv:3: step is a whole number from 0 to 4294967295"]);
+}
+
+#[test]
+fn unknown_words_and_columns_are_refused() {
+    let change = |text: String| text.replace("weight,", "wieght,");
+    refused("kind", "objects.csv", change, &["objects.csv:2: kind is one of weight,", "wieght"]);
+    let change = |text: String| text.replace("dtype", "type");
+    refused("column", "objects.csv", change, &["objects.csv:1: unknown column (found \"type\")"]);
+    let change = |text: String| text.replace("id,name", "id,id");
+    let texts = ["objects.csv:1: the same column twice", "missing column name"];
+    refused("twice", "objects.csv", change, &texts);
+    let change = |text: String| text.replace("schema: 1", "schema: 1, colour: 3");
+    refused("field", "trace.ron", change, &["trace.ron:2:", "colour"]);
+    let change = |text: String| text.replace("schema: 1", "schema: 2");
+    refused("schema", "trace.ron", change, &["trace.ron: unknown schema (found 2)"]);
+    let change = |text: String| text.replace("steps: 1", "steps: 3");
+    refused("steps", "trace.ron", change, &["ops.csv holds 1 steps", "found 3"]);
+    refused("ron", "trace.ron", |_| "(".repeat(100_000), &["trace.ron:1:"]);
+}
+
+#[test]
+fn ids_count_the_rows() {
+    let change = |text: String| text.replace("\n1,", "\n7,");
+    refused("ids", "objects.csv", change, &["objects.csv:3: id 1 comes next (found 7)"]);
+    let change = |text: String| text.replace("\n1,1,", "\n9,1,");
+    refused("op-range", "uses.csv", change, &["uses.csv:5: op is a row of ops.csv, which has 2"]);
+    let change = |text: String| text.replace("\n0,1,w\n1,0,r", "\n1,0,r\n0,1,w");
+    refused("op-order", "uses.csv", change, &["uses.csv:4: ops come in order"]);
+}
+
+#[test]
+fn rules_of_the_trace_are_reported_with_lines() {
+    let change = |text: String| text.replace("1,act,", "1,w,");
+    refused("dup", "objects.csv", change, &["objects.csv:3: the name \"w\" of object 0 again"]);
+    let change = |text: String| text.replace("1,1,rw", "1,5,rw");
+    refused("undefined", "uses.csv", change, &["uses.csv:5: object 5 of 2"]);
+    let change = |text: String| text.replace("0,1,w", "0,1,r");
+    refused("unborn", "uses.csv", change, &["uses.csv:3: op 0 uses object \"act\" with mode r"]);
+    let change = |text: String| {
+        text.replace(",1500,\n", ",1500,1\n").replace("1500.25,96,80,0,", "1500.25,96,80,0,1")
+    };
+    refused("cycle", "ops.csv", change, &["ops.csv:2: a dependency cycle: op 0 -> op 1 -> op 0"]);
+    let change = |text: String| text.replace("1500.25,96,80,0,", "1500.25,96,80,0,1;x");
+    refused("after", "ops.csv", change, &["ops.csv:2: after is op ids joined by ';' (found 1;x)"]);
+}
+
+#[test]
+fn problems_of_all_files_are_reported_together_and_capped() {
+    let folder = small_folder("together");
+    edit(&folder, "objects.csv", |text| text.replace(",16,", ",x,"));
+    edit(&folder, "ops.csv", |text| text.replace("forward", "forwards"));
+    edit(&folder, "uses.csv", |text| text.replace("rw", "q"));
+    messages(&folder, &["objects.csv:2:", "ops.csv:2:", "uses.csv:5:"]);
+    edit(&folder, "trace.ron", |text| text.replace("uses: 4", "uses: 1000"));
+    edit(&folder, "uses.csv", |_| format!("op,object,mode\n{}", "0,0,q\n".repeat(1000)));
+    let problems = read_trace(&folder).unwrap_err();
+    assert_eq!(problems.0.len(), 51);
+    assert_eq!(problems.0[50].rule, "and 952 more problems");
+}
+
+#[test]
+fn text_that_is_no_table_is_refused() {
+    let folder = small_folder("text");
+    for (content, text) in [
+        (&b"op,object,mode\n\n0,0,r\n"[..], "uses.csv:2: an empty line"),
+        (b"op,object,mode\n0,\"0,r\n", "uses.csv:2: a quote that is not closed"),
+        (b"op,object,mode\n0,0\r,r\n", "uses.csv:2: a carriage return inside a line"),
+        (b"op,object,mode\n0,0,\xff\n", "uses.csv:2: text that is not UTF-8"),
+        (b"", "missing column op"),
+        (b"\xff\xfe\n", "uses.csv"),
+    ] {
+        fs::write(folder.join("uses.csv"), content).unwrap();
+        messages(&folder, &[text]);
+    }
+    fs::write(folder.join("uses.csv"), "x".repeat(3 << 20)).unwrap();
+    messages(&folder, &["uses.csv:1: a line of more than 1 MiB"]);
+}
+
+#[test]
+fn missing_ambiguous_and_linked_files_are_refused() {
+    let folder = small_folder("missing");
+    fs::rename(folder.join("uses.csv"), folder.join("other")).unwrap();
+    messages(&folder, &["uses.csv: missing file"]);
+    std::os::unix::fs::symlink(folder.join("other"), folder.join("uses.csv")).unwrap();
+    messages(&folder, &["uses.csv: a symbolic link"]);
+    fs::remove_file(folder.join("uses.csv")).unwrap();
+    fs::create_dir(folder.join("uses.csv")).unwrap();
+    messages(&folder, &["uses.csv: not a regular file"]);
+    fs::remove_dir(folder.join("uses.csv")).unwrap();
+    fs::copy(folder.join("other"), folder.join("uses.csv")).unwrap();
+    fs::write(folder.join("uses.csv.gz"), gzip(b"op,object,mode\n")).unwrap();
+    messages(&folder, &["uses.csv: the same table twice"]);
+    fs::remove_file(folder.join("trace.ron")).unwrap();
+    messages(&folder, &["trace.ron: missing file"]);
+    assert!(read_trace(Path::new("/nowhere/at/all")).is_err());
+}
+
+#[test]
+fn damaged_packed_tables_are_refused() {
+    let folder = small_folder("gz");
+    let text = fs::read(folder.join("uses.csv")).unwrap();
+    fs::remove_file(folder.join("uses.csv")).unwrap();
+    let path = folder.join("uses.csv.gz");
+    fs::write(&path, b"not gzip at all").unwrap();
+    messages(&folder, &["uses.csv.gz", "the packed data is damaged"]);
+    let packed = gzip(&text);
+    fs::write(&path, &packed[..packed.len() - 6]).unwrap();
+    messages(&folder, &["uses.csv.gz", "the packed data ends early"]);
+    let mut garbage = packed.clone();
+    let middle = packed.len() - 7;
+    garbage[middle] ^= 0x55;
+    fs::write(&path, &garbage).unwrap();
+    messages(&folder, &["uses.csv.gz", "packed data"]);
+    fs::write(&path, &packed).unwrap();
+    assert_eq!(read_trace(&folder).unwrap(), small_trace());
+}
+
+#[test]
+fn a_packed_bomb_is_stopped() {
+    let folder = small_folder("bomb");
+    fs::remove_file(folder.join("uses.csv")).unwrap();
+    let mut text = b"op,object,mode\n".to_vec();
+    text.extend(b"0,0,r\n".repeat((48 << 20) / 6));
+    let packed = gzip(&text);
+    fs::write(folder.join("uses.csv.gz"), packed).unwrap();
+    // The number of rows alone stops it, unless the header lies as well.
+    messages(&folder, &["uses.csv.gz:6: more than the 4 rows"]);
+    edit(&folder, "trace.ron", |text| text.replace("uses: 4", "uses: 4000000000"));
+    messages(&folder, &["uses.csv.gz:", "unpacks to more than is allowed"]);
+}
+
+#[test]
+fn info_counts_what_is_there() {
+    let info = info(&small_trace());
+    assert_eq!((info.ops, info.objects, info.uses), (2, 2, 4));
+    assert_eq!((info.peak.bytes, info.peak.op), (24, 0));
+    assert_eq!(info.steps[0].touched_bytes, 24);
+    assert_eq!(info.phases.len(), 2);
+    let text = info.to_string();
+    assert!(text.contains("peak: 0.0 MiB (24 bytes) alive at op 0"), "{text}");
+    assert!(serde_json::to_string(&info).unwrap().contains("\"touched_bytes\":24"));
+}

@@ -1,0 +1,107 @@
+//! What ops run on, in trace folders: it reads back, a trace of one device is written as ever, and
+//! every wrong field is told with its line.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use tiersim_input::trace::{Packing, info, read_trace, trace_hash, write_trace};
+use tiersim_models::units::{Bytes, Span};
+use tiersim_models::workload::{Collective, CollectiveKind, Op, Phase, Trace, TraceMeta, Unit};
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("trace-units").join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn trace(units: &[Unit]) -> Trace {
+    let op = |(row, &unit): (usize, &Unit)| Op {
+        duration: Some(Span::from_us(1)),
+        unit,
+        ..Op::new(0, Phase::Other, format!("op{row}"), 0..0)
+    };
+    let meta = TraceMeta {
+        name: "units".into(),
+        about: "units".into(),
+        batch: 1,
+        sequence: 1,
+        ..TraceMeta::default()
+    };
+    let ops = units.iter().enumerate().map(op).collect();
+    Trace { meta, modules: Vec::new(), objects: Vec::new(), ops, uses: Vec::new() }
+}
+
+fn collective(kind: CollectiveKind, bytes: u64, within: u32, servers: u32) -> Unit {
+    Unit::Network(Collective { kind, bytes: Bytes::new(bytes), within, servers })
+}
+
+fn every_unit() -> Vec<Unit> {
+    let kinds = CollectiveKind::ALL.into_iter().zip(1..);
+    let collectives = kinds.map(|(kind, n)| collective(kind, 1 << (10 * n), n as u32, 64));
+    [Unit::Device, Unit::Cpu, Unit::Idle].into_iter().chain(collectives).collect()
+}
+
+#[test]
+fn every_unit_reads_back() {
+    let (trace, folder) = (trace(&every_unit()), folder("every"));
+    write_trace(&trace, &folder, Packing::Plain).unwrap();
+    assert_eq!(read_trace(&folder).unwrap(), trace);
+    let text = fs::read_to_string(folder.join("ops.csv")).unwrap();
+    assert!(text.lines().next().unwrap().ends_with(",after,unit,collective_bytes,group"));
+    assert!(text.contains(",all-reduce,1073741824,3x64\n"), "{text}");
+    let told = info(&trace);
+    assert_eq!(told.units.iter().map(|unit| unit.ops).sum::<u64>(), 8);
+    let sum = told.units.iter().find(|unit| unit.unit == "all-reduce").unwrap();
+    assert_eq!((sum.group.as_str(), sum.collective_bytes), ("3x64", 1 << 30));
+    assert!(told.to_string().contains("reduce-scatter"));
+}
+
+#[test]
+fn a_trace_of_one_device_is_written_as_if_there_were_no_others() {
+    let (plain, folder) = (trace(&[Unit::Device; 3]), folder("plain"));
+    write_trace(&plain, &folder, Packing::Plain).unwrap();
+    let text = fs::read_to_string(folder.join("ops.csv")).unwrap();
+    assert!(text.lines().next().unwrap().ends_with(",after"), "{text}");
+    assert_eq!(info(&plain).units, []);
+    assert_ne!(trace_hash(&plain), trace_hash(&trace(&[Unit::Device, Unit::Idle, Unit::Device])));
+}
+
+#[test]
+fn wrong_fields_are_told_with_their_lines() {
+    let whole = trace(&[Unit::Device, collective(CollectiveKind::AllGather, 4096, 8, 2)]);
+    for (number, (from, to, expected)) in [
+        (
+            ",all-gather,4096,8x2",
+            ",allgather,4096,8x2",
+            "unit is one of device, cpu, idle, all-gather",
+        ),
+        (",all-gather,4096,8x2", ",cpu,4096,8x2", "collective_bytes is of collectives"),
+        (",all-gather,4096,8x2", ",device,,8x2", "group is of collectives"),
+        (",all-gather,4096,8x2", ",all-gather,,8x2", "collective_bytes is empty"),
+        (",all-gather,4096,8x2", ",all-gather,0,8x2", "a collective of 0 bytes"),
+        (",all-gather,4096,8x2", ",all-gather,4096,8", "ranks within a server x servers"),
+        (",all-gather,4096,8x2", ",all-gather,4096,", "ranks within a server x servers"),
+        (",all-gather,4096,8x2", ",all-gather,4096,8x-2", "ranks within a server x servers"),
+        (
+            ",all-gather,4096,8x2",
+            ",all-gather,4096,8x99999999999",
+            "ranks within a server x servers",
+        ),
+        (",all-gather,4096,8x2", ",all-gather,4096,0x2", "a group of 0 ranks"),
+        (",all-gather,4096,8x2", ",all-gather,4096,4000000000x4000000000", "a group of"),
+        (",all-gather,4096,8x2", ",all-gather,9999999999999999999,8x2", "a collective of"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let folder = folder(&format!("wrong{number}"));
+        write_trace(&whole, &folder, Packing::Plain).unwrap();
+        let path = folder.join("ops.csv");
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{text}");
+        fs::write(&path, text.replace(from, to)).unwrap();
+        let problems = read_trace(&folder).unwrap_err().to_string();
+        assert!(problems.contains(expected), "{to}: {problems}");
+        assert!(problems.contains("ops.csv:3"), "{to}: {problems}");
+    }
+}

@@ -1,0 +1,57 @@
+//! Links that state rates for memory that is not pinned.
+//!
+//! Pageable memory is copied into pinned buffers first, and those go over the wire: the wire carries
+//! what is stated for pinned memory, whichever of the two a machine's copies use. So limits of the
+//! wire are judged by the stated rates, which a machine's facts keep, and not by those in use.
+
+use super::{direction, words, written};
+use crate::diagnostic::Warning;
+use crate::hardware::{Hardware, Lane, Link};
+use crate::units::Rate;
+use crate::units::written::{Bandwidth, Dimension};
+
+/// The rate that a spec states at a place, such as `links.pcie.pageable.fetch`.
+fn stated(hardware: &Hardware, place: &str) -> Option<Rate> {
+    let fact = hardware.facts.iter().rfind(|fact| fact.path == place)?;
+    let (word, number) = written(fact)?;
+    let unit = Bandwidth::UNIT.words.iter().position(|&known| known == word)?;
+    Rate::new((number * Bandwidth::UNIT.factors[unit]).round() as u64)
+}
+
+fn link(hardware: &Hardware, lane: Lane) -> &Link {
+    &hardware.links[lane.link.index()]
+}
+
+/// What copies of pageable memory reach, if the spec says so.
+fn pageable(hardware: &Hardware, lane: Lane) -> Option<Rate> {
+    let (name, way) = (&link(hardware, lane).name, direction(lane));
+    stated(hardware, &format!("links.{name}.pageable.{way}"))
+}
+
+/// What a link carries in one direction: the rate of pinned memory.
+pub(super) fn carried(hardware: &Hardware, lane: Lane) -> Rate {
+    let pinned = pageable(hardware, lane).and_then(|_| {
+        let (name, way) = (&link(hardware, lane).name, direction(lane));
+        stated(hardware, &format!("links.{name}.{way}"))
+    });
+    pinned.unwrap_or_else(|| hardware.lane_law(lane).rate)
+}
+
+/// `pageable-faster-than-pinned`: one more copy does not make it faster.
+///
+/// Source: NVIDIA, CUDA C++ Best Practices Guide, "Pinned Memory": page-locked memory attains the
+/// highest bandwidth between host and device.
+pub(super) fn faster_than_pinned(hardware: &Hardware, lane: Lane) -> Option<Warning> {
+    let (found, limit) = (pageable(hardware, lane)?, carried(hardware, lane));
+    (found > limit).then(|| Warning {
+        rule: "pageable-faster-than-pinned",
+        place: format!("links.{}.pageable.{}", link(hardware, lane).name, direction(lane)),
+        found: words(found),
+        reason: format!(
+            "copies of pinned memory are the fastest, and `{}` says {}",
+            direction(lane),
+            words(limit)
+        ),
+        remedy: "check both numbers, and which memory each was measured with".to_owned(),
+    })
+}

@@ -1,0 +1,327 @@
+//! A scenario, resolved: no name to look up, no unit to convert, no invalid state.
+//!
+//! This says what a scenario *means*; the readers turn files into it, and runs answer it.
+
+pub mod sweep;
+pub mod traces;
+pub mod weights;
+
+use crate::numa::NumaConfig;
+use crate::pressure::{Level, PressureConfig};
+use crate::recipe::PolicyConfig;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tiersim_models::allocator::AllocatorSpec;
+use tiersim_models::diagnostic::Warning;
+use tiersim_models::hardware::{Compute, Hardware, Lane};
+use tiersim_models::hidden::Hidden;
+use tiersim_models::ids::TierId;
+use tiersim_models::layered::Layered;
+use tiersim_models::layered::training::Training;
+use tiersim_models::statistics::Stated;
+use tiersim_models::transformer::Work;
+use tiersim_models::transformer::serving::Serving;
+use tiersim_models::units::{Bytes, Span, Time};
+
+/// Everything that one run needs to know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// The file's name without `.ron`.
+    pub name: String,
+    /// What question it answers.
+    pub about: String,
+    /// The machine, with the scenario's overrides applied; shared by the points of a sweep.
+    pub hardware: Arc<Hardware>,
+    /// What runs on it.
+    pub workload: WorkloadSpec,
+    /// What is compared, in order.
+    pub cases: Vec<Case>,
+    /// Seed of every draw.
+    pub seed: u64,
+    /// What must hold after the run.
+    pub expect: Vec<Expectation>,
+    /// What should be looked at in the files that it names.
+    pub warnings: Vec<Warning>,
+}
+
+/// Which trace, how often, and how long its ops take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkloadSpec {
+    /// Where the trace comes from.
+    pub trace: TraceSource,
+    /// How many times the recorded steps are replayed.
+    pub repeat: u32,
+    /// How many replays at the start are left out of the figures.
+    pub warmup: u32,
+    /// Where op durations come from.
+    pub time: OpTime,
+    /// Relative standard deviation of op durations (log-normal, mean 1); 0 for none.
+    pub jitter: f64,
+    /// Devices of the server that run the trace together, each as a rank of its own.
+    pub ranks: u32,
+    /// Where the statistics of a generated trace come from.
+    pub statistics: Stated,
+}
+
+impl WorkloadSpec {
+    /// In one word where the statistics come from: those of a folder are recorded.
+    pub fn statistics_word(&self) -> &'static str {
+        match self.trace {
+            TraceSource::Folder(_) => "recorded",
+            _ => self.statistics.word(),
+        }
+    }
+}
+
+/// Where a trace comes from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TraceSource {
+    /// A folder.
+    Folder(PathBuf),
+    /// Made from the shape of a model, which has no problems.
+    Layered(Layered),
+    /// Several steps of training, which have no problems.
+    Training(Training),
+    /// Made from a model and what is done with it, which has no problems.
+    Model(Work),
+    /// Requests that a model serves.
+    Serving(Box<ServingSource>),
+}
+
+impl TraceSource {
+    /// What messages about the trace name in the place of a file.
+    pub fn place(&self) -> PathBuf {
+        match self {
+            TraceSource::Folder(folder) => folder.clone(),
+            TraceSource::Layered(_) | TraceSource::Training(_) => {
+                PathBuf::from("workload Layered(...)")
+            }
+            TraceSource::Model(_) => PathBuf::from("workload Model(...)"),
+            TraceSource::Serving(source) => source.requests.clone(),
+        }
+    }
+}
+
+/// Requests that a model serves on a device.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ServingSource {
+    /// The trace of requests.
+    pub requests: PathBuf,
+    /// Only so many of them, the first ones.
+    pub first: Option<u64>,
+    /// Only those that arrive before.
+    pub until: Option<Time>,
+    /// How they are served.
+    pub serving: Serving,
+    /// What estimates iterations: a device, and which of its peaks.
+    pub device: Option<(Compute, String)>,
+}
+
+/// Where op durations come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OpTime {
+    /// [`Compute::roofline`] of an op's FLOPs and bytes.
+    Roofline {
+        /// The device.
+        compute: Compute,
+        /// Which of its peaks.
+        precision: String,
+    },
+    /// The recorded duration times a factor.
+    Recorded {
+        /// 1.0 for the recording device itself.
+        scale: f64,
+    },
+}
+
+/// One policy under one memory budget.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// Unique label in tables and charts.
+    pub label: String,
+    /// The policy.
+    pub policy: PolicyConfig,
+    /// How much HBM it may use.
+    pub hbm: Budget,
+    /// The allocator of each tier; empty if all are exact.
+    pub allocators: Vec<AllocatorSpec>,
+    /// Which node of DRAM objects go to.
+    pub numa: NumaConfig,
+    /// What the scenario and the case say of memory that no object can have, instead of what the
+    /// machine says of the same kind and tier.
+    pub hidden: Vec<Hidden>,
+    /// Objects larger than this are placed and moved in pieces of this size.
+    pub chunk: Option<Bytes>,
+    /// Most samples of a micro-batch, if not the workload's.
+    pub micro_batch: Option<u32>,
+    /// The tier that is watched, and what is done when it runs full.
+    pub pressure: Option<PressureConfig>,
+    /// Values of the sweep's axes at this point, for tables: (axis, value).
+    pub params: Vec<(String, AxisValue)>,
+}
+
+impl Case {
+    /// Its name in the file, which is its label without the point of a sweep.
+    pub fn name(&self) -> &str {
+        self.label.strip_suffix(&point_words(&self.params)).unwrap_or(&self.label)
+    }
+}
+
+/// A case's name with the point it belongs to: `adam [hbm=0.3, access=in place]`.
+pub fn labelled(name: &str, params: &[(String, AxisValue)]) -> String {
+    format!("{name}{}", point_words(params))
+}
+
+fn point_words(params: &[(String, AxisValue)]) -> String {
+    if params.is_empty() {
+        return String::new();
+    }
+    let words: Vec<String> = params.iter().map(|(axis, value)| format!("{axis}={value}")).collect();
+    format!(" [{}]", words.join(", "))
+}
+
+/// How much HBM a case may use.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Budget {
+    /// What the hardware has.
+    Hardware,
+    /// So many bytes.
+    Bytes(Bytes),
+    /// This share of what the workload needs when everything is in HBM.
+    ShareOfPeak(f64),
+}
+
+/// A value on a sweep's axis.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AxisValue {
+    /// A number.
+    Number(f64),
+    /// A name.
+    Text(String),
+}
+
+impl fmt::Display for AxisValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AxisValue::Number(number) => number.fmt(f),
+            AxisValue::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// Which figure of a share that varies over a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// The mean over ops.
+    Mean,
+    /// The highest after any op.
+    Highest,
+    /// After the last op.
+    End,
+}
+
+/// What must hold after the run. Cases are named by index into [`Scenario::cases`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expectation {
+    /// The case runs to its end.
+    Fits(usize),
+    /// The case runs out of memory.
+    OutOfMemory(usize),
+    /// Mean step time within bounds.
+    StepTime {
+        /// Case.
+        case: usize,
+        /// Lower bound.
+        at_least: Option<Span>,
+        /// Upper bound.
+        at_most: Option<Span>,
+    },
+    /// Mean step time over the baseline's within bounds.
+    Slowdown {
+        /// Case.
+        case: usize,
+        /// Lower bound.
+        at_least: Option<f64>,
+        /// Upper bound.
+        at_most: Option<f64>,
+    },
+    /// One case has a shorter mean step than another.
+    Faster {
+        /// The faster case.
+        case: usize,
+        /// The slower case.
+        than: usize,
+    },
+    /// Mean TTFT within bounds.
+    FirstToken {
+        /// Case.
+        case: usize,
+        /// Lower bound.
+        at_least: Option<Span>,
+        /// Upper bound.
+        at_most: Option<Span>,
+    },
+    /// Mean TPOT within bounds.
+    PerToken {
+        /// Case.
+        case: usize,
+        /// Lower bound.
+        at_least: Option<Span>,
+        /// Upper bound.
+        at_most: Option<Span>,
+    },
+    /// Bytes copied over one direction of a link per measured step.
+    Moved {
+        /// Case.
+        case: usize,
+        /// Direction.
+        lane: Lane,
+        /// Lower bound.
+        at_least: Option<Bytes>,
+        /// Upper bound.
+        at_most: Option<Bytes>,
+    },
+    /// External fragmentation of a tier over the run, 0 to 1.
+    Fragmentation {
+        /// Case.
+        case: usize,
+        /// Tier.
+        tier: TierId,
+        /// Of which moments.
+        over: Over,
+        /// Lower bound.
+        at_least: Option<f64>,
+        /// Upper bound.
+        at_most: Option<f64>,
+    },
+    /// The highest level of pressure of the run.
+    Pressure {
+        /// Case.
+        case: usize,
+        /// Lower bound.
+        at_least: Option<Level>,
+        /// Upper bound.
+        at_most: Option<Level>,
+    },
+    /// The smallest micro-batch of any step.
+    MicroBatch {
+        /// Case.
+        case: usize,
+        /// Lower bound.
+        at_least: Option<u32>,
+        /// Upper bound.
+        at_most: Option<u32>,
+    },
+    /// Most bytes ever held in a tier.
+    Peak {
+        /// Case.
+        case: usize,
+        /// Tier.
+        tier: TierId,
+        /// Lower bound.
+        at_least: Option<Bytes>,
+        /// Upper bound.
+        at_most: Option<Bytes>,
+    },
+}

@@ -1,0 +1,45 @@
+//! The traces that scenarios name, each once however many cases and points replay it.
+
+use crate::scenario::{Scenario, TraceSource};
+use std::collections::BTreeMap;
+use tiersim_models::lifetime::Workload;
+
+/// Workloads by where their trace comes from.
+#[derive(Debug, Default)]
+pub struct Traces {
+    all: BTreeMap<Key, (Workload, String)>,
+}
+
+/// A source, and what its statistics are.
+type Key = (TraceSource, String);
+
+fn key(scenario: &Scenario) -> Key {
+    let spec = &scenario.workload;
+    (spec.trace.clone(), format!("{:?}", spec.statistics))
+}
+
+impl Traces {
+    /// Whether a scenario's trace is there.
+    pub fn has(&self, scenario: &Scenario) -> bool {
+        self.all.contains_key(&key(scenario))
+    }
+
+    /// Keeps the workload of a scenario, with the hash of what its trace holds.
+    pub fn keep(&mut self, scenario: &Scenario, workload: Workload, hash: String) {
+        self.all.insert(key(scenario), (workload, hash));
+    }
+
+    /// The workload of a scenario whose trace is there.
+    pub fn of(&self, scenario: &Scenario) -> &Workload {
+        &self.entry(scenario).0
+    }
+
+    /// The hash of what that trace holds.
+    pub fn hash(&self, scenario: &Scenario) -> &str {
+        &self.entry(scenario).1
+    }
+
+    fn entry(&self, scenario: &Scenario) -> &(Workload, String) {
+        self.all.get(&key(scenario)).expect("the scenario's trace was read")
+    }
+}
