@@ -9,9 +9,9 @@ use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostic, Diagnostics};
 use tiersim_models::diagnostic::{Warning, said_once};
 use tiersim_models::lint::lint_hardware;
+use tiersim_models::results::RunRecord;
 use tiersim_policies::scenario::Scenario;
 use tiersim_reports::words::clean;
-use tiersim_sim::record::RunRecord;
 
 /// A denied warning is a problem of the file like any other.
 pub(crate) fn diagnostic(file: &Path, warning: &Warning) -> Diagnostic {

@@ -13,13 +13,13 @@ use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::scenario::sweep::read_sweep;
 use tiersim_input::traces::read_traces;
 use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::results::RunRecord;
 use tiersim_policies::scenario::Scenario;
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_reports::words::wrapped;
 use tiersim_reports::{ChartError, Detail, artefacts, hints_json, summary_json, text};
 use tiersim_sim::expect::failures;
 use tiersim_sim::feasible::{problems, too_long};
-use tiersim_sim::record::RunRecord;
 use tiersim_sim::run::{Options, run as simulate};
 use tiersim_sim::sweep::{count, run_sweep};
 

@@ -22,6 +22,7 @@ pub mod nodes;
 pub mod outstanding;
 pub mod raid0;
 pub mod requests;
+pub mod results;
 pub mod routes;
 pub mod server;
 pub mod service;

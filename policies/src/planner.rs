@@ -12,7 +12,6 @@ pub use crate::plan_error::PlanError;
 use crate::plan_error::out_of_memory;
 use crate::policy::{Action, Policy, Sight};
 use crate::relief::Monitor;
-use crate::reuse::Found;
 use crate::tickets::Tickets;
 use crate::view::View;
 use smallvec::SmallVec;
@@ -20,6 +19,7 @@ use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::lifetime::Workload;
+use tiersim_models::results::served::Found;
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::Use;
@@ -65,6 +65,8 @@ pub struct Planner<'a> {
     pub(crate) pressure: Option<Box<Monitor>>,
     /// Where requests found what had been computed for others.
     pub(crate) found: Found,
+    /// The next reuse of the serving plan.
+    pub(crate) next_reuse: usize,
     /// Memory of the host: where ops on its processors use their objects.
     pub(crate) host: Vec<TierId>,
 }
@@ -123,6 +125,7 @@ impl<'a> Planner<'a> {
             making_room: SmallVec::new(),
             pressure: None,
             found: Found::default(),
+            next_reuse: 0,
         };
         for (index, object) in workload.trace.objects.iter().enumerate() {
             if object.persistent {

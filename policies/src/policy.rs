@@ -6,18 +6,8 @@
 use crate::state::State;
 use crate::view::View;
 use tiersim_models::ids::{ObjectId, TierId};
+pub use tiersim_models::results::Sight;
 use tiersim_models::units::{Bytes, Span};
-
-/// How much of the trace ahead a policy may look at. Reports mark policies that see it all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sight {
-    /// Nothing but the op that it is asked about.
-    Past,
-    /// So many ops ahead, as a framework with a recorded order has.
-    Window(u32),
-    /// All of it: a bound, not something that can be deployed.
-    Oracle,
-}
 
 /// What a policy can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,13 +7,13 @@
 
 use crate::access::Access;
 use crate::policy::Policy;
-use crate::zoo::hints::HintMatches;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::{OpId, TierId};
 use tiersim_models::lifetime::Workload;
+use tiersim_models::results::hints::HintMatches;
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::Trace;

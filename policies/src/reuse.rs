@@ -6,17 +6,7 @@
 
 use crate::planner::Planner;
 use tiersim_models::ids::OpId;
-
-/// Bytes that were found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// By tier; tiers behind the last one are 0.
-    pub tiers: Vec<u64>,
-    /// Of blocks that another request's part of the same op computes.
-    pub in_the_op: u64,
-    /// The next reuse of the plan.
-    next: usize,
-}
+use tiersim_models::results::served::Found;
 
 impl Planner<'_> {
     /// What requests have found so far.
@@ -27,8 +17,8 @@ impl Planner<'_> {
     pub(crate) fn find_reuses(&mut self, op: OpId) {
         let Some(plan) = &self.workload.serving else { return };
         let (ledger, found) = (&self.ledger, &mut self.found);
-        while let Some(reuse) = plan.reuses.get(found.next).filter(|reuse| reuse.op <= op) {
-            found.next += 1;
+        while let Some(reuse) = plan.reuses.get(self.next_reuse).filter(|reuse| reuse.op <= op) {
+            self.next_reuse += 1;
             let bytes = self.workload.trace.objects[reuse.object.index()].bytes.get();
             match ledger.tiers_of(reuse.object).first() {
                 None => found.in_the_op += bytes,

@@ -9,7 +9,6 @@ pub mod weights;
 use crate::numa::NumaConfig;
 use crate::pressure::{Level, PressureConfig};
 use crate::recipe::PolicyConfig;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tiersim_models::allocator::AllocatorSpec;
@@ -19,6 +18,7 @@ use tiersim_models::hidden::Hidden;
 use tiersim_models::ids::TierId;
 use tiersim_models::layered::Layered;
 use tiersim_models::layered::training::Training;
+pub use tiersim_models::results::AxisValue;
 use tiersim_models::statistics::Stated;
 use tiersim_models::transformer::Work;
 use tiersim_models::transformer::serving::Serving;
@@ -190,24 +190,6 @@ pub enum Budget {
     Bytes(Bytes),
     /// This share of what the workload needs when everything is in HBM.
     ShareOfPeak(f64),
-}
-
-/// A value on a sweep's axis.
-#[derive(Clone, Debug, PartialEq)]
-pub enum AxisValue {
-    /// A number.
-    Number(f64),
-    /// A name.
-    Text(String),
-}
-
-impl fmt::Display for AxisValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            AxisValue::Number(number) => number.fmt(f),
-            AxisValue::Text(text) => f.write_str(text),
-        }
-    }
 }
 
 /// Which figure of a share that varies over a run.

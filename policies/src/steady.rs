@@ -59,6 +59,7 @@ impl Planner<'_> {
             pressure,
             // Requests arrive once: such a trace is not replayed.
             found: _,
+            next_reuse: _,
         } = self;
         // A log is kept of pressure, with moments.
         if pressure.is_some() {

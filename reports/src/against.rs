@@ -14,8 +14,8 @@ use crate::latency_memory::Plot;
 use crate::measure::Measure;
 use crate::points::{Point, Points};
 use crate::style::{self, Color, MOST_JOINED, MOST_LABELS};
+use tiersim_models::results::RunRecord;
 use tiersim_models::units::{Bytes, Span};
-use tiersim_sim::record::RunRecord;
 
 /// Dashes of the line.
 pub(crate) const DASHES: (f64, f64) = (2.5, 4.0);

@@ -13,7 +13,7 @@ use crate::points::Points;
 use crate::render::text_width;
 use crate::style::{self, LABEL, MOST_LABELS};
 use crate::words::{count, number};
-use tiersim_sim::record::{Figures, RunRecord};
+use tiersim_models::results::{Figures, RunRecord};
 
 /// Characters of a name on the chart.
 const LONGEST: usize = 34;

@@ -10,9 +10,9 @@ use crate::words::{clean, elide};
 use crate::xy::{Axis, Marks, Series, XyChart};
 use crate::{Artefact, ChartError};
 use serde::Serialize;
+use tiersim_models::results::cache::{CacheRecord, Misses};
 use tiersim_models::units::Bytes;
 use tiersim_models::units::shown::of_sizes;
-use tiersim_sim::cache::{CacheRecord, Misses};
 
 /// Version of the meaning of the keys.
 pub const CACHE_SCHEMA: u32 = 1;

@@ -8,8 +8,8 @@
 use crate::measure::Measure;
 use crate::words::{clean, finite};
 use std::collections::BTreeMap;
-use tiersim_policies::scenario::AxisValue;
-use tiersim_sim::record::RunRecord;
+use tiersim_models::results::AxisValue;
+use tiersim_models::results::RunRecord;
 
 /// What a cell shows.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,8 +4,8 @@
 //! those that look at the whole trace or whose numbers were learned have one, and are marked.
 
 use std::cmp::Reverse;
-use tiersim_policies::policy::Sight;
-use tiersim_sim::record::{CaseRecord, RunRecord};
+use tiersim_models::results::Sight;
+use tiersim_models::results::{CaseRecord, RunRecord};
 
 /// The place of each case by mean step, 1 the quickest; equal steps share one. `None` for cases
 /// that ran out of memory and for emulated ones.
@@ -56,8 +56,8 @@ pub(crate) fn marks(case: &CaseRecord) -> Vec<&'static str> {
 mod tests {
     use super::*;
     use crate::common;
+    use tiersim_models::results::Outcome;
     use tiersim_models::units::Span;
-    use tiersim_sim::record::Outcome;
 
     #[test]
     fn the_quickest_is_first_and_emulated_and_failed_cases_have_no_place() {

@@ -11,9 +11,9 @@ use crate::economics_summary::confidence;
 use crate::served;
 use crate::split;
 use crate::words::{finite, lane_names, links, oom_reason};
-use tiersim_policies::scenario::AxisValue;
-use tiersim_sim::energy::{Basis, CaseEconomics};
-use tiersim_sim::record::{CaseRecord, Figures, Outcome, RunRecord};
+use tiersim_models::results::AxisValue;
+use tiersim_models::results::economics::{Basis, CaseEconomics};
+use tiersim_models::results::{CaseRecord, Figures, Outcome, RunRecord};
 
 /// The table as CSV with a header row.
 pub fn results_csv(record: &RunRecord) -> Result<Vec<u8>, ChartError> {

@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tiersim_models::energy::Confidence;
 use tiersim_models::hardware::Fact;
-use tiersim_sim::energy::{Basis, CaseEconomics, Energy, Part, dollars};
-use tiersim_sim::record::RunRecord;
+use tiersim_models::results::RunRecord;
+use tiersim_models::results::economics::{Basis, CaseEconomics, Energy, Part, dollars};
 
 /// A number that energy or cost rests on.
 #[derive(Clone, Debug, Serialize)]

@@ -15,9 +15,9 @@ use crate::points::looks_of_cases;
 use crate::render::{CHART_SIZE, Chart, text_width};
 use crate::scale::Scale;
 use crate::style::{self, SMALL};
+use tiersim_models::results::RunRecord;
+use tiersim_models::results::memory_use::{MemoryUse, Point};
 use tiersim_models::units::shown::of_sizes;
-use tiersim_policies::fragmentation::{MemoryUse, Point};
-use tiersim_sim::record::RunRecord;
 
 /// More cases would hide each other.
 const MOST_CASES: usize = 8;
@@ -237,9 +237,9 @@ mod tests {
     use crate::style::Color;
     use crate::{allocators_csv, artefacts, common, latency_vs_memory, summary_json};
     use std::collections::BTreeSet;
+    use tiersim_models::results::memory_use::Share;
+    use tiersim_models::results::{CaseRecord, Outcome};
     use tiersim_models::units::Bytes;
-    use tiersim_policies::fragmentation::Share;
-    use tiersim_sim::record::{CaseRecord, Outcome};
 
     fn with_memory() -> RunRecord {
         let mut record = common::training();

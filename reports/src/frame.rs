@@ -9,7 +9,7 @@ use crate::names::{each, statistics_note};
 use crate::render::{CHART_SIZE, text_width};
 use crate::style::{AXIS, INK, LABEL, SMALL, SOFT_INK, SUBTITLE, TITLE};
 use crate::words::{count, short_fingerprint};
-use tiersim_sim::record::RunRecord;
+use tiersim_models::results::RunRecord;
 
 /// Left and right margin of texts.
 pub(crate) const MARGIN: f64 = 28.0;

@@ -14,7 +14,7 @@ use crate::render::{CHART_SIZE, Chart, text_width};
 use crate::scale::Scale;
 use crate::style::{self, Color, LABEL, SMALL};
 use crate::words::{count, number};
-use tiersim_sim::record::RunRecord;
+use tiersim_models::results::RunRecord;
 
 const MOST_PANELS: usize = 9;
 

@@ -4,7 +4,7 @@
 
 use crate::words::clean;
 use serde_json::{Map, Value, json};
-use tiersim_sim::record::{CaseRecord, RunRecord};
+use tiersim_models::results::{CaseRecord, RunRecord};
 
 /// Bytes by tier and by what they are for.
 pub(crate) fn hidden_bytes(record: &RunRecord, case: &CaseRecord) -> Map<String, Value> {

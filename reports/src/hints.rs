@@ -9,9 +9,9 @@ use crate::words::count;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::TierKind;
-use tiersim_policies::zoo::hints::FINGERPRINT;
-use tiersim_policies::zoo::hints::{HintMatches, How};
-use tiersim_sim::record::{CaseRecord, RunRecord};
+use tiersim_models::results::hints::FINGERPRINT;
+use tiersim_models::results::hints::{HintMatches, How};
+use tiersim_models::results::{CaseRecord, RunRecord};
 
 /// What became of the hints of a case.
 #[derive(Clone, Debug, Serialize)]
@@ -42,7 +42,7 @@ pub struct MatchSummary {
 impl HintsSummary {
     pub(crate) fn of(found: &HintMatches) -> HintsSummary {
         let each = found.hints.iter();
-        let entry = |hint: &tiersim_policies::zoo::hints::HintMatch| {
+        let entry = |hint: &tiersim_models::results::hints::HintMatch| {
             (hint.hint.clone(), MatchSummary { how: hint.how.word(), modules: hint.modules })
         };
         let unmatched = each.clone().filter(|hint| hint.how == How::Nothing);

@@ -22,9 +22,9 @@ use crate::words::{finite, lane_names, links, oom_reason};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tiersim_models::diagnostic::Warning;
+use tiersim_models::results::AxisValue;
+use tiersim_models::results::{CaseRecord, Figures, OutOfMemory, Outcome, RunRecord};
 use tiersim_models::units::{Bytes, Span};
-use tiersim_policies::scenario::AxisValue;
-use tiersim_sim::record::{CaseRecord, Figures, OutOfMemory, Outcome, RunRecord};
 
 /// Version of the meaning of the keys.
 pub const SCHEMA: u32 = 1;
@@ -421,7 +421,7 @@ fn limited(bytes: Bytes) -> Option<u64> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use tiersim_sim::record::Conditions;
+    use tiersim_models::results::Conditions;
 
     /// A record without anything in it.
     pub(crate) fn empty() -> RunRecord {
@@ -459,7 +459,7 @@ pub(crate) mod tests {
             pressure: None,
             hints: None,
             emulated: false,
-            sight: tiersim_policies::policy::Sight::Past,
+            sight: tiersim_models::results::Sight::Past,
             learned: false,
             baseline_step: Span::ZERO,
             baseline_peak: Bytes::ZERO,

@@ -17,8 +17,8 @@ use crate::points::Points;
 use crate::render::Chart;
 use crate::words::{clean, count, short_fingerprint};
 use crate::xy::{Axis, Marks, Reference, ReferenceKind, Series, XyChart};
-use tiersim_sim::energy::CaseEconomics;
-use tiersim_sim::record::RunRecord;
+use tiersim_models::results::RunRecord;
+use tiersim_models::results::economics::CaseEconomics;
 
 /// Steps that differ by more are drawn on a logarithmic axis.
 const MOST_LINEAR: f64 = 20.0;
@@ -159,7 +159,7 @@ fn notes(record: &RunRecord, version: &str, figure: &Figure, oom: usize) -> Vec<
 mod tests {
     use super::*;
     use crate::common;
-    use tiersim_sim::energy::{Cost, Part};
+    use tiersim_models::results::economics::{Cost, Part};
 
     fn priced() -> RunRecord {
         let mut record = common::training();

@@ -16,8 +16,8 @@ use crate::points::{Front, Point, Points};
 use crate::render::{CHART_SIZE, Chart};
 use crate::scale::{Scale, extent};
 use crate::style::{self, LABEL, MOST_JOINED, MOST_LABELS, SMALL};
+use tiersim_models::results::RunRecord;
 use tiersim_models::units::shown::{Unit, of_sizes, of_times};
-use tiersim_sim::record::RunRecord;
 
 /// Pixels of memory between neighbours on a curve, at the least.
 const LEAST_STEP: f64 = 8.0;

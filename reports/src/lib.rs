@@ -73,7 +73,7 @@ pub use xy::{Axis, Band, Marks, Series, XyChart};
 use latency_cost::{against_cost, against_energy};
 use latency_memory::against_memory;
 use measure::Measure;
-use tiersim_sim::record::RunRecord;
+use tiersim_models::results::RunRecord;
 
 #[cfg(test)]
 #[path = "../tests/common/mod.rs"]

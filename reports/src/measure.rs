@@ -5,8 +5,8 @@
 //! Invariant: values are those of `summary.json`: `step_ms.mean`, `serving.ttft_ms.mean`, `serving.tpot_ms.mean`.
 
 use crate::served::serves;
+use tiersim_models::results::{Conditions, Figures, RunRecord};
 use tiersim_models::units::Span;
-use tiersim_sim::record::{Conditions, Figures, RunRecord};
 
 /// A figure of a case that is better if it is less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use crate::words::finite;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tiersim_models::allocator::buckets::BucketStats;
-use tiersim_policies::fragmentation::{MemoryUse, Point};
-use tiersim_sim::record::{Figures, RunRecord};
+use tiersim_models::results::memory_use::{MemoryUse, Point};
+use tiersim_models::results::{Figures, RunRecord};
 
 /// The memory of one tier over one case.
 #[derive(Clone, Debug, Serialize)]

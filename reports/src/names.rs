@@ -6,8 +6,8 @@
 
 use crate::words::clean;
 use std::collections::BTreeMap;
+use tiersim_models::results::{CaseRecord, Conditions, RunRecord};
 use tiersim_models::statistics::Stated;
-use tiersim_sim::record::{CaseRecord, Conditions, RunRecord};
 
 /// Of several things so many are named.
 const MOST_NAMED: usize = 3;
@@ -93,8 +93,8 @@ mod tests {
     use std::path::Path;
     use tiersim_input::scenario::read::read_scenario;
     use tiersim_input::scenario::sweep::read_sweep;
+    use tiersim_models::results::Outcome;
     use tiersim_policies::scenario::Case;
-    use tiersim_sim::record::Outcome;
 
     #[test]
     fn names_differ_however_short_they_are() {

@@ -11,9 +11,9 @@ use crate::measure::Measure;
 use crate::words::clean;
 use std::collections::BTreeSet;
 use tiersim_models::hardware::TierKind;
-use tiersim_policies::policy::Sight;
-use tiersim_policies::scenario::AxisValue;
-use tiersim_sim::record::{CaseRecord, Outcome, RunRecord};
+use tiersim_models::results::AxisValue;
+use tiersim_models::results::Sight;
+use tiersim_models::results::{CaseRecord, Outcome, RunRecord};
 
 /// A case that ran to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use crate::timeline::microseconds;
 use crate::words::{clean, count};
 use serde::Serialize;
 use serde_json::json;
+use tiersim_models::results::pressure::{Level, PressureEvent, What};
+use tiersim_models::results::{CaseRecord, PressureRecord, RunRecord};
 use tiersim_models::units::Bytes;
-use tiersim_policies::pressure::{Level, PressureEvent, What};
-use tiersim_sim::record::{CaseRecord, PressureRecord, RunRecord};
 
 /// What happened under memory pressure.
 #[derive(Clone, Debug, Serialize)]

@@ -6,8 +6,8 @@
 use crate::words::finite;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tiersim_sim::record::RunRecord;
-use tiersim_sim::served::{ServingFigures, Spread};
+use tiersim_models::results::RunRecord;
+use tiersim_models::results::served::{ServingFigures, Spread};
 
 /// What became of requests.
 #[derive(Clone, Debug, Serialize)]

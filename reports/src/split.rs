@@ -9,7 +9,7 @@ use crate::words::{clean, lane_names, wrapped};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
-use tiersim_sim::record::{Figures, Part, RunRecord};
+use tiersim_models::results::{Figures, Part, RunRecord};
 
 /// The measured steps, part by part.
 #[derive(Clone, Debug, Serialize)]

@@ -2,7 +2,7 @@
 
 use crate::words::{finite, lane_names};
 use serde::Serialize;
-use tiersim_sim::record::{Figures, RunRecord, Settled};
+use tiersim_models::results::{Figures, RunRecord, Settled};
 
 /// How steady the measured steps of a case are.
 #[derive(Clone, Debug, Serialize)]

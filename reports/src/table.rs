@@ -27,8 +27,8 @@ use crate::words::{
 use columns::{Column, economics, memory, narrow, served, time};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use tiersim_models::results::{Conditions, Outcome, RunRecord};
 use tiersim_models::units::Span;
-use tiersim_sim::record::{Conditions, Outcome, RunRecord};
 
 /// How much a table says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

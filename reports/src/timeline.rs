@@ -14,8 +14,8 @@ use crate::{ChartError, pressure};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use tiersim_models::results::{Held, RunRecord, ShownStep, Slice, Track};
 use tiersim_models::units::Time;
-use tiersim_sim::record::{Held, RunRecord, ShownStep, Slice, Track};
 
 /// Perfetto stays quick up to here.
 pub(crate) const MOST_EVENTS: usize = 200_000;

@@ -3,8 +3,8 @@
 mod common;
 
 use serde_json::Value;
+use tiersim_models::results::RunRecord;
 use tiersim_reports::{Artefact, Detail, artefacts, text, timeline_json};
-use tiersim_sim::record::RunRecord;
 
 fn file<'a>(files: &'a [Artefact], name: &str) -> Option<&'a [u8]> {
     files.iter().find(|file| file.name == name).map(|file| file.bytes.as_slice())

@@ -3,9 +3,9 @@
 //! A case that runs out of memory fails the scenario unless the list says that it must: a design
 //! review should never be shown a chart with a point silently missing.
 
-use crate::record::{CaseRecord, Figures, Outcome, PressureRecord, RunRecord};
-use crate::served::{RequestFigures, ServingFigures};
 use std::fmt::{Display, Formatter};
+use tiersim_models::results::served::{RequestFigures, ServingFigures};
+use tiersim_models::results::{CaseRecord, Figures, Outcome, PressureRecord, RunRecord};
 use tiersim_policies::pressure::Level;
 use tiersim_policies::scenario::{Expectation, Over, Scenario};
 

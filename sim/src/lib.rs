@@ -7,7 +7,6 @@
 pub mod audit;
 pub mod cache;
 pub mod durations;
-pub mod energy;
 pub mod engine;
 pub mod expect;
 pub mod fair_share;
@@ -15,9 +14,7 @@ pub mod feasible;
 pub mod lint;
 pub mod machine;
 pub mod queue;
-pub mod record;
 pub mod run;
-pub mod served;
 pub mod station;
 pub mod sweep;
 pub mod train;

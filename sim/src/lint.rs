@@ -2,8 +2,8 @@
 //!
 //! Pure: warnings follow from the record alone, in the order of its cases.
 
-use crate::record::{CaseRecord, Figures, LaneName, RunRecord, Settled};
 use tiersim_models::diagnostic::Warning;
+use tiersim_models::results::{CaseRecord, Figures, LaneName, RunRecord, Settled};
 use tiersim_models::statistics::Stated;
 use tiersim_models::units::{Bytes, Span};
 
@@ -79,7 +79,7 @@ fn needless_offload(lanes: &[LaneName], baseline: &Figures, case: &CaseRecord) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Outcome;
+    use tiersim_models::results::Outcome;
     use tiersim_policies::policy::Sight;
 
     #[test]

@@ -16,7 +16,6 @@ pub(crate) mod within;
 
 use crate::durations::Durations;
 use crate::lint::lint_results;
-use crate::record::{CaseRecord, Conditions, Figures, Outcome, PressureRecord, RunRecord};
 use crate::run::bounds::StepBound;
 pub use crate::run::case::placement;
 pub use crate::run::settle::{MOST_ADDED, TOLERANCE};
@@ -28,6 +27,9 @@ use tiersim_models::hardware::{HBM, Hardware, Routes, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::lint::lint_hardware;
+use tiersim_models::results::{
+    CaseRecord, Conditions, Figures, Outcome, PressureRecord, RunRecord,
+};
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::drive::WINDOW;

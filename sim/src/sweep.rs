@@ -5,13 +5,13 @@
 
 mod jobs;
 
-use crate::record::{CaseRecord, Conditions, RunRecord};
 use crate::run::{Bench, Options, RunError, conditions, in_order, record, within};
 use jobs::{Job, Jobs, jobs};
 use rayon::prelude::*;
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::{Hardware, TierKind};
 use tiersim_models::lint::lint_hardware;
+use tiersim_models::results::{CaseRecord, Conditions, RunRecord};
 use tiersim_policies::scenario::sweep::Sweep;
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::scenario::{Case, labelled};

@@ -27,6 +27,7 @@ use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::hardware::{Hardware, Routes};
 use tiersim_models::hidden::Hidden;
 use tiersim_models::lifetime::Workload;
+use tiersim_models::results::{Figures, Settled};
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::statistics::Stated;
 use tiersim_models::units::{Bytes, Time};
@@ -44,7 +45,6 @@ use tiersim_sim::audit::Audit;
 use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::SimMachine;
 use tiersim_sim::machine::meters::Meters;
-use tiersim_sim::record::{Figures, Settled};
 use tiersim_sim::run::{self, Options};
 use watch::Watch;
 

@@ -6,9 +6,9 @@ mod timelines;
 use std::path::PathBuf;
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::traces::read_traces;
+use tiersim_models::results::{Figures, Part};
 use tiersim_models::units::Span;
 use tiersim_models::workload::{Op, Unit};
-use tiersim_sim::record::{Figures, Part};
 use tiersim_sim::run::{Options, run};
 
 #[test]

@@ -143,7 +143,7 @@ fn in_place_delays_of_the_seed_tiers_equal_the_formula_summed_independently() {
         assert_eq!(u128::from(figures.in_place[tier(TierKind::Dram)].ps()), cpu, "{spelling}");
         assert_eq!(u128::from(figures.in_place[tier(TierKind::Nvme)].ps()), ssd, "{spelling}");
         // The delays are all that such a run adds to the baseline.
-        let steps = |f: &tiersim_sim::record::Figures| -> u128 {
+        let steps = |f: &tiersim_models::results::Figures| -> u128 {
             f.steps.iter().map(|step| u128::from(step.ps())).sum()
         };
         assert_eq!(steps(figures), steps(&record.base().baseline) + cpu + ssd, "{spelling}");

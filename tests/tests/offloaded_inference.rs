@@ -8,8 +8,8 @@ use std::fs;
 use std::path::PathBuf;
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::traces::read_traces;
+use tiersim_models::results::RunRecord;
 use tiersim_sim::feasible::problems;
-use tiersim_sim::record::RunRecord;
 use tiersim_sim::run::{Options, run};
 
 /// What the rows are called, the scenario and its case, and published tokens per second.

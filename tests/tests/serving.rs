@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 use tiersim_input::import::requests::RequestFile;
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::traces::read_traces;
+use tiersim_models::results::RunRecord;
+use tiersim_models::results::served::ServingFigures;
 use tiersim_models::units::Span;
 use tiersim_policies::replacement::Algorithm;
 use tiersim_policies::scenario::Scenario;
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_sim::cache::{Setup, replay};
 use tiersim_sim::feasible::problems;
-use tiersim_sim::record::RunRecord;
 use tiersim_sim::run::{Options, run};
-use tiersim_sim::served::ServingFigures;
 use tiersim_tests::conversations;
 
 fn root() -> PathBuf {

@@ -6,6 +6,7 @@ use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::traces::read_traces;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::results::{Outcome, RunRecord, Settled};
 use tiersim_models::units::{Bytes, PS_PER_S, Span};
 use tiersim_policies::policy::{Action, Policy, Sight};
 use tiersim_policies::recipe::{Recipe, Setting};
@@ -13,7 +14,6 @@ use tiersim_policies::scenario::Scenario;
 use tiersim_policies::state::State;
 use tiersim_policies::view::View;
 use tiersim_policies::zoo;
-use tiersim_sim::record::{Outcome, RunRecord, Settled};
 use tiersim_sim::run::{Options, RunError, run};
 use tiersim_tests::soak::{Chosen, Trial, drawn, seed_of};
 

@@ -104,7 +104,7 @@ fn dependencies_point_one_way() {
         ("policies", &["models"]),
         ("input", &["models", "policies"]),
         ("sim", &["models", "policies"]),
-        ("reports", &["models", "policies", "sim"]),
+        ("reports", &["models"]),
         ("validation", &["models", "policies"]),
         ("tests/conformance", &["models", "policies", "sim", "validation"]),
         ("cli", &["models", "policies", "input", "sim", "reports", "validation", "conformance"]),

@@ -12,7 +12,7 @@ use std::fmt;
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostics, Place};
 use tiersim_models::hardware::TierKind;
-use tiersim_policies::zoo::hints::FINGERPRINT;
+use tiersim_models::results::hints::FINGERPRINT;
 
 /// A hint file.
 #[derive(Clone, Debug)]

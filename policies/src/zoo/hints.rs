@@ -8,14 +8,11 @@ use crate::placed::Placed;
 use crate::policy::Policy;
 use crate::recipe::{Recipe, Setting};
 use matching::follow;
-pub use matching::{HintMatch, HintMatches, How};
 use std::collections::{BTreeMap, BTreeSet};
 use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::{ModuleId, TierId};
+use tiersim_models::results::hints::{HintMatch, HintMatches, How};
 use tiersim_models::workload::{ObjectKind, Trace};
-
-/// The entry of a file of hints that says of which run the hints are; it is no module's.
-pub const FINGERPRINT: &str = "tiersim:fingerprint";
 
 /// Parameters of `hints`.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,10 +7,10 @@ use crate::served;
 use crate::units::decimals;
 use crate::words::{count, decimals_for, elide, finite, lane_names};
 use tiersim_models::hardware::HBM;
+use tiersim_models::results::Sight;
+use tiersim_models::results::economics::CaseEconomics;
+use tiersim_models::results::{CaseRecord, Figures, Outcome, RunRecord};
 use tiersim_models::units::shown::{Unit, of_sizes, of_times};
-use tiersim_policies::policy::Sight;
-use tiersim_sim::energy::CaseEconomics;
-use tiersim_sim::record::{CaseRecord, Figures, Outcome, RunRecord};
 
 /// A column: two header lines and a cell per row.
 pub(super) struct Column {

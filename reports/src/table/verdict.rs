@@ -9,8 +9,8 @@ use crate::names::shortened;
 use crate::units::{three_digits, time};
 use crate::words::{count, finite};
 use tiersim_models::hardware::HBM;
+use tiersim_models::results::{CaseRecord, Figures, Outcome, RunRecord};
 use tiersim_models::units::shown::of_sizes;
-use tiersim_sim::record::{CaseRecord, Figures, Outcome, RunRecord};
 
 /// Most characters of a case's name in a sentence.
 const MOST_NAME: usize = 60;

@@ -1,14 +1,14 @@
 //! Records made by hand, for tests and for the gallery of charts.
 
 use tiersim_models::hardware::TierKind;
-use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_models::workload::Phase;
-use tiersim_policies::policy::Sight;
-use tiersim_policies::scenario::AxisValue;
-use tiersim_sim::record::{
+use tiersim_models::results::AxisValue;
+use tiersim_models::results::Sight;
+use tiersim_models::results::{
     CaseRecord, Conditions, Figures, Held, LaneName, OutOfMemory, Outcome, Part, RunRecord,
     ShownStep, Slice, Split, Timeline, Track,
 };
+use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::workload::Phase;
 
 const GIB: f64 = (1u64 << 30) as f64;
 

@@ -1,6 +1,6 @@
 //! What the simulated machine counts, from the start of the run; figures are differences.
 
-use crate::record::{Parts, Split};
+use tiersim_models::results::{Parts, Split};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Room, Touch};
 use tiersim_policies::state::State;

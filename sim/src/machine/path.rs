@@ -13,9 +13,9 @@
 use super::SimMachine;
 use super::entry::Piece;
 use super::state::Moment;
-use crate::record::{Part, Parts};
 use smallvec::SmallVec;
 use std::rc::Rc;
+use tiersim_models::results::{Part, Parts};
 use tiersim_models::units::{Span, Time};
 use tiersim_models::workload::Unit;
 use tiersim_policies::command::{Ticket, Work};

@@ -5,12 +5,12 @@
 //! Invariant: means of the measured steps, rounded down.
 
 use crate::durations::Durations;
-use crate::record::CaseRecord;
 use crate::run::{Bench, RunError};
 use rayon::prelude::*;
 use std::sync::atomic::Ordering;
 use tiersim_models::hardware::HBM;
 use tiersim_models::lifetime::Workload;
+use tiersim_models::results::CaseRecord;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::bound::{Bound, Question, least_time};
 use tiersim_policies::scenario::Case;

@@ -1,12 +1,12 @@
 //! From a case to what is simulated (its memory, its own ops, what is watched), and to its record.
 
 use super::{Asked, Bench, Options, RunError, Simulated, memory};
-use crate::energy::CaseEconomics;
-use crate::record::CaseRecord;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use tiersim_models::hardware::{HBM, Hardware};
 use tiersim_models::ids::ModuleId;
+use tiersim_models::results::CaseRecord;
+use tiersim_models::results::economics::CaseEconomics;
 use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::recipe::{Origin, PolicyConfig};

@@ -1,10 +1,10 @@
 //! The memory that a case may use, what of it is hidden, and what it means to run out of it.
 
 use super::{Bench, RunError};
-use crate::record::{OutOfMemory, Outcome};
 use tiersim_models::hardware::HBM;
 use tiersim_models::hidden::{Hidden, of_tier, over};
 use tiersim_models::ids::TierId;
+use tiersim_models::results::{OutOfMemory, Outcome};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::Trace;
 use tiersim_policies::buffers::of_machine;

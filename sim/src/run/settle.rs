@@ -13,8 +13,8 @@
 //! Where something is drawn no replay is like another, so the warm-up is that of the same run without draws.
 //! Invariant: the number of replays depends on the case alone, not on how the run is carried out.
 
-use crate::record::{Settled, Steadiness, Steps};
 use tiersim_models::hardware::{Hardware, Lane};
+use tiersim_models::results::{Settled, Steadiness, Steps};
 use tiersim_models::service::Discipline;
 use tiersim_models::units::{PS_PER_S, Span};
 use tiersim_policies::drive::WINDOW;
@@ -82,14 +82,12 @@ impl Evidence {
     }
 }
 
-impl Steadiness {
-    /// Measured replays that differ among each other may come in turns: they agree if their mean is that
-    /// of the last try, which measured others, and all is paid.
-    pub(super) fn compare(&mut self, mean: Span, last: Span) {
-        let drift = (mean.ps() as f64 - last.ps() as f64) / (last.ps() as f64).max(1.0);
-        if self.settled == Settled::Drifts && drift.abs().max(self.unpaid.abs()) <= TOLERANCE {
-            (self.settled, self.drift) = (Settled::Agree, drift);
-        }
+/// Measured replays that differ among each other may come in turns: they agree if their mean is that
+/// of the last try, which measured others, and all is paid.
+pub(super) fn compare(steady: &mut Steadiness, mean: Span, last: Span) {
+    let drift = (mean.ps() as f64 - last.ps() as f64) / (last.ps() as f64).max(1.0);
+    if steady.settled == Settled::Drifts && drift.abs().max(steady.unpaid.abs()) <= TOLERANCE {
+        (steady.settled, steady.drift) = (Settled::Agree, drift);
     }
 }
 

@@ -5,10 +5,10 @@
 use super::{Asked, Bench, Options, RunError, Simulated, memory};
 use crate::audit::Audit;
 use crate::machine::SimMachine;
-use crate::record::{Figures, Outcome, Settled};
-use crate::run::settle::{LONG, MOST_ADDED};
+use crate::run::settle::{LONG, MOST_ADDED, compare};
 use crate::run::steady::Steady;
 use crate::run::stopwatch::Stopwatch;
+use tiersim_models::results::{Figures, Outcome, Settled};
 use tiersim_models::units::Span;
 use tiersim_policies::drive::{DriveError, follow};
 use tiersim_policies::planner::{PlanError, Planner};
@@ -40,7 +40,7 @@ impl Bench<'_> {
                 // Other replays than those of the last try, or half of them would be the same ones.
                 let apart = before.filter(|&(last, _)| added - last >= self.repeat - self.warmup);
                 if let Some((_, last)) = apart {
-                    figures.steady.compare(mean, last);
+                    compare(&mut figures.steady, mean, last);
                 }
                 let drifts = figures.steady.settled == Settled::Drifts;
                 if drifts && added < MOST_ADDED && self.repeat <= LONG {

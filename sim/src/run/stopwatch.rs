@@ -3,14 +3,16 @@
 use crate::durations::Durations;
 use crate::machine::SimMachine;
 use crate::machine::meters::Meters;
-use crate::record::{Figures, Part, PressureRecord, Settled, ShownStep, Steadiness, Steps};
 use crate::run::settle::Evidence;
-use crate::served::ServingFigures;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::{OpId, TierId};
 use tiersim_models::lifetime::Workload;
+use tiersim_models::results::served::ServingFigures;
+use tiersim_models::results::{
+    Figures, Part, PressureRecord, Settled, ShownStep, Steadiness, Steps,
+};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::planner::Planner;
 use tiersim_policies::pressure::{MOST_EVENTS, PressureEvent};

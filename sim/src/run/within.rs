@@ -3,9 +3,9 @@
 //! The machine has one for every tier; a record names those of tiers that some case compacts.
 //! Invariant: figures and slices of a record follow the order of its lanes.
 
-use crate::record::{CaseRecord, Figures, LaneName, Outcome, Track};
 use std::collections::BTreeSet;
 use tiersim_models::hardware::Hardware;
+use tiersim_models::results::{CaseRecord, Figures, LaneName, Outcome, Track};
 use tiersim_policies::scenario::Scenario;
 
 /// The tiers, by index, that some case of the scenarios compacts.
@@ -64,7 +64,7 @@ pub(crate) fn keep(figures: &mut Figures, links: usize, compacted: &BTreeSet<usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Slice, Timeline};
+    use tiersim_models::results::{Slice, Timeline};
     use tiersim_models::units::{Bytes, Span, Time};
 
     #[test]

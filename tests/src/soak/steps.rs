@@ -5,9 +5,9 @@
 //! the lane was busy, no more use in place than was paid.
 
 use super::Trial;
+use tiersim_models::results::Part;
 use tiersim_models::units::{Span, Time};
 use tiersim_sim::machine::SimMachine;
-use tiersim_sim::record::Part;
 
 /// The steps of one run.
 pub(super) struct Steps {

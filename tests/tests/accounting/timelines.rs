@@ -1,8 +1,8 @@
 //! Timelines as viewers want them: slices of a thread lie inside each other or apart, never across.
 
 use std::collections::BTreeMap;
+use tiersim_models::results::RunRecord;
 use tiersim_reports::timeline_json;
-use tiersim_sim::record::RunRecord;
 use tiersim_sim::run::{Options, run};
 use tiersim_tests::soak::{Trial, seed_of};
 

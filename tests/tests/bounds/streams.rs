@@ -147,3 +147,16 @@ fn no_run_of_several_streams_is_quicker_than_its_bound() {
     }
     assert!(crossing > 100 && warm > 300, "{crossing} of bytes, {warm} with a warm-up");
 }
+
+#[test]
+fn a_cause_names_the_tiers_inside_of_what_it_counts() {
+    let machine = machine(1);
+    let [near, far] = [0, 1].map(|at| machine.tiers[at].name.clone());
+    let words = |cause: Cause| cause.words(&machine);
+    assert_eq!(words(Cause::CriticalPath), "critical path");
+    assert_eq!(words(Cause::InPlace(0)), format!("use outside {near}"));
+    assert_eq!(words(Cause::Crossing(0, Way::In)), format!("bytes into {near}"));
+    assert_eq!(words(Cause::Crossing(1, Way::Out)), format!("bytes out of {near} and {far}"));
+    let both = format!("bytes into and out of {near}");
+    assert_eq!(words(Cause::Crossing(0, Way::Both)), both);
+}

@@ -4,7 +4,7 @@ use super::root;
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::scenario::sweep::read_sweep;
 use tiersim_input::traces::read_traces;
-use tiersim_sim::record::RunRecord;
+use tiersim_models::results::RunRecord;
 use tiersim_sim::run::{Options, run};
 use tiersim_sim::sweep::run_sweep;
 

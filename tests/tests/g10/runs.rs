@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::trace::{Packing, write_trace};
 use tiersim_models::lifetime::Workload;
+use tiersim_models::results::{Figures, RunRecord};
 use tiersim_models::units::Span;
-use tiersim_sim::record::{Figures, RunRecord};
 use tiersim_sim::run::{Options, run};
 
 /// Cases by name and spelling: the policies of the published table that are here.

@@ -7,64 +7,13 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use tiersim_models::results::hints::How;
 
 /// Names that models and wrappers put before their parts.
 const PREFIXES: [&str; 7] =
     ["_orig_mod", "module", "base_model", "model", "transformer", "gpt_neox", "decoder"];
 /// Names of the list of layers.
 const LISTS: [&str; 5] = ["h", "layers", "layer", "blocks", "block"];
-
-/// How a hint found its modules, best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum How {
-    /// By the module's name.
-    Name,
-    /// By its name without known prefixes, or with another name of the list of layers.
-    Prefix,
-    /// As the parent of modules.
-    Parent,
-    /// It found none.
-    Nothing,
-}
-
-impl How {
-    /// The word used in results.
-    pub const fn word(self) -> &'static str {
-        match self {
-            How::Name => "name",
-            How::Prefix => "prefix",
-            How::Parent => "parent",
-            How::Nothing => "nothing",
-        }
-    }
-}
-
-/// What became of one hint.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HintMatch {
-    /// The name in the file.
-    pub hint: String,
-    /// How it found modules, by the best of them.
-    pub how: How,
-    /// How many modules follow it.
-    pub modules: usize,
-}
-
-/// What became of all hints of a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HintMatches {
-    /// Every hint, by name.
-    pub hints: Vec<HintMatch>,
-    /// Modules that own weights and follow no hint: they stay in HBM.
-    pub unhinted: Vec<String>,
-}
-
-impl HintMatches {
-    /// How many hints found modules so.
-    pub fn count(&self, how: How) -> usize {
-        self.hints.iter().filter(|hint| hint.how == how).count()
-    }
-}
 
 /// For each module the hint that it follows, by position in `hints`, and how it was found.
 pub(super) fn follow(modules: &[String], hints: &[&str]) -> Vec<Option<(usize, How)>> {

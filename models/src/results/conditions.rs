@@ -6,7 +6,7 @@
 //! under it; every other one is of a case.
 
 use super::{CaseRecord, Figures, RunRecord};
-use tiersim_models::units::{Bytes, Span};
+use crate::units::{Bytes, Span};
 
 /// Machine, workload and seed of some cases, with their baseline and their bound.
 #[derive(Clone, Debug, Default, PartialEq)]

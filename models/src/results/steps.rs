@@ -4,8 +4,8 @@
 //! a billion steps that has found its rhythm is as small as one of ten.
 //! Invariant: two lists are equal if they have the same lengths in the same order, however kept.
 
+use crate::units::Span;
 use std::fmt;
-use tiersim_models::units::Span;
 
 /// Lengths of steps.
 #[derive(Clone, Default)]

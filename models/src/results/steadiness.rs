@@ -1,7 +1,7 @@
 //! Whether the measured steps of a run are those of its steady state, and how far off they are.
 
+use crate::units::Span;
 use std::fmt;
-use tiersim_models::units::Span;
 
 /// What ended the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

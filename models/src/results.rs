@@ -4,30 +4,62 @@
 //! so that a table and a chart cannot disagree. Tables indexed by tier or lane follow the order of
 //! [`RunRecord::tiers`] and [`RunRecord::lanes`].
 
+pub mod cache;
 mod conditions;
-mod pressure;
+pub mod economics;
+pub mod hints;
+pub mod memory_use;
+pub mod pressure;
+pub mod served;
 mod split;
 mod steadiness;
 mod steps;
 mod timeline;
 
-use crate::energy::CaseEconomics;
-use crate::served::ServingFigures;
-use tiersim_models::diagnostic::Warning;
-use tiersim_models::hardware::{Fact, TierKind};
-use tiersim_models::units::{Bytes, Span};
-use tiersim_policies::fragmentation::MemoryUse;
-use tiersim_policies::policy::Sight;
-use tiersim_policies::scenario::AxisValue;
-use tiersim_policies::zoo::hints::HintMatches;
+use crate::diagnostic::Warning;
+use crate::hardware::{Fact, TierKind};
+use crate::units::{Bytes, Span};
+use economics::CaseEconomics;
+use hints::HintMatches;
+use memory_use::MemoryUse;
+use served::ServingFigures;
+use std::fmt;
 
-pub use crate::record::conditions::Conditions;
-pub use crate::record::pressure::PressureRecord;
-pub(crate) use crate::record::split::Parts;
-pub use crate::record::split::{Part, Split};
-pub use crate::record::steadiness::{Settled, Steadiness};
-pub use crate::record::steps::Steps;
-pub use crate::record::timeline::{Held, ShownStep, Slice, Timeline, Track};
+pub use conditions::Conditions;
+pub use pressure::PressureRecord;
+pub use split::{Part, Parts, Split};
+pub use steadiness::{Settled, Steadiness};
+pub use steps::Steps;
+pub use timeline::{Held, ShownStep, Slice, Timeline, Track};
+
+/// How much of the trace ahead a policy may look at. Reports mark policies that see it all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// Nothing but the op that it is asked about.
+    Past,
+    /// So many ops ahead, as a framework with a recorded order has.
+    Window(u32),
+    /// All of it: a bound, not something that can be deployed.
+    Oracle,
+}
+
+/// A value on a sweep's axis.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AxisValue {
+    /// A number.
+    Number(f64),
+    /// A name.
+    Text(String),
+}
+
+impl fmt::Display for AxisValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AxisValue::Number(number) => number.fmt(f),
+            AxisValue::Text(text) => f.write_str(text),
+        }
+    }
+}
 
 /// All results of one scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -295,7 +327,7 @@ impl Figures {
     }
 
     /// What is said where a lane was busy for longer than the measured time: a fault of the program.
-    pub(crate) fn busy_beyond_time(&self) -> Option<String> {
+    pub fn busy_beyond_time(&self) -> Option<String> {
         let time = self.steps.total();
         let beyond = |(_, busy): &(usize, &Span)| u128::from(busy.ps()) > time;
         let (lane, busy) = self.busy.iter().enumerate().find(beyond)?;

@@ -1,6 +1,6 @@
 //! What ran when in the step that a timeline shows, and what was held meanwhile.
 
-use tiersim_models::units::{Bytes, Span, Time};
+use crate::units::{Bytes, Span, Time};
 
 /// The last measured step of a run. Commands are in the order of their ends, samples in that of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,14 +68,14 @@ impl Timeline {
     }
 
     /// Everything was so much later.
-    pub(crate) fn delay(&mut self, by: Span) {
+    pub fn delay(&mut self, by: Span) {
         self.slices.iter_mut().for_each(|slice| slice.start = slice.start + by);
         self.steps.iter_mut().for_each(|step| step.start = step.start + by);
         self.held.iter_mut().for_each(|held| held.at = held.at + by);
     }
 
     /// From now on a tier holds so much.
-    pub(crate) fn holds(&mut self, at: Time, tier: usize, bytes: Bytes) {
+    pub fn holds(&mut self, at: Time, tier: usize, bytes: Bytes) {
         match self.held.last_mut() {
             Some(last) if (last.at, last.tier) == (at, tier) => last.bytes = bytes,
             _ => self.held.push(Held { at, tier, bytes }),

@@ -12,10 +12,10 @@
 //! Invariant: sums are exact integers (attojoules, nanodollars) and parts add up to the total;
 //! where a number is missing that is needed, there is no total.
 
-use crate::record::Figures;
-use tiersim_models::energy::{Confidence, per_gib};
-use tiersim_models::hardware::Hardware;
-use tiersim_models::units::Bytes;
+use crate::energy::{Confidence, per_gib};
+use crate::hardware::Hardware;
+use crate::results::Figures;
+use crate::units::Bytes;
 
 /// Part of a sum.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,11 +4,19 @@
 //! a request's first and last token are always those of an op's end.
 //! Invariant: in the order of arrival, one entry per request of the plan.
 
-use crate::record::Steps;
-use tiersim_models::ids::OpId;
-use tiersim_models::transformer::serving::{Course, Plan};
-use tiersim_models::units::{Span, Time};
-use tiersim_policies::reuse::Found;
+use crate::ids::OpId;
+use crate::results::Steps;
+use crate::transformer::serving::{Course, Plan};
+use crate::units::{Span, Time};
+
+/// Bytes that were found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// By tier; tiers behind the last one are 0.
+    pub tiers: Vec<u64>,
+    /// Of blocks that another request's part of the same op computes.
+    pub in_the_op: u64,
+}
 
 /// One request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +76,7 @@ pub struct ServingFigures {
 
 impl ServingFigures {
     /// From a plan, the end of each of its ops, and where reused blocks were found.
-    pub(crate) fn of(plan: &Plan, ends: &[Time], found: &Found) -> ServingFigures {
+    pub fn of(plan: &Plan, ends: &[Time], found: &Found) -> ServingFigures {
         let end = |op: OpId| ends[op.index()];
         let request = |course: &Course| {
             let since = |op: OpId| end(op).since(course.arrival);

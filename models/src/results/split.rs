@@ -7,8 +7,8 @@
 //! thing: they count what runs beside the path too, and do not add up to a step.
 //! Invariant: the parts of the measured steps add up to these steps, to the picosecond.
 
-use tiersim_models::units::Span;
-use tiersim_models::workload::Phase;
+use crate::units::Span;
+use crate::workload::Phase;
 
 /// What a stretch of the critical path was spent on. Lanes and tiers are those of a record, by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,23 +68,24 @@ const COMMON: [Part; 14] = [
 
 /// The parts of a machine with so many lanes of links and tiers, in the order in which they are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Parts {
+pub struct Parts {
     lanes: usize,
     tiers: usize,
 }
 
 impl Parts {
-    pub(crate) fn new(lanes: usize, tiers: usize) -> Parts {
+    /// The parts of a machine with so many lanes and tiers.
+    pub fn new(lanes: usize, tiers: usize) -> Parts {
         Parts { lanes, tiers }
     }
 
     /// How many there are.
-    pub(crate) fn count(self) -> usize {
+    pub fn count(self) -> usize {
         COMMON.len() + 2 * self.lanes + self.tiers
     }
 
     /// The place of a part. A lane behind those of links is a tier's own, which only compaction takes.
-    pub(crate) fn index(self, part: Part) -> usize {
+    pub fn index(self, part: Part) -> usize {
         let lanes = COMMON.len();
         match part {
             Part::Compute(phase) => phase as usize,
@@ -118,7 +119,7 @@ pub struct Split {
 
 impl Split {
     /// Nothing yet, of a machine with so many lanes of links and tiers.
-    pub(crate) fn new(parts: Parts) -> Split {
+    pub fn new(parts: Parts) -> Split {
         Split { parts, spans: vec![Span::ZERO; parts.count()] }
     }
 
@@ -145,29 +146,29 @@ impl Split {
     }
 
     /// Adds the time of each part, by place.
-    pub(crate) fn add(&mut self, spans: &[Span]) {
+    pub fn add(&mut self, spans: &[Span]) {
         self.spans.iter_mut().zip(spans).for_each(|(sum, &span)| *sum += span);
     }
 
     /// What came since it was `start`.
-    pub(crate) fn since(&self, start: &Split) -> Split {
+    pub fn since(&self, start: &Split) -> Split {
         let pairs = self.spans.iter().zip(&start.spans);
         let spans = pairs.map(|(end, start)| Span::from_ps(end.ps() - start.ps())).collect();
         Split { parts: self.parts, spans }
     }
 
     /// What it has places for.
-    pub(crate) fn parts(&self) -> Parts {
+    pub fn parts(&self) -> Parts {
         self.parts
     }
 
     /// The sums by place.
-    pub(crate) fn spans(&self) -> &[Span] {
+    pub fn spans(&self) -> &[Span] {
         &self.spans
     }
 
     /// The same, to be added to.
-    pub(crate) fn spans_mut(&mut self) -> &mut [Span] {
+    pub fn spans_mut(&mut self) -> &mut [Span] {
         &mut self.spans
     }
 }
