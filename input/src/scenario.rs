@@ -3,6 +3,7 @@
 //! `bytes -> size check -> RON -> raw (mirrors the file) -> resolve -> Scenario`.
 
 mod allocators;
+mod document;
 mod expectations;
 pub mod files;
 pub mod fingerprint;
@@ -16,10 +17,12 @@ mod pressure;
 pub mod raw;
 pub mod read;
 pub mod resolve;
+mod resolver;
 mod semiseparable;
 mod serving;
 mod spelling;
 mod statistics;
+mod statistics_file;
 pub mod sweep;
 mod training;
 pub mod weights;

@@ -6,9 +6,8 @@
 //! under other addresses, so new claims then wait for all that was under way, as `cudaFree` does.
 //! Invariant: a claim has an edge to every command under way that used one of its addresses.
 
-use crate::command::{Allocating, Edge, Hazard, Ticket};
+use crate::command::{Allocating, Edge, Hazard, Ticket, add_edge, add_edges};
 use crate::fragmentation::{Meter, Moment};
-use crate::ledger::{add_edge, add_edges};
 use crate::tickets::Tickets;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;

@@ -154,3 +154,21 @@ impl<M: Machine + ?Sized> Machine for Box<M> {
         (**self).next()
     }
 }
+
+/// Adds an edge unless there is one to that command already.
+pub(crate) fn add_edge(after: &mut SmallVec<[Edge; 6]>, ticket: Ticket, hazard: Hazard) {
+    if !after.iter().any(|edge| edge.ticket == ticket) {
+        after.push(Edge { ticket, hazard });
+    }
+}
+
+/// The same for many commands, each named once: their number does not multiply with the edges there are.
+pub(crate) fn add_edges(after: &mut SmallVec<[Edge; 6]>, tickets: &[Ticket], hazard: Hazard) {
+    if tickets.is_empty() {
+        return;
+    }
+    let mut known: Vec<Ticket> = after.iter().map(|edge| edge.ticket).collect();
+    known.sort_unstable();
+    let new = tickets.iter().filter(|ticket| known.binary_search(ticket).is_err());
+    after.extend(new.map(|&ticket| Edge { ticket, hazard }));
+}

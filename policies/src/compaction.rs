@@ -8,8 +8,8 @@
 //! meets an object on its way.
 
 use crate::arena::Compacted;
-use crate::command::{Command, Edge, Hazard, Room, Ticket, Work};
-use crate::ledger::{Filled, add_edge};
+use crate::command::{Command, Edge, Hazard, Room, Ticket, Work, add_edge};
+use crate::ledger::Filled;
 use crate::planner::Planner;
 use smallvec::SmallVec;
 use tiersim_models::ids::{ObjectId, TierId};

@@ -6,7 +6,6 @@
 
 use crate::access::Access;
 use crate::recipe::PolicyConfig;
-use crate::zoo::adam_state::Cut;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::TierKind;
 use tiersim_models::ids::TierId;
@@ -24,6 +23,25 @@ pub struct Entry {
     pub parameters: &'static [Parameter],
     /// From checked parameters to the policy's configuration.
     pub make: fn(&Params) -> Result<PolicyConfig, Fault>,
+}
+
+/// Where a ranked list is cut. The field uses both spellings, so both exist by name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cut {
+    /// The first `hbm` of the list, the next `cpu` of it, the rest.
+    Shares {
+        /// Share of the first tier, 0 to 1.
+        hbm: f64,
+        /// Share of the second tier, 0 to 1; both together at most 1.
+        cpu: f64,
+    },
+    /// The list up to `hbm`, from there up to `cpu`, the rest.
+    Cumulative {
+        /// End of the first tier's part, 0 to 1.
+        hbm: f64,
+        /// End of the second tier's part, 0 to 1.
+        cpu: f64,
+    },
 }
 
 /// One parameter.

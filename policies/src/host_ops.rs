@@ -10,13 +10,15 @@
 mod draft;
 mod guests;
 mod planned;
+mod tiers;
 mod wrapper;
 
+pub use crate::host_ops::tiers::host_tiers;
 use crate::host_ops::wrapper::HostOps;
 use crate::policy::Policy;
 use crate::recipe::Setting;
-use tiersim_models::hardware::{HBM, Hardware, TierKind};
-use tiersim_models::ids::{OpId, TierId};
+use tiersim_models::hardware::Hardware;
+use tiersim_models::ids::OpId;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Span;
 use tiersim_models::workload::{Trace, Unit};
@@ -24,16 +26,6 @@ use tiersim_models::workload::{Trace, Unit};
 /// Whether some op runs on the host's processors.
 pub fn has_host_ops(trace: &Trace) -> bool {
     trace.ops.iter().any(|op| op.unit == Unit::Cpu)
-}
-
-/// The tiers that are memory of the host, where ops on its processors use their objects: those of
-/// kind dram first, then cxl.
-pub fn host_tiers(hardware: &Hardware) -> Vec<TierId> {
-    let of = |kind| {
-        let is = move |tier: &TierId| *tier != HBM && hardware.tiers[tier.index()].kind == kind;
-        hardware.tier_ids().filter(is)
-    };
-    of(TierKind::Dram).chain(of(TierKind::Cxl)).collect()
 }
 
 /// Errors in words if the machine has no memory for the trace's ops on the host's processors.

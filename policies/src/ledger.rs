@@ -8,7 +8,7 @@
 //! Invariant: in an exact tier `used + free == capacity`, and `free` is never-used room plus credits.
 
 use crate::arena::{Arena, Compacted};
-use crate::command::{Allocating, Edge, Hazard, Room, Ticket};
+use crate::command::{Allocating, Edge, Hazard, Room, Ticket, add_edge};
 use crate::fragmentation::{MemoryUse, Moment};
 use crate::state::State;
 use crate::tickets::Tickets;
@@ -419,22 +419,4 @@ impl Slot {
         }
         self.users.push(User { ticket, stream });
     }
-}
-
-/// Adds an edge unless there is one to that command already.
-pub(crate) fn add_edge(after: &mut SmallVec<[Edge; 6]>, ticket: Ticket, hazard: Hazard) {
-    if !after.iter().any(|edge| edge.ticket == ticket) {
-        after.push(Edge { ticket, hazard });
-    }
-}
-
-/// The same for many commands, each named once: their number does not multiply with the edges there are.
-pub(crate) fn add_edges(after: &mut SmallVec<[Edge; 6]>, tickets: &[Ticket], hazard: Hazard) {
-    if tickets.is_empty() {
-        return;
-    }
-    let mut known: Vec<Ticket> = after.iter().map(|edge| edge.ticket).collect();
-    known.sort_unstable();
-    let new = tickets.iter().filter(|ticket| known.binary_search(ticket).is_err());
-    after.extend(new.map(|&ticket| Edge { ticket, hazard }));
 }

@@ -1,7 +1,7 @@
 //! What each action means: the commands and edges of fetch, prefetch, evict and drop.
 
-use crate::command::{Command, Edge, Hazard, Ticket, Work};
-use crate::ledger::{Filled, Slot, User, add_edge};
+use crate::command::{Command, Edge, Hazard, Ticket, Work, add_edge};
+use crate::ledger::{Filled, Slot, User};
 use crate::plan_error::{PlanError, out_of_memory};
 use crate::planner::Planner;
 use crate::policy::Action;

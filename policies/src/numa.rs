@@ -7,9 +7,11 @@
 //! Invariant: an object keeps its node until it is freed or leaves DRAM, so it is in one at most; and
 //! tiers of other kinds are named as the policy names them.
 
+mod placement;
 mod wrapper;
 
 use crate::host_ops;
+pub use crate::numa::placement::Placement;
 use crate::numa::wrapper::Numa;
 use crate::policy::Policy;
 use crate::recipe::{PolicyConfig, Setting};
@@ -19,20 +21,6 @@ use tiersim_models::ids::TierId;
 use tiersim_models::statistics::matches;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{Object, ObjectKind, Trace};
-
-/// Where objects in DRAM go that are not pinned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placement {
-    /// To the node with the fewest links to the device, among these the widest; to the next one when
-    /// it is full.
-    NearGpu,
-    /// Object by object to the node that was given the fewest bytes so far. The kernel interleaves
-    /// pages of 4 KiB, which is finer: there one copy comes from all nodes.
-    Interleave,
-    /// To the node where the thread runs that writes it first; to others, nearest first, when it is
-    /// full.
-    FirstTouch(TierId),
-}
 
 /// Objects that are bound to a node: those of these kinds, in these modules.
 #[derive(Clone, Debug, PartialEq, Eq)]

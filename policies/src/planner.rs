@@ -5,13 +5,13 @@
 //! Invariant: an action that the ledger does not allow ends the plan with an error; it is never
 //! mended silently. Decisions depend on the order of ops only, never on when commands end.
 
-use crate::command::{Command, Edge, Hazard, Room, Ticket, Touch, Work};
+use crate::command::{Command, Edge, Hazard, Room, Ticket, Touch, Work, add_edge};
 use crate::fragmentation::Moment;
-use crate::ledger::{Claim, Filled, Ledger, Memory, NoRoom, Slot, add_edge};
+use crate::ledger::{Claim, Filled, Ledger, Memory, NoRoom, Slot};
 pub use crate::plan_error::PlanError;
 use crate::plan_error::out_of_memory;
 use crate::policy::{Action, Policy, Sight};
-use crate::relief::Monitor;
+use crate::pressure::monitor::Monitor;
 use crate::tickets::Tickets;
 use crate::view::View;
 use smallvec::SmallVec;

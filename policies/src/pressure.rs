@@ -9,6 +9,7 @@
 //! Invariant: what is said here depends on the order of claims and releases only.
 
 mod batch;
+pub(crate) mod monitor;
 
 pub use batch::{MicroBatch, StepPressure};
 use std::num::NonZeroU32;

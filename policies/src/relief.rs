@@ -10,6 +10,7 @@ use crate::command::{Command, Ticket};
 use crate::ledger::Held;
 use crate::planner::{PlanError, Planner};
 use crate::policy::Action;
+use crate::pressure::monitor::Monitor;
 use crate::pressure::{
     Gauge, Level, PressureConfig, PressureEvent, PressureLog, Response, StepPressure, What,
 };
@@ -18,25 +19,6 @@ use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::Use;
-
-/// What is remembered of one watched tier.
-#[derive(Debug)]
-pub(crate) struct Monitor {
-    config: Arc<PressureConfig>,
-    gauge: Gauge,
-    /// Levels that were entered from below and not answered yet.
-    pending: Vec<Level>,
-    /// Something did not fit; once it does, more leaves if the level asks for it.
-    forced: bool,
-    step: StepPressure,
-    steps: usize,
-    last_step: Option<StepPressure>,
-    /// The last op of the run that used each object, counted from 1.
-    last_used: Vec<u64>,
-    /// Whether an object left because of pressure and has not come back.
-    away: Vec<bool>,
-    log: PressureLog,
-}
 
 impl<'a> Planner<'a> {
     /// Watches a tier from now on. `micro_batches` says which micro-batch each step of the run has,
@@ -325,19 +307,5 @@ impl<'a> Planner<'a> {
         if clear {
             self.clean();
         }
-    }
-}
-
-impl Monitor {
-    fn note(
-        &mut self,
-        occurrence: u64,
-        what: What,
-        (from, to): (Level, Level),
-        used: Bytes,
-        bytes: Bytes,
-    ) {
-        let step = self.steps as u32;
-        self.log.note(PressureEvent { occurrence, step, what, from, to, used, bytes, batch: None });
     }
 }

@@ -1,10 +1,10 @@
 //! What a policy may see when it is asked: the op, what is where, what is free. No time.
 
 use crate::ledger::Ledger;
-use crate::policy::Sight;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ModuleId, ObjectId, OpId, TierId};
 use tiersim_models::lifetime::Workload;
+use tiersim_models::results::Sight;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Object, Op, Use};
 

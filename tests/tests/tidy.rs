@@ -1,5 +1,7 @@
 //! What ARCHITECTURE.md promises about the code itself, checked as text.
 
+mod circles;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -4,7 +4,7 @@
 //! that it names. Tiers that nobody names are exact.
 
 use crate::scenario::raw::{RawAllocator, RawCompaction, RawCosts, RawModel};
-use crate::scenario::resolve::Resolver;
+use crate::scenario::resolver::Resolver;
 use crate::text::quantity::{BYTES, Duration, Quantity, SETUP, Size};
 use tiersim_models::allocator::caching::LARGE_SEGMENT;
 use tiersim_models::allocator::{

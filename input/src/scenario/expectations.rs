@@ -4,7 +4,7 @@
 
 use crate::scenario::pressure::level;
 use crate::scenario::raw::{RawExpectation, RawOver, RawScenario};
-use crate::scenario::resolve::{MAX_ENTRIES, Resolver};
+use crate::scenario::resolver::{MAX_ENTRIES, Resolver};
 use crate::scenario::{Expectation, Over};
 use crate::text::quantity::{BYTES, Duration, Quantity, Size, TIME};
 use std::collections::BTreeMap;

@@ -3,10 +3,10 @@
 //! Where they are, [`Project`] knows.
 
 use crate::hardware_file::{read_hardware, read_hardware_of};
+use crate::import::card::Model;
 use crate::project::{PathFault, Project};
 use crate::scenario::hints::{HintFile, read_hints};
-use crate::scenario::model::ModelFound;
-use crate::scenario::statistics::read_statistics;
+use crate::scenario::statistics_file::read_statistics;
 use crate::scenario::weights::read_weights;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,6 +25,15 @@ pub enum Found<T> {
     Path(PathFault),
     /// It was read and is wrong.
     Wrong(Diagnostics),
+}
+
+/// What a model turned out to be.
+#[derive(Clone, Debug)]
+pub(crate) enum ModelFound {
+    /// As any other file.
+    Model(Found<Model>),
+    /// The file of its weights cannot be reached.
+    Weights(PathFault),
 }
 
 /// Finds and remembers files.

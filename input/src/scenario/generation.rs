@@ -1,18 +1,11 @@
 //! `mode: generate(...)` of a model: text generation as written, and what it means.
 
-use crate::scenario::resolve::Resolver;
-use crate::scenario::training::{RawWork, Setting};
-use serde::Deserialize;
+use crate::scenario::raw::work::{RawAttentionOn, RawWork};
+use crate::scenario::resolver::Resolver;
+use crate::scenario::training::Setting;
 use tiersim_models::layered::ShapeProblem;
 use tiersim_models::transformer::generation::{AttentionOn, Generation};
 use tiersim_models::transformer::training::Router;
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "AttentionOn", rename_all = "snake_case")]
-pub(crate) enum RawAttentionOn {
-    Device,
-    Host,
-}
 
 /// What the value at `path` means; every rule that it breaks is told otherwise.
 pub(crate) fn generation(

@@ -4,7 +4,7 @@
 //! tier, and both replace what the machine says.
 
 use crate::hidden::{Listed, MAX_HIDDEN, RawHidden};
-use crate::scenario::resolve::Resolver;
+use crate::scenario::resolver::Resolver;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::hidden::{Hidden, What};
 

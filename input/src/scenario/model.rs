@@ -5,14 +5,14 @@
 
 use crate::import::card::{Model, known_model, known_names, read_model};
 use crate::scenario::TraceSource;
-use crate::scenario::files::{Files, Found};
+use crate::scenario::files::{Files, Found, ModelFound};
 use crate::scenario::generation::generation;
-use crate::scenario::raw::{RawFormat, RawWorkload};
-use crate::scenario::resolve::Resolver;
+use crate::scenario::raw::RawWorkload;
+use crate::scenario::raw::work::{RawFormat, RawFormats, RawWork};
+use crate::scenario::resolver::Resolver;
 use crate::scenario::semiseparable::operators;
-use crate::scenario::training::{RawWork, Setting, training};
+use crate::scenario::training::{Setting, training};
 use crate::text::ron_error::choices;
-use serde::Deserialize;
 use std::sync::Arc;
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::Hardware;
@@ -21,16 +21,6 @@ use tiersim_models::transformer::format::{Format, Formats};
 
 /// The rule that says where weights and card disagree.
 const RULE: &str = "weights-differ";
-
-/// The format of each kind of object; those left out have the precision of all.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(rename = "Formats", deny_unknown_fields)]
-pub(crate) struct RawFormats {
-    weights: Option<RawFormat>,
-    gradients: Option<RawFormat>,
-    activations: Option<RawFormat>,
-    kv: Option<RawFormat>,
-}
 
 impl RawFormat {
     pub(crate) const fn format(self) -> Format {
@@ -86,15 +76,6 @@ impl Files {
             Err(problems) => Found::Wrong(problems),
         })
     }
-}
-
-/// What a model turned out to be.
-#[derive(Clone, Debug)]
-pub(crate) enum ModelFound {
-    /// As any other file.
-    Model(Found<Model>),
-    /// The file of its weights cannot be reached.
-    Weights(crate::project::PathFault),
 }
 
 impl Resolver<'_, '_> {

@@ -5,7 +5,7 @@
 
 use crate::scenario::policies::object_kinds;
 use crate::scenario::raw::{RawNuma, RawPin};
-use crate::scenario::resolve::Resolver;
+use crate::scenario::resolver::Resolver;
 use tiersim_models::hardware::{Hardware, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_policies::numa::{NumaConfig, Pin, Placement};

@@ -3,8 +3,8 @@
 //! Policies are not known here by name: the registry says what each parameter is, and the policy's
 //! own file makes its configuration of values that are already checked.
 
-use crate::scenario::raw::{RawAccess, RawCharge, RawCut, RawObjectKind};
-use crate::scenario::resolve::Resolver;
+use crate::scenario::raw::pieces::{RawAccess, RawCharge, RawCut, RawObjectKind};
+use crate::scenario::resolver::Resolver;
 use crate::scenario::spelling::{RawPolicy, RawValue};
 use crate::text::check::MAX_PROBLEMS;
 use crate::text::quantity::{CAPACITY, SETUP};

@@ -7,7 +7,7 @@ use crate::scenario::raw::{
     RawCase, RawLevel, RawMicroBatch, RawPressure, RawProfile, RawResponse, RawResponses,
     RawThresholds,
 };
-use crate::scenario::resolve::Resolver;
+use crate::scenario::resolver::Resolver;
 use crate::scenario::{TraceSource, WorkloadSpec};
 use std::num::NonZeroU32;
 use tiersim_models::hardware::{Hardware, TierKind};

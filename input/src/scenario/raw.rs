@@ -3,13 +3,16 @@
 //! Nothing is checked here but form. Unknown fields are errors everywhere; a field that may be left
 //! out is an `Option`, so that its default is chosen in one place, where it is resolved.
 
+pub(crate) mod pieces;
+pub(crate) mod work;
+
 use crate::hidden::RawHidden;
-use crate::scenario::model::RawFormats;
 use crate::scenario::spelling::RawPolicy;
-use crate::scenario::training::RawWork;
 use crate::text::quantity::{Budget, Duration, Quantity, Size};
+use pieces::RawObjectKind;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use work::{RawFormat, RawFormats, RawWork};
 
 /// The file.
 #[derive(Debug, Deserialize)]
@@ -99,17 +102,6 @@ pub(crate) enum RawPrecision {
     Fp32,
     Bf16,
     Fp16,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Format", rename_all = "snake_case")]
-pub(crate) enum RawFormat {
-    Fp32,
-    Tf32,
-    Fp16,
-    Bf16,
-    Fp8,
-    Int8,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -270,40 +262,6 @@ pub(crate) struct RawCosts {
 pub(crate) struct RawCompaction {
     pub(crate) above: Option<f64>,
     pub(crate) at_once: Option<Quantity<Size>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Cut", rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum RawCut {
-    Shares { hbm: f64, cpu: f64 },
-    Cumulative { hbm: f64, cpu: f64 },
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "ObjectKind", rename_all = "snake_case")]
-pub(crate) enum RawObjectKind {
-    Weight,
-    Gradient,
-    Optimizer,
-    Master,
-    Activation,
-    Kv,
-    Buffer,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Access", rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum RawAccess {
-    InPlace { charge: RawCharge },
-    Migrate { prefetch_ops: Option<u32> },
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Charge", rename_all = "snake_case")]
-pub(crate) enum RawCharge {
-    ModuleOutput,
-    ModuleWeights,
-    EveryUse,
 }
 
 #[derive(Debug, Deserialize)]

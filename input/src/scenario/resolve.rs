@@ -7,6 +7,7 @@
 use crate::project::PathFault;
 use crate::scenario::files::{Files, Found};
 use crate::scenario::raw::{RawCase, RawScenario};
+use crate::scenario::resolver::{MAX_ENTRIES, Resolver};
 use crate::scenario::{AxisValue, Budget, Case, Scenario, WorkloadSpec, labelled};
 use crate::scenario::{allocators, expectations, hidden, numa, policies, pressure};
 use crate::text::check::Check;
@@ -16,7 +17,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::diagnostic::Diagnostics;
-use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::{Fact, HBM, Hardware, Source};
 use tiersim_models::hidden::Hidden;
 use tiersim_models::ids::TierId;
@@ -24,8 +24,6 @@ use tiersim_policies::numa::NumaConfig;
 
 /// Version of the file format.
 pub const SCHEMA: u32 = 1;
-/// Most policies or expectations of one file.
-pub(crate) const MAX_ENTRIES: usize = 1000;
 /// Most bytes of `about`: every point of a sweep carries it.
 const MAX_ABOUT: usize = 1000;
 
@@ -77,15 +75,6 @@ pub fn resolve(
         _ if outside.0.is_empty() => Err(Failure::Meaning(check.problems)),
         _ => Err(Failure::Form(outside, check.problems)),
     }
-}
-
-pub(crate) struct Resolver<'d, 'f> {
-    pub(crate) check: Check<'d>,
-    pub(crate) files: &'f mut Files,
-    /// Mistakes of form, and problems with other files.
-    pub(crate) outside: Diagnostics,
-    /// What should be looked at in files that are right.
-    pub(crate) warnings: Vec<Warning>,
 }
 
 impl Resolver<'_, '_> {

@@ -1,8 +1,7 @@
 //! `mode: semiseparable(...)`: layers of structured operators in the place of a model, as written, and what they mean.
 
-use crate::scenario::raw::RawFormat;
-use crate::scenario::resolve::Resolver;
-use crate::scenario::training::RawWork;
+use crate::scenario::raw::work::{RawFormat, RawWork};
+use crate::scenario::resolver::Resolver;
 use tiersim_models::layered::ShapeProblem;
 use tiersim_models::memory::semiseparable::{Formats, Shape};
 use tiersim_models::transformer::semiseparable::Semiseparable;

@@ -3,8 +3,9 @@
 //! The requests are read where traces are, once for all cases and points that serve the same ones.
 
 use crate::import::serving::MOONCAKE_BLOCK;
-use crate::scenario::resolve::Resolver;
-use crate::scenario::training::{RawWork, Setting};
+use crate::scenario::raw::work::RawWork;
+use crate::scenario::resolver::Resolver;
+use crate::scenario::training::Setting;
 use crate::text::quantity::TIME;
 use tiersim_models::requests::Requests;
 use tiersim_models::transformer::serving::{Serving, ServingProblem};

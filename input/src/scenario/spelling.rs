@@ -4,7 +4,7 @@
 //! each parameter is, so that a new policy needs no line here. Every value is read with the type
 //! of its kind, which keeps places in error messages.
 
-use crate::scenario::raw::{RawAccess, RawCut, RawObjectKind};
+use crate::scenario::raw::pieces::{RawAccess, RawCut, RawObjectKind};
 use crate::text::quantity::{Duration, Quantity, Size};
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, VariantAccess,

@@ -3,10 +3,12 @@
 //! Defaults are chosen here; rules on numbers are those of the step itself ([`Training::problems`]), whose
 //! fields are told by their paths in the scenario.
 
-use crate::scenario::generation::RawAttentionOn;
-use crate::scenario::resolve::Resolver;
-use crate::text::quantity::{CAPACITY, Duration, Quantity, Size};
-use serde::Deserialize;
+use crate::scenario::raw::work::{
+    RawAttention, RawCheckpointing, RawLoader, RawOptimizer, RawParallel, RawRouter, RawWork,
+    RawZero,
+};
+use crate::scenario::resolver::Resolver;
+use crate::text::quantity::CAPACITY;
 use tiersim_models::layered::ShapeProblem;
 use tiersim_models::transformer::Card;
 use tiersim_models::transformer::format::Formats;
@@ -18,123 +20,6 @@ use tiersim_models::transformer::training::{
 const PREFETCH: u32 = 2;
 /// Bytes of a token: an int64 id.
 const TOKEN_BYTES: u32 = 8;
-
-/// What is done with a model, as written.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename = "Work", rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum RawWork {
-    Train {
-        batch: u32,
-        micro_batch: Option<u32>,
-        sequence: u64,
-        optimizer: Option<RawOptimizer>,
-        checkpointing: Option<RawCheckpointing>,
-        attention: Option<RawAttention>,
-        dropout: Option<bool>,
-        parallel: Option<RawParallel>,
-        zero: Option<RawZero>,
-        router: Option<RawRouter>,
-        loader: Option<RawLoader>,
-    },
-    Generate {
-        batch: u32,
-        batches: Option<u32>,
-        prompt: u64,
-        tokens: u32,
-        prefill: Option<bool>,
-        attention_on: Option<RawAttentionOn>,
-        kv_block: Option<u64>,
-        tensor: Option<u32>,
-        router: Option<RawRouter>,
-    },
-    Semiseparable {
-        size: u64,
-        layers: u32,
-        batch: u32,
-        levels: Option<u32>,
-        nested: Option<bool>,
-        ranks: Option<u32>,
-        overlap: Option<bool>,
-    },
-    Serve {
-        requests: String,
-        first: Option<u64>,
-        until: Option<Quantity<Duration>>,
-        block_tokens: Option<u32>,
-        kv_blocks: u64,
-        max_batch: Option<u32>,
-        max_tokens_per_step: Option<u32>,
-        layer_groups: Option<u32>,
-        merge: Option<u32>,
-    },
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Optimizer", rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum RawOptimizer {
-    AdamW,
-    AdamWithoutMaster,
-    #[serde(rename = "adam_8bit")]
-    Adam8Bit,
-    AdamMini,
-    Adafactor,
-    Lion,
-    Sgd {
-        momentum: Option<bool>,
-    },
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Checkpointing", rename_all = "snake_case")]
-pub(crate) enum RawCheckpointing {
-    None,
-    Selective,
-    Full,
-    Every(u32),
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Attention", rename_all = "snake_case")]
-pub(crate) enum RawAttention {
-    Flash,
-    Materialised,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Parallel", deny_unknown_fields)]
-pub(crate) struct RawParallel {
-    data: Option<u32>,
-    tensor: Option<u32>,
-    sequence: Option<bool>,
-    pipeline: Option<u32>,
-    interleave: Option<u32>,
-    expert: Option<u32>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename = "Zero", deny_unknown_fields)]
-pub(crate) struct RawZero {
-    stage: u8,
-    host_update: Option<f64>,
-    bucket: Option<Quantity<Size>>,
-    prefetch: Option<u32>,
-    overlap: Option<bool>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Router", deny_unknown_fields)]
-pub(crate) struct RawRouter {
-    seed: Option<u64>,
-    skew: Option<f64>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Loader", deny_unknown_fields)]
-pub(crate) struct RawLoader {
-    workers: u32,
-    prefetch: Option<u32>,
-    token_bytes: Option<u32>,
-}
 
 /// What a training step is of.
 pub(crate) struct Setting<'a> {

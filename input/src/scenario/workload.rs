@@ -4,7 +4,7 @@
 //! its ops take is said alike for all.
 
 use crate::scenario::raw::{RawFamily, RawMode, RawPrecision, RawTime, RawWorkload};
-use crate::scenario::resolve::Resolver;
+use crate::scenario::resolver::Resolver;
 use crate::scenario::{OpTime, TraceSource, WorkloadSpec};
 use crate::shipped;
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 //!
 //! Invariant: an op of the device is planned as if nothing here existed.
 
+use crate::command::add_edge;
 use crate::command::{Command, Edge, Hazard};
-use crate::ledger::add_edge;
 use crate::plan_error::PlanError;
 use crate::planner::Planner;
 use smallvec::SmallVec;

@@ -6,7 +6,7 @@
 
 use super::draft::{Draft, Ground, Held};
 use super::guests::{Guests, soon};
-use super::host_tiers;
+use super::tiers::host_tiers;
 use crate::policy::{Action, Policy, Sight};
 use crate::state::State;
 use crate::view::View;

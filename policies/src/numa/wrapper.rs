@@ -5,7 +5,7 @@
 //! has room for it.
 //! Invariant: no action moves an object from one node to another.
 
-use super::Placement;
+use super::placement::Placement;
 use crate::policy::{Action, Policy, Sight};
 use crate::state::State;
 use crate::view::View;

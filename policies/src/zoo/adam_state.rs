@@ -6,6 +6,7 @@
 //! Source: the hierarchical-tiering recipe that published tiering code uses.
 
 use crate::access::Access;
+pub use crate::entry::Cut;
 use crate::entry::{Entry, Fault, Kind, Parameter, Params};
 use crate::placed::Placed;
 use crate::policy::Policy;
@@ -108,25 +109,6 @@ impl AdamStateConfig {
             format!("adam-state needs adam_m and adam_v of every weight; {name} has none")
         })
     }
-}
-
-/// Where a ranked list is cut. The field uses both spellings, so both exist by name.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Cut {
-    /// The first `hbm` of the list, the next `cpu` of it, the rest.
-    Shares {
-        /// Share of the first tier, 0 to 1.
-        hbm: f64,
-        /// Share of the second tier, 0 to 1; both together at most 1.
-        cpu: f64,
-    },
-    /// The list up to `hbm`, from there up to `cpu`, the rest.
-    Cumulative {
-        /// End of the first tier's part, 0 to 1.
-        hbm: f64,
-        /// End of the second tier's part, 0 to 1.
-        cpu: f64,
-    },
 }
 
 /// What the shares of a [`Cut`] count.

@@ -9,7 +9,7 @@
 //! percentages; here with times of copies and sizes of the workload at hand.
 //! Invariant: the model is linear in whole shares; that objects are whole is not part of it.
 
-use super::{Group, Six};
+use super::six::{Group, Six};
 use crate::access::Access;
 use crate::recipe::Setting;
 use crate::residents::Residents;

@@ -11,11 +11,10 @@
 //! Invariant: no lane is booked twice for the same time, and a planned object has room where it goes.
 
 use super::intervals::{Interval, Life, Version};
-use super::positions::busy;
 use super::slots::{Heights, Idle};
 use crate::recipe::Setting;
 use std::collections::BinaryHeap;
-use tiersim_models::hardware::{HBM, Lane, Routes};
+use tiersim_models::hardware::{HBM, Hardware, Lane, Routes};
 use tiersim_models::ids::TierId;
 use tiersim_models::units::Bytes;
 
@@ -354,4 +353,9 @@ impl<'a> Draft<'a> {
             self.stays[index] = Some(Stay { back_at, ..stay });
         }
     }
+}
+
+/// How long a lane is taken by a copy that it carries alone.
+pub(super) fn busy(hardware: &Hardware, lane: Lane, bytes: i64) -> u64 {
+    hardware.lane_law(lane).span_of(Bytes::new(bytes.unsigned_abs())).ps().max(1)
 }

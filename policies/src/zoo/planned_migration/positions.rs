@@ -4,14 +4,8 @@
 //! the number of slots, since every replay is planned alike.
 //! Invariant: no range is longer than one replay, so that it counts no slot twice.
 
-use super::plan::Draft;
-use tiersim_models::hardware::{Hardware, Lane};
-use tiersim_models::units::Bytes;
-
-/// How long a lane is taken by a copy that it carries alone.
-pub(super) fn busy(hardware: &Hardware, lane: Lane, bytes: i64) -> u64 {
-    hardware.lane_law(lane).span_of(Bytes::new(bytes.unsigned_abs())).ps().max(1)
-}
+use super::plan::{Draft, busy};
+use tiersim_models::hardware::Lane;
 
 /// Positions over several replays, whose slots are those of the first. No range is longer than one.
 impl Draft<'_> {

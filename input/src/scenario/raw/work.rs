@@ -1,0 +1,149 @@
+//! What is done with a model, as written.
+
+use crate::text::quantity::{Duration, Quantity, Size};
+use serde::Deserialize;
+
+/// What is done with a model, as written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename = "Work", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum RawWork {
+    Train {
+        batch: u32,
+        micro_batch: Option<u32>,
+        sequence: u64,
+        optimizer: Option<RawOptimizer>,
+        checkpointing: Option<RawCheckpointing>,
+        attention: Option<RawAttention>,
+        dropout: Option<bool>,
+        parallel: Option<RawParallel>,
+        zero: Option<RawZero>,
+        router: Option<RawRouter>,
+        loader: Option<RawLoader>,
+    },
+    Generate {
+        batch: u32,
+        batches: Option<u32>,
+        prompt: u64,
+        tokens: u32,
+        prefill: Option<bool>,
+        attention_on: Option<RawAttentionOn>,
+        kv_block: Option<u64>,
+        tensor: Option<u32>,
+        router: Option<RawRouter>,
+    },
+    Semiseparable {
+        size: u64,
+        layers: u32,
+        batch: u32,
+        levels: Option<u32>,
+        nested: Option<bool>,
+        ranks: Option<u32>,
+        overlap: Option<bool>,
+    },
+    Serve {
+        requests: String,
+        first: Option<u64>,
+        until: Option<Quantity<Duration>>,
+        block_tokens: Option<u32>,
+        kv_blocks: u64,
+        max_batch: Option<u32>,
+        max_tokens_per_step: Option<u32>,
+        layer_groups: Option<u32>,
+        merge: Option<u32>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Optimizer", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum RawOptimizer {
+    AdamW,
+    AdamWithoutMaster,
+    #[serde(rename = "adam_8bit")]
+    Adam8Bit,
+    AdamMini,
+    Adafactor,
+    Lion,
+    Sgd {
+        momentum: Option<bool>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Checkpointing", rename_all = "snake_case")]
+pub(crate) enum RawCheckpointing {
+    None,
+    Selective,
+    Full,
+    Every(u32),
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Attention", rename_all = "snake_case")]
+pub(crate) enum RawAttention {
+    Flash,
+    Materialised,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Parallel", deny_unknown_fields)]
+pub(crate) struct RawParallel {
+    pub(crate) data: Option<u32>,
+    pub(crate) tensor: Option<u32>,
+    pub(crate) sequence: Option<bool>,
+    pub(crate) pipeline: Option<u32>,
+    pub(crate) interleave: Option<u32>,
+    pub(crate) expert: Option<u32>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename = "Zero", deny_unknown_fields)]
+pub(crate) struct RawZero {
+    pub(crate) stage: u8,
+    pub(crate) host_update: Option<f64>,
+    pub(crate) bucket: Option<Quantity<Size>>,
+    pub(crate) prefetch: Option<u32>,
+    pub(crate) overlap: Option<bool>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Router", deny_unknown_fields)]
+pub(crate) struct RawRouter {
+    pub(crate) seed: Option<u64>,
+    pub(crate) skew: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Loader", deny_unknown_fields)]
+pub(crate) struct RawLoader {
+    pub(crate) workers: u32,
+    pub(crate) prefetch: Option<u32>,
+    pub(crate) token_bytes: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "AttentionOn", rename_all = "snake_case")]
+pub(crate) enum RawAttentionOn {
+    Device,
+    Host,
+}
+
+/// The format of each kind of object; those left out have the precision of all.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename = "Formats", deny_unknown_fields)]
+pub(crate) struct RawFormats {
+    pub(crate) weights: Option<RawFormat>,
+    pub(crate) gradients: Option<RawFormat>,
+    pub(crate) activations: Option<RawFormat>,
+    pub(crate) kv: Option<RawFormat>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Format", rename_all = "snake_case")]
+pub(crate) enum RawFormat {
+    Fp32,
+    Tf32,
+    Fp16,
+    Bf16,
+    Fp8,
+    Int8,
+}
