@@ -1,7 +1,7 @@
 //! Lists what ships inside the command: machines, their parts, and the recorded trace of GPT-2.
 //!
-//! What `tiersim calibrate` measured here (`hardware-specs/measured`) is this computer's own and does
-//! not ship, nor do notes and the raw recording.
+//! What `tiersim calibrate` measured here (`hardware-specs/measured`) is this computer's own and
+//! does not ship, nor do notes and the raw recording.
 //! Invariant: the list is in the order of its names, so that the same files give the same program.
 
 use std::env;

@@ -66,7 +66,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Look at traces and make them.
     Trace(TraceArgs),
-    /// Replay a block or page trace through one replacement policy; draw its miss ratio by capacity.
+    /// Replay a block or page trace through one replacement policy; draw its miss ratio by
+    /// capacity.
     #[command(after_help = CACHE)]
     Cache(CacheArgs),
     /// Replay a CUDA memory snapshot's requests through the model of PyTorch's caching allocator;
@@ -80,7 +81,8 @@ pub(crate) enum Command {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Common {
-    /// Override any value of the scenario, such as seed=7; elements of a list by number from 0 or by name.
+    /// Override any value of the scenario, such as seed=7; elements of a list by number from 0 or
+    /// by name.
     #[arg(long = "set", value_name = "PATH=VALUE", value_parser = assignment)]
     pub(crate) set: Vec<(String, String)>,
     /// Override the scenario's seed.
@@ -104,7 +106,8 @@ pub(crate) struct Common {
     /// Print nothing but problems.
     #[arg(short, long, action = ArgAction::SetTrue)]
     pub(crate) quiet: bool,
-    /// What counts as a failure too: exit 2 before anything is written, or 1 where only the results show it.
+    /// What counts as a failure too: exit 2 before anything is written, or 1 where only the results
+    /// show it.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) deny: Option<Deny>,
 }
@@ -301,8 +304,8 @@ pub(crate) struct HardwareArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HardwareCommand {
-    /// One line per machine that can be named: of the project around the current folder, and those that
-    /// are embedded in this program.
+    /// One line per machine that can be named: of the project around the current folder, and those
+    /// that are embedded in this program.
     #[command(after_help = "Examples:\n  tiersim hardware list")]
     List,
     /// Tiers, links, routes and numbers with their sources; writes machine.svg and machine.png.

@@ -22,8 +22,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Debug, Args)]
 pub(crate) struct CacheArgs {
-    /// Records of libCacheSim (.oracleGeneral, .bin), a table (.csv) or Mooncake's requests (.jsonl),
-    /// packed (.gz, .zst) or not; or a folder with accesses.csv.
+    /// Records of libCacheSim (.oracleGeneral, .bin), a table (.csv) or Mooncake's requests
+    /// (.jsonl), packed (.gz, .zst) or not; or a folder with accesses.csv.
     #[arg(value_name = "FILE")]
     pub(crate) trace: PathBuf,
     /// What FILE holds, if its name does not say so: oracle-general, table or mooncake.

@@ -1,7 +1,7 @@
 //! `calibrate`: measures this machine and writes its hardware spec.
 //!
-//! What is measured and how laws are fitted is the validation crate's business; this says where files
-//! go and asks the system which day it is.
+//! What is measured and how laws are fitted is the validation crate's business; this says where
+//! files go and asks the system which day it is.
 
 use crate::args::CalibrateArgs;
 use crate::calibrate_charts::charts;

@@ -1,7 +1,7 @@
 //! `check`: what a file is, and all that a run or a sweep of it would be refused or warned for.
 //!
-//! Invariant: nothing is written, and no case is simulated; the baseline is, because budgets are shares of
-//! what it needs.
+//! Invariant: nothing is written, and no case is simulated; the baseline is, because budgets are
+//! shares of what it needs.
 
 use crate::args::CheckArgs;
 use crate::lints::{diagnostic, say_note, say_warnings};

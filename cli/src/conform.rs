@@ -57,7 +57,8 @@ pub(crate) fn conform(args: &ConformArgs) -> Result<(), Failure> {
     if failed.is_empty() { Ok(()) } else { Err(Failure::Expectation(failed)) }
 }
 
-/// The number of the device that was asked for. The host is one machine: a number for it is refused.
+/// The number of the device that was asked for. The host is one machine: a number for it is
+/// refused.
 pub(crate) fn device(machine: RealMachine, asked: Option<u16>) -> Result<usize, Failure> {
     match (machine, asked) {
         (RealMachine::Host, Some(number)) => Err(Failure::Input(format!(

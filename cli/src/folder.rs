@@ -1,10 +1,12 @@
-//! A folder of results whose files are those of one run: locked while it is worked on, and replaced at once.
+//! A folder of results whose files are those of one run: locked while it is worked on, and replaced
+//! at once.
 //!
-//! The new files are written into a folder beside it, which then changes places with it, so that whoever
-//! looks, or pulls the plug, finds all of the old results or all of the new ones. What else lies in the
-//! folder moves along. Where the file system cannot swap two folders, or the folder is a mount, files are
-//! renamed into it one by one.
-//! Invariant: nothing that lies in the folder is opened or followed; only names of results are replaced.
+//! The new files are written into a folder beside it, which then changes places with it, so that
+//! whoever looks, or pulls the plug, finds all of the old results or all of the new ones. What else
+//! lies in the folder moves along. Where the file system cannot swap two folders, or the folder is
+//! a mount, files are renamed into it one by one.
+//! Invariant: nothing that lies in the folder is opened or followed; only names of results are
+//! replaced.
 
 use crate::output::{Failure, cannot};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -82,7 +84,8 @@ impl Folder {
             let _ = fs::remove_dir_all(&new);
             return written;
         }
-        // From here on `new` may be the old folder with what is no result: nothing is removed unseen.
+        // From here on `new` may be the old folder with what is no result: nothing is removed
+        // unseen.
         self.made.clear();
         self.publish(&new).map_err(|error| cannot(self.path.display(), &error))
     }
@@ -154,7 +157,8 @@ impl Folder {
         fs::remove_dir(new)
     }
 
-    /// Ends what a run began that was killed: the folder beside this one holds old results, or unfinished ones.
+    /// Ends what a run began that was killed: the folder beside this one holds old results, or
+    /// unfinished ones.
     fn take_back(&self) -> io::Result<()> {
         let (Some(parent), start) = (self.path.parent(), self.temporary()) else { return Ok(()) };
         for entry in fs::read_dir(parent)? {

@@ -1,6 +1,7 @@
 //! `memory`: what training or serving a model needs of each GPU and node, by formula.
 //!
-//! Invariant: nothing is simulated and nothing is written; options that do not go together are refused.
+//! Invariant: nothing is simulated and nothing is written; options that do not go together are
+//! refused.
 
 mod fit;
 mod model;

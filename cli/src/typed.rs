@@ -1,6 +1,7 @@
 //! Values as they are typed: counts with suffixes, shares, sizes, names.
 //!
-//! Invariant: decimals are read digit by digit and never through a float, so 7.5e9 is exactly 7500000000.
+//! Invariant: decimals are read digit by digit and never through a float, so 7.5e9 is
+//! exactly 7500000000.
 
 use tiersim_input::text::quantity::{Dimension, Size};
 use tiersim_models::memory::optimizer::NAMES;

@@ -2,8 +2,8 @@
 //!
 //! Looked at only after a reader has refused the file: then one sentence that says what it is helps
 //! more than what that reader makes of its first line.
-//! Invariant: a kind is told from the first bytes alone, never from a name, and a file that only might be of a
-//! kind is of none.
+//! Invariant: a kind is told from the first bytes alone, never from a name, and a file that only
+//! might be of a kind is of none.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,9 +1,9 @@
 //! Reads a machine: `hardware-specs/*.ron` -> [`Hardware`].
 //!
 //! Every number of the file is written with its source and becomes a [`Fact`]; a number without one
-//! does not parse. The only numbers without a source are `chunk`, for how finely the simulator cuts a
-//! copy is its own choice and no property of the machine, and how many `devices` a server has.
-//! A machine may be put together from [`parts`]; the rules see one file all the same.
+//! does not parse. The only numbers without a source are `chunk`, for how finely the simulator cuts
+//! a copy is its own choice and no property of the machine, and how many `devices` a server has. A
+//! machine may be put together from [`parts`]; the rules see one file all the same.
 //! Invariant: a returned machine obeys every rule of this file, all of which are checked before
 //! any problem is reported.
 

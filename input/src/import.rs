@@ -1,6 +1,6 @@
-//! Readers of what other programs wrote: runs, which become native traces, snapshots of CUDA memory,
-//! which the model of the caching allocator is measured with, requests to served models, and what
-//! models are.
+//! Readers of what other programs wrote: runs, which become native traces, snapshots of CUDA
+//! memory, which the model of the caching allocator is measured with, requests to served models,
+//! and what models are.
 //!
 //! An importer drops what a memory simulator cannot use, says how much that was, and guesses
 //! nothing silently.

@@ -12,8 +12,8 @@ use tiersim_models::workload::{Op, Phase, Trace, Unit};
 
 /// A recording and a roofline that differ by more than this are not of the same work.
 const UNLIKE: f64 = 1e6;
-/// An op that counts so many times the bytes of what it touches, or so small a part of them, says one of
-/// the two wrong. Below a kilobyte nothing is told from that.
+/// An op that counts so many times the bytes of what it touches, or so small a part of them, says
+/// one of the two wrong. Below a kilobyte nothing is told from that.
 const BYTES: u64 = 1000;
 const LEAST_BYTES: u64 = 1024;
 /// A budget of more than so many times the peak is a percentage that was taken for a share.

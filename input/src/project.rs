@@ -2,8 +2,8 @@
 //!
 //! A project is the nearest folder, from the given one upwards, that has a `hardware-specs` folder;
 //! without one it is the given folder. What is named is looked for in the folder, then in the
-//! project, then among what ships inside the command: a file of the project goes before a shipped one
-//! of the same name, also where a shipped machine names a part.
+//! project, then among what ships inside the command: a file of the project goes before a shipped
+//! one of the same name, also where a shipped machine names a part.
 //!
 //! A scenario comes from anywhere, so it may only reach into its own folder and into the project
 //! around it: absolute paths, `..` out of the project, and links that lead out are refused.
@@ -65,8 +65,8 @@ impl Project {
         Err((rule, format!("{}; or give the path of a .ron file", choices(name, &known))))
     }
 
-    /// Every machine that can be named, with its file; those of a folder in [`SPECS`] with the folder's
-    /// name.
+    /// Every machine that can be named, with its file; those of a folder in [`SPECS`] with the
+    /// folder's name.
     pub fn machines(&self) -> BTreeMap<String, PathBuf> {
         let shipped = shipped::specs(SPECS).map(|name| {
             let path = Path::new(shipped::EMBEDDED).join(SPECS).join(format!("{name}.ron"));

@@ -1,4 +1,5 @@
-//! What `tiersim-input` promises, as a user of the crate sees it. One program: linking takes longer than running.
+//! What `tiersim-input` promises, as a user of the crate sees it. One program: linking takes longer
+//! than running.
 
 mod cards;
 mod import_hostile;

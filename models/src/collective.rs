@@ -5,18 +5,18 @@
 //! has, what a broadcast and a stage of a pipeline sends.
 //!
 //! **Ring** over n ranks (Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
-//! workstations", JPDC 2009): n - 1 steps of B / n each for an all-gather or a reduce-scatter, twice
-//! that for an all-reduce, so every joint of the ring carries T = B (n - 1) / n, or 2 B (n - 1) / n.
-//! A broadcast is pipelined along the ring: T = B. With g ranks in each of m servers there are g
-//! rings, as NCCL has one per network adapter, each with 1 / g of the bytes and one way out of the
-//! server and one into it. A device sends to a neighbour in its server in g - 1 of the rings, and out
-//! of the server in its own: T (g - 1) / g within, T / g between. Of the n - 1 steps that follow one
-//! another m - 1 lead to another server (NCCL, `src/graph/tuning.cc`).
-//! **Tree** (Sanders, Speck, Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and
-//! scan", Parallel Computing 2009), for an all-reduce: up and down two binary trees with half the bytes
-//! each, 2 ceil(log2 n) steps, and the busiest rank sends 2 B (B of two). Over servers, what NCCL does:
-//! the devices of a server sum among themselves, 2 B (g - 1) / g each, and each adapter has a pair of
-//! trees for 1 / g of the bytes.
+//! workstations", JPDC 2009): n - 1 steps of B / n each for an all-gather or a reduce-scatter,
+//! twice that for an all-reduce, so every joint of the ring carries T = B (n - 1) / n, or 2 B (n
+//! - 1) / n. A broadcast is pipelined along the ring: T = B. With g ranks in each of m servers
+//! there are g rings, as NCCL has one per network adapter, each with 1 / g of the bytes and one way
+//! out of the server and one into it. A device sends to a neighbour in its server in g - 1 of the
+//! rings, and out of the server in its own: T (g - 1) / g within, T / g between. Of the n - 1 steps
+//! that follow one another m - 1 lead to another server (NCCL, `src/graph/tuning.cc`).
+//! **Tree** (Sanders, Speck, Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction
+//! and scan", Parallel Computing 2009), for an all-reduce: up and down two binary trees with half
+//! the bytes each, 2 ceil(log2 n) steps, and the busiest rank sends 2 B (B of two). Over servers,
+//! what NCCL does: the devices of a server sum among themselves, 2 B (g - 1) / g each, and each
+//! adapter has a pair of trees for 1 / g of the bytes.
 //! **All to all** goes in pairs: n - 1 steps of B / n, n - g of them to other servers.
 //!
 //! All ranks of a group, and other groups of the same servers, do the same at the same time.
@@ -93,7 +93,8 @@ pub const MAX_COLLECTIVE: Bytes = Bytes::new(1 << 60);
 /// What one device of a group sends, and as much receives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exchange {
-    /// Over the way to where the devices of its server meet, and over the one to where servers meet.
+    /// Over the way to where the devices of its server meet, and over the one to where servers
+    /// meet.
     pub bytes: [Bytes; 2],
     /// Messages that follow one another: within servers, and between them.
     pub steps: [u64; 2],
@@ -178,8 +179,8 @@ impl Exchange {
         within?.checked_add(between?).map(Span::from_ps)
     }
 
-    /// How long it takes over ways that carry nothing else: all set-ups, and then the way that takes
-    /// longer; `None` if that outlasts the clock.
+    /// How long it takes over ways that carry nothing else: all set-ups, and then the way that
+    /// takes longer; `None` if that outlasts the clock.
     pub fn span(&self, ways: [Law; 2]) -> Option<Span> {
         let [within, between] =
             [0, 1].map(|way| ways[way].rate.checked_span_of(self.bytes[way].get()));

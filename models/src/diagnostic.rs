@@ -128,7 +128,8 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Warnings for people: what one rule says of many results is said once, of the first, with their number.
+/// Warnings for people: what one rule says of many results is said once, of the first, with their
+/// number.
 pub fn said_once(warnings: &[Warning]) -> Vec<String> {
     let of_results = |warning: &Warning| warning.place.starts_with("results.");
     let mut groups: Vec<(&Warning, usize)> = Vec::new();

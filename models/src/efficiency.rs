@@ -1,11 +1,11 @@
 //! What small work reaches of a device's rates.
 //!
-//! A product of few FLOPs leaves parts of the device idle, and a short transfer ends before memory is
-//! busy. A table says which share of the rate work of each size reaches; the rate is what the largest
-//! work reaches with a share of 1, a datasheet's peak or a measured best alike, so nothing is counted
-//! twice as long as rate and table come from the same place.
-//! Invariant: sizes rise, shares are above 0 and at most 1, and the arithmetic is that of integers, so a
-//! share is the same on every computer.
+//! A product of few FLOPs leaves parts of the device idle, and a short transfer ends before memory
+//! is busy. A table says which share of the rate work of each size reaches; the rate is what the
+//! largest work reaches with a share of 1, a datasheet's peak or a measured best alike, so nothing
+//! is counted twice as long as rate and table come from the same place.
+//! Invariant: sizes rise, shares are above 0 and at most 1, and the arithmetic is that of integers,
+//! so a share is the same on every computer.
 
 use crate::units::Rate;
 
@@ -24,8 +24,8 @@ pub struct Efficiency {
 /// Shares of a rate by size of the work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shares {
-    /// Size and share in parts per million, by rising size. Below the first size its share holds, above the
-    /// last size its share.
+    /// Size and share in parts per million, by rising size. Below the first size its share holds,
+    /// above the last size its share.
     pub points: Vec<(u64, u32)>,
     /// What holds between two sizes.
     pub between: Between,
@@ -69,8 +69,8 @@ impl Shares {
     }
 }
 
-/// The binary logarithm of a number above 0, rounded down to a multiple of 2^-32, in that unit. Each squaring
-/// of what is left of the number gives one more digit.
+/// The binary logarithm of a number above 0, rounded down to a multiple of 2^-32, in that unit.
+/// Each squaring of what is left of the number gives one more digit.
 fn log2(of: u64) -> u64 {
     let whole = of.ilog2();
     let mut left = u128::from(of) << (63 - whole);

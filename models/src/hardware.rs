@@ -1,8 +1,8 @@
 //! The hardware: tiers that hold objects, links that copy them, a device that computes.
 //!
-//! An access or a copy of b bytes takes `setup + ceil(b / rate)`, exactly ([`Law`]). Tiers and nodes
-//! without memory are the nodes of a graph, links its edges; a copy between tiers that share no link
-//! goes over a route ([`crate::routes`]).
+//! An access or a copy of b bytes takes `setup + ceil(b / rate)`, exactly ([`Law`]). Tiers and
+//! nodes without memory are the nodes of a graph, links its edges; a copy between tiers that share
+//! no link goes over a route ([`crate::routes`]).
 //! Invariant: tier 0 is the tier that the device computes from (HBM), every tier has a route to
 //! it, and every number knows its source.
 
@@ -183,7 +183,8 @@ impl Lane {
 pub struct Compute {
     /// Name of the device.
     pub name: String,
-    /// FLOP per second that large matrix products reach, by precision (`fp32`, `tf32`, `bf16`, ...).
+    /// FLOP per second that large matrix products reach, by precision (`fp32`, `tf32`, `bf16`,
+    /// ...).
     pub flops: Vec<(String, Rate)>,
     /// Bytes per second that a large kernel reaches in the device's own memory.
     pub memory: Rate,
@@ -194,11 +195,12 @@ pub struct Compute {
 }
 
 impl Compute {
-    /// Time of an op by the roofline: `launch + max(flops / peak, bytes / memory)`, of each rate the
-    /// share that an op of this size reaches.
+    /// Time of an op by the roofline: `launch + max(flops / peak, bytes / memory)`, of each rate
+    /// the share that an op of this size reaches.
     ///
     /// Source: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009, plus a fixed cost per
-    /// kernel; shares by size as in Isaev et al., "Calculon", SC 2023. `None` if the device has no peak for `precision`, or the op outlasts the clock.
+    /// kernel; shares by size as in Isaev et al., "Calculon", SC 2023. `None` if the device has no
+    /// peak for `precision`, or the op outlasts the clock.
     pub fn roofline(&self, precision: &str, flops: u64, bytes: Bytes) -> Option<Span> {
         let (_, peak) = self.flops.iter().find(|(name, _)| name == precision)?;
         let Efficiency { products, memory } = &self.efficiency;

@@ -1,8 +1,8 @@
 //! The links and tiers of several devices of a server, one by one.
 //!
 //! A hardware file describes the machine as one device sees it; here are all instances that so many
-//! devices use. Device r uses instance r / k of what k devices share. Link instances are numbered so
-//! that those of the first device come first and keep their numbers, and so are tiers.
+//! devices use. Device r uses instance r / k of what k devices share. Link instances are numbered
+//! so that those of the first device come first and keep their numbers, and so are tiers.
 //! Invariant: of one device, all is as the file says: same numbers, same machine.
 
 use crate::hardware::{Hardware, Link};
@@ -82,8 +82,8 @@ impl Instances {
         &self.hardware
     }
 
-    /// The instance of a lane that a device uses; a lane of one device is one of two per link, or of
-    /// one per tier behind them.
+    /// The instance of a lane that a device uses; a lane of one device is one of two per link, or
+    /// of one per tier behind them.
     pub fn lane(&self, lane: usize, rank: u32) -> usize {
         self.lanes[rank as usize][lane]
     }

@@ -1,8 +1,10 @@
 //! What a model needs of memory, by formula: no trace, no simulation.
 //!
-//! Model state under ZeRO ([`zero`]), optimizers ([`optimizer`]), what is kept for the backward pass
-//! ([`activations`]), the data pipeline ([`loader`]), serving ([`inference`]), structured operators
-//! ([`semiseparable`]), and DeepSpeed's own estimators ([`deepspeed`]); [`rank`] says what a rank has of a model, [`account`] puts them together, and [`fit`] says what makes a job fit.
+//! Model state under ZeRO ([`zero`]), optimizers ([`optimizer`]), what is kept for the backward
+//! pass ([`activations`]), the data pipeline ([`loader`]), serving ([`inference`]), structured
+//! operators ([`semiseparable`]), and DeepSpeed's own estimators ([`deepspeed`]); [`rank`] says
+//! what a rank has of a model, [`account`] puts them together, and [`fit`] says what makes a job
+//! fit.
 //! Invariant: integers throughout, checked; what is shared out is rounded up part by part. Floats
 //! stand only where a published formula has them.
 

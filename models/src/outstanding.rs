@@ -3,7 +3,8 @@
 //! By Little's law so many requests of `granule` bytes, each of which takes the latency under load,
 //! reach `depth * granule / latency`. The latency rises with what is sent, so rate and latency have
 //! to find each other: [`Tier::pace`] is where they meet. A copy engine has as many bytes under way
-//! as its rate needs at the latency that it alone causes, one request at least, and no more beside others.
+//! as its rate needs at the latency that it alone causes, one request at least, and no more beside
+//! others.
 //! Source: J. D. C. Little, "A proof for the queuing formula L = lambda W", Operations Research
 //! 9(3), 1961; use with measured curves as in Esmaili-Dokht et al., "A Mess of memory system
 //! benchmarking, simulation and application profiling", MICRO 2024.
@@ -32,8 +33,8 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// So many parts of `whole` in all: `rate` bytes per second of which that share is read and that
-    /// written.
+    /// So many parts of `whole` in all: `rate` bytes per second of which that share is read and
+    /// that written.
     fn beside(self, rate: u64, read: u128, written: u128, whole: u128) -> Traffic {
         let part = |of: u128| u64::try_from(u128::from(rate) * of / whole.max(1));
         let sum = |one: u64, of| one.saturating_add(part(of).unwrap_or(u64::MAX));
@@ -59,7 +60,8 @@ impl Tier {
         }
     }
 
-    /// Requests under way at once: stated, or as many as the tier's bandwidth needs while it is idle.
+    /// Requests under way at once: stated, or as many as the tier's bandwidth needs while it is
+    /// idle.
     pub fn depth(&self) -> u64 {
         let stated = self.requests.depth.map(|depth| u64::from(depth.get()));
         stated.unwrap_or_else(|| {
@@ -121,8 +123,8 @@ impl Tier {
     }
 }
 
-/// The largest rate up to `most` at which no more than `under_way` byte picoseconds per second wait,
-/// at least 1. `latency` never falls with the rate.
+/// The largest rate up to `most` at which no more than `under_way` byte picoseconds per second
+/// wait, at least 1. `latency` never falls with the rate.
 fn settled(most: Rate, under_way: u128, latency: impl Fn(u64) -> Span) -> Rate {
     let fits = |rate: u64| u128::from(rate) * u128::from(latency(rate).ps()) <= under_way;
     if fits(most.get()) {
@@ -187,8 +189,8 @@ mod tests {
 
     #[test]
     fn rate_and_latency_find_each_other() {
-        // Idle 100 ns up to 10 GB/s, 200 at 30: 2000 bytes under way are 20 GB/s at 100 ns; at x GB/s
-        // latency is 100 + 5 (x - 10), and x (50 + 5 x) = 2000 has its root at 15.6155.
+        // Idle 100 ns up to 10 GB/s, 200 at 30: 2000 bytes under way are 20 GB/s at 100 ns; at x
+        // GB/s latency is 100 + 5 (x - 10), and x (50 + 5 x) = 2000 has its root at 15.6155.
         let mut tier = tier(100, 40 * GB, requests(100, 20));
         let points = [(10, 50), (30, 150)].map(|(gb, ns)| (rate(gb * GB), Span::from_ns(ns)));
         let curves = vec![Curve { reads: 100, points: points.to_vec() }];

@@ -72,8 +72,8 @@ pub struct RunRecord {
     pub fingerprint: String,
     /// The numbers of the hardware that energy and cost rest on, with their sources.
     pub power_and_price: Vec<Fact>,
-    /// What cases run on and are held against; the first is what the file says. Points of a sweep that
-    /// differ in machine, workload or seed have their own.
+    /// What cases run on and are held against; the first is what the file says. Points of a sweep
+    /// that differ in machine, workload or seed have their own.
     pub conditions: Vec<Conditions>,
     /// Name and kind of each tier.
     pub tiers: Vec<(String, TierKind)>,
@@ -116,8 +116,8 @@ pub struct CaseRecord {
     pub details: String,
     /// Does not pay for every use outside HBM: comparable with other emulations only.
     pub emulated: bool,
-    /// Where the statistics come from that its policy ranks by, in one word such as `recorded` or `made up`;
-    /// `None` if it ranks by none.
+    /// Where the statistics come from that its policy ranks by, in one word such as `recorded` or
+    /// `made up`; `None` if it ranks by none.
     pub statistics: Option<&'static str>,
     /// How far its policy looks ahead.
     pub sight: Sight,
@@ -145,8 +145,8 @@ pub struct CaseRecord {
     pub economics: CaseEconomics,
     /// Memory that no object can have: tier index, what for, bytes.
     pub hidden: Vec<(usize, &'static str, Bytes)>,
-    /// Measured and warm-up steps that were not simulated one by one, because the run was in the same
-    /// state as before. All figures are those of the whole run.
+    /// Measured and warm-up steps that were not simulated one by one, because the run was in the
+    /// same state as before. All figures are those of the whole run.
     pub left_out: u64,
     /// What happened under memory pressure, if a tier was watched.
     pub pressure: Option<PressureRecord>,
@@ -278,8 +278,8 @@ impl Figures {
         self.steps.ms_percentile(percent)
     }
 
-    /// Tokens per second at the mean step; where requests are served, tokens of answers per second of
-    /// the run.
+    /// Tokens per second at the mean step; where requests are served, tokens of answers per second
+    /// of the run.
     pub fn tokens_per_s(&self, tokens_per_step: u64) -> f64 {
         if let Some(serving) = &self.serving {
             return serving.tokens_per_s();
@@ -292,7 +292,8 @@ impl Figures {
         self.mean_step().ps() as f64 / baseline_step.ps() as f64
     }
 
-    /// How much more work per time is done than in steps of the baseline, in per cent; less is negative.
+    /// How much more work per time is done than in steps of the baseline, in per cent; less is
+    /// negative.
     pub fn throughput_change(&self, baseline_step: Span) -> f64 {
         (baseline_step.ps() as f64 / self.mean_step().ps() as f64 - 1.0) * 100.0
     }
@@ -309,7 +310,8 @@ impl Figures {
         self.transfers.get(lane).map_or(0.0, |&all| all as f64) / self.steps.len().max(1) as f64
     }
 
-    /// Bytes and time of one of them, from its start to its end over all of its way; `None` without any.
+    /// Bytes and time of one of them, from its start to its end over all of its way; `None` without
+    /// any.
     pub fn mean_copy(&self, lane: usize) -> Option<(f64, Span)> {
         let count = self.transfers.get(lane).copied().filter(|&count| count > 0)?;
         let took = self.transfer_time[lane].ps() as f64 / count as f64;
@@ -326,7 +328,8 @@ impl Figures {
         self.hits as f64 / (self.hits + self.misses).max(1) as f64
     }
 
-    /// What is said where a lane was busy for longer than the measured time: a fault of the program.
+    /// What is said where a lane was busy for longer than the measured time: a fault of the
+    /// program.
     pub fn busy_beyond_time(&self) -> Option<String> {
         let time = self.steps.total();
         let beyond = |(_, busy): &(usize, &Span)| u128::from(busy.ps()) > time;

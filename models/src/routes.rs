@@ -1,14 +1,15 @@
 //! Which links a copy takes from one tier to another, and where it bounces.
 //!
-//! Found is the widest of the shortest routes: fewest links, among these the largest bottleneck rate
-//! (of the slower direction of each link, so that both ways are the same), among these the lowest
-//! numbers of links, from the tier with the lower number on. Source: Guerin, Orda, Williams, "QoS
-//! Routing Mechanisms and OSPF Extensions", GLOBECOM 1997, and Apostolopoulos et al., RFC 2676.
-//! Before all that comes what is passed: nodes that only forward rather than memory, memory of the
-//! host rather than drives and other devices, and the device's own memory only if there is no other
-//! way. A file may prescribe what is passed ([`Way`]).
+//! Found is the widest of the shortest routes: fewest links, among these the largest bottleneck
+//! rate (of the slower direction of each link, so that both ways are the same), among these the
+//! lowest numbers of links, from the tier with the lower number on. Source: Guerin, Orda, Williams,
+//! "QoS Routing Mechanisms and OSPF Extensions", GLOBECOM 1997, and Apostolopoulos et al.,
+//! RFC 2676. Before all that comes what is passed: nodes that only forward rather than memory,
+//! memory of the host rather than drives and other devices, and the device's own memory only if
+//! there is no other way. A file may prescribe what is passed ([`Way`]).
 //!
-//! Invariant: a route crosses no lane twice, and between two tiers in which it bounces no node twice.
+//! Invariant: a route crosses no lane twice, and between two tiers in which it bounces no node
+//! twice.
 
 use crate::hardware::{HBM, Hardware, Lane, Law, TierKind};
 use crate::ids::{LinkId, NodeId, TierId};
@@ -147,14 +148,15 @@ impl Hardware {
         Ok(Routes { tiers, routes })
     }
 
-    /// The lanes from the device to where collectives meet, by the rules of routes; `None` if no links
-    /// lead there. The way back crosses the other lanes of the same links.
+    /// The lanes from the device to where collectives meet, by the rules of routes; `None` if no
+    /// links lead there. The way back crosses the other lanes of the same links.
     pub fn way_out(&self, meeting: NodeId) -> Option<Vec<Lane>> {
         Finder::new(self).find(HBM.into(), meeting)
     }
 
     /// Whether what the device uses in place in a tier flows over shared links: the route there and
-    /// the one back are one hop each, and all their links are shared. `routes` must be this machine's.
+    /// the one back are one hop each, and all their links are shared. `routes` must be this
+    /// machine's.
     pub fn uses_flow(&self, routes: &Routes, tier: TierId) -> bool {
         [(tier, HBM), (HBM, tier)].into_iter().all(|(from, to)| {
             let mut lanes = routes.between(from, to).iter();

@@ -1,8 +1,8 @@
 //! A server with several devices: what each has of its own, what they share, and where they meet.
 //!
 //! A hardware file describes the machine as one device sees it. Every device has tier 0, and the
-//! links up to what is shared, of its own; a link or tier that `k` devices share exists once per `k`
-//! devices. Collectives go from a device to where the devices meet and from there to another.
+//! links up to what is shared, of its own; a link or tier that `k` devices share exists once per
+//! `k` devices. Collectives go from a device to where the devices meet and from there to another.
 //! Invariant: every number of sharers divides the number of devices.
 
 use crate::hardware::{Hardware, Lane, Law};
@@ -82,8 +82,8 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Time of an op that has the processors to itself: `launch + max(flops / peak, bytes / memory)`.
-    /// `None` if it outlasts the clock.
+    /// Time of an op that has the processors to itself:
+    /// `launch + max(flops / peak, bytes / memory)`. `None` if it outlasts the clock.
     pub fn roofline(&self, flops: u64, bytes: Bytes) -> Option<Span> {
         let memory = self.memory.checked_span_of(bytes.get())?;
         Some(self.launch + self.flops.checked_span_of(flops)?.max(memory))

@@ -1,7 +1,7 @@
 //! How the copies of one link are served, where `setup + bytes / rate` one at a time is not enough.
 //!
-//! A [`Service`] stands beside a link's two [`Law`]s and changes times only: routes, plans and bytes
-//! follow from the laws alone, so a machine of real memory may ignore it.
+//! A [`Service`] stands beside a link's two [`Law`]s and changes times only: routes, plans and
+//! bytes follow from the laws alone, so a machine of real memory may ignore it.
 //! Invariant: a link without a service is one that serves first come, first served, one copy at a
 //! time in each direction; and no part of a service makes a lane faster than its law.
 

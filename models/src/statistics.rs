@@ -1,7 +1,9 @@
-//! What a scenario says of the statistics of a generated trace: Adam's moments and norms of gradients.
+//! What a scenario says of the statistics of a generated trace: Adam's moments and norms of
+//! gradients.
 //!
-//! A recording has them; a trace that is made from the shape of a model has none to give. Policies that rank
-//! modules by them rank by what somebody chose, so who chose it is said wherever results are.
+//! A recording has them; a trace that is made from the shape of a model has none to give. Policies
+//! that rank modules by them rank by what somebody chose, so who chose it is said wherever results
+//! are.
 //! Invariant: the same statement gives the same statistics on every machine, to the last bit.
 
 use crate::workload::{Object, ObjectKind, Statistics, Trace};

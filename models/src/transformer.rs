@@ -1,8 +1,8 @@
 //! From a model card to a workload: what a transformer is, and how it is trained or served.
 //!
-//! A [`Card`] says what the model is; [`training::Training`] how it is trained: batch, formats, optimizer,
-//! checkpointing, and how ranks split the work. Generators make the trace of one rank; what it needs of
-//! memory by formula is in `memory`.
+//! A [`Card`] says what the model is; [`training::Training`] how it is trained: batch, formats,
+//! optimizer, checkpointing, and how ranks split the work. Generators make the trace of one rank;
+//! what it needs of memory by formula is in `memory`.
 //! Invariant: plain data, checked where it is read; nothing in here knows of files or hardware.
 
 mod build;

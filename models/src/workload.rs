@@ -1,8 +1,8 @@
 //! The workload: objects, ops that use them in a recorded order.
 //!
-//! A [`Trace`] mirrors the trace folder table by table; [`Trace::problems`] lists the rules that one
-//! breaks. What follows from the order (births, releases, passes) is worked out in
-//! [`crate::lifetime`].
+//! A [`Trace`] mirrors the trace folder table by table; [`Trace::problems`] lists the rules that
+//! one breaks. What follows from the order (births, releases, passes) is worked out
+//! in [`crate::lifetime`].
 //! Invariant: ops are in trace order, an op's uses name an object once, and every use of an object
 //! that does not persist lies between its birth and its release.
 
@@ -184,8 +184,8 @@ pub struct Object {
 }
 
 impl Object {
-    /// One of which nothing else is known: made by the step that uses it, of no module, without a dtype
-    /// or statistics, and alive until its last use.
+    /// One of which nothing else is known: made by the step that uses it, of no module, without a
+    /// dtype or statistics, and alive until its last use.
     pub fn new(name: impl Into<String>, kind: ObjectKind, bytes: Bytes) -> Object {
         let (dtype, statistics) = (String::new(), Statistics::default());
         let (persistent, module, freed_after) = (false, None, None);
@@ -204,8 +204,8 @@ pub enum Unit {
     Cpu,
     /// Links between devices: its objects are in HBM, and all ranks of the group take part.
     Network(Collective),
-    /// Nothing: the stream waits for as long as the device would take for such FLOPs and bytes, as a
-    /// stage of a pipeline waits for the others.
+    /// Nothing: the stream waits for as long as the device would take for such FLOPs and bytes, as
+    /// a stage of a pipeline waits for the others.
     Idle,
 }
 
@@ -242,8 +242,8 @@ pub struct Op {
     pub uses: Range<u32>,
 }
 
-/// What the names of ops begin with that run again, in generated traces and under policies that drop
-/// what can be made again.
+/// What the names of ops begin with that run again, in generated traces and under policies that
+/// drop what can be made again.
 pub const AGAIN: &str = "recompute";
 
 impl Op {
@@ -252,8 +252,8 @@ impl Op {
         self.name.starts_with(AGAIN)
     }
 
-    /// An op on the first stream of the first rank of which nothing else is said: no FLOPs, no bytes,
-    /// no times, no module.
+    /// An op on the first stream of the first rank of which nothing else is said: no FLOPs, no
+    /// bytes, no times, no module.
     pub fn new(step: u32, phase: Phase, name: impl Into<String>, uses: Range<u32>) -> Op {
         let (stream, rank, flops, bytes) = (0, RankId(0), 0, Bytes::ZERO);
         let (name, module, after) = (name.into(), None, Vec::new());
@@ -339,7 +339,8 @@ impl Use {
         }
     }
 
-    /// Bytes of it that use in place is charged for: the more of the two, as they go at the same time.
+    /// Bytes of it that use in place is charged for: the more of the two, as they go at the same
+    /// time.
     pub fn charged(&self, whole: Bytes) -> Bytes {
         self.read(whole).max(self.written(whole))
     }

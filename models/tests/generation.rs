@@ -69,7 +69,8 @@ fn bytes_of(trace: &Trace, kind: ObjectKind) -> u64 {
     of_kind.map(|object| object.bytes.get()).sum()
 }
 
-/// Every combination that matters makes a trace that may run, with the cache and the FLOPs of the formulas.
+/// Every combination that matters makes a trace that may run, with the cache and the FLOPs of the
+/// formulas.
 #[test]
 fn cache_and_flops_follow_the_formulas() {
     let families = [Family::Llama, Family::Opt, Family::Gpt2, Family::Qwen];

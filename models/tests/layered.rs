@@ -142,8 +142,8 @@ fn training_keeps_sixteen_bytes_per_parameter() {
 }
 
 /// Korthikanti et al. 2022, section 4: s*b*h*34 per layer in 16 bits, of which 2 are dropout masks,
-/// and 5*a*b*s^2 that fused attention does not keep; it keeps 4 bytes per token and head. Outside of
-/// the layers: the first input, the input of the head, and fp32 logits (4*s*b*v).
+/// and 5*a*b*s^2 that fused attention does not keep; it keeps 4 bytes per token and head. Outside
+/// of the layers: the first input, the input of the head, and fp32 logits (4*s*b*v).
 #[test]
 fn activations_are_those_of_the_published_formula() {
     for (layers, hidden, heads) in [(12, 768, 12), (24, 1024, 16), (3, 64, 2)] {

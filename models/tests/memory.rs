@@ -70,7 +70,8 @@ fn stages_are_the_formulas_over_a_grid() {
         for stage in 0..4u8 {
             let whole = State::of(params.into(), 2, 2, k).unwrap();
             let found = whole.of_rank(stage, ranks.into());
-            // Independently: the fraction n / N is at most x whole bytes where x N >= n > (x - 1) N.
+            // Independently: the fraction n / N is at most x whole bytes where x N >= n > (x - 1)
+            // N.
             for (part, bytes, from) in [
                 (found.weights, 2 * u128::from(params), 3),
                 (found.gradients, 2 * u128::from(params), 2),
@@ -201,8 +202,8 @@ fn blocks_are_the_closed_formulas() {
     }
 }
 
-/// A block of Llama's kind counted by hand, in numbers per token: norms' inputs and outputs, queries, keys and
-/// values, the projection's input, and four tensors of the gated part.
+/// A block of Llama's kind counted by hand, in numbers per token: norms' inputs and outputs,
+/// queries, keys and values, the projection's input, and four tensors of the gated part.
 #[test]
 fn a_llama_block_keeps_what_its_list_says() {
     // Llama-3-8B: h 4096, 32 heads of 128, 8 of them for keys and values, 14336 between.
@@ -292,7 +293,8 @@ fn a_hundred_million_tokens_are_accounted() {
     assert_eq!(training(&job), Err(Overflow));
 }
 
-/// By hand from DeepSpeed's source, for a model of a billion parameters whose largest layer has ten million.
+/// By hand from DeepSpeed's source, for a model of a billion parameters whose largest layer has ten
+/// million.
 #[test]
 fn deepspeeds_estimators_by_hand() {
     let asked = Question {

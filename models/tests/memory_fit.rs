@@ -110,7 +110,8 @@ fn a_job_that_fits_needs_no_change_and_some_fit_nowhere() {
     assert!(fits.least[0].changes.is_empty());
     assert_eq!(fits.least[0].slowdown, Some(1.0));
     assert!(found_in(0).least.is_empty());
-    // Host memory that is too small sends optimizer state to the drives, or nowhere; or there is more of it.
+    // Host memory that is too small sends optimizer state to the drives, or nowhere; or there is
+    // more of it.
     let small = Room { cpu: Some(1 << 30), nvme: Some(0), ..room(12) };
     for one in found(&job(1), small, Rates::default()).least {
         assert!(one.bytes[1] <= (1 << 30) + one.more_cpu && one.bytes[2] == 0, "{:?}", one.changes);
@@ -148,8 +149,8 @@ fn offload_is_bytes_over_rates() {
     let own = cost(&job).unwrap();
     (job.stage, job.offload.optimizer) = (2, Place::Nvme);
     let found = cost(&job).unwrap();
-    // A rank has 875 M parameters: 2 bytes of gradients out, 2 of weights back, 28 on the host, and 12 of state
-    // out and in; the node has 8 ranks.
+    // A rank has 875 M parameters: 2 bytes of gradients out, 2 of weights back, 28 on the host, and
+    // 12 of state out and in; the node has 8 ranks.
     let rank = 875_000_000u128;
     assert_eq!((found.host, found.adam), (4 * rank, 8 * 28 * rank));
     assert_eq!(found.nvme, 8 * 24 * rank);
@@ -256,7 +257,8 @@ fn what_is_served_is_made_to_fit_too() {
     for fit in &found.least {
         assert!(fit.bytes[0] <= room.gpu && fit.slowdown.is_some_and(|slowdown| slowdown >= 1.0));
     }
-    // Weights of 26 GB over a link of 25 GB/s, then 26 GB and 4,096 tokens of one sequence from memory.
+    // Weights of 26 GB over a link of 25 GB/s, then 26 GB and 4,096 tokens of one sequence from
+    // memory.
     let job = Serving { offload_weights: Place::Cpu, batch: 1, ..job };
     let found = serving::fit(&job, &room, &rates).expect("it fits 128 bits");
     assert!(found.fits);

@@ -265,7 +265,8 @@ fn what_is_unused_longest_is_forgotten_when_blocks_run_out() {
 
 #[test]
 fn a_long_prompt_goes_in_chunks_beside_what_decodes() {
-    // 100 tokens of budget: the second prompt needs four iterations, and the first goes on decoding.
+    // 100 tokens of budget: the second prompt needs four iterations, and the first goes on
+    // decoding.
     let job = Serving { max_tokens_per_step: 100, ..job() };
     let served = served(&job, &unnamed(&[(0, 10, 30), (1, 390, 2), (2, 10, 1)]));
     let [first, second, third] = served.plan.requests[..] else { panic!("three requests") };

@@ -1,7 +1,8 @@
 //! What an op asks of a tier that it uses in place: bytes read and written, and requests.
 //!
-//! A policy charges an op for bytes of a tier; what kind of bytes these are follows from the objects
-//! that the op touches there. One that touches nothing there, as where use is emulated, reads.
+//! A policy charges an op for bytes of a tier; what kind of bytes these are follows from the
+//! objects that the op touches there. One that touches nothing there, as where use is emulated,
+//! reads.
 //! Invariant: of every charge no more goes each way than the charge, and some goes.
 
 use crate::command::Touch;

@@ -5,8 +5,9 @@
 //! instead of copying them; it then pays in the ops' own time, and the split that is best for it
 //! counts. With one stream the run is cut into windows of ops: they are disjoint in time, so their
 //! bounds add up, and the best cuts out of a few are taken.
-//! Invariant: holds for every policy that pays for each use outside HBM, whatever was where when the
-//! window began, under every law of service; allocators, others and hidden memory only add to it.
+//! Invariant: holds for every policy that pays for each use outside HBM, whatever was where when
+//! the window began, under every law of service; allocators, others and hidden memory only add to
+//! it.
 
 mod border;
 mod critical;

@@ -1,9 +1,9 @@
 //! Pinned buffers that copies keep, which no object can have.
 //!
 //! A copy over several links goes in chunks, at most [`BOUNCE`] of which lie between two links: so
-//! many pinned buffers are kept, for each direction, in the tier where a route to or from the device
-//! changes links, one set for each copy that the first link carries at once. Copies from and to
-//! pageable memory go through pinned buffers of the same number and size, in the tier beyond the
+//! many pinned buffers are kept, for each direction, in the tier where a route to or from the
+//! device changes links, one set for each copy that the first link carries at once. Copies from and
+//! to pageable memory go through pinned buffers of the same number and size, in the tier beyond the
 //! link. Both are kept from the start, as frameworks keep theirs.
 //! Invariant: a file's own number for a kind and tier replaces what follows from routes.
 

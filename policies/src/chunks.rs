@@ -1,8 +1,8 @@
 //! Large objects in chunks: pieces that are placed and moved each on its own.
 //!
-//! Every object larger than a chunk becomes pieces of that size, the last one perhaps smaller; an op
-//! that uses the object uses all of them, in the same way. So part of an object can be in HBM, and an
-//! object larger than HBM can be streamed through it by a policy that works by object.
+//! Every object larger than a chunk becomes pieces of that size, the last one perhaps smaller; an
+//! op that uses the object uses all of them, in the same way. So part of an object can be in HBM,
+//! and an object larger than HBM can be streamed through it by a policy that works by object.
 //! Invariant: ops, bytes, lifetimes and modules are the same as before.
 
 use crate::recipe::Rewrite;

@@ -63,12 +63,15 @@ pub struct Touch {
     pub mode: Mode,
 }
 
-/// What the memory that an op asks for, and what was given back since the op before, takes of allocators.
+/// What the memory that an op asks for, and what was given back since the op before, takes of
+/// allocators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allocating {
-    /// Of the program's thread, which is ahead of the device: the op starts later only where the thread is not.
+    /// Of the program's thread, which is ahead of the device: the op starts later only where the
+    /// thread is not.
     pub thread: Span,
-    /// Of thread and device, which wait for each other: before the op, with nothing beside it on its stream.
+    /// Of thread and device, which wait for each other: before the op, with nothing beside it on
+    /// its stream.
     pub device: Span,
 }
 
@@ -83,12 +86,13 @@ pub enum Work {
         stream: u16,
         /// Where its objects are.
         touches: SmallVec<[Touch; 4]>,
-        /// Delays for use in place, one after the other: each costs the tier's set-up plus bytes over its
-        /// bandwidth, or more where a simulated machine shares links.
+        /// Delays for use in place, one after the other: each costs the tier's set-up plus bytes
+        /// over its bandwidth, or more where a simulated machine shares links.
         charges: SmallVec<[(TierId, Bytes); 2]>,
         /// A delay that the policy states, beside the charges.
         delay: Span,
-        /// What allocators take for it. Machines that place objects by their own means pay their own.
+        /// What allocators take for it. Machines that place objects by their own means pay their
+        /// own.
         allocating: Allocating,
     },
     /// Copy an object.
@@ -162,7 +166,8 @@ pub(crate) fn add_edge(after: &mut SmallVec<[Edge; 6]>, ticket: Ticket, hazard: 
     }
 }
 
-/// The same for many commands, each named once: their number does not multiply with the edges there are.
+/// The same for many commands, each named once: their number does not multiply with the edges there
+/// are.
 pub(crate) fn add_edges(after: &mut SmallVec<[Edge; 6]>, tickets: &[Ticket], hazard: Hazard) {
     if tickets.is_empty() {
         return;

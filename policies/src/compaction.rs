@@ -1,9 +1,9 @@
 //! Compaction as commands: objects get other addresses, and a machine has to move them.
 //!
 //! A compaction is one command. It waits for all that use the objects, or what they move into, and
-//! for the op after which it was decided; whoever uses the objects, or what they left, waits for it.
-//! If it is incremental, all others go on beside it. If it stops the world, it waits for the latest
-//! op of every stream too, and the next op of every stream waits for it.
+//! for the op after which it was decided; whoever uses the objects, or what they left, waits for
+//! it. If it is incremental, all others go on beside it. If it stops the world, it waits for the
+//! latest op of every stream too, and the next op of every stream waits for it.
 //! Invariant: addresses change when the plan is made, contents when the command runs; no command
 //! meets an object on its way.
 

@@ -91,7 +91,8 @@ pub enum Kind {
     Word(&'static [&'static str]),
     /// The name of a tier.
     Tier,
-    /// Names of different tiers outside HBM; left out, every tier but the first, nearer kinds first.
+    /// Names of different tiers outside HBM; left out, every tier but the first, nearer kinds
+    /// first.
     Spill,
     /// The same; left out, those whose memory a processor addresses: of kind dram, then cxl.
     HostTiers,
@@ -140,8 +141,8 @@ pub enum Value {
     Cut(Cut),
     /// Of [`Kind::Hints`].
     Hints(BTreeMap<String, TierKind>),
-    /// Of [`Kind::Weights`]: finite numbers from minus [`MAX_WEIGHT`] to [`MAX_WEIGHT`] by the name of
-    /// the feature; features that are not named are left out.
+    /// Of [`Kind::Weights`]: finite numbers from minus [`MAX_WEIGHT`] to [`MAX_WEIGHT`] by the name
+    /// of the feature; features that are not named are left out.
     Weights(BTreeMap<&'static str, f64>),
 }
 

@@ -75,8 +75,8 @@ impl Meter {
         }
     }
 
-    /// Whether an op is the last of its point: of its stretch of the run, or of its step, unless there
-    /// are more steps than points.
+    /// Whether an op is the last of its point: of its stretch of the run, or of its step, unless
+    /// there are more steps than points.
     fn closes(&self, Moment { occurrence, step, ends_step }: Moment) -> bool {
         let points = self.ops.clamp(1, POINTS);
         let stretch = |occurrence: u64| {

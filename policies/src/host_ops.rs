@@ -40,7 +40,8 @@ pub fn check(trace: &Trace, hardware: &Hardware) -> Result<(), String> {
     Ok(())
 }
 
-/// What `make` builds, for the device's ops of the setting; the policy itself if there are no others.
+/// What `make` builds, for the device's ops of the setting; the policy itself if there are no
+/// others.
 ///
 /// Errors in words if `make` has some, or the machine has no memory of the host.
 pub fn build(

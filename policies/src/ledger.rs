@@ -3,9 +3,10 @@
 //! It knows, in planning order, how much of each tier is spoken for and which tiers hold which
 //! object. Room that a command gives back is a *credit* that names the command: whoever claims the
 //! room waits for it, so a tier cannot overflow under any timing.
-//! A tier whose allocator is not exact has an arena instead of credits: there a claim needs one free
-//! piece that is large enough, and waits for the last users of its addresses.
-//! Invariant: in an exact tier `used + free == capacity`, and `free` is never-used room plus credits.
+//! A tier whose allocator is not exact has an arena instead of credits: there a claim needs one
+//! free piece that is large enough, and waits for the last users of its addresses.
+//! Invariant: in an exact tier `used + free == capacity`, and `free` is never-used room plus
+//! credits.
 
 use crate::arena::{Arena, Compacted};
 use crate::command::{Allocating, Edge, Hazard, Room, Ticket, add_edge};

@@ -1,11 +1,11 @@
 //! Which node of host memory an object goes to.
 //!
-//! A policy says *that* an object goes to DRAM; on a machine with several tiers of kind dram, one per
-//! NUMA node, this wrapper around any policy says *which*: near the GPU, interleaved, where the
-//! thread runs that touches it first, or where the object is pinned. What the far node costs follows
-//! from routes and links alone.
-//! Invariant: an object keeps its node until it is freed or leaves DRAM, so it is in one at most; and
-//! tiers of other kinds are named as the policy names them.
+//! A policy says *that* an object goes to DRAM; on a machine with several tiers of kind dram, one
+//! per NUMA node, this wrapper around any policy says *which*: near the GPU, interleaved, where the
+//! thread runs that touches it first, or where the object is pinned. What the far node costs
+//! follows from routes and links alone.
+//! Invariant: an object keeps its node until it is freed or leaves DRAM, so it is in one at most;
+//! and tiers of other kinds are named as the policy names them.
 
 mod placement;
 mod wrapper;

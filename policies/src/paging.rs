@@ -1,8 +1,9 @@
-//! What policies share that page by recency: the order of uses, places outside HBM, and an account of
-//! what the actions for one op change.
+//! What policies share that page by recency: the order of uses, places outside HBM, and an account
+//! of what the actions for one op change.
 //!
-//! Evictions come before fetches among the actions of an op, so that room which is made while a fetch
-//! is carried out ([`crate::policy::Policy::make_room`]) never takes what an action still names.
+//! Evictions come before fetches among the actions of an op, so that room which is made while a
+//! fetch is carried out ([`crate::policy::Policy::make_room`]) never takes what an action still
+//! names.
 //! Invariant: an object that the op in question uses is never evicted for it; and where no tier has
 //! room for what must leave, copies outside of objects that are in HBM too are given up first.
 
@@ -150,8 +151,8 @@ impl<'v, 'a> Change<'v, 'a> {
         true
     }
 
-    /// As [`Change::evict`], but only where the object has room already, or where the tier could still
-    /// take all of HBM: for what leaves although nothing else needs its room.
+    /// As [`Change::evict`], but only where the object has room already, or where the tier could
+    /// still take all of HBM: for what leaves although nothing else needs its room.
     pub(crate) fn evict_roomy(&mut self, object: ObjectId, spill: &[TierId]) -> bool {
         let view = self.view;
         let margin = view.capacity(HBM).get().saturating_add(view.object(object).bytes.get());
@@ -172,8 +173,8 @@ impl<'v, 'a> Change<'v, 'a> {
         candidates.into_iter().find(|&object| !self.uses(object) && self.evict(object, spill))
     }
 
-    /// Gives up one copy outside of an object that stays in HBM and that the op does not use, the one
-    /// used last first.
+    /// Gives up one copy outside of an object that stays in HBM and that the op does not use, the
+    /// one used last first.
     pub(crate) fn drop_one(&mut self, recency: &Recency, spill: &[TierId]) -> bool {
         let stays = |object: &ObjectId| {
             self.in_hbm(*object) && self.view.in_hbm(*object) && !self.uses(*object)
@@ -222,15 +223,15 @@ pub(crate) fn uses(view: &View<'_>, object: ObjectId) -> bool {
     view.uses().iter().any(|touched| touched.object == object)
 }
 
-/// Where an object that exists before the first op starts outside HBM. With no room anywhere it is the
-/// last of the tiers, and the ledger says that it is full.
+/// Where an object that exists before the first op starts outside HBM. With no room anywhere it is
+/// the last of the tiers, and the ledger says that it is full.
 pub(crate) fn outside(object: ObjectId, spill: &[TierId], view: &View<'_>) -> TierId {
     let home = Change::new(view).home(object, spill);
     home.unwrap_or_else(|| *spill.last().unwrap_or(&HBM))
 }
 
-/// What leaves a tier in which nothing fits: of HBM the object used longest ago, of others a copy of
-/// what is in HBM too.
+/// What leaves a tier in which nothing fits: of HBM the object used longest ago, of others a copy
+/// of what is in HBM too.
 pub(crate) fn make_room(
     recency: &mut Recency,
     tier: TierId,

@@ -204,9 +204,9 @@ impl Placed {
         }
     }
 
-    /// Sends visitors home that a later op within sight needs, the one needed longest first, if this
-    /// op does not fit otherwise: looking further ahead must not make a run fail that fits. After
-    /// them go residents, if anything takes them.
+    /// Sends visitors home that a later op within sight needs, the one needed longest first, if
+    /// this op does not fit otherwise: looking further ahead must not make a run fail that fits.
+    /// After them go residents, if anything takes them.
     fn room_for_op(
         &mut self,
         view: &View<'_>,

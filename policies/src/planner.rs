@@ -27,7 +27,8 @@ use tiersim_models::workload::Use;
 /// What the plan has counted so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Uses of objects that were in HBM when the op came; ops on the host's processors do not count.
+    /// Uses of objects that were in HBM when the op came; ops on the host's processors do not
+    /// count.
     pub hits: u64,
     /// Uses of objects that were not (objects that the op creates do not count).
     pub misses: u64,
@@ -164,8 +165,8 @@ impl<'a> Planner<'a> {
         self.count_from = occurrence;
     }
 
-    /// Plans only so many replays of the run that the policy knows: what is planned is the beginning of a
-    /// run that goes on.
+    /// Plans only so many replays of the run that the policy knows: what is planned is the
+    /// beginning of a run that goes on.
     ///
     /// Panics if the run has fewer.
     pub fn stop_after(&mut self, replays: u64) {

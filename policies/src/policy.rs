@@ -1,7 +1,8 @@
 //! The trait that every placement and offload policy implements.
 //!
 //! A policy is asked before each op, in trace order, and answers with actions. It has no clock: it
-//! sees what is where and how much is free ([`crate::view::View`]), and as much of the future as its [`Sight`].
+//! sees what is where and how much is free ([`crate::view::View`]), and as much of the future as
+//! its [`Sight`].
 
 use crate::state::State;
 use crate::view::View;
@@ -110,8 +111,8 @@ pub trait Policy: Send {
         None
     }
 
-    /// The only tiers outside HBM that its objects go to, beside memory of the host for ops there; `None` for
-    /// any.
+    /// The only tiers outside HBM that its objects go to, beside memory of the host for ops there;
+    /// `None` for any.
     fn keeps_to(&self) -> Option<&[TierId]> {
         None
     }
@@ -122,7 +123,8 @@ pub trait Policy: Send {
         &[]
     }
 
-    /// Writes everything that the next decisions depend on beside `view`, and says whether it could.
+    /// Writes everything that the next decisions depend on beside `view`, and says whether it
+    /// could.
     ///
     /// Asked between two replays. A run that is in the same state twice repeats itself, and what it
     /// repeats need not be simulated again; a policy that cannot say, or whose state is never the

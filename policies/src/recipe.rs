@@ -110,8 +110,8 @@ pub trait Recipe: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// The only tiers outside HBM that objects go to, for policies of frameworks that use no other unless
-    /// `spill` names it.
+    /// The only tiers outside HBM that objects go to, for policies of frameworks that use no other
+    /// unless `spill` names it.
     fn keeps_to(&self) -> Option<Vec<TierId>> {
         None
     }
@@ -121,7 +121,8 @@ pub trait Recipe: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Tiers that are meant to be named from near to far: those of [`Recipe::spill`], or of a placement.
+    /// Tiers that are meant to be named from near to far: those of [`Recipe::spill`], or of a
+    /// placement.
     fn nearest_first(&self) -> Option<&[TierId]> {
         self.spill()
     }

@@ -1,7 +1,7 @@
 //! Replacement algorithms: which object leaves when another needs its room.
 //!
-//! One algorithm serves two masters: replay of block traces ([`Cache`], millions of requests a second,
-//! static dispatch) and demand paging by object, which must not evict what the op uses and
+//! One algorithm serves two masters: replay of block traces ([`Cache`], millions of requests a
+//! second, static dispatch) and demand paging by object, which must not evict what the op uses and
 //! therefore says what to keep. Ids are dense: arrays are indexed by them and nothing is hashed.
 //! Invariant: an algorithm only orders; the bytes that are occupied are counted by its owner, and
 //! it tells its owner of everything that leaves.

@@ -174,8 +174,8 @@ impl<'a> Residents<'a> {
     }
 }
 
-/// The policy of these homes: what stays leaves for a tier of `spill`, or any other, only where an op
-/// does not fit otherwise. It was made of the whole trace.
+/// The policy of these homes: what stays leaves for a tier of `spill`, or any other, only where an
+/// op does not fit otherwise. It was made of the whole trace.
 pub fn policy_of(
     (name, homes): (&'static str, Vec<TierId>),
     access: Access,

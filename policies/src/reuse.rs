@@ -1,7 +1,7 @@
 //! Where requests find keys and values that were computed for others.
 //!
-//! Counted when the op that reads them first comes, before its policy acts for it: in the nearest tier
-//! that holds them. A policy that sees ahead may have brought them nearer by then.
+//! Counted when the op that reads them first comes, before its policy acts for it: in the nearest
+//! tier that holds them. A policy that sees ahead may have brought them nearer by then.
 //! Invariant: each reuse of the plan is counted once, as the replays of such a trace are one.
 
 use crate::planner::Planner;

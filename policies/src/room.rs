@@ -1,10 +1,10 @@
 //! How the planner gets room in a tier whose allocator is not exact: eviction.
 //!
-//! Where no free piece is large enough, objects are moved together ([`crate::compaction`]), and then
-//! the policy is asked for something that can leave.
+//! Where no free piece is large enough, objects are moved together ([`crate::compaction`]), and
+//! then the policy is asked for something that can leave.
 //! Invariants: nothing here happens in exact tiers, but for relief in one that is watched
-//! ([`crate::relief`]). Nothing moves into a tier while room is made there, so every answer leaves it
-//! with less and the asking ends.
+//! ([`crate::relief`]). Nothing moves into a tier while room is made there, so every answer leaves
+//! it with less and the asking ends.
 
 use crate::command::{Command, Ticket};
 use crate::planner::{PlanError, Planner};

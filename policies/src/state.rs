@@ -1,8 +1,8 @@
 //! The state of a plan as words, to see whether it is the same again one or several replays later.
 //!
-//! Two moments of a run with the same words have the same future: what is written is everything that
-//! can influence it, relative to the moment (ops to the next op of the run, tickets to the next
-//! ticket), and nothing else. All words are compared, never a hash of them.
+//! Two moments of a run with the same words have the same future: what is written is everything
+//! that can influence it, relative to the moment (ops to the next op of the run, tickets to the
+//! next ticket), and nothing else. All words are compared, never a hash of them.
 //! Invariant: a list is written with its length and a choice with its number, so different states
 //! have different words.
 
@@ -84,7 +84,8 @@ impl State {
         self.op(if number > 0 { number } else { self.occurrence });
     }
 
-    /// The same for an op of the past of which only matters whether it is more than `most` ops back.
+    /// The same for an op of the past of which only matters whether it is more than `most` ops
+    /// back.
     pub fn recent_op(&mut self, occurrence: u64, most: u64) {
         self.word(self.occurrence.saturating_sub(occurrence).min(most.saturating_add(1)));
     }
@@ -106,8 +107,8 @@ impl State {
         self.words[length] = count;
     }
 
-    /// What follows depends on no op more than `ops` ahead: that the run ends there or later makes no
-    /// difference.
+    /// What follows depends on no op more than `ops` ahead: that the run ends there or later makes
+    /// no difference.
     pub fn looks_ahead(&mut self, ops: u64) {
         self.horizon = self.horizon.max(ops);
     }

@@ -54,7 +54,8 @@ impl Transit {
         Transit::over(route.into_iter().map(|lane| [lane]), bytes, chunk)
     }
 
-    /// A copy of `bytes` over hops of so many lanes each, in chunks of `chunk` if these are several.
+    /// A copy of `bytes` over hops of so many lanes each, in chunks of `chunk` if these are
+    /// several.
     pub fn over<H: IntoIterator<Item = usize>>(
         route: impl IntoIterator<Item = H>,
         bytes: Bytes,

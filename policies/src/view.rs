@@ -100,10 +100,10 @@ impl<'a> View<'a> {
         self.ledger.exists(object)
     }
 
-    /// Bytes in no object's room, as the tier's allocator counts them (rounded up as it does). In an
-    /// exact tier, the default, all of them can be claimed. In others one object needs them in one
-    /// piece: [`View::fits`] says whether there is one, and [`crate::policy::Policy::make_room`]
-    /// is asked where there is not.
+    /// Bytes in no object's room, as the tier's allocator counts them (rounded up as it does). In
+    /// an exact tier, the default, all of them can be claimed. In others one object needs them in
+    /// one piece: [`View::fits`] says whether there is one,
+    /// and [`crate::policy::Policy::make_room`] is asked where there is not.
     pub fn free(&self, tier: TierId) -> Bytes {
         self.ledger.free(tier)
     }

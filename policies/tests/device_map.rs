@@ -1,8 +1,8 @@
 //! Device maps equal those of Hugging Face accelerate, name by name.
 //!
-//! `cases.json`: answers of accelerate 1.15.0's `infer_auto_device_map` to small random modules with
-//! and without shared tensors; sizes are bytes. The large cases, four Llama-shaped models with one
-//! or two GPUs, are beside the checkout where there are any.
+//! `cases.json`: answers of accelerate 1.15.0's `infer_auto_device_map` to small random modules
+//! with and without shared tensors; sizes are bytes. The large cases, four Llama-shaped models with
+//! one or two GPUs, are beside the checkout where there are any.
 
 use serde_json::Value;
 use std::collections::BTreeMap;

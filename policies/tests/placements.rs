@@ -142,8 +142,8 @@ fn what_stays_leaves_every_op_its_room_so_no_resident_ever_leaves() {
     assert!(stayed > 2000, "only {stayed} objects stayed");
 }
 
-/// Bytes saved by the best set of residents of these kinds, by trying all of them; `None` if some op
-/// does not fit by itself.
+/// Bytes saved by the best set of residents of these kinds, by trying all of them; `None` if some
+/// op does not fit by itself.
 fn best_residents(
     workload: &Workload,
     hbm: u64,
@@ -235,7 +235,8 @@ fn size_and_density_choose_as_worked_out_by_hand() {
     assert_eq!(size(First::Smallest), [HBM, DRAM, DRAM]);
     // 30 stays; 20 and 10 do not: 20 + 30 + 10 > 50 when 10 is used, and so on.
     assert_eq!(size(First::Largest), [DRAM, DRAM, HBM]);
-    // Fetches per idle op: 10 is fetched twice and idles in 5, 20 three times and 4, 30 twice and 5.
+    // Fetches per idle op: 10 is fetched twice and idles in 5, 20 three times and 4, 30 twice
+    // and 5.
     let density =
         AccessDensityConfig { spill: spill.clone(), kinds: kinds.clone(), access: DEMAND };
     let homes = with_setting(&workload, &machine, |setting| density.homes(setting));

@@ -1,4 +1,5 @@
-//! The pure part of memory pressure: when a level is entered and left, and what micro-batch follows.
+//! The pure part of memory pressure: when a level is entered and left, and what micro-batch
+//! follows.
 
 use tiersim_models::ids::TierId;
 use tiersim_models::units::Bytes;

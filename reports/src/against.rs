@@ -1,9 +1,10 @@
-//! What cases are held against on a chart: the same workload with unlimited HBM, and what no policy goes below.
+//! What cases are held against on a chart: the same workload with unlimited HBM, and what no policy
+//! goes below.
 //!
-//! Cases of one scenario share both, so these are lines: the bound by HBM where it is known, else a level one.
-//! Points of a sweep may each have their own, of another machine or workload. A line of one of them would say
-//! something false of the others, so then every point has its own marks in its colour, above or below it: a bar for
-//! its bound, a broken bar for its baseline.
+//! Cases of one scenario share both, so these are lines: the bound by HBM where it is known, else a
+//! level one. Points of a sweep may each have their own, of another machine or workload. A line of
+//! one of them would say something false of the others, so then every point has its own marks in
+//! its colour, above or below it: a bar for its bound, a broken bar for its baseline.
 //! Between two points of the curve the value of the one with more memory holds: with less memory no
 //! policy is faster, so no case can lie below the stairs unless it does not pay for every use.
 //! Invariant: inside the plot's frame; a line is drawn only if it holds for every case.

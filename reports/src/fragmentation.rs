@@ -2,10 +2,11 @@
 //!
 //! Above, external fragmentation by case; in the middle, internal fragmentation; below, the memory
 //! that each allocator reserves (bold) and the memory in live blocks (fine). Cases differ by colour
-//! and by the markers along their lines, so the chart reads without colour; the first case of a policy has
-//! the policy's colour and marker of other charts, and no case has that of another policy. The axis is the order of
-//! the plan, not time: allocators act when the plan is made. The histogram of free pieces is a column
-//! of `allocators.csv`: its third dimension would need a chart for each case.
+//! and by the markers along their lines, so the chart reads without colour; the first case of a
+//! policy has the policy's colour and marker of other charts, and no case has that of another
+//! policy. The axis is the order of the plan, not time: allocators act when the plan is made. The
+//! histogram of free pieces is a column of `allocators.csv`: its third dimension would need a chart
+//! for each case.
 //! Invariant: a chart belongs to one tier, and exact cases are not on it.
 
 use crate::ChartError;

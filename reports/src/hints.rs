@@ -1,8 +1,9 @@
 //! Where each module's state should live, in the words of training frameworks.
 //!
 //! `tier_hints.json` is one flat object, `{"module": "HBM" | "CXL" | "CPU" | "SSD"}`, so that a
-//! hook of ten lines can load it; one entry, whose name no module has, says of which run it is. The first case whose policy places modules is written; a tier of
-//! another node, for which frameworks have no word, is `REMOTE`.
+//! hook of ten lines can load it; one entry, whose name no module has, says of which run it is. The
+//! first case whose policy places modules is written; a tier of another node, for which frameworks
+//! have no word, is `REMOTE`.
 
 use crate::ChartError;
 use crate::words::count;
@@ -87,8 +88,8 @@ pub fn tier_hints(record: &RunRecord) -> Result<Option<String>, ChartError> {
     placed.map(|placement| hints_json(placement, &kinds, &record.fingerprint)).transpose()
 }
 
-/// A placement, (module, index of its tier), as JSON, sorted by module; `kinds` by tier. What it was worked out
-/// from is in one entry beside those of modules.
+/// A placement, (module, index of its tier), as JSON, sorted by module; `kinds` by tier. What it
+/// was worked out from is in one entry beside those of modules.
 pub fn hints_json(
     placement: &[(String, usize)],
     kinds: &[TierKind],

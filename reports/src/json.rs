@@ -1,10 +1,11 @@
 //! `summary.json`: the contract with whoever reads results by machine.
 //!
-//! Keys are only ever added; a change of meaning raises [`SCHEMA`]. Sums over the run (`moved_bytes`,
-//! `stall_ms`, `in_place_ms`, `compute_ms`, `delay_ms`, `allocator_ms`) are **means per measured step**, so that they can be
-//! compared with `step_ms` and do not depend on how often the trace was replayed; bytes are rounded
-//! to whole ones. What a case does not have is `null`, never a made-up 0: every figure of a case
-//! that ran out of memory, and a sum of which a number is missing in the spec.
+//! Keys are only ever added; a change of meaning raises [`SCHEMA`]. Sums over the run
+//! (`moved_bytes`, `stall_ms`, `in_place_ms`, `compute_ms`, `delay_ms`, `allocator_ms`) are **means
+//! per measured step**, so that they can be compared with `step_ms` and do not depend on how often
+//! the trace was replayed; bytes are rounded to whole ones. What a case does not have is `null`,
+//! never a made-up 0: every figure of a case that ran out of memory, and a sum of which a number is
+//! missing in the spec.
 //! Invariant: no NaN and no infinity is ever written.
 
 use crate::ChartError;
@@ -118,8 +119,8 @@ pub struct CaseSummary {
     pub cost_usd: Option<f64>,
     /// Events that the engine processed, over the whole run.
     pub events: Option<u64>,
-    /// Steps, those of the warm-up included, that were not simulated one by one because the run was in
-    /// the same state as before.
+    /// Steps, those of the warm-up included, that were not simulated one by one because the run was
+    /// in the same state as before.
     pub extended_steps: Option<u64>,
     /// The case's label in tables and charts.
     pub label: String,
@@ -160,7 +161,8 @@ pub struct CaseSummary {
     /// What happened under memory pressure; not there if no tier was watched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pressure: Option<PressureSummary>,
-    /// How much more work per time is done than by the baseline, in per cent; negative where it is less.
+    /// How much more work per time is done than by the baseline, in per cent; negative where it is
+    /// less.
     pub throughput_change_percent: Option<f64>,
     /// What became of each hint; not there if the policy follows none.
     #[serde(skip_serializing_if = "Option::is_none")]

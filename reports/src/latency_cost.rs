@@ -1,9 +1,9 @@
-//! Latency against what it takes: the price of the memory and the machine that a case uses, and the energy of a
-//! step.
+//! Latency against what it takes: the price of the memory and the machine that a case uses, and the
+//! energy of a step.
 //!
-//! The charts of a design review: which case is the quickest for its money, or for its energy. A case is charged
-//! for what it uses, which is the device, the host, and of each tier the most bytes that it ever holds: budgets
-//! that a policy leaves empty are no cost of that policy.
+//! The charts of a design review: which case is the quickest for its money, or for its energy. A
+//! case is charged for what it uses, which is the device, the host, and of each tier the most bytes
+//! that it ever holds: budgets that a policy leaves empty are no cost of that policy.
 //! Cases that ran out of memory have no step and are counted in a note; emulated cases are
 //! series of their own and never on the front.
 //! Invariant: a chart is made only if every case that ran has its figure, and figures differ: half

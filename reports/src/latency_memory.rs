@@ -37,7 +37,8 @@ pub(crate) struct Plot {
     pub(crate) against: Against,
 }
 
-/// The chart of a record: of its mean steps, or where requests are served of TTFT; `version` is tiersim's own.
+/// The chart of a record: of its mean steps, or where requests are served of TTFT; `version` is
+/// tiersim's own.
 pub fn latency_vs_memory(record: &RunRecord, version: &str) -> Result<Chart, ChartError> {
     against_memory(record, Measure::of(record)[0], version)
 }

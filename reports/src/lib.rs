@@ -123,8 +123,9 @@ pub enum ChartError {
 /// Every file of an output folder, in a fixed order.
 ///
 /// `version` is tiersim's own, such as `0.1.0`. The heat map is there for sweeps over two numeric
-/// axes, charts of price and energy for machines that state them, charts and a table of allocators for tiers that are not exact, the hints for policies that place modules. A sweep has neither timeline nor hints: they
-/// would be those of one arbitrary point.
+/// axes, charts of price and energy for machines that state them, charts and a table of allocators
+/// for tiers that are not exact, the hints for policies that place modules. A sweep has neither
+/// timeline nor hints: they would be those of one arbitrary point.
 pub fn artefacts(record: &RunRecord, version: &str) -> Result<Vec<Artefact>, ChartError> {
     let mut files = Vec::new();
     let mut add = |name: &str, bytes: Vec<u8>| {

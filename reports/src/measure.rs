@@ -1,8 +1,10 @@
-//! What the charts of a record compare cases by: the mean step, or for served requests what their users wait for.
+//! What the charts of a record compare cases by: the mean step, or for served requests what their
+//! users wait for.
 //!
-//! An iteration of a server is as long as its batch is large, so its mean step says nothing of a request: charts of
-//! such a record show TTFT and TPOT, one chart for each.
-//! Invariant: values are those of `summary.json`: `step_ms.mean`, `serving.ttft_ms.mean`, `serving.tpot_ms.mean`.
+//! An iteration of a server is as long as its batch is large, so its mean step says nothing of a
+//! request: charts of such a record show TTFT and TPOT, one chart for each.
+//! Invariant: values are those of `summary.json`: `step_ms.mean`, `serving.ttft_ms.mean`,
+//! `serving.tpot_ms.mean`.
 
 use crate::served::serves;
 use tiersim_models::results::{Conditions, Figures, RunRecord};

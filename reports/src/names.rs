@@ -1,7 +1,9 @@
-//! What each case is called in a table and on a chart, and what a record is said to have been run on.
+//! What each case is called in a table and on a chart, and what a record is said to have been run
+//! on.
 //!
-//! A case's label is unique in its record: its name, and at a point of a sweep the values of the axes that touch
-//! it. Shortened or cleaned it need not be, so both are done here, and what is equal then gets a number.
+//! A case's label is unique in its record: its name, and at a point of a sweep the values of the
+//! axes that touch it. Shortened or cleaned it need not be, so both are done here, and what is
+//! equal then gets a number.
 //! Invariant: the names of a record are all different.
 
 use crate::words::clean;
@@ -61,8 +63,8 @@ pub(crate) fn each(record: &RunRecord, of: impl Fn(&Conditions) -> String) -> St
     }
 }
 
-/// What a reader must know of the statistics that some cases rank modules by; nothing where these are recorded
-/// or given.
+/// What a reader must know of the statistics that some cases rank modules by; nothing where these
+/// are recorded or given.
 pub(crate) fn statistics_note(record: &RunRecord) -> Option<String> {
     let mut words: Vec<&str> = record.results.iter().filter_map(|case| case.statistics).collect();
     words.sort_unstable();

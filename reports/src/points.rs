@@ -58,8 +58,8 @@ impl Front {
 /// All cases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Points {
-    /// Of all cases, also of those that ran out of memory: the place of a name here is its colour and its
-    /// marker on every chart of the record.
+    /// Of all cases, also of those that ran out of memory: the place of a name here is its colour
+    /// and its marker on every chart of the record.
     pub(crate) series: Vec<String>,
     pub(crate) done: Vec<Point>,
     /// Index of the case, and its HBM budget unless that is unlimited.
@@ -162,8 +162,8 @@ fn words_of(case: &CaseRecord) -> Vec<&str> {
         .collect()
 }
 
-/// The colour and marker of each case on charts of which every line is a case: the first of a series has
-/// that of its series, every other one that no series has.
+/// The colour and marker of each case on charts of which every line is a case: the first of a
+/// series has that of its series, every other one that no series has.
 pub(crate) fn looks_of_cases(record: &RunRecord) -> Vec<usize> {
     let names = series_names(&record.results);
     let series = looks(&names);

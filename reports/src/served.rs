@@ -1,7 +1,7 @@
 //! What became of requests, for `summary.json`, `results.csv` and the table.
 //!
-//! Invariant: a figure that no request has (TPOT where every answer is one token) is `null`, empty or a
-//! dash, never 0.
+//! Invariant: a figure that no request has (TPOT where every answer is one token) is `null`, empty
+//! or a dash, never 0.
 
 use crate::words::finite;
 use serde::Serialize;
@@ -128,7 +128,8 @@ pub(crate) fn row(record: &RunRecord, figures: Option<&ServingFigures>) -> Vec<S
     row
 }
 
-/// Columns of the table: two lines of header, and a figure per case; none where no requests are served.
+/// Columns of the table: two lines of header, and a figure per case; none where no requests are
+/// served.
 pub(crate) fn columns<'r>(
     record: &'r RunRecord,
     cases: &[usize],

@@ -1,7 +1,8 @@
-//! How steps are made up along their critical paths: the words of the parts, for JSON, CSV and table.
+//! How steps are made up along their critical paths: the words of the parts, for JSON, CSV and
+//! table.
 //!
-//! Sums are of all measured steps, in whole picoseconds, so that anybody can add them up; means per step
-//! are of these.
+//! Sums are of all measured steps, in whole picoseconds, so that anybody can add them up; means per
+//! step are of these.
 //! Invariant: a part has the same name wherever it is written.
 
 use crate::table::Detail;
@@ -79,7 +80,8 @@ pub(crate) fn row(record: &RunRecord, figures: Option<&Figures>) -> Vec<String> 
     sums.map(|sum| sum.to_string()).collect()
 }
 
-/// The lines below a table: where the critical path of each case's steps leads; nothing if no case ran.
+/// The lines below a table: where the critical path of each case's steps leads; nothing if no case
+/// ran.
 pub(crate) fn section<'f>(
     record: &RunRecord,
     cases: impl Iterator<Item = (String, &'f Figures)>,

@@ -13,7 +13,8 @@ pub struct SteadySummary {
     pub warmup_replays: u64,
     /// How much longer the second half of the measured replays took than the first.
     pub drift: Option<f64>,
-    /// Time that copies of measured steps take beyond the measured time, on the channel where that is most.
+    /// Time that copies of measured steps take beyond the measured time, on the channel where that
+    /// is most.
     pub unpaid: Option<f64>,
     /// The channel.
     pub unpaid_lane: Option<String>,

@@ -11,8 +11,8 @@ pub enum Side {
     Right,
 }
 
-/// The lines of `rows`, each behind `indent` spaces; columns beyond `sides` are words, and a row without
-/// cells is an empty line.
+/// The lines of `rows`, each behind `indent` spaces; columns beyond `sides` are words, and a row
+/// without cells is an empty line.
 pub fn text_table(indent: usize, sides: &[Side], rows: &[Vec<String>]) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

@@ -1,13 +1,13 @@
 //! What ran when, in the Chrome trace format, which Perfetto opens.
 //!
-//! One process per case, one thread per compute stream, and as many per lane as copies are under way
-//! there at once: viewers drop slices of a thread that overlap in part. Steps have a thread too, and
-//! what tiers hold is a counter. Times are written as exact decimals of microseconds from integer
-//! picoseconds: a float would merge neighbours once a step is long. Each case starts at 0, so that
-//! steps lie under one another for comparison; one in which a tier is watched shows all its steps and
-//! what happened, at the times of the run.
-//! Invariant: slices of one thread do not overlap; at most [`MOST_EVENTS`] slices and as many samples of
-//! counters, and what was cut is said in the file.
+//! One process per case, one thread per compute stream, and as many per lane as copies are under
+//! way there at once: viewers drop slices of a thread that overlap in part. Steps have a thread
+//! too, and what tiers hold is a counter. Times are written as exact decimals of microseconds from
+//! integer picoseconds: a float would merge neighbours once a step is long. Each case starts at 0,
+//! so that steps lie under one another for comparison; one in which a tier is watched shows all its
+//! steps and what happened, at the times of the run.
+//! Invariant: slices of one thread do not overlap; at most [`MOST_EVENTS`] slices and as many
+//! samples of counters, and what was cut is said in the file.
 
 use crate::words::lane_names;
 use crate::{ChartError, pressure};
@@ -145,7 +145,8 @@ fn slots(slices: &[Slice]) -> Vec<usize> {
     slots
 }
 
-/// Streams from 1 on, lanes after the last possible stream, with the threads of one beside each other.
+/// Streams from 1 on, lanes after the last possible stream, with the threads of one beside each
+/// other.
 fn thread(track: Track, slot: usize) -> usize {
     match track {
         Track::Stream(stream) => 1 + usize::from(stream),

@@ -1,7 +1,7 @@
 //! The unit that fits what a column, an axis or a sentence shows: 21.2 s and not 21205 ms.
 //!
-//! Invariant: the largest value has at least one digit before the point, and under a thousand of a unit
-//! that has a larger one.
+//! Invariant: the largest value has at least one digit before the point, and under a thousand of a
+//! unit that has a larger one.
 
 use crate::words::{decimals_for, finite};
 use tiersim_models::units::shown;
@@ -23,8 +23,8 @@ pub(crate) fn three_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// How many decimals give the smallest of `values` four digits; at most three, and no more than five
-/// digits for the largest.
+/// How many decimals give the smallest of `values` four digits; at most three, and no more than
+/// five digits for the largest.
 pub(crate) fn decimals(values: &[Option<f64>]) -> usize {
     let above = values.iter().flatten().filter_map(|value| finite(value.abs()));
     let above: Vec<f64> = above.filter(|value| *value > 0.0).collect();

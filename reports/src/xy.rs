@@ -31,8 +31,8 @@ pub struct XyChart {
     pub series: Vec<Series>,
     /// What points are held against, behind them.
     pub references: Vec<Reference>,
-    /// Names whose place is their colour and their marker, so that a series looks the same on every chart of a
-    /// run; others come after them.
+    /// Names whose place is their colour and their marker, so that a series looks the same on every
+    /// chart of a run; others come after them.
     pub looks: Vec<String>,
     /// Strips around `y = x`, drawn widest first. With one, both axes have the same range.
     pub bands: Vec<Band>,
@@ -171,7 +171,8 @@ impl XyChart {
         bands.into_iter().enumerate().map(color).collect()
     }
 
-    /// The look of a series: the place of its label among the looks, and then among the other labels.
+    /// The look of a series: the place of its label among the looks, and then among the other
+    /// labels.
     fn look(&self, label: &str) -> usize {
         let mut labels: Vec<&str> = self.looks.iter().map(String::as_str).collect();
         for series in &self.series {
@@ -310,8 +311,8 @@ impl Axis {
         format!("{} ({})", self.label, parts.join(", "))
     }
 
-    /// What a linear axis shows of its largest value, if that is not all of it: else a small difference looks
-    /// like a large one.
+    /// What a linear axis shows of its largest value, if that is not all of it: else a small
+    /// difference looks like a large one.
     fn zoom(&self, scale: &Scale) -> Option<f64> {
         (!self.log && scale.lo > 0.0).then(|| (scale.hi - scale.lo) / scale.hi)
     }

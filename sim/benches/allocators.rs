@@ -1,10 +1,10 @@
 //! How fast the allocator models are: nanoseconds per request, and against the plain pool.
 //!
-//! `cargo bench -p tiersim --bench allocators`: all models replay the same two sequences in one process,
-//! taking turns, so that a noisy machine disturbs all alike; medians and ratios are printed. *Steps*
-//! asks and gives back as a training loop does, last in first out with other sizes in each step;
-//! *churn* gives back at random. These are the costs of simulating an allocator, not those of
-//! allocating memory.
+//! `cargo bench -p tiersim --bench allocators`: all models replay the same two sequences in one
+//! process, taking turns, so that a noisy machine disturbs all alike; medians and ratios are
+//! printed. *Steps* asks and gives back as a training loop does, last in first out with other sizes
+//! in each step; *churn* gives back at random. These are the costs of simulating an allocator, not
+//! those of allocating memory.
 
 mod timing;
 

@@ -98,7 +98,8 @@ impl Audit {
         Audit::of_ranks(1, hardware, capacities, objects, start)
     }
 
-    /// The auditor of as many devices of one server as ranks; capacities and start are those of each.
+    /// The auditor of as many devices of one server as ranks; capacities and start are those of
+    /// each.
     pub fn of_ranks(
         ranks: u32,
         one: &Hardware,
@@ -303,8 +304,8 @@ impl Audit {
         Ok(())
     }
 
-    /// A piece of a copy has crossed a lane: where one is served at a time, none stays behind that was
-    /// there before it, goes the same way and was submitted earlier.
+    /// A piece of a copy has crossed a lane: where one is served at a time, none stays behind that
+    /// was there before it, goes the same way and was submitted earlier.
     pub(crate) fn piece_leaves(
         &mut self,
         lane: usize,
@@ -325,8 +326,8 @@ impl Audit {
         Ok(())
     }
 
-    /// The bytes of a piece, or of what an op sends or uses in a tier, begin to go over shared lanes;
-    /// with them the bytes of the whole charge.
+    /// The bytes of a piece, or of what an op sends or uses in a tier, begin to go over shared
+    /// lanes; with them the bytes of the whole charge.
     pub(crate) fn flow_begins(
         &mut self,
         (ticket, class): (Ticket, ClassId),

@@ -67,11 +67,12 @@ impl<F: FnMut(u64)> Totals<'_, F> {
     }
 }
 
-/// Replays the requests of a file, which `open` gives from their beginning, with sizes if it is told so;
-/// `progress` is called now and then with the number of requests so far.
+/// Replays the requests of a file, which `open` gives from their beginning, with sizes if it is
+/// told so; `progress` is called now and then with the number of requests so far.
 ///
 /// # Errors
-/// What is wrong with the file; for an oracle also records that are wrong about the requests to come.
+/// What is wrong with the file; for an oracle also records that are wrong about the requests to
+/// come.
 pub fn replay<R: Requests>(
     path: &Path,
     setup: &Setup,

@@ -1,4 +1,5 @@
-//! How long every op of a run takes; of a collective only its launch, for the rest is up to the links.
+//! How long every op of a run takes; of a collective only its launch, for the rest is up to the
+//! links.
 //!
 //! A draw depends on the seed and on which op of the run it is, never on what came before, so every
 //! case of a scenario sees the same draws: cases differ by policy, not by luck. Nothing is kept
@@ -87,8 +88,8 @@ impl Durations {
         Ok(Durations { base, whole: None, jitter, source: None, launches, later: 0 })
     }
 
-    /// Those of a trace whose op i repeats op `source[i]` of this one, which has `ops` ops: the same
-    /// time in every replay, with the same draws.
+    /// Those of a trace whose op i repeats op `source[i]` of this one, which has `ops` ops: the
+    /// same time in every replay, with the same draws.
     pub fn repeating(&self, source: &[OpId], ops: usize) -> Durations {
         let repeated = |spans: &Vec<Span>| {
             let replays = spans.chunks(ops.max(1));
@@ -139,13 +140,14 @@ impl Durations {
         Durations { jitter: None, ..self.clone() }
     }
 
-    /// With draws that come so many replays later: what is put before a run changes none of its draws.
+    /// With draws that come so many replays later: what is put before a run changes none of its
+    /// draws.
     pub fn later(&self, replays: u64) -> Durations {
         Durations { later: replays, ..self.clone() }
     }
 
-    /// Without jitter, and with what collectives take at least; of one replay of the trace, or of all of
-    /// them where each has its own.
+    /// Without jitter, and with what collectives take at least; of one replay of the trace, or of
+    /// all of them where each has its own.
     pub fn nominal(&self) -> &[Span] {
         self.whole.as_ref().unwrap_or(&self.base)
     }

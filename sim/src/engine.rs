@@ -81,8 +81,8 @@ impl<E> Engine<E> {
         self.queue.in_order()
     }
 
-    /// Counts the events since there were `start` once more, `times` over; `None` if that is more than
-    /// 64 bits count.
+    /// Counts the events since there were `start` once more, `times` over; `None` if that is more
+    /// than 64 bits count.
     pub fn count_again(&mut self, start: u64, times: u64) -> Option<()> {
         self.events = (self.events - start).checked_mul(times)?.checked_add(self.events)?;
         Some(())

@@ -51,7 +51,8 @@ pub struct FairShare<T> {
     /// By resource, while filling: grains that are left, and flows whose rate is not final.
     left: Vec<u128>,
     open: Vec<u64>,
-    /// By resource whose rate depends on a mix: the share of fetches among the bytes, once it is known.
+    /// By resource whose rate depends on a mix: the share of fetches among the bytes, once it is
+    /// known.
     shares: Vec<Option<u64>>,
 }
 
@@ -370,8 +371,8 @@ impl<T> FairShare<T> {
         }
     }
 
-    /// The same of one resource by bisection; whether it was right before. A first guess goes by the
-    /// number of flows, which is right where nothing but the mix holds them back.
+    /// The same of one resource by bisection; whether it was right before. A first guess goes by
+    /// the number of flows, which is right where nothing but the mix holds them back.
     fn find_share(&mut self, resource: usize) -> bool {
         let mut bracket = (0, WHOLE);
         for round in 0..ROUNDS {

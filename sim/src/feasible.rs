@@ -1,9 +1,9 @@
 //! What can be said against a scenario and its trace together, before anything is simulated.
 //!
-//! Each of them is sound by itself, yet the scenario may ask for something that the trace lacks, the
-//! trace may hold an object that no tier of the machine could ever take, or the run may be longer
-//! than the clock counts. That is bad input and not a result, so it is found first: nothing is
-//! simulated and nothing is written.
+//! Each of them is sound by itself, yet the scenario may ask for something that the trace lacks,
+//! the trace may hold an object that no tier of the machine could ever take, or the run may be
+//! longer than the clock counts. That is bad input and not a result, so it is found first: nothing
+//! is simulated and nothing is written.
 //! Invariant: a scenario without problems here can end out of memory, but never with bad input.
 
 mod ranks;
@@ -29,8 +29,8 @@ const MAX_LISTED: usize = 20;
 
 /// Everything in `trace` that keeps the cases of `scenario` from being run at all.
 ///
-/// The points of a sweep are only held to [`too_long`]: where an axis makes every tier small, that a
-/// point runs out of memory is the answer to what the sweep asks.
+/// The points of a sweep are only held to [`too_long`]: where an axis makes every tier small, that
+/// a point runs out of memory is the answer to what the sweep asks.
 pub fn problems(scenario: &Scenario, trace: &Trace) -> Diagnostics {
     let mut problems = Diagnostics::default();
     let source = &scenario.workload.trace;
@@ -117,11 +117,11 @@ fn in_least_batches(scenario: &Scenario) -> [f64; 2] {
     })
 }
 
-/// As many ops as may be under way, and a replay more, take no longer than the first many seconds of
-/// simulated time: every use of an object pays for every link there and back, twice, and for every
-/// tier, and nothing overlaps. What is used in place crosses links once, instead of a copy. Every use
-/// pays what its policy states, too. The whole run takes no less than the second: ops of one stream
-/// run one after the other. What lies between is found out while the run is simulated
+/// As many ops as may be under way, and a replay more, take no longer than the first many seconds
+/// of simulated time: every use of an object pays for every link there and back, twice, and for
+/// every tier, and nothing overlaps. What is used in place crosses links once, instead of a copy.
+/// Every use pays what its policy states, too. The whole run takes no less than the second: ops of
+/// one stream run one after the other. What lies between is found out while the run is simulated
 /// ([`crate::run`]), which looks at the clock after every replay.
 ///
 /// In floating point, so that a bound on what overflows does not overflow itself.
@@ -192,8 +192,8 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
             trace.ops.iter().map(time).sum()
         }
     };
-    // A draw of more than 200 times the mean takes more than six standard deviations; what ranks share
-    // serves one after the other at worst.
+    // A draw of more than 200 times the mean takes more than six standard deviations; what ranks
+    // share serves one after the other at worst.
     let together = ranks::longest(hardware, trace) + touched;
     let worst = computed * (1.0 + 200.0 * spec.jitter) + together * f64::from(spec.ranks);
     let streams: BTreeSet<u16> = trace.ops.iter().map(|op| op.stream).collect();

@@ -32,7 +32,8 @@ fn drifts(case: &CaseRecord) -> Option<Warning> {
     })
 }
 
-/// `made-up-statistics`: what ranks modules was chosen by nobody who knows them. Said once for all cases.
+/// `made-up-statistics`: what ranks modules was chosen by nobody who knows them. Said once for all
+/// cases.
 fn made_up(record: &RunRecord) -> Option<Warning> {
     let cases = record.results.iter().filter(|case| case.statistics == Some(MADE_UP));
     let labels: Vec<String> = cases.map(|case| format!("{:?}", case.label)).collect();

@@ -1,12 +1,13 @@
 //! The simulated machine: compute streams, copy engines and tiers in virtual time.
 //!
 //! A compute stream runs its ops in order. Each direction of a link is a copy engine (`lanes`):
-//! copies between the same two tiers enter in the order in which they were submitted, once their edges are
-//! satisfied, and are served one after the other, in turn with those between other tiers (`lines`), or as the
-//! link's service says. A copy that is stored on its way travels in chunks, at most [`BOUNCE`] of its own between two hops at any moment
-//! ([`tiersim_policies::transit`]); shared links that meet in a switch are one flow (`sharing`).
-//! Several devices of a server carry out the same plan at the same time (`ranks`), and together what
-//! one of them cannot (`collectives`).
+//! copies between the same two tiers enter in the order in which they were submitted, once their
+//! edges are satisfied, and are served one after the other, in turn with those between other tiers
+//! (`lines`), or as the link's service says. A copy that is stored on its way travels in chunks, at
+//! most [`BOUNCE`] of its own between two hops at any moment ([`tiersim_policies::transit`]);
+//! shared links that meet in a switch are one flow (`sharing`). Several devices of a server carry
+//! out the same plan at the same time (`ranks`), and together what one of them cannot
+//! (`collectives`).
 //! Invariant: the machine never validates and never decides. An edge is an indegree; whether the
 //! plan was right is the auditor's business ([`crate::audit`]).
 //!
@@ -148,8 +149,8 @@ impl<'a> SimMachine<'a> {
         SimMachine::of_ranks(1, hardware, routes, workload, durations, start)
     }
 
-    /// As many devices of one server as ranks, each of which carries out the plan; `start` is that of
-    /// each. A command has ended when it has ended on all. What is measured is of the first.
+    /// As many devices of one server as ranks, each of which carries out the plan; `start` is that
+    /// of each. A command has ended when it has ended on all. What is measured is of the first.
     pub fn of_ranks(
         ranks: u32,
         hardware: &Hardware,
@@ -208,7 +209,8 @@ impl<'a> SimMachine<'a> {
         self.seed = seed;
     }
 
-    /// From now on allocators and compaction cost nothing, as on a machine that places objects by its own means.
+    /// From now on allocators and compaction cost nothing, as on a machine that places objects by
+    /// its own means.
     pub fn place_elsewhere(&mut self) {
         self.placed_elsewhere = true;
     }

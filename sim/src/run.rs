@@ -223,8 +223,8 @@ impl<'a> Bench<'a> {
         &self.durations
     }
 
-    /// How many replays a policy is told of: more than count, as measured steps are the beginning of a
-    /// longer run. 1 for a trace that runs once.
+    /// How many replays a policy is told of: more than count, as measured steps are the beginning
+    /// of a longer run. 1 for a trace that runs once.
     pub fn told(&self) -> u32 {
         settle::told(self.repeat, self.workload.trace.ops.len())
     }
@@ -294,7 +294,8 @@ pub(crate) fn in_order<T>(results: Vec<Result<T, RunError>>) -> Result<Vec<T>, R
     results.into_iter().collect()
 }
 
-/// The machine, the workload and the baseline of a bench; `compacted` tiers have a lane to themselves.
+/// The machine, the workload and the baseline of a bench; `compacted` tiers have a lane to
+/// themselves.
 pub(crate) fn conditions(
     scenario: &Scenario,
     bench: &Bench<'_>,

@@ -21,8 +21,8 @@ pub fn count(sweep: &Sweep) -> usize {
     jobs(sweep).jobs.len()
 }
 
-/// Runs every case of every point, those that an axis does not touch once for all of its values. `done` hears
-/// of every case that is finished.
+/// Runs every case of every point, those that an axis does not touch once for all of its values.
+/// `done` hears of every case that is finished.
 pub fn run_sweep(
     sweep: &Sweep,
     traces: &Traces,

@@ -1,8 +1,8 @@
 //! Trains the weights of `Scored` in the simulator.
 //!
-//! All cases of a scenario that use the policy are run with the same weights; what is lowered is the
-//! mean of their slowdowns against the baseline. A case that runs out of memory makes its weights worth
-//! nothing. The search is the cross-entropy method ([`cross_entropy`]).
+//! All cases of a scenario that use the policy are run with the same weights; what is lowered is
+//! the mean of their slowdowns against the baseline. A case that runs out of memory makes its
+//! weights worth nothing. The search is the cross-entropy method ([`cross_entropy`]).
 //! Invariant: weights that cannot tell two objects of the trace apart stay as they were, and `next`
 //! stays 0 if it was: no policy learns to look ahead that did not before.
 

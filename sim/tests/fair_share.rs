@@ -288,8 +288,8 @@ fn both_directions_meet_in_the_total() {
     assert_eq!(ends(&rates, &[(0, 830, &[0, 2]), (0, 830 + 275, &[1, 2])]), [20, 25]);
 }
 
-/// Both directions together reach 20 where all goes one way and 30 at half and half, along a line. Where
-/// fetches are held to 5 elsewhere, t = 20 + 20 * 5 / t, so t = 10 + sqrt(200).
+/// Both directions together reach 20 where all goes one way and 30 at half and half, along a line.
+/// Where fetches are held to 5 elsewhere, t = 20 + 20 * 5 / t, so t = 10 + sqrt(200).
 #[test]
 fn the_total_of_a_mix_is_that_of_what_is_sent() {
     const UNIT: f64 = 1e9;

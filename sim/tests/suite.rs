@@ -1,4 +1,5 @@
-//! What `tiersim-sim` promises, as a user of the crate sees it. One program: linking takes longer than running.
+//! What `tiersim-sim` promises, as a user of the crate sees it. One program: linking takes longer
+//! than running.
 
 mod fair_share;
 mod jobs;

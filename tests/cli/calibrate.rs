@@ -17,8 +17,8 @@ fn a_measured_spec_is_accepted_wherever_a_machine_is_named() {
     let spec = "hardware-specs/measured/host.ron";
     project.run(&["check", spec]).ends_with(0);
     let text = std::fs::read_to_string(project.path(spec)).expect("the spec is there");
-    // Two capacities are a choice, everything else is measured. A link whose directions disturb each
-    // other has two numbers more, which is up to the machine.
+    // Two capacities are a choice, everything else is measured. A link whose directions disturb
+    // each other has two numbers more, which is up to the machine.
     let count = 18 + 2 * text.matches("total: (").count();
     assert_eq!(text.matches("assumed(").count(), 2, "{text}");
     assert_eq!(text.matches("measured(").count(), count, "{text}");

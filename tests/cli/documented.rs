@@ -1,10 +1,10 @@
 //! Every command of README, ARCHITECTURE, docs/ and `--help`, run in a copy of what ships.
 //!
 //! A line of a block of commands and a whole command between backticks are run as they stand; a
-//! placeholder (`SCENARIO`) gets a value, `[options]` of a synopsis are left out. The exit code must be 0,
-//! or what the line's comment says (`# exit 1`). A mention of a verb alone must be a verb. Where a command
-//! works for minutes, [`QUICK`] has smaller sizes; what other programs do is in [`ELSEWHERE`]. Each has its
-//! reason.
+//! placeholder (`SCENARIO`) gets a value, `[options]` of a synopsis are left out. The exit code
+//! must be 0, or what the line's comment says (`# exit 1`). A mention of a verb alone must be a
+//! verb. Where a command works for minutes, [`QUICK`] has smaller sizes; what other programs do is
+//! in [`ELSEWHERE`]. Each has its reason.
 
 mod extract;
 
@@ -58,7 +58,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
 const SCENARIO: &str = "scenarios/gpt2-adam-tiering.ron";
 const SMOKE: &str = "scenarios/validation/host-smoke.ron";
 
-/// What stands for a word of a command; `verb` is the command's first word, `before` the one before.
+/// What stands for a word of a command; `verb` is the command's first word, `before` the one
+/// before.
 fn stand_in(verb: &str, before: &str, word: &str) -> String {
     let scenario = match verb {
         "sweep" => "scenarios/gpt2-threshold-sweep.ron",

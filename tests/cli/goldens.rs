@@ -1,9 +1,11 @@
-//! Every number of the summaries of all shipped scenarios is what it was, to the last digit: what is
-//! said to change only the structure of the program changes none.
+//! Every number of the summaries of all shipped scenarios is what it was, to the last digit: what
+//! is said to change only the structure of the program changes none.
 //!
-//! After a change that means to move numbers, `TIERSIM_RENEW=1 cargo test -p tiersim --test cli shipped`
-//! writes them anew; `zcat` of a file before and after shows what moved.
-//! Invariant: texts are not compared, so a word may change; neither is what names the program's version.
+//! After a change that means to move numbers,
+//! `TIERSIM_RENEW=1 cargo test -p tiersim --test cli shipped` writes them anew; `zcat` of a file
+//! before and after shows what moved.
+//! Invariant: texts are not compared, so a word may change; neither is what names the program's
+//! version.
 
 use crate::common::{Project, shipped};
 use flate2::Compression;
@@ -62,8 +64,8 @@ fn numbers(at: &str, value: &Value, lines: &mut String) {
     }
 }
 
-/// Whether two lines say the same. Logarithms and powers are the system's, and the numbers on record
-/// are of one system: on others the last digits may differ.
+/// Whether two lines say the same. Logarithms and powers are the system's, and the numbers on
+/// record are of one system: on others the last digits may differ.
 fn same(kept: &str, found: &str) -> bool {
     if kept == found {
         return true;

@@ -1,8 +1,8 @@
 //! Input that nobody means well with, or that somebody got wrong: exit code 2, a message that says
 //! where, which rule and what to do, and a project folder that is untouched byte for byte.
 //!
-//! What is wrong with a trace is in `hostile_traces`. Every mistake goes through all commands that read it. The limits on memory and time are those of
-//! every run, see `common`.
+//! What is wrong with a trace is in `hostile_traces`. Every mistake goes through all commands that
+//! read it. The limits on memory and time are those of every run, see `common`.
 
 use crate::common::{Project, shipped};
 use std::fs;

@@ -84,7 +84,8 @@ fn what_had_to_move_is_not_denied() {
     assert_eq!(ran.stderr, "");
 }
 
-/// A sweep that anybody may try first: what it recommends is no end of its axes, and it warns of nothing.
+/// A sweep that anybody may try first: what it recommends is no end of its axes, and it warns of
+/// nothing.
 #[test]
 fn the_shipped_threshold_sweep_has_its_best_inside() {
     let project = Project::shipped();

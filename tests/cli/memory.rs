@@ -281,7 +281,8 @@ fn a_7b_model_is_made_to_fit_a_small_gpu() {
     }
 }
 
-/// The published table of structured operators at N = 2048: bytes and reductions against a dense matrix in fp32.
+/// The published table of structured operators at N = 2048: bytes and reductions against a dense
+/// matrix in fp32.
 #[test]
 fn structured_operators_take_what_was_published() {
     for (options, bytes_of_gpu, reduction) in [
@@ -333,8 +334,8 @@ fn a_model_is_named_or_read() {
     let read = run("--model config.json --stage 1 --gpus 2");
     assert_eq!(read["constants"]["params"], 124_439_808);
     assert_eq!(read["gpu_bytes"], 4 * 124_439_808 + 6 * 124_439_808u64);
-    // GPT-2 has 74 matrices and vectors of rows and columns that Adafactor keeps sums of: by hand for one block
-    // 2 (768 + 2304), 2304; (768 + 768), 768; ..., and the tables.
+    // GPT-2 has 74 matrices and vectors of rows and columns that Adafactor keeps sums of: by hand
+    // for one block 2 (768 + 2304), 2304; (768 + 768), 768; ..., and the tables.
     let block = (768 + 2304)
         + 2304
         + (768 + 768)

@@ -104,7 +104,8 @@ fn a_scenario_runs_a_model_and_warns_of_its_weights() {
     project.run(&denied).ends_with(2).says(&["the scenario says bf16 for weights"]);
 }
 
-/// Two tables of 100 x 64; per block four matrices of 64 x 64, three of 96 x 64 and two norms; one norm.
+/// Two tables of 100 x 64; per block four matrices of 64 x 64, three of 96 x 64 and two norms; one
+/// norm.
 const PARAMETERS: u64 = 2 * 100 * 64 + 2 * (4 * 64 * 64 + 3 * 96 * 64 + 2 * 64) + 64;
 
 fn tensors() -> Vec<String> {

@@ -16,7 +16,8 @@ impl Elsewhere {
         for above in root.ancestors() {
             assert!(!above.join("hardware-specs").exists(), "{} is a project", above.display());
         }
-        // A copy is written, and while another test starts a program that has the file open, it cannot be run.
+        // A copy is written, and while another test starts a program that has the file open, it
+        // cannot be run.
         let (exe, own) = (env!("CARGO_BIN_EXE_tiersim"), root.join("tiersim"));
         fs::hard_link(exe, &own).or_else(|_| fs::copy(exe, &own).map(drop)).unwrap();
         Elsewhere(root)
@@ -66,7 +67,8 @@ fn a_new_scenario_runs_in_an_empty_folder_and_as_in_a_checkout() {
     let sweep = outside.run(&["sweep", "first.ron", "--out", "swept"], 0);
     assert!(sweep.contains("1.5 GiB"), "{sweep}");
 
-    // The same words over the files of a checkout: the same results to the byte, fingerprint included.
+    // The same words over the files of a checkout: the same results to the byte, fingerprint
+    // included.
     let project = Project::shipped();
     project.run(&["new", "first"]).ends_with(0);
     project.run(&["run", "first.ron"]).ends_with(0);

@@ -1,4 +1,5 @@
-//! Each rule of the lint that looks for slips: one file that trips it, and one beside it that does not.
+//! Each rule of the lint that looks for slips: one file that trips it, and one beside it that does
+//! not.
 
 use crate::common::Project;
 use crate::common::trace_text::TraceText;
@@ -35,7 +36,8 @@ fn traced(table: &str, from: &str, to: &str) -> Project {
     project
 }
 
-/// `check` warns of the rule in one project and not in the other, and so does `run`, which denies it.
+/// `check` warns of the rule in one project and not in the other, and so does `run`, which denies
+/// it.
 #[track_caller]
 fn tells(rule: &str, wrong: &Project, right: &Project) {
     let line = format!("{rule}: ");

@@ -4,8 +4,8 @@
 use crate::common::{Project, SCENARIO};
 use serde_json::Value;
 
-/// Figures of a result: all of it but the names of the policy and of the case, and what it ranked by or
-/// followed.
+/// Figures of a result: all of it but the names of the policy and of the case, and what it ranked
+/// by or followed.
 fn figures(mut result: Value) -> Value {
     for name in ["policy", "label", "details", "hints", "statistics"] {
         result[name].take();
@@ -32,7 +32,8 @@ fn check(project: &Project, scenario: &str, cut: &str, access: &str) {
     let [first, second] = [0, 1].map(|case| json["results"][case].clone());
     assert_eq!((&first["policy"], &second["policy"]), (&"adam-state".into(), &"hints".into()));
     assert_eq!(figures(first), figures(second), "{cut}, {access}");
-    // The run writes the hints of its first case that places modules: the same, but for the run they are of.
+    // The run writes the hints of its first case that places modules: the same, but for the run
+    // they are of.
     let name = scenario.trim_start_matches("scenarios/").trim_end_matches(".ron");
     let own = &project.files(&format!("out/{name}"))["tier_hints.json"];
     let mut own: Value = serde_json::from_slice(own).unwrap();

@@ -1,4 +1,5 @@
-//! Statistics of generated traces: made up unless somebody states them, and then said wherever results are.
+//! Statistics of generated traces: made up unless somebody states them, and then said wherever
+//! results are.
 
 use crate::common::Project;
 use serde_json::Value;

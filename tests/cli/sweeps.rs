@@ -1,4 +1,5 @@
-//! Sweeps: what is drawn of a point is what the CSV says of it, and every point has a name of its own.
+//! Sweeps: what is drawn of a point is what the CSV says of it, and every point has a name of its
+//! own.
 //!
 //! The chart is read back as a person reads it: from the labels of the ticks to values.
 

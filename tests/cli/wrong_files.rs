@@ -1,4 +1,5 @@
-//! A file of another kind, and a value in another form: the message says what was found, and what to do.
+//! A file of another kind, and a value in another form: the message says what was found, and what
+//! to do.
 
 use crate::common::Project;
 

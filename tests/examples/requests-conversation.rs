@@ -1,4 +1,5 @@
-//! Prints the generated requests: `cargo run -p tiersim-tests --example requests-conversation > FILE`.
+//! Prints the generated requests:
+//! `cargo run -p tiersim-tests --example requests-conversation > FILE`.
 
 use std::io::Write;
 use tiersim_tests::conversations::requests;

@@ -1,9 +1,10 @@
 //! The shipped trace of requests: conversations, in the format of Mooncake's traces.
 //!
-//! Conversations begin at random and go through turns. Each starts with one of a few system prompts, most
-//! of them with the first, some go on with a long document; every turn's prompt is all that was said before
-//! and a new message. Lengths are log-normal. A block of 512 tokens is named when it is full, and
-//! again by every prompt that ends in the middle of it: those blocks are nobody else's.
+//! Conversations begin at random and go through turns. Each starts with one of a few system
+//! prompts, most of them with the first, some go on with a long document; every turn's prompt is
+//! all that was said before and a new message. Lengths are log-normal. A block of 512 tokens is
+//! named when it is full, and again by every prompt that ends in the middle of it: those blocks are
+//! nobody else's.
 //! Invariant: the same seed makes the same bytes.
 
 use rand::SeedableRng;

@@ -1,13 +1,13 @@
 //! Every schedule of a tiny trace: the judge of bounds and policies.
 //!
 //! Before each op of a trace of one stream, any sequence of fetches, write-backs, evictions and
-//! drops may come; births go to any tier, and what is not in HBM is used in place. Ops on the host's
-//! processors use what is outside, and what they create or overwrite whole is made there. `State` says what
-//! each action costs, as planner and machine together have it, written down a second time. The
-//! search keeps, for every residency, the states that no other beats in every moment that the future
-//! can see: all of these are maxima of sums, so an earlier moment never makes a later one later.
-//! Machines are stars: tiers without limit, each behind a link of its own to HBM, first come, first
-//! served. Copies between two tiers outside HBM are left out.
+//! drops may come; births go to any tier, and what is not in HBM is used in place. Ops on the
+//! host's processors use what is outside, and what they create or overwrite whole is made there.
+//! `State` says what each action costs, as planner and machine together have it, written down a
+//! second time. The search keeps, for every residency, the states that no other beats in every
+//! moment that the future can see: all of these are maxima of sums, so an earlier moment never
+//! makes a later one later. Machines are stars: tiers without limit, each behind a link of its own
+//! to HBM, first come, first served. Copies between two tiers outside HBM are left out.
 //! Invariant: the best schedule is one that the planner allows; tests replay it.
 
 mod state;

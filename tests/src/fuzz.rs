@@ -2,8 +2,8 @@
 //!
 //! A case is a file of a small folder, changed in a few places, and read by one [`Reader`] as the
 //! command reads it. Files come from `tests/data/fuzz/READER`, named `LABEL~FILE`, and from what
-//! ships; what once broke a reader stays in that folder. What was found of a case is nothing, or why
-//! it failed; that a reader hangs can only be seen from outside, by who runs this.
+//! ships; what once broke a reader stays in that folder. What was found of a case is nothing, or
+//! why it failed; that a reader hangs can only be seen from outside, by who runs this.
 //! Invariant: a case depends on its seed alone, so that a failure can be had again.
 
 mod change;
@@ -131,8 +131,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Bytes that the case took at most, as far as they are more than any file may take: to forget a
-    /// peak costs more than most cases, so it is done after one that is that high only.
+    /// Bytes that the case took at most, as far as they are more than any file may take: to forget
+    /// a peak costs more than most cases, so it is done after one that is that high only.
     fn peak(&self) -> u64 {
         let (Some(start), Some(peak)) = (self.start.get(), peak()) else { return 0 };
         let more = peak.saturating_sub(start);

@@ -1,7 +1,9 @@
-//! Random training jobs, asked twice: what `memory` says by formula, and what a generated step holds when it runs.
+//! Random training jobs, asked twice: what `memory` says by formula, and what a generated step
+//! holds when it runs.
 //!
-//! The formula and the step know of each other only what they share: the modules of a model, and how many bytes a
-//! number, a shard or a tensor's part on one rank takes. What may differ is said in `docs/memory.md`, part by part.
+//! The formula and the step know of each other only what they share: the modules of a model, and
+//! how many bytes a number, a shard or a tensor's part on one rank takes. What may differ is said
+//! in `docs/memory.md`, part by part.
 //! Invariant: a job depends on its seed alone.
 
 use crate::build::{fair, hardware, law};
@@ -268,8 +270,8 @@ fn norms(job: &Training) -> u128 {
     one * u128::from(layers / pipeline) * (stages.in_flight() + 1)
 }
 
-/// The least and the most that this rank's experts are given of what they would be if all had as much, in
-/// thousandths.
+/// The least and the most that this rank's experts are given of what they would be if all had as
+/// much, in thousandths.
 fn loads(job: &Training, trace: &Trace) -> (u128, u128) {
     let Some(experts) = job.card.experts else { return (1000, 1000) };
     let tokens = u128::from(job.micro_batch) * u128::from(job.sequence);
@@ -345,7 +347,8 @@ const ACTIVATIONS: [&str; 5] = [
     "head_activations",
 ];
 
-/// Activations: to the byte but for statistics of norms, compressed ranges of a fused matrix, and experts' loads.
+/// Activations: to the byte but for statistics of norms, compressed ranges of a fused matrix, and
+/// experts' loads.
 fn activations(job: &Training, account: &Account, trace: &Trace) -> Option<String> {
     let formula: u128 = ACTIVATIONS.iter().map(|key| everywhere(account, key)).sum();
     let workload = Workload::new(trace.clone());
@@ -362,8 +365,9 @@ fn activations(job: &Training, account: &Account, trace: &Trace) -> Option<Strin
     (run < least || run > most).then_some(found)
 }
 
-/// All of it, on a machine whose memory has no end: no more than the formula, and no less than what it says
-/// without the buffers and the gradients, which come at another moment than the most activations.
+/// All of it, on a machine whose memory has no end: no more than the formula, and no less than what
+/// it says without the buffers and the gradients, which come at another moment than the most
+/// activations.
 fn whole(job: &Training, account: &Account) -> Option<String> {
     let trace = job.trace();
     let (least, most) = loads(job, &trace);

@@ -1,8 +1,9 @@
 //! Random worlds of every kind, run under audit: what must hold of any run, on any machine.
 //!
 //! A [`Trial`] is a machine, a trace, a policy, allocators and delays, all drawn from one seed. It
-//! is run with the auditor on and watched from outside as well (`watch`); beside some of them a training job
-//! is asked of `memory` and of a run ([`jobs`]). To run out of memory is a legal outcome; a fault, a refused action or a panic is a failure, which [`attempt`] tells.
+//! is run with the auditor on and watched from outside as well (`watch`); beside some of them a
+//! training job is asked of `memory` and of a run ([`jobs`]). To run out of memory is a legal
+//! outcome; a fault, a refused action or a panic is a failure, which [`attempt`] tells.
 //! Invariant: a trial depends on its seed alone, not on how many others run, or on which threads.
 
 mod dice;
@@ -114,8 +115,8 @@ pub fn seed_of(seed: u64, index: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// A policy of the registry with parameters drawn from a seed, for a machine of several tiers; `None`
-/// if they do not go together.
+/// A policy of the registry with parameters drawn from a seed, for a machine of several tiers;
+/// `None` if they do not go together.
 pub fn drawn(entry: &Entry, seed: u64, trace: &Trace, hardware: &Hardware) -> Option<PolicyConfig> {
     plan::of_entry(&mut Dice::new(seed, 6), entry, trace, hardware)
 }
@@ -341,7 +342,8 @@ impl Trial {
         Err(told("two runs of one scenario have different records".to_owned()))
     }
 
-    /// A training job of the same seed: what `memory` says of it by formula, and what its step holds when it runs.
+    /// A training job of the same seed: what `memory` says of it by formula, and what its step
+    /// holds when it runs.
     fn memory_agrees(&self) -> Result<(), Breach> {
         let (job, offload) = jobs::job(self.seed);
         let told =
@@ -349,7 +351,8 @@ impl Trial {
         jobs::disagreement(&job, offload).map_or(Ok(()), |what| Err(told(what)))
     }
 
-    /// Runs the trial; one of eight again, one of sixteen as a scenario, and beside one of 64 a training job.
+    /// Runs the trial; one of eight again, one of sixteen as a scenario, and beside one of 64 a
+    /// training job.
     pub fn check(&self, without: Option<Hazard>) -> Result<Option<Ran>, Breach> {
         let ran = self.run(without)?;
         if self.seed.is_multiple_of(8) && self.run(without)? != ran {

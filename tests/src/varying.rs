@@ -2,9 +2,9 @@
 //!
 //! A transformer of four layers in 16 bits whose batches are padded to their own longest sequence,
 //! so that no two steps ask for the same sizes. Lifetimes are those of a plain training loop: what
-//! forward saves dies in backward, gradients live until the optimizer has used them, Adam's state is
-//! made in the first step, the next batch is loaded during this one, losses are kept for the log.
-//! Sizes follow from the shape, FLOPs from sizes; nothing is measured.
+//! forward saves dies in backward, gradients live until the optimizer has used them, Adam's state
+//! is made in the first step, the next batch is loaded during this one, losses are kept for the
+//! log. Sizes follow from the shape, FLOPs from sizes; nothing is measured.
 
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};

@@ -63,7 +63,8 @@ fn steps_are_compute_plus_delays_plus_stalls_to_the_picosecond() {
     assert!(cases > 25, "only {cases} cases ran");
 }
 
-/// The parts of the critical path are the measured steps, and none of them more than there was of it.
+/// The parts of the critical path are the measured steps, and none of them more than there was of
+/// it.
 fn path_adds_up(figures: &Figures, name: &str, ranks: u32) {
     let (parts, steps) = (u128::from(figures.split.total().ps()), figures.steps.total());
     assert_eq!(parts, steps, "{name}");
@@ -73,8 +74,8 @@ fn path_adds_up(figures: &Figures, name: &str, ranks: u32) {
     let computed = of(&|part| {
         matches!(part, Part::Compute(_) | Part::Recompute | Part::Launch | Part::Bubble)
     });
-    // Ops that began in the warm-up and ended behind it count whole in the sum, in part on the path.
-    // A thousand hours of several devices are more than 64 bits count.
+    // Ops that began in the warm-up and ended behind it count whole in the sum, in part on the
+    // path. A thousand hours of several devices are more than 64 bits count.
     let most = |sum: Span| u128::from(sum.ps()) * u128::from(ranks);
     let ps = |sum: Span| u128::from(sum.ps());
     assert!(ps(computed) <= most(figures.compute), "{name}: {computed} on the path");

@@ -136,8 +136,8 @@ fn times_are_those_worked_out_by_hand() {
     assert_eq!(step(80, &trace, Choice::All(keep)), Some(130));
     // On demand: x0 leaves before op 4 (10), a0 before op 5 (20), and both come back for op 7 (30).
     assert_eq!(step(60, &trace, Choice::All(keep)), Some(190));
-    // a0 and x1 leave under op 3 and later; op 4 waits for a0 until 50. x1 is back under op 5, and a0
-    // has no room before op 7 (20).
+    // a0 and x1 leave under op 3 and later; op 4 waits for a0 until 50. x1 is back under op 5, and
+    // a0 has no room before op 7 (20).
     assert_eq!(step(60, &trace, each([keep, offload, keep])), Some(160));
     // Without a0 between, the rest is 60; op 1 runs again.
     assert_eq!(step(60, &trace, each([keep, recompute, keep])), Some(140));

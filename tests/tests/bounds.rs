@@ -1,4 +1,5 @@
-//! Bounds: against all schedules of tiny traces, against counts made another way, and their theorems.
+//! Bounds: against all schedules of tiny traces, against counts made another way, and their
+//! theorems.
 
 mod counts;
 mod golden;

@@ -105,8 +105,8 @@ fn a_group_of_one_takes_its_launch() {
     assert_eq!(alone(machine, 4, 5, unit).0, 5);
 }
 
-/// A fetch of `copied` bytes beside an all-gather over two devices of `gathered` bytes: when the op that
-/// reads what is fetched ends, and when the collective does.
+/// A fetch of `copied` bytes beside an all-gather over two devices of `gathered` bytes: when the op
+/// that reads what is fetched ends, and when the collective does.
 fn beside_a_fetch(
     hardware: Hardware,
     ranks: u32,
@@ -314,8 +314,8 @@ fn measured() -> Option<Vec<(u32, u64, f64)>> {
 #[test]
 fn all_reduces_of_a_dgx_are_near_what_was_measured() {
     let Some(measured) = measured() else { return };
-    // NVLink 3: 234.9 GB/s of bus bandwidth, measured (stas00/ml-engineering); 10 us per step, of which
-    // half is each link's (Calculon's A100 systems).
+    // NVLink 3: 234.9 GB/s of bus bandwidth, measured (stas00/ml-engineering); 10 us per step, of
+    // which half is each link's (Calculon's A100 systems).
     let nvlink = law(5_000_000, 234_900_000_000);
     let machine = || server(law(1, ONE), nvlink, law(0, ONE));
     println!("ranks  up to MiB  rows  median error  largest");
@@ -337,7 +337,8 @@ fn all_reduces_of_a_dgx_are_near_what_was_measured() {
                 100.0 * median,
                 100.0 * largest
             );
-            // Small ones are launches and protocols, which no alpha and beta say; large ones are links.
+            // Small ones are launches and protocols, which no alpha and beta say; large ones are
+            // links.
             let allowed = match (from, ranks) {
                 (32, 2) => 0.4,
                 (32, _) => 0.25,

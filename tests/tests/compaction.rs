@@ -1,5 +1,5 @@
-//! What allocators' work costs: compaction as a machine carries it out, with what waits for it and what goes on
-//! beside it, and the time of a caching allocator.
+//! What allocators' work costs: compaction as a machine carries it out, with what waits for it and
+//! what goes on beside it, and the time of a caching allocator.
 
 use tiersim_models::allocator::{AllocatorSpec, CachingConfig, Compaction, Costs, Model};
 use tiersim_models::ids::ObjectId;
@@ -66,8 +66,8 @@ fn compaction_stops_the_world_or_goes_on_beside_who_uses_other_objects() {
     assert_eq!(incremental[5], us(4) + span + Span::from_us(10), "what it uses moves");
 }
 
-/// Ends of three ops that ask for 4, 4 and 22 MiB one after the other, where there are 24 MiB, and the time
-/// that they waited for allocators.
+/// Ends of three ops that ask for 4, 4 and 22 MiB one after the other, where there are 24 MiB, and
+/// the time that they waited for allocators.
 fn asked_for(model: Model) -> ([u64; 3], Span) {
     let mut traced = Traced::new();
     for bytes in [4 << 20, 4 << 20, 22 << 20] {
@@ -95,8 +95,8 @@ fn a_caching_allocator_takes_the_time_that_was_measured_and_an_exact_one_none() 
     assert_eq!(asked_for(Model::Exact), ([20, 40, 60], Span::ZERO));
     let Costs { hit, split, take, give } = Costs::MEASURED;
     assert_eq!([hit, split, take, give].map(|span| span.ps() / 1_000_000), [4, 0, 335, 1389]);
-    // The first asks for a segment of 20 MiB. The second is met from it, while the first runs. The third
-    // needs a segment of its own, for which the cached one has to go.
+    // The first asks for a segment of 20 MiB. The second is met from it, while the first runs. The
+    // third needs a segment of its own, for which the cached one has to go.
     let (ends, waited) = asked_for(Model::Caching(CachingConfig::default()));
     let first = 4 + 335 + 20;
     assert_eq!(ends, [first, first + 20, first + 20 + 1389 + 335 + 20]);

@@ -1,5 +1,5 @@
-//! Demand paging under every replacement algorithm: bytes worked out by hand, the same misses as the
-//! block-level cache, and what writing through costs and saves.
+//! Demand paging under every replacement algorithm: bytes worked out by hand, the same misses as
+//! the block-level cache, and what writing through costs and saves.
 
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
@@ -201,8 +201,8 @@ fn what_was_written_through_leaves_for_nothing() {
     }
 }
 
-/// What is written through must never take the room that write-back needs: beside it, all of HBM must
-/// still fit where it goes.
+/// What is written through must never take the room that write-back needs: beside it, all of HBM
+/// must still fit where it goes.
 #[test]
 fn writing_through_leaves_room_for_all_of_hbm() {
     const HBM_BYTES: u64 = 200;

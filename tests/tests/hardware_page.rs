@@ -40,8 +40,8 @@ fn row(machine: &Hardware) -> String {
     format!("| {} |", cells.join(" | "))
 }
 
-/// The link by which copies from the host's memory enter the device. The order of a file says nothing of it: a
-/// machine of parts may name the bus of its drives first.
+/// The link by which copies from the host's memory enter the device. The order of a file says
+/// nothing of it: a machine of parts may name the bus of its drives first.
 fn host_link(machine: &Hardware) -> Option<String> {
     let of = |kind| machine.tier_ids().find(|tier| machine.tiers[tier.index()].kind == kind);
     let host = of(TierKind::Dram).or_else(|| of(TierKind::Cxl))?;

@@ -69,8 +69,8 @@ fn how_far_the_plan_runs_ahead_changes_nothing_on_one_stream() {
     }
 }
 
-/// A copy between two far tiers is under way when an op makes what it brings stale: the write-back to
-/// the same place waits for it. The copy takes 1,000 ps, the op starts after 10.
+/// A copy between two far tiers is under way when an op makes what it brings stale: the write-back
+/// to the same place waits for it. The copy takes 1,000 ps, the op starts after 10.
 #[test]
 fn a_write_back_waits_for_the_copy_whose_contents_it_overwrites() {
     let (near, far) = (TierId(1), TierId(2));

@@ -1,4 +1,5 @@
-//! Ops on the host's processors: where their objects are, what is copied for them, how long they take.
+//! Ops on the host's processors: where their objects are, what is copied for them, how long they
+//! take.
 
 mod adam;
 mod by_hand;

@@ -258,8 +258,8 @@ fn bytes_in_place_load_their_tier_once_while_they_flow() {
     let world = World::of(hardware, traced.0, spans);
     let script = vec![uses(objects[0]), Vec::new(), uses(objects[1])];
     let (ends, _) = measured(&world, vec![FAR; 2], script);
-    // When the last op starts, at 80, the first flows at 4, which is 1 over its whole time: 2 in use
-    // with its own, a rise of 10. The lane's 4 on top would make it 30.
+    // When the last op starts, at 80, the first flows at 4, which is 1 over its whole time: 2 in
+    // use with its own, a rise of 10. The lane's 4 on top would make it 30.
     assert_eq!(ends, [100, 80, 80 + 75 + 10 + 25]);
 }
 
@@ -347,7 +347,8 @@ fn without_a_mix_times_in_place_are_others() {
     assert_eq!(run(&[], &changed, 6), [30]);
     assert_eq!(run(&[(0, 2), (50, 6), (100, 4)], &changed, 6), [40]);
     // By bytes: writes have 2, so a fetch has T - 2 of T = 6 + 4 (s - 1/2), with s = (T - 2) / T:
-    // T = 4 + 8^(1/2), and 240 bytes at 4.83 take 49.7. By the number of flows it would be 4 and 60.
+    // T = 4 + 8^(1/2), and 240 bytes at 4.83 take 49.7. By the number of flows it would be 4
+    // and 60.
     let beside = [used(Mode::Write, 120), fetched(240)];
     assert_eq!(run(&[(50, 6), (100, 8)], &beside, 2), [60, 50]);
 }
@@ -369,7 +370,7 @@ fn copies_are_slower_beside_use_in_place_where_there_is_a_curve() {
         measured(&world, vec![FAR; 2], vec![in_place, Vec::new(), fetch]).0[2]
     };
     assert_eq!(run(None), 50 + 100);
-    // 2000 bytes over 500 ps are 4 per ps. The copy alone has 8 x 170 bytes under way, so beside them
-    // x (90 + 10 (4 + x)) = 1360: 6.851 per ps, and 800 bytes take 116.8.
+    // 2000 bytes over 500 ps are 4 per ps. The copy alone has 8 x 170 bytes under way, so beside
+    // them x (90 + 10 (4 + x)) = 1360: 6.851 per ps, and 800 bytes take 116.8.
     assert_eq!(run(rising(40)), 50 + 117);
 }

@@ -1,8 +1,9 @@
-//! Op times of two machines against kernels that somebody measured: vidur's profiles, in a folder beside the
-//! checkout. Without it nothing is compared, and stderr says so.
+//! Op times of two machines against kernels that somebody measured: vidur's profiles, in a folder
+//! beside the checkout. Without it nothing is compared, and stderr says so.
 //!
-//! Tables of efficiency and the law of NVLink are fitted to the measurements of every second size; the fit
-//! is done again here, so that the shipped numbers are what it gives, and the other sizes grade it.
+//! Tables of efficiency and the law of NVLink are fitted to the measurements of every second size;
+//! the fit is done again here, so that the shipped numbers are what it gives, and the other sizes
+//! grade it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -54,7 +55,8 @@ struct Kernel {
     seconds: f64,
 }
 
-/// FLOPs and bytes of the kernels of a row, in 16 bits. A product reads both factors and writes the result.
+/// FLOPs and bytes of the kernels of a row, in 16 bits. A product reads both factors and writes the
+/// result.
 fn work(row: &BTreeMap<String, String>) -> [(&'static str, u64, u64); 10] {
     let of = |column: &str| number(row, column);
     let (tokens, split) = (of("num_tokens"), of("num_tensor_parallel_workers"));
@@ -110,8 +112,9 @@ fn errors(values: &[f64]) -> [f64; 2] {
     [median(far.clone()), far[far.len() * 95 / 100]]
 }
 
-/// Shares by FLOPs: at each power of two of GFLOP the median of products within a factor of the root of two,
-/// if they are five or more, of those that the roofline says compute and not memory holds back.
+/// Shares by FLOPs: at each power of two of GFLOP the median of products within a factor of the
+/// root of two, if they are five or more, of those that the roofline says compute and not memory
+/// holds back.
 fn fit(machine: &Hardware, kernels: &[&Kernel]) -> Vec<(u64, u32)> {
     let compute = machine.compute.as_ref().expect("it computes");
     let (_, peak) = compute.flops.iter().find(|(name, _)| name == "bf16").expect("it has bf16");

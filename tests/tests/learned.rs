@@ -176,8 +176,8 @@ fn trained(search: Search) -> WeightFile {
 
 const SEARCH: Search = Search { generations: 6, population: 24, seed: 1 };
 
-/// What is used next has been away longest, so LRU fetches everything, and whoever gives up what was
-/// used last fetches as little as the best possible order of leaving.
+/// What is used next has been away longest, so LRU fetches everything, and whoever gives up what
+/// was used last fetches as little as the best possible order of leaving.
 #[test]
 fn training_finds_the_rule_for_a_round_that_is_larger_than_memory() {
     let file = trained(SEARCH);

@@ -221,8 +221,8 @@ fn row(pcie: (u64, u64), drive: (u64, u64)) -> Hardware {
 #[test]
 fn a_long_copy_lets_one_from_elsewhere_pass_at_the_next_border_between_chunks() {
     let slow = (3, ONE / 4);
-    // The drive's copy is at the bus at 3 + 4000. There the border after 4000 bytes is crossed at 4007;
-    // what is left of the long copy pays no set-up again.
+    // The drive's copy is at the bus at 3 + 4000. There the border after 4000 bytes is crossed at
+    // 4007; what is left of the long copy pays no set-up again.
     let both = [(10_000, DRAM), (1000, DRIVE)];
     assert_eq!(fetched(row((7, ONE), slow), &both), [10_007 + 1007, 4007 + 1007]);
     // A copy that comes at a border is served there; a picosecond later it waits for the next one.

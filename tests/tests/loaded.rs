@@ -1,5 +1,5 @@
-//! Latency under load, replayed: injectors in a closed loop at each bandwidth of each measured curve
-//! must see the curve's own latency, within 2 %.
+//! Latency under load, replayed: injectors in a closed loop at each bandwidth of each measured
+//! curve must see the curve's own latency, within 2 %.
 //!
 //! An injector is a stream that uses the loaded tier in place, again and again, with a pause that
 //! would give the point's bandwidth at the point's latency. Nothing tells the machine which point
@@ -189,8 +189,8 @@ fn reached(loaded: &Loaded, reads: u8, curve: &Points, under_way: u64) -> (f64, 
 /// Bytes under way in the columns of the page.
 const COLUMNS: [u64; 3] = [2_000, 8_000, 32_000];
 
-/// Every published point: as many bytes under way as it has by Little's law must reach its bandwidth
-/// and its latency; and what other numbers of bytes reach is what the page says.
+/// Every published point: as many bytes under way as it has by Little's law must reach its
+/// bandwidth and its latency; and what other numbers of bytes reach is what the page says.
 #[test]
 fn docs_loaded_latency_is_what_requests_under_way_reach_on_every_published_curve() {
     let mut rows = Vec::new();
@@ -226,7 +226,8 @@ fn docs_loaded_latency_is_what_requests_under_way_reach_on_every_published_curve
 /// Random accesses that somebody published, and what the same requests under way reach here.
 #[test]
 fn docs_loaded_latency_has_published_random_accesses() {
-    // What, bytes of a request, under way, latency in ns, and the bandwidth that was measured, in GB/s.
+    // What, bytes of a request, under way, latency in ns, and the bandwidth that was measured, in
+    // GB/s.
     let published = [
         ("fio, 4 KiB, 512 under way", 4096, 512, 2_966_000, Some(180_000.0 * 4096.0 / 1e9)),
         ("PM1743, 4 KiB, 64 threads", 4096, 64, 34_712, Some(5.606)),

@@ -1,4 +1,5 @@
-//! Runs: times, bytes and memory of the whole machine against formulas, measurements and random worlds.
+//! Runs: times, bytes and memory of the whole machine against formulas, measurements and random
+//! worlds.
 
 mod accounting;
 mod allocators;

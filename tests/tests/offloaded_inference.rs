@@ -1,8 +1,8 @@
-//! Text generation with weights outside the device's memory, whose speed was published: the shipped scenarios
-//! through the simulator, and compared on `docs/accuracy.md`.
+//! Text generation with weights outside the device's memory, whose speed was published: the shipped
+//! scenarios through the simulator, and compared on `docs/accuracy.md`.
 //!
-//! FlexGen: Sheng et al., ICML 2023. ZeRO-Inference: DeepSpeed, docs/_posts/2022-09-10-zero-inference.md. No number
-//! of the machines comes from these rows.
+//! FlexGen: Sheng et al., ICML 2023. ZeRO-Inference: DeepSpeed,
+//! docs/_posts/2022-09-10-zero-inference.md. No number of the machines comes from these rows.
 
 use std::fs;
 use std::path::PathBuf;

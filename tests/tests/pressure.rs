@@ -364,8 +364,8 @@ fn any_policy_can_be_watched() {
     }
 }
 
-/// A policy drops a far copy because there is one in HBM; before it comes to that, pressure has moved
-/// the one in HBM out.
+/// A policy drops a far copy because there is one in HBM; before it comes to that, pressure has
+/// moved the one in HBM out.
 #[test]
 fn a_drop_of_what_has_become_the_only_copy_is_left_out() {
     let mut traced = Traced::new();

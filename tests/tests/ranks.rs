@@ -1,5 +1,5 @@
-//! Several ranks in runs that repeat themselves: what is left out changes nothing. And what ranks have of
-//! the host's processors.
+//! Several ranks in runs that repeat themselves: what is left out changes nothing. And what ranks
+//! have of the host's processors.
 
 use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::{LinkId, TierId};
@@ -56,8 +56,8 @@ fn ranks_that_repeat_themselves_end_as_if_every_replay_was_simulated() {
 
 const FAR: TierId = TierId(1);
 
-/// Devices of which every four share a link of ten bytes per ps to memory, and a host whose ops have
-/// this launch.
+/// Devices of which every four share a link of ten bytes per ps to memory, and a host whose ops
+/// have this launch.
 fn fours(launch: u64) -> Hardware {
     let rates = [u64::MAX, 1000 * PS_PER_S];
     let [near, far] = rates.map(|rate| law(0, rate));
@@ -73,8 +73,8 @@ fn fours(launch: u64) -> Hardware {
     machine
 }
 
-/// When each op has ended on all ranks, of ops of one stream that take so long alone. The first reads
-/// so many bytes that are fetched for it.
+/// When each op has ended on all ranks, of ops of one stream that take so long alone. The first
+/// reads so many bytes that are fetched for it.
 fn ends(ranks: u32, launch: u64, fetched: Option<u64>, ops: &[(Unit, u64)]) -> Vec<u64> {
     let mut traced = Traced::new();
     let object = fetched.map(|bytes| traced.object(bytes, true));

@@ -63,8 +63,9 @@ fn the_model_does_what_a_second_implementation_does() {
     }
 }
 
-/// A segment of 20 MiB in which a block of 5 MiB kept 512 KiB that were too little to split off when its
-/// neighbour was in use. The history begins after that neighbour was freed: the entries tell 5 MiB only.
+/// A segment of 20 MiB in which a block of 5 MiB kept 512 KiB that were too little to split off
+/// when its neighbour was in use. The history begins after that neighbour was freed: the entries
+/// tell 5 MiB only.
 fn slack_before_the_first_entry(first: &str) -> Snapshot {
     const AT: u64 = 0x7000_0000_0000;
     let (second, rest) = (AT + (11 << 19), AT + (17 << 19));

@@ -85,8 +85,8 @@ fn use_in_place_beside_others_is_within_its_bound() {
     assert!(ran.expect("no rule is broken").is_some());
 }
 
-/// Six devices share a tier whose hidden memory leaves one byte: whole bytes of it for each, rounded up,
-/// are more than the whole bytes that each has.
+/// Six devices share a tier whose hidden memory leaves one byte: whole bytes of it for each,
+/// rounded up, are more than the whole bytes that each has.
 #[test]
 fn hidden_memory_of_a_shared_tier_fits_if_that_of_all_devices_does() {
     let trial = Trial::new(5_467_078_536_664_861_601, usize::MAX);
@@ -115,8 +115,8 @@ fn hidden_memory_is_that_of_the_machine_once_it_is_finished() {
     attempt(8_668_527_203_397_975_345, 1, None).expect("no rule is broken");
 }
 
-/// What writes an object runs on the host's processors, which the policy does not see: it asked for ops to
-/// run again in a workload that nobody had rewritten for it.
+/// What writes an object runs on the host's processors, which the policy does not see: it asked for
+/// ops to run again in a workload that nobody had rewritten for it.
 #[test]
 fn nothing_runs_again_in_a_workload_that_was_not_rewritten() {
     attempt(12_384_172_104_543_239_975, 18, None).expect("no rule is broken");

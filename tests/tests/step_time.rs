@@ -1,8 +1,9 @@
-//! Training steps of Megatron on A100s, whose times were published: generated from the model card, simulated
-//! on all devices of one server, and compared on `docs/accuracy.md`.
+//! Training steps of Megatron on A100s, whose times were published: generated from the model card,
+//! simulated on all devices of one server, and compared on `docs/accuracy.md`.
 //!
-//! Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022, table 5. No number
-//! of the machine comes from these rows, and nothing but what was published differs between them.
+//! Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022,
+//! table 5. No number of the machine comes from these rows, and nothing but what was published
+//! differs between them.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Generated training steps in the simulator: the most model state that a rank holds is the formula's,
-//! a large step is simulated whole, and `memory` and `run` give one answer.
+//! Generated training steps in the simulator: the most model state that a rank holds is the
+//! formula's, a large step is simulated whole, and `memory` and `run` give one answer.
 
 use tiersim_models::ids::ObjectId;
 use tiersim_models::transformer::card::Card;
@@ -91,7 +91,8 @@ fn a_whole_step_runs_on_all_ranks_of_a_server() {
     }
 }
 
-/// 200 jobs: models of every family, splits, stages, checkpoints, micro-batches, sequences, optimizers, offload.
+/// 200 jobs: models of every family, splits, stages, checkpoints, micro-batches, sequences,
+/// optimizers, offload.
 #[test]
 fn memory_and_run_give_one_answer() {
     let mut wrong = Vec::new();

@@ -12,7 +12,8 @@
 //!
 //! * `TIERSIM_STAND_IN_MEMORY`: bytes of the device; 1 GiB if unset
 //! * `TIERSIM_STAND_IN_FAIL=NAME:N`: the N-th call of function NAME fails, with
-//!   CUDA_ERROR_OUT_OF_MEMORY if it allocates, else CUDA_ERROR_UNKNOWN; `NAME:N:CODE` names the code
+//!   CUDA_ERROR_OUT_OF_MEMORY if it allocates, else CUDA_ERROR_UNKNOWN; `NAME:N:CODE` names the
+//!   code
 //! * `TIERSIM_STAND_IN_LEAKS=FILE`: when the last hold on the context is given back, what is still
 //!   allocated is added to FILE, one `name count` per line
 //! * `TIERSIM_STAND_IN_CALLS=FILE`: at the same moment, every function called and how often

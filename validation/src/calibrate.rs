@@ -1,8 +1,8 @@
 //! Calibration: what is asked of a machine, and what it answers.
 //!
-//! A [`Bench`] runs one [`Probe`] at a time and gives back what its clock said, without averaging and
-//! without leaving anything out: which points are measured, how often, and what is made of them is
-//! decided once, here, for all machines.
+//! A [`Bench`] runs one [`Probe`] at a time and gives back what its clock said, without averaging
+//! and without leaving anything out: which points are measured, how often, and what is made of them
+//! is decided once, here, for all machines.
 //! Invariant: a probe times what the simulator's laws must predict, on the same path through the
 //! same machine as a plan would take, unless its name says that it goes around that machine.
 //!
@@ -36,9 +36,10 @@ pub trait Bench {
 
     /// Measures one point, `probe.repeats` times in a row after at least one that is not counted.
     ///
-    /// Called again and again with the same point, in another order each round, so that a disturbance
-    /// that lasts for a second does not hit all repeats of one point. What is expensive to set up
-    /// (a pinned arena, a file of the largest size, a compiled kernel) is best kept between calls.
+    /// Called again and again with the same point, in another order each round, so that a
+    /// disturbance that lasts for a second does not hit all repeats of one point. What is expensive
+    /// to set up (a pinned arena, a file of the largest size, a compiled kernel) is best kept
+    /// between calls.
     fn run(&mut self, probe: &Probe) -> Result<Sample, Fault>;
 
     /// Figures of this kind of machine that make no law; none where it has none.
@@ -115,8 +116,8 @@ pub struct Sample {
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A copy over one lane of the skeleton, through the [`crate::real::RealMachine`], with all that
-    /// it does to a copy, checks of arrivals included.
+    /// A copy over one lane of the skeleton, through the [`crate::real::RealMachine`], with all
+    /// that it does to a copy, checks of arrivals included.
     Lane {
         /// The lane, of a link of the skeleton.
         lane: Lane,
@@ -172,8 +173,8 @@ pub enum Start {
     /// the spec are fitted to.
     Busy,
     /// A lone copy between two ops on an otherwise idle machine, the second of which waits for it:
-    /// from the end of the op before to the start of the op after, with the waking of whoever copies
-    /// and of whoever waits. What a copy on demand costs an op.
+    /// from the end of the op before to the start of the op after, with the waking of whoever
+    /// copies and of whoever waits. What a copy on demand costs an op.
     Idle,
     /// As `Busy`, while the link's other lane is kept busy with copies of the same size.
     Both,
@@ -263,8 +264,8 @@ pub enum FileAccess {
     Write,
 }
 
-/// The bench of a kind of machine and its device by number, which a host ignores; files of tiers that
-/// are files lie below `scratch`.
+/// The bench of a kind of machine and its device by number, which a host ignores; files of tiers
+/// that are files lie below `scratch`.
 ///
 /// Errors with [`Fault::NoDevice`] where there is no such machine.
 pub fn bench(

@@ -1,10 +1,11 @@
-//! The CUDA machine: the same commands as the simulator's, on a CUDA device, pinned memory and files.
+//! The CUDA machine: the same commands as the simulator's, on a CUDA device, pinned memory and
+//! files.
 //!
-//! The hbm tier is the device's memory, dram and cxl are pinned memory of the host (cxl stands in for
-//! an expander that is not there), nvme and remote are files that go around the page cache. Each
-//! compute stream and each lane is a stream of the device, a lane with a file a thread. Commands are
-//! enqueued when they are submitted: an edge between two streams is one event that one stream waits
-//! for, and the host is asked only where files or pieces of copies are in the way.
+//! The hbm tier is the device's memory, dram and cxl are pinned memory of the host (cxl stands in
+//! for an expander that is not there), nvme and remote are files that go around the page cache.
+//! Each compute stream and each lane is a stream of the device, a lane with a file a thread.
+//! Commands are enqueued when they are submitted: an edge between two streams is one event that one
+//! stream waits for, and the host is asked only where files or pieces of copies are in the way.
 //! Invariant: it never validates and never decides; capacity is the ledger's business. Where two
 //! commands use the same bytes one after the other, the later one waits, edge or not.
 

@@ -1,8 +1,8 @@
 //! Files around the page cache, with several blocks in flight.
 //!
-//! A flash drive is quick only when it has several requests at once, so a range is split into blocks
-//! of which a number is kept in flight: by io_uring where the kernel allows it, by threads with
-//! pread and pwrite where it does not. Both move the same bytes to the same places.
+//! A flash drive is quick only when it has several requests at once, so a range is split into
+//! blocks of which a number is kept in flight: by io_uring where the kernel allows it, by threads
+//! with pread and pwrite where it does not. Both move the same bytes to the same places.
 //! Invariant: a call returns when nothing is in flight any more, whether or not it failed.
 
 mod threads;
@@ -123,8 +123,8 @@ impl DirectFile {
         DirectFile::first_of(|direct| open(options, path, direct))
     }
 
-    /// Opens around the page cache, or else through it: whatever the reason of the first refusal, the
-    /// second attempt meets it again or does not mind.
+    /// Opens around the page cache, or else through it: whatever the reason of the first refusal,
+    /// the second attempt meets it again or does not mind.
     fn first_of(open: impl Fn(bool) -> io::Result<File>) -> io::Result<DirectFile> {
         let backend = Backend::best();
         match open(true) {
@@ -133,8 +133,8 @@ impl DirectFile {
         }
     }
 
-    /// The same file by another backend. `Uring` where the kernel does not allow it fails when it is
-    /// used.
+    /// The same file by another backend. `Uring` where the kernel does not allow it fails when it
+    /// is used.
     pub fn by(mut self, backend: Backend) -> DirectFile {
         self.backend = backend;
         self

@@ -1,9 +1,9 @@
 //! What really happens: the same plans as in the simulator, on real memory.
 //!
 //! A [`HostMachine`] honours `after` edges with threads and moves real bytes between memory and
-//! files, a [`CudaMachine`] does with a GPU's streams; every object carries a pattern that says which version of it one is looking at, so a
-//! missing edge shows as a wrong pattern. The wrappers ([`FaultyMachine`], [`JitterMachine`],
-//! [`Logged`]) work around any machine.
+//! files, a [`CudaMachine`] does with a GPU's streams; every object carries a pattern that says
+//! which version of it one is looking at, so a missing edge shows as a wrong pattern. The wrappers
+//! ([`FaultyMachine`], [`JitterMachine`], [`Logged`]) work around any machine.
 //! Invariant: no machine in here validates or decides; decisions and bytes are equal to the
 //! simulator's by construction, and only time may differ.
 //!

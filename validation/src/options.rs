@@ -20,9 +20,9 @@ pub struct Options {
     /// Whether the delay of use in place is added to an op's time, as an emulation of its tier;
     /// without it the op takes as long as using the object where it lies really takes.
     pub emulate: bool,
-    /// Nothing has ended for this long, commands are under way and no worker is at work on one: then
-    /// a wake-up or an end was lost, and the run ends with a fault instead of waiting for ever. A
-    /// worker that is busy, however long, is none of that.
+    /// Nothing has ended for this long, commands are under way and no worker is at work on one:
+    /// then a wake-up or an end was lost, and the run ends with a fault instead of waiting for
+    /// ever. A worker that is busy, however long, is none of that.
     pub patience: Span,
     /// Tests only: every piece of work starts late by up to `most`, drawn from `seed`.
     pub delay: Option<Delay>,

@@ -1,7 +1,7 @@
 //! What every machine of real memory has in common: how it is set up and what it reports.
 //!
-//! Whoever drives one need not know which it is; `tests/` and the command run the same bodies on all
-//! of them.
+//! Whoever drives one need not know which it is; `tests/` and the command run the same bodies on
+//! all of them.
 
 use crate::cuda::{CudaMachine, Keep};
 use crate::fault::Fault;

@@ -59,7 +59,8 @@ impl Written {
         Written(vec![0; objects])
     }
 
-    /// The versions that a command must meet, one per touch or copied object; and counts its writes.
+    /// The versions that a command must meet, one per touch or copied object; and counts its
+    /// writes.
     pub(crate) fn meets(&mut self, command: &Command) -> Vec<u64> {
         match &command.work {
             Work::Compute { touches, .. } => {

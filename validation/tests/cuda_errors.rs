@@ -1,7 +1,7 @@
 //! Whatever call of the driver fails, the machine and the bench say so and give everything back.
 //!
-//! On the stand-in each call of a short run is told to fail in turn: every function that the machine
-//! calls, the first, second and so on time that it calls it.
+//! On the stand-in each call of a short run is told to fail in turn: every function that the
+//! machine calls, the first, second and so on time that it calls it.
 //! Invariant: no failure ends in a panic, in waiting for ever, or in something left on the device.
 
 #![cfg(target_os = "linux")]

@@ -68,8 +68,8 @@ fn rates(machine: &Hardware, format: Format) -> Result<Rates, Failure> {
         let of = |word: &str| compute.flops.iter().find(|(name, _)| name == word);
         of(format.word()).map(|(_, rate)| rate.get())
     };
-    // Processors reach more in their own memory than the device does over a link: where they are not stated,
-    // the device's rate makes the estimate too slow, never too quick.
+    // Processors reach more in their own memory than the device does over a link: where they are
+    // not stated, the device's rate makes the estimate too slow, never too quick.
     let dram = first(machine, TierKind::Dram);
     let beside = dram.map(|tier| machine.tiers[tier.index()].access.rate.get());
     let host_memory = machine.cpu.as_ref().map(|cpu| cpu.memory.get()).or(beside);

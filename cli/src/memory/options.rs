@@ -1,6 +1,7 @@
 //! What can be typed behind `tiersim memory`: options only, none with a value of its own.
 //!
-//! Invariant: a value that nobody typed is absent, so that what does not go together can be refused.
+//! Invariant: a value that nobody typed is absent, so that what does not go together can be
+//! refused.
 
 use crate::args::Format as Output;
 use crate::typed::{
@@ -28,8 +29,8 @@ pub(crate) struct MemoryArgs {
     /// Parameters of the model, such as 7.5e9, 7.5B or 7500000000.
     #[arg(long, value_name = "P", value_parser = count)]
     pub(crate) params: Option<u64>,
-    /// The model: a config.json of Hugging Face, or the name of a known one such as llama-2-7b; in the place of
-    /// --params and the options of its shape.
+    /// The model: a config.json of Hugging Face, or the name of a known one such as llama-2-7b; in
+    /// the place of --params and the options of its shape.
     #[arg(long, value_name = "FILE")]
     pub(crate) model: Option<String>,
     /// Its weights' own list of tensors: .safetensors or model.safetensors.index.json.
@@ -178,8 +179,9 @@ pub(crate) struct MemoryArgs {
     /// Size of a structured operator T + U V^T, in the place of a model.
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) semiseparable: Option<u64>,
-    /// Levels of a structured operator T + sum of U_k V_k^T, each of the whole size, of rank log2 of the rank
-    /// before; or nested, where the core of each level is an operator again [default: 1].
+    /// Levels of a structured operator T + sum of U_k V_k^T, each of the whole size, of rank log2
+    /// of the rank before; or nested, where the core of each level is an operator again [default:
+    /// 1].
     #[arg(long, value_name = "K|nested", value_parser = levels)]
     pub(crate) levels: Option<Shape>,
     /// One level only, as --levels 1.
@@ -188,7 +190,8 @@ pub(crate) struct MemoryArgs {
     /// Format of the dense matrix beside a structured operator [default: fp32].
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub(crate) dense: Option<Format>,
-    /// A machine of the project, or a size such as gib(24): which changes make the job fit, and what a step takes then.
+    /// A machine of the project, or a size such as gib(24): which changes make the job fit, and
+    /// what a step takes then.
     #[arg(long, value_name = "GPU")]
     pub(crate) fit: Option<String>,
     /// What to print on stdout.

@@ -84,9 +84,9 @@ impl Both<'_> {
         self.bench.durations().at_least(&self.floors()).later(added.into())
     }
 
-    /// The least that each op of the trace takes on a machine that really reads and writes all that it
-    /// touches: a launch, and one pass over what it reads and one over what it writes, by the spec's
-    /// law of use where it lies. That law is of an op with one pass, launch included.
+    /// The least that each op of the trace takes on a machine that really reads and writes all that
+    /// it touches: a launch, and one pass over what it reads and one over what it writes, by the
+    /// spec's law of use where it lies. That law is of an op with one pass, launch included.
     fn floors(&self) -> Vec<Span> {
         let Scenario { hardware, .. } = self.scenario;
         let trace = &self.workload.trace;

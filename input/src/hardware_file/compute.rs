@@ -1,6 +1,7 @@
 //! Reads the device that computes: its rates, and which share of them small work reaches.
 //!
-//! Invariant: a device without `efficiency` behaves, prints and hashes as if that field did not exist.
+//! Invariant: a device without `efficiency` behaves, prints and hashes as if that field did not
+//! exist.
 
 use super::Resolver;
 use crate::text::quantity::{BYTES, Bandwidth, Dimension, Duration, Flops, Limits, Quantity};

@@ -1,6 +1,7 @@
 //! Reads sets of drives, and the traffic of others, of a link.
 //!
-//! The numbers of a link with a set of drives, and of the tier behind it, are written for one drive.
+//! The numbers of a link with a set of drives, and of the tier behind it, are written for one
+//! drive.
 //! Invariant: in a returned machine they are those of the whole set, and none leaves its range.
 
 use super::write::{Unwritable, Writer};

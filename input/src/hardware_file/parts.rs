@@ -2,8 +2,8 @@
 //!
 //! `files -> typed parts -> renamed and set -> one text -> the rules of every machine`. A part is
 //! read and checked by itself, then the entries of all files are written one behind the other, so
-//! that a composed machine is what the same text in one file would be and no more. Every value keeps
-//! the file, line and column where it was written.
+//! that a composed machine is what the same text in one file would be and no more. Every value
+//! keeps the file, line and column where it was written.
 //! Invariant: a machine and its parts have at most
 //! [`crate::text::ron_text::MAX_BYTES`] together, each time that one is
 //! included counted, and a part includes nothing: work and memory are linear in that.
@@ -171,8 +171,8 @@ pub(super) fn with_parts(
     once(problems)
 }
 
-/// The machine that `raw`, read from `document`, means; `problems` are those found before. Unless it
-/// is `whole`, other tiers stand elsewhere.
+/// The machine that `raw`, read from `document`, means; `problems` are those found before. Unless
+/// it is `whole`, other tiers stand elsewhere.
 pub(super) fn resolved(
     document: &Document,
     raw: &RawHardware,

@@ -1,7 +1,8 @@
 //! Reads how many devices a server has, what they share, and where their collectives meet.
 //!
-//! Invariant: the ways of a returned machine's collectives cross shared links only and pass no memory,
-//! and every number of sharers divides the number of devices, and that of the tier where a link ends.
+//! Invariant: the ways of a returned machine's collectives cross shared links only and pass no
+//! memory, and every number of sharers divides the number of devices, and that of the tier where a
+//! link ends.
 
 use super::write::{Writer, quoted};
 use super::{RawHardware, Resolver};

@@ -1,10 +1,10 @@
 //! Writes a machine: [`Hardware`] -> the text of a `hardware-specs/*.ron` file.
 //!
-//! The way back from [`super::resolve_hardware`]. A fact that knows how its number was written keeps
-//! that; one without a value gets the unit that says the number exactly and in few digits.
+//! The way back from [`super::resolve_hardware`]. A fact that knows how its number was written
+//! keeps that; one without a value gets the unit that says the number exactly and in few digits.
 //! The format's numbers are 64-bit floats, so one of more than 53 bits may be refused.
-//! Invariant: what is returned reads back as a machine that is equal in everything: the text is read
-//! before it is returned.
+//! Invariant: what is returned reads back as a machine that is equal in everything: the text is
+//! read before it is returned.
 
 mod compute;
 mod economics;

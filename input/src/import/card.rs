@@ -1,10 +1,11 @@
 //! What a model is, from its files: `config.json` of Hugging Face, and the weights' own list of
 //! tensors, which is the truth about sizes where it is given.
 //!
-//! A config states dimensions in the words of its family (`config`). A `.safetensors` file begins with
-//! a table of its tensors, and `model.safetensors.index.json` lists those of several files
+//! A config states dimensions in the words of its family (`config`). A `.safetensors` file begins
+//! with a table of its tensors, and `model.safetensors.index.json` lists those of several files
 //! (`weights`). Where the two disagree, the weights win and a remark says so (`truth`).
-//! Invariant: memory is bounded by the size of the file, and a card that is returned has no problems.
+//! Invariant: memory is bounded by the size of the file, and a card that is returned has no
+//! problems.
 
 mod config;
 mod header;
@@ -49,8 +50,8 @@ pub fn read_model(config: &Path, weights: Option<&Path>) -> Result<Model, Diagno
     with_weights(model, config, weights)
 }
 
-/// The known model called `name`, with the weights' own sizes if they are given; `None` if there is no
-/// model of this name.
+/// The known model called `name`, with the weights' own sizes if they are given; `None` if there is
+/// no model of this name.
 ///
 /// # Errors
 /// All problems of the weights.

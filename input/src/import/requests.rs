@@ -1,9 +1,9 @@
 //! Block and page traces: requests for objects, streamed from a file, never held whole.
 //!
-//! Three formats: `oracleGeneral`, the binary records of libCacheSim (`binary`), tables with
-//! a header (`table`), among them the table `accesses` of a trace's folder, and the blocks of
-//! Mooncake's requests (`prefixes`). Each may be packed with gzip or Zstandard. The file's name says
-//! which it is, unless the caller does.
+//! Three formats: `oracleGeneral`, the binary records of libCacheSim (`binary`), tables with a
+//! header (`table`), among them the table `accesses` of a trace's folder, and the blocks of
+//! Mooncake's requests (`prefixes`). Each may be packed with gzip or Zstandard. The file's name
+//! says which it is, unless the caller does.
 //! Invariant: memory is bounded whatever the file holds, and a request that is handed out is
 //! sound and the next of its file. Problems are reported all together, up to a number of them, and
 //! after the first the rest of the file is only looked at.

@@ -29,8 +29,8 @@ const ENOUGH: u64 = 50;
 
 /// Reads a trace of requests.
 ///
-/// `block_tokens`: the tokens of one of its named blocks, [`MOONCAKE_BLOCK`] in Mooncake's; not used
-/// for a trace without names. Panics if it is 0.
+/// `block_tokens`: the tokens of one of its named blocks, [`MOONCAKE_BLOCK`] in Mooncake's; not
+/// used for a trace without names. Panics if it is 0.
 ///
 /// # Errors
 /// No such file, no known format, and everything that is wrong with its rows, up to a number of

@@ -42,7 +42,8 @@ pub struct Device {
 /// A private pool, `MempoolId_t`; (0, 0) for what all share.
 pub type PoolId = (i64, i64);
 
-/// Memory that the driver gave out in one piece, or a range of an expandable segment that is mapped.
+/// Memory that the driver gave out in one piece, or a range of an expandable segment that is
+/// mapped.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segment {
     /// Its first byte.

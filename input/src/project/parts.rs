@@ -1,8 +1,8 @@
 //! Where the file of a part is.
 //!
 //! A machine comes from anywhere and names parts, so only plain names are read, below the machine's
-//! own folder or below the `hardware-specs` of the project around it, and links that lead out of that
-//! folder are refused. A machine that ships has the parts of the project that names it.
+//! own folder or below the `hardware-specs` of the project around it, and links that lead out of
+//! that folder are refused. A machine that ships has the parts of the project that names it.
 
 use super::{PathFault, Project, SPECS, entries, is_plain};
 use crate::shipped;

@@ -90,8 +90,8 @@ impl Files {
         found
     }
 
-    /// `machine`, or one that is equal to it and already in use: points of a sweep that have the same
-    /// machine share it.
+    /// `machine`, or one that is equal to it and already in use: points of a sweep that have the
+    /// same machine share it.
     pub fn shared(&mut self, machine: Arc<Hardware>) -> Arc<Hardware> {
         let capacities = machine.tiers.iter().map(|tier| tier.capacity.get()).collect();
         let alike = self.machines.entry(capacities).or_default();

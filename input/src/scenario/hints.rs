@@ -1,5 +1,5 @@
-//! Reads `tier_hints.json`: `{"module": "HBM" | "CXL" | "CPU" | "SSD" | "REMOTE"}`, and beside the modules
-//! the fingerprint of the run that they come from.
+//! Reads `tier_hints.json`: `{"module": "HBM" | "CXL" | "CPU" | "SSD" | "REMOTE"}`, and beside the
+//! modules the fingerprint of the run that they come from.
 //!
 //! The file comes from other programs, so it is plain JSON. JSON is close enough to RON for the
 //! scanner to find the place of every entry; serde_json decides what is JSON.

@@ -1,7 +1,7 @@
 //! From `workload: Model(...)` to what is done with a model: a card, formats, and a mode.
 //!
-//! The model is named or read from its own files ([`crate::import::card`]), once per scenario file. What is
-//! left out has the default that the page on formats states.
+//! The model is named or read from its own files ([`crate::import::card`]), once per scenario file.
+//! What is left out has the default that the page on formats states.
 
 use crate::import::card::{Model, known_model, known_names, read_model};
 use crate::scenario::TraceSource;
@@ -36,8 +36,8 @@ impl RawFormat {
 }
 
 impl Files {
-    /// The model called `name`: a known one, or a `config.json` if the name ends in `.json`; with the
-    /// sizes of its weights, if the scenario names them.
+    /// The model called `name`: a known one, or a `config.json` if the name ends in `.json`; with
+    /// the sizes of its weights, if the scenario names them.
     pub(crate) fn model(&mut self, name: &str, weights: Option<&str>) -> ModelFound {
         let key = (name.to_owned(), weights.map(str::to_owned));
         if let Some(known) = self.models.get(&key) {

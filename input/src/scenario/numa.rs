@@ -15,8 +15,8 @@ const MAX_PINS: usize = 100;
 /// The longest pattern of module names, in bytes.
 const MAX_PATTERN: usize = 200;
 
-/// `base` with what stands in the fields `numa` and `pins` of the document's part `at` (`""` for the
-/// scenario itself, else with a dot at its end); `None` after problems.
+/// `base` with what stands in the fields `numa` and `pins` of the document's part `at` (`""` for
+/// the scenario itself, else with a dot at its end); `None` after problems.
 pub(crate) fn resolve(
     resolver: &mut Resolver<'_, '_>,
     at: &str,

@@ -1,7 +1,7 @@
 //! Reads a scenario file.
 //!
-//! `bytes -> size check -> RON -> --set -> raw -> resolve -> Scenario`. An override replaces the text
-//! of one value, so it may do what editing the file may do, and is checked by the same rules.
+//! `bytes -> size check -> RON -> --set -> raw -> resolve -> Scenario`. An override replaces the
+//! text of one value, so it may do what editing the file may do, and is checked by the same rules.
 
 use crate::file_kind::{FileKind, refused};
 use crate::scenario::Scenario;

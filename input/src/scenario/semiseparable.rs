@@ -1,4 +1,5 @@
-//! `mode: semiseparable(...)`: layers of structured operators in the place of a model, as written, and what they mean.
+//! `mode: semiseparable(...)`: layers of structured operators in the place of a model, as written,
+//! and what they mean.
 
 use crate::scenario::raw::work::{RawFormat, RawWork};
 use crate::scenario::resolver::Resolver;
@@ -6,7 +7,8 @@ use tiersim_models::layered::ShapeProblem;
 use tiersim_models::memory::semiseparable::{Formats, Shape};
 use tiersim_models::transformer::semiseparable::Semiseparable;
 
-/// What the value at `path` means for servers of so many devices; every rule that it breaks is told otherwise.
+/// What the value at `path` means for servers of so many devices; every rule that it breaks is told
+/// otherwise.
 pub(crate) fn operators(
     resolver: &mut Resolver<'_, '_>,
     path: &str,

@@ -1,7 +1,7 @@
 //! What a scenario says of the statistics of a generated trace.
 //!
-//! `csv("file")` gives them by pattern of module names, `synthetic(seed)` has them drawn, `none` refuses policies
-//! that need any.
+//! `csv("file")` gives them by pattern of module names, `synthetic(seed)` has them drawn, `none`
+//! refuses policies that need any.
 
 use crate::scenario::raw::{RawStatistics, RawWorkload};
 use crate::scenario::resolver::Resolver;

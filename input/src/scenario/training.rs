@@ -1,7 +1,7 @@
 //! `mode: train(...)` of a model: a training step as written, and what it means.
 //!
-//! Defaults are chosen here; rules on numbers are those of the step itself ([`Training::problems`]), whose
-//! fields are told by their paths in the scenario.
+//! Defaults are chosen here; rules on numbers are those of the step itself
+//! ([`Training::problems`]), whose fields are told by their paths in the scenario.
 
 use crate::scenario::raw::work::{
     RawAttention, RawCheckpointing, RawLoader, RawOptimizer, RawParallel, RawRouter, RawWork,

@@ -1,7 +1,8 @@
 //! Files of trained weights: `Weights(policy: "Scored", weights: {"age": -1.0}, ...)`.
 //!
 //! `tiersim train-policy` writes them, people may edit them, and scenarios name them. The registry
-//! of policies says which features a policy weighs, so another policy that learns needs no line here.
+//! of policies says which features a policy weighs, so another policy that learns needs no line
+//! here.
 //! Invariant: what [`weights_text`] says reads back as the same file; weights that were read are
 //! finite and name features of their policy.
 

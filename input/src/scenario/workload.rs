@@ -1,7 +1,7 @@
 //! From what a scenario says about its workload to a [`WorkloadSpec`].
 //!
-//! A trace is named by its folder, or generated from a shape or a model; how often it runs and how long
-//! its ops take is said alike for all.
+//! A trace is named by its folder, or generated from a shape or a model; how often it runs and how
+//! long its ops take is said alike for all.
 
 use crate::scenario::raw::{RawFamily, RawMode, RawPrecision, RawTime, RawWorkload};
 use crate::scenario::resolver::Resolver;
@@ -12,7 +12,8 @@ use tiersim_models::hardware::{Compute, Hardware};
 use tiersim_models::layered::training::Training;
 use tiersim_models::layered::{Family, Layered, Mode, Precision};
 
-/// Most replays of a trace: a million hours of a step of several seconds, or hours of many short ones.
+/// Most replays of a trace: a million hours of a step of several seconds, or hours of many short
+/// ones.
 const MAX_REPEAT: u32 = 1_000_000_000;
 /// Most replays that cannot be the same: every step is simulated and kept.
 const MAX_DRAWN: u32 = 1_000_000;

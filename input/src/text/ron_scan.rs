@@ -1,8 +1,8 @@
 //! Reads RON text into nodes without knowing any types.
 //!
-//! A loop with its own stack: nesting costs heap, never call stack, and is capped. The scanner checks
-//! brackets, commas, strings and comments, refuses repeated names (ron would silently keep the last
-//! value of a repeated key) and leaves the rest to ron.
+//! A loop with its own stack: nesting costs heap, never call stack, and is capped. The scanner
+//! checks brackets, commas, strings and comments, refuses repeated names (ron would silently keep
+//! the last value of a repeated key) and leaves the rest to ron.
 //! Invariant: every byte is looked at a bounded number of times.
 
 use crate::text::ron_lex::{blank_end, leaf_end, word_end};

@@ -375,8 +375,8 @@ impl Document {
 }
 
 impl Document {
-    /// Where another element of a list has what `path` looks for in one: `policies.0` may have no `cut`
-    /// where `policies.1` has.
+    /// Where another element of a list has what `path` looks for in one: `policies.0` may have no
+    /// `cut` where `policies.1` has.
     fn beside(&self, path: &str) -> Option<String> {
         let segments: Vec<&str> = path.split('.').collect();
         let list = (1..segments.len()).rev().find_map(|at| {

@@ -100,7 +100,8 @@ fn a_shared_tensor_is_stored_once_under_any_of_its_names() {
 fn int8_with_scales_counts_every_byte() {
     let (path, card) = config("int8");
     let mut tensors = rows(&card, "I8");
-    // What bitsandbytes writes: matrices of blocks in int8 with a scale per row, all else in 16 bits.
+    // What bitsandbytes writes: matrices of blocks in int8 with a scale per row, all else in 16
+    // bits.
     let mut scales = Vec::new();
     for (name, dtype, shape) in &mut tensors {
         if name.contains("_proj") {

@@ -1,11 +1,12 @@
 //! PyTorch's caching allocator for CUDA, rule by rule.
 //!
 //! Follows `DeviceCachingAllocator` of `c10/cuda/CUDACachingAllocator.cpp` (pytorch/pytorch at
-//! 001074d, and what later versions changed); each function names the one that it follows. Events are
-//! left to who frees: [`Caching::free_requested`] says that a stream may still use a block. A private
-//! pool is a stream of its own that [`Caching::keep`] keeps from being released. Left out: callbacks,
-//! pools that never split, and pools that others may use when memory is out. Assumed: `cudaMalloc` returns the lowest free address, which decides between
-//! free blocks of equal size only, and fails only when the capacity is used up.
+//! 001074d, and what later versions changed); each function names the one that it follows. Events
+//! are left to who frees: [`Caching::free_requested`] says that a stream may still use a block. A
+//! private pool is a stream of its own that [`Caching::keep`] keeps from being released. Left out:
+//! callbacks, pools that never split, and pools that others may use when memory is out. Assumed:
+//! `cudaMalloc` returns the lowest free address, which decides between free blocks of equal size
+//! only, and fails only when the capacity is used up.
 //! Invariant: the blocks of each segment tile it, and `reserved` is the sum of mapped segments.
 
 mod blocks;
@@ -48,7 +49,8 @@ pub struct CachingConfig {
     pub expandable_segments: bool,
     /// `max_split_size_mb`, in bytes: larger blocks are not split; above [`LARGE_SEGMENT`].
     pub max_split: Option<Bytes>,
-    /// `roundup_power2_divisions`, one number for all sizes: a power of two; 0 and 1 round to 512 B.
+    /// `roundup_power2_divisions`, one number for all sizes: a power of two; 0 and 1 round to 512
+    /// B.
     pub roundup_power2_divisions: u32,
     /// `garbage_collection_threshold`: share of the capacity above which old segments are released
     /// before new ones are made; 0 for never.

@@ -1,9 +1,9 @@
 //! What an allocator's work takes of a program's time.
 //!
-//! A request that finds a cached block is answered by the program's thread alone, which runs ahead of the
-//! device. To take a segment from the driver or to give one back, device and thread wait for each
-//! other: the CUDA programming guide lists an allocation of device memory among what no two commands
-//! run beside, and `cudaFree` waits for all that is under way.
+//! A request that finds a cached block is answered by the program's thread alone, which runs ahead
+//! of the device. To take a segment from the driver or to give one back, device and thread wait for
+//! each other: the CUDA programming guide lists an allocation of device memory among what no two
+//! commands run beside, and `cudaFree` waits for all that is under way.
 //! Invariant: a span is a product of a count and a cost; nothing here depends on a clock.
 
 use crate::units::Span;
@@ -53,13 +53,16 @@ impl Costs {
 
     /// Medians of traces that PyTorch's profiler wrote, which are published with two tools:
     ///
-    /// * `hit`: 4 us, `aten::empty` and `aten::empty_strided` in the four DLRM traces on V100s of Chakra's
-    ///   (70 and 59 calls each; 6 us of 6,094 calls of a ResNet on an RTX 2080 Ti, recorded with stacks). PyTorch's
-    ///   profiler does not tell splits apart, so they are in it and `split` is 0.
-    /// * `take`: 335 us, `cudaMalloc` in the ResNet's trace (33 calls, quartiles 108 and 526 us; 253 us of 13 calls
-    ///   in a trace beside it; on an A100 7.2 ms of 24, which looks like another driver or a busy machine).
-    /// * `give`: 1,389 us, `cudaFree` of cached segments in Holistic Trace Analysis' trace of an AlexNet on an A100
-    ///   (the last 11 calls, 1.1 to 4.0 ms; one call in another of its traces took 347 us).
+    /// * `hit`: 4 us, `aten::empty` and `aten::empty_strided` in the four DLRM traces on V100s of
+    ///   Chakra's (70 and 59 calls each; 6 us of 6,094 calls of a ResNet on an RTX 2080 Ti,
+    ///   recorded with stacks). PyTorch's profiler does not tell splits apart, so they are in it
+    ///   and `split` is 0.
+    /// * `take`: 335 us, `cudaMalloc` in the ResNet's trace (33 calls, quartiles 108 and 526 us;
+    ///   253 us of 13 calls in a trace beside it; on an A100 7.2 ms of 24, which looks like another
+    ///   driver or a busy machine).
+    /// * `give`: 1,389 us, `cudaFree` of cached segments in Holistic Trace Analysis' trace of an
+    ///   AlexNet on an A100 (the last 11 calls, 1.1 to 4.0 ms; one call in another of its traces
+    ///   took 347 us).
     pub const MEASURED: Costs = Costs {
         hit: Span::from_us(4),
         split: Span::ZERO,

@@ -47,7 +47,8 @@ impl Maker<'_> {
             self.build.op("positions_backward", table.module, 0, &touches);
         }
         let (rows, tokens) = (self.rows(pass.tokens), &model.tokens);
-        // A tied head or an earlier micro-batch has written it before; otherwise it is cleared first.
+        // A tied head or an earlier micro-batch has written it before; otherwise it is cleared
+        // first.
         let d_tokens = match model.own_head {
             Some(_) if pass.accumulates => change(gradient(tokens)).part(2 * rows),
             None => change(gradient(tokens)).part(2 * rows),

@@ -23,8 +23,9 @@ const FASTEST_HBM: (Rate, &str) =
 const LONGEST_LAUNCH: Span = Span::from_us(1_000);
 /// FLOP per second below which nothing that is called an accelerator lies.
 const LEAST_FLOPS: u64 = 1_000_000_000;
-/// The highest dense peak that one device may have by precision, in TFLOP/s: Rubin Ultra's 100 PFLOP/s in fp4
-/// (announced 2025-03), and half as much for twice the bits. In fp32 and fp64 devices reach less than that.
+/// The highest dense peak that one device may have by precision, in TFLOP/s: Rubin Ultra's 100
+/// PFLOP/s in fp4 (announced 2025-03), and half as much for twice the bits. In fp32 and fp64
+/// devices reach less than that.
 const FLOPS: [(&str, u64); 14] = [
     ("fp64", 1_000),
     ("fp32", 2_000),
@@ -51,7 +52,8 @@ pub(super) fn magnitudes(hardware: &Hardware) -> impl Iterator<Item = Warning> {
         let tier = &hardware.tiers[hardware.tier_of(from)?.index()];
         let rate = hardware.lane_law(lane).rate;
         let behind = tier.access.rate;
-        // What a device reaches of flash and of another node's memory in place is not what a copy does.
+        // What a device reaches of flash and of another node's memory in place is not what a copy
+        // does.
         let memory = matches!(tier.kind, TierKind::Hbm | TierKind::Dram | TierKind::Cxl);
         (memory && rate.get() / FASTER > behind.get()).then(|| Warning {
             rule: "link-outruns-tier",

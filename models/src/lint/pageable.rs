@@ -1,8 +1,9 @@
 //! Links that state rates for memory that is not pinned.
 //!
-//! Pageable memory is copied into pinned buffers first, and those go over the wire: the wire carries
-//! what is stated for pinned memory, whichever of the two a machine's copies use. So limits of the
-//! wire are judged by the stated rates, which a machine's facts keep, and not by those in use.
+//! Pageable memory is copied into pinned buffers first, and those go over the wire: the wire
+//! carries what is stated for pinned memory, whichever of the two a machine's copies use. So limits
+//! of the wire are judged by the stated rates, which a machine's facts keep, and not by those in
+//! use.
 
 use super::{direction, words, written};
 use crate::diagnostic::Warning;

@@ -1,7 +1,8 @@
 //! Accounts: every part of what a rank needs, each on a line with its formula, and the sums.
 //!
-//! An account is made from a [`Training`] or [`Serving`] and holds numbers and words only; how it looks is
-//! decided elsewhere. Invariant: sums are those of the lines, so nothing counts that is not shown.
+//! An account is made from a [`Training`] or [`Serving`] and holds numbers and words only; how it
+//! looks is decided elsewhere. Invariant: sums are those of the lines, so nothing counts that is
+//! not shown.
 
 mod buffers;
 mod estimators;

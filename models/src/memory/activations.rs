@@ -1,12 +1,13 @@
 //! What the forward pass keeps for the backward pass, per rank.
 //!
-//! Source: Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022
-//! (arXiv 2205.05198), sections 4 and 5. [`block`] lists what one block keeps, tensor by tensor. For their
-//! transformer (feed-forward part of 4h, GeLU, dropout, LayerNorm, 16 bits) the list adds up to
-//! s*b*h*(34 + 5*a*s/h); with tensor parallelism to s*b*h*(10 + 24/t + 5*a*s/(h*t)); with sequence
-//! parallelism all is over t. Selective recomputation leaves the core of attention out: 34*s*b*h/t. Full
-//! keeps a block's input: 2*s*b*h, of which every rank has its tokens with sequence parallelism: 2*s*b*h/t. The first stage of a pipeline has L blocks in flight, and
-//! L*(1 + (p-1)/(p*m)) with m stretches per stage.
+//! Source: Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models",
+//! 2022 (arXiv 2205.05198), sections 4 and 5. [`block`] lists what one block keeps, tensor by
+//! tensor. For their transformer (feed-forward part of 4h, GeLU, dropout, LayerNorm, 16 bits) the
+//! list adds up to s*b*h*(34 + 5*a*s/h); with tensor parallelism to s*b*h*(10 + 24/t +
+//! 5*a*s/(h*t)); with sequence parallelism all is over t. Selective recomputation leaves the core
+//! of attention out: 34*s*b*h/t. Full keeps a block's input: 2*s*b*h, of which every rank has its
+//! tokens with sequence parallelism: 2*s*b*h/t. The first stage of a pipeline has L blocks in
+//! flight, and L*(1 + (p-1)/(p*m)) with m stretches per stage.
 //! Invariant: what is split over t ranks is rounded up tensor by tensor; all else is exact.
 
 pub mod block;
@@ -16,8 +17,8 @@ use crate::transformer::format::Format;
 use crate::transformer::training::{Attention, Checkpointing};
 use block::{Block, Over, Sort, kept};
 
-/// Numbers that share a range where activations are compressed to 8 bits (ActNN, Chen et al. 2021, arXiv
-/// 2104.14129: groups of 256, each with a minimum and a range in 16 bits).
+/// Numbers that share a range where activations are compressed to 8 bits (ActNN, Chen et al. 2021,
+/// arXiv 2104.14129: groups of 256, each with a minimum and a range in 16 bits).
 pub const GROUP: u128 = 256;
 
 /// What goes through the model at once, and how it is kept.
@@ -53,15 +54,16 @@ pub struct Stages {
 }
 
 impl Stages {
-    /// Stretches of `layers / (p m)` blocks that the first stage has in flight at most: p with one stretch per
-    /// stage, p m + p - 1 with m, and never more than there are.
+    /// Stretches of `layers / (p m)` blocks that the first stage has in flight at most: p with one
+    /// stretch per stage, p m + p - 1 with m, and never more than there are.
     pub fn in_flight(&self) -> u128 {
         let [p, m, n] = [self.pipeline, self.interleave, self.micro_batches].map(u128::from);
         let deep = if m > 1 { p * m + p - 1 } else { p };
         deep.min(n.saturating_mul(m))
     }
 
-    /// Micro-batches whose embedding the first stage has in flight at most: those of its first stretch.
+    /// Micro-batches whose embedding the first stage has in flight at most: those of its first
+    /// stretch.
     fn embedded(&self) -> u128 {
         let [p, m, n] = [self.pipeline, self.interleave, self.micro_batches].map(u128::from);
         if m > 1 { (2 * p).min(n) } else { p.min(n) }
@@ -92,8 +94,9 @@ impl OfBlock {
     }
 }
 
-/// Of so many tokens, those whose norms and dropout one of `tensor` ranks has: its own with sequence parallelism,
-/// all of them without. What blocks hand on, and so every checkpoint, has as many.
+/// Of so many tokens, those whose norms and dropout one of `tensor` ranks has: its own with
+/// sequence parallelism, all of them without. What blocks hand on, and so every checkpoint, has as
+/// many.
 pub const fn own_tokens(tokens: u128, tensor: u128, by_sequence: bool) -> u128 {
     if by_sequence { tokens.div_ceil(tensor) } else { tokens }
 }
@@ -141,13 +144,15 @@ pub struct OfStage {
     pub kept: u128,
     /// Statistics of what is kept.
     pub statistics: u128,
-    /// What is there once more while one block, or one stretch between checkpoints, is computed again, beyond
-    /// what is gone by then: what the head had, and selectively the last block's feed-forward part.
+    /// What is there once more while one block, or one stretch between checkpoints, is computed
+    /// again, beyond what is gone by then: what the head had, and selectively the last block's
+    /// feed-forward part.
     pub recomputed: u128,
-    /// Masks of the dropout behind the embedding (section 4.3), and the input of a norm there, of all
-    /// micro-batches in flight.
+    /// Masks of the dropout behind the embedding (section 4.3), and the input of a norm there, of
+    /// all micro-batches in flight.
     pub embedding: u128,
-    /// Inputs of the last norm and of the head, and fp32 logits (section 4.3), where there is one stage.
+    /// Inputs of the last norm and of the head, and fp32 logits (section 4.3), where there is one
+    /// stage.
     pub head: u128,
 }
 

@@ -1,11 +1,13 @@
 //! DeepSpeed's own estimators of model state, as they are and not as one would write them.
 //!
 //! Source: DeepSpeed, `deepspeed/runtime/zero/stage_1_and_2.py`,
-//! `estimate_zero2_model_states_mem_needs`, and `stage3.py`, `estimate_zero3_model_states_mem_needs`.
-//! They count 18 bytes per parameter (fp32 gradients beside the 16-bit ones, the fp32 master copy and two
-//! moments); whole copies are counted per GPU of the host, and their buffer factor is a float.
-//! Invariant: amounts of up to 2^53 bytes are the same to the byte. Shares of GPUs are integer divisions,
-//! which agree with theirs up to there; host amounts follow their order of multiplication.
+//! `estimate_zero2_model_states_mem_needs`, and `stage3.py`,
+//! `estimate_zero3_model_states_mem_needs`. They count 18 bytes per parameter (fp32 gradients
+//! beside the 16-bit ones, the fp32 master copy and two moments); whole copies are counted per GPU
+//! of the host, and their buffer factor is a float.
+//! Invariant: amounts of up to 2^53 bytes are the same to the byte. Shares of GPUs are integer
+//! divisions, which agree with theirs up to there; host amounts follow their order of
+//! multiplication.
 
 /// What the estimators are asked.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,7 +64,8 @@ pub fn zero2(asked: &Question) -> Option<Answer> {
         let cpu = params * per_param as f64 * asked.buffer_factor;
         (part(asked.params, 2, 1)?, cpu)
     } else {
-        // 2 for weights; 2 for gradients, 4 for fp32 gradients, 4 for the master copy, 8 for moments.
+        // 2 for weights; 2 for gradients, 4 for fp32 gradients, 4 for the master copy, 8 for
+        // moments.
         let gpu = part(asked.params, 2, 1)?.checked_add(part(asked.params, 18, gpus)?)?;
         let cpu = params * asked.gpus_per_node.checked_mul(4)? as f64 * asked.buffer_factor;
         (gpu, cpu)

@@ -1,12 +1,14 @@
 //! Which changes make a job fit, and what a step takes then.
 //!
-//! A training job has eight knobs: the stage, where optimizer state and weights live, checkpointing, the kernel of
-//! attention, the micro-batch, 8-bit state in the place of AdamW's, and more memory of the host. All settings that take
-//! no more memory than the job's are tried. A set of changes is *least* if it fits and no other that fits goes less far
-//! on some knob and no further on any. What a step takes follows from the setting alone ([`cost()`], and where the
-//! model has a card the roofline of every op of its step), and is set against the quickest of *all* settings that fit,
-//! the knobs turned back where they were typed further: the same end state has the same figures whatever was typed.
-//! There is no overlap in it and no collectives; ties go to fewer bytes between GPUs.
+//! A training job has eight knobs: the stage, where optimizer state and weights live,
+//! checkpointing, the kernel of attention, the micro-batch, 8-bit state in the place of AdamW's,
+//! and more memory of the host. All settings that take no more memory than the job's are tried. A
+//! set of changes is *least* if it fits and no other that fits goes less far on some knob and no
+//! further on any. What a step takes follows from the setting alone ([`cost()`], and where the
+//! model has a card the roofline of every op of its step), and is set against the quickest of *all*
+//! settings that fit, the knobs turned back where they were typed further: the same end state has
+//! the same figures whatever was typed. There is no overlap in it and no collectives; ties go to
+//! fewer bytes between GPUs.
 //! Invariant: what is found depends on the job, the room and the rates alone, in this order.
 
 pub mod cost;
@@ -41,7 +43,8 @@ pub struct Room {
 }
 
 impl Room {
-    /// Whether it holds a job, and what more of the host's memory a node needs for that, if it can have more.
+    /// Whether it holds a job, and what more of the host's memory a node needs for that, if it can
+    /// have more.
     fn holds(&self, account: &Account) -> Option<u128> {
         let fits =
             account.gpu <= self.gpu && self.nvme.is_none_or(|room| account.nvme_per_node <= room);
@@ -63,7 +66,8 @@ pub struct Fit {
     pub seconds: Option<f64>,
     /// Tokens of all replicas per second.
     pub tokens_per_s: Option<f64>,
-    /// The step's estimated time over that of the quickest setting that fits, which may be none of these.
+    /// The step's estimated time over that of the quickest setting that fits, which may be none of
+    /// these.
     pub slowdown: Option<f64>,
     /// What a step does.
     pub cost: Cost,

@@ -1,8 +1,9 @@
 //! What serving a model needs: weights, and keys and values of past tokens.
 //!
-//! Source: a token has a key and a value of `head_dim` numbers per key-value head and block (Shazeer 2019,
-//! arXiv 1911.02150, for fewer of them than query heads; Ainslie et al. 2023, arXiv 2305.13245, for groups).
-//! They are kept in pages of so many tokens (Kwon et al. 2023, arXiv 2309.06180), so a sequence takes whole ones.
+//! Source: a token has a key and a value of `head_dim` numbers per key-value head and block
+//! (Shazeer 2019, arXiv 1911.02150, for fewer of them than query heads; Ainslie et al. 2023,
+//! arXiv 2305.13245, for groups). They are kept in pages of so many tokens (Kwon et al. 2023,
+//! arXiv 2309.06180), so a sequence takes whole ones.
 //! Invariant: sequences share no page.
 
 use super::{Overflow, product, share};
@@ -32,8 +33,9 @@ impl Kv {
         ])
     }
 
-    /// Of `sequences` sequences of `tokens` tokens in pages of `page` tokens. With a window, tokens before it are given
-    /// back page by page, so that one page more than the window fills may be held.
+    /// Of `sequences` sequences of `tokens` tokens in pages of `page` tokens. With a window, tokens
+    /// before it are given back page by page, so that one page more than the window fills may be
+    /// held.
     ///
     /// # Panics
     /// If a page has no tokens.
@@ -49,8 +51,8 @@ impl Kv {
         product(&[self.of_token()?, sequences.into(), pages.into(), page.into()])
     }
 
-    /// What one of `tensor x pipeline` ranks has of `all`: heads are split over `tensor` ranks, and copied where there
-    /// are fewer of them; blocks over `pipeline` stages.
+    /// What one of `tensor x pipeline` ranks has of `all`: heads are split over `tensor` ranks, and
+    /// copied where there are fewer of them; blocks over `pipeline` stages.
     pub fn of_rank(&self, all: u128, tensor: u64, pipeline: u64) -> Result<u128, Overflow> {
         let here = self.heads.div_ceil(tensor);
         let heads = share(product(&[all, here.into()])?, self.heads.into());

@@ -2,8 +2,8 @@
 
 use super::{Overflow, product};
 
-/// Bytes of one rank's data pipeline: `workers x prefetch x batch x sequence x bytes per token`, the
-/// batches that PyTorch's `DataLoader` has ready (`num_workers`, `prefetch_factor`).
+/// Bytes of one rank's data pipeline: `workers x prefetch x batch x sequence x bytes per token`,
+/// the batches that PyTorch's `DataLoader` has ready (`num_workers`, `prefetch_factor`).
 pub fn bytes(
     workers: u64,
     prefetch: u64,

@@ -1,4 +1,5 @@
-//! Bytes that each optimizer keeps: per tensor of known shape, and per parameter where shapes are not known.
+//! Bytes that each optimizer keeps: per tensor of known shape, and per parameter where shapes are
+//! not known.
 //!
 //! | optimizer | source of what it keeps |
 //! |---|---|
@@ -27,7 +28,8 @@ pub struct Tensor {
     pub rows: u64,
     /// Inputs: the second dimension; `None` for a vector.
     pub columns: Option<u64>,
-    /// Parts with a second moment each under Adam-mini, if these are not its rows: heads of queries and keys.
+    /// Parts with a second moment each under Adam-mini, if these are not its rows: heads of queries
+    /// and keys.
     pub blocks: Option<u64>,
 }
 
@@ -57,7 +59,8 @@ impl Kept {
         total([self.master, self.first, self.second, self.scales])
     }
 
-    /// Its pieces, each an object of its own: first and second moments with their scales, master copy.
+    /// Its pieces, each an object of its own: first and second moments with their scales, master
+    /// copy.
     pub const fn states(&self) -> [u128; 3] {
         let scales = self.scales / 2;
         [self.first + scales, self.second + scales, self.master]
@@ -108,8 +111,9 @@ pub fn of_tensors(
     })
 }
 
-/// What `optimizer` keeps for so many parameters whose shapes are not known. Second moments that are kept
-/// per row, column or head are left out then ([`needs_shapes`]), and all state of 8-bit Adam is of 8 bits.
+/// What `optimizer` keeps for so many parameters whose shapes are not known. Second moments that
+/// are kept per row, column or head are left out then ([`needs_shapes`]), and all state of 8-bit
+/// Adam is of 8 bits.
 pub fn of_numbers(optimizer: Optimizer, weights: Format, numbers: u128) -> Result<Kept, Overflow> {
     let each = |bytes: u128| product(&[numbers, bytes]);
     let master = if has_master(optimizer, weights) { each(4)? } else { 0 };

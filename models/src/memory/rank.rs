@@ -1,8 +1,9 @@
-//! What one rank of a job has of a model, module by module: the first stage of a pipeline, its part of every
-//! matrix, and as many experts as its group leaves it.
+//! What one rank of a job has of a model, module by module: the first stage of a pipeline, its part
+//! of every matrix, and as many experts as its group leaves it.
 //!
-//! The modules and how they are split are those of generated steps (`transformer::modules`), and ZeRO
-//! cuts each of them by itself, as there: the account of a model and the objects of its trace are the same bytes.
+//! The modules and how they are split are those of generated steps (`transformer::modules`), and
+//! ZeRO cuts each of them by itself, as there: the account of a model and the objects of its trace
+//! are the same bytes.
 //! Invariant: all blocks are alike, so one stands for all.
 
 use super::account::{Keeps, Pipeline};
@@ -159,8 +160,9 @@ impl Rank {
         })
     }
 
-    /// Most weights that stage 3 has gathered at once, in bytes: of the modules that one visit uses, of those before
-    /// and behind the blocks or of one block, and of as many visits as are gathered ahead.
+    /// Most weights that stage 3 has gathered at once, in bytes: of the modules that one visit
+    /// uses, of those before and behind the blocks or of one block, and of as many visits as are
+    /// gathered ahead.
     pub fn gathered(&self, weights: Format, ahead: u64) -> Result<u128, Overflow> {
         let of = |modules: &[Module]| {
             let shared = modules.iter().filter(|module| self.replicas(module) > 1);
@@ -179,10 +181,11 @@ impl Rank {
         Ok(sums.collect::<Result<Vec<u128>, Overflow>>()?.into_iter().max().unwrap_or(0))
     }
 
-    /// Most gradients that wait, whole, to be reduced into shards from stage 2 on: a bucket that fills, which is less
-    /// than `bucket` bytes and the module that fills it, and another one on its way, of this pass or, if a step has
-    /// `several`, of the one before. Experts have buckets of their own, of which one is on its way. The gradient of a
-    /// tied table is held until the pass is through.
+    /// Most gradients that wait, whole, to be reduced into shards from stage 2 on: a bucket that
+    /// fills, which is less than `bucket` bytes and the module that fills it, and another one on
+    /// its way, of this pass or, if a step has `several`, of the one before. Experts have buckets
+    /// of their own, of which one is on its way. The gradient of a tied table is held until the
+    /// pass is through.
     pub fn waiting(&self, gradients: Format, bucket: u64, several: bool) -> Result<u128, Overflow> {
         let each = u128::from(gradients.bytes());
         let bytes = |module: &Module| product(&[module.params(), each]);

@@ -1,14 +1,16 @@
 //! A structured operator in the place of a dense N x N matrix: H = T + U V^T.
 //!
 //! T is tridiagonal, 3N - 2 numbers; U and V are N x r with r = ceil(log2 N). With levels
-//! ([`Shape::Sum`]) H = T + the sum of U_k V_k^T, each of N x r_k, with r_k = ceil(log2 r_(k-1)); it ends where the rank
-//! is 1. Nested ([`Shape::Nested`]) the r_k columns of level k meet in a core of r_k x r_k that is an operator of the same
-//! kind, H = T + U C V^T: a tridiagonal part of 3 r_k - 2 numbers and U and V of r_k x r_(k+1), and so on until the
-//! rank is 1, whose core is one number, which is taken into U. N = 1 has no rank: T alone is all of it.
-//! Ranks split the columns of U and V of every level (ZeRO along the rank dimension), so the busiest has
-//! ceil(r_k / n) of them; tridiagonal parts are on all ranks and never leave the GPU. In mixed precision T is fp32
+//! ([`Shape::Sum`]) H = T + the sum of U_k V_k^T, each of N x r_k, with r_k = ceil(log2 r_(k-1));
+//! it ends where the rank is 1. Nested ([`Shape::Nested`]) the r_k columns of level k meet in a
+//! core of r_k x r_k that is an operator of the same kind, H = T + U C V^T: a tridiagonal part of 3
+//! r_k - 2 numbers and U and V of r_k x r_(k+1), and so on until the rank is 1, whose core is one
+//! number, which is taken into U. N = 1 has no rank: T alone is all of it. Ranks split the columns
+//! of U and V of every level (ZeRO along the rank dimension), so the busiest has ceil(r_k / n) of
+//! them; tridiagonal parts are on all ranks and never leave the GPU. In mixed precision T is fp32
 //! and U and V are fp16.
-//! Invariant: exact integers; a level's rank is less than its size, except for sizes 1 and 2 (rank 0 and 1).
+//! Invariant: exact integers; a level's rank is less than its size, except for sizes 1 and 2 (rank
+//! 0 and 1).
 
 use super::{Overflow, product, share, total};
 use crate::memory::zero::Place;
@@ -134,7 +136,8 @@ mod tests {
 
     const FLAT: Shape = Shape::Sum(1);
 
-    /// Builds every number of the structure and counts: (numbers of T, columns of U and V by level and rank).
+    /// Builds every number of the structure and counts: (numbers of T, columns of U and V by level
+    /// and rank).
     fn built(size: usize, shape: Shape, ranks: usize) -> (u128, Vec<u128>) {
         let (mut diagonal, mut factors) = (0, vec![0; ranks]);
         let (mut rows, mut of) = (size, size);

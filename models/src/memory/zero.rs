@@ -1,9 +1,9 @@
 //! Model state per rank under ZeRO: weights, gradients, optimizer state.
 //!
 //! Source: Rajbhandari, Rasley, Ruwase, He, "ZeRO", SC 2020 (arXiv 1910.02054), figure 1: with P
-//! parameters, w and g bytes per weight and gradient, K bytes of optimizer state and N ranks, a rank
-//! holds (w + g + K)P, (w + g)P + KP/N, wP + (g + K)P/N or (w + g + K)P/N at stages 0 to 3. Offload:
-//! Ren et al., "ZeRO-Offload", ATC 2021, and Rajbhandari et al., "ZeRO-Infinity", SC 2021.
+//! parameters, w and g bytes per weight and gradient, K bytes of optimizer state and N ranks, a
+//! rank holds (w + g + K)P, (w + g)P + KP/N, wP + (g + K)P/N or (w + g + K)P/N at stages 0 to 3.
+//! Offload: Ren et al., "ZeRO-Offload", ATC 2021, and Rajbhandari et al., "ZeRO-Infinity", SC 2021.
 //! Invariant: each part is rounded up by itself, and no byte is in two places.
 
 use super::{Overflow, product, share};
@@ -85,8 +85,8 @@ impl Place {
     }
 }
 
-/// What is offloaded. Partitioned gradients (stages 2 and 3) go with the optimizer state: to the host's
-/// memory, also where the state itself lies on NVMe.
+/// What is offloaded. Partitioned gradients (stages 2 and 3) go with the optimizer state: to the
+/// host's memory, also where the state itself lies on NVMe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offload {
     /// Where the optimizer state lives.

@@ -1,9 +1,9 @@
 //! What cases run on, and what they are held against.
 //!
-//! The cases of a scenario share one machine and one workload, so one baseline and one bound. The points of a
-//! sweep need not: what is said of one of them is never said of another.
-//! Invariant: the first of a record's conditions is that of the file as it stands, whether or not a case runs
-//! under it; every other one is of a case.
+//! The cases of a scenario share one machine and one workload, so one baseline and one bound. The
+//! points of a sweep need not: what is said of one of them is never said of another.
+//! Invariant: the first of a record's conditions is that of the file as it stands, whether or not a
+//! case runs under it; every other one is of a case.
 
 use super::{CaseRecord, Figures, RunRecord};
 use crate::units::{Bytes, Span};
@@ -43,7 +43,8 @@ impl RunRecord {
         &self.conditions[case.conditions]
     }
 
-    /// Those that all cases have; none if two cases differ. Those of the file where there are no cases.
+    /// Those that all cases have; none if two cases differ. Those of the file where there are no
+    /// cases.
     pub fn shared(&self) -> Option<&Conditions> {
         let mut used = self.results.iter().map(|case| case.conditions);
         let first = used.next().unwrap_or(0);
@@ -57,7 +58,8 @@ impl RunRecord {
         values.all(|other| other == first).then_some(first)
     }
 
-    /// Each conditions that some case has, in the record's order; those of the file where there are no cases.
+    /// Each conditions that some case has, in the record's order; those of the file where there are
+    /// no cases.
     pub fn used(&self) -> Vec<&Conditions> {
         let mut used: Vec<usize> = self.results.iter().map(|case| case.conditions).collect();
         used.sort_unstable();

@@ -70,14 +70,14 @@ pub struct CaseEconomics {
     pub energy: Option<Energy>,
     /// Of the machine as the case has it.
     pub cost: Cost,
-    /// Of a machine with no more memory than the case holds at its peak, beside hidden memory; `None` for a case
-    /// that ran out of memory.
+    /// Of a machine with no more memory than the case holds at its peak, beside hidden memory;
+    /// `None` for a case that ran out of memory.
     pub used: Option<Cost>,
 }
 
 impl CaseEconomics {
-    /// Of a case that may use these capacities, of which `left` is for objects, and of its figures if it ran
-    /// to its end.
+    /// Of a case that may use these capacities, of which `left` is for objects, and of its figures
+    /// if it ran to its end.
     pub fn of(
         hardware: &Hardware,
         (capacities, left): (&[Bytes], &[Bytes]),

@@ -153,8 +153,8 @@ pub struct PressureRecord {
     /// What happened, in the order of the plan.
     pub log: PressureLog,
     /// When: of each event of the log the moment from which it has effect, the end of the op before
-    /// it on its stream. Empty if nobody asked for a timeline; shorter than the log if the run ended
-    /// early.
+    /// it on its stream. Empty if nobody asked for a timeline; shorter than the log if the run
+    /// ended early.
     pub at: Vec<Time>,
     /// Start and length of the first steps of the run, as many as events are kept. Empty if nobody
     /// asked for a timeline.

@@ -1,7 +1,8 @@
-//! What became of requests: waiting, first token, tokens behind it, and what was not computed again.
+//! What became of requests: waiting, first token, tokens behind it, and what was not computed
+//! again.
 //!
-//! A token is there when the op that computes it ends. One op may stand for several decode iterations;
-//! a request's first and last token are always those of an op's end.
+//! A token is there when the op that computes it ends. One op may stand for several decode
+//! iterations; a request's first and last token are always those of an op's end.
 //! Invariant: in the order of arrival, one entry per request of the plan.
 
 use crate::ids::OpId;

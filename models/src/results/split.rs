@@ -1,16 +1,18 @@
 //! How a step is made up along its critical path.
 //!
-//! The path leads back from the op whose end ends the step to what that op had waited for last, to what
-//! that had waited for last, and so on to the end of the step before. Every picosecond of the step is
-//! on it once, and belongs to one part: what the command that is on the path did at that time. Sums over
-//! streams ([`Figures::compute`](super::Figures::compute), `stall`, `in_place`, `delay`) are another
-//! thing: they count what runs beside the path too, and do not add up to a step.
+//! The path leads back from the op whose end ends the step to what that op had waited for last, to
+//! what that had waited for last, and so on to the end of the step before. Every picosecond of the
+//! step is on it once, and belongs to one part: what the command that is on the path did at that
+//! time. Sums over streams ([`Figures::compute`](super::Figures::compute), `stall`, `in_place`,
+//! `delay`) are another thing: they count what runs beside the path too, and do not add up to a
+//! step.
 //! Invariant: the parts of the measured steps add up to these steps, to the picosecond.
 
 use crate::units::Span;
 use crate::workload::Phase;
 
-/// What a stretch of the critical path was spent on. Lanes and tiers are those of a record, by index.
+/// What a stretch of the critical path was spent on. Lanes and tiers are those of a record, by
+/// index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The device computed in this phase; without launches, delays and use in place.
@@ -29,7 +31,8 @@ pub enum Part {
     Queue(usize),
     /// An op waited for what it used in this tier, where it lay.
     InPlace(usize),
-    /// A tier's allocator took segments or gave them back, kept the device waiting, or moved objects together.
+    /// A tier's allocator took segments or gave them back, kept the device waiting, or moved
+    /// objects together.
     Allocator,
     /// What policies state for ops, such as the handling of page faults.
     Delay,
@@ -66,7 +69,8 @@ const COMMON: [Part; 14] = [
     Part::Arrival,
 ];
 
-/// The parts of a machine with so many lanes of links and tiers, in the order in which they are kept.
+/// The parts of a machine with so many lanes of links and tiers, in the order in which they are
+/// kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
     lanes: usize,
@@ -84,7 +88,8 @@ impl Parts {
         COMMON.len() + 2 * self.lanes + self.tiers
     }
 
-    /// The place of a part. A lane behind those of links is a tier's own, which only compaction takes.
+    /// The place of a part. A lane behind those of links is a tier's own, which only compaction
+    /// takes.
     pub fn index(self, part: Part) -> usize {
         let lanes = COMMON.len();
         match part {
@@ -123,7 +128,8 @@ impl Split {
         Split { parts, spans: vec![Span::ZERO; parts.count()] }
     }
 
-    /// These times, of a machine with so many lanes of links and tiers; a part may come several times.
+    /// These times, of a machine with so many lanes of links and tiers; a part may come several
+    /// times.
     pub fn of_parts(lanes: usize, tiers: usize, times: &[(Part, Span)]) -> Split {
         let mut split = Split::new(Parts::new(lanes, tiers));
         times.iter().for_each(|&(part, span)| split.spans[split.parts.index(part)] += span);

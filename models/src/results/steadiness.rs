@@ -35,11 +35,12 @@ pub struct Steadiness {
     pub settled: Settled,
     /// Replays that do not count: those that the scenario states and those that were added.
     pub warmup: u64,
-    /// How much longer the replays of the second half of the measured ones are than those of the first,
-    /// or a single one than the one before it, as a share.
+    /// How much longer the replays of the second half of the measured ones are than those of the
+    /// first, or a single one than the one before it, as a share.
     pub drift: f64,
-    /// What the measured replays copy and do not pay in their time, on the channel where that is most: the
-    /// time that it takes there as a share of the measured time. Below 0 where they pay for others.
+    /// What the measured replays copy and do not pay in their time, on the channel where that is
+    /// most: the time that it takes there as a share of the measured time. Below 0 where they pay
+    /// for others.
     pub unpaid: f64,
     /// The lane, unless all is paid.
     pub unpaid_lane: Option<usize>,

@@ -1,7 +1,7 @@
 //! The lengths of the measured steps of a run, in their order.
 //!
-//! Equal steps in a row are kept once, and so is a row of steps that comes again and again: a run of
-//! a billion steps that has found its rhythm is as small as one of ten.
+//! Equal steps in a row are kept once, and so is a row of steps that comes again and again: a run
+//! of a billion steps that has found its rhythm is as small as one of ten.
 //! Invariant: two lists are equal if they have the same lengths in the same order, however kept.
 
 use crate::units::Span;
@@ -101,7 +101,8 @@ impl Steps {
         }
     }
 
-    /// The last `count` steps come again, `times` over. Panics if fewer were added since they last did.
+    /// The last `count` steps come again, `times` over. Panics if fewer were added since they last
+    /// did.
     pub fn repeat(&mut self, count: u64, times: u64) {
         if count == 0 || times == 0 {
             return;

@@ -2,7 +2,8 @@
 
 use crate::units::{Bytes, Span, Time};
 
-/// The last measured step of a run. Commands are in the order of their ends, samples in that of time.
+/// The last measured step of a run. Commands are in the order of their ends, samples in that of
+/// time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
     /// What ran when: all that ended in the step, or behind the end of the last.

@@ -1,7 +1,7 @@
 //! Puts a trace together row by row, and adds up what it amounts to.
 //!
-//! Sizes come in 128 bits and are summed in 128 bits; a row that does not fit 64 bits is cut, and the
-//! sums say so: [`Builder::problem`] names the first sum that does not fit.
+//! Sizes come in 128 bits and are summed in 128 bits; a row that does not fit 64 bits is cut, and
+//! the sums say so: [`Builder::problem`] names the first sum that does not fit.
 
 use crate::collective::MAX_COLLECTIVE;
 use crate::ids::{ModuleId, ObjectId, OpId};

@@ -1,9 +1,10 @@
 //! What a decoder-only transformer is: the numbers of its model card.
 //!
-//! From these follow all parameters by name and shape ([`Card::tensors`], checked against the makers'
-//! own code tensor by tensor), hence counts that are exact: no rule of thumb such as 12 x layers x hidden^2.
-//! Invariant: a card without [`Card::problems`] has fewer than [`MAX_PARAMETERS`] parameters, so that
-//! bytes of any format, and of all optimizer state, fit into 64 bits.
+//! From these follow all parameters by name and shape ([`Card::tensors`], checked against the
+//! makers' own code tensor by tensor), hence counts that are exact: no rule of thumb such as 12 x
+//! layers x hidden^2.
+//! Invariant: a card without [`Card::problems`] has fewer than [`MAX_PARAMETERS`] parameters, so
+//! that bytes of any format, and of all optimizer state, fit into 64 bits.
 
 mod count;
 mod limits;
@@ -23,10 +24,11 @@ pub enum Family {
     Mistral,
     /// As [`Family::Mistral`], with experts in the place of the feed-forward part.
     Mixtral,
-    /// As [`Family::Llama`]; with biases on queries, keys and values (Qwen2), or without and with a norm
-    /// of every head's queries and keys (Qwen3). Either may have experts.
+    /// As [`Family::Llama`]; with biases on queries, keys and values (Qwen2), or without and with a
+    /// norm of every head's queries and keys (Qwen3). Either may have experts.
     Qwen,
-    /// Learned positions (two rows more than said), LayerNorm, biases everywhere, separate matrices.
+    /// Learned positions (two rows more than said), LayerNorm, biases everywhere, separate
+    /// matrices.
     Opt,
     /// ALiBi, LayerNorm (one behind the embedding too), biases everywhere, one matrix for queries,
     /// keys and values.
@@ -117,8 +119,8 @@ pub struct Card {
     pub positions: u32,
     /// Whether the head uses the embedding's matrix.
     pub tied: bool,
-    /// Whether queries, keys and values have biases, in a family that leaves that open (Llama, where
-    /// the output has one too, and Qwen); `true` in Gpt2, Opt and Bloom.
+    /// Whether queries, keys and values have biases, in a family that leaves that open (Llama,
+    /// where the output has one too, and Qwen); `true` in Gpt2, Opt and Bloom.
     pub qkv_bias: bool,
     /// Experts, if it has them.
     pub experts: Option<Experts>,

@@ -1,11 +1,11 @@
 //! Generating text: prefill of a prompt and one decode step per further token.
 //!
-//! Sequences go through a layer in `batches` batches before the next layer's turn, so that weights that
-//! have come from afar serve them all: the zig-zag block schedule of Sheng et al., "FlexGen", ICML 2023,
-//! section 4.1; with one batch it is the usual order. Keys and values are objects of their own per
-//! layer, batch and block of positions. Attention to them runs on the device, or, in decode steps, on
-//! the host's processors, where only queries and results cross the link (FlexGen, section 4.2).
-//! Where weights, cache and activations are is the policy's business.
+//! Sequences go through a layer in `batches` batches before the next layer's turn, so that weights
+//! that have come from afar serve them all: the zig-zag block schedule of Sheng et al., "FlexGen",
+//! ICML 2023, section 4.1; with one batch it is the usual order. Keys and values are objects of
+//! their own per layer, batch and block of positions. Attention to them runs on the device, or, in
+//! decode steps, on the host's processors, where only queries and results cross the link (FlexGen,
+//! section 4.2). Where weights, cache and activations are is the policy's business.
 //! Invariant: a job without [`Generation::problems`] makes a trace without `Trace::problems`.
 
 mod maker;
@@ -116,7 +116,8 @@ impl Generation {
         let positions = u128::from(self.positions());
         let sequences = u128::from(self.batch) * u128::from(self.batches);
         let kv = positions * sequences * u128::from(self.kv_bytes()) * u128::from(self.card.layers);
-        // All of the cache is read in every step, and hidden states are far less than 8 bytes x ffn.
+        // All of the cache is read in every step, and hidden states are far less than 8 bytes x
+        // ffn.
         let hidden = positions * sequences * (16 * u128::from(self.widest())).max(1);
         let steps = u128::from(self.tokens);
         let touched = (kv + hidden * u128::from(self.card.layers) * 4) * steps;

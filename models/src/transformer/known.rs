@@ -1,8 +1,8 @@
 //! Models that can be named: the dimensions that their makers published.
 //!
 //! Dimensions are facts and are written down here, so that no file of a maker ships. Every row says
-//! where its numbers come from; [`Known::published`] is the number of parameters that somebody else counted,
-//! which the test compares with what follows from the dimensions, to the last one.
+//! where its numbers come from; [`Known::published`] is the number of parameters that somebody else
+//! counted, which the test compares with what follows from the dimensions, to the last one.
 
 use super::card::{Card, Experts, Family};
 

@@ -1,12 +1,13 @@
-//! The modules of a transformer that own parameters, grouped from the tensors of its card by what they do,
-//! and along which axis tensor parallelism divides each tensor.
+//! The modules of a transformer that own parameters, grouped from the tensors of its card by what
+//! they do, and along which axis tensor parallelism divides each tensor.
 //!
 //! A block is: norm, queries, keys and values, attention, output, norm, one or two wide matrices,
-//! activation, narrow matrix; or a router and several such feed-forward parts. Queries, keys, values and
-//! wide matrices are divided by output, the matrices behind them by input, the table of tokens by row
-//! (Shoeybi et al., "Megatron-LM", 2019, section 3); norms and the biases behind a sum are whole.
-//! Experts are modules of their own, though the makers' code has all of a block in two tensors: that is how
-//! they are placed. Invariant: the parameters of all modules are those of [`Card::tensors`].
+//! activation, narrow matrix; or a router and several such feed-forward parts. Queries, keys,
+//! values and wide matrices are divided by output, the matrices behind them by input, the table of
+//! tokens by row (Shoeybi et al., "Megatron-LM", 2019, section 3); norms and the biases behind a
+//! sum are whole. Experts are modules of their own, though the makers' code has all of a block in
+//! two tensors: that is how they are placed. Invariant: the parameters of all modules are those
+//! of [`Card::tensors`].
 
 use super::card::{self, Card, Experts, Family};
 use crate::memory::optimizer;
@@ -30,8 +31,8 @@ pub(crate) struct Tensor {
     pub(crate) split: Split,
     /// Whether tokens are multiplied with it.
     pub(crate) product: bool,
-    /// Parts that have a second moment each under Adam-mini: heads of a matrix of queries or of keys; of one matrix
-    /// for queries, keys and values those heads and every row of the values.
+    /// Parts that have a second moment each under Adam-mini: heads of a matrix of queries or of
+    /// keys; of one matrix for queries, keys and values those heads and every row of the values.
     pub(crate) heads: Option<u64>,
 }
 

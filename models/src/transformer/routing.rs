@@ -1,26 +1,30 @@
 //! Which experts tokens go through: a seeded router whose choices are skewed.
 //!
-//! Routers are trained to balance and do not quite; some experts of a layer are chosen more often than
-//! others, and the same ones step after step. Here the experts of a layer have an order of their own, and
-//! the r-th has the weight r^-s (Zipf's law with exponent s); a token draws its experts one after
-//! the other, without those that it has. Numbers come of a generator of its own (SplitMix64) and of sums,
-//! products and square roots, which IEEE 754 rounds alike on every machine.
-//! Invariant: the tokens of all experts sum to tokens x active, and no expert has more than all tokens.
+//! Routers are trained to balance and do not quite; some experts of a layer are chosen more often
+//! than others, and the same ones step after step. Here the experts of a layer have an order of
+//! their own, and the r-th has the weight r^-s (Zipf's law with exponent s); a token draws its
+//! experts one after the other, without those that it has. Numbers come of a generator of its own
+//! (SplitMix64) and of sums, products and square roots, which IEEE 754 rounds alike on every
+//! machine.
+//! Invariant: the tokens of all experts sum to tokens x active, and no expert has more than all
+//! tokens.
 
 use super::card::Experts;
 
 /// So many tokens are drawn one by one; of more, so many stand for all.
 const DRAWN: u64 = 2048;
-/// After so many draws of an expert that the token already has, the rest is drawn from what is left.
+/// After so many draws of an expert that the token already has, the rest is drawn from what is
+/// left.
 const TRIES: u32 = 64;
 /// Weight of the first expert.
 const UNIT: f64 = (1u64 << 40) as f64;
 
 /// How many of `tokens` tokens each expert of a layer gets.
 ///
-/// `router` is its seed and its skew: the exponent of Zipf's law in hundredths, 0 for equal experts.
-/// `place` is the layer, and the number of the draw (a step, or a batch of one): the same place always
-/// answers the same. More than 2,048 tokens share out as 2,048 of them do, and the rest is drawn.
+/// `router` is its seed and its skew: the exponent of Zipf's law in hundredths, 0 for equal
+/// experts. `place` is the layer, and the number of the draw (a step, or a batch of one): the same
+/// place always answers the same. More than 2,048 tokens share out as 2,048 of them do, and the
+/// rest is drawn.
 pub fn tokens(experts: &Experts, tokens: u64, router: (u64, u32), place: (u64, u64)) -> Vec<u64> {
     let (seed, skew) = router;
     let (layer, draw) = place;

@@ -1,11 +1,12 @@
 //! A pass through layers of structured operators, H = T + U C V^T, in the place of dense matrices.
 //!
-//! What an operator is made of is in [`crate::memory::semiseparable`]. Nested it is applied level by level: down,
-//! z_k = V_k^T z_(k-1) from the input z_0; and up, y_(k-1) = T_k z_(k-1) + U_k y_k, where the last level's y is its z.
-//! As a sum every level takes the input: y = T x, and y += U_k (V_k^T x). T is fp32, whole on every rank, and used
-//! where it is. U and V are fp16, or what is said, and split by columns over the ranks (ZeRO
-//! along the rank dimension): the ranks, each of which has sequences of its own, gather a factor before its product
-//! into a buffer that is given back behind it. Invariant: weights are what the formulas say of the busiest rank.
+//! What an operator is made of is in [`crate::memory::semiseparable`]. Nested it is applied level
+//! by level: down, z_k = V_k^T z_(k-1) from the input z_0; and up, y_(k-1) = T_k z_(k-1) + U_k y_k,
+//! where the last level's y is its z. As a sum every level takes the input: y = T x, and y += U_k
+//! (V_k^T x). T is fp32, whole on every rank, and used where it is. U and V are fp16, or what is
+//! said, and split by columns over the ranks (ZeRO along the rank dimension): the ranks, each of
+//! which has sequences of its own, gather a factor before its product into a buffer that is given
+//! back behind it. Invariant: weights are what the formulas say of the busiest rank.
 
 use super::build::{Builder, change, read, write};
 use super::format::Format;

@@ -2,11 +2,12 @@
 //!
 //! The scheduler batches continuously (Yu et al., "Orca", OSDI 2022): in every iteration each
 //! running request decodes one token, and what is left of a budget of tokens goes to prompts in
-//! chunks, first come first served (Agrawal et al., "Sarathi-Serve", OSDI 2024). Keys and values are
-//! blocks (Kwon et al., "PagedAttention", SOSP 2023); those that have names stay when their request has
-//! ended, until the room of all blocks is needed, and serve every later prompt that starts alike.
-//! It has no clock: iterations last as long as the roofline of the device says, so the order of the
-//! ops is one of everything in HBM. Where blocks are, and what moves, is the policy's business.
+//! chunks, first come first served (Agrawal et al., "Sarathi-Serve", OSDI 2024). Keys and values
+//! are blocks (Kwon et al., "PagedAttention", SOSP 2023); those that have names stay when their
+//! request has ended, until the room of all blocks is needed, and serve every later prompt that
+//! starts alike. It has no clock: iterations last as long as the roofline of the device says, so
+//! the order of the ops is one of everything in HBM. Where blocks are, and what moves, is the
+//! policy's business.
 //! Invariant: a request that is admitted runs to its end; nothing is preempted, as the room of its
 //! whole answer is kept from the start.
 
@@ -209,8 +210,8 @@ impl Serving {
         found
     }
 
-    /// Blocks of a request at its end. Its answer has blocks of its own; the last token of it is never
-    /// attended to.
+    /// Blocks of a request at its end. Its answer has blocks of its own; the last token of it is
+    /// never attended to.
     fn blocks_of(&self, prompt: u32, output: u32) -> u64 {
         let blocks = |tokens: u32| u64::from(tokens.div_ceil(self.block_tokens));
         blocks(prompt) + blocks(output - 1)

@@ -1,10 +1,11 @@
-//! How a transformer is trained: batch, formats, optimizer, checkpointing, and how ranks split it; and the
-//! trace of one rank's step.
+//! How a transformer is trained: batch, formats, optimizer, checkpointing, and how ranks split it;
+//! and the trace of one rank's step.
 //!
-//! The trace is that of the first pipeline stage, which keeps the most activations. Its parts:
-//! [`Training::problems`] refuses (`limits`), `schedule` orders passes, `step` carries them out, `forward`,
-//! `backward` and `experts` are a block's ops, `state` is what persists, `zero` what ranks share,
-//! `network` where they are, `update` the optimizer, `working` what ops need beside it all, `computing` what they take.
+//! The trace is that of the first pipeline stage, which keeps the most activations. Its
+//! parts: [`Training::problems`] refuses (`limits`), `schedule` orders passes, `step` carries them
+//! out, `forward`, `backward` and `experts` are a block's ops, `state` is what persists, `zero`
+//! what ranks share, `network` where they are, `update` the optimizer, `working` what ops need
+//! beside it all, `computing` what they take.
 //! Invariant: a training without problems makes a trace without `Trace::problems`.
 
 mod backward;
@@ -74,8 +75,8 @@ pub enum Attention {
     Materialised,
 }
 
-/// How ranks split the model. Ranks = data x tensor x pipeline; experts are spread over `expert` of the
-/// data-parallel ranks.
+/// How ranks split the model. Ranks = data x tensor x pipeline; experts are spread over `expert` of
+/// the data-parallel ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Parallel {
     /// Replicas of the model, over which ZeRO partitions.

@@ -20,8 +20,8 @@ pub fn of_times(most: f64) -> Unit {
     largest(&TIMES, most).unwrap_or(("ms", 1e9))
 }
 
-/// The unit of sizes of which the largest has `most` bytes. Nothing at all is so many GiB, as people
-/// expect of a tier.
+/// The unit of sizes of which the largest has `most` bytes. Nothing at all is so many GiB, as
+/// people expect of a tier.
 pub fn of_sizes(most: f64) -> Unit {
     largest(&SIZES, most).unwrap_or(("GiB", (1u64 << 30) as f64))
 }

@@ -1,5 +1,6 @@
-//! Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022, sections 4
-//! and 5: bytes that are kept per layer, and FLOPs of an iteration (section 6.3 and appendix A).
+//! Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022,
+//! sections 4 and 5: bytes that are kept per layer, and FLOPs of an iteration (section 6.3 and
+//! appendix A).
 
 use crate::transformer::shape::{alive, gpt2, llama_8b, mixtral, plain};
 use tiersim_models::ids::OpId;
@@ -113,7 +114,8 @@ fn only_every_kth_input_is_kept() {
     }
 }
 
-/// What `tiersim memory` says of the same training. It counts statistics of norms, which have no object.
+/// What `tiersim memory` says of the same training. It counts statistics of norms, which have no
+/// object.
 #[test]
 fn the_trace_keeps_what_the_formulas_say() {
     let mixtral = Card { layers: 8, ..mixtral() };
@@ -184,8 +186,8 @@ fn cases() -> Vec<(Format, bool, Attention, Parallel)> {
 fn flash_attention_keeps_no_scores() {
     let training = plain(Card { layers: 2, ..llama_8b() }, 1000);
     let (h, kv, f) = (4096, 1024, 14_336);
-    // Two inputs of norms and two normed, queries, keys, values, mixed, gate, its SiLU, the other half
-    // and the product in 16 bits; an fp32 sum per token and head.
+    // Two inputs of norms and two normed, queries, keys, values, mixed, gate, its SiLU, the other
+    // half and the product in 16 bits; an fp32 sum per token and head.
     let layer = 1000 * (2 * (4 * h + h + 2 * kv + h + 4 * f) + 4 * 32);
     assert_eq!(kept(&training), 2 * layer);
     let selective = Training { checkpointing: Checkpointing::Selective, ..training.clone() };
@@ -196,9 +198,10 @@ fn flops(trace: &Trace) -> u128 {
     trace.ops.iter().map(|op| u128::from(op.flops)).sum()
 }
 
-/// 72*B*L*s*h^2*(1 + s/6h + V/12hL) without checkpointing; a forward pass of the blocks is a third of their part
-/// and comes once more with full checkpointing: 96*B*L*s*h^2*(1 + s/6h + V/16hL) (Narayanan et al., 2021).
-/// Selectively, the two products of the core of attention come once more: 4*B*s^2*h per layer.
+/// 72*B*L*s*h^2*(1 + s/6h + V/12hL) without checkpointing; a forward pass of the blocks is a third
+/// of their part and comes once more with full checkpointing: 96*B*L*s*h^2*(1 + s/6h + V/16hL)
+/// (Narayanan et al., 2021). Selectively, the two products of the core of attention come once more:
+/// 4*B*s^2*h per layer.
 #[test]
 fn flops_are_those_of_the_paper() {
     for (micro, batch) in [(1, 1), (2, 6)] {

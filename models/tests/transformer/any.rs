@@ -1,4 +1,5 @@
-//! Any training: it is refused with a field, a rule and a remedy, or makes a trace that breaks no rule.
+//! Any training: it is refused with a field, a rule and a remedy, or makes a trace that breaks no
+//! rule.
 
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};

@@ -172,7 +172,8 @@ fn a_trillion_parameters_on_512_ranks() {
     assert!(servers.into_iter().all(|group| group == (8, 64)));
 }
 
-/// Every block dispatches and returns its tokens, forward and backward, and each rank has its experts.
+/// Every block dispatches and returns its tokens, forward and backward, and each rank has its
+/// experts.
 #[test]
 fn experts_are_spread_and_tokens_are_exchanged() {
     let card = Card { layers: 2, ..mixtral() };
@@ -217,9 +218,10 @@ fn experts_are_spread_and_tokens_are_exchanged() {
     }
 }
 
-/// Shoeybi et al., 2019: two all-reduces per block forward and two backward, one behind the table of tokens and
-/// one before the head. Korthikanti et al., section 4.2.2: with sequence parallelism each is a reduce-scatter and an
-/// all-gather, and two inputs per block are gathered again for the gradients of weights.
+/// Shoeybi et al., 2019: two all-reduces per block forward and two backward, one behind the table
+/// of tokens and one before the head. Korthikanti et al., section 4.2.2: with sequence parallelism
+/// each is a reduce-scatter and an all-gather, and two inputs per block are gathered again for the
+/// gradients of weights.
 #[test]
 fn tensor_parallelism_sums_four_times_per_block() {
     let count = |sequence: bool, kind: CollectiveKind| {
@@ -242,8 +244,8 @@ fn tensor_parallelism_sums_four_times_per_block() {
     assert_eq!(count(true, AllReduce), 1, "gradients of norms and positions");
 }
 
-/// Accumulated gradients are written once and added to; activations of one micro-batch are gone before
-/// the next.
+/// Accumulated gradients are written once and added to; activations of one micro-batch are gone
+/// before the next.
 #[test]
 fn micro_batches_share_gradients_and_not_activations() {
     let activations = |batch, micro_batch| {
@@ -260,7 +262,8 @@ fn micro_batches_share_gradients_and_not_activations() {
     assert_eq!(whole.1, 4 * parts.1);
 }
 
-/// The same step has the same experts; a skewed router gives some more than others, and no token is lost.
+/// The same step has the same experts; a skewed router gives some more than others, and no token is
+/// lost.
 #[test]
 fn a_skewed_router_gives_experts_unequal_work() {
     let card = Card { layers: 2, ..mixtral() };

@@ -96,7 +96,8 @@ fn sent(trace: &Trace, wanted: CollectiveKind) -> u64 {
     bytes.sum()
 }
 
-/// Section 7: every parameter crosses once as a gradient and once as a weight, and at stage 3 once more.
+/// Section 7: every parameter crosses once as a gradient and once as a weight, and at stage 3 once
+/// more.
 #[test]
 fn what_each_stage_sends() {
     use CollectiveKind::{AllGather, AllReduce, ReduceScatter};

@@ -1,8 +1,8 @@
 //! Borders between tiers, and the most that can cross them in a second.
 //!
 //! A border is around HBM and some of the next tiers. Every copy from outside to inside crosses a
-//! lane that ends in a tier inside and starts elsewhere. A lane carries no more than its law allows,
-//! whatever its service: see [`lane_rate`].
+//! lane that ends in a tier inside and starts elsewhere. A lane carries no more than its law
+//! allows, whatever its service: see [`lane_rate`].
 //! Invariant: rates are rounded up, so what follows from them is a lower bound on time.
 
 use tiersim_models::hardware::{Hardware, Lane, Law};
@@ -66,8 +66,8 @@ fn per_second(law: Law, largest: Bytes) -> u128 {
 /// The most that copies of at most `largest` bytes reach over a lane, in bytes per second.
 ///
 /// First come, first served: each of the lanes serves one copy at a time, with its set-up and at no
-/// more than the best point of the size table. Shared: set-ups overlap, so no more than the rate, or
-/// the last point of the ramp. Others, tails, caches and unequal stripes only take from that.
+/// more than the best point of the size table. Shared: set-ups overlap, so no more than the rate,
+/// or the last point of the ramp. Others, tails, caches and unequal stripes only take from that.
 fn lane_rate(hardware: &Hardware, lane: Lane, largest: Bytes) -> u128 {
     let law = hardware.lane_law(lane);
     let Some(service) = &hardware.links[lane.link.index()].service else {

@@ -14,10 +14,11 @@ use tiersim_models::workload::Unit;
 pub(crate) struct Future {
     /// By row of the trace's uses: ops to the next use of the object by the device; 0 for none.
     next: Vec<u64>,
-    /// By row: bytes of the object that this use takes if it is in place, and that the next one does.
+    /// By row: bytes of the object that this use takes if it is in place, and that the next one
+    /// does.
     bytes: Vec<[u64; 2]>,
-    /// The same as `next`, for a use that writes: ops to the use that writes next, or else to the last use
-    /// of the object's life.
+    /// The same as `next`, for a use that writes: ops to the use that writes next, or else to the
+    /// last use of the object's life.
     version: Vec<u64>,
     /// By object: its first use, as a row, and whether it exists before the trace.
     pub(crate) first: Vec<Option<u32>>,
@@ -78,7 +79,8 @@ impl Future {
         future
     }
 
-    /// The op of the run at which the object of a use at `at` is used next, and bytes that this takes.
+    /// The op of the run at which the object of a use at `at` is used next, and bytes that this
+    /// takes.
     pub(crate) fn next(&self, row: usize, at: u64) -> Option<(u64, u64)> {
         (self.next[row] > 0).then(|| (at + self.next[row], self.bytes[row][1]))
     }

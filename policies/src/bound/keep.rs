@@ -2,8 +2,9 @@
 //!
 //! Every stretch of time between two uses of an object is an interval that may be kept, whole or in
 //! part; at every op the bytes kept have a limit. With one price per byte, the rows of this linear
-//! program have consecutive ones, and giving up first what is needed last is an optimum: an exchange
-//! of a byte that ends earlier for one that ends later never breaks a limit that comes after.
+//! program have consecutive ones, and giving up first what is needed last is an optimum: an
+//! exchange of a byte that ends earlier for one that ends later never breaks a limit that comes
+//! after.
 //! Source: L. A. Belady, "A study of replacement algorithms for a virtual-storage computer", IBM
 //! Systems Journal 5(2), 1966, for unit sizes; Bar-Noy, Bar-Yehuda, Freund, Naor, Schieber, "A
 //! unified approach to approximating resource allocation and scheduling", JACM 48(5), 2001, for the

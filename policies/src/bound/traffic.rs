@@ -1,20 +1,21 @@
 //! Bytes that must cross a border between tiers in a window of ops, whatever the policy.
 //!
-//! The border is around some tiers, HBM among them, that hold `capacity` bytes together. Between two
-//! uses an object stays inside, or it crosses the border inwards again. What an op has written
+//! The border is around some tiers, HBM among them, that hold `capacity` bytes together. Between
+//! two uses an object stays inside, or it crosses the border inwards again. What an op has written
 //! stays inside until it is written again or dies, or it crosses the border outwards once. What is
-//! inside at the start of the window is free, and so is what leaves after its end. Each count is the
-//! optimum of a linear program over intervals ([`super::keep`]), so no policy can do with less:
+//! inside at the start of the window is free, and so is what leaves after its end. Each count is
+//! the optimum of a linear program over intervals ([`super::keep`]), so no policy can do with less:
 //! * *strict*: every op has its objects inside. Less by at most twice the bytes used in place, as
 //!   such a use needs no copy and leaves its room to others.
 //! * *loose*: ops need no room of their own. Less by at most the bytes used in place.
 //!
-//! An op that reads a part of an object in place pays for that part only, so no more than it counts:
-//! what the op needs inside, and what has to be inside for it.
+//! An op that reads a part of an object in place pays for that part only, so no more than it
+//! counts: what the op needs inside, and what has to be inside for it.
 //!
-//! Ops on the host's processors use nothing inside: an object that one of them uses between two uses by
-//! the device may stay inside all the same, as far as this count goes.
-//! Invariant: holds for every order in time, as it counts the copies of a plan, in the plan's order.
+//! Ops on the host's processors use nothing inside: an object that one of them uses between two
+//! uses by the device may stay inside all the same, as far as this count goes.
+//! Invariant: holds for every order in time, as it counts the copies of a plan, in the plan's
+//! order.
 
 use super::future::{Future, on_device};
 use super::keep::Shelf;

@@ -123,8 +123,8 @@ impl<'v, 'a> Draft<'v, 'a> {
         self.set(object, tier, Held::Valid);
     }
 
-    /// The tier that an object gets which is to be created in `tier`: that one if it has room or can get
-    /// some, else another outside HBM.
+    /// The tier that an object gets which is to be created in `tier`: that one if it has room or
+    /// can get some, else another outside HBM.
     pub(super) fn room_outside(&mut self, object: ObjectId, tier: TierId) -> TierId {
         if self.make_room(tier, self.bytes(object)) {
             return tier;
@@ -239,8 +239,8 @@ impl<'v, 'a> Draft<'v, 'a> {
         self.fits(HBM, bytes)
     }
 
-    /// Second copies go from a tier outside HBM, then what no op on the host uses, the longest unused
-    /// first, and then what such an op used last: as these come in turn, it is needed last.
+    /// Second copies go from a tier outside HBM, then what no op on the host uses, the longest
+    /// unused first, and then what such an op used last: as these come in turn, it is needed last.
     fn clear(&mut self, tier: TierId, bytes: Bytes) -> bool {
         if self.fits(tier, bytes) || bytes > self.view.capacity(tier) {
             return self.fits(tier, bytes);

@@ -1,7 +1,8 @@
 //! What visits memory of the host from tiers beyond it, such as optimizer state on NVMe.
 //!
-//! It comes ahead of its op, if the policy sees that far and there is room for it, and goes home when
-//! none of the next two ops on the host uses it: one is used while another comes and a third leaves.
+//! It comes ahead of its op, if the policy sees that far and there is room for it, and goes home
+//! when none of the next two ops on the host uses it: one is used while another comes and a third
+//! leaves.
 //! Invariant: nothing leaves or waits for a guest that comes ahead.
 
 use super::draft::{Draft, Held};

@@ -61,8 +61,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Where the op uses an object: in memory of the host if it runs there; else in HBM, or where it
-    /// is if the policy said so or bore it there.
+    /// Where the op uses an object: in memory of the host if it runs there; else in HBM, or where
+    /// it is if the policy said so or bore it there.
     pub(crate) fn tier_of_use(&self, op: OpId, object: ObjectId) -> Result<TierId, PlanError> {
         let name = || &self.workload.trace.objects[object.index()].name;
         if self.is_on_host(op) {

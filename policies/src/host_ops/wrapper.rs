@@ -247,8 +247,8 @@ impl HostOps {
     }
 }
 
-/// The tier that a use in place is charged for: where the object is, or where the op will create it;
-/// `None` if it is in HBM.
+/// The tier that a use in place is charged for: where the object is, or where the op will create
+/// it; `None` if it is in HBM.
 fn charged(
     draft: &mut Draft<'_, '_>,
     promised: &mut Vec<(ObjectId, TierId)>,

@@ -61,7 +61,8 @@ impl Spill {
         }
     }
 
-    /// Where an object starts out whose home is `home`: there if it has room, HBM if nothing else has.
+    /// Where an object starts out whose home is `home`: there if it has room, HBM if nothing else
+    /// has.
     pub(super) fn start(&mut self, object: ObjectId, home: TierId, view: &View<'_>) -> TierId {
         if self.is_empty() {
             return home;

@@ -1,9 +1,11 @@
 //! A micro-batch that follows the memory of the steps before.
 //!
-//! Sizes are notches: the most, and halves of it (rounded up) down to the least. A change goes to the next notch,
-//! or, where changes are not smooth, to the one that is meant. Memory at another size is projected:
-//! what stays after a step stays, what came and went is proportional to the micro-batch.
-//! Invariant: a batch never grows into what makes it shrink, so where steps are alike it does not swing.
+//! Sizes are notches: the most, and halves of it (rounded up) down to the least. A change goes to
+//! the next notch, or, where changes are not smooth, to the one that is meant. Memory at another
+//! size is projected: what stays after a step stays, what came and went is proportional to the
+//! micro-batch.
+//! Invariant: a batch never grows into what makes it shrink, so where steps are alike it does not
+//! swing.
 
 use super::{Gauge, Level, MILLION, PressureConfig};
 use std::num::NonZeroU32;
@@ -81,10 +83,10 @@ impl StepPressure {
 }
 
 impl PressureConfig {
-    /// The micro-batch of the steps to come, after steps that had `now` samples. It becomes smaller if
-    /// a response asked for it or more than the target utilisation was used. It becomes larger if that
-    /// would stay within the target utilisation (or below the target level by the hysteresis), and
-    /// only if the steps stayed below critical. `None` bounds leave it as it is.
+    /// The micro-batch of the steps to come, after steps that had `now` samples. It becomes smaller
+    /// if a response asked for it or more than the target utilisation was used. It becomes larger
+    /// if that would stay within the target utilisation (or below the target level by the
+    /// hysteresis), and only if the steps stayed below critical. `None` bounds leave it as it is.
     pub fn next_micro_batch(&self, now: u32, steps: &StepPressure, capacity: Bytes) -> u32 {
         let Some(batch) = self.micro_batch else { return now };
         let room = match batch.target {

@@ -1,9 +1,9 @@
 //! ARC: adaptive replacement (Megiddo and Modha, FAST 2003).
 //!
 //! T1 holds what was used once of late, T2 what was used more often; B1 and B2 remember what has
-//! left them. A miss that B1 remembers makes the target of T1 larger, one that B2 remembers smaller.
-//! The target and its steps are fractions, as the paper's pseudocode leaves open; lists are measured
-//! in bytes, which on unit sizes is the paper.
+//! left them. A miss that B1 remembers makes the target of T1 larger, one that B2 remembers
+//! smaller. The target and its steps are fractions, as the paper's pseudocode leaves open; lists
+//! are measured in bytes, which on unit sizes is the paper.
 
 use super::Replacement;
 use super::lists::Lists;

@@ -6,10 +6,10 @@
 //! What S remembers without holding it is bounded: S has at most two caches.
 //!
 //! [`Lirs::new`] is the paper. [`Lirs::of_libcachesim`] is what libCacheSim 0.3 does, to compare
-//! counts with it. There Q is trimmed before a LIR object enters it, room is made by turning LIR objects
-//! only, and where an object of Q that is not in S is used, LIR objects turn too. If that object is
-//! itself trimmed, it leaves, but its next use counts as a hit; and from then on its size is read where
-//! the object that took its place in Q lies, so that one's size counts.
+//! counts with it. There Q is trimmed before a LIR object enters it, room is made by turning LIR
+//! objects only, and where an object of Q that is not in S is used, LIR objects turn too. If that
+//! object is itself trimmed, it leaves, but its next use counts as a hit; and from then on its size
+//! is read where the object that took its place in Q lies, so that one's size counts.
 
 use super::Replacement;
 use super::links::Links;

@@ -3,10 +3,10 @@
 //! A tenth of the cache is a small queue for what is new, the rest the main queue; a ghost queue
 //! remembers nine tenths of a cache of what left the small one. Two uses in the small queue, or a
 //! miss that the ghost queue remembers, lead to the main one, which is a clock with counts up to 3.
-//! Two rules are libCacheSim's and not the paper's: the main queue gives up an object only when it is
-//! over its share (the paper: whenever the small one is under its own), and until anything has left,
-//! objects that find the small queue full enter the main one. And an object must be smaller than the
-//! small queue to enter that.
+//! Two rules are libCacheSim's and not the paper's: the main queue gives up an object only when it
+//! is over its share (the paper: whenever the small one is under its own), and until anything has
+//! left, objects that find the small queue full enter the main one. And an object must be smaller
+//! than the small queue to enter that.
 
 use super::Replacement;
 use super::lists::Lists;

@@ -1,9 +1,9 @@
 //! SLRU: LRU in segments (Karedla, Love and Wherry, 1994), here four of equal size.
 //!
 //! An object enters the lowest segment with room. A use moves it to the next higher one; what that
-//! pushes out of a segment goes to the newest end of the one below, and out of the lowest it leaves.
-//! Objects leave from the lowest segment that has any. The rule for entering is libCacheSim's: the
-//! paper's objects enter the lowest segment always.
+//! pushes out of a segment goes to the newest end of the one below, and out of the lowest it
+//! leaves. Objects leave from the lowest segment that has any. The rule for entering is
+//! libCacheSim's: the paper's objects enter the lowest segment always.
 
 use super::Replacement;
 use super::lists::Lists;
@@ -17,7 +17,8 @@ pub struct Slru {
     /// Bytes of one segment.
     share: u64,
     lists: Lists<SEGMENTS>,
-    /// Whether something went down into the lowest segment, which then gives up what it has too much.
+    /// Whether something went down into the lowest segment, which then gives up what it has too
+    /// much.
     cooled: bool,
 }
 
@@ -76,8 +77,8 @@ impl Replacement for Slru {
         self.lists.push(segment, id, bytes);
     }
 
-    /// The lowest segment may be over its share after an entry, if segments do not divide the cache;
-    /// not after something has gone down into it.
+    /// The lowest segment may be over its share after an entry, if segments do not divide the
+    /// cache; not after something has gone down into it.
     fn shed(&mut self, keep: impl Fn(u32) -> bool) -> Option<u32> {
         self.cooled &= self.lists.total(0) > self.share;
         if !self.cooled {

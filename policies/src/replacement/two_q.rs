@@ -1,4 +1,5 @@
-//! 2Q: a FIFO queue for what is new before an LRU queue (Johnson and Shasha, VLDB 1994; full version).
+//! 2Q: a FIFO queue for what is new before an LRU queue (Johnson and Shasha, VLDB 1994; full
+//! version).
 //!
 //! A quarter of the cache is A1in; A1out remembers half a cache of what left it. A use in A1in
 //! changes nothing; a miss that A1out remembers enters Am, the LRU queue. A1in gives up objects

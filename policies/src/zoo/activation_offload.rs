@@ -2,12 +2,14 @@
 //!
 //! What a layer makes in forward and needs again in backward takes HBM for the time between. It can
 //! stay, be copied out after its last forward use and back before its first backward use, or be
-//! dropped and made again by the layer's forward ops. [`Choice::Best`] decides by layer what makes the
-//! step shortest. All other objects are paged on demand by recency.
-//! Sources: Chen, Xu, Zhang, Guestrin, "Training Deep Nets with Sublinear Memory Cost", 2016 (recompute
-//! from checkpoints); Korthikanti et al., "Reducing Activation Recomputation in Large Transformer
-//! Models", MLSys 2023 (a checkpoint per layer); Rhu et al., "vDNN", MICRO 2016 (offload).
-//! Invariant: recomputed ops are those of the trace; an op that draws random numbers must draw the same.
+//! dropped and made again by the layer's forward ops. [`Choice::Best`] decides by layer what makes
+//! the step shortest. All other objects are paged on demand by recency.
+//! Sources: Chen, Xu, Zhang, Guestrin, "Training Deep Nets with Sublinear Memory Cost", 2016
+//! (recompute from checkpoints); Korthikanti et al., "Reducing Activation Recomputation in Large
+//! Transformer Models", MLSys 2023 (a checkpoint per layer); Rhu et al., "vDNN", MICRO 2016
+//! (offload).
+//! Invariant: recomputed ops are those of the trace; an op that draws random numbers must draw the
+//! same.
 
 mod choose;
 mod layers;
@@ -29,7 +31,8 @@ pub use choose::Way;
 pub use offload::ActivationOffload;
 
 const NAME: &str = "activation-offload";
-/// About ten blocks of a transformer in backward. Fetches only take free room, so more does no harm.
+/// About ten blocks of a transformer in backward. Fetches only take free room, so more does no
+/// harm.
 const PREFETCH_OPS: u64 = 128;
 
 /// What becomes of the activations of all layers.

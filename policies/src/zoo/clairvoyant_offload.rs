@@ -2,10 +2,11 @@
 //!
 //! Four rules, each bounded by what the links can carry while the next op runs. *Early write-back*:
 //! what is needed last and will have to leave is copied out while the link is idle, so that leaving
-//! is free later; to a tier behind others only what these will not hold. *Farthest next use*: room is made by giving up what is needed last, copies before
-//! what would have to be written first. *Look-ahead fetch*: what is outside comes back in the order
-//! of next uses, in the place of what is needed later, as long as new objects still find room. *Staging*:
-//! what is in a tier behind comes to the one before it where nothing else will need the room.
+//! is free later; to a tier behind others only what these will not hold. *Farthest next use*: room
+//! is made by giving up what is needed last, copies before what would have to be written
+//! first. *Look-ahead fetch*: what is outside comes back in the order of next uses, in the place of
+//! what is needed later, as long as new objects still find room. *Staging*: what is in a tier
+//! behind comes to the one before it where nothing else will need the room.
 //! Sources: Belady, IBM Systems Journal 5(2), 1966, for the victim; Rhu et al., "vDNN", MICRO 2016,
 //! and Zhang et al., "G10", MICRO 2023, for copying under compute.
 //! Invariant: an object that the op in question uses is never evicted for it, and whatever is not
@@ -288,8 +289,8 @@ impl ClairvoyantOffload {
         }
     }
 
-    /// Brings what is needed next from the tiers behind nearer to HBM, as long as their links are idle and what
-    /// is alive until then leaves room there.
+    /// Brings what is needed next from the tiers behind nearer to HBM, as long as their links are
+    /// idle and what is alive until then leaves room there.
     fn stage(&mut self, view: &View<'_>) {
         let mut passed = 0;
         let mut above = (0, ObjectId(0));

@@ -2,9 +2,10 @@
 //!
 //! A kernel is known by its name and its objects. A table says, for the last two kernels, which one
 //! came next when they were met last; for a pair that was never met, what came next after the last
-//! one alone. Before each op the chain of the table is followed from there, and the next objects on it
-//! are fetched ahead; to make room, what is not on the chain leaves, least recently used first. Objects
-//! fetched ahead do not fault, all others cost what they do in [`crate::zoo::unified_memory`].
+//! one alone. Before each op the chain of the table is followed from there, and the next objects on
+//! it are fetched ahead; to make room, what is not on the chain leaves, least recently used first.
+//! Objects fetched ahead do not fault, all others cost what they do
+//! in [`crate::zoo::unified_memory`].
 //! Source of the rule: Jung, Kim, Lee, "DeepUM", ASPLOS 2023 (tables of kernels and of blocks, and
 //! pre-eviction of what the next kernels do not use). Here the unit is an object.
 //! Invariant: nothing is known of the future but what the past has shown.

@@ -2,8 +2,8 @@
 //!
 //! Objects that exist before the first op start outside HBM; an op fetches what it needs, and to
 //! make room the objects leave that the algorithm names. With `write: back` a changed object is
-//! written back when it leaves; with `write: through` it is copied out right after the op that changed it,
-//! and leaves for nothing. The executor is [`executor::Demand`].
+//! written back when it leaves; with `write: through` it is copied out right after the op that
+//! changed it, and leaves for nothing. The executor is [`executor::Demand`].
 
 pub mod executor;
 pub mod future;
@@ -34,8 +34,8 @@ pub enum Write {
     /// When it leaves.
     #[default]
     Back,
-    /// Right after the op that changed it, so that it leaves for nothing. Not where a copy needs new
-    /// room that would leave its tier with less than HBM has.
+    /// Right after the op that changed it, so that it leaves for nothing. Not where a copy needs
+    /// new room that would leave its tier with less than HBM has.
     Through,
 }
 

@@ -1,14 +1,15 @@
 //! Hot and cold: promotion and demotion from observed accesses, as page-tiering kernels do it.
 //!
-//! A cold object is used where it is, in the slower tier, and every use pays for its bytes. An object
-//! that was used at least `hot` times within the last `window` ops is promoted to HBM behind the op that
-//! made it hot, while more than the `low` share of HBM stays free. When less than that is free, objects
-//! that nobody used for `idle` ops are demoted, the one used longest ago first, until the `high` share
-//! is free. An object is in one tier at a time: what it was promoted from is given up.
-//! Sources: TPP (Maruf et al., ASPLOS 2023: watermarks, and promotion of what is used again); Memtis
-//! (Lee et al., SOSP 2023: hotness from counted accesses that cool down).
-//! Invariant: nothing hot is demoted for something else that is hot, so that two objects at the threshold
-//! never take each other's place.
+//! A cold object is used where it is, in the slower tier, and every use pays for its bytes. An
+//! object that was used at least `hot` times within the last `window` ops is promoted to HBM behind
+//! the op that made it hot, while more than the `low` share of HBM stays free. When less than that
+//! is free, objects that nobody used for `idle` ops are demoted, the one used longest ago first,
+//! until the `high` share is free. An object is in one tier at a time: what it was promoted from is
+//! given up.
+//! Sources: TPP (Maruf et al., ASPLOS 2023: watermarks, and promotion of what is used again);
+//! Memtis (Lee et al., SOSP 2023: hotness from counted accesses that cool down).
+//! Invariant: nothing hot is demoted for something else that is hot, so that two objects at the
+//! threshold never take each other's place.
 
 use crate::entry::{Entry, Fault, Kind, Parameter};
 use crate::paging::{Change, Recency, make_room, outside};

@@ -1,13 +1,15 @@
 //! State moved by layer: hooks on demand, look-ahead by layers, and double buffering.
 //!
-//! A layer's state comes before the layer runs and leaves after it; unchanged state is dropped.
-//! *Layer hooks* fetch it when the layer starts, so that nothing overlaps. *Look-ahead* fetches that of
-//! the next k layers too, while free room lasts. *Double buffering* is one layer ahead, with room kept
-//! for both: while layer i computes, i + 1 arrives and i - 1 leaves, and what else is in HBM makes way.
-//! All other objects are paged on demand by recency.
-//! Sources: Hugging Face accelerate (`AlignDevicesHook`); ZeRO-Infinity (Rajbhandari et al., SC 2021).
-//! Invariant: nothing leaves after its layer that has no room outside already, so moving by layer takes
-//! no room outside that paging does not take; and a fetch ahead never keeps an op from what it needs.
+//! A layer's state comes before the layer runs and leaves after it; unchanged state is
+//! dropped. *Layer hooks* fetch it when the layer starts, so that nothing overlaps. *Look-ahead*
+//! fetches that of the next k layers too, while free room lasts. *Double buffering* is one layer
+//! ahead, with room kept for both: while layer i computes, i + 1 arrives and i - 1 leaves, and what
+//! else is in HBM makes way. All other objects are paged on demand by recency.
+//! Sources: Hugging Face accelerate (`AlignDevicesHook`); ZeRO-Infinity (Rajbhandari et al.,
+//! SC 2021).
+//! Invariant: nothing leaves after its layer that has no room outside already, so moving by layer
+//! takes no room outside that paging does not take; and a fetch ahead never keeps an op from what
+//! it needs.
 
 mod passes;
 
@@ -201,8 +203,8 @@ impl Layers {
         });
     }
 
-    /// Makes room for the op itself. Who goes first: others under double buffering, which keeps room
-    /// for layers, and layers that are ahead otherwise.
+    /// Makes room for the op itself. Who goes first: others under double buffering, which keeps
+    /// room for layers, and layers that are ahead otherwise.
     fn room_for_op(&mut self, change: &mut Change<'_, '_>) {
         let need = change.need();
         // Needed last, goes first.

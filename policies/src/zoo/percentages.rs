@@ -1,11 +1,12 @@
 //! Weights, KV cache and activations each by percent of GPU, CPU and disk: FlexGen's six numbers.
 //!
-//! In a layer, objects of a group are taken in the order of the trace's table; one whose middle lies
-//! below the disk's percent of the layer's bytes goes to disk, below disk and CPU together to the
-//! CPU, and the others to the GPU. A layer is a block, the part of a module's name up to its first
-//! number, or else the module. Gradients, optimizer state and master weights follow the percentages
-//! of weights, each kind by itself; buffers stay in HBM. FlexGen splits caches and activations
-//! inside a tensor; objects are not split here, so a layer of few objects is rounded coarsely.
+//! In a layer, objects of a group are taken in the order of the trace's table; one whose middle
+//! lies below the disk's percent of the layer's bytes goes to disk, below disk and CPU together to
+//! the CPU, and the others to the GPU. A layer is a block, the part of a module's name up to its
+//! first number, or else the module. Gradients, optimizer state and master weights follow the
+//! percentages of weights, each kind by itself; buffers stay in HBM. FlexGen splits caches and
+//! activations inside a tensor; objects are not split here, so a layer of few objects is rounded
+//! coarsely.
 //! Source: Sheng et al., "FlexGen", ICML 2023, section 4.3, and its `init_weight_list`.
 //! Invariant: the six numbers are percentages, and those of a group add up to at most 100.
 

@@ -4,8 +4,8 @@
 //! where to, and at which ops their copies start (`plan`). The run then carries the plan out at op
 //! boundaries. What the plan could not provide for is done on demand: to make room the object goes
 //! that is used last, and it is fetched again shortly before that use.
-//! Source: Zhang, Zhou, Xue, Zhou, Huang, "G10: Enabling An Efficient Unified GPU Memory and Storage
-//! Architecture with Smart Tensor Migrations", MICRO 2023, sections 4.2 and 4.3.
+//! Source: Zhang, Zhou, Xue, Zhou, Huang, "G10: Enabling An Efficient Unified GPU Memory and
+//! Storage Architecture with Smart Tensor Migrations", MICRO 2023, sections 4.2 and 4.3.
 //! Invariant: an object that the op in question uses is never evicted for it, and nothing is
 //! prefetched into room that this op needs.
 

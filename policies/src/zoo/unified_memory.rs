@@ -1,10 +1,10 @@
 //! Unified memory: demand paging as a GPU's driver does it, by object.
 //!
-//! An op uses all pages of its objects, so all that are not in HBM fault. The driver handles faults in
-//! batches: a fetch of b bytes costs `ceil(b / (page * batch))` batches, and each delays the op by the
-//! handling of one, beside the copy itself. Handling and copying take turns, so the delay is paid in
-//! full after what the op waited for has arrived. Least recently used first out; what an op creates is
-//! born in HBM and does not fault.
+//! An op uses all pages of its objects, so all that are not in HBM fault. The driver handles faults
+//! in batches: a fetch of b bytes costs `ceil(b / (page * batch))` batches, and each delays the op
+//! by the handling of one, beside the copy itself. Handling and copying take turns, so the delay is
+//! paid in full after what the op waited for has arrived. Least recently used first out; what an op
+//! creates is born in HBM and does not fault.
 //! Invariant: the decisions are those of demand paging by recency; only the delays are added.
 
 use crate::entry::{Entry, Fault, Kind, Parameter, Params};

@@ -1,12 +1,12 @@
 //! ZeRO-Offload and ZeRO-Infinity: a home for each kind of model state.
 //!
 //! Optimizer state and master weights, parameters, gradients and activations live in the tier that
-//! the policy names for them, all or a share of their bytes (twin-flow). What is at home elsewhere is fetched
-//! a window of ops ahead, through staging buffers of a stated size, and leaves when no op
-//! within the window uses it: written back if it changed. Gradients live with the optimizer, so
-//! they leave as soon as backward is done with them. Sources: Ren et al., "ZeRO-Offload", USENIX ATC 2021,
-//! arXiv:2101.06840; Rajbhandari et al., "ZeRO-Infinity", SC 2021, arXiv:2104.07857; twin-flow:
-//! DeepSpeed, ZeRO-Offload++.
+//! the policy names for them, all or a share of their bytes (twin-flow). What is at home elsewhere
+//! is fetched a window of ops ahead, through staging buffers of a stated size, and leaves when no
+//! op within the window uses it: written back if it changed. Gradients live with the optimizer, so
+//! they leave as soon as backward is done with them. Sources: Ren et al., "ZeRO-Offload", USENIX
+//! ATC 2021, arXiv:2101.06840; Rajbhandari et al., "ZeRO-Infinity", SC 2021, arXiv:2104.07857;
+//! twin-flow: DeepSpeed, ZeRO-Offload++.
 //! Invariant: all of a module's optimizer state has one home, and so have all of its parameters.
 
 mod relay;
@@ -44,8 +44,8 @@ pub struct ZeroOffloadConfig {
     pub prefetch_ops: u32,
     /// Bytes that may lie in HBM ahead of the op that uses them; `None` for as much as is free.
     pub staging: Option<Bytes>,
-    /// The tier in which what is fetched from beyond it is put together whole before it goes on; `None`
-    /// where chunks of an object follow one another over the links.
+    /// The tier in which what is fetched from beyond it is put together whole before it goes on;
+    /// `None` where chunks of an object follow one another over the links.
     pub relay: Option<TierId>,
     /// Where objects may go whose home is full, beside the tiers that are named as homes.
     pub spill: Vec<TierId>,
@@ -169,7 +169,8 @@ impl Group {
 }
 
 impl ZeroOffloadConfig {
-    /// The tiers outside HBM that it uses: those that are named. The frameworks have no way to any other.
+    /// The tiers outside HBM that it uses: those that are named. The frameworks have no way to any
+    /// other.
     fn tiers(&self) -> Vec<TierId> {
         let homes = [self.optimizer, self.parameters, self.gradients, self.activations];
         let mut tiers: Vec<TierId> = Vec::new();
@@ -188,7 +189,8 @@ impl ZeroOffloadConfig {
         let weights = offloaded(trace, &[Weight], self.parameters_share);
         let home = |(index, object): (usize, &Object)| {
             let group = Group::of((index, object));
-            // A gradient goes where it is used: what has no optimizer state of its own does so by the share.
+            // A gradient goes where it is used: what has no optimizer state of its own does so by
+            // the share.
             let offloads = |groups: &BTreeMap<Group, bool>, share: f64| {
                 groups.get(&group).copied().unwrap_or(share > 0.0)
             };

@@ -36,7 +36,8 @@ fn groups_and_layers_are_cut_by_themselves() {
     // Of a block's two weights the first is on the CPU; of its two caches on disk; buffers stay.
     let block = [DRAM, NVME, HBM, HBM, DRAM, HBM];
     assert_eq!(found, [block, block].concat());
-    // Parts by themselves: the middle of the only weight is at 50 %, where the CPU's share has ended.
+    // Parts by themselves: the middle of the only weight is at 50 %, where the CPU's share has
+    // ended.
     let parts = homes(&trace, &six, true, &[HBM, DRAM, NVME]);
     let part = [HBM, DRAM, HBM];
     assert_eq!(parts, [part, part, part, part].concat());

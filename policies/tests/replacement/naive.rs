@@ -305,7 +305,8 @@ pub(crate) fn two_q(trace: &[u32], capacity: usize) -> Misses {
     trace.iter().map(one).collect()
 }
 
-/// Section 3 of the paper; of what the stack remembers, the longest gone is dropped beyond two caches.
+/// Section 3 of the paper; of what the stack remembers, the longest gone is dropped beyond two
+/// caches.
 pub(crate) fn lirs(trace: &[u32], capacity: usize) -> Misses {
     let high_share = (capacity / 100).max(1);
     let low_share = capacity - high_share;

@@ -5,8 +5,8 @@
 use crate::replacement::oracle::Replay;
 use tiersim_policies::replacement::{Algorithm, NEVER};
 
-/// The one row that differs: with sizes above a tenth of the cache, which is the small queue of S3-FIFO,
-/// ours lets fewer objects in.
+/// The one row that differs: with sizes above a tenth of the cache, which is the small queue of
+/// S3-FIFO, ours lets fewer objects in.
 const OURS: (&str, &str) = ("1000,100,7,S3FIFO,449,19081", "19096");
 
 struct Draw(u64);

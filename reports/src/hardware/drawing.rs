@@ -1,8 +1,8 @@
 //! The drawing of a machine: boxes for tiers and nodes, lines with rates for links.
 //!
 //! Lines leave a box in the middle of its right side and enter each box to the right at a place of
-//! their own, where their label stands, so no two labels can meet. A link within a column enters its
-//! lower box in the same way, from the left side of the upper one.
+//! their own, where their label stands, so no two labels can meet. A link within a column enters
+//! its lower box in the same way, from the left side of the upper one.
 //! Invariant: boxes stand apart and inside the canvas, whatever the machine.
 
 use super::layout::{Columns, column_of, columns};

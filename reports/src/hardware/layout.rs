@@ -1,8 +1,8 @@
 //! Where the nodes of a machine stand: in columns by their distance from the device.
 //!
-//! A link joins nodes of the same column or of two neighbouring ones, because columns are breadth-first
-//! distances. Within a column nodes are ordered by where their neighbours to the left stand
-//! (the barycentre method: Sugiyama, Tagawa, Toda, IEEE Trans. SMC 11(2), 1981), which keeps
+//! A link joins nodes of the same column or of two neighbouring ones, because columns are
+//! breadth-first distances. Within a column nodes are ordered by where their neighbours to the left
+//! stand (the barycentre method: Sugiyama, Tagawa, Toda, IEEE Trans. SMC 11(2), 1981), which keeps
 //! crossings few.
 //! Invariant: every node stands in exactly one place, and the same machine gives the same places.
 

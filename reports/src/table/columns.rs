@@ -20,8 +20,8 @@ pub(super) struct Column {
 
 type Values = Vec<Option<f64>>;
 
-/// The columns of a narrow table, in the order of their worth as far as there is room; the first two
-/// always. `room` is what the labels leave.
+/// The columns of a narrow table, in the order of their worth as far as there is room; the first
+/// two always. `room` is what the labels leave.
 pub(super) fn narrow(record: &RunRecord, cases: &[usize], room: usize) -> Vec<Column> {
     let mut left = room;
     let mut columns = Vec::new();

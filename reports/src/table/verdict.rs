@@ -1,8 +1,8 @@
-//! The answer before the table: which case is best, by how much over which baseline, what the next one
-//! saves, and what does not fit.
+//! The answer before the table: which case is best, by how much over which baseline, what the next
+//! one saves, and what does not fit.
 //!
-//! Invariant: the best is the first of the table's order, so that verdict and table cannot disagree;
-//! emulated cases, which do not pay for every access, are never it.
+//! Invariant: the best is the first of the table's order, so that verdict and table cannot
+//! disagree; emulated cases, which do not pay for every access, are never it.
 
 use crate::contest::{gap, order};
 use crate::names::shortened;

@@ -373,8 +373,8 @@ pub(crate) fn many_panels() -> RunRecord {
     record
 }
 
-/// Three policies on three machines, each with a baseline, a bound and a batch of its own. The quickest machine
-/// is below the bound of the slowest.
+/// Three policies on three machines, each with a baseline, a bound and a batch of its own. The
+/// quickest machine is below the bound of the slowest.
 pub(crate) fn machines() -> RunRecord {
     let mut record = bare("three-machines");
     record.about =

@@ -4,8 +4,8 @@
 //! it takes from the hardware. It follows every flow by itself, where the machine keeps one counter
 //! for all flows of a class, and checks after every change: no resource above its rate, every flow
 //! held back by a full resource on which none is faster (that is max-min fairness), and at the end
-//! of a flow all its bytes sent, and not yet so a picosecond before. Flows of ops cross the tier that
-//! they use, too, and by the end of an op the bytes of all its charges that flow have gone.
+//! of a flow all its bytes sent, and not yet so a picosecond before. Flows of ops cross the tier
+//! that they use, too, and by the end of an op the bytes of all its charges that flow have gone.
 
 use super::Breach;
 use crate::fair_share::{ClassId, GRAINS};
@@ -26,7 +26,8 @@ pub(super) struct Flows {
     lanes: Vec<(Rate, Detail)>,
     /// By link.
     services: Vec<Service>,
-    /// By tier: its bandwidth, and the lanes to and from each of its devices if what is used there flows.
+    /// By tier: its bandwidth, and the lanes to and from each of its devices if what is used there
+    /// flows.
     tiers: Vec<(Rate, Option<Vec<Vec<usize>>>)>,
     /// Bytes of flows of ops that have ended, by op and tier.
     used: BTreeMap<(Ticket, TierId), u128>,

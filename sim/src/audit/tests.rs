@@ -1,5 +1,5 @@
-//! Every rule with a sequence that breaks this one and no other: what the auditor is told up to there
-//! is legal, and without the rule it would find nothing wrong.
+//! Every rule with a sequence that breaks this one and no other: what the auditor is told up to
+//! there is legal, and without the rule it would find nothing wrong.
 
 mod flows;
 

@@ -12,7 +12,8 @@ fn collectives(trace: &Trace) -> impl Iterator<Item = (usize, Collective)> {
     })
 }
 
-/// What `ranks` devices of the machine cannot do of the trace, the first of each kind, with remedies.
+/// What `ranks` devices of the machine cannot do of the trace, the first of each kind, with
+/// remedies.
 pub(super) fn problems(
     hardware: &Hardware,
     ranks: u32,

@@ -1,8 +1,9 @@
 //! What allocators take of an op's time.
 //!
-//! The program's thread of each device asks for memory on behalf of one op after the other and is ahead of the
-//! device: what it takes is felt only by an op that could start before the thread is done. Where a
-//! segment comes or goes, the op waits for that too, and the thread goes on from there.
+//! The program's thread of each device asks for memory on behalf of one op after the other and is
+//! ahead of the device: what it takes is felt only by an op that could start before the thread is
+//! done. Where a segment comes or goes, the op waits for that too, and the thread goes on from
+//! there.
 //! Invariant: with exact allocators nothing is added to any op.
 
 use super::SimMachine;

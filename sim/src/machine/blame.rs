@@ -11,7 +11,8 @@ use tiersim_models::units::{Span, Time};
 use tiersim_policies::command::Ticket;
 use tiersim_policies::state::State;
 
-/// How many ended commands of each rank are remembered. A stall whose history is older is charged in part.
+/// How many ended commands of each rank are remembered. A stall whose history is older is charged
+/// in part.
 const MEMORY: usize = 4096;
 
 /// What matters of a command that has ended.
@@ -52,8 +53,8 @@ impl Blame {
         }
     }
 
-    /// Charges the time from `idle_since` to `now` to the lanes that caused it. A copy may have waited
-    /// for one that goes in pieces and has not ended: `under_way` knows it.
+    /// Charges the time from `idle_since` to `now` to the lanes that caused it. A copy may have
+    /// waited for one that goes in pieces and has not ended: `under_way` knows it.
     pub(crate) fn charge(
         &self,
         (idle_since, now): (Time, Time),

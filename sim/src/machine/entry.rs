@@ -26,7 +26,8 @@ pub(crate) struct Entry {
     pub(crate) allocating: Span,
     /// The way of a copy.
     pub(crate) progress: Option<Progress>,
-    /// When a copy was let into its first lane, and when an op could have started but for its release.
+    /// When a copy was let into its first lane, and when an op could have started but for its
+    /// release.
     pub(crate) ready_at: Time,
     /// The path up to then, of an op.
     pub(super) path: Option<Path>,
@@ -37,8 +38,9 @@ pub(crate) struct Entry {
     pub(crate) ended: bool,
 }
 
-// Memory per transfer in flight is bounded: one entry, beside one piece per lane that it is on. Longer
-// lists of edges than usual are on the heap, and a plan is made at most a window of ops ahead.
+// Memory per transfer in flight is bounded: one entry, beside one piece per lane that it is on.
+// Longer lists of edges than usual are on the heap, and a plan is made at most a window of ops
+// ahead.
 const _: () = assert!(size_of::<Entry>() <= 640 && size_of::<Piece>() <= 48);
 
 /// All commands from the oldest under way to the newest, by ticket.

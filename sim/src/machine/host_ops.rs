@@ -3,8 +3,8 @@
 //! Such an op pays its launch, and then its work is a flow over one resource: the processors' time,
 //! in picoseconds. One that bytes hold up is not told from one that FLOPs hold up, as every kernel
 //! takes all cores.
-//! Invariant: alone an op takes exactly its duration, and of R that run at once none less than its share of
-//! the time that all take in turn.
+//! Invariant: alone an op takes exactly its duration, and of R that run at once none less than its
+//! share of the time that all take in turn.
 
 use super::state::Moment;
 use super::{ENDS, Event, Fault, SimMachine};
@@ -60,7 +60,8 @@ impl SimMachine<'_> {
         }
     }
 
-    /// An op starts that takes `total` alone, of which it waits `waits` first, without any processor.
+    /// An op starts that takes `total` alone, of which it waits `waits` first, without any
+    /// processor.
     pub(super) fn start_on_host(
         &mut self,
         op: Ticket,

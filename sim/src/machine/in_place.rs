@@ -1,14 +1,15 @@
 //! Use in place over shared links: the bytes of a charge become a flow.
 //!
-//! An op computes, delayed as its policy states, then pays its charges one after the other: the set-up of the tier, then its
-//! bytes. Where the route between the tier and the device is one hop of shared links, the bytes flow
-//! over its lanes, at max-min fair rates with all that crosses them: what is read towards the device,
-//! what is written away from it, at the same time. They cross the tier, too, whose bandwidth all that
-//! use it in place share; what an op writes while it reads goes beside that, at most as fast. Loads and
-//! stores take no place in a lane: they are no copies. Copies do not cross the tier's bandwidth, which
-//! is what use in place reaches. A charge ends no sooner than its requests are answered (`loads`).
-//! Invariant: a charge never takes less than the tier's law says, and one that reads or writes, alone on
-//! links no narrower than the tier, takes exactly that where requests do not bind.
+//! An op computes, delayed as its policy states, then pays its charges one after the other: the
+//! set-up of the tier, then its bytes. Where the route between the tier and the device is one hop
+//! of shared links, the bytes flow over its lanes, at max-min fair rates with all that crosses
+//! them: what is read towards the device, what is written away from it, at the same time. They
+//! cross the tier, too, whose bandwidth all that use it in place share; what an op writes while it
+//! reads goes beside that, at most as fast. Loads and stores take no place in a lane: they are no
+//! copies. Copies do not cross the tier's bandwidth, which is what use in place reaches. A charge
+//! ends no sooner than its requests are answered (`loads`).
+//! Invariant: a charge never takes less than the tier's law says, and one that reads or writes,
+//! alone on links no narrower than the tier, takes exactly that where requests do not bind.
 
 use super::loads::Costs;
 use super::sharing::{Cargo, Flight, Lanes, Used};

@@ -1,9 +1,10 @@
 //! Lanes: the directions of links, and how pieces of copies queue for them.
 //!
-//! A lane serves one piece after the other or, if its link has several lanes, so many at once, and its
-//! lines in turn (`lines`); or it shares its rate among all who are there (`sharing`).
-//! Invariant: a lane with one place is an in-order copy engine for each line, so its copies enter as
-//! they were submitted; one with several places takes whoever is ready. No place is empty while a piece waits.
+//! A lane serves one piece after the other or, if its link has several lanes, so many at once, and
+//! its lines in turn (`lines`); or it shares its rate among all who are there (`sharing`).
+//! Invariant: a lane with one place is an in-order copy engine for each line, so its copies enter
+//! as they were submitted; one with several places takes whoever is ready. No place is empty while
+//! a piece waits.
 
 use super::detail::Peculiar;
 use super::entry::{Piece, Progress};
@@ -171,7 +172,8 @@ impl SimMachine<'_> {
         Progress::new(Transit::new([lane], bytes, bytes), line, |lane| self.lanes[lane].law)
     }
 
-    /// A copy waits to be let into its first lane, behind those of its line that were submitted before.
+    /// A copy waits to be let into its first lane, behind those of its line that were submitted
+    /// before.
     pub(super) fn wait_at_gate(&mut self, ticket: Ticket, progress: &Progress) {
         let lane = &mut self.lanes[progress.transit.lane(0)];
         if lane.is_in_order() {
@@ -255,7 +257,8 @@ impl SimMachine<'_> {
         }
     }
 
-    /// How much of a piece under way has crossed since its turn began; the same whatever its turn is cut to.
+    /// How much of a piece under way has crossed since its turn began; the same whatever its turn
+    /// is cut to.
     pub(super) fn gone(&self, lane: usize, served: &Served) -> Bytes {
         let (now, Lane { law, peculiar, .. }) = (self.engine.now(), &self.lanes[lane]);
         let passed = now.max(served.since).since(served.since);
@@ -389,7 +392,8 @@ impl SimMachine<'_> {
     }
 }
 
-/// How long a piece is served until so many of its bytes have crossed, whatever is paid before them included.
+/// How long a piece is served until so many of its bytes have crossed, whatever is paid before them
+/// included.
 fn reach(law: Law, peculiar: Option<&Peculiar>, piece: &Piece, seed: u64, bytes: Bytes) -> Span {
     let fixed = peculiar.map_or(Span::ZERO, |peculiar| peculiar.fixed(piece, law.rate, seed));
     law.span_of(bytes) + fixed

@@ -1,12 +1,12 @@
 //! Who is served when on a lane that serves one piece after the other: lines and turns.
 //!
-//! Copies between the same two tiers of one device are one *line*: they are let in and served in the
-//! order of submission, as the copies of one stream of a real device are. Lines with a piece ready take turns, in the
-//! order in which they became ready. A turn is one piece, or one chunk of a larger one if another line waits.
-//! Nothing is cut while nobody waits: a piece is given the time for all its bytes, and its end is set to the next
-//! border between chunks when another line comes.
-//! Invariant: the time that a piece is served until so many bytes have crossed is the same in one turn and in many, to
-//! the picosecond.
+//! Copies between the same two tiers of one device are one *line*: they are let in and served in
+//! the order of submission, as the copies of one stream of a real device are. Lines with a piece
+//! ready take turns, in the order in which they became ready. A turn is one piece, or one chunk of
+//! a larger one if another line waits. Nothing is cut while nobody waits: a piece is given the time
+//! for all its bytes, and its end is set to the next border between chunks when another line comes.
+//! Invariant: the time that a piece is served until so many bytes have crossed is the same in one
+//! turn and in many, to the picosecond.
 
 use super::entry::Piece;
 use super::state::Moment;
@@ -112,7 +112,8 @@ impl Lines {
         self.served.push(Served { piece, crossed, until, since, end, event, line });
     }
 
-    /// The event of a piece under way has come: its turn ends, unless it goes on ([`Lines::goes_on`]).
+    /// The event of a piece under way has come: its turn ends, unless it goes on
+    /// ([`Lines::goes_on`]).
     pub(super) fn comes(&mut self, piece: Piece) -> Served {
         let place = self.served.iter().position(|served| served.piece.is(piece));
         self.served.remove(place.expect("it is under way"))

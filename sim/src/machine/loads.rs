@@ -1,11 +1,12 @@
 //! How much of each tier's bandwidth is in use, and what use in place and copies pay for that.
 //!
-//! An op that uses a tier in place loads it with its bytes over its whole duration, a copy under way
-//! with the rate of its lane: it reads where it comes from and writes where it goes. What is in use
-//! when an op starts decides the latency of its requests, and with it how fast they go
+//! An op that uses a tier in place loads it with its bytes over its whole duration, a copy under
+//! way with the rate of its lane: it reads where it comes from and writes where it goes. What is in
+//! use when an op starts decides the latency of its requests, and with it how fast they go
 //! ([`tiersim_models::outstanding`]); the same of a piece of a copy. Where links are shared, the
 //! duration is the one that the op has alone, and its bytes are not counted on the lanes again.
-//! Invariant: an op takes back at its end exactly what it had put on, and nothing is faster than the law.
+//! Invariant: an op takes back at its end exactly what it had put on, and nothing is faster than
+//! the law.
 
 use super::SimMachine;
 use super::state::Moment;
@@ -99,8 +100,8 @@ impl Loads {
     }
 }
 
-/// Bytes per second of `bytes` over `span`, at most `pace`, of which some part goes each way; sums of
-/// a few must not overflow.
+/// Bytes per second of `bytes` over `span`, at most `pace`, of which some part goes each way; sums
+/// of a few must not overflow.
 fn over(bytes: Bytes, span: Span, asked: &Asked, pace: Rate) -> Traffic {
     let rate = u128::from(bytes.get()) * u128::from(PS_PER_S) / u128::from(span.ps().max(1));
     let rate = rate.min(u128::from(pace.get())).min(u128::from(u32::MAX) << 28);
@@ -171,8 +172,8 @@ impl SimMachine<'_> {
         costs
     }
 
-    /// What a piece of a copy over `lanes` takes beyond their laws because others use the memory where
-    /// it comes from or goes to.
+    /// What a piece of a copy over `lanes` takes beyond their laws because others use the memory
+    /// where it comes from or goes to.
     pub(super) fn slowed(&mut self, lanes: &[usize], bytes: Bytes) -> Span {
         let Some(loads) = &self.loads else { return Span::ZERO };
         let rate = lanes.iter().map(|&lane| self.lanes[lane].law.rate).min();

@@ -140,8 +140,8 @@ impl Meters {
         }
     }
 
-    /// Counts once more, `times` over, what was counted since `start`. What is held is the same, and
-    /// so is the most that ever was. `None` where a sum is more than its bits hold.
+    /// Counts once more, `times` over, what was counted since `start`. What is held is the same,
+    /// and so is the most that ever was. `None` where a sum is more than its bits hold.
     pub(crate) fn count_again(&mut self, start: &Meters, times: u64) -> Option<()> {
         let Meters {
             used: _,

@@ -1,13 +1,15 @@
 //! How the time up to an end is made up: the split of a step along its critical path.
 //!
-//! Nothing is walked back. Whatever starts takes over the path to what it had waited for last, which
-//! is what ends at that moment: the edge that was satisfied last, the op before it on its stream, the
-//! rank that came last. When it ends, its own time is added, by part. So the op whose end ends a step
-//! brings the split of the whole step with it, and memory is that of commands under way.
+//! Nothing is walked back. Whatever starts takes over the path to what it had waited for last,
+//! which is what ends at that moment: the edge that was satisfied last, the op before it on its
+//! stream, the rank that came last. When it ends, its own time is added, by part. So the op whose
+//! end ends a step brings the split of the whole step with it, and memory is that of commands under
+//! way.
 //!
-//! Pieces of copies do the same, hop by hop: a piece takes over the path to what let it into the line
-//! of its hop, and adds how long it stood there, between its turns too, and how long it crossed. What others did on the lane
-//! meanwhile is not followed: standing in line is a part of its own.
+//! Pieces of copies do the same, hop by hop: a piece takes over the path to what let it into the
+//! line of its hop, and adds how long it stood there, between its turns too, and how long it
+//! crossed. What others did on the lane meanwhile is not followed: standing in line is a part of
+//! its own.
 //! Invariant: a path adds up to the time since the last step ended, to the picosecond.
 
 use super::SimMachine;
@@ -40,8 +42,8 @@ pub(super) struct Paths {
     told: Path,
 }
 
-/// A piece on a hop: the path to what let it into the line there, when that was, and when it left the
-/// line.
+/// A piece on a hop: the path to what let it into the line there, when that was, and when it left
+/// the line.
 #[derive(Debug)]
 pub(super) struct Leg {
     path: Path,
@@ -186,8 +188,8 @@ impl SimMachine<'_> {
         self.paths.extended(path, offered, &[waited, (Part::Copy(lane), now.since(began))])
     }
 
-    /// The path to the end of a command that ends now; `beyond` is what its use of tiers took beyond
-    /// their laws.
+    /// The path to the end of a command that ends now; `beyond` is what its use of tiers took
+    /// beyond their laws.
     pub(super) fn arrives(&mut self, ticket: Ticket, beyond: &[(usize, Span)]) -> Path {
         let stretches = self.stretches(ticket, beyond);
         let entry = self.entries.get_mut(ticket);

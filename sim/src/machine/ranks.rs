@@ -1,7 +1,7 @@
 //! Several devices of one server: the same plan, carried out by each at the same time.
 //!
-//! A command of the plan is one entry per rank, ticket times ranks plus rank, with edges to entries of
-//! the same rank. Behind the way of a copy everything works on instances of lanes and tiers
+//! A command of the plan is one entry per rank, ticket times ranks plus rank, with edges to entries
+//! of the same rank. Behind the way of a copy everything works on instances of lanes and tiers
 //! ([`Instances`]); what k devices share is one instance, and so they contend. The last rank to end
 //! ends the command. Meters are those of the first rank, by lane and tier of one device: bytes and
 //! stalls are its own, and the lanes that it uses are busy with whatever crosses them.
@@ -149,7 +149,8 @@ impl Ranks {
 }
 
 impl SimMachine<'_> {
-    /// Bytes of an entry have crossed a lane, which was busy for `busy` since that was last counted.
+    /// Bytes of an entry have crossed a lane, which was busy for `busy` since that was last
+    /// counted.
     pub(super) fn crossed(&mut self, entry: Ticket, lane: usize, bytes: Bytes, busy: Span) {
         let kind = self.ranks.kind(lane);
         if self.ranks.is_first(entry) {

@@ -16,8 +16,8 @@ impl SimMachine<'_> {
         ops[(occurrence % ops.len() as u64) as usize].release.unwrap_or(Time::ZERO)
     }
 
-    /// Whether the op at the head of a stream may start; if not, the stream is looked at again when it
-    /// may: once, however often something else makes it look before.
+    /// Whether the op at the head of a stream may start; if not, the stream is looked at again when
+    /// it may: once, however often something else makes it look before.
     pub(super) fn is_released(&mut self, stream: usize, ticket: Ticket) -> bool {
         let release = self.release(ticket);
         if release <= self.engine.now() {

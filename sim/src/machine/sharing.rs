@@ -1,10 +1,11 @@
 //! Shared links: pieces become flows, which have max-min fair rates.
 //!
-//! Use in place flows beside them (`in_place`). A piece is one flow over all lanes of its hop at once and pays the set-up of each. A copy whose
-//! route is one hop is one piece; on any other route each chunk is a flow of its own over each hop.
-//! A flow waits until it is first in line on each of its lanes and each has a place, then pays its
-//! set-up, which takes a place and no bandwidth, and then its bytes go. Lines are joined on all
-//! lanes at the same moment, so the oldest waiting flow is first everywhere: none waits for ever.
+//! Use in place flows beside them (`in_place`). A piece is one flow over all lanes of its hop at
+//! once and pays the set-up of each. A copy whose route is one hop is one piece; on any other route
+//! each chunk is a flow of its own over each hop. A flow waits until it is first in line on each of
+//! its lanes and each has a place, then pays its set-up, which takes a place and no bandwidth, and
+//! then its bytes go. Lines are joined on all lanes at the same moment, so the oldest waiting flow
+//! is first everywhere: none waits for ever.
 //! Invariant: one event is pending for the flow that ends next, and it is set anew only when flows
 //! came or went.
 

@@ -1,11 +1,12 @@
 //! What was measured up to a moment, with the part of it that is still under way.
 //!
-//! The meters count a piece when it has crossed its lane, and the time that a lane was busy when something
-//! leaves it. Between two moments that is not what happened between them: a copy of a minute that ends
-//! behind the first of them would all be counted there. So at such a moment what has gone so far is
-//! added, by the time that has passed of a piece's own, and by the bytes that a flow has sent.
-//! Invariant: between two moments no lane is busy for longer than the time between them, and no bytes
-//! are counted that its rate does not allow in that time.
+//! The meters count a piece when it has crossed its lane, and the time that a lane was busy when
+//! something leaves it. Between two moments that is not what happened between them: a copy of a
+//! minute that ends behind the first of them would all be counted there. So at such a moment what
+//! has gone so far is added, by the time that has passed of a piece's own, and by the bytes that a
+//! flow has sent.
+//! Invariant: between two moments no lane is busy for longer than the time between them, and no
+//! bytes are counted that its rate does not allow in that time.
 
 use super::SimMachine;
 use super::meters::Meters;
@@ -14,7 +15,8 @@ use tiersim_models::units::Bytes;
 use tiersim_policies::command::Ticket;
 
 impl SimMachine<'_> {
-    /// What was measured until now, copies and exchanges under way included for the part that has gone.
+    /// What was measured until now, copies and exchanges under way included for the part that has
+    /// gone.
     pub fn so_far(&self) -> Meters {
         let now = self.engine.now();
         let mut all = self.meters.clone();
@@ -24,7 +26,8 @@ impl SimMachine<'_> {
                 all.busy[kind] += now.since(lane.counted);
             }
             for served in &lane.lines.served {
-                // What others in the memory make it take longer comes first: its bytes begin to go then.
+                // What others in the memory make it take longer comes first: its bytes begin to go
+                // then.
                 let gone = self.gone(index, served);
                 self.has_gone(served.piece.ticket, [index], (gone, true), &mut all);
             }

@@ -2,8 +2,8 @@
 //!
 //! Times are written relative to now and commands relative to the one that is issued next. What was
 //! only counted is left out, and what is left of the past where nothing looks at it again: when an
-//! idle lane fell idle, or what had ended before the latest time that somebody may yet be blamed for.
-//! Every struct is taken apart field by field, so a new field has to be thought of here.
+//! idle lane fell idle, or what had ended before the latest time that somebody may yet be blamed
+//! for. Every struct is taken apart field by field, so a new field has to be thought of here.
 //! Invariant: two machines with the same state that get the same commands do the same.
 
 use super::entry::{Entry, Piece, Progress};
@@ -113,8 +113,8 @@ impl SimMachine<'_> {
         self.engine.now()
     }
 
-    /// Whether the machine may ever be in the same state again: nothing is drawn, and no op waits for a
-    /// moment of the whole run.
+    /// Whether the machine may ever be in the same state again: nothing is drawn, and no op waits
+    /// for a moment of the whole run.
     pub fn may_repeat(&self) -> bool {
         let trace = &self.workload.trace;
         let periodic = self.durations.are_the_same_in_every_replay_of(trace);
@@ -142,7 +142,8 @@ impl SimMachine<'_> {
             uses,
             collectives,
             processors,
-            // Only allocators that are not exact move them, and of these the planner tells no state.
+            // Only allocators that are not exact move them, and of these the planner tells no
+            // state.
             threads: _,
             seed: _,
             placed_elsewhere: _,

@@ -18,8 +18,8 @@ pub(super) struct Stream {
 }
 
 impl SimMachine<'_> {
-    /// Starts the op at the head of a stream, if it may; `cause` is what has just ended. One that all
-    /// ranks do together waits for all of them.
+    /// Starts the op at the head of a stream, if it may; `cause` is what has just ended. One that
+    /// all ranks do together waits for all of them.
     pub(super) fn try_stream(&mut self, stream: usize, cause: Option<Ticket>) -> Result<(), Fault> {
         let queue = &self.streams[stream];
         let Some(&ticket) = queue.waiting.front() else { return Ok(()) };
@@ -85,8 +85,8 @@ impl SimMachine<'_> {
         }
     }
 
-    /// Counts a command of the first device at its end, so that figures of a stretch of ops are those
-    /// ops' own; `beyond` is what its use of tiers took beyond their laws.
+    /// Counts a command of the first device at its end, so that figures of a stretch of ops are
+    /// those ops' own; `beyond` is what its use of tiers took beyond their laws.
     pub(super) fn count(&mut self, ticket: Ticket, beyond: &[(usize, Span)]) {
         let in_place = self.in_place(ticket, beyond);
         let (now, entry) = (self.engine.now(), self.entries.get(ticket));

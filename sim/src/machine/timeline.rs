@@ -38,8 +38,8 @@ pub(super) fn holds(
     }
 }
 
-/// A command that ends now: one slice for an op, one for each lane of a copy or of a collective, which
-/// is a lane of one device by `kind`.
+/// A command that ends now: one slice for an op, one for each lane of a copy or of a collective,
+/// which is a lane of one device by `kind`.
 pub(super) fn slices(
     entry: &Entry,
     trace: &Trace,

@@ -1,8 +1,9 @@
 //! The workload of the baseline: everything in an unlimited HBM, and everything on the device.
 //!
-//! What an offload is compared with does not offload: updates and attention that a case has on the host's
-//! processors are the device's in the baseline. Generated work is made again without what it has on the host; in a
-//! recorded trace such ops become the device's, with the time that a roofline says or that was recorded.
+//! What an offload is compared with does not offload: updates and attention that a case has on the
+//! host's processors are the device's in the baseline. Generated work is made again without what it
+//! has on the host; in a recorded trace such ops become the device's, with the time that a roofline
+//! says or that was recorded.
 //! Invariant: a workload without ops on the host's processors is its own baseline.
 
 use super::{Bench, RunError};

@@ -91,8 +91,8 @@ impl Bench<'_> {
         Ok(Some(batches))
     }
 
-    /// The workload of these micro-batches, in chunks if the case has any, unless it is the one of all
-    /// cases.
+    /// The workload of these micro-batches, in chunks if the case has any, unless it is the one of
+    /// all cases.
     pub(super) fn own(
         &self,
         batches: Option<&[u32]>,
@@ -110,8 +110,8 @@ impl Bench<'_> {
         Ok(own)
     }
 
-    /// The workload of a case: with these micro-batches, then in chunks, then as its policy rewrites it,
-    /// which so sees the pieces that it places.
+    /// The workload of a case: with these micro-batches, then in chunks, then as its policy
+    /// rewrites it, which so sees the pieces that it places.
     pub(super) fn planned(
         &self,
         case: &Case,

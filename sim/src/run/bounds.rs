@@ -57,8 +57,8 @@ impl Bench<'_> {
         capacities: &[Bytes],
     ) -> StepBound {
         let ops = workload.trace.ops.len() as u64;
-        // Replays may be added to the warm-up: what is measured may not begin with the run, and a bound that
-        // holds whatever was before holds in both cases.
+        // Replays may be added to the warm-up: what is measured may not begin with the run, and a
+        // bound that holds whatever was before holds in both cases.
         let added = u64::from(self.warmup == 0 && self.repeat > 1);
         let duration = |occurrence| durations.least(occurrence - added * ops);
         let least = |from: u64, replays: u64| {
@@ -91,9 +91,9 @@ impl Bench<'_> {
         StepBound { step: Span::from_ps(step), by: bound.cause.words(self.hardware) }
     }
 
-    /// The bound by bytes of HBM for objects, by rising bytes, from the least that a case held to what
-    /// the workload holds without limit; all other tiers have the most that they have for a case.
-    /// Empty where cases have other workloads of their own. Asked after all of them have run.
+    /// The bound by bytes of HBM for objects, by rising bytes, from the least that a case held to
+    /// what the workload holds without limit; all other tiers have the most that they have for a
+    /// case. Empty where cases have other workloads of their own. Asked after all of them have run.
     ///
     /// Errors as a case that asks for more memory than there is.
     pub(crate) fn curve<'r>(

@@ -13,8 +13,8 @@ use tiersim_policies::recipe::{Origin, PolicyConfig};
 use tiersim_policies::scenario::Case;
 
 impl Bench<'_> {
-    /// Mean step of a case over that of the baseline; `None` if it runs out of memory. Far cheaper than a
-    /// whole record, which has a bound: for searches that run thousands of cases.
+    /// Mean step of a case over that of the baseline; `None` if it runs out of memory. Far cheaper
+    /// than a whole record, which has a bound: for searches that run thousands of cases.
     pub fn slowdown(&self, case: &Case, options: Options) -> Result<Option<f64>, RunError> {
         let outcome = self.with_asked(case, |asked| self.simulate(&case.label, asked, options));
         let step = self.baseline.mean_step();

@@ -65,8 +65,8 @@ impl Bench<'_> {
         Ok(capacities)
     }
 
-    /// Memory that no object of a case can have: one device's part of it. What all devices together have
-    /// decides whether it is there, as parts are whole bytes.
+    /// Memory that no object of a case can have: one device's part of it. What all devices together
+    /// have decides whether it is there, as parts are whole bytes.
     pub fn hidden_of(&self, case: &Case) -> Result<Vec<Hidden>, RunError> {
         let (all, parts) = (self.shared_hidden(case), self.capacities_of(case)?);
         for (id, part) in self.hardware.tier_ids().zip(parts) {

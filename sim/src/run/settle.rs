@@ -1,16 +1,18 @@
 //! How long a run warms up: until its measured steps are those of its steady state.
 //!
-//! A step ends with its last op, and copies may go on: write-backs of what it computed, and what the
-//! next one uses. In the steady state a step leaves to the next what it got from the one before. So
-//! a run is tried with the warm-up that its scenario states, and if its measured replays do not agree, again
-//! with 1, 3, 7, ... replays more that do not count. They agree if the second half of them takes as
-//! long as the first (a single one as long as the one before it), and if what they copy is what was
-//! copied in their time, on every channel; both within [`TOLERANCE`] of the measured time, which is no less than
-//! the ops of any stream take in it. Replays that come in turns, one long
-//! and one short, agree if their mean is that of the try before. The run is the beginning of a longer one, whose policy does not see an end. A trace that runs once has no
+//! A step ends with its last op, and copies may go on: write-backs of what it computed, and what
+//! the next one uses. In the steady state a step leaves to the next what it got from the one
+//! before. So a run is tried with the warm-up that its scenario states, and if its measured replays
+//! do not agree, again with 1, 3, 7, ... replays more that do not count. They agree if the second
+//! half of them takes as long as the first (a single one as long as the one before it), and if what
+//! they copy is what was copied in their time, on every channel; both within [`TOLERANCE`] of the
+//! measured time, which is no less than the ops of any stream take in it. Replays that come in
+//! turns, one long and one short, agree if their mean is that of the try before. The run is the
+//! beginning of a longer one, whose policy does not see an end. A trace that runs once has no
 //! steady state: its last step ends when nothing is under way any more.
 //!
-//! Where something is drawn no replay is like another, so the warm-up is that of the same run without draws.
+//! Where something is drawn no replay is like another, so the warm-up is that of the same run
+//! without draws.
 //! Invariant: the number of replays depends on the case alone, not on how the run is carried out.
 
 use tiersim_models::hardware::{Hardware, Lane};
@@ -23,7 +25,8 @@ use tiersim_policies::drive::WINDOW;
 pub const TOLERANCE: f64 = 0.001;
 /// Replays that are added to the warm-up at most.
 pub const MOST_ADDED: u32 = 15;
-/// A longer run is not tried again: what comes before its steady state makes no difference to its mean.
+/// A longer run is not tried again: what comes before its steady state makes no difference to its
+/// mean.
 pub(super) const LONG: u32 = 1 << 16;
 /// Replays behind the measured ones that the policy expects, beside those that it may look into.
 const BEHIND: u64 = 3;
@@ -82,8 +85,8 @@ impl Evidence {
     }
 }
 
-/// Measured replays that differ among each other may come in turns: they agree if their mean is that
-/// of the last try, which measured others, and all is paid.
+/// Measured replays that differ among each other may come in turns: they agree if their mean is
+/// that of the last try, which measured others, and all is paid.
 pub(super) fn compare(steady: &mut Steadiness, mean: Span, last: Span) {
     let drift = (mean.ps() as f64 - last.ps() as f64) / (last.ps() as f64).max(1.0);
     if steady.settled == Settled::Drifts && drift.abs().max(steady.unpaid.abs()) <= TOLERANCE {

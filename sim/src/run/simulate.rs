@@ -15,7 +15,8 @@ use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::scenario::Case;
 
 impl Bench<'_> {
-    /// The replays of a case that do not count, once its measured steps are steady, and those that do.
+    /// The replays of a case that do not count, once its measured steps are steady, and those that
+    /// do.
     pub fn replays(&self, case: &Case, options: Options) -> Result<(u32, u32), RunError> {
         let measured = self.repeat - self.warmup;
         let run = self.with_asked(case, |asked| self.simulate(&case.label, asked, options))?;

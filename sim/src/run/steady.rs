@@ -1,15 +1,16 @@
 //! Notices that a run repeats itself, and leaves out what would only be the same again.
 //!
-//! Between two replays the state of plan, policy, machine and stopwatch is written as words, relative
-//! to that moment. If they are the words of an earlier such moment, everything from there on happens
-//! again: what is still to come is the same as that many replays ago. So replays that are still to
-//! come are taken out of the run, what one round has counted is counted once more for each round
-//! taken out, and the rest is simulated: nothing is moved in time and no ticket is used up. As many
-//! replays stay as anything looks ahead, and two more, so the end of the run is the true one.
+//! Between two replays the state of plan, policy, machine and stopwatch is written as words,
+//! relative to that moment. If they are the words of an earlier such moment, everything from there
+//! on happens again: what is still to come is the same as that many replays ago. So replays that
+//! are still to come are taken out of the run, what one round has counted is counted once more for
+//! each round taken out, and the rest is simulated: nothing is moved in time and no ticket is used
+//! up. As many replays stay as anything looks ahead, and two more, so the end of the run is the
+//! true one.
 //!
-//! One earlier moment is kept, and a new one taken after 1, 2, 4, ... comparisons (Brent's search for
-//! a cycle), so any period is found in the end. A search that goes on pauses for far longer than it
-//! compares, so a run that never repeats itself costs little more.
+//! One earlier moment is kept, and a new one taken after 1, 2, 4, ... comparisons (Brent's search
+//! for a cycle), so any period is found in the end. A search that goes on pauses for far longer
+//! than it compares, so a run that never repeats itself costs little more.
 //! Invariant: all figures are those of the run without this, to the last bit.
 
 use crate::machine::SimMachine;

@@ -184,8 +184,8 @@ impl<'a> Stopwatch<'a> {
         self.first_measured_op
     }
 
-    /// One more op of a step has ended: the steps that end with it. One whose ops have all ended before
-    /// those of a step before it ends together with that.
+    /// One more op of a step has ended: the steps that end with it. One whose ops have all ended
+    /// before those of a step before it ends together with that.
     fn ends(&mut self, step: u64) -> Range<u64> {
         let first = self.first_open;
         let index = (step - self.first_open) as usize;
@@ -253,8 +253,8 @@ impl<'a> Stopwatch<'a> {
         out.word(now.since(*last_end).ps());
     }
 
-    /// Leaves replays out that are still to come, together `span` long. The last `measured` steps come
-    /// again in their place, `times` over; none during the warm-up.
+    /// Leaves replays out that are still to come, together `span` long. The last `measured` steps
+    /// come again in their place, `times` over; none during the warm-up.
     pub(crate) fn leave_out(&mut self, replays: u64, span: Span, (measured, times): (u64, u64)) {
         let steps = replays * self.sizes.len() as u64;
         self.all -= steps;

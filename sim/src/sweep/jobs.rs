@@ -1,9 +1,9 @@
-//! What a sweep runs: every case of every point once, and a case that an axis does not touch once for all of
-//! that axis's values.
+//! What a sweep runs: every case of every point once, and a case that an axis does not touch once
+//! for all of that axis's values.
 //!
-//! An axis touches a case if its machine, its workload or the case itself differ between two points that differ
-//! in nothing but that axis. A case that it does not touch is the same run whatever the value: it would only
-//! be repeated under other names.
+//! An axis touches a case if its machine, its workload or the case itself differ between two points
+//! that differ in nothing but that axis. A case that it does not touch is the same run whatever the
+//! value: it would only be repeated under other names.
 //! Invariant: two points whose runs differ are never one job.
 
 use std::collections::BTreeMap;
@@ -25,7 +25,8 @@ pub(super) struct Job<'s> {
 /// All of them.
 #[derive(Clone, Debug)]
 pub(super) struct Jobs<'s> {
-    /// One scenario for each machine, workload and seed; the first is that of the file as it stands.
+    /// One scenario for each machine, workload and seed; the first is that of the file as it
+    /// stands.
     pub(super) benches: Vec<&'s Scenario>,
     /// In the order of the points.
     pub(super) jobs: Vec<Job<'s>>,
@@ -88,7 +89,8 @@ impl<'s> Run<'s> {
 fn idle_axes<'s>(sweep: &Sweep, runs: &[Run<'s>]) -> BTreeMap<&'s str, Vec<usize>> {
     let mut idle: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for axis in 0..sweep.axes.len() {
-        // The first run of each line along the axis, and of each case whether two were compared and differ.
+        // The first run of each line along the axis, and of each case whether two were compared and
+        // differ.
         let mut lines: BTreeMap<String, &Run<'_>> = BTreeMap::new();
         let mut differ: BTreeMap<&str, bool> = BTreeMap::new();
         for run in runs {

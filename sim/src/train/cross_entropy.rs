@@ -4,8 +4,8 @@
 //! Methodology and Computing in Applied Probability 1, 1999; the noise that keeps the deviations
 //! from falling too early is that of I. Szita and A. Lőrincz, "Learning Tetris using the noisy
 //! cross-entropy method", Neural Computation 18, 2006.
-//! Invariant: what is drawn depends on the seed, the generation and the place in the population, and
-//! results are taken in the order of places: the number of threads changes nothing.
+//! Invariant: what is drawn depends on the seed, the generation and the place in the population,
+//! and results are taken in the order of places: the number of threads changes nothing.
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
@@ -47,9 +47,9 @@ pub struct Found {
 /// Looks for the point with the least objective (never NaN; infinite for points that are no good),
 /// from `start`, along the coordinates of `free`.
 ///
-/// Of every generation the first point is the mean of the distribution, which at the start is `start`:
-/// what is found is never worse. `heard` is told the best value so far after each generation.
-/// Errors are those of the objective, the first in the order of the population.
+/// Of every generation the first point is the mean of the distribution, which at the start is
+/// `start`: what is found is never worse. `heard` is told the best value so far after each
+/// generation. Errors are those of the objective, the first in the order of the population.
 pub fn minimise<E: Send>(
     start: &[f64],
     free: &[usize],

@@ -29,8 +29,8 @@ impl Chaos {
         Chaos { rng, tiers, objects, in_place, everywhere: false, promised }
     }
 
-    /// Moves objects between far tiers as well, bears some there, prefers tiers with room, and makes
-    /// room where a tier is in pieces. Works on a machine of one tier, too.
+    /// Moves objects between far tiers as well, bears some there, prefers tiers with room, and
+    /// makes room where a tier is in pieces. Works on a machine of one tier, too.
     pub fn everywhere(self) -> Chaos {
         Chaos { everywhere: true, ..self }
     }

@@ -1,10 +1,11 @@
 //! What every machine of real memory must satisfy, as functions that say what does not hold.
 //!
-//! A machine is right if, for the same plan, it does the same work as the simulator: same decisions,
-//! same bytes, the right contents everywhere, and everything given back however it ends. The bodies
-//! here run as tests on the host, and from the command (`tiersim conform`) on computers that have
-//! the binary and nothing else, such as one with a GPU. They return words instead of panicking, and
-//! take the kind of machine, so that no machine has a suite of its own that is easier.
+//! A machine is right if, for the same plan, it does the same work as the simulator: same
+//! decisions, same bytes, the right contents everywhere, and everything given back however it ends.
+//! The bodies here run as tests on the host, and from the command (`tiersim conform`) on computers
+//! that have the binary and nothing else, such as one with a GPU. They return words instead of
+//! panicking, and take the kind of machine, so that no machine has a suite of its own that is
+//! easier.
 //! Invariant: a body draws everything from seeds; only the timing of the machine is left to chance.
 
 pub mod build;
@@ -55,9 +56,9 @@ pub struct Body {
     pub run: fn(&Site) -> Check<Counts>,
 }
 
-/// Hands every body, as `room::name,` one after the other, to another macro: so a test file has a test
-/// for each of them, under its own name, and none can be forgotten. Behind the semicolon are those for
-/// machines with a meter for each tier only.
+/// Hands every body, as `room::name,` one after the other, to another macro: so a test file has a
+/// test for each of them, under its own name, and none can be forgotten. Behind the semicolon are
+/// those for machines with a meter for each tier only.
 #[macro_export]
 macro_rules! bodies {
     ($then:ident) => {

@@ -1,9 +1,9 @@
 //! One moment of a plan on a star: what is where, and when it will be.
 //!
 //! Moments are kept only as far as the future can tell them apart: whatever comes starts no earlier
-//! than the op before has ended, so nothing is earlier than that. Free bytes of HBM are units, each with
-//! the moment from which it is free. A claim takes those that are free first: the ledger takes those that
-//! were given back first, which is at best as early.
+//! than the op before has ended, so nothing is earlier than that. Free bytes of HBM are units, each
+//! with the moment from which it is free. A claim takes those that are free first: the ledger takes
+//! those that were given back first, which is at best as early.
 //! Invariant: `Ord` of moments is all that the search compares; residency is all that it indexes.
 
 use smallvec::SmallVec;
@@ -280,8 +280,8 @@ impl State {
         self.leave(machine, object, tier, at);
     }
 
-    /// What an op creates: what begins to live, and what an op on the host overwrites whole that the
-    /// host does not hold.
+    /// What an op creates: what begins to live, and what an op on the host overwrites whole that
+    /// the host does not hold.
     pub(super) fn born(&self, workload: &Workload, op: OpId) -> SmallVec<[ObjectId; OBJECTS]> {
         let mut born = SmallVec::from_slice(workload.births(op));
         for touched in workload.trace.uses_of(op).iter().filter(|_| on_host(workload, op)) {

@@ -130,8 +130,9 @@ impl Tiny {
     }
 }
 
-/// The policies that a world is judged with, by name: each of the registry with parameters drawn from
-/// `seed`, unless it is an emulation or lacks what it needs; and fixed placements of every access.
+/// The policies that a world is judged with, by name: each of the registry with parameters drawn
+/// from `seed`, unless it is an emulation or lacks what it needs; and fixed placements of every
+/// access.
 pub fn policies(tiny: &Tiny, seed: u64, repeat: u32) -> Vec<(String, Box<dyn Policy>)> {
     let trace = &tiny.workload.trace;
     let mut policies: Vec<(String, Box<dyn Policy>)> = Vec::new();

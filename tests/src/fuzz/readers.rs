@@ -99,7 +99,8 @@ impl Reader {
         }
     }
 
-    /// Reads `folder`, in which `path` was changed. That it is refused is as good as that it is read.
+    /// Reads `folder`, in which `path` was changed. That it is refused is as good as that it is
+    /// read.
     pub(super) fn read(self, folder: &Path, path: &Path) {
         match self {
             Reader::Scenario => {

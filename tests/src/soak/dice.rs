@@ -9,7 +9,8 @@ use tiersim_models::units::{Bytes, Rate, Span};
 pub(super) struct Dice(ChaCha12Rng);
 
 impl Dice {
-    /// Every part of a world has a number of its own, so that one part can change without the others.
+    /// Every part of a world has a number of its own, so that one part can change without the
+    /// others.
     pub(super) fn new(seed: u64, part: u64) -> Dice {
         let mut rng = ChaCha12Rng::seed_from_u64(seed);
         rng.set_stream(part);

@@ -1,7 +1,7 @@
 //! Random sets of drives, traffic of others, and links of pageable memory, on a drawn machine.
 //!
-//! Invariant: what is drawn obeys the rules of hardware files: a set is at the far end of its link, a
-//! tier of kind nvme that is in no other set, and follows from its stripes, not from tables.
+//! Invariant: what is drawn obeys the rules of hardware files: a set is at the far end of its link,
+//! a tier of kind nvme that is in no other set, and follows from its stripes, not from tables.
 
 use super::dice::Dice;
 use std::num::NonZeroU32;

@@ -1,6 +1,8 @@
-//! Random hidden memory, nodes of host memory and memory pressure, and what must hold of a tier that is watched.
+//! Random hidden memory, nodes of host memory and memory pressure, and what must hold of a tier
+//! that is watched.
 //!
-//! Invariant: what is drawn obeys the rules of scenarios; thresholds rise, and a target can be left.
+//! Invariant: what is drawn obeys the rules of scenarios; thresholds rise, and a target can be
+//! left.
 
 use super::dice::Dice;
 use super::drives::staging;
@@ -44,8 +46,8 @@ pub(super) fn hidden(dice: &mut Dice, hardware: &mut Hardware, routes: &Routes) 
     of_machine(hardware, routes)
 }
 
-/// Hidden memory of a machine that was finished after its capacities were drawn: routes and laws of links
-/// that came later may need other buffers. Objects have what they had.
+/// Hidden memory of a machine that was finished after its capacities were drawn: routes and laws of
+/// links that came later may need other buffers. Objects have what they had.
 pub(super) fn of_finished(hardware: &mut Hardware, before: &[Hidden]) -> Vec<Hidden> {
     let routes = hardware.routes().expect("every drawn machine is joined");
     let hidden = of_machine(hardware, &routes);

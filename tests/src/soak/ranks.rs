@@ -1,7 +1,8 @@
-//! Random servers: what devices share, where they meet, how many of them run, and what they do together.
+//! Random servers: what devices share, where they meet, how many of them run, and what they do
+//! together.
 //!
-//! Invariant: what is drawn obeys the rules of hardware files and of traces, and is drawn last, so that
-//! a world without it is the world that it was.
+//! Invariant: what is drawn obeys the rules of hardware files and of traces, and is drawn last, so
+//! that a world without it is the world that it was.
 
 use super::dice::Dice;
 use tiersim_models::hardware::{HBM, Hardware, Lane, Law, Link};

@@ -1,8 +1,8 @@
 //! The second account of steps: their splits along the critical path.
 //!
 //! It finds for itself when steps end. The parts of every step add up to it, to the picosecond, and
-//! what a path passed through has happened: no more computing than ops computed, no more crossing than
-//! the lane was busy, no more use in place than was paid.
+//! what a path passed through has happened: no more computing than ops computed, no more crossing
+//! than the lane was busy, no more use in place than was paid.
 
 use super::Trial;
 use tiersim_models::results::Part;

@@ -48,7 +48,8 @@ pub(super) struct Watch<'a> {
     /// Bytes that ops use in place over each lane, and of each tier, where these flow.
     used: Vec<u128>,
     used_of: Vec<u128>,
-    /// No run takes longer, in picoseconds: after the last release, everything after everything else.
+    /// No run takes longer, in picoseconds: after the last release, everything after everything
+    /// else.
     latest: f64,
     /// No run has more events.
     budget: u64,
@@ -279,7 +280,8 @@ impl<'a> Watch<'a> {
         })
     }
 
-    /// What a lane carried between two moments was paid between them, and it was busy for no longer.
+    /// What a lane carried between two moments was paid between them, and it was busy for no
+    /// longer.
     fn paid(
         &self,
         lane: Lane,

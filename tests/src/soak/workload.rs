@@ -103,8 +103,9 @@ fn free_late(dice: &mut Dice, trace: &mut Trace) {
     }
 }
 
-/// Some ops may not start before a moment, in a run of one replay; in any order, as nothing says that
-/// what comes first in a stream is released first. Drawn last, so that a world without is as it was.
+/// Some ops may not start before a moment, in a run of one replay; in any order, as nothing says
+/// that what comes first in a stream is released first. Drawn last, so that a world without is as
+/// it was.
 pub(super) fn release(dice: &mut Dice, trace: &mut Trace, repeat: u32) {
     if repeat > 1 || !dice.chance(20) {
         return;

@@ -276,8 +276,8 @@ fn without_copies(parts: &Parts) -> u64 {
     parts.iter().filter(|(part, _)| !copies(part)).map(|(_, ps)| ps).sum()
 }
 
-/// The path is one of the plan's edges and streams, so what of it is no copy takes its time over links of any
-/// rate; and nobody computes more on it than all ops do together.
+/// The path is one of the plan's edges and streams, so what of it is no copy takes its time over
+/// links of any rate; and nobody computes more on it than all ops do together.
 #[test]
 fn links_without_limit_do_not_make_a_run_shorter_than_its_path_without_copies() {
     let (mut compared, mut copied) = (0, 0);

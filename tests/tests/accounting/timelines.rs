@@ -14,8 +14,8 @@ fn number(event: &str, key: &str) -> Option<u64> {
     format!("{whole}{part}").parse().ok()
 }
 
-/// What a timeline shows: slices by thread, steps, samples of counters by process. Panics where slices of
-/// one thread overlap in part.
+/// What a timeline shows: slices by thread, steps, samples of counters by process. Panics where
+/// slices of one thread overlap in part.
 pub(crate) fn shown(record: &RunRecord) -> [usize; 3] {
     let json = timeline_json(record, "0").expect("a timeline");
     let mut threads: BTreeMap<(u64, u64), Vec<(u64, u64)>> = BTreeMap::new();

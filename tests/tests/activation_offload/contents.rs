@@ -8,8 +8,8 @@ use tiersim_models::layered::{Family, Layered, Mode as ShapeMode, Precision};
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_tests::soak::{Chosen, Trial, seed_of};
 
-/// What every use of an op finds, where contents are numbers made of what the op is and what it reads.
-/// Ops are known by their source, objects by what was written.
+/// What every use of an op finds, where contents are numbers made of what the op is and what it
+/// reads. Ops are known by their source, objects by what was written.
 fn found(trace: &Trace, source: &[OpId]) -> Vec<Vec<u64>> {
     let mix = |a: u64, b: u64| seed_of(a, b);
     let mut contents: BTreeMap<u32, u64> = BTreeMap::new();
@@ -171,9 +171,9 @@ fn peak_of_activations(trace: &Trace) -> u64 {
     most
 }
 
-/// Korthikanti et al. 2023, section 5: with full recomputation a layer keeps its input, 2 s b h, and
-/// the layer whose backward runs has all that it keeps, here 32 s b h with fused attention and the
-/// logarithms of its sums.
+/// Korthikanti et al. 2023, section 5: with full recomputation a layer keeps its input, 2 s b h,
+/// and the layer whose backward runs has all that it keeps, here 32 s b h with fused attention and
+/// the logarithms of its sums.
 #[test]
 fn recompute_of_all_layers_leaves_the_checkpoints_and_one_layer() {
     for layers in [2, 5] {

@@ -1,8 +1,8 @@
 //! Bytes that must cross a border, against every way to keep bytes.
 //!
 //! The linear programs have rows of consecutive ones, so a best solution keeps whole bytes: trying
-//! every number of bytes for every interval of a small instance is a solver. The intervals and limits
-//! are written down here a second time, from the definitions.
+//! every number of bytes for every interval of a small instance is a solver. The intervals and
+//! limits are written down here a second time, from the definitions.
 
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};

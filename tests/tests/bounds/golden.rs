@@ -19,9 +19,9 @@ const FAR: TierId = TierId(1);
 const RATE: u64 = 1_000_000_000_000;
 
 /// Two places on the link, taken by whoever is ready: the write-back of E makes room for C. If it
-/// is slow, B, which the next op needs, is ready before C and gets the second place. If it is quick,
-/// C gets it, and the op waits until C has come. Source of the kind: R. L. Graham, "Bounds on
-/// multiprocessing timing anomalies", SIAM J. Appl. Math. 17(2), 1969.
+/// is slow, B, which the next op needs, is ready before C and gets the second place. If it is
+/// quick, C gets it, and the op waits until C has come. Source of the kind: R. L. Graham, "Bounds
+/// on multiprocessing timing anomalies", SIAM J. Appl. Math. 17(2), 1969.
 #[test]
 fn a_faster_link_ends_the_same_plan_later() {
     let end = |evict: u64| {

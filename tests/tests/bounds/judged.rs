@@ -1,7 +1,7 @@
 //! Bounds and policies, judged by all schedules of tiny traces.
 //!
-//! For every world: bound <= best schedule <= every policy of the registry. The best schedule is run
-//! by planner and simulator, which must not be quicker than the search says.
+//! For every world: bound <= best schedule <= every policy of the registry. The best schedule is
+//! run by planner and simulator, which must not be quicker than the search says.
 
 use std::thread;
 use tiersim_tests::exhaustive::{Tiny, policies, search};

@@ -1,7 +1,8 @@
-//! Several streams: ops that come later in the trace may run earlier, so less follows from its order.
+//! Several streams: ops that come later in the trace may run earlier, so less follows from its
+//! order.
 //!
-//! What another stream copied before the end of the warm-up is not copied again behind it, and what two
-//! parts of a trace take may be taken at once.
+//! What another stream copied before the end of the warm-up is not copied again behind it, and what
+//! two parts of a trace take may be taken at once.
 
 use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
@@ -34,8 +35,8 @@ fn bound(world: &World) -> Bound {
     })
 }
 
-/// How long the last replay takes: from the end of the op before it, in the order of the trace, to the
-/// end of its last. `None` if it does not fit.
+/// How long the last replay takes: from the end of the op before it, in the order of the trace, to
+/// the end of its last. `None` if it does not fit.
 fn measured(world: &World, policy: Box<dyn Policy>) -> Option<u128> {
     let ends = world.run(policy, None, 64).expect("no rule is broken")?;
     let ops = world.workload.trace.ops.len();
@@ -64,8 +65,8 @@ fn evict(object: ObjectId) -> Action {
     Action::Evict { object, from: HBM, to: FAR }
 }
 
-/// While one stream waits for a large object in the first replay, the other does both of its replays: of
-/// the second one only the last op is left when the first has ended.
+/// While one stream waits for a large object in the first replay, the other does both of its
+/// replays: of the second one only the last op is left when the first has ended.
 #[test]
 fn what_a_stream_copied_before_the_end_of_the_warm_up_is_not_asked_for_again() {
     let mut traced = Traced::new();
@@ -87,8 +88,8 @@ fn what_a_stream_copied_before_the_end_of_the_warm_up_is_not_asked_for_again() {
     assert_eq!(bound(&world), Bound { ps: 10, cause: Cause::CriticalPath });
 }
 
-/// Copies of one stream beside a long op of the other: cut between them, the parts would add up to more
-/// than the whole takes.
+/// Copies of one stream beside a long op of the other: cut between them, the parts would add up to
+/// more than the whole takes.
 #[test]
 fn what_streams_do_beside_each_other_is_not_added_up() {
     let beside = |long: u64| {
@@ -104,8 +105,8 @@ fn what_streams_do_beside_each_other_is_not_added_up() {
         let lru = Demand::new(&DemandConfig::lru(vec![FAR]), Lru::new(), 2, None);
         (measured(&world, Box::new(lru)).expect("it fits"), bound(&world))
     };
-    // One of the objects may be in HBM at the start, so 900 bytes cross at least. Both links together
-    // carry three bytes in two picoseconds, and use in place a little more.
+    // One of the objects may be in HBM at the start, so 900 bytes cross at least. Both links
+    // together carry three bytes in two picoseconds, and use in place a little more.
     let (took, bound) = beside(1000);
     assert_eq!((took, bound), (1000, Bound { ps: 1000, cause: Cause::CriticalPath }));
     let (took, bound) = beside(100);

@@ -1,10 +1,10 @@
 //! What must follow when memory or links change, where that is a theorem.
 //!
 //! The bound never falls when memory or a link's rate falls, and neither does the best schedule:
-//! every plan of the smaller machine is one of the larger, and links that serve in order make no end
-//! earlier by being slower. Of policies only some obey such laws: LRU does where ops only read one object
-//! each, as what it holds is always the newest part of the order of uses, for any sizes. Plans on
-//! links that take whoever is ready do not: see the golden case.
+//! every plan of the smaller machine is one of the larger, and links that serve in order make no
+//! end earlier by being slower. Of policies only some obey such laws: LRU does where ops only read
+//! one object each, as what it holds is always the newest part of the order of uses, for any sizes.
+//! Plans on links that take whoever is ready do not: see the golden case.
 
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};

@@ -8,7 +8,8 @@ use tiersim_models::results::RunRecord;
 use tiersim_sim::run::{Options, run};
 use tiersim_sim::sweep::run_sweep;
 
-/// A run with a case that fits and one that does not, a sweep with a point that is skipped, and requests that are served.
+/// A run with a case that fits and one that does not, a sweep with a point that is skipped, and
+/// requests that are served.
 pub(crate) fn records() -> [RunRecord; 3] {
     let path = root().join("scenarios/gpt2-out-of-memory.ron");
     let buckets = "[(tier: \"hbm\", model: buckets())]";

@@ -35,8 +35,8 @@ fn what_leaves_was_used_longest_ago_and_goes_before_what_comes() {
     ];
     let played = run(1500, traced(&[1000, 500, 400], &ops));
     assert_eq!(played.delays, [35, 21, 14, 35]);
-    // Before the third op the first object is written back; the fetch waits for its room. Before the
-    // fourth the third object, unchanged, is given up.
+    // Before the third op the first object is written back; the fetch waits for its room. Before
+    // the fourth the third object, unchanged, is given up.
     let third = 1756 + 1000 + 400 + 14 + 100;
     assert_eq!(played.ends, [1135, 1756, third, third + 1000 + 35 + 100]);
     let moved: Vec<(u32, bool)> =

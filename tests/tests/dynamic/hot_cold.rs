@@ -72,7 +72,7 @@ fn below_the_low_watermark_idle_objects_leave_until_the_high_one() {
     let op = traced.0.ops[8].uses.start as usize;
     traced.0.uses[op].mode = tiersim_models::workload::Mode::Write;
     let played = play(&machine(1000), traced, &watermarks.into(), 1);
-    // 600 of 1000 are in use. With 350 more only 50 would be free, less than 100: the idle ones leave,
-    // until 300 are.
+    // 600 of 1000 are in use. With 350 more only 50 would be free, less than 100: the idle ones
+    // leave, until 300 are.
     assert_eq!(played.copies, [(8, 0, FAR), (8, 1, FAR), (8, 2, FAR)]);
 }

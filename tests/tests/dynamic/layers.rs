@@ -102,10 +102,10 @@ fn only_double_buffering_makes_others_leave_for_the_next_layer() {
         let played = play(&machine(1000), traced(), &config(arrival), 1);
         (played.ends[3], played.copies.iter().filter(|&&(_, _, to)| to == FAR).count())
     };
-    // The first layer is fetched while the op before it computes; the second finds no free room, and
-    // takes that of the first, which is over.
+    // The first layer is fetched while the op before it computes; the second finds no free room,
+    // and takes that of the first, which is over.
     assert_eq!(moved(Arrival::LookAhead(1)), (4400, 0));
-    // Here the other object leaves (500) behind the first op, the second layer comes (400) beside the
-    // first, and the other comes back (500) beside the second.
+    // Here the other object leaves (500) behind the first op, the second layer comes (400) beside
+    // the first, and the other comes back (500) beside the second.
     assert_eq!(moved(Arrival::DoubleBuffering).1, 1);
 }

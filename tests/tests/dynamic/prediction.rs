@@ -57,7 +57,8 @@ fn the_last_two_kernels_tell_apart_what_the_last_alone_does_not() {
     assert_eq!(wrong.count(), 0, "{:?}", played.copies);
 }
 
-/// A random trace of objects that persist: `ops` ops, the first `same` of which depend on `seed` alone.
+/// A random trace of objects that persist: `ops` ops, the first `same` of which depend on `seed`
+/// alone.
 fn random(seed: u64, variant: u64, same: usize, ops: usize) -> Workload {
     let mut rng = ChaCha12Rng::seed_from_u64(seed);
     let mut traced = Traced::new();

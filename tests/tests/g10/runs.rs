@@ -1,4 +1,5 @@
-//! The workloads under policies, on the machine of the published runs, against the published cycles.
+//! The workloads under policies, on the machine of the published runs, against the published
+//! cycles.
 //!
 //! As there, the first iteration warms up and the second is measured.
 
@@ -65,7 +66,8 @@ fn contest(folder: &Path, network: &Network) -> RunRecord {
     record.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What the page about these runs says of every case, in the order of its tables: cycles and the multiple of ideal.
+/// What the page about these runs says of every case, in the order of its tables: cycles and the
+/// multiple of ideal.
 fn page() -> Vec<String> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/g10.md");
     let page = fs::read_to_string(page).expect("a page");
@@ -128,8 +130,8 @@ fn the_order_of_policies_is_the_published_one_and_planned_migration_is_no_slower
     }
 }
 
-/// To the drive goes what HBM and the host's memory do not hold, and it comes back: beyond that no more is
-/// written than may be on its way, one of the largest tensors.
+/// To the drive goes what HBM and the host's memory do not hold, and it comes back: beyond that no
+/// more is written than may be on its way, one of the largest tensors.
 #[test]
 fn what_is_written_to_the_drive_is_read_back() {
     let Some(folder) = folder() else { return };

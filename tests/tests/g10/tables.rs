@@ -38,7 +38,8 @@ pub(crate) const NETWORKS: [Network; 3] = [
             ("g10", 6_647_685_439),
         ],
     },
-    // More is alive at once than HBM and the host's memory hold. Two figures are published as multiples of ideal.
+    // More is alive at once than HBM and the host's memory hold. Two figures are published as
+    // multiples of ideal.
     Network {
         name: "ResNet152_b1280",
         batch: 1280,

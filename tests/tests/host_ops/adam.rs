@@ -33,7 +33,8 @@ fn largest_error(machine: &str, measured: &[(u64, f64)]) -> f64 {
 
 #[test]
 fn measured_steps_of_adam_are_within_a_fifth() {
-    // ZeRO-Offload, arXiv:2101.06840, Table 4. One rate cannot be nearer: the rows have 93 to 127 GB/s.
+    // ZeRO-Offload, arXiv:2101.06840, Table 4. One rate cannot be nearer: the rows have 93 to 127
+    // GB/s.
     let xeon = [(1, 0.22), (2, 0.51), (4, 1.03), (8, 2.41), (10, 2.57)];
     assert!(largest_error("v100-32g-pcie3.ron", &xeon) < 0.18);
     // DeepSpeed, SuperOffload, figure 5.

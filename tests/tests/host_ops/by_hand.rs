@@ -23,7 +23,8 @@ fn op(traced: &mut Traced, unit: Unit, ps: u64, uses: &[(ObjectId, Mode)]) {
     traced.0.ops[id.index()].unit = unit;
 }
 
-/// Backward makes a gradient, Adam on the host uses it and state of its own, forward reads the weight.
+/// Backward makes a gradient, Adam on the host uses it and state of its own, forward reads the
+/// weight.
 fn step(weight_mode: Mode) -> Workload {
     let mut traced = Traced::new();
     let (weight, adam) = (traced.object(100, true), traced.object(400, true));

@@ -1,15 +1,15 @@
 //! Modules of one crate that use each other in a circle.
 //!
-//! A module is a file. It uses another where its shipped text names a path of it from `crate`, `super` or
-//! `self`; naming only what a parent hands on counts as using the parent.
+//! A module is a file. It uses another where its shipped text names a path of it from `crate`,
+//! `super` or `self`; naming only what a parent hands on counts as using the parent.
 
 use super::{root, shipped, sources};
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 use std::collections::BTreeMap;
 
-/// Circles that are still there, as crate and number of modules in each, largest first. Each that is broken
-/// leaves this list; none is added.
+/// Circles that are still there, as crate and number of modules in each, largest first. Each that
+/// is broken leaves this list; none is added.
 const LEFT: [(&str, &[usize]); 7] = [
     ("models", &[6, 6, 2, 2, 2, 2]),
     ("policies", &[]),

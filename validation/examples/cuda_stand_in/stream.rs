@@ -1,8 +1,8 @@
 //! Streams and events: queues with a thread each, and points in them.
 //!
-//! Work is numbered in the order of queueing; a [`Mark`] names a stream and a number, and is reached
-//! when all up to it has ended. Waiting for an event is work too: it waits for the mark that the
-//! event had when the wait was queued.
+//! Work is numbered in the order of queueing; a [`Mark`] names a stream and a number, and is
+//! reached when all up to it has ended. Waiting for an event is work too: it waits for the mark
+//! that the event had when the wait was queued.
 //! Invariant: a mark names work that is queued before whoever waits for it, so no wait is circular.
 
 use crate::codes::Code;

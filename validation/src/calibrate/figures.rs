@@ -1,8 +1,8 @@
 //! Figures beside the laws: what the machine makes of the bare hardware, and what a bench adds.
 //!
-//! Two of them have a share that they should reach: copies through the machine against the bare copy
-//! of pinned memory, measured in turns in the same run, and copies beside ops against ideal double
-//! buffering.
+//! Two of them have a share that they should reach: copies through the machine against the bare
+//! copy of pinned memory, measured in turns in the same run, and copies beside ops against ideal
+//! double buffering.
 //! Invariant: every value of a figure is given, in the order in which it was measured.
 
 use crate::calibrate::through::Through;

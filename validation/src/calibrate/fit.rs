@@ -1,8 +1,8 @@
 //! The law of service that lies nearest to measured points: `t = setup + work / rate`.
 //!
 //! Least squares on *relative* error, since points lie decades apart and each matters alike: every
-//! residual is divided by the measured time. That is linear in setup and 1/rate, so the minimum has a
-//! closed form; a setup that would come out below 0 is 0. Points are medians of their repeats, so
+//! residual is divided by the measured time. That is linear in setup and 1/rate, so the minimum has
+//! a closed form; a setup that would come out below 0 is 0. Points are medians of their repeats, so
 //! that single outliers have no say, and a point that was disturbed most of the time weighs less
 //! ([`weight`]).
 //! Invariant: no I/O and no clock; same points, same law.

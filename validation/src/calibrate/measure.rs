@@ -1,9 +1,9 @@
 //! Which points are measured, in which order and how often.
 //!
-//! Laws are fitted to powers of two; three times a power of two is measured as well and held out, so
-//! that a law is graded at sizes that it has never seen. Points are visited in rounds, each in a
-//! shuffled order of its own, because what disturbs a computer lasts for a while: it then hits a few
-//! repeats of many points, which the median forgives, and not all repeats of one.
+//! Laws are fitted to powers of two; three times a power of two is measured as well and held out,
+//! so that a law is graded at sizes that it has never seen. Points are visited in rounds, each in a
+//! shuffled order of its own, because what disturbs a computer lasts for a while: it then hits a
+//! few repeats of many points, which the median forgives, and not all repeats of one.
 //! Invariant: every point has at least [`LEAST`] repeats.
 
 use crate::calibrate::fit::quantile;
@@ -139,7 +139,8 @@ fn sizes(kind: Kind, limits: Limits, quick: bool) -> Vec<Point> {
     let mut points: Vec<Point> = fitted.chain(held_out.map(|size| point(size, true))).collect();
     points.sort_by_key(|point| point.size);
     if points.iter().filter(|point| !point.shown_only && !point.held_out).count() < 2 {
-        // Too few beyond the caches: better a law of what there is, which says what it was fitted to.
+        // Too few beyond the caches: better a law of what there is, which says what it was fitted
+        // to.
         for point in &mut points {
             point.shown_only = false;
             point.held_out = !point.size.get().is_power_of_two();

@@ -1,10 +1,10 @@
 //! From measured points to laws, and from laws to a spec of the machine.
 //!
-//! Which points make which number of a spec is decided here and nowhere else; each number carries in
-//! words what it was made of, how far the points lie from it, how far those do that it never saw,
-//! and how much they scatter.
-//! Invariant: pure. Same points and date, same spec. No number of it is assumed but the capacities of
-//! tiers that share one memory.
+//! Which points make which number of a spec is decided here and nowhere else; each number carries
+//! in words what it was made of, how far the points lie from it, how far those do that it never
+//! saw, and how much they scatter.
+//! Invariant: pure. Same points and date, same spec. No number of it is assumed but the capacities
+//! of tiers that share one memory.
 
 use crate::calibrate::fit::{self, Fit, Refusal, rounded};
 use crate::calibrate::measure::{Point, Quantiles};

@@ -1,10 +1,10 @@
 //! Probes that go through a machine: short plans written by hand, and the ends that it reports.
 //!
-//! Any [`crate::real::RealMachine`] is measured like this, so what a law is fitted to is what a plan
-//! meets: queues, edges, waking, checks of arrivals. Everything is submitted behind a first op that
-//! lasts until it has been, so that no copy waits for the thread that plans.
-//! Repeats go round over several objects and several rooms, since a plan rarely copies what the last
-//! copy has left in the nearest cache.
+//! Any [`crate::real::RealMachine`] is measured like this, so what a law is fitted to is what a
+//! plan meets: queues, edges, waking, checks of arrivals. Everything is submitted behind a first op
+//! that lasts until it has been, so that no copy waits for the thread that plans.
+//! Repeats go round over several objects and several rooms, since a plan rarely copies what the
+//! last copy has left in the nearest cache.
 //! Invariant: the first time round is never counted; contents are checked, and a mismatch
 //! is a fault.
 
@@ -176,9 +176,9 @@ impl Through<'_> {
         Ok(times(&report).iter().skip(turns).map(|&(start, end)| end.since(start)).collect())
     }
 
-    /// Fetches `count` objects over a lane, each used by an op that lasts `op`, with room for two at a
-    /// time: the copy of the next goes on beside the op. From the start of the first copy to the end
-    /// of the last op.
+    /// Fetches `count` objects over a lane, each used by an op that lasts `op`, with room for two
+    /// at a time: the copy of the next goes on beside the op. From the start of the first copy to
+    /// the end of the last op.
     pub fn double_buffered(
         &self,
         lane: Lane,

@@ -1,9 +1,9 @@
 //! Commands under way, and who waits for whom.
 //!
 //! An edge is kept twice. Until the earlier command is *queued* (it has marks on the device that
-//! others can wait for there) it holds the later one back on the host; until it has *ended* it keeps
-//! the later one's end from being told. So most edges are one wait between two streams, and ends are
-//! still heard in an order that could have been.
+//! others can wait for there) it holds the later one back on the host; until it has *ended* it
+//! keeps the later one's end from being told. So most edges are one wait between two streams, and
+//! ends are still heard in an order that could have been.
 //! Invariant: what a command waits for has an earlier ticket.
 
 use crate::cuda::findings::Watch;

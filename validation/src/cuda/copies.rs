@@ -4,8 +4,8 @@
 //! Over one lane a copy is enqueued as soon as what it waits for is. Over several, a piece goes on
 //! when the host has heard of its arrival.
 //! A check of an arrival runs on a stream of its lane's own that goes after all others, so that it
-//! takes neither the copy's time nor the lane's. What overwrites the room or is given it later waits
-//! for that check.
+//! takes neither the copy's time nor the lane's. What overwrites the room or is given it later
+//! waits for that check.
 //! Invariant: the checks of a machine never make a copy or an op wait, but for those two.
 
 use crate::cuda::book::{Entry, Progress};

@@ -1,11 +1,12 @@
 //! The CUDA driver: found at run time, called through one table, wrapped in types that own.
 //!
 //! The calls are looked up by name in the library that `cudarc` finds and given `cudarc`'s types.
-//! They are not made through its functions, because those panic where a driver lacks a name and turn
-//! a status into an enum that a newer driver's status need not be in.
-//! Invariant: this module and those below it are the only ones of the machine with `unsafe`. Every status is looked at;
-//! whatever is made here is given back when it is dropped; and no memory that the device can reach
-//! is ever borrowed as Rust values, so a plan with a missing edge shows as a wrong pattern.
+//! They are not made through its functions, because those panic where a driver lacks a name and
+//! turn a status into an enum that a newer driver's status need not be in.
+//! Invariant: this module and those below it are the only ones of the machine with `unsafe`. Every
+//! status is looked at; whatever is made here is given back when it is dropped; and no memory that
+//! the device can reach is ever borrowed as Rust values, so a plan with a missing edge shows as a
+//! wrong pattern.
 
 use crate::fault::Fault;
 use crate::options::Live;

@@ -1,4 +1,5 @@
-//! What checks on the device find: places in pinned memory that the kernels write and the host reads.
+//! What checks on the device find: places in pinned memory that the kernels write and the host
+//! reads.
 //!
 //! Invariant: a place is read once its check has ended, and given to the next check after that.
 

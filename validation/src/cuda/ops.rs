@@ -2,13 +2,13 @@
 //!
 //! An op compares everything it reads with its pattern, works for half of what is left of its time,
 //! fills what it writes, and works for the other half, so that a neighbour without its edge meets
-//! either. All of it is enqueued at once, unless the op uses files in place: then a thread uses them
-//! first, and the op is enqueued when that is done.
+//! either. All of it is enqueued at once, unless the op uses files in place: then a thread uses
+//! them first, and the op is enqueued when that is done.
 //!
-//! Use in place of pinned memory really crosses the bus. Without emulation that is what it costs, on
-//! top of the op's time. With emulation the tier's law is what counts: what is read in place is only
-//! sampled, as an arrival is, what is written is filled whole because contents have to stay true,
-//! and the delay kernel waits for what the law leaves after that. Backing such tiers with the
+//! Use in place of pinned memory really crosses the bus. Without emulation that is what it costs,
+//! on top of the op's time. With emulation the tier's law is what counts: what is read in place is
+//! only sampled, as an arrival is, what is written is filled whole because contents have to stay
+//! true, and the delay kernel waits for what the law leaves after that. Backing such tiers with the
 //! device's memory would be nearer to a law that is faster than the bus, but a machine cannot know
 //! whether the plan will copy from them, and a copy has to cross the bus.
 //! Invariant: nothing here waits; what cannot be enqueued yet stays at the head of its stream.

@@ -37,8 +37,8 @@ const FLOPS: f64 = 256.0;
 pub(crate) struct Scratch {
     memory: DeviceMemory,
     half: u64,
-    /// Where the next kernel starts in either half: on from the one before, so that a short one does
-    /// not find in a cache what the last one left there.
+    /// Where the next kernel starts in either half: on from the one before, so that a short one
+    /// does not find in a cache what the last one left there.
     next: Cell<u64>,
 }
 
@@ -60,8 +60,8 @@ pub(crate) struct Line {
 
 impl Line {
     /// Through two measurements. Noise may make the shorter one as long as the longer: then an
-    /// eighth of the longer is taken to be its units, so that no time is worth more than eight times
-    /// what was measured.
+    /// eighth of the longer is taken to be its units, so that no time is worth more than eight
+    /// times what was measured.
     fn through((few, short): (u64, f64), (many, long): (u64, f64)) -> Line {
         let unit = ((long - short) / (many - few) as f64).max(long / many as f64 / 8.0);
         Line { setup: (short - unit * few as f64).max(0.0), unit }

@@ -1,7 +1,7 @@
 //! What keeps a machine going: commands in, what has ended out.
 //!
-//! There is no thread of its own: whoever plans also enqueues, asks the device what it has passed and
-//! hears the threads. What only waits for the device was enqueued when it was submitted, so the
+//! There is no thread of its own: whoever plans also enqueues, asks the device what it has passed
+//! and hears the threads. What only waits for the device was enqueued when it was submitted, so the
 //! device works on while nobody asks.
 //! Invariant: a command's end is told after the ends of everything that it waited for.
 

@@ -1,11 +1,13 @@
-//! How fast this computer does what ops do, measured once per process, and what that makes of an op.
+//! How fast this computer does what ops do, measured once per process, and what that makes of an
+//! op.
 //!
 //! An op's planned time is filled with what it touches and with a kernel for the rest. How many
-//! iterations the rest is worth is said by paces. A core that computes is alone, so its pace is that
-//! of the quickest of several goes: what disturbs one only makes it longer. Memory is shared, with
-//! caches that sometimes help, so its paces are those of the middle go: the quickest is a stroke of
-//! luck. Touches cost a part per touch and a part per byte, so their paces are tables of time by
-//! size. Files are not calibrated: an op that uses one in place takes the file's time on top.
+//! iterations the rest is worth is said by paces. A core that computes is alone, so its pace is
+//! that of the quickest of several goes: what disturbs one only makes it longer. Memory is shared,
+//! with caches that sometimes help, so its paces are those of the middle go: the quickest is a
+//! stroke of luck. Touches cost a part per touch and a part per byte, so their paces are tables of
+//! time by size. Files are not calibrated: an op that uses one in place takes the file's time on
+//! top.
 //! Invariant: once an op is planned, its work is fixed; only an emulated delay looks at the clock.
 
 use crate::clock::Clock;

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const WORDS: usize = PAGE / 8;
 
-/// How ranges of files are read and written. A quarter of a MiB is one request, which was quicker than
-/// several small ones; longer ranges, as between two lanes, have several in flight.
+/// How ranges of files are read and written. A quarter of a MiB is one request, which was quicker
+/// than several small ones; longer ranges, as between two lanes, have several in flight.
 const QUEUE: Queue = Queue { block: 1 << 18, depth: 8 };
 
 /// Room for one object, in whole pages.

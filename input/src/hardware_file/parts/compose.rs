@@ -1,8 +1,8 @@
 //! One text from the texts of a machine and its parts.
 //!
-//! Names of a part are changed and its values set by changing its text, and the result is parsed as a
-//! part again: what `set` can do is what editing the part's file could do. The new values keep their
-//! place in the machine's file.
+//! Names of a part are changed and its values set by changing its text, and the result is parsed as
+//! a part again: what `set` can do is what editing the part's file could do. The new values keep
+//! their place in the machine's file.
 
 use super::{
     LISTS, MAX_PARTS, MAX_SETS, NAMES, RawInclude, SINGLES, is_plain, parse_part, part_rules,

@@ -1,8 +1,8 @@
 //! `config.json` of Hugging Face: the dimensions of a model in the words of its family.
 //!
 //! Every field that says what the model is made of is read or, where the model then is made of
-//! something else than a [`Card`] can say, refused. Everything else (token ids, rates of dropout) is
-//! passed over. Defaults are those of the family's configuration class.
+//! something else than a [`Card`] can say, refused. Everything else (token ids, rates of dropout)
+//! is passed over. Defaults are those of the family's configuration class.
 
 use super::{MAX_CONFIG, Model, parse, read_bytes};
 use crate::text::ron_text::{place_in, shorten};

@@ -1,9 +1,10 @@
 //! The table of tensors that a `.safetensors` file begins with.
 //!
-//! The format (huggingface/safetensors): 8 bytes, little-endian, say how long the JSON behind them is;
-//! it maps names to `dtype`, `shape` and `data_offsets`, which count from the end of the JSON and leave
-//! no holes; `__metadata__` maps texts to texts.
-//! Invariant: the tensors that are returned have the bytes that type and shape say, and fill the file.
+//! The format (huggingface/safetensors): 8 bytes, little-endian, say how long the JSON behind them
+//! is; it maps names to `dtype`, `shape` and `data_offsets`, which count from the end of the JSON
+//! and leave no holes; `__metadata__` maps texts to texts.
+//! Invariant: the tensors that are returned have the bytes that type and shape say, and fill the
+//! file.
 
 use super::weights::{Dtype, Stored, WeightTable};
 use super::{parse, read_bytes};

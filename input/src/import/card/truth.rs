@@ -1,8 +1,8 @@
 //! A card and the weights' own table: where they disagree, the weights win.
 //!
-//! What a checkpoint of a model may have changed is corrected and said: rows of the vocabulary or of the
-//! positions, a head of its own, the format of its numbers. Another number of blocks or another width is
-//! another model, and is refused.
+//! What a checkpoint of a model may have changed is corrected and said: rows of the vocabulary or
+//! of the positions, a head of its own, the format of its numbers. Another number of blocks or
+//! another width is another model, and is refused.
 //! Invariant: a card that is returned has the parameters of the table, or a remark says of which
 //! tensors it does not.
 
@@ -16,7 +16,8 @@ use tiersim_models::transformer::Card;
 use tiersim_models::transformer::card::{Tensor, TensorKind};
 use tiersim_models::transformer::format::Format;
 
-/// The model with the sizes of its weights; `card` is the file of the card, `path` that of the table.
+/// The model with the sizes of its weights; `card` is the file of the card, `path` that of the
+/// table.
 pub(super) fn apply(
     mut model: Model,
     card: &Path,
@@ -57,7 +58,8 @@ pub(super) fn apply(
     Ok(model)
 }
 
-/// A name without what classes put before it: files are written by the model with or without its head.
+/// A name without what classes put before it: files are written by the model with or without its
+/// head.
 fn bare(name: &str) -> &str {
     let name = name.strip_prefix("model.").or(name.strip_prefix("transformer.")).unwrap_or(name);
     name.strip_prefix("decoder.").unwrap_or(name)

@@ -1,8 +1,9 @@
 //! The tensors that files of weights hold: names, types, shapes and bytes.
 //!
-//! Three kinds of file say so: a `.safetensors` file by its header (`header`), that header by itself as
-//! JSON, and `model.safetensors.index.json`, which names the tensors of several files and their bytes in
-//! all. Where the files that an index names lie beside it, their headers are read too.
+//! Three kinds of file say so: a `.safetensors` file by its header (`header`), that header by
+//! itself as JSON, and `model.safetensors.index.json`, which names the tensors of several files and
+//! their bytes in all. Where the files that an index names lie beside it, their headers are read
+//! too.
 //! Invariant: the bytes of a table are at least those of its tensors.
 
 use super::header::{MAX_HEADER, Texts, read_bare, read_safetensors};

@@ -19,8 +19,9 @@ use tiersim_models::diagnostic::{Diagnostics, Place};
 use tiersim_models::workload::{Phase, Statistics};
 
 const MAX_RUN_BYTES: u64 = 1 << 20;
-/// Bytes that an object, what is made of it if an op uses it, an op and a storage that an op names take at most, texts apart, while the
-/// trace is made of them; the tests of hostile files hold these numbers against what is taken.
+/// Bytes that an object, what is made of it if an op uses it, an op and a storage that an op names
+/// take at most, texts apart, while the trace is made of them; the tests of hostile files hold
+/// these numbers against what is taken.
 const OBJECT_BYTES: usize = 160;
 const USED_BYTES: usize = 280;
 const OP_BYTES: usize = 500;
@@ -198,8 +199,8 @@ fn is_there(folder: &Path, table: &str) -> bool {
     ["", ".gz", ".zst"].into_iter().any(there)
 }
 
-/// What the recording itself says of a run that no `run.json` describes: the element type of most of
-/// the parameters' bytes, and the shape of the first tokens that are looked up.
+/// What the recording itself says of a run that no `run.json` describes: the element type of most
+/// of the parameters' bytes, and the shape of the first tokens that are looked up.
 fn run_of(folder: &Path, ops: &[RawOp], objects: &[RawObject]) -> Option<Run> {
     let look_up = ops.iter().find(|op| short_name(&op.op) == "embedding")?;
     let &[.., tokens] = &look_up.r[..] else { return None };

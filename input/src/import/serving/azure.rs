@@ -134,7 +134,8 @@ mod tests {
         ] {
             assert_eq!(tick(before) + 1, tick(after), "{before}");
         }
-        // `date -u -d @1700158546` is 2023-11-16 18:15:46, and 1970 began 719,528 days after year 0.
+        // `date -u -d @1700158546` is 2023-11-16 18:15:46, and 1970 began 719,528 days after
+        // year 0.
         let epoch = tick("1970-01-01 00:00:00");
         assert_eq!((tick("2023-11-16 18:15:46") - epoch) / TICKS_PER_S, 1_700_158_546);
         assert_eq!(tick("2023-11-16 18:15:46.68059"), tick("2023-11-16 18:15:46.6805900"));

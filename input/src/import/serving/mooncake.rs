@@ -1,8 +1,8 @@
 //! Mooncake's traces (Qin et al., FAST 2025): one JSON object per line.
 //!
-//! `timestamp` is in milliseconds, `input_length` and `output_length` are tokens, and `hash_ids` are
-//! the names of the prompt's blocks, from its start on. Other keys are left alone: other traces of
-//! this format have some.
+//! `timestamp` is in milliseconds, `input_length` and `output_length` are tokens, and `hash_ids`
+//! are the names of the prompt's blocks, from its start on. Other keys are left alone: other traces
+//! of this format have some.
 //! Invariant: one line is in memory at a time.
 
 use super::{ENOUGH, LIMITS, MOST_REQUESTS, refused};

@@ -67,7 +67,8 @@ pub struct Replay {
     pub refused: u64,
     /// Times that memory went back to the driver.
     pub releases: u64,
-    /// Entries that contradict those before them, or that end in other blocks than the snapshot has.
+    /// Entries that contradict those before them, or that end in other blocks than the snapshot
+    /// has.
     pub unexplained: u64,
     /// Bytes reserved before the first entry.
     pub began_with: u64,

@@ -1,8 +1,8 @@
 //! The same plain data as JSON, which people make of snapshots to look at them.
 //!
 //! Read straight into a [`Tree`], for a file of a million actions has some ten million values.
-//! Invariant: equal texts are stored once; depth is bounded by the JSON reader, memory by the tree's
-//! room.
+//! Invariant: equal texts are stored once; depth is bounded by the JSON reader, memory by the
+//! tree's room.
 
 use crate::import::snapshot::Problem;
 use crate::import::snapshot::tree::{Packed, Tree};

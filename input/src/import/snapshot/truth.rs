@@ -52,7 +52,8 @@ pub(super) struct Truth {
     /// Pools of segments by the entry that made them, as segments at the end tell them: entries of
     /// old versions do not name their pool.
     pub(super) pools: BTreeMap<usize, PoolId>,
-    /// Blocks from before the first entry that turned out to be larger: the bytes of each, by address.
+    /// Blocks from before the first entry that turned out to be larger: the bytes of each, by
+    /// address.
     kept: BTreeMap<u64, u64>,
     /// Addresses of blocks that an entry allocated.
     told: BTreeSet<u64>,
@@ -182,8 +183,9 @@ impl Truth {
         }
     }
 
-    /// A block begins where a free piece begins. One that begins within shows that the block before that
-    /// piece reaches there: it kept what was too little to split off, which nobody could know until now.
+    /// A block begins where a free piece begins. One that begins within shows that the block before
+    /// that piece reaches there: it kept what was too little to split off, which nobody could know
+    /// until now.
     fn reach(&mut self, at: u64, rules: &Rules<'_>) {
         let Some((&start, &range)) = self.ranges.range(..=at).next_back() else { return };
         let Some((&before, live)) = self.live.range_mut(start..at).next_back() else { return };

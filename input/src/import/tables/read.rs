@@ -26,8 +26,9 @@ const TENSOR_COLUMNS: &[Column] = &[required("tensor"), required("bytes"), requi
 /// How far a kernel's nanoseconds may be from its cycles.
 const ROUNDING_PS: u64 = 1000;
 
-/// Bytes that a tensor, the object that is made of it, a kernel and a tensor that a kernel names take at most, names apart, while
-/// the trace is made of them; the tests of hostile files hold these numbers against what is taken.
+/// Bytes that a tensor, the object that is made of it, a kernel and a tensor that a kernel names
+/// take at most, names apart, while the trace is made of them; the tests of hostile files hold
+/// these numbers against what is taken.
 const TENSOR_BYTES: usize = 80;
 const MADE_BYTES: usize = 200;
 const KERNEL_BYTES: usize = 420;

@@ -53,8 +53,8 @@ impl Document {
         Edit { range, text: text.to_string(), path, origin }
     }
 
-    /// `text` as the value at `path`, of which only the last field may be missing; otherwise what is
-    /// missing, and the names that stand there instead.
+    /// `text` as the value at `path`, of which only the last field may be missing; otherwise what
+    /// is missing, and the names that stand there instead.
     pub fn put(&self, path: &str, text: &str, origin: Origin) -> Result<Edit, (String, Vec<&str>)> {
         let tree = self.tree();
         let (id, missing) = tree.descend(self.text(), path);
@@ -88,7 +88,8 @@ impl Document {
         self.joined(text, pieces)
     }
 
-    /// `text`, with the places of its `pieces`; what is in none of them stands where it stands here.
+    /// `text`, with the places of its `pieces`; what is in none of them stands where it stands
+    /// here.
     pub fn joined(
         &self,
         text: String,

@@ -1,7 +1,8 @@
 //! Expandable segments: one reservation of addresses that memory is mapped into piece by piece.
 //!
-//! A segment reserves addresses for 9/8 of the device and maps handles of 2 MiB (small pool) or
-//! 20 MiB (large pool, unless set otherwise) as it grows. Its last block is always the addresses that are not mapped.
+//! A segment reserves addresses for 9/8 of the device and maps handles of 2 MiB (small pool) or 20
+//! MiB (large pool, unless set otherwise) as it grows. Its last block is always the addresses that
+//! are not mapped.
 //! Invariant: an unmapped block starts and ends at a multiple of the segment's handle.
 
 use crate::allocator::caching::blocks::{Id, Key, Node};

@@ -1,7 +1,8 @@
 //! How the caching allocator gives memory back to the device.
 //!
 //! Never on a free: only when a new segment does not fit, when the garbage collector is due, or
-//! when asked to empty the cache. Invariant: only segments in which nothing is in use are given back.
+//! when asked to empty the cache. Invariant: only segments in which nothing is in use are given
+//! back.
 
 use crate::allocator::caching::blocks::{Id, Key};
 use crate::allocator::caching::{Caching, Request};

@@ -1,4 +1,5 @@
-//! Lines of what is neither state nor activations: what is gathered, reduced, at work, pinned or reserved.
+//! Lines of what is neither state nor activations: what is gathered, reduced, at work, pinned or
+//! reserved.
 
 use super::Line;
 use super::training::{Training, push};
@@ -56,14 +57,15 @@ fn gathered(job: &Training, rank: Option<&Rank>, lines: &mut Vec<Line>) -> Resul
     Ok(())
 }
 
-/// What the ops of the same job's step need beside what they keep; `None` where no such step is made.
+/// What the ops of the same job's step need beside what they keep; `None` where no such step is
+/// made.
 pub(super) fn working(job: &Training) -> Option<u64> {
     job.generated()?.working()
 }
 
 impl Training {
-    /// The same job as traces are generated from, with no more replicas than experts need; `None` for a model
-    /// without a card and for what does not fit such a job's numbers.
+    /// The same job as traces are generated from, with no more replicas than experts need; `None`
+    /// for a model without a card and for what does not fit such a job's numbers.
     pub fn generated(&self) -> Option<training::Training> {
         let small = |number: u64| u32::try_from(number).ok();
         let (step, card) = (self.step.as_ref()?, self.card.as_ref()?);

@@ -1,6 +1,7 @@
 //! The account of a training step: model state under ZeRO, activations, buffers, the data pipeline.
 //!
-//! Invariant: without a [`Step`] and without sizes of buffers it is the model state alone, to the byte.
+//! Invariant: without a [`Step`] and without sizes of buffers it is the model state alone, to the
+//! byte.
 
 use super::{Account, Constant, Line, Value, buffers};
 use crate::memory::activations::block::Block;
@@ -93,14 +94,15 @@ pub struct Training {
     pub offload: Offload,
     /// How the model is split beside ZeRO.
     pub split: Pipeline,
-    /// Bytes of buckets for communication, on the GPU. Where it is not said it is left out, but for a model with a
-    /// card, whose steps have the default one.
+    /// Bytes of buckets for communication, on the GPU. Where it is not said it is left out, but for
+    /// a model with a card, whose steps have the default one.
     pub bucket: Option<u64>,
     /// Bytes of pinned buffers per rank, on the host.
     pub pinned: u64,
     /// Bytes of the GPU that nothing of this can have: contexts, workspaces, fragments.
     pub reserved: u64,
-    /// Parameters of the largest layer that stage 3 gathers; 0 if they do not count, or follow from the card.
+    /// Parameters of the largest layer that stage 3 gathers; 0 if they do not count, or follow from
+    /// the card.
     pub largest_layer: u64,
     /// Layers that are gathered ahead beside it.
     pub prefetch: u64,
@@ -119,8 +121,8 @@ impl Training {
         self.card.as_ref().map(|card| Rank::of(card, &self.split, self.data()))
     }
 
-    /// Parameters of one rank, before ZeRO partitions them: of the first stage, or a share where modules are
-    /// not known.
+    /// Parameters of one rank, before ZeRO partitions them: of the first stage, or a share where
+    /// modules are not known.
     fn params_of_rank(&self) -> Result<u128, Overflow> {
         let split = u128::from(self.split.tensor) * u128::from(self.split.stages);
         self.rank().map_or(Ok(share(self.params.into(), split)), |rank| rank.params())

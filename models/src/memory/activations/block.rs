@@ -1,12 +1,13 @@
 //! The tensors that one block keeps for its backward pass, by what the block is made of.
 //!
-//! For GPT's block the list is that of Korthikanti et al. 2022, section 4.1. Llama's differs as follows:
-//! RMSNorm has one statistic per token; keys and values have `kv_heads` heads; without dropout there are no masks and the
-//! softmax's output is kept once; the gated feed-forward part keeps the gate before and after SiLU, the
-//! other half, and their product, as PyTorch does without fused kernels. ReLU keeps its output only, which is
-//! the next matrix's input. Attention in one kernel (FlashAttention, Dao et al. 2022, arXiv 2205.14135)
-//! keeps queries, keys, values, its output, and one fp32 logarithm of a sum per head and token.
-//! Experts: every token is kept `active` times inside; the router's probabilities are fp32.
+//! For GPT's block the list is that of Korthikanti et al. 2022, section 4.1. Llama's differs as
+//! follows: RMSNorm has one statistic per token; keys and values have `kv_heads` heads; without
+//! dropout there are no masks and the softmax's output is kept once; the gated feed-forward part
+//! keeps the gate before and after SiLU, the other half, and their product, as PyTorch does without
+//! fused kernels. ReLU keeps its output only, which is the next matrix's input. Attention in one
+//! kernel (FlashAttention, Dao et al. 2022, arXiv 2205.14135) keeps queries, keys, values, its
+//! output, and one fp32 logarithm of a sum per head and token. Experts: every token is kept
+//! `active` times inside; the router's probabilities are fp32.
 //! Invariant: what two ops keep in one tensor is listed once.
 
 use super::Batch;
@@ -60,7 +61,8 @@ impl Between {
 }
 
 impl Block {
-    /// The block of the published formulas: feed-forward part of 4h, GeLU, LayerNorm, no grouped heads.
+    /// The block of the published formulas: feed-forward part of 4h, GeLU, LayerNorm, no grouped
+    /// heads.
     pub const fn gpt(hidden: u64, heads: u64) -> Block {
         Block {
             hidden,
@@ -107,7 +109,8 @@ pub enum Sort {
 pub enum Over {
     /// Every rank has its heads or its columns of it.
     Ranks,
-    /// Every rank has its tokens of it where there is sequence parallelism, and all of it elsewhere.
+    /// Every rank has its tokens of it where there is sequence parallelism, and all of it
+    /// elsewhere.
     Tokens,
     /// Nothing: copies of tokens for experts, of which every rank has its columns.
     Nothing,

@@ -1,12 +1,13 @@
 //! What a training step of one rank does, and an estimate of its time.
 //!
 //! FLOPs: 6 per parameter and token, and 12 s a d per token and block for the core of attention
-//! (Narayanan et al. 2021, arXiv 2104.04473, appendix; without the causal half). Computing again: 2 per
-//! parameter and 4 s a d for `full` and `every`, 4 s a d for `selective`; flash computes scores once more in the
-//! backward pass, 2 s a d. Offload, per rank and step of n micro-batches: partitioned gradients go to the host for each of them, weights come back once;
-//! offloaded weights come twice per micro-batch; state on NVMe is read and written once. The host's Adam moves
-//! 28 bytes per parameter; the device's own update reads gradients and state and writes state and weights. Time is
-//! the sum of all at their rates: nothing overlaps.
+//! (Narayanan et al. 2021, arXiv 2104.04473, appendix; without the causal half). Computing again: 2
+//! per parameter and 4 s a d for `full` and `every`, 4 s a d for `selective`; flash computes scores
+//! once more in the backward pass, 2 s a d. Offload, per rank and step of n micro-batches:
+//! partitioned gradients go to the host for each of them, weights come back once; offloaded weights
+//! come twice per micro-batch; state on NVMe is read and written once. The host's Adam moves 28
+//! bytes per parameter; the device's own update reads gradients and state and writes state and
+//! weights. Time is the sum of all at their rates: nothing overlaps.
 //! Invariant: counts are integers; only times are floats. Collectives are counted and not timed.
 
 use crate::memory::account::Training;
@@ -14,8 +15,8 @@ use crate::memory::zero::{MILLION, Place, placed};
 use crate::memory::{Overflow, product, share, total};
 use crate::transformer::training::{Attention, Checkpointing};
 
-/// Bytes that Adam on the host reads and writes per parameter: gradient, two moments and master copy read,
-/// the last three written, in fp32.
+/// Bytes that Adam on the host reads and writes per parameter: gradient, two moments and master
+/// copy read, the last three written, in fp32.
 pub const CPU_ADAM: u128 = 28;
 
 /// What one rank does in a step.

@@ -1,9 +1,10 @@
 //! Which changes make a model fit that is served, and what a step of decoding takes then.
 //!
-//! Knobs: where weights and where keys and values live, keys and values of 8 bits, fewer sequences at once, more memory of
-//! the host. A step gives every sequence one token: products are bound by FLOPs (2 per parameter and token) or by reading
-//! weights, keys and values, whichever is longer; what lives elsewhere comes over the link first, and stages of a pipeline
-//! follow one another. Nothing overlaps. Invariant: seconds and tokens per second follow from the end state alone.
+//! Knobs: where weights and where keys and values live, keys and values of 8 bits, fewer sequences
+//! at once, more memory of the host. A step gives every sequence one token: products are bound by
+//! FLOPs (2 per parameter and token) or by reading weights, keys and values, whichever is longer;
+//! what lives elsewhere comes over the link first, and stages of a pipeline follow one another.
+//! Nothing overlaps. Invariant: seconds and tokens per second follow from the end state alone.
 
 use super::cost::{Cost, Rates};
 use super::{Fit, Found, Room, least};
@@ -102,7 +103,8 @@ fn seconds(job: &Serving, rates: &Rates) -> Result<Option<f64>, Overflow> {
     Ok(all())
 }
 
-/// The most tokens per second of all settings that fit, places turned back where they were typed further.
+/// The most tokens per second of all settings that fit, places turned back where they were typed
+/// further.
 fn quickest(job: &Serving, room: &Room, rates: &Rates) -> Result<Option<f64>, Overflow> {
     let back = Serving { offload_weights: Place::Gpu, offload_kv: Place::Gpu, ..job.clone() };
     let mut best: Option<f64> = None;
@@ -117,7 +119,8 @@ fn quickest(job: &Serving, room: &Room, rates: &Rates) -> Result<Option<f64>, Ov
     Ok(best)
 }
 
-/// What makes `job` fit into `room`; figures are relative to the most tokens per second of all settings that fit.
+/// What makes `job` fit into `room`; figures are relative to the most tokens per second of all
+/// settings that fit.
 pub fn fit(job: &Serving, room: &Room, rates: &Rates) -> Result<Found, Overflow> {
     let all = settings(job);
     let mut fitting: Vec<(Far, Fit)> = Vec::new();

@@ -23,8 +23,8 @@ impl Card {
     }
 
     /// Parameters that one token is multiplied with: of matrices, active ones, the head's (tied or
-    /// not) among them, tables of embeddings not. A forward pass takes twice as many FLOPs per token,
-    /// and attention on top.
+    /// not) among them, tables of embeddings not. A forward pass takes twice as many FLOPs per
+    /// token, and attention on top.
     ///
     /// # Panics
     /// As [`Card::parameters`].
@@ -45,7 +45,8 @@ impl Card {
         fits(self.block().iter().map(Part::numel).sum())
     }
 
-    /// Parameters in front of the blocks: the tables of tokens and positions, and norms of what they give.
+    /// Parameters in front of the blocks: the tables of tokens and positions, and norms of what
+    /// they give.
     ///
     /// # Panics
     /// As [`Card::parameters`].
@@ -55,7 +56,8 @@ impl Card {
         fits(all.map(Part::numel).sum::<u128>() - u128::from(self.norm_parameters()))
     }
 
-    /// Parameters of the norm behind the blocks, and of each that a block has of the residual stream.
+    /// Parameters of the norm behind the blocks, and of each that a block has of the residual
+    /// stream.
     pub fn norm_parameters(&self) -> u64 {
         u64::from(self.hidden) * if self.family.has_biases() { 2 } else { 1 }
     }

@@ -1,7 +1,7 @@
 //! Which cards are refused, and why.
 //!
-//! A dozen numbers stand for tables of any length, so each has a limit, and so has what they amount to
-//! together. Sums are made in 128 bits: no card overflows the arithmetic that refuses it.
+//! A dozen numbers stand for tables of any length, so each has a limit, and so has what they amount
+//! to together. Sums are made in 128 bits: no card overflows the arithmetic that refuses it.
 
 use super::{Card, Family};
 use crate::layered::ShapeProblem;

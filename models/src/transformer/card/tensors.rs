@@ -1,8 +1,8 @@
 //! Every parameter of a model: name, shape, and what it is for.
 //!
-//! Names and order are those of the model classes of Hugging Face `transformers` (5.23), which the tests
-//! compare with; there the experts of a block are two tensors. Files of weights store every expert
-//! by itself and are older than that: [`Card::stored`] has their names.
+//! Names and order are those of the model classes of Hugging Face `transformers` (5.23), which the
+//! tests compare with; there the experts of a block are two tensors. Files of weights store every
+//! expert by itself and are older than that: [`Card::stored`] has their names.
 //! Invariant: the blocks of a model are alike, so a block is a list of [`Part`]s.
 
 use super::{Card, Experts, Family};
@@ -123,7 +123,8 @@ impl Parts {
 }
 
 impl Card {
-    /// Every parameter under the name and in the order that the model's class has; a tied head is none.
+    /// Every parameter under the name and in the order that the model's class has; a tied head is
+    /// none.
     pub fn tensors(&self) -> impl Iterator<Item = Tensor> + use<> {
         self.laid_out(Layout::Loaded)
     }

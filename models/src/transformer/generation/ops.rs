@@ -144,7 +144,8 @@ impl Maker<'_> {
         let mut touches = vec![self.read(qkv), self.write(mixed)];
         let on_host = self.job.attention == AttentionOn::Host;
         if on_host && pass.new > 1 {
-            // The prompt is attended to on the device; its keys and values go to the host beside that.
+            // The prompt is attended to on the device; its keys and values go to the host beside
+            // that.
             let bytes = u64::from(self.job.batch) * pass.new * self.job.kv_bytes();
             let label = name(pass, &format!("layers.{layer}.kv"));
             let fresh = self.object(label, ObjectKind::Buffer, bytes, Some(block.attention));
@@ -193,7 +194,8 @@ impl Maker<'_> {
                 (false, _) => Mode::Read,
             };
             if index >= from || grows {
-                // Keys and values of each sequence lie apart, in blocks; what grows is written alone.
+                // Keys and values of each sequence lie apart, in blocks; what grows is written
+                // alone.
                 let sequences = 2 * u128::from(self.job.batch);
                 let apart = u128::from(row) / sequences;
                 let whole = Bytes::new(self.bytes(object));

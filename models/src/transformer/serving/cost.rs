@@ -1,9 +1,10 @@
 //! What an iteration costs: FLOPs and bytes, by group of layers.
 //!
-//! FLOPs are those of matrix products, 2 per multiply-add; attention has 4 x heads x head width per pair
-//! of a token and one that it attends to. Bytes: weights once per op, of experts those that tokens
-//! can reach at most; keys and values of all positions that are attended to once per request, new ones
-//! included; every input and output of a product of the tokens; rows of tables; logits in fp32.
+//! FLOPs are those of matrix products, 2 per multiply-add; attention has 4 x heads x head width per
+//! pair of a token and one that it attends to. Bytes: weights once per op, of experts those that
+//! tokens can reach at most; keys and values of all positions that are attended to once per
+//! request, new ones included; every input and output of a product of the tokens; rows of tables;
+//! logits in fp32.
 //! Invariant: sums are made in 128 bits.
 
 use crate::transformer::card::{Card, Experts};

@@ -1,9 +1,9 @@
-//! Rows of the trace: one op per group of layers and iteration, and one that waits for arrivals where an
-//! iteration begins with new requests.
+//! Rows of the trace: one op per group of layers and iteration, and one that waits for arrivals
+//! where an iteration begins with new requests.
 //!
-//! Objects: the tables, the weights of each group, the head, per block one object for each group, and per
-//! iteration what its ops hand on. Blocks live from the op that writes them first to the last one
-//! before they have to go.
+//! Objects: the tables, the weights of each group, the head, per block one object for each group,
+//! and per iteration what its ops hand on. Blocks live from the op that writes them first to the
+//! last one before they have to go.
 //! Invariant: an op names an object once.
 
 use super::cost::{Cost, Load};
@@ -119,8 +119,8 @@ impl<'a> Emit<'a> {
         ObjectId::at(self.trace.objects.len() - 1)
     }
 
-    /// The ops of an iteration; returns the first that computes. `touched` is sorted by block, those that write
-    /// first.
+    /// The ops of an iteration; returns the first that computes. `touched` is sorted by block,
+    /// those that write first.
     pub(super) fn iteration(
         &mut self,
         phase: Phase,
@@ -187,7 +187,8 @@ impl<'a> Emit<'a> {
         Ok(first)
     }
 
-    /// The first object of each block that is touched, once, and how; makes those that are not there.
+    /// The first object of each block that is touched, once, and how; makes those that are not
+    /// there.
     fn modes(&mut self, touched: &[Touched]) -> Vec<(ObjectId, Mode)> {
         let mut modes = Vec::with_capacity(touched.len());
         let mut before = None;

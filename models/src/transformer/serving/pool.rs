@@ -1,4 +1,5 @@
-//! Blocks of keys and values: who uses them, what they are called, and which go when room is needed.
+//! Blocks of keys and values: who uses them, what they are called, and which go when room is
+//! needed.
 //!
 //! A block with a name stays when nobody uses it, until room is needed: then the one that has been
 //! unused longest goes, of one request the last first, so that what is kept is always the start of

@@ -3,11 +3,12 @@
 //! 1. Requests wait in the order of arrival. Each running request whose prompt is done decodes one
 //!    token per iteration; the prompt under way, and then the head of the queue again and again,
 //!    get what is left of the budget of tokens.
-//! 2. The head is admitted if fewer than `max_batch` run and there is room for the blocks of its prompt
-//!    that are not there, and for all of its answer. Nobody overtakes it.
+//! 2. The head is admitted if fewer than `max_batch` run and there is room for the blocks of its
+//!    prompt that are not there, and for all of its answer. Nobody overtakes it.
 //! 3. At the end of an iteration every request in it that has no more prompt has one token more.
 //!
-//! Invariant: the estimated clock moves by the roofline of the ops and to arrivals, by nothing else.
+//! Invariant: the estimated clock moves by the roofline of the ops and to arrivals, by nothing
+//! else.
 
 use super::cost::{Cost, Load};
 use super::emit::{Emit, Touched};
@@ -98,8 +99,8 @@ impl Scheduler<'_> {
         &self.requests.list[running.index]
     }
 
-    /// Tokens of each running request's prompt that this iteration works on, 0 for those that decode;
-    /// admits what there is room and budget for.
+    /// Tokens of each running request's prompt that this iteration works on, 0 for those that
+    /// decode; admits what there is room and budget for.
     fn chunks(&mut self) -> Vec<u32> {
         let waits = |running: &&Running| running.done < self.request(running).prompt;
         let prompts = self.running.iter().filter(waits).count();

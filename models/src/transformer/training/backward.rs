@@ -1,9 +1,10 @@
 //! The backward pass: blocks from the last to the first, each from its output to its input.
 //!
-//! A product gives two gradients, of its input and of its weights, each as large a product again; the fused
-//! kernel of attention computes its scores again and has five products (Dao et al., "FlashAttention",
-//! 2022, algorithm 4). Gradients of activations are buffers. What is sequence-parallel is gathered for the
-//! gradient of a product's output and, a second time, for the input that its weights' gradient needs.
+//! A product gives two gradients, of its input and of its weights, each as large a product again;
+//! the fused kernel of attention computes its scores again and has five products (Dao et al.,
+//! "FlashAttention", 2022, algorithm 4). Gradients of activations are buffers. What is
+//! sequence-parallel is gathered for the gradient of a product's output and, a second time, for the
+//! input that its weights' gradient needs.
 
 use super::forward::{BlockKept, Core, Embedded, FeedKept, Kept};
 use super::pass::Maker;
@@ -69,8 +70,9 @@ impl Maker<'_> {
         self.norm_backward(block.norm_2, kept.middle, d_normed, Some(dy))
     }
 
-    /// From the gradient of the narrow matrix's output to that of the wide ones' input. `to` says how to
-    /// write it: it is told whether this is the first product of several, and whether the last.
+    /// From the gradient of the narrow matrix's output to that of the wide ones' input. `to` says
+    /// how to write it: it is told whether this is the first product of several, and whether the
+    /// last.
     pub(super) fn feed_forward_backward(
         &mut self,
         mlp: &Mlp,
@@ -225,7 +227,8 @@ impl Maker<'_> {
         let dx = self.all_tokens(by, "out.grad.whole", dx);
         let row = sizes.hidden * u128::from(self.shape.formats.gradients.bytes());
         let rows = 2 * sizes.tokens * row;
-        // A tied head or an earlier micro-batch has written it before; otherwise it is cleared first.
+        // A tied head or an earlier micro-batch has written it before; otherwise it is cleared
+        // first.
         let mut touches = self.gradient(model.tokens);
         for touch in &mut touches {
             let size = self.build.size(touch.object);

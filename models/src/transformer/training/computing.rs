@@ -1,8 +1,10 @@
-//! What the ops of a step take on a device, by the roofline of every op, without making the whole step.
+//! What the ops of a step take on a device, by the roofline of every op, without making the whole
+//! step.
 //!
-//! Times are those that a run with `time: roofline(...)` gives the same ops. All blocks and micro-batches are alike, so
-//! four short steps, of one and two lengths of blocks and of micro-batches, say what any number of them takes; the
-//! update is left out, which ZeRO shares out. Invariant: nothing waits for memory, links or other ranks here.
+//! Times are those that a run with `time: roofline(...)` gives the same ops. All blocks and
+//! micro-batches are alike, so four short steps, of one and two lengths of blocks and of
+//! micro-batches, say what any number of them takes; the update is left out, which ZeRO shares out.
+//! Invariant: nothing waits for memory, links or other ranks here.
 
 use super::{Checkpointing, Training, Zero};
 use crate::hardware::Compute;
@@ -10,8 +12,8 @@ use crate::transformer::card::Card;
 use crate::workload::{Phase, Unit};
 
 impl Training {
-    /// Picoseconds that one rank computes in a step but for the update; `None` for a step that makes no trace, and for
-    /// a device without a peak in `precision`.
+    /// Picoseconds that one rank computes in a step but for the update; `None` for a step that
+    /// makes no trace, and for a device without a peak in `precision`.
     pub fn computing(&self, compute: &Compute, precision: &str) -> Option<u128> {
         let parallel = self.parallel;
         let stretches = parallel.pipeline.checked_mul(parallel.interleave)?;

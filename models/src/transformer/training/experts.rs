@@ -1,10 +1,12 @@
-//! A block's experts: a router, copies of each token for the experts that it is given to, and their sum.
+//! A block's experts: a router, copies of each token for the experts that it is given to, and their
+//! sum.
 //!
-//! With expert parallelism the ranks of the group exchange those copies before and after the experts
-//! (all-to-all), and each rank runs its experts on what all of them send. Every rank of the group routes alike, so
-//! this rank receives as much as its experts are given of all tokens. The router's probabilities are fp32.
-//! A rank of a tensor group has its part of each expert and copies of all the group's tokens, with
-//! sequence parallelism too. Experts that no token goes to still have a gradient, of zeros.
+//! With expert parallelism the ranks of the group exchange those copies before and after the
+//! experts (all-to-all), and each rank runs its experts on what all of them send. Every rank of the
+//! group routes alike, so this rank receives as much as its experts are given of all tokens. The
+//! router's probabilities are fp32. A rank of a tensor group has its part of each expert and copies
+//! of all the group's tokens, with sequence parallelism too. Experts that no token goes to still
+//! have a gradient, of zeros.
 
 use super::Router;
 use super::forward;
@@ -39,7 +41,8 @@ struct Shared {
 }
 
 impl Maker<'_> {
-    /// Tokens of each expert of this rank in block `layer`, of those of all ranks of the expert group.
+    /// Tokens of each expert of this rank in block `layer`, of those of all ranks of the expert
+    /// group.
     fn expert_tokens(&self, layer: u32, here: usize) -> Vec<u128> {
         let Some(experts) = &self.shape.card.experts else { return Vec::new() };
         let Router { seed, skew } = self.shape.router;

@@ -1,11 +1,12 @@
 //! The forward pass of a block, and what it keeps.
 //!
-//! In 16 bits with four times the width between, a block keeps s*b*h*(34 + 5*a*s/h) bytes (Korthikanti
-//! et al., "Reducing Activation Recomputation in Large Transformer Models", 2022, section 4.1): input of the norm 2,
-//! of queries, keys and values 2, those themselves 6, softmax, mask and dropped scores 5*a*s/h, input of
-//! the output 2, mask 1; input of the norm 2, of the wide matrix 2, of the activation 8, of the narrow matrix 8,
-//! mask 1. Without dropout masks and dropped scores are gone; a fused kernel keeps none of the
-//! scores, but a sum in fp32 per token and head. Residual and dropout are one op, which keeps its sum.
+//! In 16 bits with four times the width between, a block keeps s*b*h*(34 + 5*a*s/h) bytes
+//! (Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022,
+//! section 4.1): input of the norm 2, of queries, keys and values 2, those themselves 6, softmax,
+//! mask and dropped scores 5*a*s/h, input of the output 2, mask 1; input of the norm 2, of the wide
+//! matrix 2, of the activation 8, of the narrow matrix 8, mask 1. Without dropout masks and dropped
+//! scores are gone; a fused kernel keeps none of the scores, but a sum in fp32 per token and head.
+//! Residual and dropout are one op, which keeps its sum.
 
 use super::pass::Maker;
 use super::state::{Block, FeedPart, Mlp, Model};
@@ -182,7 +183,8 @@ impl Maker<'_> {
         Core::Scores(softmax, dropped)
     }
 
-    /// Reads of queries, keys or values, which are one object or one each; `bytes` per number of a token.
+    /// Reads of queries, keys or values, which are one object or one each; `bytes` per number of a
+    /// token.
     pub(super) fn qkv(&self, qkv: &[ObjectId], which: [bool; 3], bytes: u128) -> Vec<Touch> {
         let widths = [self.sizes.queries, self.sizes.keys, self.sizes.keys];
         let wanted = || which.iter().zip(widths).enumerate().filter(|(_, (wanted, _))| **wanted);

@@ -1,7 +1,7 @@
 //! Which trainings are refused, and why.
 //!
-//! Every number has a limit, so that sums in 128 bits cannot overflow; a trace has at most [`MAX_OPS`] ops,
-//! and its bytes and FLOPs must fit 64 bits, which is found by making it.
+//! Every number has a limit, so that sums in 128 bits cannot overflow; a trace has at
+//! most [`MAX_OPS`] ops, and its bytes and FLOPs must fit 64 bits, which is found by making it.
 
 use super::network::Groups;
 use super::step::step;

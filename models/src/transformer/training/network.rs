@@ -1,8 +1,9 @@
 //! Which ranks work together, and where they are.
 //!
-//! Ranks are numbered with the tensor group innermost, then data, then pipeline, and servers are filled in
-//! that order: ranks of one tensor group are neighbours. A group is `ranks` of them at a distance of
-//! `stride`. Invariant: a shape without problems spreads every group equally over servers.
+//! Ranks are numbered with the tensor group innermost, then data, then pipeline, and servers are
+//! filled in that order: ranks of one tensor group are neighbours. A group is `ranks` of them at a
+//! distance of `stride`. Invariant: a shape without problems spreads every group equally over
+//! servers.
 
 use super::{Parallel, Training};
 use crate::units::Bytes;

@@ -1,7 +1,8 @@
 //! What each optimizer keeps beside the weights of a module, as objects.
 //!
-//! Bytes are those of [`crate::memory::optimizer`], tensor by tensor. Scales of 8-bit moments are part of
-//! the moment that they scale. Invariant: the objects of a module sum to what the formulas say of its tensors.
+//! Bytes are those of [`crate::memory::optimizer`], tensor by tensor. Scales of 8-bit moments are
+//! part of the moment that they scale. Invariant: the objects of a module sum to what the formulas
+//! say of its tensors.
 
 use super::Optimizer;
 use crate::memory::optimizer::{self as formulas, has_master};

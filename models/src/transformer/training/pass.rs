@@ -1,7 +1,8 @@
-//! A step in the making: sizes of a micro-batch, the objects of a pass, and the products that all passes share.
+//! A step in the making: sizes of a micro-batch, the objects of a pass, and the products that all
+//! passes share.
 //!
-//! FLOPs are those of matrix products, 2 per multiply-add. Everything else is bound by memory and counts
-//! the bytes that it reads and writes. Masks are 1 byte per number in every format.
+//! FLOPs are those of matrix products, 2 per multiply-add. Everything else is bound by memory and
+//! counts the bytes that it reads and writes. Masks are 1 byte per number in every format.
 
 use super::network::Groups;
 use super::state::Owned;
@@ -68,7 +69,8 @@ impl Sizes {
         }
     }
 
-    /// Bytes of so many numbers that are kept: compressed to 8 bits, a minimum and a range per group more.
+    /// Bytes of so many numbers that are kept: compressed to 8 bits, a minimum and a range per
+    /// group more.
     pub(super) fn of_kept(&self, numbers: u128) -> u128 {
         stored(numbers, self.kept).expect("a shape without problems has sums below 2^128")
     }

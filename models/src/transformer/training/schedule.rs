@@ -1,10 +1,12 @@
 //! The order of a step: which pass of which micro-batch comes when, and what it consists of.
 //!
-//! One stage: forward and backward of one micro-batch after the other. Several stages: 1F1B of the first of
-//! them (Narayanan et al., "Efficient Large-Scale Language Model Training", 2021, section 2.2), which has
-//! the most micro-batches in flight: p, and interleaved in m stretches p*m + p - 1 stretches of
-//! layers/(p*m) layers each, which is 1 + (p-1)/(p*m) of a stage's layers p times.
-//! Invariant: every micro-batch goes through every stretch once forward and once backward, forward first.
+//! One stage: forward and backward of one micro-batch after the other. Several stages: 1F1B of the
+//! first of them (Narayanan et al., "Efficient Large-Scale Language Model Training", 2021,
+//! section 2.2), which has the most micro-batches in flight: p, and interleaved in m stretches
+//! p*m + p - 1 stretches of layers/(p*m) layers each, which is 1 + (p-1)/(p*m) of a stage's layers
+//! p times.
+//! Invariant: every micro-batch goes through every stretch once forward and once backward, forward
+//! first.
 
 use super::state::{Model, stretches};
 use super::{Checkpointing, Training};

@@ -1,9 +1,11 @@
-//! What one rank holds of the model between steps: weights, optimizer state, and the gradients of a step.
+//! What one rank holds of the model between steps: weights, optimizer state, and the gradients of a
+//! step.
 //!
-//! ZeRO cuts each object into as many shards as ranks have the same one, each of `ceil(bytes / ranks)`:
-//! optimizer state from stage 1 on, gradients from stage 2, weights from stage 3 (Rajbhandari et al.,
-//! "ZeRO", 2020, section 5). Where part of the update runs on the host, what that part touches is an object of
-//! its own. Invariant: the parts of an object sum to it.
+//! ZeRO cuts each object into as many shards as ranks have the same one, each of
+//! `ceil(bytes / ranks)`: optimizer state from stage 1 on, gradients from stage 2, weights from
+//! stage 3 (Rajbhandari et al., "ZeRO", 2020, section 5). Where part of the update runs on the
+//! host, what that part touches is an object of its own. Invariant: the parts of an object sum to
+//! it.
 
 use super::Training;
 use crate::ids::{ModuleId, ObjectId};

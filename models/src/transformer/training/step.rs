@@ -2,9 +2,10 @@
 //!
 //! Consecutive tasks with the same weights are one visit: what ZeRO has partitioned is gathered
 //! once per visit, and ahead of it by as many visits as are to be prefetched.
-//! A pipeline's bubble is (p - 1) times the forward and backward pass of one stretch, which is (p - 1)/m of a stage
-//! (Narayanan et al., 2021, section 2.2.2), as idle ops that copy what the device does in it; what collectives
-//! add to it is left out. The loss turns logits, which are fp32, into their gradient in place.
+//! A pipeline's bubble is (p - 1) times the forward and backward pass of one stretch, which is (p
+//! - 1)/m of a stage (Narayanan et al., 2021, section 2.2.2), as idle ops that copy what the device
+//! does in it; what collectives add to it is left out. The loss turns logits, which are fp32, into
+//! their gradient in place.
 
 use super::Training;
 use super::forward::{BlockKept, Embedded};
@@ -80,8 +81,8 @@ impl Maker<'_> {
         self.build.op_on(Unit::Cpu, self.beside(2), "load", module, 0, &touches);
     }
 
-    /// Sums of gradients that are spread over the tensor group, since each rank had some of the tokens or
-    /// heads; and of a tied matrix over the first and the last stage.
+    /// Sums of gradients that are spread over the tensor group, since each rank had some of the
+    /// tokens or heads; and of a tied matrix over the first and the last stage.
     fn shared_gradients(&mut self, model: &Model) {
         let parallel = self.shape.parallel;
         self.build.phase = Phase::Backward;
@@ -254,8 +255,9 @@ impl Maker<'_> {
         }
     }
 
-    /// A tensor of the residual stream from or to a neighbour. Where every rank of a tensor group has all of
-    /// it, each sends its part, and those that receive gather the parts (Narayanan et al., 2021, section 4.1).
+    /// A tensor of the residual stream from or to a neighbour. Where every rank of a tensor group
+    /// has all of it, each sends its part, and those that receive gather the parts (Narayanan et
+    /// al., 2021, section 4.1).
     fn send(&mut self, by: ModuleId, x: ObjectId, is_received: bool) {
         let (whole, ranks) = (self.build.size(x), u128::from(self.shape.parallel.tensor));
         let is_cut = ranks > 1 && !self.shape.parallel.sequence;

@@ -1,9 +1,10 @@
 //! The optimizer: one op per module for what the device updates, and one for what the host does.
 //!
-//! An op reads its part of the gradient, changes its state and writes its part of the weights: with AdamW and
-//! 16-bit weights and gradients 28 bytes per parameter (2 of gradient, 8 of moments and 4 of master read and
-//! written, 2 of weights). The host's processors leave the weights in a copy, which is then copied to the
-//! device. All of the host's ops are issued first, so that host and device work side by side.
+//! An op reads its part of the gradient, changes its state and writes its part of the weights: with
+//! AdamW and 16-bit weights and gradients 28 bytes per parameter (2 of gradient, 8 of moments and 4
+//! of master read and written, 2 of weights). The host's processors leave the weights in a copy,
+//! which is then copied to the device. All of the host's ops are issued first, so that host and
+//! device work side by side.
 
 use super::pass::Maker;
 use super::state::{Side, Update};
@@ -60,7 +61,8 @@ impl Maker<'_> {
     fn gradient_of(&self, owned: usize, side: Side) -> Option<Touch> {
         let row = &self.owned[owned];
         let &(_, object) = row.gradient.iter().find(|&&(of, _)| of == side)?;
-        // Without a part for the host, a gradient is one object, of which this rank needs its shard.
+        // Without a part for the host, a gradient is one object, of which this rank needs its
+        // shard.
         let is_whole = side == Side::Device && self.shape.zero.host_update == 0;
         let shard = row.gradient_bytes.div_ceil(u128::from(row.replicas));
         let is_sharded = is_whole && self.shape.zero.stage == 1;

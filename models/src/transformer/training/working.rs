@@ -1,16 +1,18 @@
-//! What ops need beside model state and activations: gradients of activations, tensors gathered from the ranks of
-//! tensor parallelism, and what nothing keeps.
+//! What ops need beside model state and activations: gradients of activations, tensors gathered
+//! from the ranks of tensor parallelism, and what nothing keeps.
 //!
-//! It is read off the same graph that traces are made from, of a step that is as short as it can be: one or two
-//! blocks per stretch and one micro-batch, without ZeRO, whose buffers are counted by themselves. All blocks and
-//! micro-batches are alike and give their buffers back, so the most that is alive at once is that of the whole step.
+//! It is read off the same graph that traces are made from, of a step that is as short as it can
+//! be: one or two blocks per stretch and one micro-batch, without ZeRO, whose buffers are counted
+//! by themselves. All blocks and micro-batches are alike and give their buffers back, so the most
+//! that is alive at once is that of the whole step.
 
 use super::Training;
 use crate::lifetime::Workload;
 use crate::workload::ObjectKind;
 
 impl Training {
-    /// The most bytes of working buffers that one rank has at once; `None` for a step that makes no trace.
+    /// The most bytes of working buffers that one rank has at once; `None` for a step that makes no
+    /// trace.
     pub fn working(&self) -> Option<u64> {
         let parallel = self.parallel;
         let stretches = parallel.pipeline.checked_mul(parallel.interleave)?;

@@ -1,14 +1,16 @@
-//! What ZeRO adds to a step: weights are gathered before they are used, gradients are reduced in buckets.
+//! What ZeRO adds to a step: weights are gathered before they are used, gradients are reduced in
+//! buckets.
 //!
-//! Stage 0 sums whole gradients over the replicas once per step. Stage 1 reduces them where they are, and each rank uses its
-//! shard. From stage 2 on, every backward pass makes its gradients in buffers, which are reduced into
-//! the shards, written by the first pass of a step and added to by the others, and given back. One
-//! bucket is reduced while the next one fills; what comes then waits for it, as in DeepSpeed, which
-//! has two buffers with `overlap_comm`.
+//! Stage 0 sums whole gradients over the replicas once per step. Stage 1 reduces them where they
+//! are, and each rank uses its shard. From stage 2 on, every backward pass makes its gradients in
+//! buffers, which are reduced into the shards, written by the first pass of a step and added to by
+//! the others, and given back. One bucket is reduced while the next one fills; what comes then
+//! waits for it, as in DeepSpeed, which has two buffers with `overlap_comm`.
 //! At stage 3 the weights of a visit (a block, the embedding, the head) are gathered in one
-//! collective into buffers that live until the visit's last use, no earlier than prefetching allows.
-//! Invariant: gathered weights and unreduced gradients are buffers, so that weights, gradients and optimizer state
-//! are what the formulas say.
+//! collective into buffers that live until the visit's last use, no earlier than prefetching
+//! allows.
+//! Invariant: gathered weights and unreduced gradients are buffers, so that weights, gradients and
+//! optimizer state are what the formulas say.
 
 use super::pass::Maker;
 use crate::ids::{ObjectId, OpId};
@@ -45,8 +47,8 @@ impl Maker<'_> {
         self.build.again = again;
     }
 
-    /// The last collective waits for all that the device was given before it. Nothing else would keep a stream
-    /// of its own from gathering as many visits ahead as there is room for.
+    /// The last collective waits for all that the device was given before it. Nothing else would
+    /// keep a stream of its own from gathering as many visits ahead as there is room for.
     fn no_further_ahead(&mut self) {
         let ops = &mut self.build.trace.ops;
         let Some((last, before)) = ops.split_last_mut() else { return };

@@ -1,10 +1,11 @@
 //! What becomes of each layer's activations, such that the step takes least time.
 //!
-//! The cost of a choice is the time of the whole plan as rehearsed: what runs again takes the time of
-//! its ops, copies cost what of them hides under no op, and layers share one link. Where few layers
-//! choose, all choices are tried. Otherwise the search descends from three starts (keep all, offload all,
-//! recompute all, the shortest first): it changes runs of neighbours, long ones before short ones, then
-//! any two layers, and takes what shortens the plan, until nothing does or its budget is spent.
+//! The cost of a choice is the time of the whole plan as rehearsed: what runs again takes the time
+//! of its ops, copies cost what of them hides under no op, and layers share one link. Where few
+//! layers choose, all choices are tried. Otherwise the search descends from three starts (keep all,
+//! offload all, recompute all, the shortest first): it changes runs of neighbours, long ones before
+//! short ones, then any two layers, and takes what shortens the plan, until nothing does or its
+//! budget is spent.
 //! Invariant: the result is never longer, as rehearsed, than any of the three starts.
 
 use super::layers::Layers;

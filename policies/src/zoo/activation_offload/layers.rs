@@ -1,8 +1,9 @@
 //! Which activations wait from forward to backward, and for which layer.
 //!
 //! A layer is the part of a module's path up to its first number (`h.3` of `h.3.mlp.c_fc`), or the
-//! whole path where there is none. What an op creates belongs to the layer of that op. An activation
-//! waits if it is used in forward, then by no op for a while, and then in backward of the same step.
+//! whole path where there is none. What an op creates belongs to the layer of that op. An
+//! activation waits if it is used in forward, then by no op for a while, and then in backward of
+//! the same step.
 //! Invariant: between `last` and `first` of what waits, at least one op runs and none uses it.
 
 use std::collections::BTreeMap;

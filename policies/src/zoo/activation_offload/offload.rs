@@ -1,10 +1,11 @@
 //! Carries the choice out: what is offloaded leaves and comes back at its time, all else is paged.
 //!
 //! What is offloaded is evicted before the op behind its last forward use, and fetched again in the
-//! backward pass that needs it, some ops before its first use there, into free room that neither this
-//! op nor the births up to that use need. All else is paged on demand by recency, as under `lru`.
-//! Invariant: nothing is offloaded to a tier that could then not take all of HBM, so what paging alone
-//! fits into memory fits here.
+//! backward pass that needs it, some ops before its first use there, into free room that neither
+//! this op nor the births up to that use need. All else is paged on demand by recency, as under
+//! `lru`.
+//! Invariant: nothing is offloaded to a tier that could then not take all of HBM, so what paging
+//! alone fits into memory fits here.
 
 use super::layers::Layers;
 use crate::paging::{Change, Recency, make_room, outside};

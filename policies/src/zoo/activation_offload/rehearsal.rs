@@ -1,8 +1,8 @@
 //! How long a plan would take: the whole of it, on a machine of the laws alone.
 //!
 //! The planner plans the run with the policy, as it will, and every command ends as soon as what it
-//! waits for has ended and its stream or its lanes are free. So what hides under compute, what waits
-//! for room, and what all layers make of the idle time of one link is counted, not assumed.
+//! waits for has ended and its stream or its lanes are free. So what hides under compute, what
+//! waits for room, and what all layers make of the idle time of one link is counted, not assumed.
 //! Lanes serve in the order of submission; queues, sharing and jitter are left to the simulator.
 //! Invariant: the figure depends on the setting only.
 

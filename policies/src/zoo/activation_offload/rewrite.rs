@@ -1,11 +1,13 @@
 //! The workload in which some layers run forward again before their backward needs them.
 //!
-//! What only the layer's own ops use in forward is given up there, and comes back as another object: its
-//! second life, written by the same ops once more, right before the first op of backward that needs
-//! any of it. What the layer takes from others and what it hands on stays: these are the checkpoints.
-//! Repeated are only ops without which something given up cannot come back, in their order.
-//! Invariant: an op is repeated only if all that it reads then holds what it held the first time, and
-//! it changes nothing that others see; ops, objects and uses that are not concerned stay as they are.
+//! What only the layer's own ops use in forward is given up there, and comes back as another
+//! object: its second life, written by the same ops once more, right before the first op of
+//! backward that needs any of it. What the layer takes from others and what it hands on stays:
+//! these are the checkpoints. Repeated are only ops without which something given up cannot come
+//! back, in their order.
+//! Invariant: an op is repeated only if all that it reads then holds what it held the first time,
+//! and it changes nothing that others see; ops, objects and uses that are not concerned stay as
+//! they are.
 
 use super::layers::{Layers, Waiting};
 use crate::recipe::Rewrite;

@@ -40,7 +40,8 @@ fn machine(hbm: u64, rate: u64) -> Hardware {
     }
 }
 
-/// Layers that make some activations each and hand one on, and their backward; sizes and times drawn.
+/// Layers that make some activations each and hand one on, and their backward; sizes and times
+/// drawn.
 fn chain(layers: usize, rng: &mut ChaCha12Rng) -> Workload {
     let modules = (0..layers).map(|layer| format!("h.{layer}")).collect();
     let (objects, ops, uses) = Default::default();

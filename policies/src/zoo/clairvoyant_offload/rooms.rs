@@ -214,8 +214,9 @@ impl ClairvoyantOffload {
         begins < end && spare >= (begins - turn).saturating_add(span.saturating_mul(3))
     }
 
-    /// Whether a tier behind others has to take so many bytes more before an op of this rank: what is alive
-    /// until then and fits into nothing nearer, with room for what is on its way at both of its ends.
+    /// Whether a tier behind others has to take so many bytes more before an op of this rank: what
+    /// is alive until then and fits into nothing nearer, with room for what is on its way at both
+    /// of its ends.
     fn is_wanted(&self, tier: TierId, rank: u64, bytes: Bytes, view: &View<'_>) -> bool {
         let nearer = self.spill.iter().take_while(|&&near| near != tier);
         let nearer = nearer.map(|&near| view.capacity(near).get());
@@ -281,8 +282,8 @@ impl ClairvoyantOffload {
         owned.or_else(roomy).unwrap_or(HBM)
     }
 
-    /// Makes room in a tier outside by giving up rooms there of objects that are in HBM: stale ones,
-    /// then copies of what is needed before `rank`, the next first. Whether that was enough.
+    /// Makes room in a tier outside by giving up rooms there of objects that are in HBM: stale
+    /// ones, then copies of what is needed before `rank`, the next first. Whether that was enough.
     fn reclaim(&mut self, tier: TierId, bytes: Bytes, rank: u64, view: &View<'_>) -> bool {
         let taken = self.now.claimed[tier.index()] + bytes;
         let mut free = view.free(tier);

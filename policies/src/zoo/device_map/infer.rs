@@ -5,8 +5,8 @@
 //! first GPU and the CPU keep room for the largest layer that is still to be placed: it has to
 //! visit. Modules that share a tensor go together. In the end modules whose parts are all on one
 //! device are named as a whole.
-//! Source: accelerate 1.15.0, `utils/modeling.py` (Apache-2.0), whose behaviour this repeats without
-//! its code, also where names are compared as text.
+//! Source: accelerate 1.15.0, `utils/modeling.py` (Apache-2.0), whose behaviour this repeats
+//! without its code, also where names are compared as text.
 //! Invariant: every tensor is on one device, and every device but the last stays within its memory.
 
 use std::collections::BTreeMap;
@@ -47,8 +47,8 @@ pub struct Device {
 /// The position in `devices` of the device of every module or tensor that is placed as one, by its
 /// full name; all that is below goes there too. `""` is the whole model.
 ///
-/// `tied`: groups of full names of tensors that are one. What fits nowhere goes to the disk; without
-/// a disk in the list one comes after the last device.
+/// `tied`: groups of full names of tensors that are one. What fits nowhere goes to the disk;
+/// without a disk in the list one comes after the last device.
 pub fn infer(model: &Module, tied: &[Vec<String>], devices: &[Device]) -> BTreeMap<String, usize> {
     let mut devices = devices.to_vec();
     if devices.iter().all(|device| device.kind != DeviceKind::Disk) {

@@ -1,8 +1,8 @@
 //! Which hint a module of the trace follows.
 //!
-//! Programs name one module in several ways: `transformer.h.0.mlp` in the whole model, `h.0.mlp` in its
-//! body, `layers.0.mlp` in a generated trace. A hint is for the module of its name, else for the one whose name
-//! is the same without the wrappers of frameworks, else for all modules inside.
+//! Programs name one module in several ways: `transformer.h.0.mlp` in the whole model, `h.0.mlp` in
+//! its body, `layers.0.mlp` in a generated trace. A hint is for the module of its name, else for
+//! the one whose name is the same without the wrappers of frameworks, else for all modules inside.
 //! Invariant: a module follows the nearest of the hints that fit, and every hint is accounted for.
 
 use std::borrow::Cow;

@@ -1,12 +1,13 @@
 //! Finds the six numbers: a linear program over how long the copies of one replay take.
 //!
-//! Minimised is the time of the busiest of: all ops together, and copies to HBM from the CPU's tier,
-//! back to it, from the disk's and back to it, each one after the other; and then, a thousandth of
-//! it, the time of all these copies together, so that of equally quick answers the one that moves
-//! least is taken. Copies take what each takes alone. The limits: each group's share of its peak
-//! bytes fits into what the tier has, in HBM beside the objects of every op and the buffers.
-//! Source: Sheng et al., "FlexGen", ICML 2023, section 4.3: the longest of five terms, linear in the
-//! percentages; here with times of copies and sizes of the workload at hand.
+//! Minimised is the time of the busiest of: all ops together, and copies to HBM from the CPU's
+//! tier, back to it, from the disk's and back to it, each one after the other; and then, a
+//! thousandth of it, the time of all these copies together, so that of equally quick answers the
+//! one that moves least is taken. Copies take what each takes alone. The limits: each group's share
+//! of its peak bytes fits into what the tier has, in HBM beside the objects of every op and the
+//! buffers.
+//! Source: Sheng et al., "FlexGen", ICML 2023, section 4.3: the longest of five terms, linear in
+//! the percentages; here with times of copies and sizes of the workload at hand.
 //! Invariant: the model is linear in whole shares; that objects are whole is not part of it.
 
 use super::six::{Group, Six};

@@ -8,7 +8,8 @@
 //! Where the lanes cannot carry at the recorded pace what the line demands, the ops will wait, and
 //! nobody gains from a plan that assumes that they do not: the plan is then made for the quickest
 //! pace at which they can. The paper has one pace and leaves the rest to page faults.
-//! Invariant: no lane is booked twice for the same time, and a planned object has room where it goes.
+//! Invariant: no lane is booked twice for the same time, and a planned object has room where it
+//! goes.
 
 use super::intervals::{Interval, Life, Version};
 use super::slots::{Heights, Idle};
@@ -334,7 +335,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Starts every prefetch earlier while memory allows, the one that is needed first before others.
+    /// Starts every prefetch earlier while memory allows, the one that is needed first before
+    /// others.
     fn move_earlier(&mut self) {
         let mut order: Vec<usize> =
             (0..self.stays.len()).filter(|&index| self.intervals[index].fetches).collect();

@@ -1,8 +1,8 @@
 //! The order of leaving: lowest score first.
 //!
-//! Ages are counted in uses of objects, of which no two happen at once, and are taken at the start of
-//! an op: within one op no score changes but of what the op itself uses. So the scores of all that is
-//! held are worked out once per op that evicts.
+//! Ages are counted in uses of objects, of which no two happen at once, and are taken at the start
+//! of an op: within one op no score changes but of what the op itself uses. So the scores of all
+//! that is held are worked out once per op that evicts.
 //! Invariant: while `ranked`, `scores` holds every held object once, with its score at this op.
 
 use super::features::{Feature, Weights, count, time};

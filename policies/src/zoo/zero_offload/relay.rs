@@ -1,10 +1,11 @@
 //! Store and forward: what is fetched from beyond a tier is put together there before it goes on.
 //!
-//! A copy over several links goes in chunks, and the links work at the same time. A library that reads
-//! files into pinned buffers and copies from those to the device cannot do that: an object must be in
-//! the buffer as a whole. So each fetch from beyond the relay becomes two copies, and the buffer is free
-//! again when the second has ended. The policy inside decides all else.
-//! Invariant: an object for which the relay has no room goes straight, so nothing fails for its sake.
+//! A copy over several links goes in chunks, and the links work at the same time. A library that
+//! reads files into pinned buffers and copies from those to the device cannot do that: an object
+//! must be in the buffer as a whole. So each fetch from beyond the relay becomes two copies, and
+//! the buffer is free again when the second has ended. The policy inside decides all else.
+//! Invariant: an object for which the relay has no room goes straight, so nothing fails for its
+//! sake.
 
 use crate::policy::{Action, Policy, Sight};
 use crate::state::State;

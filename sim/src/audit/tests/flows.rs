@@ -234,7 +234,8 @@ fn what_is_used_in_place_is_no_faster_than_its_tier() {
 
 #[test]
 fn an_op_ends_no_sooner_than_what_it_sends() {
-    // What goes back beside what is read is in no charge: only the flow itself says that it is late.
+    // What goes back beside what is read is in no charge: only the flow itself says that it is
+    // late.
     let (mut audit, op) = uses_in_place(&[]);
     flow_in_place(&mut audit, &[FETCHES[0] + 1], true).expect("legal so far");
     breaks(audit.ends(&op, at(1)), "before what it sends has gone");

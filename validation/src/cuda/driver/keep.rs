@@ -1,7 +1,7 @@
 //! What stays between machines while a command makes many of them, one after the other.
 //!
-//! To make a device's context takes some tenths of a second, and to lock memory of the host about as
-//! long per gigabyte, both many times what a small plan takes to run.
+//! To make a device's context takes some tenths of a second, and to lock memory of the host about
+//! as long per gigabyte, both many times what a small plan takes to run.
 //! Invariant: nothing is kept unless a [`Keep`] lives, and all of it goes with that. Kept memory is
 //! no more than what the machines that lived at one time had.
 
@@ -27,8 +27,8 @@ fn spare() -> std::sync::MutexGuard<'static, Option<Spare>> {
 }
 
 impl Keep {
-    /// Keeps what belongs to the device of a number. Without a driver or a device: a fault that says
-    /// what was looked for.
+    /// Keeps what belongs to the device of a number. Without a driver or a device: a fault that
+    /// says what was looked for.
     pub fn new(number: usize) -> Result<Keep, Fault> {
         let device = Device::open(number, Live::default())?;
         let mut spare = spare();

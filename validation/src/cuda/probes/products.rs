@@ -1,8 +1,8 @@
 //! Matrices for products, and the trial that shows that whoever multiplies them does it right.
 //!
-//! A library's arguments have types by promise only, and a product of other matrices than meant takes
-//! as long as the right one. So each precision multiplies two small matrices before it is timed, and
-//! the result is compared with a plain product.
+//! A library's arguments have types by promise only, and a product of other matrices than meant
+//! takes as long as the right one. So each precision multiplies two small matrices before it is
+//! timed, and the result is compared with a plain product.
 //! Invariant: no element is 0 or hard to multiply: what a product takes depends on its numbers,
 //! through the power that it draws.
 

@@ -1,7 +1,7 @@
 //! Rows of the same work in one stream, timed by the device's events.
 //!
-//! A delay holds the stream until the whole row is queued, so that the time from one end to the next
-//! is the device's and not that of whoever queues. The first of a row is not counted.
+//! A delay holds the stream until the whole row is queued, so that the time from one end to the
+//! next is the device's and not that of whoever queues. The first of a row is not counted.
 //! Invariant: nothing runs on the device when a row has been read.
 
 use crate::calibrate::Way;
