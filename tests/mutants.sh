@@ -20,7 +20,7 @@ part() {
     service) files=(models/src/service.rs) package=tiersim-models tests=(--lib) filter=(service) ;;
     ledger) files=(policies/src/ledger.rs) package=tiersim-tests tests=(--test=plans) filter=("${plans[@]}" arenas::) optimised=1 ;;
     planner) files=(policies/src/planner.rs) package=tiersim-tests tests=(--test=plans) filter=("${plans[@]}" arenas:: "${quick[@]}") ;;
-    moves) files=(policies/src/moves.rs) package=tiersim-tests tests=(--test=plans) filter=("${plans[@]}" "${quick[@]}") ;;
+    moves) files=(policies/src/planner/moves.rs) package=tiersim-tests tests=(--test=plans) filter=("${plans[@]}" "${quick[@]}") ;;
     bound) files=(policies/src/bound.rs 'policies/src/bound/*.rs') package=tiersim-tests tests=(--test=plans) filter=(-- bounds::) optimised=1 ;;
     audit) files=(sim/src/audit.rs 'sim/src/audit/*.rs') package=tiersim-sim tests=(--lib) filter=(audit) ;;
     fair_share) files=(sim/src/fair_share.rs) package=tiersim-sim tests=(--test=suite) filter=(fair_share::) ;;

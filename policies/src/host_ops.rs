@@ -9,7 +9,6 @@
 
 mod draft;
 mod guests;
-mod planned;
 mod tiers;
 mod wrapper;
 

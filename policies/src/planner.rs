@@ -5,6 +5,14 @@
 //! Invariant: an action that the ledger does not allow ends the plan with an error; it is never
 //! mended silently. Decisions depend on the order of ops only, never on when commands end.
 
+mod compaction;
+mod moves;
+mod on_host;
+mod relief;
+mod reuse;
+mod room;
+mod steady;
+
 use crate::command::{Command, Edge, Hazard, Room, Ticket, Touch, Work, add_edge};
 use crate::fragmentation::Moment;
 use crate::ledger::{Claim, Filled, Ledger, Memory, NoRoom, Slot};
@@ -36,40 +44,40 @@ pub struct Counts {
 
 /// Turns a workload and a policy into commands, one op at a time.
 pub struct Planner<'a> {
-    pub(crate) workload: &'a Workload,
-    pub(crate) policy: Box<dyn Policy>,
-    pub(crate) sight: Sight,
-    pub(crate) ledger: Ledger,
-    pub(crate) tickets: Tickets,
-    pub(crate) next: u64,
+    workload: &'a Workload,
+    policy: Box<dyn Policy>,
+    sight: Sight,
+    ledger: Ledger,
+    tickets: Tickets,
+    next: u64,
     /// Ops of the run as the policy knows it.
-    pub(crate) total: u64,
+    total: u64,
     /// Ops that are planned of them.
-    pub(crate) until: u64,
-    pub(crate) last_op: Vec<Option<Ticket>>,
+    until: u64,
+    last_op: Vec<Option<Ticket>>,
     /// By stream: the compaction that its next op waits for, whatever it uses.
-    pub(crate) stopped: Vec<Option<Ticket>>,
-    pub(crate) counts: Counts,
-    pub(crate) count_from: u64,
-    pub(crate) actions: Vec<Action>,
-    pub(crate) in_place: Vec<ObjectId>,
-    pub(crate) charges: SmallVec<[(TierId, Bytes); 2]>,
+    stopped: Vec<Option<Ticket>>,
+    counts: Counts,
+    count_from: u64,
+    actions: Vec<Action>,
+    in_place: Vec<ObjectId>,
+    charges: SmallVec<[(TierId, Bytes); 2]>,
     /// What the op is delayed by beside its charges.
-    pub(crate) delay: Span,
+    delay: Span,
     /// The stream of the op that is planned.
-    pub(crate) stream: u16,
+    stream: u16,
     /// How long copies take, if that is known.
-    pub(crate) times: Option<CopyTimes>,
+    times: Option<CopyTimes>,
     /// Tiers in which room is made, the innermost last.
-    pub(crate) making_room: SmallVec<[TierId; 2]>,
+    making_room: SmallVec<[TierId; 2]>,
     /// The tier that is watched, if one is.
-    pub(crate) pressure: Option<Box<Monitor>>,
+    pressure: Option<Box<Monitor>>,
     /// Where requests found what had been computed for others.
-    pub(crate) found: Found,
+    found: Found,
     /// The next reuse of the serving plan.
-    pub(crate) next_reuse: usize,
+    next_reuse: usize,
     /// Memory of the host: where ops on its processors use their objects.
-    pub(crate) host: Vec<TierId>,
+    host: Vec<TierId>,
 }
 
 impl<'a> Planner<'a> {
@@ -376,7 +384,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    pub(crate) fn ask<T>(&mut self, question: impl FnOnce(&mut dyn Policy, &View<'_>) -> T) -> T {
+    fn ask<T>(&mut self, question: impl FnOnce(&mut dyn Policy, &View<'_>) -> T) -> T {
         let view = View {
             workload: self.workload,
             ledger: &self.ledger,
@@ -387,7 +395,7 @@ impl<'a> Planner<'a> {
         question(&mut *self.policy, &view)
     }
 
-    pub(crate) fn claim(
+    fn claim(
         &mut self,
         object: ObjectId,
         tier: TierId,
@@ -399,11 +407,11 @@ impl<'a> Planner<'a> {
         claimed
     }
 
-    pub(crate) fn room(&self, object: ObjectId, tier: TierId) -> Room {
+    fn room(&self, object: ObjectId, tier: TierId) -> Room {
         Room { object, tier, bytes: self.workload.trace.objects[object.index()].bytes }
     }
 
-    pub(crate) fn refused(&self, why: String) -> PlanError {
+    fn refused(&self, why: String) -> PlanError {
         PlanError::Refused { policy: self.policy.name(), occurrence: self.next, why }
     }
 }

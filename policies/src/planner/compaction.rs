@@ -17,7 +17,7 @@ use tiersim_models::units::Bytes;
 
 impl Planner<'_> {
     /// Moves objects together in every tier where too much is in pieces.
-    pub(crate) fn compact(&mut self, out: &mut Vec<Command>) {
+    pub(super) fn compact(&mut self, out: &mut Vec<Command>) {
         for (tier, compacted) in self.ledger.compact(None, &self.tickets) {
             self.move_together(tier, &compacted, &[], SmallVec::new(), out);
         }
@@ -26,7 +26,7 @@ impl Planner<'_> {
     /// The same for a new object that fits into no free piece though its bytes are free. `born` are
     /// objects of the op that is planned: they have an address, and nothing there yet. `after` are
     /// the op's edges so far, for these addresses: the compaction takes them over.
-    pub(crate) fn compact_for(
+    pub(super) fn compact_for(
         &mut self,
         object: ObjectId,
         tier: TierId,

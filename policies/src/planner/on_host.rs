@@ -3,8 +3,7 @@
 //!
 //! Invariant: an op of the device is planned as if nothing here existed.
 
-use crate::command::add_edge;
-use crate::command::{Command, Edge, Hazard};
+use crate::command::{Command, Edge, Hazard, add_edge};
 use crate::plan_error::PlanError;
 use crate::planner::Planner;
 use smallvec::SmallVec;
@@ -14,12 +13,12 @@ use tiersim_models::workload::{Mode, Unit};
 
 impl Planner<'_> {
     /// The op that is planned.
-    pub(crate) fn op_planned(&self) -> OpId {
+    pub(super) fn op_planned(&self) -> OpId {
         OpId::at((self.next % self.workload.trace.ops.len() as u64) as usize)
     }
 
     /// Whether an op runs on the host's processors.
-    pub(crate) fn is_on_host(&self, op: OpId) -> bool {
+    pub(super) fn is_on_host(&self, op: OpId) -> bool {
         self.workload.trace.ops[op.index()].unit == Unit::Cpu
     }
 
@@ -30,7 +29,7 @@ impl Planner<'_> {
 
     /// What an op on the host overwrites whole and the host does not hold: its contents are lost,
     /// so it is created anew.
-    pub(crate) fn overwritten(&self, op: OpId) -> SmallVec<[ObjectId; 2]> {
+    pub(super) fn overwritten(&self, op: OpId) -> SmallVec<[ObjectId; 2]> {
         if !self.is_on_host(op) {
             return SmallVec::new();
         }
@@ -43,7 +42,7 @@ impl Planner<'_> {
 
     /// Gives up every room of an object. What overwrites it comes behind what wrote it, though not
     /// in the same place.
-    pub(crate) fn forget(
+    pub(super) fn forget(
         &mut self,
         object: ObjectId,
         after: &mut SmallVec<[Edge; 6]>,
@@ -63,7 +62,7 @@ impl Planner<'_> {
 
     /// Where the op uses an object: in memory of the host if it runs there; else in HBM, or where
     /// it is if the policy said so or bore it there.
-    pub(crate) fn tier_of_use(&self, op: OpId, object: ObjectId) -> Result<TierId, PlanError> {
+    pub(super) fn tier_of_use(&self, op: OpId, object: ObjectId) -> Result<TierId, PlanError> {
         let name = || &self.workload.trace.objects[object.index()].name;
         if self.is_on_host(op) {
             return self.held_by_host(object).ok_or_else(|| {

@@ -51,12 +51,12 @@ impl<'a> Planner<'a> {
         self.pressure.as_ref()?.last_step
     }
 
-    pub(crate) fn watches(&self, tier: TierId) -> bool {
+    pub(super) fn watches(&self, tier: TierId) -> bool {
         self.pressure.as_ref().is_some_and(|monitor| monitor.config.tier == tier)
     }
 
     /// Takes a reading after a claim or release.
-    pub(crate) fn observe(&mut self) {
+    pub(super) fn observe(&mut self) {
         let Some(monitor) = &mut self.pressure else { return };
         let held = self.ledger.held(monitor.config.tier);
         let (from, to) = monitor.gauge.read(held.reserved);
@@ -72,7 +72,7 @@ impl<'a> Planner<'a> {
 
     /// Whether pressure has already done what an action asks for, or has moved the copy out that a
     /// drop counted on.
-    pub(crate) fn overtaken(&self, action: &Action) -> bool {
+    pub(super) fn overtaken(&self, action: &Action) -> bool {
         let Some(monitor) = &self.pressure else { return false };
         let away = |object: ObjectId| monitor.away[object.index()];
         match *action {
@@ -88,7 +88,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Fetches what left because of pressure, is used now, and has not been fetched by the policy.
-    pub(crate) fn bring_back(
+    pub(super) fn bring_back(
         &mut self,
         uses: &[Use],
         turn: Option<Ticket>,
@@ -112,7 +112,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Answers a claim of so many bytes that does not fit.
-    pub(crate) fn force(
+    pub(super) fn force(
         &mut self,
         tier: TierId,
         bytes: Bytes,
@@ -140,7 +140,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Does what the levels ask for that were entered; with `need`, until so many bytes fit.
-    pub(crate) fn relieve(
+    pub(super) fn relieve(
         &mut self,
         need: Option<Bytes>,
         turn: Option<Ticket>,
@@ -276,7 +276,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The op before `self.next` was the last of its step.
-    pub(crate) fn step_ended(&mut self) {
+    pub(super) fn step_ended(&mut self) {
         let Some(monitor) = &mut self.pressure else { return };
         let Held { allocated, reserved } = self.ledger.held(monitor.config.tier);
         let done = StepPressure { rest: allocated, ..std::mem::take(&mut monitor.step) };

@@ -99,7 +99,7 @@ impl Planner<'_> {
     }
 
     /// Commands have names of 32 bits.
-    pub(crate) fn has_names(&self) -> Result<(), PlanError> {
+    pub(super) fn has_names(&self) -> Result<(), PlanError> {
         match self.tickets.are_short() {
             false => Ok(()),
             true => Err(PlanError::TooLong { what: "it has more than 2^31 commands to simulate" }),

@@ -14,7 +14,7 @@ impl Planner<'_> {
         &self.found
     }
 
-    pub(crate) fn find_reuses(&mut self, op: OpId) {
+    pub(super) fn find_reuses(&mut self, op: OpId) {
         let Some(plan) = &self.workload.serving else { return };
         let (ledger, found) = (&self.ledger, &mut self.found);
         while let Some(reuse) = plan.reuses.get(self.next_reuse).filter(|reuse| reuse.op <= op) {

@@ -29,7 +29,7 @@ impl Planner<'_> {
     }
 
     /// Carries out one action of the policy before the op that uses `uses`.
-    pub(crate) fn act(
+    pub(super) fn act(
         &mut self,
         action: Action,
         uses: &[Use],
@@ -179,7 +179,7 @@ impl Planner<'_> {
     }
 
     /// Gives the room of one copy back without moving anything.
-    pub(crate) fn give_up(
+    pub(super) fn give_up(
         &mut self,
         object: ObjectId,
         tier: TierId,

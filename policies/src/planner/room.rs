@@ -1,9 +1,9 @@
 //! How the planner gets room in a tier whose allocator is not exact: eviction.
 //!
-//! Where no free piece is large enough, objects are moved together ([`crate::compaction`]), and
+//! Where no free piece is large enough, objects are moved together ([`super::compaction`]), and
 //! then the policy is asked for something that can leave.
 //! Invariants: nothing here happens in exact tiers, but for relief in one that is watched
-//! ([`crate::relief`]). Nothing moves into a tier while room is made there, so every answer leaves
+//! ([`super::relief`]). Nothing moves into a tier while room is made there, so every answer leaves
 //! it with less and the asking ends.
 
 use crate::command::{Command, Ticket};
@@ -14,7 +14,7 @@ use tiersim_models::ids::{ObjectId, TierId};
 impl Planner<'_> {
     /// Asks the policy for room until an object fits into a tier. If it has none to give, the claim
     /// that follows fails.
-    pub(crate) fn make_room(
+    pub(super) fn make_room(
         &mut self,
         object: ObjectId,
         tier: TierId,
@@ -49,12 +49,12 @@ impl Planner<'_> {
     }
 
     /// Whether objects are leaving a tier for one that needs room there: nothing may go back.
-    pub(crate) fn makes_room(&self, tier: TierId) -> bool {
+    pub(super) fn makes_room(&self, tier: TierId) -> bool {
         self.making_room.contains(&tier)
     }
 
     /// Whether a prefetch is not worth its room: it would have to be made.
-    pub(crate) fn gives_up(&mut self, object: ObjectId, tier: TierId) -> bool {
+    pub(super) fn gives_up(&mut self, object: ObjectId, tier: TierId) -> bool {
         let counted = self.ledger.is_exact(tier) && !self.watches(tier);
         if counted || self.ledger.has_room(object, tier) {
             return false;
