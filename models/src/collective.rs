@@ -6,8 +6,8 @@
 //!
 //! **Ring** over n ranks (Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
 //! workstations", JPDC 2009): n - 1 steps of B / n each for an all-gather or a reduce-scatter,
-//! twice that for an all-reduce, so every joint of the ring carries T = B (n - 1) / n, or 2 B (n
-//! - 1) / n. A broadcast is pipelined along the ring: T = B. With g ranks in each of m servers
+//! twice that for an all-reduce, so every joint of the ring carries T = B (n - 1) / n, or 2 B
+//! (n - 1) / n. A broadcast is pipelined along the ring: T = B. With g ranks in each of m servers
 //! there are g rings, as NCCL has one per network adapter, each with 1 / g of the bytes and one way
 //! out of the server and one into it. A device sends to a neighbour in its server in g - 1 of the
 //! rings, and out of the server in its own: T (g - 1) / g within, T / g between. Of the n - 1 steps

@@ -564,3 +564,16 @@ fn the_state_of_a_plan_is_where_things_are_and_what_is_under_way_and_no_more() {
     assert_ne!(of(&[copy], true), of(&[], true));
     assert_ne!(of(&[], true), state(&world, FAR, &[], true));
 }
+
+#[test]
+fn an_op_that_ends_last_gives_the_room_back_itself() {
+    let mut traced = Traced::new();
+    let object = traced.object(1 << 20, false);
+    traced.op(0, 0, Span::from_ns(1), &[(object, Mode::Write)]);
+    traced.op(0, 0, Span::from_ns(1), &[(object, Mode::Read)]);
+    let world = world_of(traced);
+    let commands = commands(planner(&world, &[], 1)).expect("it fits");
+    let works: Vec<&Work> = commands.iter().map(|command| &command.work).collect();
+    assert!(matches!(works[..], [Work::Compute { .. }, Work::Compute { .. }]), "{works:?}");
+    assert_eq!(commands[1].frees.len(), 1, "the last op, and no command of its own");
+}
