@@ -378,6 +378,10 @@ fn what_is_said_of_memory_is_of_the_steps_of_the_run() {
     let memory = planner.ledger().memory_use(HBM).expect("it is not exact");
     assert_eq!(memory.allocator, "pool");
     assert_eq!(memory.buckets, []);
+    // 11 MiB behind the 3 that are left: one piece of at least 2^23 bytes.
+    let pieces: Vec<usize> =
+        (0..).zip(&memory.free_pieces).filter(|(_, n)| **n > 0).map(|(i, _)| i).collect();
+    assert_eq!((pieces, memory.free_pieces.iter().sum::<u64>()), (vec![23], 1));
     assert_eq!((memory.end.capacity, memory.end.allocated), (Bytes::mib(14), Bytes::mib(3)));
     let ends: Vec<(u64, u64)> = memory.series.iter().map(|p| (p.step, p.occurrence)).collect();
     for (step, last) in [(0, 1), (1, 4), (2, 6), (3, 9), (4, 11), (5, 14)] {
