@@ -67,7 +67,7 @@ pub fn read_traces<'a>(
 ///
 /// # Errors
 /// What is wrong with the file of requests, or keeps them from being served.
-pub fn served(source: &ServingSource) -> Result<Workload, Diagnostics> {
+fn served(source: &ServingSource) -> Result<Workload, Diagnostics> {
     let mut requests = read_requests(&source.requests, source.serving.block_tokens)?;
     if let Some(until) = source.until {
         requests.keep_before(until);

@@ -1,4 +1,5 @@
-//! What is wrong with an input file: place, rule, value found, remedy.
+//! What is wrong with an input file: place, rule, value found, remedy; and what should be looked at
+//! though nothing is wrong.
 //!
 //! Every reader collects all problems that it can see in one pass and returns them together, so
 //! that nobody has to mend a file one message at a time.

@@ -1,8 +1,8 @@
 //! Physics lint: what a machine's spec says that hardware seldom does.
 //!
 //! A rule of a reader refuses a file; a rule of this module warns, because there are machines that
-//! break it for a reason. Pure: warnings follow from the resolved machine alone, so
-//! the same input gives the same list, in the order of the rules and of the spec.
+//! break it for a reason. Pure: warnings follow from the resolved machine alone, so the
+//! same input gives the same list, in the order of the rules and of the spec.
 //! Invariant: a limit itself never warns; only what is beyond it does.
 
 mod magnitude;

@@ -10,7 +10,7 @@ use crate::results::Steps;
 use crate::transformer::serving::{Course, Plan};
 use crate::units::{Span, Time};
 
-/// Bytes that were found.
+/// Bytes of keys and values that requests found because they had been computed for others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// By tier; tiers behind the last one are 0.
