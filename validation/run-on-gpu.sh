@@ -14,7 +14,8 @@ usage() {
     cat <<'USAGE'
 usage: run-on-gpu.sh [--machine cuda|host] [--device N] [--tiersim BINARY] [--project DIR]
                      [--out DIR] [--scratch DIR] [--budget SECONDS] [--soak SECONDS]
-                     [--worlds N] [--scenarios GLOB] [--commit NAME] [--quick] [--skip STEP]...
+                     [--worlds N] [--scenarios GLOB] [--spec FILE] [--commit NAME] [--quick]
+                     [--skip STEP]...
 
 --machine    what to measure [default: cuda]
 --device     which GPU, as nvidia-smi counts them without CUDA_VISIBLE_DEVICES [default: 0]
@@ -26,6 +27,7 @@ usage: run-on-gpu.sh [--machine cuda|host] [--device N] [--tiersim BINARY] [--pr
 --soak       seconds for the soak at most [default: what is left]
 --worlds     random worlds of the conformance check [default: 120]
 --scenarios  patterns of which ones, below scenarios/validation [default: host-*.ron for host, the others for cuda]
+--spec       a spec that an earlier run measured on this very machine: nothing is calibrated
 --commit     what to put down as the commit [default: what git says of the project]
 --quick      calibrates with fewer sizes and compares one run of each case: a try
 --skip       conform, calibrate, validate, sanitizer or soak; may be given several times
@@ -38,13 +40,13 @@ refuse() {
 }
 
 machine=cuda tiersim='' project='' out='' scratch='' budget=600 soak='' worlds=120
-scenarios='' commit='' quick=no skipped=' ' index=''
+scenarios='' commit='' quick=no skipped=' ' index='' earlier=''
 while [ $# -gt 0 ]; do
     case $1 in
         --quick) quick=yes ;;
         -h | --help) usage; exit 0 ;;
         --machine | --device | --tiersim | --project | --out | --scratch | --budget | --soak | --worlds | \
-            --scenarios | --commit | --skip)
+            --scenarios | --spec | --commit | --skip)
             [ $# -ge 2 ] || refuse "$1 needs a value; see --help"
             case $1 in
                 --machine) machine=$2 ;;
@@ -57,6 +59,7 @@ while [ $# -gt 0 ]; do
                 --soak) soak=$2 ;;
                 --worlds) worlds=$2 ;;
                 --scenarios) scenarios=$2 ;;
+                --spec) earlier=$2 ;;
                 --commit) commit=$2 ;;
                 --skip) skipped+="$2 " ;;
             esac
@@ -77,6 +80,7 @@ if [ -n "$index" ]; then
     [ "$machine" = cuda ] || refuse "--device $index: only with --machine cuda"
     choice=(--device "$index")
 fi
+[ -z "$earlier" ] || [ -f "$earlier" ] || refuse "--spec $earlier: no such file"
 # CUDA counts the fastest device first, unless told to count as nvidia-smi does.
 export CUDA_DEVICE_ORDER=PCI_BUS_ID
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -224,23 +228,36 @@ fi
 # A copy of the project, so that the measured spec can be named in it and the checkout stays as it is.
 mkdir -p "$stage"
 cp -R "$project/scenarios" "$project/hardware-specs" "$project/traces" "$stage/"
-spec=()
-if skips calibrate; then note calibrate skipped 0; else
+spec=() spec_from=''
+# use_spec FILE: the scenarios are predicted with it.
+use_spec() {
+    local name own scenario
+    name=$(basename "$1")
+    mkdir -p "$stage/hardware-specs/measured"
+    cp "$1" "$stage/hardware-specs/measured/"
+    spec=(--set "hardware=\"hardware-specs/measured/$name\"")
+    # How long ops are to last is given, not predicted: it stays that of the scenario's own device,
+    # so that plans are the same on every machine, whatever precisions were measured on it.
+    for scenario in "$stage"/scenarios/validation/*.ron; do
+        own=$(sed -n 's/^ *hardware: *"\([^"]*\)".*/\1/p' "$scenario" | head -n 1)
+        sed -i "s/roofline(precision: \"\([a-z0-9]*\)\")/roofline(precision: \"\1\", device: \"$own\")/" \
+            "$scenario"
+    done
+}
+if [ -n "$earlier" ]; then
+    mkdir -p "$out/calibration"
+    cp "$earlier" "$out/calibration/"
+    use_spec "$earlier"
+    spec_from='a spec that an earlier run measured on this machine'
+    note calibrate 'skipped: given' 0
+elif skips calibrate; then note calibrate skipped 0; else
     name=$date-$device
     args=(calibrate --machine "$machine" "${choice[@]}" --name "$name" --scratch "$scratch"
         --out "$out/calibration")
     [ "$quick" = no ] || args+=(--quick)
     if step calibrate "$(share 30)" "$tiersim" "${args[@]}" && [ -f "$out/calibration/$name.ron" ]; then
-        mkdir -p "$stage/hardware-specs/measured"
-        cp "$out/calibration/$name.ron" "$stage/hardware-specs/measured/"
-        spec=(--set "hardware=\"hardware-specs/measured/$name.ron\"")
-        # How long ops are to last is given, not predicted: it stays that of the scenario's own device,
-        # so that plans are the same on every machine, whatever precisions were measured on it.
-        for scenario in "$stage"/scenarios/validation/*.ron; do
-            own=$(sed -n 's/^ *hardware: *"\([^"]*\)".*/\1/p' "$scenario" | head -n 1)
-            sed -i "s/roofline(precision: \"\([a-z0-9]*\)\")/roofline(precision: \"\1\", device: \"$own\")/" \
-                "$scenario"
-        done
+        use_spec "$out/calibration/$name.ron"
+        spec_from='the spec that calibrate measured in this run'
     fi
 fi
 
@@ -324,7 +341,7 @@ readme() {
     printf '| processor | %s, %s cores |\n' "${cpu:-not known}" "$cores"
     printf '| memory | %s |\n| kernel | %s |\n' "${memory:-not known}" "$kernel"
     if [ ${#spec[@]} -gt 0 ]; then
-        printf '| predicted by | the spec that calibrate measured in this run; lengths of ops by the scenarios |\n'
+        printf '| predicted by | %s; lengths of ops by the scenarios |\n' "$spec_from"
     else
         printf '| predicted by | the specs that the scenarios name; nothing was calibrated |\n'
     fi

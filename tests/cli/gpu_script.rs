@@ -46,8 +46,10 @@ fn a_step_that_fails_is_recorded_and_the_next_one_runs() {
     for other in ["host-train", "host-decode"] {
         let _ = std::fs::remove_file(project.path(&format!("scenarios/validation/{other}.ron")));
     }
-    let args = ["--machine", "host", "--quick", "--skip", "calibrate", "--worlds", "3"];
-    let ran = script(&project, &[&args[..], &["--soak", "1", "--out", "o"]].concat());
+    let args = ["--machine", "host", "--quick", "--worlds", "3", "--soak", "1", "--out", "o"];
+    let earlier = shipped("validation/results/2026-11-21-host/calibration/2026-11-21-host.ron");
+    let earlier = earlier.to_str().expect("a path in UTF-8");
+    let ran = script(&project, &[&args[..], &["--spec", earlier]].concat());
     assert_eq!(ran.status.code(), Some(1), "{}{}", said(&ran.stdout), said(&ran.stderr));
     let files = project.files("o");
     let steps = said(&files["steps.txt"]);
@@ -59,6 +61,7 @@ fn a_step_that_fails_is_recorded_and_the_next_one_runs() {
     assert!(!step("validate") && !step("validate-host-broken"), "{steps}");
     let readme = said(&files["README.md"]);
     assert!(readme.contains("error of 14 steps: median"), "{readme}");
+    assert!(readme.contains("a spec that an earlier run measured on this machine"), "{readme}");
     for name in ["conform/conform.json", "validate-host-smoke/report.html", "soak/conform.json"] {
         assert!(files.contains_key(name), "{name}: {:?}", files.keys());
     }
@@ -73,6 +76,7 @@ fn bad_arguments_end_with_2_before_anything_is_written() {
         (["--budget", "soon"], "give a whole number above 0"),
         (["--frobnicate", "1"], "unknown argument"),
         (["--out", "scenarios"], "is there already"),
+        (["--spec", "not-there.ron"], "no such file"),
     ] {
         let ran = script(&project, &args);
         assert_eq!(ran.status.code(), Some(2), "{args:?}");
