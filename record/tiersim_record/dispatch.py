@@ -76,9 +76,9 @@ class OpRecorder(TorchDispatchMode):
         # Known before the op runs, so that a storage freed by the op is still found.
         arguments = self._arguments(func, args, kwargs)
         stream = self.clock.stream()
-        begin = self.clock.mark()
+        begin = self.clock.begin()
         out = func(*args, **kwargs)
-        end = self.clock.mark()
+        end = self.clock.end(begin)
         op = RecordedOp(self.step, phase, str(func), module, stream, begin, end, 0, 0, {})
         reason = self._describe(op, func, args, kwargs, out, arguments)
         if reason is None:

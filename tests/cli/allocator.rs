@@ -35,6 +35,23 @@ fn a_snapshot_is_compared_drawn_and_written() {
     assert_eq!(project.files("j"), files, "the files do not depend on what is printed");
 }
 
+/// Snapshots that this project's own programs left on an H200: every allocation at its address.
+#[test]
+fn what_a_gpu_allocated_comes_out_at_the_same_addresses() {
+    let project = Project::empty();
+    let recorded = shipped("validation/results/2026-11-22-nvidia-h200/pytorch");
+    for (name, allocations) in
+        [("snapshot.pickle.gz", 2248), ("tiny-llama-snapshot.pickle.gz", 11_792)]
+    {
+        let file = recorded.join(name);
+        let file = file.to_str().expect("a path in UTF-8");
+        let ran = project.run(&["allocator", file, "--out", name, "--at-most", "0"]).ends_with(0);
+        let placed =
+            format!("{allocations} of {allocations} allocations at the snapshot's address");
+        assert!(ran.stdout.contains(&placed), "{name}: {}", ran.stdout);
+    }
+}
+
 #[test]
 fn a_deviation_above_the_limit_is_a_failure_with_its_entry() {
     let project = project(&["tiny.json"]);
