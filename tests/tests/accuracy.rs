@@ -93,7 +93,7 @@ fn rows(run: &str, json: &Value) -> Vec<String> {
 /// The rows of the page's table.
 fn written(page: &str) -> Vec<String> {
     page.lines()
-        .filter(|line| line.contains("](../validation/results/"))
+        .filter(|line| line.starts_with("| [") && line.contains("](../validation/results/"))
         .map(str::to_owned)
         .collect()
 }
