@@ -9,14 +9,14 @@ use clap::{ArgAction, Args as ClapArgs};
 use std::path::{Path, PathBuf};
 use tiersim_input::import::card::{Model, known_model, known_names, read_model};
 use tiersim_input::trace::{Packing, info, write_trace};
-use tiersim_models::layered::ShapeProblem;
-use tiersim_models::transformer::format::{Format, Formats};
-use tiersim_models::transformer::known::KNOWN;
-use tiersim_models::transformer::training::{
-    Attention, Checkpointing, Loader, Optimizer, Parallel, Router, Training, Zero,
-};
 use tiersim_models::units::Bytes;
 use tiersim_reports::text_table::{Side, cells, text_table};
+use tiersim_workloads::layered::ShapeProblem;
+use tiersim_workloads::transformer::format::{Format, Formats};
+use tiersim_workloads::transformer::known::KNOWN;
+use tiersim_workloads::transformer::training::{
+    Attention, Checkpointing, Loader, Optimizer, Parallel, Router, Training, Zero,
+};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct GenerateArgs {

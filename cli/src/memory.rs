@@ -14,12 +14,13 @@ use crate::args::Format;
 use crate::output::{Failure, print};
 use crate::runs::chart;
 use resolve::{Asked, asked};
-use tiersim_models::memory::Overflow;
-use tiersim_models::memory::account::{Account, estimated, serving, structured, training};
-use tiersim_models::memory::fit::serving::fit as serving_fit;
-use tiersim_models::memory::fit::{Pace, fit};
+use tiersim_models::results::memory_account::Account;
 use tiersim_reports::words::clean;
 use tiersim_reports::{memory_fit_json, memory_fit_text, memory_json, memory_text};
+use tiersim_workloads::memory::Overflow;
+use tiersim_workloads::memory::account::{estimated, serving, structured, training};
+use tiersim_workloads::memory::fit::serving::fit as serving_fit;
+use tiersim_workloads::memory::fit::{Pace, fit};
 
 /// Version of the command.
 const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -4,12 +4,13 @@
 //! exactly 7500000000.
 
 use tiersim_input::text::quantity::{Dimension, Size};
-use tiersim_models::memory::optimizer::NAMES;
-use tiersim_models::memory::semiseparable::Shape;
-use tiersim_models::memory::zero::{MILLION, Place};
-use tiersim_models::transformer::card::Family;
-use tiersim_models::transformer::format::Format;
-use tiersim_models::transformer::training::{Attention, Checkpointing, Optimizer};
+use tiersim_models::results::memory_account::Place;
+use tiersim_workloads::memory::optimizer::NAMES;
+use tiersim_workloads::memory::semiseparable::Shape;
+use tiersim_workloads::memory::zero::MILLION;
+use tiersim_workloads::transformer::card::Family;
+use tiersim_workloads::transformer::format::Format;
+use tiersim_workloads::transformer::training::{Attention, Checkpointing, Optimizer};
 
 /// Most of anything that is counted.
 const MOST: u128 = 1 << 60;

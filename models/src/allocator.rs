@@ -10,9 +10,11 @@ pub mod buddy;
 pub mod caching;
 mod costs;
 pub mod exact;
+pub(crate) mod model;
 mod moves;
 pub mod pool;
 mod space;
+pub(crate) mod stats;
 
 use crate::units::Bytes;
 use std::fmt;
@@ -21,116 +23,13 @@ pub use crate::allocator::buckets::BucketsConfig;
 pub use crate::allocator::buddy::BuddyConfig;
 pub use crate::allocator::caching::CachingConfig;
 pub use crate::allocator::costs::{Calls, Costs};
+pub use crate::allocator::model::Allocator;
 pub use crate::allocator::moves::Moves;
+pub use crate::allocator::stats::{Block, BucketStats, Full, Stats};
 
 /// Most bytes that a model looks after; of a larger or unlimited tier it uses so much. It leaves
 /// addresses for the reservations of 2^17 expandable segments in 64 bits.
 pub const LARGEST: Bytes = Bytes::gib(64 << 10);
-
-/// Memory that an allocator has handed out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
-    /// Address of its first byte.
-    pub at: u64,
-    /// Its size: what was asked for, rounded up as the model does.
-    pub bytes: Bytes,
-}
-
-impl Block {
-    /// Address behind its last byte.
-    pub fn end(&self) -> u64 {
-        self.at + self.bytes.get()
-    }
-}
-
-/// A request that could not be met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full {
-    /// What was asked for.
-    pub need: Bytes,
-    /// Bytes in no live block.
-    pub free: Bytes,
-    /// The largest piece of them.
-    pub largest: Bytes,
-}
-
-/// Bytes of an allocator at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// What the model looks after.
-    pub capacity: Bytes,
-    /// What the program asked for, over live blocks.
-    pub requested: Bytes,
-    /// Live blocks, as rounded.
-    pub allocated: Bytes,
-    /// Live blocks, and blocks given back that a stream may still use.
-    pub active: Bytes,
-    /// What the allocator keeps from others: its segments, or all up to its last live block.
-    pub reserved: Bytes,
-    /// Free parts of segments that are in use in part, and so cannot be given to others.
-    pub inactive_split: Bytes,
-    /// In no active block: `capacity - active`.
-    pub free: Bytes,
-    /// The largest piece of `free`.
-    pub largest_free: Bytes,
-    /// How often memory was given back to the device. Who gets it next has to wait for all
-    /// that was under way then, as `cudaFree` does.
-    pub releases: u64,
-}
-
-impl Stats {
-    /// External fragmentation, 0 to 1: `1 - largest_free / free`; 0 when nothing is free.
-    pub fn external(&self) -> f64 {
-        wasted(self.largest_free, self.free)
-    }
-
-    /// Internal fragmentation, 0 to 1: `1 - requested / allocated`; 0 when nothing is allocated.
-    pub fn internal(&self) -> f64 {
-        wasted(self.requested, self.allocated)
-    }
-}
-
-fn wasted(used: Bytes, of: Bytes) -> f64 {
-    if of == Bytes::ZERO { 0.0 } else { 1.0 - used.get() as f64 / of.get() as f64 }
-}
-
-/// A model of an allocator.
-pub trait Allocator: fmt::Debug + Send {
-    /// Takes memory for `bytes` (above 0) that ops of `stream` will use.
-    fn alloc(&mut self, bytes: Bytes, stream: u16) -> Result<Block, Full>;
-
-    /// Gives a live block back. Panics on a block that is not live.
-    fn free(&mut self, block: Block);
-
-    /// Whether [`Allocator::alloc`] would succeed.
-    fn fits(&self, bytes: Bytes, stream: u16) -> bool;
-
-    /// Bytes by use. Cheap: asked after every op.
-    fn stats(&self) -> Stats;
-
-    /// What it has done since it was made, of models that take time for it.
-    fn calls(&self) -> Calls {
-        Calls::default()
-    }
-
-    /// Size of every piece of free memory, in no particular order. They sum up to `stats().free`.
-    fn free_sizes(&self) -> Vec<Bytes>;
-
-    /// What each bucket holds, of models that have buckets.
-    fn buckets(&self) -> Vec<buckets::BucketStats> {
-        Vec::new()
-    }
-
-    /// Gives memory back to the device that is kept for later and in which nothing is live. Models
-    /// that keep none do nothing.
-    fn clean(&mut self) {}
-
-    /// Moves live blocks together, until it has copied at least `budget` bytes or nothing is left
-    /// to gain. Models whose blocks cannot move do nothing.
-    fn compact(&mut self, _budget: Bytes) -> Moves {
-        Moves::default()
-    }
-}
 
 /// How many pieces have a size of at least 2^i and less than 2^(i+1) bytes, for i = 0 to 63.
 pub fn histogram(sizes: &[Bytes]) -> [u64; 64] {

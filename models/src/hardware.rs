@@ -6,100 +6,33 @@
 //! Invariant: tier 0 is the tier that the device computes from (HBM), every tier has a route to
 //! it, and every number knows its source.
 
+mod collectives;
+pub(crate) mod fact;
+pub(crate) mod law;
+mod requests;
+pub(crate) mod tier_kind;
+
 use crate::efficiency::Efficiency;
 use crate::energy::Economics;
 use crate::hidden::Hidden;
 use crate::ids::{LinkId, NodeId, TierId};
 use crate::loaded::Loaded;
 use crate::nodes::{LinkKind, Node, Way};
-use crate::outstanding::Requests;
 use crate::raid0::Raid0;
 use crate::server::{Cpu, Server};
 use crate::service::Service;
 use crate::units::{Bytes, Rate, Span};
 
-pub use crate::routes::Routes;
+pub use fact::{Fact, Source};
+pub use law::Law;
+pub use requests::Requests;
+pub use tier_kind::TierKind;
 
 /// The tier that the device computes from.
 pub const HBM: TierId = TierId(0);
 
 /// Most tiers that one machine may have: a set of tiers fits one byte.
 pub const MAX_TIERS: usize = 8;
-
-/// What a tier is, for colours and for hint files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum TierKind {
-    /// The accelerator's own memory.
-    Hbm,
-    /// Memory behind CXL.
-    Cxl,
-    /// The host's memory.
-    Dram,
-    /// Flash.
-    Nvme,
-    /// Memory of another node.
-    Remote,
-}
-
-impl TierKind {
-    /// The word that training frameworks use in `tier_hints.json`.
-    pub const fn hint(self) -> &'static str {
-        match self {
-            TierKind::Hbm => "HBM",
-            TierKind::Cxl => "CXL",
-            TierKind::Dram => "CPU",
-            TierKind::Nvme => "SSD",
-            TierKind::Remote => "REMOTE",
-        }
-    }
-
-    /// The kind that a hint file's word names.
-    pub fn from_hint(word: &str) -> Option<TierKind> {
-        [TierKind::Hbm, TierKind::Cxl, TierKind::Dram, TierKind::Nvme, TierKind::Remote]
-            .into_iter()
-            .find(|kind| kind.hint() == word)
-    }
-}
-
-/// Where a number comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// The maker says so.
-    Datasheet(String),
-    /// Somebody ran it.
-    Measured(String),
-    /// The maker says that a future product will.
-    Announced(String),
-    /// Nobody says so; the text gives the reason for choosing it.
-    Assumed(String),
-}
-
-/// One number of a spec with its source, for listings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fact {
-    /// Path in the file, such as `tiers.dram.bandwidth`.
-    pub path: String,
-    /// The value as written, such as `gb_per_s(25.0)`.
-    pub value: String,
-    /// Where it comes from.
-    pub source: Source,
-}
-
-/// How long moving b bytes takes: `setup + ceil(b * 10^12 / rate)` picoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Law {
-    /// Cost of one access or copy, whatever its size.
-    pub setup: Span,
-    /// Bytes per second after that.
-    pub rate: Rate,
-}
-
-impl Law {
-    /// Time for `bytes`.
-    pub fn span_of(&self, bytes: Bytes) -> Span {
-        self.setup + self.rate.span_of(bytes.get())
-    }
-}
 
 /// Memory of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! Invariant: built only from a trace without [`Trace::problems`].
 
 use crate::ids::{ModuleId, ObjectId, OpId};
-use crate::transformer::serving::{Plan, Served};
+use crate::serving_plan::{Plan, Served};
 use crate::units::Bytes;
 use crate::workload::{ObjectKind, Trace};
 

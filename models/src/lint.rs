@@ -9,8 +9,9 @@ mod magnitude;
 mod pageable;
 
 use crate::diagnostic::Warning;
-use crate::hardware::{Fact, HBM, Hardware, Lane, Routes, TierKind};
+use crate::hardware::{Fact, HBM, Hardware, Lane, TierKind};
 use crate::ids::TierId;
+use crate::routes::Routes;
 use crate::units::{PS_PER_S, Rate, Span};
 use pageable::{carried, faster_than_pinned};
 

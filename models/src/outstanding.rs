@@ -12,16 +12,6 @@
 
 use crate::hardware::{Tier, TierKind};
 use crate::units::{Bytes, PS_PER_S, Rate, Span};
-use std::num::NonZeroU32;
-
-/// The requests of a device in a tier, as far as the file states them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Requests {
-    /// Bytes that one request brings, whoever needs fewer.
-    pub granule: Option<Bytes>,
-    /// Requests that are under way at once.
-    pub depth: Option<NonZeroU32>,
-}
 
 /// Bytes per second that are read and written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -145,8 +135,9 @@ fn settled(most: Rate, under_way: u128, latency: impl Fn(u64) -> Span) -> Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hardware::Law;
+    use crate::hardware::{Law, Requests};
     use crate::loaded::{Curve, Loaded};
+    use std::num::NonZeroU32;
 
     const GB: u64 = 1_000_000_000;
 

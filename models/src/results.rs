@@ -8,6 +8,8 @@ pub mod cache;
 mod conditions;
 pub mod economics;
 pub mod hints;
+pub mod memory_account;
+pub mod memory_fit;
 pub mod memory_use;
 pub mod pressure;
 pub mod served;

@@ -5,7 +5,7 @@
 //! Invariant: a link without a service is one that serves first come, first served, one copy at a
 //! time in each direction; and no part of a service makes a lane faster than its law.
 
-use crate::hardware::Law;
+use crate::hardware::law::Law;
 use crate::loaded::between;
 use crate::units::{Bytes, Rate, Span};
 use std::num::NonZeroU32;

@@ -9,9 +9,10 @@
 
 use crate::transit::BOUNCE;
 use std::collections::BTreeMap;
-use tiersim_models::hardware::{HBM, Hardware, Lane, Link, Routes, Tier, TierKind};
+use tiersim_models::hardware::{HBM, Hardware, Lane, Link, Tier, TierKind};
 use tiersim_models::hidden::{Hidden, What, over};
 use tiersim_models::ids::TierId;
+use tiersim_models::routes::Routes;
 use tiersim_models::units::Bytes;
 
 /// The buffers of a link whose copies use pageable memory, in the tier at its far end, or in the

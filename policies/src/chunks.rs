@@ -8,7 +8,7 @@
 use crate::recipe::Rewrite;
 use tiersim_models::ids::{ObjectId, OpId};
 use tiersim_models::lifetime::Workload;
-use tiersim_models::transformer::serving::{Plan, Reuse};
+use tiersim_models::serving_plan::{Plan, Reuse};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Object, Part, Statistics, Trace, Use};
 

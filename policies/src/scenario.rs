@@ -16,13 +16,13 @@ use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::{Compute, Hardware, Lane};
 use tiersim_models::hidden::Hidden;
 use tiersim_models::ids::TierId;
-use tiersim_models::layered::Layered;
-use tiersim_models::layered::training::Training;
 pub use tiersim_models::results::AxisValue;
 use tiersim_models::statistics::Stated;
-use tiersim_models::transformer::Work;
-use tiersim_models::transformer::serving::Serving;
 use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_workloads::layered::Layered;
+use tiersim_workloads::layered::training::Training;
+use tiersim_workloads::transformer::Work;
+use tiersim_workloads::transformer::serving::Serving;
 
 /// Everything that one run needs to know.
 #[derive(Clone, Debug, PartialEq)]

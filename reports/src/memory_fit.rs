@@ -7,9 +7,9 @@ use crate::memory_table::{Json, entries, entry, grouped, memory_text};
 use crate::text_table::{Side, cells, text_table};
 use crate::words::clean;
 use tiersim_models::hardware::Compute;
-use tiersim_models::memory::account::Account;
-use tiersim_models::memory::fit::cost::Rates;
-use tiersim_models::memory::fit::{Fit, Found, Room};
+use tiersim_models::results::memory_account::Account;
+use tiersim_models::results::memory_fit::Rates;
+use tiersim_models::results::memory_fit::{Fit, Found, Room};
 
 /// What a job is to fit into.
 #[derive(Clone, Debug, PartialEq)]

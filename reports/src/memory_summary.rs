@@ -7,7 +7,7 @@ use crate::ChartError;
 use crate::words::finite;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tiersim_models::allocator::buckets::BucketStats;
+use tiersim_models::allocator::BucketStats;
 use tiersim_models::results::memory_use::{MemoryUse, Point};
 use tiersim_models::results::{Figures, RunRecord};
 

@@ -6,8 +6,8 @@ use crate::ChartError;
 use crate::text_table::{Side, cells, text_table};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use tiersim_models::memory::account::{Account, Constant, Line, Value};
-use tiersim_models::memory::zero::Place;
+use tiersim_models::results::memory_account::Place;
+use tiersim_models::results::memory_account::{Account, Constant, Line, Value};
 
 /// Version of the meaning of the keys.
 pub const MEMORY_SCHEMA: u32 = 1;

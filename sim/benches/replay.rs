@@ -11,10 +11,10 @@ use std::path::Path;
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::text::ron_text::Document;
 use tiersim_input::traces::read_traces;
-use tiersim_models::layered::{Layered, Mode};
 use tiersim_models::units::{Span, Time};
 use tiersim_sim::queue::EventQueue;
 use tiersim_sim::run::{Bench, Options};
+use tiersim_workloads::layered::{Layered, Mode};
 use timing::{median, seconds};
 
 const ROUNDS: usize = 9;

@@ -52,9 +52,10 @@ use crate::machine::sharing::{Flight, Sharing};
 use crate::machine::streams::Stream;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
-use tiersim_models::hardware::{Hardware, Law, Routes};
+use tiersim_models::hardware::{Hardware, Law};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::results::Timeline;
+use tiersim_models::routes::Routes;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Command, Machine, Room, Ticket, Work};
 

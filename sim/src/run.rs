@@ -23,7 +23,7 @@ use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-use tiersim_models::hardware::{HBM, Hardware, Routes, TierKind};
+use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::lint::lint_hardware;
@@ -31,6 +31,7 @@ use tiersim_models::results::{
     CaseRecord, Conditions, Figures, Outcome, PressureRecord, RunRecord,
 };
 use tiersim_models::routes::CopyTimes;
+use tiersim_models::routes::Routes;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::drive::WINDOW;
 use tiersim_policies::ledger::Memory;

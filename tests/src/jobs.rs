@@ -13,16 +13,9 @@ use std::ops::RangeInclusive;
 use tiersim_models::hardware::{Hardware, TierKind};
 use tiersim_models::ids::{NodeId, OpId, TierId};
 use tiersim_models::lifetime::Workload;
-use tiersim_models::memory::account::{self, Account, Keeps, Pipeline, Step};
-use tiersim_models::memory::activations::block::Block;
-use tiersim_models::memory::activations::{Batch, Stages, of_block};
-use tiersim_models::memory::zero::{MILLION, Offload, Place};
 use tiersim_models::nodes::{Node, NodeKind};
-use tiersim_models::transformer::card::{Card, Experts, Family};
-use tiersim_models::transformer::format::{Format, Formats};
-use tiersim_models::transformer::training::{
-    Attention, Checkpointing, Parallel, Router, Training, Zero,
-};
+use tiersim_models::results::memory_account::Account;
+use tiersim_models::results::memory_account::Place;
 use tiersim_models::units::{Bytes, PS_PER_S, Span};
 use tiersim_models::workload::{Object, ObjectKind, Trace};
 use tiersim_policies::drive::drive;
@@ -31,6 +24,15 @@ use tiersim_policies::planner::Planner;
 use tiersim_sim::audit::Audit;
 use tiersim_sim::durations::Durations;
 use tiersim_sim::machine::SimMachine;
+use tiersim_workloads::memory::account::{self, Keeps, Pipeline, Step};
+use tiersim_workloads::memory::activations::block::Block;
+use tiersim_workloads::memory::activations::{Batch, Stages, of_block};
+use tiersim_workloads::memory::zero::{MILLION, Offload};
+use tiersim_workloads::transformer::card::{Card, Experts, Family};
+use tiersim_workloads::transformer::format::{Format, Formats};
+use tiersim_workloads::transformer::training::{
+    Attention, Checkpointing, Parallel, Router, Training, Zero,
+};
 
 /// A device of 8 that meet in a switch, and servers that meet in a network; memory without end.
 pub fn server() -> Hardware {
@@ -156,7 +158,7 @@ pub fn job(seed: u64) -> (Training, Offload) {
             micro_batch,
             sequence: u64::from(tensor * dice.within(1..=24)),
             formats,
-            optimizer: dice.pick(&tiersim_models::memory::optimizer::NAMES).1,
+            optimizer: dice.pick(&tiersim_workloads::memory::optimizer::NAMES).1,
             checkpointing: match dice.within(0..=4) {
                 0 | 1 => Checkpointing::None,
                 2 => Checkpointing::Selective,

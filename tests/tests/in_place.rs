@@ -3,10 +3,10 @@
 //! Links and tiers have rates of whole bytes per picosecond, so every time is a whole number.
 
 use std::num::NonZeroU32;
+use tiersim_models::hardware::Requests;
 use tiersim_models::hardware::{HBM, Hardware, Law, Link, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::loaded::{Curve, Loaded};
-use tiersim_models::outstanding::Requests;
 use tiersim_models::service::{Detail, Service};
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span};
 use tiersim_models::workload::{Mode, Part};

@@ -7,8 +7,8 @@ use tiersim_input::scenario::fingerprint::fingerprint;
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::scenario::sweep::read_sweep;
 use tiersim_input::traces::read_traces;
-use tiersim_models::layered::{Family, Layered, Mode, Precision};
 use tiersim_policies::scenario::{Scenario, TraceSource};
+use tiersim_workloads::layered::{Family, Layered, Mode, Precision};
 
 /// A project of this test's own with one machine, and a scenario of the workload.
 fn file(test: &str, workload: &str) -> PathBuf {

@@ -7,11 +7,11 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use tiersim_models::hardware::Requests;
 use tiersim_models::hardware::{Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::loaded::{Curve, Loaded};
-use tiersim_models::outstanding::Requests;
 use tiersim_models::units::{Bytes, Rate, Span, Time};
 use tiersim_models::workload::Mode;
 use tiersim_policies::command::{Allocating, Command, Machine, Ticket, Touch, Work};

@@ -9,11 +9,6 @@ use std::fs;
 use std::path::PathBuf;
 use tiersim_input::hardware_file::read_hardware;
 use tiersim_models::hardware::{HBM, Hardware};
-use tiersim_models::transformer::format::{Format, Formats};
-use tiersim_models::transformer::known::known;
-use tiersim_models::transformer::training::{
-    Attention, Checkpointing, Optimizer, Parallel, Router, Training, Zero,
-};
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{Op, Unit};
 use tiersim_policies::drive::drive;
@@ -21,6 +16,11 @@ use tiersim_policies::planner::Planner;
 use tiersim_sim::machine::SimMachine;
 use tiersim_tests::scripted::Scripted;
 use tiersim_tests::world::World;
+use tiersim_workloads::transformer::format::{Format, Formats};
+use tiersim_workloads::transformer::known::known;
+use tiersim_workloads::transformer::training::{
+    Attention, Checkpointing, Optimizer, Parallel, Router, Training, Zero,
+};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()

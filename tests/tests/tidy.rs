@@ -60,6 +60,7 @@ fn pure_rooms_do_no_input_or_output_and_read_no_clock() {
         "rayon",
     ];
     refuse("models/src", &impure);
+    refuse("workloads/src", &impure);
     refuse("policies/src", &impure);
     // Encoders want a sink that is `std::io::Write`; a vector is one.
     let impure: Vec<&str> = impure.into_iter().filter(|word| *word != "std::io").collect();
@@ -73,6 +74,7 @@ fn pure_rooms_do_no_input_or_output_and_read_no_clock() {
 fn nothing_uses_a_hash_map_or_unsafe_code() {
     for folder in [
         "models/src",
+        "workloads/src",
         "policies/src",
         "input/src",
         "sim/src",
@@ -101,15 +103,28 @@ fn the_engine_is_single_threaded() {
 
 #[test]
 fn dependencies_point_one_way() {
-    let allowed: [(&str, &[&str]); 8] = [
+    let allowed: [(&str, &[&str]); 9] = [
         ("models", &[]),
-        ("policies", &["models"]),
-        ("input", &["models", "policies"]),
-        ("sim", &["models", "policies"]),
+        ("workloads", &["models"]),
+        ("policies", &["models", "workloads"]),
+        ("input", &["models", "workloads", "policies"]),
+        ("sim", &["models", "workloads", "policies"]),
         ("reports", &["models"]),
         ("validation", &["models", "policies"]),
         ("tests/conformance", &["models", "policies", "sim", "validation"]),
-        ("cli", &["models", "policies", "input", "sim", "reports", "validation", "conformance"]),
+        (
+            "cli",
+            &[
+                "models",
+                "workloads",
+                "policies",
+                "input",
+                "sim",
+                "reports",
+                "validation",
+                "conformance",
+            ],
+        ),
     ];
     for (room, below) in allowed {
         let manifest = root().join(room).join("Cargo.toml");
@@ -139,7 +154,7 @@ fn every_scenario_says_what_it_asks_and_what_must_hold() {
 
 #[test]
 fn every_module_opens_with_what_it_is() {
-    let rooms = ["models", "policies", "input", "sim", "validation", "reports", "cli"];
+    let rooms = ["models", "workloads", "policies", "input", "sim", "validation", "reports", "cli"];
     let others = ["tests", "validation/examples", "validation/tests"].map(str::to_owned);
     let rooms = rooms.map(|room| format!("{room}/src")).into_iter().chain(others);
     for (path, text) in rooms.flat_map(|room| sources(&room)) {
@@ -149,7 +164,17 @@ fn every_module_opens_with_what_it_is() {
 
 #[test]
 fn no_test_is_ignored_and_none_sleeps() {
-    let rooms = ["models", "policies", "input", "sim", "validation", "reports", "cli", "tests"];
+    let rooms = [
+        "models",
+        "workloads",
+        "policies",
+        "input",
+        "sim",
+        "validation",
+        "reports",
+        "cli",
+        "tests",
+    ];
     for (path, text) in rooms.into_iter().flat_map(sources) {
         // Put together here, so that this file does not contain them.
         for word in [concat!("#[ign", "ore"), concat!("thread::sl", "eep")] {
@@ -163,6 +188,7 @@ fn no_test_is_ignored_and_none_sleeps() {
 fn every_file_of_tests_is_part_of_a_test_program() {
     for folder in [
         "models/tests",
+        "workloads/tests",
         "policies/tests",
         "input/tests",
         "sim/tests",
@@ -188,7 +214,8 @@ fn every_file_of_tests_is_part_of_a_test_program() {
 
 /// Whether a manifest names a file as the root of a test program.
 fn is_root(path: &Path) -> bool {
-    let manifests = ["models", "policies", "input", "sim", "validation", "tests", "cli"];
+    let manifests =
+        ["models", "workloads", "policies", "input", "sim", "validation", "tests", "cli"];
     let manifests = manifests.map(|krate| root().join(krate));
     manifests.iter().any(|krate| {
         let text = fs::read_to_string(krate.join("Cargo.toml")).expect("a manifest");

@@ -2,15 +2,15 @@
 //! formula's, a large step is simulated whole, and `memory` and `run` give one answer.
 
 use tiersim_models::ids::ObjectId;
-use tiersim_models::transformer::card::Card;
-use tiersim_models::transformer::format::{Format, Formats};
-use tiersim_models::transformer::known::known;
-use tiersim_models::transformer::training::{
-    Attention, Checkpointing, Optimizer, Parallel, Router, Training, Zero,
-};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_tests::jobs::{disagreement, job, peak};
+use tiersim_workloads::transformer::card::Card;
+use tiersim_workloads::transformer::format::{Format, Formats};
+use tiersim_workloads::transformer::known::known;
+use tiersim_workloads::transformer::training::{
+    Attention, Checkpointing, Optimizer, Parallel, Router, Training, Zero,
+};
 
 /// The trace with nothing but model state: what ops do with other objects is left out.
 fn state_only(trace: &Trace) -> Trace {

@@ -6,7 +6,6 @@ use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::trace::{Packing, read_trace, write_trace};
 use tiersim_input::traces::read_traces;
 use tiersim_models::hardware::{HBM, TierKind};
-use tiersim_models::layered::{Layered, Mode};
 use tiersim_models::results::{CaseRecord, RunRecord};
 use tiersim_models::units::Bytes;
 use tiersim_policies::access::{Access, Charge};
@@ -15,6 +14,7 @@ use tiersim_sim::expect::failures;
 use tiersim_sim::run::{Options, run};
 use tiersim_tests::tiny::tiny_train;
 use tiersim_tests::varying::varying_sequence;
+use tiersim_workloads::layered::{Layered, Mode};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()

@@ -32,8 +32,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tiersim_models::hardware::Routes;
 use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::routes::Routes;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Command, Machine, Ticket, Work};
 

@@ -8,9 +8,10 @@ use crate::fault::Fault;
 use crate::host::HostMachine;
 use crate::options::Options;
 use crate::truth::Truth;
-use tiersim_models::hardware::{Hardware, Routes};
+use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
+use tiersim_models::routes::Routes;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Machine, Room, Ticket};
 

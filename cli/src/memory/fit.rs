@@ -5,11 +5,11 @@ use crate::output::Failure;
 use crate::typed::size;
 use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::TierId;
-use tiersim_models::memory::fit::Room;
-use tiersim_models::memory::fit::cost::Rates;
-use tiersim_models::transformer::format::Format;
+use tiersim_models::results::memory_fit::Rates;
+use tiersim_models::results::memory_fit::Room;
 use tiersim_models::units::Bytes;
 use tiersim_reports::FitTarget;
+use tiersim_workloads::transformer::format::Format;
 
 /// What `--fit` names; products run in `format`.
 pub(crate) fn target(text: &str, format: Format) -> Result<FitTarget, Failure> {

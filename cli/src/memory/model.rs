@@ -7,9 +7,9 @@ use crate::output::Failure;
 use std::collections::BTreeMap;
 use std::path::Path;
 use tiersim_input::import::card::{known_model, known_names, read_model};
-use tiersim_models::memory::activations::block::Block;
-use tiersim_models::transformer::card::Card;
-use tiersim_models::transformer::format::Format;
+use tiersim_workloads::memory::activations::block::Block;
+use tiersim_workloads::transformer::card::Card;
+use tiersim_workloads::transformer::format::Format;
 
 /// A model, however it was named.
 pub(crate) struct Model {

@@ -10,11 +10,11 @@ use crate::typed::{
 };
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
-use tiersim_models::memory::semiseparable::Shape;
-use tiersim_models::memory::zero::Place;
-use tiersim_models::transformer::card::Family;
-use tiersim_models::transformer::format::Format;
-use tiersim_models::transformer::training::{Attention, Optimizer};
+use tiersim_models::results::memory_account::Place;
+use tiersim_workloads::memory::semiseparable::Shape;
+use tiersim_workloads::transformer::card::Family;
+use tiersim_workloads::transformer::format::Format;
+use tiersim_workloads::transformer::training::{Attention, Optimizer};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Convention {

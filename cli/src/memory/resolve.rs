@@ -10,14 +10,15 @@ use super::options::{Convention, MemoryArgs};
 use crate::typed::Millionths;
 use others::{deepspeed, structured};
 use refusals::{Typed, of_deepspeed, of_operators, of_optimizer, of_serving, of_shape, refuse};
-use tiersim_models::memory::account::{Keeps, Pipeline, Serving, Step, Structured, Training};
-use tiersim_models::memory::activations::block::{Between, Block};
-use tiersim_models::memory::deepspeed::Question;
-use tiersim_models::memory::inference::Kv;
-use tiersim_models::memory::zero::{MILLION, Offload, Place};
-use tiersim_models::transformer::card::Family;
-use tiersim_models::transformer::format::Format;
-use tiersim_models::transformer::training::{Attention, Checkpointing, Loader, Optimizer};
+use tiersim_models::results::memory_account::Place;
+use tiersim_workloads::memory::account::{Keeps, Pipeline, Serving, Step, Structured, Training};
+use tiersim_workloads::memory::activations::block::{Between, Block};
+use tiersim_workloads::memory::deepspeed::Question;
+use tiersim_workloads::memory::inference::Kv;
+use tiersim_workloads::memory::zero::{MILLION, Offload};
+use tiersim_workloads::transformer::card::Family;
+use tiersim_workloads::transformer::format::Format;
+use tiersim_workloads::transformer::training::{Attention, Checkpointing, Loader, Optimizer};
 
 /// What is asked.
 pub(crate) enum Asked {

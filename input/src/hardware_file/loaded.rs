@@ -4,8 +4,8 @@ use super::{RawTier, Resolver};
 use crate::text::quantity::{Bandwidth, Duration, GRANULE, Quantity, RawSource, SETUP};
 use serde::Deserialize;
 use tiersim_models::hardware::Fact;
+use tiersim_models::hardware::Requests;
 use tiersim_models::loaded::{Curve, Loaded};
-use tiersim_models::outstanding::Requests;
 
 /// More curves, and more points of one, than anybody has measured.
 const MAX_CURVES: usize = 16;

@@ -20,9 +20,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostics, Place};
-use tiersim_models::transformer::Card;
-use tiersim_models::transformer::format::Format;
-use tiersim_models::transformer::known::{KNOWN, known};
+use tiersim_workloads::transformer::Card;
+use tiersim_workloads::transformer::format::Format;
+use tiersim_workloads::transformer::known::{KNOWN, known};
 
 /// Most bytes of a `config.json`.
 const MAX_CONFIG: u64 = 1 << 20;

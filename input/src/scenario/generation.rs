@@ -3,9 +3,9 @@
 use crate::scenario::raw::work::{RawAttentionOn, RawWork};
 use crate::scenario::resolver::Resolver;
 use crate::scenario::training::Setting;
-use tiersim_models::layered::ShapeProblem;
-use tiersim_models::transformer::generation::{AttentionOn, Generation};
-use tiersim_models::transformer::training::Router;
+use tiersim_workloads::layered::ShapeProblem;
+use tiersim_workloads::transformer::generation::{AttentionOn, Generation};
+use tiersim_workloads::transformer::training::Router;
 
 /// What the value at `path` means; every rule that it breaks is told otherwise.
 pub(crate) fn generation(

@@ -16,8 +16,8 @@ use crate::text::ron_error::choices;
 use std::sync::Arc;
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::Hardware;
-use tiersim_models::transformer::Work;
-use tiersim_models::transformer::format::{Format, Formats};
+use tiersim_workloads::transformer::Work;
+use tiersim_workloads::transformer::format::{Format, Formats};
 
 /// The rule that says where weights and card disagree.
 const RULE: &str = "weights-differ";

@@ -12,10 +12,10 @@ use crate::scenario::{TraceSource, WorkloadSpec};
 use std::num::NonZeroU32;
 use tiersim_models::hardware::{Hardware, TierKind};
 use tiersim_models::ids::TierId;
-use tiersim_models::layered::training::Training;
 use tiersim_policies::pressure::{
     HYSTERESIS, Level, MILLION, MicroBatch, PressureConfig, Response, Thresholds,
 };
+use tiersim_workloads::layered::training::Training;
 
 /// How a training of several steps is written.
 const STEPS: &str =

@@ -3,9 +3,9 @@
 
 use crate::scenario::raw::work::{RawFormat, RawWork};
 use crate::scenario::resolver::Resolver;
-use tiersim_models::layered::ShapeProblem;
-use tiersim_models::memory::semiseparable::{Formats, Shape};
-use tiersim_models::transformer::semiseparable::Semiseparable;
+use tiersim_workloads::layered::ShapeProblem;
+use tiersim_workloads::memory::semiseparable::{Formats, Shape};
+use tiersim_workloads::transformer::semiseparable::Semiseparable;
 
 /// What the value at `path` means for servers of so many devices; every rule that it breaks is told
 /// otherwise.

@@ -8,9 +8,9 @@ use crate::scenario::resolver::Resolver;
 use crate::scenario::training::Setting;
 use crate::text::quantity::TIME;
 use tiersim_models::requests::Requests;
-use tiersim_models::transformer::serving::{Serving, ServingProblem};
 use tiersim_models::units::Time;
 use tiersim_policies::scenario::ServingSource;
+use tiersim_workloads::transformer::serving::{Serving, ServingProblem};
 
 /// Requests that run at a time, unless the scenario says otherwise.
 const MAX_BATCH: u32 = 256;

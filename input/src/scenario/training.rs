@@ -9,10 +9,10 @@ use crate::scenario::raw::work::{
 };
 use crate::scenario::resolver::Resolver;
 use crate::text::quantity::CAPACITY;
-use tiersim_models::layered::ShapeProblem;
-use tiersim_models::transformer::Card;
-use tiersim_models::transformer::format::Formats;
-use tiersim_models::transformer::training::{
+use tiersim_workloads::layered::ShapeProblem;
+use tiersim_workloads::transformer::Card;
+use tiersim_workloads::transformer::format::Formats;
+use tiersim_workloads::transformer::training::{
     Attention, Checkpointing, Loader, Optimizer, Parallel, Router, Training, Zero,
 };
 

@@ -9,8 +9,8 @@ use crate::scenario::{OpTime, TraceSource, WorkloadSpec};
 use crate::shipped;
 use std::sync::Arc;
 use tiersim_models::hardware::{Compute, Hardware};
-use tiersim_models::layered::training::Training;
-use tiersim_models::layered::{Family, Layered, Mode, Precision};
+use tiersim_workloads::layered::training::Training;
+use tiersim_workloads::layered::{Family, Layered, Mode, Precision};
 
 /// Most replays of a trace: a million hours of a step of several seconds, or hours of many short
 /// ones.

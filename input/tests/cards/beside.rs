@@ -3,8 +3,8 @@
 use crate::cards::files::file;
 use std::path::{Path, PathBuf};
 use tiersim_input::import::card::{read_model, read_weights};
-use tiersim_models::transformer::format::Format;
-use tiersim_models::transformer::known::known;
+use tiersim_workloads::transformer::format::Format;
+use tiersim_workloads::transformer::known::known;
 
 /// The folder; `None` where it is not there, which is said once per test.
 fn published() -> Option<PathBuf> {

@@ -2,10 +2,10 @@
 
 use crate::cards::files::file;
 use tiersim_input::import::card::{Model, read_model};
-use tiersim_models::transformer::Card;
-use tiersim_models::transformer::card::{Experts, Family};
-use tiersim_models::transformer::format::Format;
-use tiersim_models::transformer::known::known;
+use tiersim_workloads::transformer::Card;
+use tiersim_workloads::transformer::card::{Experts, Family};
+use tiersim_workloads::transformer::format::Format;
+use tiersim_workloads::transformer::known::known;
 
 fn read(name: &str, text: &str) -> Model {
     let path = file(&format!("config-{name}"), &format!("{name}.config.json"), text);

@@ -1,7 +1,7 @@
 //! `docs/models.md` lists the known models as they are.
 
 use std::path::Path;
-use tiersim_models::transformer::known::KNOWN;
+use tiersim_workloads::transformer::known::KNOWN;
 
 /// A number with commas.
 fn commas(number: u64) -> String {

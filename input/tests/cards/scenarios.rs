@@ -4,14 +4,14 @@ use crate::cards::files::{folder, header, safetensors};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tiersim_input::scenario::read::read_scenario;
-use tiersim_models::transformer::Work;
-use tiersim_models::transformer::format::{Format, Formats};
-use tiersim_models::transformer::known::known;
-use tiersim_models::transformer::training::{
-    Attention, Checkpointing, Loader, Optimizer, Parallel, Router, Training, Zero,
-};
 use tiersim_models::units::Bytes;
 use tiersim_policies::scenario::{Scenario, TraceSource};
+use tiersim_workloads::transformer::Work;
+use tiersim_workloads::transformer::format::{Format, Formats};
+use tiersim_workloads::transformer::known::known;
+use tiersim_workloads::transformer::training::{
+    Attention, Checkpointing, Loader, Optimizer, Parallel, Router, Training, Zero,
+};
 
 /// A scenario over a workload, in a project with one of the shipped machines.
 fn scenario(project: &Path, workload: &str) -> PathBuf {
@@ -127,7 +127,7 @@ fn files_of_the_model_say_sizes_and_format() {
     fs::write(project.join("config.json"), TINY).expect("the config is written");
     let card = |vocab: u32| {
         let model = tiersim_input::import::card::read_model(&project.join("config.json"), None);
-        tiersim_models::transformer::Card { vocab, ..model.expect("it reads").card }
+        tiersim_workloads::transformer::Card { vocab, ..model.expect("it reads").card }
     };
     let rows: Vec<_> = card(104).stored().map(|one| (one.name, "F16", one.shape)).collect();
     let (text, data) = header(&rows);

@@ -4,8 +4,8 @@ use crate::cards::files::{file, folder, header, safetensors};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tiersim_input::import::card::{Model, read_model, read_weights};
-use tiersim_models::transformer::Card;
-use tiersim_models::transformer::format::Format;
+use tiersim_workloads::transformer::Card;
+use tiersim_workloads::transformer::format::Format;
 
 const TINY: &str = r#"{"model_type": "llama", "hidden_size": 64, "intermediate_size": 96,
     "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 100}"#;

@@ -10,11 +10,12 @@ mod adapt;
 mod compact;
 mod slots;
 
-use crate::allocator::buckets::adapt::Window;
 use crate::allocator::buckets::slots::Slots;
+use crate::allocator::model::Allocator;
+use crate::allocator::moves::Moves;
 use crate::allocator::pool::round_up;
 use crate::allocator::space::Space;
-use crate::allocator::{Allocator, Block, Full, Moves, Stats};
+use crate::allocator::stats::{Block, BucketStats, Full, Stats};
 use crate::units::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,21 +35,6 @@ pub struct BucketsConfig {
     pub adaptive: bool,
 }
 
-/// What one bucket holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BucketStats {
-    /// Size of a slot.
-    pub slot: Bytes,
-    /// Slots in use.
-    pub live: u64,
-    /// Slots of all slabs.
-    pub slots: u64,
-    /// What the program asked for, over slots in use.
-    pub requested: Bytes,
-    /// Requests served so far.
-    pub served: u64,
-}
-
 #[derive(Clone, Debug, Default)]
 struct Bucket {
     /// Slabs with a free slot, by address.
@@ -57,7 +43,7 @@ struct Bucket {
     live: u64,
     requested: u64,
     served: u64,
-    window: Window,
+    window: Vec<u64>,
 }
 
 #[derive(Clone, Debug)]

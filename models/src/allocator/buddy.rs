@@ -5,7 +5,9 @@
 //! into its binary digits, largest first, so the largest free piece of an empty tier may be less
 //! than all of it. Invariant: no two free buddies lie side by side.
 
-use crate::allocator::{Allocator, Block, Full, Moves, Stats};
+use crate::allocator::model::Allocator;
+use crate::allocator::moves::Moves;
+use crate::allocator::stats::{Block, Full, Stats};
 use crate::units::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 

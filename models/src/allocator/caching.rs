@@ -20,9 +20,11 @@ mod tests;
 use crate::allocator::caching::blocks::{Blocks, FreeList, Id, Key};
 use crate::allocator::caching::expandable::Expandable;
 use crate::allocator::caching::sizes::{interval, round_size, segment_size};
+use crate::allocator::costs::{Calls, Costs};
+use crate::allocator::model::Allocator;
 use crate::allocator::pool::round_up;
 use crate::allocator::space::Space;
-use crate::allocator::{Allocator, Block, Calls, Costs, Full, Stats};
+use crate::allocator::stats::{Block, Full, Stats};
 use crate::units::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 

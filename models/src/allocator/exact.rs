@@ -2,7 +2,8 @@
 //!
 //! Invariant: a request fails only if fewer bytes are free than it asks for.
 
-use crate::allocator::{Allocator, Block, Full, Stats};
+use crate::allocator::model::Allocator;
+use crate::allocator::stats::{Block, Full, Stats};
 use crate::units::Bytes;
 
 /// A counter. Its addresses only tell blocks apart.

@@ -3,7 +3,7 @@
 //! A block may move more than once; who holds it only wants to know where it was and where it is.
 //! Invariant: each block that was live before is listed at most once.
 
-use crate::allocator::Block;
+use crate::allocator::stats::Block;
 use crate::units::Bytes;
 use std::collections::BTreeMap;
 

@@ -4,8 +4,10 @@
 //! [`ALIGN`]. Compaction slides live blocks down in order of address, so that one hole is left.
 //! Invariant: live blocks and holes tile the capacity.
 
+use crate::allocator::model::Allocator;
+use crate::allocator::moves::Moves;
 use crate::allocator::space::Space;
-use crate::allocator::{Allocator, Block, Full, Moves, Stats};
+use crate::allocator::stats::{Block, Full, Stats};
 use crate::units::Bytes;
 use std::collections::BTreeMap;
 

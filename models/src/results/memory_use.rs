@@ -1,7 +1,7 @@
 //! How the memory of a tier was used over a run: what allocators cost.
 
+use crate::allocator::BucketStats;
 use crate::allocator::Stats;
-use crate::allocator::buckets::BucketStats;
 use crate::units::Bytes;
 
 /// Most points of a series, beside one for the end of each step up to this.

@@ -7,7 +7,7 @@
 
 use crate::ids::OpId;
 use crate::results::Steps;
-use crate::transformer::serving::{Course, Plan};
+use crate::serving_plan::{Course, Plan};
 use crate::units::{Span, Time};
 
 /// Bytes of keys and values that requests found because they had been computed for others.

@@ -9,9 +9,10 @@ use crate::text_table::text_table;
 use crate::words::{clean, elide};
 use serde::Serialize;
 use std::fmt::Write;
-use tiersim_models::hardware::{Fact, Hardware, Lane, Law, Link, Routes, Tier, TierKind};
+use tiersim_models::hardware::Requests;
+use tiersim_models::hardware::{Fact, Hardware, Lane, Law, Link, Tier, TierKind};
 use tiersim_models::ids::TierId;
-use tiersim_models::outstanding::Requests;
+use tiersim_models::routes::Routes;
 use tiersim_models::service::{Discipline, Service};
 use tiersim_models::units::Bytes;
 

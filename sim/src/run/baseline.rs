@@ -11,10 +11,10 @@ use crate::durations::Durations;
 use crate::run::batches::Own;
 use tiersim_models::ids::OpId;
 use tiersim_models::lifetime::Workload;
-use tiersim_models::transformer::Work;
-use tiersim_models::transformer::generation::AttentionOn;
 use tiersim_models::workload::{Phase, Trace, Unit};
 use tiersim_policies::scenario::TraceSource;
+use tiersim_workloads::transformer::Work;
+use tiersim_workloads::transformer::generation::AttentionOn;
 
 impl Bench<'_> {
     /// The workload with everything on the device; `None` if it is so already.

@@ -6,8 +6,9 @@
 use super::Trial;
 use super::steps::Steps;
 use std::collections::BTreeSet;
-use tiersim_models::hardware::{HBM, Lane, Law, Routes};
+use tiersim_models::hardware::{HBM, Lane, Law};
 use tiersim_models::ids::{ObjectId, OpId, TierId};
+use tiersim_models::routes::Routes;
 use tiersim_models::service::Discipline;
 use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
 use tiersim_models::workload::{Collective, Unit};

@@ -4,9 +4,9 @@
 use super::*;
 use std::collections::BTreeMap;
 use tiersim_models::ids::ObjectId;
-use tiersim_models::layered::{Family, Layered, Mode as ShapeMode, Precision};
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_tests::soak::{Chosen, Trial, seed_of};
+use tiersim_workloads::layered::{Family, Layered, Mode as ShapeMode, Precision};
 
 /// What every use of an op finds, where contents are numbers made of what the op is and what it
 /// reads. Ops are known by their source, objects by what was written.

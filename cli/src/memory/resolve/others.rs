@@ -4,10 +4,10 @@ use super::super::model::Model;
 use super::super::options::MemoryArgs;
 use super::refusals::{of_deepspeed, of_optimizer, of_serving, of_shape, refuse};
 use super::{Asked, gpus, params};
-use tiersim_models::memory::account::Structured;
-use tiersim_models::memory::deepspeed::Question;
-use tiersim_models::memory::semiseparable::{Formats, Shape};
-use tiersim_models::memory::zero::Place;
+use tiersim_models::results::memory_account::Place;
+use tiersim_workloads::memory::account::Structured;
+use tiersim_workloads::memory::deepspeed::Question;
+use tiersim_workloads::memory::semiseparable::{Formats, Shape};
 
 pub(super) fn structured(args: &MemoryArgs, size: u64) -> Result<Structured, String> {
     let all = [of_optimizer(args), of_shape(args), of_serving(args), of_deepspeed(args)].concat();

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
-use tiersim_models::transformer::card::{Card, Experts, Family};
-use tiersim_models::transformer::format::Format;
+use tiersim_workloads::transformer::card::{Card, Experts, Family};
+use tiersim_workloads::transformer::format::Format;
 
 /// What is read.
 #[derive(Debug, Deserialize)]

@@ -12,9 +12,9 @@ use crate::text::check::MAX_PROBLEMS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
-use tiersim_models::transformer::Card;
-use tiersim_models::transformer::card::{Tensor, TensorKind};
-use tiersim_models::transformer::format::Format;
+use tiersim_workloads::transformer::Card;
+use tiersim_workloads::transformer::card::{Tensor, TensorKind};
+use tiersim_workloads::transformer::format::Format;
 
 /// The model with the sizes of its weights; `card` is the file of the card, `path` that of the
 /// table.

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
-use tiersim_models::transformer::format::Format;
+use tiersim_workloads::transformer::format::Format;
 
 /// The type of a tensor's numbers, as the format names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -17,21 +17,15 @@ const FILLED: f64 = 0.75;
 /// Most buckets.
 const MOST: usize = 32;
 
-/// The requests of a bucket since it was last judged.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Window {
-    requested: Vec<u64>,
-}
-
 impl Buckets {
     /// Notes a request for a slot and judges its bucket when the time has come.
     pub(super) fn adapt(&mut self, slot: u64, requested: u64) {
         let bucket = self.buckets.get_mut(&slot).expect("a slot has a bucket");
-        bucket.window.requested.push(requested);
-        if bucket.window.requested.len() < WINDOW {
+        bucket.window.push(requested);
+        if bucket.window.len() < WINDOW {
             return;
         }
-        let mut sizes = std::mem::take(&mut bucket.window.requested);
+        let mut sizes = std::mem::take(&mut bucket.window);
         let filled: u64 = sizes.iter().sum();
         if filled as f64 >= FILLED * (slot * WINDOW as u64) as f64 {
             return;
@@ -43,7 +37,7 @@ impl Buckets {
         }
         if self.buckets.len() >= MOST {
             let idle = |(size, bucket): &(&u64, &Bucket)| {
-                bucket.slabs == 0 && bucket.window.requested.is_empty() && !SIZES.contains(size)
+                bucket.slabs == 0 && bucket.window.is_empty() && !SIZES.contains(size)
             };
             let Some((&idle, _)) = self.buckets.iter().find(idle) else { return };
             self.buckets.remove(&idle);

@@ -3,8 +3,9 @@
 //! Invariant: the budget is spent on slots first, because an empty slab is a hole for anybody.
 
 use crate::allocator::buckets::{Bucket, Buckets, SLAB, Slab};
+use crate::allocator::moves::Moves;
 use crate::allocator::space::Space;
-use crate::allocator::{Block, Moves};
+use crate::allocator::stats::Block;
 use crate::units::Bytes;
 use std::collections::BTreeMap;
 

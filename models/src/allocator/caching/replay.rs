@@ -8,8 +8,9 @@
 use crate::allocator::caching::blocks::{Id, Node};
 use crate::allocator::caching::expandable::Expandable;
 use crate::allocator::caching::{Caching, INTERVALS, ROUND_LARGE, Request, SMALL_SEGMENT};
+use crate::allocator::model::Allocator;
 use crate::allocator::pool::round_up;
-use crate::allocator::{Allocator, Block, Full};
+use crate::allocator::stats::{Block, Full};
 use crate::units::Bytes;
 use std::collections::BTreeSet;
 

@@ -14,8 +14,8 @@ use super::rehearsal::{REPLAYS, time};
 use super::rewrite::rewritten;
 use crate::recipe::{Rewrite, Setting};
 use std::collections::{BTreeMap, BTreeSet};
-use tiersim_models::hardware::Routes;
 use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::routes::Routes;
 use tiersim_models::units::Span;
 
 /// What becomes of a layer's activations between forward and backward.

@@ -14,8 +14,8 @@ use crate::policy::Policy;
 use crate::recipe::Setting;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use tiersim_models::hardware::Routes;
 use tiersim_models::ids::TierId;
+use tiersim_models::routes::Routes;
 use tiersim_models::units::Bytes;
 
 /// At most so many replays are rehearsed; the time of the last one counts.

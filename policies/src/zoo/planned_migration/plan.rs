@@ -15,8 +15,9 @@ use super::intervals::{Interval, Life, Version};
 use super::slots::{Heights, Idle};
 use crate::recipe::Setting;
 use std::collections::BinaryHeap;
-use tiersim_models::hardware::{HBM, Hardware, Lane, Routes};
+use tiersim_models::hardware::{HBM, Hardware, Lane};
 use tiersim_models::ids::TierId;
+use tiersim_models::routes::Routes;
 use tiersim_models::units::Bytes;
 
 /// One pace is this many parts of the recorded one.

@@ -1,0 +1,25 @@
+//! Numbers of a machine with their sources.
+
+/// Where a number comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The maker says so.
+    Datasheet(String),
+    /// Somebody ran it.
+    Measured(String),
+    /// The maker says that a future product will.
+    Announced(String),
+    /// Nobody says so; the text gives the reason for choosing it.
+    Assumed(String),
+}
+
+/// One number of a spec with its source, for listings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// Path in the file, such as `tiers.dram.bandwidth`.
+    pub path: String,
+    /// The value as written, such as `gb_per_s(25.0)`.
+    pub value: String,
+    /// Where it comes from.
+    pub source: Source,
+}

@@ -1,0 +1,36 @@
+//! Kinds of tiers.
+
+/// What a tier is, for colours and for hint files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TierKind {
+    /// The accelerator's own memory.
+    Hbm,
+    /// Memory behind CXL.
+    Cxl,
+    /// The host's memory.
+    Dram,
+    /// Flash.
+    Nvme,
+    /// Memory of another node.
+    Remote,
+}
+
+impl TierKind {
+    /// The word that training frameworks use in `tier_hints.json`.
+    pub const fn hint(self) -> &'static str {
+        match self {
+            TierKind::Hbm => "HBM",
+            TierKind::Cxl => "CXL",
+            TierKind::Dram => "CPU",
+            TierKind::Nvme => "SSD",
+            TierKind::Remote => "REMOTE",
+        }
+    }
+
+    /// The kind that a hint file's word names.
+    pub fn from_hint(word: &str) -> Option<TierKind> {
+        [TierKind::Hbm, TierKind::Cxl, TierKind::Dram, TierKind::Nvme, TierKind::Remote]
+            .into_iter()
+            .find(|kind| kind.hint() == word)
+    }
+}

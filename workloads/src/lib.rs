@@ -1,0 +1,8 @@
+//! What models do: their cards, the traces of training, generation and serving, and formulas of
+//! the memory that they take.
+//!
+//! Pure, as `tiersim-models` is: no input or output, no clock, no threads, no unsafe code.
+
+pub mod layered;
+pub mod memory;
+pub mod transformer;

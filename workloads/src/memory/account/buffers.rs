@@ -1,0 +1,105 @@
+//! Lines of what is neither state nor activations: what is gathered, reduced, at work, pinned or
+//! reserved.
+
+use super::training::{Training, push};
+use crate::memory::rank::Rank;
+use crate::memory::{Overflow, product, share};
+use crate::transformer::format::{Format, Formats};
+use crate::transformer::training::{self, Optimizer, Parallel, Router, Zero};
+use tiersim_models::results::memory_account::Line;
+use tiersim_models::results::memory_account::Place;
+
+pub(super) fn lines(job: &Training, lines: &mut Vec<Line>) -> Result<(), Overflow> {
+    // Beside activations it counts; model state alone is the bare formula.
+    let rank = job.rank().filter(|_| job.step.is_some());
+    gathered(job, rank.as_ref(), lines)?;
+    match &rank {
+        Some(rank) if job.stage >= 2 => {
+            let bucket = job.bucket.unwrap_or(Zero::default().bucket.get());
+            let several = job.step.as_ref().is_some_and(|step| step.batch > step.micro_batch);
+            let bytes = rank.waiting(job.gradients, bucket, several)?;
+            let formula = format!("one fills and one is sent: {bucket} bytes and a module each");
+            push(lines, ("buckets", "gradients to be reduced"), formula, Place::Gpu, bytes);
+        }
+        _ => {
+            let bytes = job.bucket.unwrap_or(0).into();
+            push(lines, ("buckets", "buckets"), "as given".to_owned(), Place::Gpu, bytes);
+        }
+    }
+    if let Some(bytes) = working(job) {
+        let formula = "most at once in a block's ops, forward and backward".to_owned();
+        push(lines, ("working", "working buffers"), formula, Place::Gpu, bytes.into());
+    }
+    let given = "as given".to_owned();
+    push(lines, ("pinned", "pinned buffers"), given.clone(), Place::Cpu, job.pinned.into());
+    push(lines, ("reserved", "reserved"), given, Place::Gpu, job.reserved.into());
+    Ok(())
+}
+
+fn gathered(job: &Training, rank: Option<&Rank>, lines: &mut Vec<Line>) -> Result<(), Overflow> {
+    if job.stage < 3 {
+        return Ok(());
+    }
+    let ahead = job.prefetch;
+    let (bytes, formula) = match rank.filter(|_| job.largest_layer == 0) {
+        Some(rank) => {
+            let formula = format!("w x the largest of {} block(s) or tables in turn", ahead + 1);
+            (rank.gathered(job.weights, ahead)?, formula)
+        }
+        None => {
+            let largest = share(job.largest_layer.into(), job.split.tensor.into());
+            let all = [largest, job.weights.bytes().into(), u128::from(ahead) + 1];
+            let over = if job.split.tensor > 1 { " / t" } else { "" };
+            (product(&all)?, format!("w x largest layer{over} x (1 + {ahead} ahead)"))
+        }
+    };
+    push(lines, ("gathered_weights", "gathered weights"), formula, Place::Gpu, bytes);
+    Ok(())
+}
+
+/// What the ops of the same job's step need beside what they keep; `None` where no such step is
+/// made.
+pub(super) fn working(job: &Training) -> Option<u64> {
+    job.generated()?.working()
+}
+
+impl Training {
+    /// The same job as traces are generated from, with no more replicas than experts need; `None`
+    /// for a model without a card and for what does not fit such a job's numbers.
+    pub fn generated(&self) -> Option<training::Training> {
+        let small = |number: u64| u32::try_from(number).ok();
+        let (step, card) = (self.step.as_ref()?, self.card.as_ref()?);
+        let expert = small(self.split.expert)?;
+        let parallel = Parallel {
+            data: expert,
+            tensor: small(self.split.tensor)?,
+            sequence: self.split.by_sequence,
+            pipeline: small(self.split.stages)?,
+            interleave: small(self.split.interleave)?,
+            expert,
+        };
+        let formats = Formats {
+            weights: self.weights,
+            gradients: self.gradients,
+            activations: step.format,
+            kv: Format::Bf16,
+        };
+        Some(training::Training {
+            card: card.clone(),
+            batch: small(step.batch)?,
+            micro_batch: small(step.micro_batch)?,
+            sequence: step.sequence,
+            formats,
+            optimizer: Optimizer::AdamW,
+            checkpointing: step.checkpointing,
+            attention: step.attention,
+            dropout: step.dropout,
+            parallel,
+            zero: Zero::default(),
+            // Where ranks are does not change what they hold.
+            devices: 1,
+            router: Router::default(),
+            loader: None,
+        })
+    }
+}

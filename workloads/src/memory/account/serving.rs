@@ -1,0 +1,178 @@
+//! The accounts of serving a model and of a structured operator.
+
+use crate::memory::inference::Kv;
+use crate::memory::semiseparable::{Formats, Shape, levels, operator};
+use crate::memory::{Overflow, product, share, total};
+use crate::transformer::format::Format;
+use tiersim_models::results::memory_account::Place;
+use tiersim_models::results::memory_account::{Account, Constant, Line, Value};
+
+/// A model that is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Serving {
+    /// Parameters of the model.
+    pub params: u64,
+    /// Format of weights.
+    pub weights: Format,
+    /// What keys and values are made of, if shapes are known.
+    pub kv: Option<Kv>,
+    /// Sequences at once.
+    pub batch: u64,
+    /// Tokens of each, prompt and answer.
+    pub context: u64,
+    /// Tokens of a page.
+    pub page: u64,
+    /// Positions that a token attends to, if not all.
+    pub window: Option<u64>,
+    /// All GPUs of one copy of the model: `tensor x pipeline`.
+    pub gpus: u64,
+    /// Those of one node.
+    pub gpus_per_node: u64,
+    /// Ranks that matrices and heads are split over.
+    pub tensor: u64,
+    /// Ranks that blocks are split over.
+    pub pipeline: u64,
+    /// Where weights live.
+    pub offload_weights: Place,
+    /// Where keys and values live.
+    pub offload_kv: Place,
+    /// Bytes of the GPU that nothing of this can have.
+    pub reserved: u64,
+}
+
+/// The account of a model that is served.
+pub fn serving(job: &Serving) -> Result<Account, Overflow> {
+    let split = u128::from(job.tensor) * u128::from(job.pipeline);
+    let weights = product(&[share(job.params.into(), split), job.weights.bytes().into()])?;
+    let mut lines = vec![Line {
+        key: "weights",
+        name: "weights",
+        formula: "w P / (t p)".to_owned(),
+        place: job.offload_weights,
+        bytes: weights,
+    }];
+    let mut constants = Vec::new();
+    let mut add = |key, name, value: Value| constants.push(Constant { key, name, value });
+    add("params", "parameters (P)", job.params.into());
+    add("weight_bytes_per_parameter", "bytes per weight (w)", job.weights.bytes().into());
+    add("gpus", "GPUs", job.gpus.into());
+    add("gpus_per_node", "GPUs per node", job.gpus_per_node.into());
+    add("tensor", "tensor-parallel ranks (t)", job.tensor.into());
+    add("pipeline", "pipeline stages (p)", job.pipeline.into());
+    add("offload_param", "weights go to", job.offload_weights.word().into());
+    if let Some(kv) = &job.kv {
+        add("layers", "blocks", kv.layers.into());
+        add("kv_heads", "key-value heads", kv.heads.into());
+        add("head_dim", "width of a head", kv.head_dim.into());
+        add("kv_bytes_per_number", "bytes per number of keys and values", kv.bytes.into());
+        add(
+            "kv_bytes_per_token",
+            "bytes of a token's keys and values",
+            Value::Whole(kv.of_token()?),
+        );
+        add("batch", "sequences at once", job.batch.into());
+        add("sequence", "tokens of each", job.context.into());
+        add("kv_block", "tokens of a page", job.page.into());
+        add("offload_kv", "keys and values go to", job.offload_kv.word().into());
+        let all = kv.of_batch(job.batch, job.context, job.page, job.window)?;
+        lines.push(Line {
+            key: "kv",
+            name: "keys and values",
+            formula: "2 x blocks x heads x width x bytes, per token, in whole pages".to_owned(),
+            place: job.offload_kv,
+            bytes: kv.of_rank(all, job.tensor, job.pipeline)?,
+        });
+    }
+    if job.reserved > 0 {
+        lines.push(Line {
+            key: "reserved",
+            name: "reserved",
+            formula: "as given".to_owned(),
+            place: Place::Gpu,
+            bytes: job.reserved.into(),
+        });
+    }
+    let title = format!("inference, {} GPU(s)", job.gpus);
+    let mut account = super::account_of(title, constants, lines, job.gpus_per_node)?;
+    if job.kv.is_none() {
+        let note =
+            "keys and values are left out: they need --layers, --heads, --hidden and --sequence";
+        account.notes.push(note.to_owned());
+    }
+    Ok(account)
+}
+
+/// A structured operator over ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Structured {
+    /// Its size (N).
+    pub size: u64,
+    /// How its levels follow one another.
+    pub shape: Shape,
+    /// Formats of its parts, and of the dense matrix beside it.
+    pub formats: Formats,
+    /// Operators of this size.
+    pub layers: u64,
+    /// GPUs that share the columns of U and V.
+    pub gpus: u64,
+    /// Those of one node.
+    pub gpus_per_node: u64,
+    /// Where U and V live.
+    pub offload: Place,
+}
+
+/// The account of a structured operator, with the dense one beside it as constants.
+pub fn structured(job: &Structured) -> Result<Account, Overflow> {
+    let Structured { size, shape, formats, gpus, .. } = *job;
+    let one = operator(size, shape, formats, gpus)?;
+    let times = |bytes| product(&[bytes, job.layers.into()]);
+    let each = |format: Format| format.bytes();
+    let (cores, every) = match shape {
+        Shape::Sum(_) => ("", ", of each level"),
+        Shape::Nested => (", and of each core", ", and of each core"),
+    };
+    let lines = vec![
+        Line {
+            key: "tridiagonal",
+            name: "tridiagonal parts",
+            formula: format!("{} (3 N - 2){cores}; on every rank", each(formats.tridiagonal)),
+            place: Place::Gpu,
+            bytes: times(one.tridiagonal)?,
+        },
+        Line {
+            key: "factors",
+            name: "U and V",
+            formula: format!("{} x 2 x N x ceil(r / ranks){every}", each(formats.factors)),
+            place: job.offload,
+            bytes: times(one.of_rank)?,
+        },
+    ];
+    let levels = levels(size, shape);
+    let ranks: Vec<String> = levels.iter().map(|level| level.rank.to_string()).collect();
+    let mut constants = Vec::new();
+    let mut add = |key, name, value: Value| constants.push(Constant { key, name, value });
+    add("size", "size (N)", size.into());
+    let form = match shape {
+        Shape::Sum(1) => "T + U V^T",
+        Shape::Sum(_) => "T + sum of U_k V_k^T",
+        Shape::Nested => "T + U C V^T, C of the same form",
+    };
+    add("form", "form", form.into());
+    add("ranks_of_levels", "ranks of the levels, ceil(log2)", Value::Word(ranks.join(", ")));
+    add("tridiagonal_format", "format of T", formats.tridiagonal.word().into());
+    add("factors_format", "format of U and V", formats.factors.word().into());
+    add("dense_format", "format of the dense matrix", formats.dense.word().into());
+    add("layers", "operators", job.layers.into());
+    add("gpus", "GPUs", gpus.into());
+    add("gpus_per_node", "GPUs per node", job.gpus_per_node.into());
+    add("offload_param", "U and V go to", job.offload.word().into());
+    add("all_factors_bytes", "U and V of all ranks, bytes", Value::Whole(times(one.factors)?));
+    add("dense_bytes", "dense, bytes", Value::Whole(times(one.dense)?));
+    let dense = times(one.dense_of_rank)?;
+    add("dense_bytes_per_gpu", "dense, bytes per GPU", Value::Whole(dense));
+    let whole = total([one.tridiagonal, one.factors])?;
+    let reduction = 100.0 * (1.0 - whole as f64 / one.dense as f64);
+    add("reduction_percent", "less than dense, %", Value::Number(reduction));
+    let title = format!("structured operator of size {}, {} GPU(s)", job.size, job.gpus);
+    super::account_of(title, constants, lines, job.gpus_per_node)
+}

@@ -1,0 +1,407 @@
+//! The account of a training step: model state under ZeRO, activations, buffers, the data pipeline.
+//!
+//! Invariant: without a [`Step`] and without sizes of buffers it is the model state alone, to the
+//! byte.
+
+use super::account_of;
+use super::buffers;
+use crate::memory::activations::block::Block;
+use crate::memory::activations::{self, Batch, OfStage, Stages};
+use crate::memory::optimizer::{needs_shapes, of_numbers};
+use crate::memory::rank::{Bytes, Rank};
+use crate::memory::zero::{MILLION, Offload, Part, State, placed};
+use crate::memory::{Overflow, loader, product, share};
+use crate::transformer::card::Card;
+use crate::transformer::format::Format;
+use crate::transformer::training::{Attention, Checkpointing, Loader, Optimizer};
+use tiersim_models::results::memory_account::Place;
+use tiersim_models::results::memory_account::{Account, Constant, Line, Value};
+
+/// What the optimizer keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeps {
+    /// So many millionths of a byte per parameter (K).
+    PerParameter(u64),
+    /// What this optimizer does.
+    Named(Optimizer),
+}
+
+/// How the model is split, beside ZeRO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pipeline {
+    /// Ranks that each matrix is split over.
+    pub tensor: u64,
+    /// Whether what that leaves whole is split by sequence.
+    pub by_sequence: bool,
+    /// Stages.
+    pub stages: u64,
+    /// Stretches of blocks per stage.
+    pub interleave: u64,
+    /// Data-parallel ranks that the experts of a block are spread over.
+    pub expert: u64,
+}
+
+impl Default for Pipeline {
+    fn default() -> Pipeline {
+        Pipeline { tensor: 1, by_sequence: false, stages: 1, interleave: 1, expert: 1 }
+    }
+}
+
+/// What goes through the model in a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What a block is made of.
+    pub block: Block,
+    /// Blocks.
+    pub layers: u64,
+    /// Logits per token; 0 for a model without a head.
+    pub vocab: u64,
+    /// Sequences of one replica and step.
+    pub batch: u64,
+    /// Those that go through at once.
+    pub micro_batch: u64,
+    /// Tokens of a sequence.
+    pub sequence: u64,
+    /// Format of what is kept.
+    pub format: Format,
+    /// How attention is computed.
+    pub attention: Attention,
+    /// Whether there is dropout.
+    pub dropout: bool,
+    /// What is kept.
+    pub checkpointing: Checkpointing,
+    /// The data pipeline of each rank.
+    pub loader: Option<Loader>,
+}
+
+/// A training job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Training {
+    /// Parameters of the model (P).
+    pub params: u64,
+    /// Its card, if it has one: what a rank has is counted module by module then.
+    pub card: Option<Card>,
+    /// Format of weights.
+    pub weights: Format,
+    /// Format of gradients.
+    pub gradients: Format,
+    /// What the optimizer keeps.
+    pub optimizer: Keeps,
+    /// All GPUs.
+    pub gpus: u64,
+    /// Those of one node.
+    pub gpus_per_node: u64,
+    /// ZeRO's stage, 0 to 3.
+    pub stage: u8,
+    /// What is offloaded.
+    pub offload: Offload,
+    /// How the model is split beside ZeRO.
+    pub split: Pipeline,
+    /// Bytes of buckets for communication, on the GPU. Where it is not said it is left out, but for
+    /// a model with a card, whose steps have the default one.
+    pub bucket: Option<u64>,
+    /// Bytes of pinned buffers per rank, on the host.
+    pub pinned: u64,
+    /// Bytes of the GPU that nothing of this can have: contexts, workspaces, fragments.
+    pub reserved: u64,
+    /// Parameters of the largest layer that stage 3 gathers; 0 if they do not count, or follow from
+    /// the card.
+    pub largest_layer: u64,
+    /// Layers that are gathered ahead beside it.
+    pub prefetch: u64,
+    /// What goes through.
+    pub step: Option<Step>,
+}
+
+impl Training {
+    /// Replicas of the model: what ZeRO partitions over (N).
+    pub fn data(&self) -> u64 {
+        (self.gpus / (self.split.tensor * self.split.stages)).max(1)
+    }
+
+    /// What a rank has of a model that has a card.
+    pub fn rank(&self) -> Option<Rank> {
+        self.card.as_ref().map(|card| Rank::of(card, &self.split, self.data()))
+    }
+
+    /// Parameters of one rank, before ZeRO partitions them: of the first stage, or a share where
+    /// modules are not known.
+    fn params_of_rank(&self) -> Result<u128, Overflow> {
+        let split = u128::from(self.split.tensor) * u128::from(self.split.stages);
+        self.rank().map_or(Ok(share(self.params.into(), split)), |rank| rank.params())
+    }
+
+    /// The state of one rank at a stage of ZeRO; 0 for what it would have without.
+    pub fn state(&self, stage: u8) -> Result<State, Overflow> {
+        let Training { weights, gradients, optimizer, .. } = *self;
+        if let Some(rank) = self.rank() {
+            return rank.state(&Bytes { weights, gradients, optimizer }, stage);
+        }
+        let params = self.params_of_rank()?;
+        let optimizer = match optimizer {
+            Keeps::PerParameter(millionths) => {
+                share(product(&[params, millionths.into()])?, MILLION.into())
+            }
+            Keeps::Named(named) => of_numbers(named, weights, params)?.sum()?,
+        };
+        let state = State::of(params, weights.bytes().into(), gradients.bytes().into(), 0)?;
+        Ok(State { optimizer, ..state }.of_rank(stage, self.data().into()))
+    }
+
+    /// Activations of the first stage.
+    fn activations(&self, step: &Step) -> Result<OfStage, Overflow> {
+        let batch = Batch {
+            sequences: step.micro_batch,
+            tokens: step.sequence,
+            format: step.format,
+            attention: step.attention,
+            dropout: step.dropout,
+            tensor: self.split.tensor,
+            by_sequence: self.split.by_sequence,
+        };
+        let stages = Stages {
+            layers: step.layers,
+            pipeline: self.split.stages,
+            interleave: self.split.interleave,
+            micro_batches: step.batch.div_ceil(step.micro_batch.max(1)),
+        };
+        activations::of_stage(&step.block, &batch, &stages, step.checkpointing, step.vocab)
+    }
+}
+
+/// The account of a training job.
+pub fn training(job: &Training) -> Result<Account, Overflow> {
+    let mut lines = state_lines(job)?;
+    buffers::lines(job, &mut lines)?;
+    if let Some(step) = &job.step {
+        step_lines(job, step, &mut lines)?;
+    }
+    let title = format!("training, ZeRO stage {}, {} GPU(s)", job.stage, job.gpus);
+    let mut account = account_of(title, constants(job)?, lines, job.gpus_per_node)?;
+    account.notes = notes(job);
+    Ok(account)
+}
+
+pub(super) fn push(
+    lines: &mut Vec<Line>,
+    (key, name): (&'static str, &'static str),
+    formula: String,
+    place: Place,
+    bytes: u128,
+) {
+    if bytes > 0 {
+        lines.push(Line { key, name, formula, place, bytes });
+    }
+}
+
+fn state_lines(job: &Training) -> Result<Vec<Line>, Overflow> {
+    let of_rank = job.state(job.stage)?;
+    let mut lines = Vec::new();
+    for placed in placed(of_rank, job.stage, job.offload)? {
+        let (key, name, per_param, from) = match placed.part {
+            Part::Weights => ("weights", "weights", "w P", 3),
+            Part::Gradients => ("gradients", "gradients", "g P", 2),
+            Part::Optimizer => ("optimizer", "optimizer state", "K P", 1),
+        };
+        let over = if job.stage >= from { " / N" } else { "" };
+        let away = placed.place != Place::Gpu;
+        let ratio = f64::from(job.offload.ratio) / f64::from(MILLION);
+        let part = match (placed.part, away) {
+            (Part::Weights, _) => String::new(),
+            (_, true) if ratio < 1.0 => format!(", {ratio} of it"),
+            (part, false)
+                if ratio < 1.0
+                    && job.offload.optimizer != Place::Gpu
+                    && (part == Part::Optimizer || job.stage >= 2) =>
+            {
+                format!(", 1 - {ratio} of it")
+            }
+            _ => String::new(),
+        };
+        let formula = format!("{per_param}{over}{part}");
+        lines.push(Line { key, name, formula, place: placed.place, bytes: placed.bytes });
+    }
+    Ok(lines)
+}
+
+fn step_lines(job: &Training, step: &Step, lines: &mut Vec<Line>) -> Result<(), Overflow> {
+    let found = job.activations(step)?;
+    let split = &job.split;
+    let stages = match (split.stages, split.interleave) {
+        (1, _) => "L".to_owned(),
+        (_, 1) => "L on the first stage".to_owned(),
+        (p, m) => format!("L (1 + (p-1)/(p m)) on the first stage, p = {p}, m = {m}"),
+    };
+    let each = formula(step, split);
+    for (names, formula, bytes) in [
+        (("activations", "activations"), format!("{each}, times {stages}"), found.kept),
+        (
+            ("activation_statistics", "statistics of norms and attention"),
+            "4 bytes each; not in the published formula".to_owned(),
+            found.statistics,
+        ),
+        (
+            ("recomputed_activations", "activations computed again"),
+            "what one stretch between checkpoints keeps, beyond what is gone by then".to_owned(),
+            found.recomputed,
+        ),
+        (
+            ("embedding_activations", "dropout behind the embedding"),
+            if split.by_sequence {
+                "s b h / t, of all in flight"
+            } else {
+                "s b h, of all in flight"
+            }
+            .to_owned(),
+            found.embedding,
+        ),
+        (
+            ("head_activations", "last norm, head and logits"),
+            if split.by_sequence { "4 s b h / t + 4 s b v / t" } else { "4 s b h + 4 s b v / t" }
+                .to_owned(),
+            found.head,
+        ),
+    ] {
+        push(lines, names, formula, Place::Gpu, bytes);
+    }
+    if let Some(Loader { workers, prefetch, token_bytes }) = step.loader {
+        let bytes = loader::bytes(
+            workers.into(),
+            prefetch.into(),
+            step.batch,
+            step.sequence,
+            token_bytes.into(),
+        )?;
+        let formula = "workers x prefetch x batch x sequence x bytes".to_owned();
+        push(lines, ("loader", "data pipeline"), formula, Place::Cpu, bytes);
+    }
+    Ok(())
+}
+
+/// The formula of one block: in closed form where the block is that of the paper.
+fn formula(step: &Step, split: &Pipeline) -> String {
+    let (t, by_sequence) = (split.tensor > 1, split.by_sequence);
+    let input = if by_sequence { "2 s b h / t" } else { "2 s b h" };
+    match step.checkpointing {
+        Checkpointing::Full => return input.to_owned(),
+        Checkpointing::Every(k) => return format!("{input} for every {k} blocks"),
+        Checkpointing::None | Checkpointing::Selective => {}
+    }
+    let gpt = Block::gpt(step.block.hidden, step.block.heads) == step.block;
+    if !(gpt && step.dropout && step.format.bytes() == 2) {
+        return "sum over a block's tensors".to_owned();
+    }
+    let core =
+        step.attention == Attention::Materialised && step.checkpointing == Checkpointing::None;
+    match (t, by_sequence, core) {
+        (false, _, true) => "s b h (34 + 5 a s / h)",
+        (false, _, false) => "34 s b h",
+        (true, false, true) => "s b h (10 + 24/t + 5 a s / (h t))",
+        (true, false, false) => "s b h (10 + 24/t)",
+        (true, true, true) => "s b h / t (34 + 5 a s / h)",
+        (true, true, false) => "34 s b h / t",
+    }
+    .to_owned()
+}
+
+fn constants(job: &Training) -> Result<Vec<Constant>, Overflow> {
+    let mut all = Vec::new();
+    let mut add = |key, name, value: Value| all.push(Constant { key, name, value });
+    let (split, offload) = (&job.split, &job.offload);
+    let params = job.params_of_rank()?;
+    let k = match job.optimizer {
+        Keeps::PerParameter(millionths) => millionths as f64 / 1e6,
+        Keeps::Named(_) => job.state(0)?.optimizer as f64 / params.max(1) as f64,
+    };
+    add("params", "parameters (P)", job.params.into());
+    add("weight_bytes_per_parameter", "bytes per weight (w)", job.weights.bytes().into());
+    add("gradient_bytes_per_parameter", "bytes per gradient (g)", job.gradients.bytes().into());
+    add("optimizer_bytes_per_parameter", "optimizer bytes per parameter (K)", Value::Number(k));
+    add("gpus", "GPUs", job.gpus.into());
+    add("gpus_per_node", "GPUs per node", job.gpus_per_node.into());
+    add("data", "data-parallel ranks (N)", job.data().into());
+    add("stage", "ZeRO stage", u64::from(job.stage).into());
+    if split.expert > 1 {
+        add("expert", "ranks that share experts", split.expert.into());
+    }
+    if split.tensor * split.stages > 1 {
+        add("tensor", "tensor-parallel ranks (t)", split.tensor.into());
+        add("pipeline", "pipeline stages (p)", split.stages.into());
+        add("interleave", "stretches per stage (m)", split.interleave.into());
+        let what = match job.card {
+            Some(_) => "parameters of a rank of the first stage",
+            None => "parameters per rank, P / (t p)",
+        };
+        add("params_of_rank", what, Value::Whole(params));
+    }
+    add("offload_optimizer", "optimizer state goes to", offload.optimizer.word().into());
+    add("offload_param", "weights go to", offload.weights.word().into());
+    if offload.optimizer != Place::Gpu {
+        let ratio = f64::from(offload.ratio) / f64::from(MILLION);
+        add("offload_ratio", "share of that", Value::Number(ratio));
+    }
+    if job.stage >= 3 && job.largest_layer > 0 {
+        add("largest_layer", "parameters of the largest layer", job.largest_layer.into());
+    }
+    if let Some(step) = &job.step {
+        add("layers", "blocks (L)", step.layers.into());
+        add("hidden", "width (h)", step.block.hidden.into());
+        add("heads", "heads (a)", step.block.heads.into());
+        add("sequence", "tokens of a sequence (s)", step.sequence.into());
+        add("micro_batch", "sequences at once (b)", step.micro_batch.into());
+        add("batch", "sequences per replica and step", step.batch.into());
+        add("vocab", "logits per token (v)", step.vocab.into());
+        add("activation_format", "format of activations", step.format.word().into());
+        let attention = match step.attention {
+            Attention::Flash => "flash",
+            Attention::Materialised => "materialised",
+        };
+        add("attention", "attention", attention.into());
+        let checkpointing = match step.checkpointing {
+            Checkpointing::None => "none".to_owned(),
+            Checkpointing::Selective => "selective".to_owned(),
+            Checkpointing::Full => "full".to_owned(),
+            Checkpointing::Every(k) => format!("every {k} blocks"),
+        };
+        add("checkpointing", "checkpointing", Value::Word(checkpointing));
+    }
+    Ok(all)
+}
+
+/// What the account leaves out.
+fn notes(job: &Training) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Keeps::Named(named) = job.optimizer
+        && needs_shapes(named)
+        && job.card.is_none()
+    {
+        let part = "second moments per row, column or block are left out: they need shapes";
+        notes.push(part.to_owned());
+    }
+    if job.step.is_none() {
+        notes.push(
+            "activations are left out: they need --layers, --hidden, --heads and --sequence"
+                .to_owned(),
+        );
+    }
+    let counted = job.card.is_some() && job.step.is_some();
+    if job.stage == 3 && job.largest_layer == 0 && !counted {
+        notes.push(
+            "weights gathered for one layer are left out: they need --largest-layer".to_owned(),
+        );
+    }
+    if job.bucket.is_none() && !counted {
+        notes.push("buffers for communication are left out: they need --bucket".to_owned());
+    }
+    match (&job.step, &job.card) {
+        (Some(_), Some(_)) if buffers::working(job).is_none() => {
+            let rule = "working buffers are left out: no step is made of this model in this split";
+            notes.push(rule.to_owned());
+        }
+        (Some(_), None) => {
+            notes.push("working buffers are left out: they need --model".to_owned());
+        }
+        _ => {}
+    }
+    notes
+}

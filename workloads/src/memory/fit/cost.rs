@@ -1,0 +1,104 @@
+//! What a training step of one rank does, and an estimate of its time.
+//!
+//! FLOPs: 6 per parameter and token, and 12 s a d per token and block for the core of attention
+//! (Narayanan et al. 2021, arXiv 2104.04473, appendix; without the causal half). Computing again: 2
+//! per parameter and 4 s a d for `full` and `every`, 4 s a d for `selective`; flash computes scores
+//! once more in the backward pass, 2 s a d. Offload, per rank and step of n micro-batches:
+//! partitioned gradients go to the host for each of them, weights come back once; offloaded weights
+//! come twice per micro-batch; state on NVMe is read and written once. The host's Adam moves 28
+//! bytes per parameter; the device's own update reads gradients and state and writes state and
+//! weights. Time is the sum of all at their rates: nothing overlaps.
+//! Invariant: counts are integers; only times are floats. Collectives are counted and not timed.
+
+use crate::memory::account::Training;
+use crate::memory::zero::{MILLION, placed};
+use crate::memory::{Overflow, product, share, total};
+use crate::transformer::training::{Attention, Checkpointing};
+use tiersim_models::results::memory_account::Place;
+use tiersim_models::results::memory_fit::Cost;
+
+/// Bytes that Adam on the host reads and writes per parameter: gradient, two moments and master
+/// copy read, the last three written, in fp32.
+pub const CPU_ADAM: u128 = 28;
+
+/// What one rank of `job` does in a step.
+pub fn cost(job: &Training) -> Result<Cost, Overflow> {
+    let step = job.step.as_ref();
+    let micro_batches = step.map_or(1, |step| step.batch.div_ceil(step.micro_batch.max(1)));
+    let (n, whole) = (u128::from(micro_batches), job.state(0)?);
+    let data = u128::from(job.data());
+    let of_rank = job.state(job.stage)?;
+    let mut found = Cost { flops: flops(job)?, ..Cost::default() };
+    // What of the optimizer state, and so of weights and gradients, is updated on the host.
+    let ratio = match job.offload.optimizer {
+        Place::Gpu => 0,
+        _ => u128::from(job.offload.ratio),
+    };
+    let updated = |bytes| Ok(share(product(&[share(bytes, data), ratio])?, MILLION.into()));
+    let ranks = u128::from(job.gpus_per_node);
+    if ratio > 0 {
+        let times = if job.stage >= 2 { n } else { 1 };
+        let gradients = product(&[updated(whole.gradients)?, times])?;
+        found.host = total([gradients, updated(whole.weights)?])?;
+        let numbers = updated(whole.weights / u128::from(job.weights.bytes()))?;
+        found.adam = product(&[numbers, CPU_ADAM, ranks])?;
+    }
+    if job.stage >= 3 && job.offload.weights != Place::Gpu {
+        let fetched = product(&[2, n, of_rank.weights])?;
+        found.host = total([found.host, fetched])?;
+        if job.offload.weights == Place::Nvme {
+            found.nvme = product(&[total([fetched, of_rank.weights])?, ranks])?;
+        }
+    }
+    for part in placed(of_rank, job.stage, job.offload)? {
+        if part.place == Place::Nvme && part.part == crate::memory::zero::Part::Optimizer {
+            found.nvme = total([found.nvme, product(&[2, part.bytes, ranks])?])?;
+        }
+    }
+    // The update reads gradients, and reads and writes state; it writes weights.
+    let state: u128 = placed(of_rank, job.stage, job.offload)?
+        .iter()
+        .filter(|part| part.part == crate::memory::zero::Part::Optimizer)
+        .filter(|part| part.place == Place::Gpu)
+        .map(|part| part.bytes)
+        .sum();
+    let cut = if job.stage >= 1 { data } else { 1 };
+    let own = share(total([whole.gradients, whole.weights])?, cut);
+    let stays = u128::from(MILLION) - ratio.min(MILLION.into());
+    let own = share(product(&[own, stays])?, MILLION.into());
+    found.update = total([product(&[2, state])?, own])?;
+    let sent = match job.stage {
+        0 | 1 => product(&[2, whole.gradients])?,
+        2 => total([product(&[n, whole.gradients])?, whole.weights])?,
+        _ => product(&[n, total([product(&[2, whole.weights])?, whole.gradients])?])?,
+    };
+    found.between_gpus = share(product(&[sent, data - 1])?, data);
+    Ok(found)
+}
+
+/// FLOPs of one rank and step.
+fn flops(job: &Training) -> Result<u128, Overflow> {
+    let Some(step) = &job.step else { return Ok(0) };
+    let (block, split) = (&step.block, &job.split);
+    let [params, layers, tokens, sequences, heads, width] =
+        [job.params, step.layers, step.sequence, step.batch, block.heads, block.head_dim]
+            .map(u128::from);
+    // Of experts a token goes through the active ones only.
+    let idle = block.experts.map_or(0, |experts| {
+        let idle = experts.count.saturating_sub(experts.active);
+        u128::from(idle) * u128::from(experts.ffn) * 3
+    });
+    let params = params.saturating_sub(product(&[idle, block.hidden.into(), layers])?);
+    let core = product(&[layers, tokens, heads, width])?;
+    let again = match step.checkpointing {
+        Checkpointing::None => (0, 0),
+        Checkpointing::Selective if step.attention == Attention::Flash => (0, 0),
+        Checkpointing::Selective => (0, 4),
+        Checkpointing::Full | Checkpointing::Every(_) => (2, 4),
+    };
+    let scores = if step.attention == Attention::Flash { 2 } else { 0 };
+    let per_token =
+        total([product(&[params, 6 + again.0])?, product(&[core, 12 + again.1 + scores])?])?;
+    let all = product(&[per_token, tokens, sequences])?;
+    Ok(share(all, u128::from(split.tensor) * u128::from(split.stages)))
+}

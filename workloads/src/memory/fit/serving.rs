@@ -1,0 +1,150 @@
+//! Which changes make a model fit that is served, and what a step of decoding takes then.
+//!
+//! Knobs: where weights and where keys and values live, keys and values of 8 bits, fewer sequences
+//! at once, more memory of the host. A step gives every sequence one token: products are bound by
+//! FLOPs (2 per parameter and token) or by reading weights, keys and values, whichever is longer;
+//! what lives elsewhere comes over the link first, and stages of a pipeline follow one another.
+//! Nothing overlaps. Invariant: seconds and tokens per second follow from the end state alone.
+
+use super::{holds, least};
+use crate::memory::Overflow;
+use crate::memory::account::{Serving, serving};
+use tiersim_models::results::memory_account::Place;
+use tiersim_models::results::memory_fit::{Cost, Fit, Found, Rates, Room};
+
+/// Weights, keys and values, format of those, sequences, memory of the host.
+type Far = [u8; 5];
+
+/// A job with its knobs turned.
+struct Setting {
+    job: Serving,
+    far: Far,
+    changes: Vec<String>,
+}
+
+type Knob = fn(&Serving) -> Vec<(Serving, String)>;
+
+fn settings(job: &Serving) -> Vec<Setting> {
+    let mut all = vec![Setting { job: job.clone(), far: Far::default(), changes: Vec::new() }];
+    let knobs: [Knob; 4] = [weights, kv, eight_bits, batches];
+    for (knob, turned) in knobs.into_iter().enumerate() {
+        let mut more = Vec::new();
+        for setting in &all {
+            for (steps, (job, change)) in turned(&setting.job).into_iter().enumerate() {
+                let mut far = setting.far;
+                far[knob] = u8::try_from(steps + 1).unwrap_or(u8::MAX);
+                let changes = setting.changes.iter().cloned().chain([change]).collect();
+                more.push(Setting { job, far, changes });
+            }
+        }
+        all.extend(more);
+    }
+    all
+}
+
+fn beyond(from: Place) -> impl Iterator<Item = Place> {
+    Place::ALL.into_iter().filter(move |&place| place > from)
+}
+
+fn weights(job: &Serving) -> Vec<(Serving, String)> {
+    let turned = |place: Place| {
+        let job = Serving { offload_weights: place, ..job.clone() };
+        (job, format!("--offload-param {}", place.word()))
+    };
+    beyond(job.offload_weights).map(turned).collect()
+}
+
+fn kv(job: &Serving) -> Vec<(Serving, String)> {
+    let turned = |place: Place| {
+        let job = Serving { offload_kv: place, ..job.clone() };
+        (job, format!("--offload-kv {}", place.word()))
+    };
+    beyond(job.offload_kv).filter(|_| job.kv.is_some()).map(turned).collect()
+}
+
+fn eight_bits(job: &Serving) -> Vec<(Serving, String)> {
+    let mut turned = job.clone();
+    match &mut turned.kv {
+        Some(kv) if kv.bytes > 1 => kv.bytes = 1,
+        _ => return Vec::new(),
+    }
+    vec![(turned, "--kv fp8".to_owned())]
+}
+
+fn batches(job: &Serving) -> Vec<(Serving, String)> {
+    let halves = std::iter::successors(Some(job.batch / 2), |batch| Some(batch / 2));
+    let turned = |batch| (Serving { batch, ..job.clone() }, format!("--batch {batch}"));
+    halves.take_while(|&batch| batch > 0).map(turned).collect()
+}
+
+/// What a rank does in a step of decoding.
+fn cost(job: &Serving) -> Result<(Cost, u128), Overflow> {
+    let account = serving(job)?;
+    let of = |place| account.bytes("weights", place) + account.bytes("kv", place);
+    let away = of(Place::Cpu) + of(Place::Nvme);
+    let ranks = u128::from(job.gpus_per_node);
+    let per_rank = u128::from(job.params).div_ceil(u128::from(job.tensor * job.pipeline));
+    let cost = Cost {
+        flops: 2 * per_rank * u128::from(job.batch),
+        host: away,
+        nvme: of(Place::Nvme) * ranks,
+        ..Cost::default()
+    };
+    Ok((cost, of(Place::Gpu) + away))
+}
+
+fn seconds(job: &Serving, rates: &Rates) -> Result<Option<f64>, Overflow> {
+    let (cost, read) = cost(job)?;
+    let device = || {
+        let (flops, memory) = (rates.flops?, rates.memory?);
+        Some((cost.flops as f64 / flops).max(read as f64 / memory))
+    };
+    let all = || Some((device()? + cost.seconds_away(rates)?) * job.pipeline as f64);
+    Ok(all())
+}
+
+/// The most tokens per second of all settings that fit, places turned back where they were typed
+/// further.
+fn quickest(job: &Serving, room: &Room, rates: &Rates) -> Result<Option<f64>, Overflow> {
+    let back = Serving { offload_weights: Place::Gpu, offload_kv: Place::Gpu, ..job.clone() };
+    let mut best: Option<f64> = None;
+    for Setting { job, .. } in settings(&back) {
+        if holds(room, &serving(&job)?) == Some(0)
+            && let Some(seconds) = seconds(&job, rates)?
+        {
+            let tokens = job.batch as f64 / seconds;
+            best = Some(best.map_or(tokens, |best| best.max(tokens)));
+        }
+    }
+    Ok(best)
+}
+
+/// What makes `job` fit into `room`; figures are relative to the most tokens per second of all
+/// settings that fit.
+pub fn fit(job: &Serving, room: &Room, rates: &Rates) -> Result<Found, Overflow> {
+    let all = settings(job);
+    let mut fitting: Vec<(Far, Fit)> = Vec::new();
+    for setting in &all {
+        let account = serving(&setting.job)?;
+        let Some(more_cpu) = holds(room, &account) else { continue };
+        let seconds = seconds(&setting.job, rates)?;
+        let mut far = setting.far;
+        far[4] = u8::from(more_cpu > 0);
+        let fit = Fit {
+            changes: setting.changes.clone(),
+            bytes: [account.gpu, account.cpu_per_node, account.nvme_per_node],
+            more_cpu,
+            seconds,
+            tokens_per_s: seconds.map(|seconds| setting.job.batch as f64 / seconds),
+            slowdown: None,
+            cost: cost(&setting.job)?.0,
+        };
+        fitting.push((far, fit));
+    }
+    let best = quickest(job, room, rates)?;
+    for (_, fit) in &mut fitting {
+        fit.slowdown = best.zip(fit.tokens_per_s).map(|(best, tokens)| best / tokens);
+    }
+    let fits = fitting.iter().any(|(far, _)| *far == Far::default());
+    Ok(Found { fits, tried: all.len(), least: least(fitting) })
+}

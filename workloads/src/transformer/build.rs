@@ -1,0 +1,186 @@
+//! Puts a trace together row by row, and adds up what it amounts to.
+//!
+//! Sizes come in 128 bits and are summed in 128 bits; a row that does not fit 64 bits is cut, and
+//! the sums say so: [`Builder::problem`] names the first sum that does not fit.
+
+use crate::transformer::format::Format;
+use tiersim_models::collective::MAX_COLLECTIVE;
+use tiersim_models::ids::{ModuleId, ObjectId, OpId};
+use tiersim_models::units::Bytes;
+use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Part, Phase, Trace, Unit, Use};
+
+/// What an op does to an object, and how many bytes that touches.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Touch {
+    pub(crate) object: ObjectId,
+    mode: Mode,
+    /// Without it, the whole object, twice for a use that reads and writes.
+    bytes: Option<u128>,
+    /// How many rows of how many bytes these are, where they lie anywhere in the object.
+    rows: Option<(u128, u128)>,
+}
+
+pub(crate) fn read(object: ObjectId) -> Touch {
+    Touch { object, mode: Mode::Read, bytes: None, rows: None }
+}
+
+pub(crate) fn write(object: ObjectId) -> Touch {
+    Touch { object, mode: Mode::Write, bytes: None, rows: None }
+}
+
+pub(crate) fn change(object: ObjectId) -> Touch {
+    Touch { object, mode: Mode::ReadWrite, bytes: None, rows: None }
+}
+
+impl Touch {
+    /// Whether it needs nothing of the old contents.
+    pub(crate) fn is_write(&self) -> bool {
+        self.mode == Mode::Write
+    }
+
+    /// Only so many bytes of the object are touched.
+    pub(crate) fn part(self, bytes: u128) -> Touch {
+        Touch { bytes: Some(bytes), ..self }
+    }
+
+    /// Only so many rows of so many bytes are touched, anywhere in the object.
+    pub(crate) fn rows(self, rows: u128, row: u128) -> Touch {
+        Touch { rows: Some((rows, row)), ..self.part(rows * row) }
+    }
+}
+
+/// A trace being made.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    pub(crate) trace: Trace,
+    /// Phase of the ops that come next.
+    pub(crate) phase: Phase,
+    /// In front of the names of ops that run a second time.
+    pub(crate) again: &'static str,
+    /// The next op on the device's first stream waits for this one on another.
+    pub(crate) awaits: Option<OpId>,
+    objects: u128,
+    bytes: u128,
+    flops: u128,
+    /// The largest buffer of a collective.
+    sent: u128,
+}
+
+impl Builder {
+    pub(crate) fn new(meta: tiersim_models::workload::TraceMeta) -> Builder {
+        let (modules, objects, ops, uses) = Default::default();
+        let trace = Trace { meta, modules, objects, ops, uses };
+        let (phase, again, awaits) = (Phase::Forward, "", None);
+        Builder { trace, phase, again, awaits, objects: 0, bytes: 0, flops: 0, sent: 0 }
+    }
+
+    pub(crate) fn module(&mut self, name: &str) -> ModuleId {
+        self.trace.modules.push(name.to_owned());
+        ModuleId::at(self.trace.modules.len() - 1)
+    }
+
+    /// An object that is not persistent.
+    pub(crate) fn object(
+        &mut self,
+        name: String,
+        kind: ObjectKind,
+        (bytes, format): (u128, Format),
+        module: Option<ModuleId>,
+    ) -> ObjectId {
+        self.objects += bytes;
+        self.trace.objects.push(Object {
+            dtype: format.dtype().to_owned(),
+            module,
+            ..Object::new(name, kind, Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX)))
+        });
+        ObjectId::at(self.trace.objects.len() - 1)
+    }
+
+    pub(crate) fn persist(&mut self, object: ObjectId) -> ObjectId {
+        self.trace.objects[object.index()].persistent = true;
+        object
+    }
+
+    pub(crate) fn size(&self, object: ObjectId) -> u128 {
+        u128::from(self.trace.objects[object.index()].bytes.get())
+    }
+
+    pub(crate) fn name(&self, object: ObjectId) -> &str {
+        &self.trace.objects[object.index()].name
+    }
+
+    /// An op of the device, on its first stream.
+    pub(crate) fn op(
+        &mut self,
+        name: &str,
+        module: ModuleId,
+        flops: u128,
+        touches: &[Touch],
+    ) -> OpId {
+        self.op_on(Unit::Device, 0, name, module, flops, touches)
+    }
+
+    /// An op of any unit and stream.
+    pub(crate) fn op_on(
+        &mut self,
+        unit: Unit,
+        stream: u16,
+        name: &str,
+        module: ModuleId,
+        flops: u128,
+        touches: &[Touch],
+    ) -> OpId {
+        let start = self.trace.uses.len() as u32;
+        let mut bytes = 0;
+        for &Touch { object, mode, bytes: part, rows } in touches {
+            let whole = self.trace.objects[object.index()].bytes;
+            let rows = rows.and_then(|(rows, row)| Part::of(rows, row, whole));
+            self.trace.uses.push(Use { object, mode, part: rows });
+            let ways = if mode == Mode::ReadWrite { 2 } else { 1 };
+            bytes += part.unwrap_or_else(|| self.size(object) * ways);
+        }
+        self.bytes += bytes;
+        self.flops += flops;
+        if let Unit::Network(collective) = unit {
+            self.sent = self.sent.max(collective.bytes.get().into());
+        }
+        let name = format!("{}{name}", self.again);
+        let awaited = if stream == 0 { self.awaits.take() } else { None };
+        self.trace.ops.push(Op {
+            module: Some(module),
+            stream,
+            unit,
+            after: Vec::from_iter(awaited),
+            flops: u64::try_from(flops).unwrap_or(u64::MAX),
+            bytes: Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX)),
+            ..Op::new(0, self.phase, name, start..self.trace.uses.len() as u32)
+        });
+        OpId::at(self.trace.ops.len() - 1)
+    }
+
+    /// The stream waits for as long as the device takes for `op`.
+    pub(crate) fn idle(&mut self, op: &Op) {
+        self.bytes += u128::from(op.bytes.get());
+        self.flops += u128::from(op.flops);
+        let start = self.trace.uses.len() as u32;
+        self.trace.ops.push(Op {
+            flops: op.flops,
+            bytes: op.bytes,
+            unit: Unit::Idle,
+            ..Op::new(0, Phase::Other, "pipeline_bubble", start..start)
+        });
+    }
+
+    /// The sum that does not fit 64 bits, if one does not.
+    pub(crate) fn problem(&self) -> Option<&'static str> {
+        let sums = [
+            (self.objects, "the bytes of all objects must stay below 2^64"),
+            (self.bytes, "the bytes that all ops touch must stay below 2^64"),
+            (self.flops, "the FLOPs of all ops must stay below 2^64"),
+        ];
+        if self.sent > u128::from(MAX_COLLECTIVE.get()) {
+            return Some("the buffer of a collective must not exceed 2^60 bytes");
+        }
+        sums.into_iter().find(|(sum, _)| *sum > u128::from(u64::MAX)).map(|(_, rule)| rule)
+    }
+}

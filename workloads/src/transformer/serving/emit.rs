@@ -1,0 +1,254 @@
+//! Rows of the trace: one op per group of layers and iteration, and one that waits for arrivals
+//! where an iteration begins with new requests.
+//!
+//! Objects: the tables, the weights of each group, the head, per block one object for each group,
+//! and per iteration what its ops hand on. Blocks live from the op that writes them first to the
+//! last one before they have to go.
+//! Invariant: an op names an object once.
+
+use super::cost::{Cost, Load};
+use super::pool::BlockId;
+use super::{MAX_USES, Serving, ServingProblem};
+use tiersim_models::ids::{ModuleId, ObjectId, OpId};
+use tiersim_models::units::{Bytes, Time};
+use tiersim_models::workload::{
+    Mode, Object, ObjectKind, Op, Part, Phase, Recorded, Trace, TraceMeta, Unit, Use,
+};
+
+/// An iteration touches a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Touched {
+    pub(super) block: BlockId,
+    /// Reads, or writes and perhaps reads too.
+    pub(super) mode: Mode,
+    /// Whether a request finds it that has not computed it.
+    pub(super) reused: bool,
+}
+
+/// A trace in the making.
+pub(super) struct Emit<'a> {
+    job: &'a Serving,
+    trace: Trace,
+    /// Modules: the tables, the groups, the head.
+    tables: ObjectId,
+    weights: Vec<ObjectId>,
+    head: ObjectId,
+    /// By block: its first object, once it has been written.
+    blocks: Vec<Option<ObjectId>>,
+    /// Bytes of a block, by group.
+    block_bytes: Vec<u64>,
+    steps: u32,
+    reuses: Vec<(OpId, ObjectId)>,
+}
+
+impl<'a> Emit<'a> {
+    pub(super) fn new(job: &'a Serving, cost: &Cost) -> Result<Emit<'a>, ServingProblem> {
+        let groups =
+            cost.groups.iter().map(|layers| format!("layers.{}-{}", layers.start, layers.end - 1));
+        let mut modules = vec!["embedding".to_owned()];
+        modules.extend(groups);
+        modules.push("head".to_owned());
+        let meta = TraceMeta {
+            name: format!("{}-serve", job.card.name),
+            about: format!(
+                "requests served by {}: iterations of continuous batching with at most {} requests and \
+                 {} tokens, {} blocks of {} tokens; no durations were recorded",
+                job.card.name,
+                job.max_batch,
+                job.max_tokens_per_step,
+                job.kv_blocks,
+                job.block_tokens
+            ),
+            precision: job.formats.weights.word().to_owned(),
+            batch: 1,
+            sequence: 1,
+            recorded: Recorded::default(),
+        };
+        let (objects, ops, uses) = Default::default();
+        let trace = Trace { meta, modules, objects, ops, uses };
+        let row = u64::from(job.block_tokens) * super::cost::kv_bytes(&job.card, &job.formats);
+        let block_bytes = cost.groups.iter().map(|layers| layers.len() as u64 * row).collect();
+        let none = ObjectId(0);
+        let (weights, blocks, reuses) = Default::default();
+        let mut emit = Emit {
+            job,
+            trace,
+            tables: none,
+            weights,
+            head: none,
+            blocks,
+            block_bytes,
+            steps: 0,
+            reuses,
+        };
+        let names = emit.trace.modules.clone();
+        let bytes = std::iter::once(cost.tables())
+            .chain((0..cost.groups.len()).map(|group| cost.weights(group)))
+            .chain([cost.head(job.card.tied)]);
+        let mut ids = Vec::new();
+        for (module, (name, bytes)) in names.iter().zip(bytes).enumerate() {
+            let bytes = u64::try_from(bytes).map_err(|_| ServingProblem::Overflow)?;
+            let at = Some(ModuleId::at(module));
+            ids.push(emit.object(format!("{name}.weight"), ObjectKind::Weight, bytes, at));
+        }
+        emit.tables = ids[0];
+        emit.head = ids[ids.len() - 1];
+        emit.weights = ids[1..ids.len() - 1].to_vec();
+        Ok(emit)
+    }
+
+    fn object(
+        &mut self,
+        name: String,
+        kind: ObjectKind,
+        bytes: u64,
+        module: Option<ModuleId>,
+    ) -> ObjectId {
+        let formats = &self.job.formats;
+        let format = match kind {
+            ObjectKind::Weight => formats.weights,
+            ObjectKind::Kv => formats.kv,
+            _ => formats.activations,
+        };
+        self.trace.objects.push(Object {
+            dtype: format.dtype().to_owned(),
+            persistent: kind == ObjectKind::Weight,
+            module,
+            ..Object::new(name, kind, Bytes::new(bytes))
+        });
+        ObjectId::at(self.trace.objects.len() - 1)
+    }
+
+    /// The ops of an iteration; returns the first that computes. `touched` is sorted by block,
+    /// those that write first.
+    pub(super) fn iteration(
+        &mut self,
+        phase: Phase,
+        release: Option<Time>,
+        load: &Load,
+        cost: &Cost,
+        touched: &[Touched],
+    ) -> Result<OpId, ServingProblem> {
+        let groups = cost.groups.len();
+        let rows = (self.trace.uses.len() + (touched.len() + 4) * groups) as u64;
+        if rows > MAX_USES {
+            return Err(ServingProblem::Rows(MAX_USES));
+        }
+        self.reuses.clear();
+        if let Some(release) = release {
+            // What the policy does for the next op happens when this one has ended: not before.
+            let at = self.trace.uses.len() as u32;
+            let (unit, release) = (Unit::Idle, Some(release));
+            let arrival = Op::new(self.steps, phase, "arrival", at..at);
+            self.trace.ops.push(Op { unit, release, ..arrival });
+        }
+        let first = OpId::at(self.trace.ops.len());
+        let narrow = |number: u128| u64::try_from(number).map_err(|_| ServingProblem::Overflow);
+        let work = narrow(cost.workspace(load))?;
+        let work = self.object(format!("i{}.work", self.steps), ObjectKind::Activation, work, None);
+        let modes = self.modes(touched);
+        for group in 0..groups {
+            let (flops, bytes) = cost.of(load, group);
+            let (flops, bytes) = (narrow(flops)?, narrow(bytes)?);
+            let start = self.trace.uses.len() as u32;
+            let read = |object| Use::whole(object, Mode::Read);
+            let (ends, tied) = (group + 1 == groups, self.job.card.tied);
+            let tables = match () {
+                () if ends && tied => Some(read(self.tables)),
+                () if group == 0 => Some(Use { part: cost.looked_up(load), ..read(self.tables) }),
+                () => None,
+            };
+            let head = ends.then_some(read(self.head));
+            let mode = if group == 0 { Mode::Write } else { Mode::ReadWrite };
+            let fixed = [Some(read(self.weights[group])), Some(Use::whole(work, mode))];
+            self.trace
+                .uses
+                .extend(tables.into_iter().chain(fixed.into_iter().flatten()).chain(head));
+            // Keys and values of each layer lie apart.
+            let pieces = 2 * cost.groups[group].len() as u128;
+            let held = self.block_bytes[group];
+            let apart = Part::of(pieces, u128::from(held) / pieces, Bytes::new(held));
+            let block = |&(object, mode): &(ObjectId, Mode)| {
+                let part = apart.filter(|_| mode == Mode::Read);
+                Use { object: ObjectId(object.0 + group as u32), mode, part }
+            };
+            self.trace.uses.extend(modes.iter().map(block));
+            let end = self.trace.uses.len() as u32;
+            let name = if phase == Phase::Prefill { "prefill" } else { "decode" };
+            self.trace.ops.push(Op {
+                module: Some(ModuleId::at(group + 1)),
+                flops,
+                bytes: Bytes::new(bytes),
+                ..Op::new(self.steps, phase, name, start..end)
+            });
+        }
+        self.note_reuses(touched, first, groups);
+        self.steps += 1;
+        Ok(first)
+    }
+
+    /// The first object of each block that is touched, once, and how; makes those that are not
+    /// there.
+    fn modes(&mut self, touched: &[Touched]) -> Vec<(ObjectId, Mode)> {
+        let mut modes = Vec::with_capacity(touched.len());
+        let mut before = None;
+        for one in touched.iter().filter(|one| before.replace(one.block) != Some(one.block)) {
+            let index = one.block as usize;
+            if self.blocks.len() <= index {
+                self.blocks.resize(index + 1, None);
+            }
+            modes.push(match self.blocks[index] {
+                Some(object) => (object, one.mode),
+                None => (self.make(one.block), Mode::Write),
+            });
+        }
+        modes
+    }
+
+    fn make(&mut self, block: BlockId) -> ObjectId {
+        let first = ObjectId::at(self.trace.objects.len());
+        for group in 0..self.block_bytes.len() {
+            let (bytes, module) = (self.block_bytes[group], ModuleId::at(group + 1));
+            self.object(format!("kv.{block}.{group}"), ObjectKind::Kv, bytes, Some(module));
+        }
+        self.blocks[block as usize] = Some(first);
+        first
+    }
+
+    fn note_reuses(&mut self, touched: &[Touched], first: OpId, groups: usize) {
+        for one in touched.iter().filter(|one| one.reused) {
+            let object = self.blocks[one.block as usize].expect("it is touched");
+            let part = |group| (OpId(first.0 + group), ObjectId(object.0 + group));
+            self.reuses.extend((0..groups as u32).map(part));
+        }
+    }
+
+    /// What the last iteration found.
+    pub(super) fn reuses(&self) -> impl Iterator<Item = (OpId, ObjectId)> {
+        let mut all = self.reuses.clone();
+        all.sort_unstable();
+        all.into_iter()
+    }
+
+    /// A block goes before the next op.
+    pub(super) fn forget(&mut self, block: BlockId) {
+        let last = OpId::at(self.trace.ops.len() - 1);
+        self.freed_after(block, last);
+    }
+
+    fn freed_after(&mut self, block: BlockId, op: OpId) {
+        let Some(Some(first)) = self.blocks.get(block as usize).copied() else { return };
+        for object in &mut self.trace.objects[first.index()..first.index() + self.block_bytes.len()]
+        {
+            object.freed_after = Some(op);
+        }
+    }
+
+    /// The trace; `kept` blocks are there at its end.
+    pub(super) fn finish(mut self, kept: impl Iterator<Item = BlockId>) -> Trace {
+        if let Some(last) = self.trace.ops.len().checked_sub(1).map(OpId::at) {
+            kept.for_each(|block| self.freed_after(block, last));
+        }
+        self.trace
+    }
+}

@@ -1,0 +1,200 @@
+//! How a transformer is trained: batch, formats, optimizer, checkpointing, and how ranks split it;
+//! and the trace of one rank's step.
+//!
+//! The trace is that of the first pipeline stage, which keeps the most activations. Its
+//! parts: [`Training::problems`] refuses (`limits`), `schedule` orders passes, `step` carries them
+//! out, `forward`, `backward` and `experts` are a block's ops, `state` is what persists, `zero`
+//! what ranks share, `network` where they are, `update` the optimizer, `working` what ops need
+//! beside it all, `computing` what they take.
+//! Invariant: a training without problems makes a trace without `Trace::problems`.
+
+mod backward;
+mod computing;
+mod experts;
+mod forward;
+mod limits;
+pub(super) mod network;
+mod optimizer;
+mod pass;
+mod schedule;
+mod state;
+mod step;
+mod update;
+mod working;
+mod zero;
+
+use super::card::Card;
+use super::format::Formats;
+use tiersim_models::units::Bytes;
+use tiersim_models::workload::Trace;
+
+pub use crate::layered::ShapeProblem;
+pub use limits::MAX_OPS;
+
+/// What changes the weights, and what it keeps per parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Optimizer {
+    /// Two fp32 moments and, unless weights are fp32, an fp32 master copy: K = 12.
+    AdamW,
+    /// Two moments in the weights' own format and no master copy: K = 4 in 16 bits.
+    AdamWithoutMaster,
+    /// Two moments of 8 bits with a scale per block of 256, and an fp32 master copy.
+    Adam8Bit,
+    /// One fp32 moment, a second moment per block of parameters, and an fp32 master copy.
+    AdamMini,
+    /// Second moments by row and column, no first moment, and an fp32 master copy.
+    Adafactor,
+    /// One fp32 moment and an fp32 master copy.
+    Lion,
+    /// An fp32 master copy and, with momentum, one fp32 moment.
+    Sgd {
+        /// Whether it has momentum.
+        momentum: bool,
+    },
+}
+
+/// What of the forward pass is kept for the backward pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Checkpointing {
+    /// Everything.
+    None,
+    /// All but the core of attention, which is computed again (Korthikanti et al., 2022).
+    Selective,
+    /// Only the input of every block.
+    Full,
+    /// Only the input of every k-th block.
+    Every(u32),
+}
+
+/// How attention is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Attention {
+    /// In one kernel that keeps nothing of size sequence^2 (Dao et al., 2022).
+    Flash,
+    /// Scores, softmax and dropout are tensors of size heads x sequence^2.
+    Materialised,
+}
+
+/// How ranks split the model. Ranks = data x tensor x pipeline; experts are spread over `expert` of
+/// the data-parallel ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Parallel {
+    /// Replicas of the model, over which ZeRO partitions.
+    pub data: u32,
+    /// Ranks that each matrix is split over.
+    pub tensor: u32,
+    /// Whether what tensor parallelism leaves whole (norms, dropout) is split by sequence.
+    pub sequence: bool,
+    /// Stages.
+    pub pipeline: u32,
+    /// Stretches of layers per stage (m of Korthikanti et al.); 1 for plain 1F1B.
+    pub interleave: u32,
+    /// Ranks that the experts of a block are spread over.
+    pub expert: u32,
+}
+
+impl Default for Parallel {
+    fn default() -> Parallel {
+        Parallel { data: 1, tensor: 1, sequence: false, pipeline: 1, interleave: 1, expert: 1 }
+    }
+}
+
+impl Parallel {
+    /// All ranks.
+    pub const fn ranks(&self) -> u64 {
+        self.data as u64 * self.tensor as u64 * self.pipeline as u64
+    }
+}
+
+/// ZeRO (Rajbhandari et al., 2020): what is partitioned over the data-parallel ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Zero {
+    /// 0: nothing; 1: optimizer state; 2: gradients too; 3: weights too.
+    pub stage: u8,
+    /// Parts per thousand of the optimizer state whose update runs on the host's processors
+    /// (ZeRO-Offload; less than 1000 is twin-flow). The state lives where the policy puts it.
+    pub host_update: u16,
+    /// Gradients are reduced in buckets of so many bytes.
+    pub bucket: Bytes,
+    /// Layers whose weights are gathered ahead (stage 3).
+    pub prefetch: u32,
+    /// Whether communication has a stream of its own.
+    pub overlap: bool,
+}
+
+impl Default for Zero {
+    fn default() -> Zero {
+        Zero {
+            stage: 0,
+            host_update: 0,
+            bucket: Bytes::new(500_000_000),
+            prefetch: 1,
+            overlap: true,
+        }
+    }
+}
+
+/// Which experts tokens choose, of a model that has some; see [`crate::transformer::routing`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Router {
+    /// Seed of its draws.
+    pub seed: u64,
+    /// How unequally it chooses: the exponent of Zipf's law in hundredths, 0 for equally.
+    pub skew: u32,
+}
+
+/// What feeds the model: memory of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Loader {
+    /// Processes that prepare batches, per rank.
+    pub workers: u32,
+    /// Batches that each of them has ready.
+    pub prefetch: u32,
+    /// Bytes of one token: 8 for an int64 id, more for labels and masks.
+    pub token_bytes: u32,
+}
+
+/// A training step of one rank.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Training {
+    /// The model.
+    pub card: Card,
+    /// Sequences of one step of one data-parallel replica.
+    pub batch: u32,
+    /// Sequences that go through the model at once; `batch / micro_batch` are accumulated.
+    pub micro_batch: u32,
+    /// Tokens of a sequence.
+    pub sequence: u64,
+    /// The format of each kind of object.
+    pub formats: Formats,
+    /// What changes the weights.
+    pub optimizer: Optimizer,
+    /// What is kept for the backward pass.
+    pub checkpointing: Checkpointing,
+    /// How attention is computed.
+    pub attention: Attention,
+    /// Whether there is dropout, whose masks are kept (1 byte each).
+    pub dropout: bool,
+    /// How ranks split the model.
+    pub parallel: Parallel,
+    /// What is partitioned.
+    pub zero: Zero,
+    /// Devices of one server: the ranks that are neighbours.
+    pub devices: u32,
+    /// Which experts tokens choose.
+    pub router: Router,
+    /// The data pipeline, if its memory counts.
+    pub loader: Option<Loader>,
+}
+
+impl Training {
+    /// The trace of one step of one rank; the same for the same training.
+    ///
+    /// Panics if there are [`Training::problems`].
+    pub fn trace(&self) -> Trace {
+        match self.made() {
+            Ok(made) => made.trace,
+            Err(problems) => panic!("a training with problems: {problems:?}"),
+        }
+    }
+}

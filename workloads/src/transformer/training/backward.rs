@@ -1,0 +1,242 @@
+//! The backward pass: blocks from the last to the first, each from its output to its input.
+//!
+//! A product gives two gradients, of its input and of its weights, each as large a product again;
+//! the fused kernel of attention computes its scores again and has five products (Dao et al.,
+//! "FlashAttention", 2022, algorithm 4). Gradients of activations are buffers. What is
+//! sequence-parallel is gathered for the gradient of a product's output and, a second time, for the
+//! input that its weights' gradient needs.
+
+use super::forward::{BlockKept, Core, Embedded, FeedKept, Kept};
+use super::pass::Maker;
+use super::state::{Block, FeedPart, Mlp, Model};
+use super::{Attention, Checkpointing};
+use crate::transformer::build::{Touch, change, read, write};
+use tiersim_models::ids::{ModuleId, ObjectId};
+
+impl Maker<'_> {
+    /// From the gradient of a block's output to that of its input.
+    pub(super) fn block_backward(
+        &mut self,
+        block: &Block,
+        kept: &BlockKept,
+        dy: ObjectId,
+    ) -> ObjectId {
+        let d_middle = self.feed_backward(block, kept, dy);
+        self.attention_part_backward(block, kept, d_middle)
+    }
+
+    /// Gradient of what a residual's dropout was given, of all tokens.
+    fn residual_backward(
+        &mut self,
+        by: ModuleId,
+        mask: Option<ObjectId>,
+        dy: ObjectId,
+    ) -> ObjectId {
+        let dropped = match mask {
+            None => dy,
+            Some(mask) => {
+                let d = self.buffer(by, "sum.grad", self.sizes.stream());
+                self.build.op("dropout_backward", by, 0, &[read(dy), read(mask), write(d)]);
+                d
+            }
+        };
+        self.all_tokens(by, "sum.grad.whole", dropped)
+    }
+
+    fn feed_backward(&mut self, block: &Block, kept: &BlockKept, dy: ObjectId) -> ObjectId {
+        let (tokens, hidden) = (self.sizes.tokens, self.sizes.hidden);
+        let by = match &block.feed {
+            FeedPart::Dense(mlp) => self.module(mlp.narrow),
+            FeedPart::Mixture(mixture) => self.module(mixture.router),
+        };
+        let d_out = self.residual_backward(by, kept.mask_2, dy);
+        let norm = self.module(block.norm_2);
+        let input = self.all_tokens(norm, "out.whole", kept.normed_2);
+        let d_input = self.buffer(norm, "out.grad", tokens * hidden);
+        match (&block.feed, &kept.feed) {
+            (FeedPart::Dense(mlp), FeedKept::Dense(kept)) => {
+                let mut to = |first: bool, _: bool| {
+                    if first { write(d_input) } else { change(d_input) }
+                };
+                let touches = [read(input), read(d_out)];
+                self.feed_forward_backward(mlp, tokens, kept, touches, &mut to);
+            }
+            (FeedPart::Mixture(mixture), FeedKept::Mixture(kept)) => {
+                self.mixture_backward(mixture, kept, [input, d_out, d_input]);
+            }
+            _ => unreachable!("a block keeps what it is made of"),
+        }
+        let d_normed = self.sum(norm, "out.grad.sum", d_input);
+        self.norm_backward(block.norm_2, kept.middle, d_normed, Some(dy))
+    }
+
+    /// From the gradient of the narrow matrix's output to that of the wide ones' input. `to` says
+    /// how to write it: it is told whether this is the first product of several, and whether the
+    /// last.
+    pub(super) fn feed_forward_backward(
+        &mut self,
+        mlp: &Mlp,
+        tokens: u128,
+        kept: &Kept,
+        [input, dy]: [Touch; 2],
+        to: &mut impl FnMut(bool, bool) -> Touch,
+    ) {
+        let numbers = tokens * mlp.width;
+        let d_active = self.buffer(mlp.activation, "out.grad", numbers);
+        self.linear_backward(mlp.narrow, tokens, [read(kept.active), dy, write(d_active)]);
+        let mut touches = vec![read(d_active)];
+        touches.extend(kept.wide.iter().chain(&kept.gate).map(|&y| read(y)));
+        if kept.wide.is_empty() {
+            touches.push(read(kept.active));
+        }
+        let gradients = mlp.wide.iter().map(|&part| {
+            let numbers = tokens * self.owned[part].outputs;
+            self.buffer(self.module(part), "out.grad", numbers)
+        });
+        let gradients: Vec<ObjectId> = gradients.collect();
+        touches.extend(gradients.iter().map(|&d| write(d)));
+        self.build.op("activation_backward", mlp.activation, 0, &touches);
+        let count = mlp.wide.len();
+        for (index, (&part, &d)) in mlp.wide.iter().zip(&gradients).enumerate().rev() {
+            let to = to(index + 1 == count, index == 0);
+            self.linear_backward(part, tokens, [input, read(d), to]);
+        }
+    }
+
+    fn attention_part_backward(
+        &mut self,
+        block: &Block,
+        kept: &BlockKept,
+        d_middle: ObjectId,
+    ) -> ObjectId {
+        let (tokens, sizes) = (self.sizes.tokens, self.sizes);
+        let out = self.module(block.out);
+        let d_projected = self.residual_backward(out, kept.mask_1, d_middle);
+        let core = self.core_again(block, kept);
+        let d_mixed = self.buffer(block.attention, "out.grad", tokens * sizes.queries);
+        self.linear_backward(
+            block.out,
+            tokens,
+            [read(kept.mixed), read(d_projected), write(d_mixed)],
+        );
+        let d_qkv = self.core_backward(block, kept, core, d_mixed);
+        for ((&norm, &y), &d) in block.head_norms.iter().zip(&kept.qkv).zip(&d_qkv) {
+            let mut touches = vec![self.weight(norm), read(y), change(d)];
+            touches.extend(self.gradient(norm));
+            self.build.op("norm_backward", self.module(norm), 0, &touches);
+            self.done(norm);
+        }
+        let norm = self.module(block.norm_1);
+        let input = self.all_tokens(norm, "out.whole", kept.normed_1);
+        let d_input = self.buffer(norm, "out.grad", tokens * sizes.hidden);
+        for (index, (&part, &d)) in block.qkv.iter().zip(&d_qkv).enumerate().rev() {
+            let is_first = index + 1 == block.qkv.len();
+            let to = if is_first { write(d_input) } else { change(d_input) };
+            self.linear_backward(part, tokens, [read(input), read(d), to]);
+        }
+        let d_normed = self.sum(norm, "out.grad.sum", d_input);
+        self.norm_backward(block.norm_1, kept.x, d_normed, Some(d_middle))
+    }
+
+    /// What the core kept, or what it makes again: all of its forward pass, as a checkpointed
+    /// function runs.
+    fn core_again(&mut self, block: &Block, kept: &BlockKept) -> Core {
+        let is_again = self.shape.attention == Attention::Materialised
+            && self.shape.checkpointing == Checkpointing::Selective;
+        if !is_again {
+            return kept.core;
+        }
+        self.build.again = "recompute_";
+        let mixed = self.buffer(block.attention, "out", self.sizes.tokens * self.sizes.queries);
+        let core = self.scores(block.attention, &kept.qkv, mixed);
+        self.build.again = "";
+        core
+    }
+
+    /// Gradients of queries, keys and values.
+    fn core_backward(
+        &mut self,
+        block: &Block,
+        kept: &BlockKept,
+        core: Core,
+        d_mixed: ObjectId,
+    ) -> Vec<ObjectId> {
+        let (by, sizes) = (block.attention, self.sizes);
+        let parts = block.qkv.iter().map(|&part| {
+            let numbers = sizes.tokens * self.owned[part].outputs;
+            self.buffer(self.module(part), "out.grad", numbers)
+        });
+        let d_qkv: Vec<ObjectId> = parts.collect();
+        let product = 2 * sizes.pairs * sizes.queries;
+        let (softmax, dropped) = match core {
+            Core::Flash(sums) => {
+                let mut touches: Vec<Touch> = kept.qkv.iter().map(|&y| read(y)).collect();
+                touches.extend([read(kept.mixed), read(sums), read(d_mixed)]);
+                touches.extend(d_qkv.iter().map(|&d| write(d)));
+                self.build.op("attention_backward", by, 5 * product, &touches);
+                return d_qkv;
+            }
+            Core::Scores(softmax, dropped) => (softmax, dropped),
+        };
+        let [kept_bytes, work_bytes] =
+            [sizes.kept, sizes.work].map(|format| u128::from(format.bytes()) * sizes.tokens);
+        let mixed_with = dropped.map_or(softmax, |(_, dropped)| dropped);
+        let d_scores = self.buffer(by, "scores.grad", sizes.scores);
+        let mut touches = self.qkv(&kept.qkv, [false, false, true], kept_bytes);
+        touches.extend([read(mixed_with), read(d_mixed), write(d_scores)]);
+        // The gradient of values, in an object of its own or as the last part of one.
+        touches.push(match d_qkv[..] {
+            [one] => write(one).part(sizes.keys * work_bytes),
+            _ => write(d_qkv[2]),
+        });
+        self.build.op("attention_values_backward", by, 2 * product, &touches);
+        if let Some((mask, _)) = dropped {
+            let touches = [read(mask), change(d_scores)];
+            self.build.op("attention_dropout_backward", by, 0, &touches);
+        }
+        let touches = [read(softmax), change(d_scores)];
+        self.build.op("attention_softmax_backward", by, 0, &touches);
+        let mut touches = self.qkv(&kept.qkv, [true, true, false], kept_bytes);
+        touches.push(read(d_scores));
+        match d_qkv[..] {
+            [one] => touches.push(change(one).part((sizes.queries + sizes.keys) * work_bytes)),
+            _ => touches.extend(d_qkv[..2].iter().map(|&d| write(d))),
+        }
+        self.build.op("attention_scores_backward", by, 2 * product, &touches);
+        d_qkv
+    }
+
+    /// From the gradient of the first block's input to those of the tables.
+    pub(super) fn embed_backward(&mut self, model: &Model, embedded: &Embedded, dx: ObjectId) {
+        let (sizes, by) = (self.sizes, self.module(model.tokens));
+        let mut dx = match model.norm_0 {
+            Some(norm) => self.norm_backward(norm, embedded.x, dx, None),
+            None => dx,
+        };
+        if let Some(mask) = embedded.mask {
+            let d = self.buffer(by, "out.grad", sizes.stream());
+            self.build.op("dropout_backward", by, 0, &[read(dx), read(mask), write(d)]);
+            dx = d;
+        }
+        if let Some(table) = model.positions {
+            let mut touches = vec![read(dx)];
+            touches.extend(self.gradient(table));
+            self.build.op("positions_backward", self.module(table), 0, &touches);
+            self.done(table);
+        }
+        let dx = self.all_tokens(by, "out.grad.whole", dx);
+        let row = sizes.hidden * u128::from(self.shape.formats.gradients.bytes());
+        let rows = 2 * sizes.tokens * row;
+        // A tied head or an earlier micro-batch has written it before; otherwise it is cleared
+        // first.
+        let mut touches = self.gradient(model.tokens);
+        for touch in &mut touches {
+            let size = self.build.size(touch.object);
+            let rows = rows * size / self.owned[model.tokens].gradient_bytes.max(1);
+            *touch = touch.part(if touch.is_write() { size + rows } else { rows });
+        }
+        touches.push(read(dx));
+        self.build.op("embedding_backward", by, 0, &touches);
+        self.done(model.tokens);
+    }
+}

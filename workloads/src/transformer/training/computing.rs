@@ -1,0 +1,63 @@
+//! What the ops of a step take on a device, by the roofline of every op, without making the whole
+//! step.
+//!
+//! Times are those that a run with `time: roofline(...)` gives the same ops. All blocks and
+//! micro-batches are alike, so four short steps, of one and two lengths of blocks and of
+//! micro-batches, say what any number of them takes; the update is left out, which ZeRO shares out.
+//! Invariant: nothing waits for memory, links or other ranks here.
+
+use super::{Checkpointing, Training, Zero};
+use crate::transformer::card::Card;
+use tiersim_models::hardware::Compute;
+use tiersim_models::workload::{Phase, Unit};
+
+impl Training {
+    /// Picoseconds that one rank computes in a step but for the update; `None` for a step that
+    /// makes no trace, and for a device without a peak in `precision`.
+    pub fn computing(&self, compute: &Compute, precision: &str) -> Option<u128> {
+        let parallel = self.parallel;
+        let stretches = parallel.pipeline.checked_mul(parallel.interleave)?;
+        let blocks = self.card.layers.checked_div(stretches)?;
+        // As many blocks as repeat.
+        let each = match self.checkpointing {
+            Checkpointing::Every(blocks) => blocks.max(1),
+            _ => 1,
+        };
+        let round = if parallel.interleave > 1 { parallel.pipeline } else { 1 };
+        let rounds = (self.batch / self.micro_batch.max(1)).checked_div(round)?;
+        let of = |lengths: u32, times: u32| {
+            let micros = round.checked_mul(times)?;
+            let layers = stretches.checked_mul(lengths.checked_mul(each)?.min(blocks))?;
+            self.short(layers, micros)?.on_device(compute, precision)
+        };
+        let (lengths, times) = (blocks.div_ceil(each), rounds);
+        let one = of(1, 1)?;
+        let block = if lengths > 1 { of(2, 1)?.checked_sub(one)? } else { 0 };
+        let again = if times > 1 { of(1, 2)?.checked_sub(one)? } else { 0 };
+        let both =
+            if lengths > 1 && times > 1 { of(2, 2)?.checked_sub(one + block + again)? } else { 0 };
+        let [lengths, times] = [lengths, times].map(|number| u128::from(number.saturating_sub(1)));
+        one.checked_add(lengths * block)?
+            .checked_add(times * again)?
+            .checked_add(lengths * times * both)
+    }
+
+    /// The same with fewer blocks and micro-batches, on ranks that share no state.
+    pub(super) fn short(&self, layers: u32, micros: u32) -> Option<Training> {
+        Some(Training {
+            card: Card { layers, ..self.card.clone() },
+            batch: self.micro_batch.checked_mul(micros)?,
+            zero: Zero { stage: 0, host_update: 0, ..self.zero },
+            loader: None,
+            ..self.clone()
+        })
+    }
+
+    fn on_device(&self, compute: &Compute, precision: &str) -> Option<u128> {
+        let made = self.made().ok()?;
+        let ops = made.trace.ops.iter().filter(|op| {
+            op.phase != Phase::Optimizer && matches!(op.unit, Unit::Device | Unit::Idle)
+        });
+        ops.map(|op| Some(u128::from(compute.roofline(precision, op.flops, op.bytes)?.ps()))).sum()
+    }
+}

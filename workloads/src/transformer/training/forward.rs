@@ -1,0 +1,268 @@
+//! The forward pass of a block, and what it keeps.
+//!
+//! In 16 bits with four times the width between, a block keeps s*b*h*(34 + 5*a*s/h) bytes
+//! (Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022,
+//! section 4.1): input of the norm 2, of queries, keys and values 2, those themselves 6, softmax,
+//! mask and dropped scores 5*a*s/h, input of the output 2, mask 1; input of the norm 2, of the wide
+//! matrix 2, of the activation 8, of the narrow matrix 8, mask 1. Without dropout masks and dropped
+//! scores are gone; a fused kernel keeps none of the scores, but a sum in fp32 per token and head.
+//! Residual and dropout are one op, which keeps its sum.
+
+use super::pass::Maker;
+use super::state::{Block, FeedPart, Mlp, Model};
+use super::{Attention, experts};
+use crate::memory::activations::block::Between;
+use crate::transformer::build::{Touch, change, read, write};
+use crate::transformer::format::Format;
+use tiersim_models::ids::{ModuleId, ObjectId};
+use tiersim_models::workload::CollectiveKind;
+
+/// What attention keeps beside queries, keys, values and its output.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Core {
+    /// Sums of the fused kernel.
+    Flash(ObjectId),
+    /// Softmax; with dropout its mask and what it leaves.
+    Scores(ObjectId, Option<(ObjectId, ObjectId)>),
+}
+
+/// What a feed-forward part keeps beside its input.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    /// Outputs of the wide matrices, where the activation needs its input.
+    pub(super) wide: Vec<ObjectId>,
+    /// The gate behind its SiLU.
+    pub(super) gate: Option<ObjectId>,
+    pub(super) active: ObjectId,
+}
+
+/// What follows attention keeps beside its input.
+#[derive(Clone, Debug)]
+pub(super) enum FeedKept {
+    Dense(Kept),
+    Mixture(experts::Kept),
+}
+
+/// What a block keeps for its backward pass.
+#[derive(Clone, Debug)]
+pub(super) struct BlockKept {
+    pub(super) x: ObjectId,
+    pub(super) normed_1: ObjectId,
+    pub(super) qkv: Vec<ObjectId>,
+    pub(super) core: Core,
+    pub(super) mixed: ObjectId,
+    pub(super) mask_1: Option<ObjectId>,
+    pub(super) middle: ObjectId,
+    pub(super) normed_2: ObjectId,
+    pub(super) feed: FeedKept,
+    pub(super) mask_2: Option<ObjectId>,
+}
+
+/// What the embedding keeps and hands on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Embedded {
+    /// The sum of the tables, behind dropout.
+    pub(super) x: ObjectId,
+    pub(super) mask: Option<ObjectId>,
+    /// The first block's input.
+    pub(super) out: ObjectId,
+}
+
+impl Maker<'_> {
+    /// One block; what it hands on is kept by `owner`, if this rank does.
+    pub(super) fn block(
+        &mut self,
+        block: &Block,
+        x: ObjectId,
+        owner: Option<ModuleId>,
+    ) -> (BlockKept, ObjectId) {
+        let [first, second] = [block.norm_1, block.norm_2].map(|norm| self.module(norm));
+        let normed_1 = self.norm(block.norm_1, x, self.module(block.qkv[0]));
+        let input = self.all_tokens(first, "out.whole", normed_1);
+        let tokens = self.sizes.tokens;
+        let mut qkv = Vec::with_capacity(block.qkv.len());
+        for &part in &block.qkv {
+            let module = self.module(part);
+            let y = self.kept(module, "out", tokens * self.owned[part].outputs, block.attention);
+            self.linear(part, tokens, read(input), write(y));
+            qkv.push(y);
+        }
+        // In place: what the norm was given follows from what it gives.
+        for (&norm, &y) in block.head_norms.iter().zip(&qkv) {
+            let touches = [self.weight(norm), change(y)];
+            self.build.op("norm", self.module(norm), 0, &touches);
+        }
+        let (core, mixed) = self.attention(block, &qkv);
+        let out = self.module(block.out);
+        let projected = self.buffer(out, "part", tokens * self.sizes.hidden);
+        self.linear(block.out, tokens, read(mixed), write(projected));
+        let projected = self.sum(out, "sum", projected);
+        let (mask_1, middle) = self.residual(out, projected, x, Some(second));
+        let owner_2 = match &block.feed {
+            FeedPart::Dense(mlp) => self.module(mlp.wide[0]),
+            FeedPart::Mixture(mixture) => self.module(mixture.router),
+        };
+        let normed_2 = self.norm(block.norm_2, middle, owner_2);
+        let input = self.all_tokens(second, "out.whole", normed_2);
+        let (feed, narrow, y) = match &block.feed {
+            FeedPart::Dense(mlp) => {
+                let narrow = self.module(mlp.narrow);
+                let y = self.buffer(narrow, "part", tokens * self.sizes.hidden);
+                let kept = self.feed_forward(mlp, tokens, read(input), write(y));
+                (FeedKept::Dense(kept), narrow, y)
+            }
+            FeedPart::Mixture(mixture) => {
+                let (kept, y) = self.mixture(block.layer, mixture, input);
+                (FeedKept::Mixture(kept), self.module(mixture.router), y)
+            }
+        };
+        let y = self.sum(narrow, "sum", y);
+        let (mask_2, next) = self.residual(narrow, y, middle, owner);
+        let kept =
+            BlockKept { x, normed_1, qkv, core, mixed, mask_1, middle, normed_2, feed, mask_2 };
+        (kept, next)
+    }
+
+    /// Dropout of `y` and the sum with `x`, in one op.
+    fn residual(
+        &mut self,
+        by: ModuleId,
+        y: ObjectId,
+        x: ObjectId,
+        owner: Option<ModuleId>,
+    ) -> (Option<ObjectId>, ObjectId) {
+        let numbers = self.sizes.stream();
+        let mask = self.mask(by, "mask", numbers);
+        let sum = match owner {
+            Some(owner) => self.kept(by, "out", numbers, owner),
+            None => self.buffer(by, "out", numbers),
+        };
+        let mut touches = vec![read(y), read(x), write(sum)];
+        touches.extend(mask.map(write));
+        self.build.op("residual", by, 0, &touches);
+        (mask, sum)
+    }
+
+    /// The core of attention: everything between its products with weights.
+    fn attention(&mut self, block: &Block, qkv: &[ObjectId]) -> (Core, ObjectId) {
+        let out = self.module(block.out);
+        let mixed = self.kept(block.attention, "out", self.sizes.tokens * self.sizes.queries, out);
+        if self.shape.attention == Attention::Materialised {
+            return (self.scores(block.attention, qkv, mixed), mixed);
+        }
+        // The logarithm of the sum that the softmax divides by, for the backward pass.
+        let sums = self.sizes.tokens * self.sizes.heads * u128::from(Format::Fp32.bytes());
+        let sums = self.activation(block.attention, "sums", (sums, Format::Fp32), block.attention);
+        let mut touches: Vec<Touch> = qkv.iter().map(|&y| read(y)).collect();
+        touches.extend([write(mixed), write(sums)]);
+        let flops = 4 * self.sizes.pairs * self.sizes.queries;
+        self.build.op("attention", block.attention, flops, &touches);
+        (Core::Flash(sums), mixed)
+    }
+
+    /// Attention in four ops, each of which writes a table of scores.
+    pub(super) fn scores(&mut self, by: ModuleId, qkv: &[ObjectId], mixed: ObjectId) -> Core {
+        let (numbers, sizes) = (self.sizes.scores, self.sizes);
+        let bytes = u128::from(sizes.kept.bytes()) * sizes.tokens;
+        let flops = 2 * sizes.pairs * sizes.queries;
+        let scores = self.buffer(by, "scores", numbers);
+        let mut touches = self.qkv(qkv, [true, true, false], bytes);
+        touches.push(write(scores));
+        self.build.op("attention_scores", by, flops, &touches);
+        let softmax = self.kept(by, "softmax", numbers, by);
+        self.build.op("attention_softmax", by, 0, &[read(scores), write(softmax)]);
+        let dropped = self.mask(by, "scores.mask", numbers).map(|mask| {
+            let dropped = self.kept(by, "dropped", numbers, by);
+            let touches = [read(softmax), write(mask), write(dropped)];
+            self.build.op("attention_dropout", by, 0, &touches);
+            (mask, dropped)
+        });
+        let mut touches = self.qkv(qkv, [false, false, true], bytes);
+        touches.extend([read(dropped.map_or(softmax, |(_, dropped)| dropped)), write(mixed)]);
+        self.build.op("attention_values", by, flops, &touches);
+        Core::Scores(softmax, dropped)
+    }
+
+    /// Reads of queries, keys or values, which are one object or one each; `bytes` per number of a
+    /// token.
+    pub(super) fn qkv(&self, qkv: &[ObjectId], which: [bool; 3], bytes: u128) -> Vec<Touch> {
+        let widths = [self.sizes.queries, self.sizes.keys, self.sizes.keys];
+        let wanted = || which.iter().zip(widths).enumerate().filter(|(_, (wanted, _))| **wanted);
+        match qkv {
+            [one] => {
+                let width: u128 = wanted().map(|(_, (_, width))| width).sum();
+                vec![read(*one).part(width * bytes)]
+            }
+            each => wanted().map(|(index, _)| read(each[index])).collect(),
+        }
+    }
+
+    /// Wide matrices, activation and narrow matrix, on `tokens` rows.
+    pub(super) fn feed_forward(
+        &mut self,
+        mlp: &Mlp,
+        tokens: u128,
+        input: Touch,
+        to: Touch,
+    ) -> Kept {
+        let between = Between::of(self.shape.card.family);
+        let mut wide = Vec::with_capacity(mlp.wide.len());
+        for &part in &mlp.wide {
+            let (module, numbers) = (self.module(part), tokens * self.owned[part].outputs);
+            let y = match between {
+                Between::Relu => self.buffer(module, "out", numbers),
+                _ => self.kept(module, "out", numbers, mlp.activation),
+            };
+            self.linear(part, tokens, input, write(y));
+            wide.push(y);
+        }
+        let (narrow, by, numbers) = (self.module(mlp.narrow), mlp.activation, tokens * mlp.width);
+        let gated = between == Between::GatedSilu;
+        let gate = gated.then(|| self.kept(by, "gate", numbers, by));
+        let active = self.kept(by, "out", numbers, narrow);
+        let mut touches: Vec<Touch> = wide.iter().map(|&y| read(y)).collect();
+        touches.extend(gate.map(write));
+        touches.push(write(active));
+        self.build.op("activation", by, 0, &touches);
+        self.linear(mlp.narrow, tokens, read(active), to);
+        if between == Between::Relu {
+            wide.clear();
+        }
+        Kept { wide, gate, active }
+    }
+
+    /// From token ids to the first block's input.
+    pub(super) fn embed(&mut self, model: &Model, owner: ModuleId) -> Embedded {
+        let (numbers, sizes) = (self.sizes.stream(), self.sizes);
+        let by = self.module(model.tokens);
+        let parallel = self.shape.parallel;
+        let row = sizes.hidden * u128::from(self.shape.formats.weights.bytes());
+        let rows = self.weight(model.tokens).rows(sizes.tokens, row);
+        // A rank that has all of the table, or sums in place, looks up what is kept.
+        let normed = model.norm_0.map(|norm| self.module(norm));
+        let keeper = normed.unwrap_or(owner);
+        let x = self.kept(by, "out", numbers, keeper);
+        if parallel.tensor > 1 && parallel.sequence {
+            let part = self.buffer(by, "part", sizes.tokens * sizes.hidden);
+            self.build.op("embedding", by, 0, &[rows, write(part)]);
+            let bytes = self.build.size(part);
+            self.tensor(CollectiveKind::ReduceScatter, by, bytes, &[read(part), write(x)]);
+        } else {
+            self.build.op("embedding", by, 0, &[rows, write(x)]);
+            self.sum(by, "sum", x);
+        }
+        if let Some(table) = model.positions {
+            let rows = self.weight(table).rows(1, u128::from(self.shape.sequence) * row);
+            self.build.op("positions", self.module(table), 0, &[rows, change(x)]);
+        }
+        let mask = self.mask(by, "mask", numbers);
+        if let Some(mask) = mask {
+            self.build.op("dropout", by, 0, &[change(x), write(mask)]);
+        }
+        let out = match model.norm_0 {
+            Some(norm) => self.norm(norm, x, owner),
+            None => x,
+        };
+        Embedded { x, mask, out }
+    }
+}

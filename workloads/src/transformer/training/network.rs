@@ -1,0 +1,100 @@
+//! Which ranks work together, and where they are.
+//!
+//! Ranks are numbered with the tensor group innermost, then data, then pipeline, and servers are
+//! filled in that order: ranks of one tensor group are neighbours. A group is `ranks` of them at a
+//! distance of `stride`. Invariant: a shape without problems spreads every group equally over
+//! servers.
+
+use super::{Parallel, Training};
+use tiersim_models::units::Bytes;
+use tiersim_models::workload::{Collective, CollectiveKind, Unit};
+
+/// Ranks of a group in each server, and servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    within: u32,
+    servers: u32,
+}
+
+/// One rank.
+const ALONE: Group = Group { within: 1, servers: 1 };
+
+/// `None` if servers would have unequally many ranks.
+pub(crate) fn group(ranks: u32, stride: u32, devices: u32) -> Option<Group> {
+    let (ranks, stride, devices) = (u64::from(ranks), u64::from(stride), u64::from(devices.max(1)));
+    let (within, servers) = if ranks == 1 || ranks * stride <= devices {
+        (ranks, 1)
+    } else if stride % devices == 0 {
+        (1, ranks)
+    } else if devices % stride == 0 && ranks % (devices / stride) == 0 {
+        (devices / stride, ranks * stride / devices)
+    } else {
+        return None;
+    };
+    Some(Group { within: within as u32, servers: servers as u32 })
+}
+
+/// The groups that one rank is in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Groups {
+    pub(super) tensor: Group,
+    /// Those with the same part of the model.
+    pub(super) data: Group,
+    /// Those that the experts of a block are spread over.
+    pub(super) expert: Group,
+    /// Those with the same experts.
+    pub(super) replicas: Group,
+    /// This rank and the same one of the next stage.
+    pub(super) next: Group,
+    /// The same ranks of the first and the last stage.
+    pub(super) ends: Group,
+}
+
+impl Groups {
+    /// `None` if some group is spread unequally.
+    pub(super) fn new(shape: &Training) -> Option<Groups> {
+        let Parallel { data, tensor, pipeline, expert, .. } = shape.parallel;
+        let devices = shape.devices;
+        let wide = data.checked_mul(tensor)?;
+        let two = |stride: u32| {
+            let apart = Group { within: 1, servers: 2 };
+            if pipeline > 1 { group(2, stride, devices).unwrap_or(apart) } else { ALONE }
+        };
+        Some(Groups {
+            tensor: group(tensor, 1, devices)?,
+            data: group(data, tensor, devices)?,
+            expert: group(expert, tensor, devices)?,
+            replicas: group(data / expert, tensor.checked_mul(expert)?, devices)?,
+            next: two(wide),
+            ends: two(wide.checked_mul(pipeline - 1)?),
+        })
+    }
+}
+
+impl Group {
+    /// The collective over this group of a buffer of so many bytes.
+    pub(crate) fn does(self, kind: CollectiveKind, bytes: u128) -> Unit {
+        let bytes = Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX));
+        Unit::Network(Collective { kind, bytes, within: self.within, servers: self.servers })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_filled_with_tensor_groups_first() {
+        let of =
+            |ranks, stride, devices| group(ranks, stride, devices).map(|g| (g.within, g.servers));
+        // 4 replicas of tensor groups of 4 in servers of 8: two replicas in each server.
+        assert_eq!(of(4, 1, 8), Some((4, 1)));
+        assert_eq!(of(4, 4, 8), Some((2, 2)));
+        assert_eq!(of(16, 1, 8), Some((8, 2)));
+        assert_eq!(of(64, 8, 8), Some((1, 64)));
+        assert_eq!(of(2, 16, 8), Some((1, 2)));
+        assert_eq!(of(12, 1, 8), None, "eight here and four there");
+        assert_eq!(of(5, 1, 8), Some((5, 1)));
+        assert_eq!(of(1, 3, 8), Some((1, 1)));
+    }
+}

@@ -1,0 +1,345 @@
+//! What one rank holds of the model between steps: weights, optimizer state, and the gradients of a
+//! step.
+//!
+//! ZeRO cuts each object into as many shards as ranks have the same one, each of
+//! `ceil(bytes / ranks)`: optimizer state from stage 1 on, gradients from stage 2, weights from
+//! stage 3 (Rajbhandari et al., "ZeRO", 2020, section 5). Where part of the update runs on the
+//! host, what that part touches is an object of its own. Invariant: the parts of an object sum to
+//! it.
+
+use super::Training;
+use crate::memory::zero::shard;
+use crate::transformer::build::Builder;
+use crate::transformer::modules::{
+    Around, Block as Parts, Feed, FeedForward, Part, Split, Tensor, block,
+};
+use tiersim_models::ids::{ModuleId, ObjectId};
+use tiersim_models::workload::{ObjectKind, Statistics};
+
+/// Whose part of a gradient an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// Of this rank's shard, what the host's processors update.
+    Host,
+    /// Of this rank's shard, what the device updates.
+    Device,
+    /// What other ranks update.
+    Others,
+}
+
+/// What one update of a module touches.
+#[derive(Clone, Debug)]
+pub(super) struct Update {
+    pub(super) side: Side,
+    pub(super) state: Vec<ObjectId>,
+    pub(super) has_master: bool,
+    /// Bytes of the weights that it changes.
+    pub(super) weights: u128,
+}
+
+/// A module's parameters and what is kept beside them.
+#[derive(Clone, Debug)]
+pub(super) struct Owned {
+    pub(super) module: ModuleId,
+    /// Parameters that tokens are multiplied with.
+    pub(super) products: u128,
+    /// Numbers per token that its products give.
+    pub(super) outputs: u128,
+    /// Ranks that have the same parameters.
+    pub(super) replicas: u64,
+    /// Whether all of a tensor group have all of it, and tokens are not multiplied with it.
+    pub(super) is_whole: bool,
+    /// Whether it belongs to an expert: those are spread over other ranks.
+    pub(super) expert: bool,
+    /// All of it on this rank, in bytes.
+    pub(super) bytes: u128,
+    pub(super) gradient_bytes: u128,
+    /// What persists of it.
+    pub(super) weight: ObjectId,
+    /// What ops use now: the weight, or what was gathered.
+    pub(super) whole: ObjectId,
+    pub(super) gradient: Vec<(Side, ObjectId)>,
+    /// Whether the step has written the gradient.
+    pub(super) written: bool,
+    /// The gradient of one pass before it is reduced.
+    pub(super) full: Option<ObjectId>,
+    pub(super) updates: Vec<Update>,
+}
+
+/// Wide matrices and the narrow one, by index of [`Owned`].
+#[derive(Clone, Debug)]
+pub(super) struct Mlp {
+    pub(super) wide: Vec<usize>,
+    pub(super) narrow: usize,
+    pub(super) activation: ModuleId,
+    pub(super) width: u128,
+}
+
+/// What follows attention, by index.
+#[derive(Clone, Debug)]
+pub(super) enum FeedPart {
+    Dense(Mlp),
+    Mixture(Mixture),
+}
+
+/// A router, the experts of this rank, and what every token goes through with what weighs it.
+#[derive(Clone, Debug)]
+pub(super) struct Mixture {
+    pub(super) router: usize,
+    pub(super) experts: Vec<Mlp>,
+    pub(super) shared: Option<(Mlp, usize)>,
+}
+
+/// One block, by index.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    pub(super) layer: u32,
+    pub(super) norm_1: usize,
+    pub(super) qkv: Vec<usize>,
+    /// Norms of every head's queries, and of its keys.
+    pub(super) head_norms: Vec<usize>,
+    pub(super) out: usize,
+    pub(super) norm_2: usize,
+    pub(super) feed: FeedPart,
+    pub(super) attention: ModuleId,
+    /// All of them.
+    pub(super) all: std::ops::Range<usize>,
+}
+
+/// What this rank has of the model.
+#[derive(Clone, Debug)]
+pub(super) struct Model {
+    pub(super) tokens: usize,
+    pub(super) positions: Option<usize>,
+    pub(super) norm_0: Option<usize>,
+    pub(super) blocks: Vec<Block>,
+    /// Final norm and head, where this rank has the last stage too.
+    pub(super) end: Option<End>,
+}
+
+/// Final norm and head.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    pub(super) norm: usize,
+    pub(super) head: ModuleId,
+    /// The matrix: the table of tokens if it is tied.
+    pub(super) matrix: usize,
+}
+
+/// Makes what persists.
+pub(super) struct State<'a> {
+    shape: &'a Training,
+    build: &'a mut Builder,
+    owned: Vec<Owned>,
+    /// Ranks of modules in the order of their made-up statistics.
+    rank: usize,
+}
+
+/// The layers of each stretch of the first stage: with m stretches, every m-th of all.
+pub(super) fn stretches(shape: &Training) -> impl Iterator<Item = std::ops::Range<u32>> {
+    let stages = shape.parallel.pipeline;
+    let each = shape.card.layers / (stages * shape.parallel.interleave);
+    (0..shape.parallel.interleave).map(move |index| {
+        let from = index * stages * each;
+        from..from + each
+    })
+}
+
+impl<'a> State<'a> {
+    pub(super) fn model(shape: &'a Training, build: &'a mut Builder) -> (Model, Vec<Owned>) {
+        let around = Around::new(&shape.card);
+        let mut state = State { shape, build, owned: Vec::new(), rank: 0 };
+        // Tables come behind all others: most of their rows change rarely.
+        let tables = 1 << 40;
+        let tokens = state.owned(&around.tokens, Some(tables), false);
+        let positions = around.positions.as_ref();
+        let positions = positions.map(|part| state.owned(part, Some(tables + 1), false));
+        let norm_0 = around.norm_0.as_ref().map(|part| state.owned(part, None, false));
+        let layers = stretches(shape).flatten();
+        let blocks = layers.map(|layer| state.block(layer, &block(&shape.card, layer))).collect();
+        let end = (shape.parallel.pipeline == 1).then(|| {
+            let norm = state.owned(&around.norm, None, false);
+            let own = around.head.as_ref().map(|part| state.owned(part, Some(tables + 2), false));
+            let head = match own {
+                Some(own) => state.owned[own].module,
+                None => state.build.module(&around.head_name),
+            };
+            End { norm, head, matrix: own.unwrap_or(tokens) }
+        });
+        state.statistics(tables);
+        let owned = std::mem::take(&mut state.owned);
+        (Model { tokens, positions, norm_0, blocks, end }, owned)
+    }
+
+    fn block(&mut self, layer: u32, parts: &Parts) -> Block {
+        let from = self.owned.len();
+        let norm_1 = self.owned(&parts.norm_1, None, false);
+        let qkv = parts.qkv.iter().map(|part| self.owned(part, None, false)).collect();
+        let head_norms = parts.head_norms.iter();
+        let head_norms = head_norms.map(|part| self.owned(part, None, false)).collect();
+        let attention = self.build.module(&parts.attention);
+        let out = self.owned(&parts.out, None, false);
+        let norm_2 = self.owned(&parts.norm_2, None, false);
+        let feed = match &parts.feed {
+            Feed::Dense(feed) => FeedPart::Dense(self.mlp(feed, false)),
+            Feed::Mixture(mixture) => {
+                let router = self.owned(&mixture.router, None, false);
+                let here = mixture.experts.len() / self.shape.parallel.expert as usize;
+                let experts = mixture.experts.iter().take(here);
+                let experts = experts.map(|feed| self.mlp(feed, true)).collect();
+                let shared = mixture.shared.as_ref();
+                let shared = shared
+                    .map(|(feed, gate)| (self.mlp(feed, false), self.owned(gate, None, false)));
+                FeedPart::Mixture(Mixture { router, experts, shared })
+            }
+        };
+        let all = from..self.owned.len();
+        Block { layer, norm_1, qkv, head_norms, out, norm_2, feed, attention, all }
+    }
+
+    fn mlp(&mut self, feed: &FeedForward, expert: bool) -> Mlp {
+        Mlp {
+            wide: feed.wide.iter().map(|part| self.owned(part, None, expert)).collect(),
+            activation: self.build.module(&feed.activation),
+            narrow: self.owned(&feed.narrow, None, expert),
+            width: u128::from(feed.width) / u128::from(self.shape.parallel.tensor),
+        }
+    }
+
+    /// What this rank keeps of `bytes` that ZeRO partitions from `stage` on.
+    fn shard(&self, bytes: u128, stage: u8, replicas: u64) -> u128 {
+        shard(bytes, stage, self.shape.zero.stage, replicas.into())
+    }
+
+    /// The parts of a shard that the host and the device update, of a module with so many
+    /// parameters per shard: whole parameters.
+    fn sides(&self, shard: u128, parameters: u128) -> [(Side, u128); 2] {
+        let host = parameters * u128::from(self.shape.zero.host_update) / 1000;
+        let host = shard * host / parameters.max(1);
+        [(Side::Host, host), (Side::Device, shard - host)]
+    }
+
+    fn owned(&mut self, part: &Part, rank: Option<usize>, expert: bool) -> usize {
+        let Training { parallel, formats, .. } = self.shape;
+        let module = self.build.module(&part.name);
+        let ranks = u64::from(parallel.tensor);
+        let replicas =
+            u64::from(if expert { parallel.data / parallel.expert } else { parallel.data });
+        let parameters = part.parameters(ranks);
+        let bytes = parameters * u128::from(formats.weights.bytes());
+        let gradient_bytes = parameters * u128::from(formats.gradients.bytes());
+        let size = (self.shard(bytes, 3, replicas), formats.weights);
+        let name = format!("{}.weight", part.name);
+        let weight = self.build.object(name, ObjectKind::Weight, size, Some(module));
+        self.build.persist(weight);
+        let rank = rank.unwrap_or_else(|| {
+            self.rank += 1;
+            self.rank - 1
+        });
+        self.build.trace.objects[weight.index()].statistics.adam_m = Some(rank as f64);
+        let local: Vec<Tensor> = part.tensors.iter().map(|tensor| tensor.local(ranks)).collect();
+        let products = local.iter().filter(|tensor| tensor.product);
+        let owned = Owned {
+            module,
+            products: part.products(ranks),
+            outputs: products.map(|tensor| u128::from(tensor.rows)).sum(),
+            replicas,
+            is_whole: local.iter().all(|t| t.split == Split::Whole && !t.product),
+            expert,
+            bytes,
+            gradient_bytes,
+            weight,
+            whole: weight,
+            gradient: self.gradient(&part.name, module, parameters, replicas),
+            written: false,
+            full: None,
+            updates: self.updates(&part.name, module, &local, replicas),
+        };
+        self.owned.push(owned);
+        self.owned.len() - 1
+    }
+
+    fn gradient(
+        &mut self,
+        name: &str,
+        module: ModuleId,
+        parameters: u128,
+        replicas: u64,
+    ) -> Vec<(Side, ObjectId)> {
+        let bytes = parameters * u128::from(self.shape.formats.gradients.bytes());
+        let own = self.shard(bytes, 1, replicas);
+        let total = self.shard(bytes, 2, replicas);
+        let [host, device] = self.sides(own, self.shard(parameters, 1, replicas));
+        let pieces = if host.1 == 0 {
+            vec![(Side::Device, total)]
+        } else {
+            vec![host, device, (Side::Others, total - own)]
+        };
+        let format = self.shape.formats.gradients;
+        let pieces = pieces.into_iter().filter(|(_, bytes)| *bytes > 0);
+        let pieces = pieces.map(|(side, bytes)| {
+            let name = format!("{name}.weight.grad{}", side.suffix());
+            (side, self.build.object(name, ObjectKind::Gradient, (bytes, format), Some(module)))
+        });
+        pieces.collect()
+    }
+
+    fn updates(
+        &mut self,
+        name: &str,
+        module: ModuleId,
+        tensors: &[Tensor],
+        replicas: u64,
+    ) -> Vec<Update> {
+        let weights = self.shape.formats.weights;
+        let parameters: u128 = tensors.iter().map(|tensor| tensor.parameters()).sum();
+        let bytes = self.shard(parameters * u128::from(weights.bytes()), 1, replicas);
+        let shard = self.shard(parameters, 1, replicas);
+        let has_master = self.shape.optimizer.has_master(weights);
+        let mut updates = self.sides(bytes, shard).map(|(side, weights)| Update {
+            side,
+            state: Vec::new(),
+            has_master,
+            weights,
+        });
+        for state in self.shape.optimizer.state(tensors, weights) {
+            let sides = self.sides(self.shard(state.bytes, 1, replicas), shard);
+            for (update, (side, bytes)) in updates.iter_mut().zip(sides) {
+                if bytes > 0 {
+                    let name = format!("{name}.weight.{}{}", state.name, side.suffix());
+                    let size = (bytes, state.format);
+                    let object = self.build.object(name, state.kind, size, Some(module));
+                    update.state.push(self.build.persist(object));
+                }
+            }
+        }
+        updates.into_iter().filter(|update| update.weights > 0).collect()
+    }
+
+    /// The statistics are made up: the module of rank d, counted from 0, has
+    /// adam_m = 0.001 / (1 + d) and adam_v = 0.01 / (1 + d), tables and head last.
+    fn statistics(&mut self, tables: usize) {
+        for owned in &self.owned {
+            let statistics = &mut self.build.trace.objects[owned.weight.index()].statistics;
+            let rank = statistics.adam_m.unwrap_or(0.0);
+            let rank =
+                if rank >= tables as f64 { rank - tables as f64 + self.rank as f64 } else { rank };
+            let scale = 1.0 / (1.0 + rank);
+            *statistics = Statistics {
+                adam_m: Some(0.001 * scale),
+                adam_v: Some(0.01 * scale),
+                grad_norm: None,
+            };
+        }
+    }
+}
+
+impl Side {
+    pub(super) const fn suffix(self) -> &'static str {
+        match self {
+            Side::Host => ".host",
+            Side::Device => "",
+            Side::Others => ".others",
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Carries out the schedule, task by task.
+//!
+//! Consecutive tasks with the same weights are one visit: what ZeRO has partitioned is gathered
+//! once per visit, and ahead of it by as many visits as are to be prefetched.
+//! A pipeline's bubble is (p - 1) times the forward and backward pass of one stretch, which is
+//! (p - 1)/m of a stage (Narayanan et al., 2021, section 2.2.2), as idle ops that copy what the
+//! device does in it; what collectives add to it is left out. The loss turns logits, which are
+//! fp32, into their gradient in place.
+
+use super::Training;
+use super::forward::{BlockKept, Embedded};
+use super::network::{Group, Groups};
+use super::pass::{Maker, Sizes};
+use super::schedule::{self, Item, Pass, Task};
+use super::state::{End, Model, State};
+use super::zero::Reduction;
+use crate::transformer::build::{Builder, Touch, change, read, write};
+use crate::transformer::format::Format;
+use std::collections::BTreeMap;
+use tiersim_models::ids::{ModuleId, ObjectId};
+use tiersim_models::workload::{CollectiveKind, ObjectKind, Op, Phase, Recorded, TraceMeta, Unit};
+
+/// What passes leave for others.
+#[derive(Default)]
+struct Between {
+    embedded: BTreeMap<u32, Embedded>,
+    /// By micro-batch and block.
+    kept: BTreeMap<(u32, usize), BlockKept>,
+    /// The output of what ran last, and the gradient of its input.
+    x: Option<ObjectId>,
+    dx: Option<ObjectId>,
+}
+
+/// The whole step, unchecked.
+pub(super) fn step(shape: &Training) -> Builder {
+    let mut build = Builder::new(meta(shape));
+    let (model, owned) = State::model(shape, &mut build);
+    let groups = Groups::new(shape).expect("a shape without problems has equal groups");
+    let (sizes, prefix) = (Sizes::new(shape), String::new());
+    let reduction = Reduction::default();
+    let mut maker = Maker { shape, build, owned, sizes, groups, micro: 0, prefix, reduction };
+    maker.load(&model);
+    maker.run(&model, &schedule::items(shape, &model), true);
+    maker.shared_gradients(&model);
+    maker.build.phase = Phase::Optimizer;
+    maker.update();
+    maker.build
+}
+
+fn meta(shape: &Training) -> TraceMeta {
+    let Training { card, parallel, batch, sequence, .. } = shape;
+    TraceMeta {
+        name: format!("{}-train", card.name),
+        about: format!(
+            "generated from a model card: one training step of one of {} ranks, stage {} of ZeRO, \
+             batch {batch}, sequences of {sequence}; no durations were recorded, and Adam's \
+             statistics are made up",
+            parallel.ranks(),
+            shape.zero.stage
+        ),
+        precision: shape.formats.weights.word().to_owned(),
+        batch: *batch,
+        sequence: u32::try_from(*sequence).unwrap_or(u32::MAX),
+        recorded: Recorded::default(),
+    }
+}
+
+impl Maker<'_> {
+    /// The data pipeline takes its batch out of the memory that it holds.
+    fn load(&mut self, model: &Model) {
+        let Some(loader) = self.shape.loader else { return };
+        let token = u128::from(loader.token_bytes);
+        let batch = u128::from(self.shape.batch) * u128::from(self.shape.sequence) * token;
+        let bytes = u128::from(loader.workers) * u128::from(loader.prefetch) * batch;
+        let module = self.module(model.tokens);
+        let held =
+            self.build.object("loader".into(), ObjectKind::Buffer, (bytes, Format::Int8), None);
+        let held = self.build.persist(held);
+        self.build.phase = Phase::Other;
+        let touches = [change(held).part(2 * batch)];
+        self.build.op_on(Unit::Cpu, self.beside(2), "load", module, 0, &touches);
+    }
+
+    /// Sums of gradients that are spread over the tensor group, since each rank had some of the
+    /// tokens or heads; and of a tied matrix over the first and the last stage.
+    fn shared_gradients(&mut self, model: &Model) {
+        let parallel = self.shape.parallel;
+        self.build.phase = Phase::Backward;
+        self.build.again = "";
+        let heads =
+            |owned: usize| model.blocks.iter().any(|block| block.head_norms.contains(&owned));
+        let all = 0..if parallel.tensor > 1 { self.owned.len() } else { 0 };
+        let whole =
+            all.filter(|&owned| self.owned[owned].is_whole && (parallel.sequence || heads(owned)));
+        let whole: Vec<usize> = whole.collect();
+        self.sum_gradients(&whole, self.groups.tensor);
+        if parallel.pipeline > 1 && self.shape.card.tied {
+            self.sum_gradients(&[model.tokens], self.groups.ends);
+        }
+    }
+
+    fn sum_gradients(&mut self, all: &[usize], group: Group) {
+        let Some(&first) = all.first() else { return };
+        let pieces = all.iter().flat_map(|&owned| &self.owned[owned].gradient);
+        let objects: Vec<ObjectId> = pieces.map(|&(_, object)| object).collect();
+        let bytes = objects.iter().map(|&object| self.build.size(object)).sum();
+        let touches: Vec<Touch> = objects.into_iter().map(change).collect();
+        let (kind, stream) = (CollectiveKind::AllReduce, self.beside(1));
+        let module = self.module(first);
+        self.build.op_on(group.does(kind, bytes), stream, kind.word(), module, 0, &touches);
+    }
+
+    /// The weights that a task needs.
+    fn needs(&self, model: &Model, task: Task) -> Vec<usize> {
+        match task {
+            Task::Embed => {
+                [model.tokens].into_iter().chain(model.positions).chain(model.norm_0).collect()
+            }
+            Task::Forward(block) | Task::Again(block, _) | Task::Backward(block) => {
+                model.blocks[block].all.clone().collect()
+            }
+            Task::Head => model.end.map_or(Vec::new(), |end| vec![end.norm, end.matrix]),
+            Task::EmbedBackward => model.norm_0.into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn run(&mut self, model: &Model, items: &[Item], is_whole: bool) {
+        let mut visits: Vec<Vec<usize>> = Vec::new();
+        let mut visit_of = Vec::with_capacity(items.len());
+        for item in items {
+            let needs = self.needs(model, item.task);
+            if !needs.is_empty() && visits.last() != Some(&needs) {
+                visits.push(needs.clone());
+            }
+            visit_of.push((!needs.is_empty()).then(|| visits.len() - 1));
+        }
+        let (mut gathered, mut next) = (BTreeMap::new(), 0);
+        let mut between = Between::default();
+        for (item, visit) in items.iter().zip(visit_of) {
+            self.enter(item);
+            if let Some(visit) = visit {
+                let ahead = visit + self.shape.zero.prefetch as usize;
+                while next < visits.len() && next <= ahead {
+                    gathered.insert(next, self.gather(&visits[next], next));
+                    next += 1;
+                }
+                for (owned, whole) in gathered.remove(&visit).unwrap_or_default() {
+                    self.owned[owned].whole = whole;
+                }
+            }
+            if item.task == Task::Bubble && is_whole {
+                self.bubble(model);
+            }
+            self.task(model, item, &mut between);
+        }
+    }
+
+    /// Phase and names of a task.
+    fn enter(&mut self, item: &Item) {
+        let Pass { micro, stretch, is_forward } = item.pass;
+        let is_forward = is_forward && item.task != Task::Bubble;
+        self.build.phase = if is_forward { Phase::Forward } else { Phase::Backward };
+        let again = matches!(item.task, Task::Again(..));
+        self.build.again = if again { "recompute_" } else { "" };
+        let way = match (is_forward, again) {
+            (true, _) => "",
+            (false, true) => "again.",
+            (false, false) => "back.",
+        };
+        let micros = self.shape.batch / self.shape.micro_batch;
+        self.reduction.is_last = micro + 1 == micros;
+        self.micro = micro;
+        self.prefix = if self.shape.parallel.interleave > 1 {
+            format!("m{micro}.{stretch}.{way}")
+        } else {
+            format!("m{micro}.{way}")
+        };
+    }
+
+    fn task(&mut self, model: &Model, item: &Item, between: &mut Between) {
+        let micro = item.pass.micro;
+        let tokens = self.module(model.tokens);
+        match item.task {
+            Task::Embed => {
+                let owner = self.module(model.blocks[0].norm_1);
+                let embedded = self.embed(model, owner);
+                between.x = Some(embedded.out);
+                between.embedded.insert(micro, embedded);
+            }
+            Task::Receive(block) => {
+                let owner = self.module(model.blocks[block].norm_1);
+                let x = self.kept(owner, "in", self.sizes.stream(), owner);
+                self.send(owner, x, true);
+                between.x = Some(x);
+            }
+            Task::Forward(block) => {
+                let x = between.x.expect("a block follows what makes its input");
+                let owner = self.owner_behind(model, block);
+                let (kept, next) = self.block(&model.blocks[block], x, owner);
+                between.kept.insert((micro, block), kept);
+                between.x = Some(next);
+            }
+            Task::Send => {
+                let x = between.x.take().expect("a stretch has blocks");
+                self.send(tokens, x, false);
+            }
+            Task::Head => {
+                let x = between.x.take().expect("a model has blocks");
+                let end = model.end.expect("a head is run where it is");
+                between.dx = Some(self.head(model, end, x));
+            }
+            Task::ReceiveGradient => {
+                let dx = self.buffer(tokens, "out.grad.received", self.sizes.stream());
+                self.send(tokens, dx, true);
+                between.dx = Some(dx);
+            }
+            Task::Again(block, hands_on) => {
+                let x = between.kept[&(micro, block)].x;
+                let x = between.x.take().unwrap_or(x);
+                let owner = hands_on.then(|| self.module(model.blocks[block + 1].norm_1));
+                let (kept, next) = self.block(&model.blocks[block], x, owner);
+                between.kept.insert((micro, block), kept);
+                between.x = Some(next);
+            }
+            Task::Backward(block) => {
+                between.x = None;
+                let kept = between.kept.remove(&(micro, block)).expect("forward comes first");
+                let dy = between.dx.expect("a gradient comes from behind");
+                between.dx = Some(self.block_backward(&model.blocks[block], &kept, dy));
+            }
+            Task::SendGradient => {
+                let dx = between.dx.take().expect("a stretch has blocks");
+                self.send(tokens, dx, false);
+                self.reduce_rest();
+            }
+            Task::EmbedBackward => {
+                let embedded = between.embedded.remove(&micro).expect("forward comes first");
+                let dx = between.dx.take().expect("a stretch has blocks");
+                self.embed_backward(model, &embedded, dx);
+                self.reduce_rest();
+            }
+            Task::Bubble => {}
+        }
+    }
+
+    /// Who keeps a block's output; nobody where it only goes to the next stage.
+    fn owner_behind(&self, model: &Model, block: usize) -> Option<ModuleId> {
+        let each = self.shape.parallel.interleave as usize;
+        let is_last = (block + 1).is_multiple_of((model.blocks.len() / each).max(1));
+        match (is_last, model.end) {
+            (true, Some(end)) => Some(self.module(end.norm)),
+            (true, None) => None,
+            (false, _) => Some(self.module(model.blocks[block + 1].norm_1)),
+        }
+    }
+
+    /// A tensor of the residual stream from or to a neighbour. Where every rank of a tensor group
+    /// has all of it, each sends its part, and those that receive gather the parts (Narayanan et
+    /// al., 2021, section 4.1).
+    fn send(&mut self, by: ModuleId, x: ObjectId, is_received: bool) {
+        let (whole, ranks) = (self.build.size(x), u128::from(self.shape.parallel.tensor));
+        let is_cut = ranks > 1 && !self.shape.parallel.sequence;
+        let bytes = if is_cut { whole.div_ceil(ranks) } else { whole };
+        let unit = self.groups.next.does(CollectiveKind::SendRecv, bytes);
+        let touches = [if is_received { write(x) } else { read(x) }.part(bytes)];
+        self.build.op_on(unit, 0, CollectiveKind::SendRecv.word(), by, 0, &touches);
+        if is_cut && is_received {
+            self.tensor(CollectiveKind::AllGather, by, whole, &[change(x)]);
+        }
+    }
+
+    /// Norm, head and loss, forward and backward.
+    fn head(&mut self, model: &Model, end: End, x: ObjectId) -> ObjectId {
+        let sizes = self.sizes;
+        let End { norm, head, matrix } = end;
+        let own = (matrix != model.tokens).then_some(());
+        let normed = self.norm(norm, x, head);
+        let by = self.module(norm);
+        let input = self.all_tokens(by, "out.whole", normed);
+        let numbers = sizes.tokens * sizes.vocab;
+        let size = (numbers * u128::from(Format::Fp32.bytes()), Format::Fp32);
+        let logits = self.activation(head, "out", size, head);
+        let flops = 2 * sizes.tokens * sizes.hidden * sizes.vocab;
+        let weight = self.weight(matrix);
+        self.build.op("linear", head, flops, &[weight, read(input), write(logits)]);
+        self.build.op("loss", head, 0, &[change(logits)]);
+        self.build.phase = Phase::Backward;
+        self.prefix.push_str("back.");
+        let input = self.all_tokens(by, "out.whole", normed);
+        let d_input = self.buffer(by, "out.grad", sizes.tokens * sizes.hidden);
+        let mut touches = vec![weight, read(input), read(logits), write(d_input)];
+        touches.extend(self.gradient(matrix));
+        self.build.op("linear_backward", head, 2 * flops, &touches);
+        // A tied matrix gets the embedding's part of its gradient last.
+        if own.is_some() {
+            self.done(matrix);
+        }
+        let d_normed = self.sum(by, "out.grad.sum", d_input);
+        self.norm_backward(norm, x, d_normed, None)
+    }
+
+    /// Idle ops for the passes that other stages make meanwhile.
+    fn bubble(&mut self, model: &Model) {
+        let stages = self.shape.parallel.pipeline;
+        for op in self.of_one_stretch(model) {
+            for _ in 1..stages {
+                self.build.idle(&op);
+            }
+        }
+    }
+
+    /// What the device does for the blocks of one stretch, forward and backward.
+    fn of_one_stretch(&self, model: &Model) -> Vec<Op> {
+        let (prefix, reduction) = (String::new(), Reduction::default());
+        let Maker { shape, sizes, groups, .. } = *self;
+        let mut build = Builder::new(TraceMeta::default());
+        let (_, owned) = State::model(shape, &mut build);
+        let mut maker = Maker { shape, build, owned, sizes, groups, micro: 0, prefix, reduction };
+        let of = |is_forward| Pass { is_forward, micro: 0, stretch: 0 };
+        let passes = [of(true), of(false)];
+        let items = passes.into_iter().flat_map(|pass| {
+            let tasks = schedule::tasks(shape, model, pass).into_iter();
+            tasks.map(move |task| Item { task, pass })
+        });
+        let items: Vec<Item> = items.collect();
+        maker.run(model, &items, false);
+        let around = [model.tokens].into_iter().chain(model.positions).chain(model.norm_0);
+        let around: Vec<ModuleId> = around.map(|owned| self.module(owned)).collect();
+        let ops = maker.build.trace.ops.into_iter();
+        ops.filter(|op| op.unit == Unit::Device && !op.module.is_some_and(|m| around.contains(&m)))
+            .collect()
+    }
+}

@@ -1,0 +1,35 @@
+//! What ops need beside model state and activations: gradients of activations, tensors gathered
+//! from the ranks of tensor parallelism, and what nothing keeps.
+//!
+//! It is read off the same graph that traces are made from, of a step that is as short as it can
+//! be: one or two blocks per stretch and one micro-batch, without ZeRO, whose buffers are counted
+//! by themselves. All blocks and micro-batches are alike and give their buffers back, so the most
+//! that is alive at once is that of the whole step.
+
+use super::Training;
+use tiersim_models::lifetime::Workload;
+use tiersim_models::workload::ObjectKind;
+
+impl Training {
+    /// The most bytes of working buffers that one rank has at once; `None` for a step that makes no
+    /// trace.
+    pub fn working(&self) -> Option<u64> {
+        let parallel = self.parallel;
+        let stretches = parallel.pipeline.checked_mul(parallel.interleave)?;
+        let layers = stretches.checked_mul((self.card.layers / stretches.max(1)).clamp(1, 2))?;
+        let micros = if parallel.interleave > 1 { parallel.pipeline } else { 1 };
+        let short = self.short(layers, micros)?;
+        let workload = Workload::new(short.made().ok()?.trace);
+        let buffer = |object: &tiersim_models::ids::ObjectId| {
+            let object = &workload.trace.objects[object.index()];
+            if object.kind == ObjectKind::Buffer { object.bytes.get() } else { 0 }
+        };
+        let (mut alive, mut most) = (0, 0);
+        for op in (0..workload.trace.ops.len()).map(tiersim_models::ids::OpId::at) {
+            alive += workload.births(op).iter().map(buffer).sum::<u64>();
+            most = most.max(alive);
+            alive -= workload.releases(op).iter().map(buffer).sum::<u64>();
+        }
+        Some(most)
+    }
+}

@@ -1,0 +1,188 @@
+//! What ZeRO adds to a step: weights are gathered before they are used, gradients are reduced in
+//! buckets.
+//!
+//! Stage 0 sums whole gradients over the replicas once per step. Stage 1 reduces them where they
+//! are, and each rank uses its shard. From stage 2 on, every backward pass makes its gradients in
+//! buffers, which are reduced into the shards, written by the first pass of a step and added to by
+//! the others, and given back. One bucket is reduced while the next one fills; what comes then
+//! waits for it, as in DeepSpeed, which has two buffers with `overlap_comm`.
+//! At stage 3 the weights of a visit (a block, the embedding, the head) are gathered in one
+//! collective into buffers that live until the visit's last use, no earlier than prefetching
+//! allows.
+//! Invariant: gathered weights and unreduced gradients are buffers, so that weights, gradients and
+//! optimizer state are what the formulas say.
+
+use super::pass::Maker;
+use crate::transformer::build::{Touch, change, read, write};
+use crate::transformer::format::Format;
+use tiersim_models::ids::{ObjectId, OpId};
+use tiersim_models::units::Bytes;
+use tiersim_models::workload::{CollectiveKind, ObjectKind};
+
+/// Gradients that wait to be reduced.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reduction {
+    /// Of all ranks' parameters, and of experts'.
+    waiting: [Vec<usize>; 2],
+    /// Whether this is the step's last pass over its modules.
+    pub(super) is_last: bool,
+    /// A matrix that another module of this pass uses too.
+    pub(super) held: Option<usize>,
+    /// The last reduction out of buffers.
+    previous: Option<OpId>,
+}
+
+impl Maker<'_> {
+    /// The stream of what runs beside the device's work.
+    pub(super) fn beside(&self, stream: u16) -> u16 {
+        if self.shape.zero.overlap { stream } else { 0 }
+    }
+
+    fn over_replicas(&mut self, kind: CollectiveKind, of: &[usize], bytes: u128, uses: &[Touch]) {
+        let Some(first) = of.first().map(|&owned| &self.owned[owned]) else { return };
+        let group = if first.expert { self.groups.replicas } else { self.groups.data };
+        let (unit, module, stream) = (group.does(kind, bytes), first.module, self.beside(1));
+        let again = std::mem::take(&mut self.build.again);
+        self.build.op_on(unit, stream, kind.word(), module, 0, uses);
+        self.build.again = again;
+    }
+
+    /// The last collective waits for all that the device was given before it. Nothing else would
+    /// keep a stream of its own from gathering as many visits ahead as there is room for.
+    fn no_further_ahead(&mut self) {
+        let ops = &mut self.build.trace.ops;
+        let Some((last, before)) = ops.split_last_mut() else { return };
+        if last.stream != 0 {
+            let device = before.iter().rposition(|op| op.stream == 0);
+            last.after.extend(device.map(OpId::at));
+        }
+    }
+
+    /// Gathers those of `all` that are partitioned; gives what ops use in their place.
+    pub(super) fn gather(&mut self, all: &[usize], visit: usize) -> Vec<(usize, ObjectId)> {
+        let mut gathered = Vec::new();
+        if self.shape.zero.stage < 3 {
+            return gathered;
+        }
+        for is_expert in [false, true] {
+            let group = all.iter().copied().filter(|&owned| {
+                self.owned[owned].replicas > 1 && self.owned[owned].expert == is_expert
+            });
+            let group: Vec<usize> = group.collect();
+            let (mut touches, mut bytes) = (Vec::new(), 0);
+            for &owned in &group {
+                let size = self.owned[owned].bytes;
+                bytes += size;
+                let shard = self.owned[owned].weight;
+                let name = format!("v{visit}.{}.whole", self.build.name(shard));
+                let size = (size, self.shape.formats.weights);
+                let whole = self.build.object(name, ObjectKind::Buffer, size, None);
+                touches.extend([read(shard), write(whole)]);
+                gathered.push((owned, whole));
+            }
+            self.over_replicas(CollectiveKind::AllGather, &group, bytes, &touches);
+            if !group.is_empty() {
+                self.no_further_ahead();
+            }
+        }
+        gathered
+    }
+
+    /// Whether every backward pass reduces this gradient into its shard.
+    pub(super) fn is_reduced_each_pass(&self, owned: usize) -> bool {
+        self.shape.zero.stage >= 2 && self.owned[owned].replicas > 1
+    }
+
+    /// What the gradient of a module's weights goes into.
+    pub(super) fn gradient(&mut self, owned: usize) -> Vec<Touch> {
+        if !self.is_reduced_each_pass(owned) {
+            let row = &mut self.owned[owned];
+            let is_written = std::mem::replace(&mut row.written, true);
+            let touch = |&(_, object): &(_, ObjectId)| {
+                if is_written { change(object) } else { write(object) }
+            };
+            return row.gradient.iter().map(touch).collect();
+        }
+        if let Some(full) = self.owned[owned].full {
+            return vec![change(full)];
+        }
+        let name = format!("{}{}.grad", self.prefix, self.build.name(self.owned[owned].weight));
+        let size: (u128, Format) = (self.owned[owned].gradient_bytes, self.shape.formats.gradients);
+        let full = self.build.object(name, ObjectKind::Buffer, size, None);
+        self.owned[owned].full = Some(full);
+        vec![write(full)]
+    }
+
+    /// This pass adds nothing more to the gradient.
+    pub(super) fn done(&mut self, owned: usize) {
+        let is_reduced = self.is_reduced_each_pass(owned) || self.reduction.is_last;
+        if self.owned[owned].replicas == 1 || !is_reduced || self.reduction.held == Some(owned) {
+            return;
+        }
+        let which = usize::from(self.owned[owned].expert);
+        self.reduction.waiting[which].push(owned);
+        let waiting = &self.reduction.waiting[which];
+        let bytes: u128 = waiting.iter().map(|&owned| self.owned[owned].gradient_bytes).sum();
+        if bytes >= u128::from(self.shape.zero.bucket.get()) {
+            self.reduce(which);
+        }
+    }
+
+    /// Reduces what waits, however little.
+    pub(super) fn reduce_rest(&mut self) {
+        for which in 0..2 {
+            self.reduce(which);
+        }
+    }
+
+    fn reduce(&mut self, which: usize) {
+        let all = std::mem::take(&mut self.reduction.waiting[which]);
+        let mut touches = Vec::new();
+        let mut bytes = 0;
+        for &owned in &all {
+            let row = &mut self.owned[owned];
+            bytes += row.gradient_bytes;
+            let pieces = row.gradient.iter().map(|&(_, object)| object);
+            match row.full.take() {
+                None => touches.extend(pieces.map(change)),
+                Some(full) => {
+                    let is_written = std::mem::replace(&mut row.written, true);
+                    touches.push(read(full));
+                    touches.extend(pieces.map(if is_written { change } else { write }));
+                }
+            }
+        }
+        let whole = self.shape.zero.stage == 0;
+        let kind = if whole { CollectiveKind::AllReduce } else { CollectiveKind::ReduceScatter };
+        self.over_replicas(kind, &all, bytes, &touches);
+        if self.shape.zero.stage >= 2 && self.shape.zero.overlap && !all.is_empty() {
+            let reduction = OpId::at(self.build.trace.ops.len() - 1);
+            self.build.awaits = self.reduction.previous.replace(reduction);
+        }
+    }
+
+    /// After an update of shards, every rank gets all weights again (stages 1 and 2).
+    pub(super) fn gather_updated(&mut self) {
+        if !matches!(self.shape.zero.stage, 1 | 2) {
+            return;
+        }
+        let bucket = u128::from(self.shape.zero.bucket.max(Bytes::new(1)).get());
+        for is_expert in [false, true] {
+            let (mut group, mut touches, mut bytes) = (Vec::new(), Vec::new(), 0);
+            for owned in 0..self.owned.len() {
+                let row = &self.owned[owned];
+                if row.replicas == 1 || row.expert != is_expert {
+                    continue;
+                }
+                group.push(owned);
+                bytes += row.bytes;
+                touches.push(change(row.weight).part(row.bytes));
+                if bytes >= bucket {
+                    self.over_replicas(CollectiveKind::AllGather, &group, bytes, &touches);
+                    (group, touches, bytes) = (Vec::new(), Vec::new(), 0);
+                }
+            }
+            self.over_replicas(CollectiveKind::AllGather, &group, bytes, &touches);
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! What makes a job fit: least sets of changes, and estimates by hand.
+
+use tiersim_models::results::memory_account::Place;
+use tiersim_models::results::memory_fit::Rates;
+use tiersim_models::results::memory_fit::{Fit, Found, Room};
+use tiersim_workloads::memory::account::{Keeps, Pipeline, Serving, Step, Training, training};
+use tiersim_workloads::memory::activations::block::Block;
+use tiersim_workloads::memory::fit::cost::cost;
+use tiersim_workloads::memory::fit::{Pace, fit, serving};
+use tiersim_workloads::memory::inference::Kv;
+use tiersim_workloads::memory::zero::{MILLION, Offload};
+use tiersim_workloads::transformer::format::Format;
+use tiersim_workloads::transformer::training::{Attention, Checkpointing, Optimizer};
+
+/// A model of 7B on GPUs of one node, 8 sequences of 2,048 tokens at once.
+fn job(gpus: u64) -> Training {
+    Training {
+        params: 7_000_000_000,
+        card: None,
+        weights: Format::Bf16,
+        gradients: Format::Bf16,
+        optimizer: Keeps::Named(Optimizer::AdamW),
+        gpus,
+        gpus_per_node: gpus,
+        stage: 0,
+        offload: Offload::default(),
+        split: Pipeline::default(),
+        bucket: None,
+        pinned: 0,
+        reserved: 0,
+        largest_layer: 0,
+        prefetch: 0,
+        step: Some(Step {
+            block: Block::gpt(4096, 32),
+            layers: 32,
+            vocab: 0,
+            batch: 8,
+            micro_batch: 8,
+            sequence: 2048,
+            format: Format::Bf16,
+            attention: Attention::Materialised,
+            dropout: true,
+            checkpointing: Checkpointing::None,
+            loader: None,
+        }),
+    }
+}
+
+fn room(gib: u128) -> Room {
+    Room { gpu: gib << 30, cpu: None, nvme: None }
+}
+
+fn found(job: &Training, room: Room, rates: Rates) -> Found {
+    fit(job, &room, &Pace { rates, device: None }).expect("it fits 128 bits")
+}
+
+/// What the options of a change do to a job, read back from their text.
+fn changed(job: &Training, changes: &[String]) -> Training {
+    let mut job = job.clone();
+    for change in changes {
+        let (option, value) = change.split_once(' ').expect("an option and its value");
+        let place = || Place::ALL.into_iter().find(|place| place.word() == value).expect("a place");
+        let step = job.step.as_mut().expect("it has one");
+        match option {
+            "--stage" => job.stage = value.parse().expect("a stage"),
+            "--offload-optimizer" => job.offload.optimizer = place(),
+            "--offload-param" => job.offload.weights = place(),
+            "--checkpointing" if value == "full" => step.checkpointing = Checkpointing::Full,
+            "--checkpointing" => step.checkpointing = Checkpointing::Selective,
+            "--attention" => step.attention = Attention::Flash,
+            "--micro-batch" => step.micro_batch = value.parse().expect("a number"),
+            "--optimizer" => job.optimizer = Keeps::Named(Optimizer::Adam8Bit),
+            other => panic!("{other}"),
+        }
+    }
+    job
+}
+
+#[test]
+fn what_is_found_fits_and_nothing_in_it_can_be_left_out() {
+    for (gpus, gib) in [(1, 24), (8, 24), (8, 40), (8, 80), (64, 80), (64, 16)] {
+        let (job, room) = (job(gpus), room(gib));
+        let found = found(&job, room, Rates::default());
+        assert!(!found.fits);
+        assert!(!found.least.is_empty(), "{gpus} GPUs of {gib} GiB");
+        for one in &found.least {
+            let account = training(&changed(&job, &one.changes)).unwrap();
+            assert_eq!(one.bytes, [account.gpu, account.cpu_per_node, account.nvme_per_node]);
+            assert!(account.gpu <= room.gpu, "{:?}", one.changes);
+            for out in 0..one.changes.len() {
+                let mut fewer = one.changes.clone();
+                let left_out = fewer.remove(out);
+                let less = changed(&job, &fewer);
+                // Places need their stage: without it the set is no setting.
+                let places = less.offload.optimizer != Place::Gpu && less.stage == 0
+                    || less.offload.weights != Place::Gpu && less.stage < 3;
+                let account = training(&less).unwrap();
+                assert!(places || account.gpu > room.gpu, "{:?} without {left_out}", one.changes);
+            }
+        }
+        let slowdowns: Vec<f64> =
+            found.least.iter().map(|one| one.slowdown.unwrap_or(f64::INFINITY)).collect();
+        assert!(slowdowns.is_sorted(), "{slowdowns:?}");
+    }
+}
+
+#[test]
+fn a_job_that_fits_needs_no_change_and_some_fit_nowhere() {
+    let found_in = |gib| found(&job(8), room(gib), Rates::default());
+    let fits = found_in(4000);
+    assert!(fits.fits);
+    assert_eq!(fits.least.len(), 1);
+    assert!(fits.least[0].changes.is_empty());
+    assert_eq!(fits.least[0].slowdown, Some(1.0));
+    assert!(found_in(0).least.is_empty());
+    // Host memory that is too small sends optimizer state to the drives, or nowhere; or there is
+    // more of it.
+    let small = Room { cpu: Some(1 << 30), nvme: Some(0), ..room(12) };
+    for one in found(&job(1), small, Rates::default()).least {
+        assert!(one.bytes[1] <= (1 << 30) + one.more_cpu && one.bytes[2] == 0, "{:?}", one.changes);
+    }
+}
+
+#[test]
+fn computing_again_costs_its_share_of_flops() {
+    let job = job(8);
+    let own = cost(&job).unwrap();
+    let (p, tokens) = (7_000_000_000u128, 8 * 2048);
+    let core = 32 * 2048 * 4096;
+    assert_eq!(own.flops, (6 * p + 12 * core) * tokens);
+    let more = |changes: &[&str]| {
+        let changes: Vec<String> = changes.iter().map(|change| (*change).to_owned()).collect();
+        cost(&changed(&job, &changes)).unwrap().flops - own.flops
+    };
+    assert_eq!(more(&["--checkpointing full"]), (2 * p + 4 * core) * tokens);
+    assert_eq!(more(&["--checkpointing selective"]), 4 * core * tokens);
+    assert_eq!(more(&["--attention flash"]), 2 * core * tokens);
+    assert_eq!(more(&["--attention flash", "--checkpointing selective"]), 2 * core * tokens);
+    assert_eq!(more(&["--stage 3"]), 0);
+}
+
+#[test]
+fn offload_is_bytes_over_rates() {
+    let rates = Rates {
+        flops: Some(1e14),
+        host: Some(2.5e10),
+        nvme: Some(5e9),
+        host_memory: Some(1e11),
+        memory: Some(1e12),
+    };
+    let mut job = job(8);
+    let own = cost(&job).unwrap();
+    (job.stage, job.offload.optimizer) = (2, Place::Nvme);
+    let found = cost(&job).unwrap();
+    // A rank has 875 M parameters: 2 bytes of gradients out, 2 of weights back, 28 on the host, and
+    // 12 of state out and in; the node has 8 ranks.
+    let rank = 875_000_000u128;
+    assert_eq!((found.host, found.adam), (4 * rank, 8 * 28 * rank));
+    assert_eq!(found.nvme, 8 * 24 * rank);
+    // On the device: gradients and state read, state and weights written, of all parameters.
+    assert_eq!((own.update, found.update), (8 * 28 * rank, 0));
+    let more = (4 * rank) as f64 / 2.5e10 + (224 * rank) as f64 / 1e11 + (192 * rank) as f64 / 5e9;
+    let away = found.seconds_away(&rates).unwrap();
+    assert!((away - more).abs() < 1e-9, "{away} {more}");
+    // What a rate is missing for has no estimate.
+    assert_eq!(found.seconds_away(&Rates { nvme: None, ..rates }), None);
+    // Two micro-batches: gradients go twice, weights come back once.
+    job.step.as_mut().unwrap().micro_batch = 4;
+    assert_eq!(cost(&job).unwrap().host, 6 * rank);
+    // Half of the state: half of all of it.
+    job.offload.ratio = MILLION / 2;
+    assert_eq!(cost(&job).unwrap().host, 3 * rank);
+}
+
+/// A machine with host memory and drives.
+fn machine() -> (Room, Rates) {
+    let rates = Rates {
+        flops: Some(1e14),
+        host: Some(2.5e10),
+        nvme: Some(5e9),
+        host_memory: Some(1e11),
+        memory: Some(1e12),
+    };
+    (Room { gpu: 24 << 30, cpu: Some(64 << 30), nvme: Some(1 << 42) }, rates)
+}
+
+#[test]
+fn the_same_end_has_the_same_figures_whatever_was_typed() {
+    let (room, rates) = machine();
+    let plain = job(8);
+    let all = found(&plain, room, rates);
+    assert!(all.least.len() > 1);
+    let mut compared = 0;
+    for one in &all.least {
+        // Typed as it ends, and as it ends but for one change.
+        for out in 0..=one.changes.len() {
+            let mut typed = one.changes.clone();
+            if out < typed.len() {
+                typed.remove(out);
+            }
+            let typed = changed(&plain, &typed);
+            if typed.stage == 0 && typed.offload.optimizer != Place::Gpu {
+                continue;
+            }
+            let ends = found(&typed, room, rates);
+            let end = changed(&plain, &one.changes);
+            let same = ends.least.iter().filter(|fit| changed(&typed, &fit.changes) == end);
+            for fit in same {
+                let figures = |fit: &Fit| (fit.seconds, fit.tokens_per_s, fit.slowdown, fit.bytes);
+                assert_eq!(figures(fit), figures(one), "{:?} without {out}", one.changes);
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > all.least.len(), "{compared}");
+    // Nothing is quicker than the quickest, and tokens per second are tokens over seconds.
+    for one in &all.least {
+        assert!(one.slowdown.is_some_and(|slowdown| slowdown >= 1.0), "{one:?}");
+        let tokens = one.tokens_per_s.zip(one.seconds).map(|(tokens, seconds)| tokens * seconds);
+        assert!(
+            tokens.is_some_and(|tokens| (tokens - 8.0 * 8.0 * 2048.0).abs() < 1.0),
+            "{tokens:?}"
+        );
+    }
+}
+
+#[test]
+fn eight_bits_and_more_memory_of_the_host_are_offered() {
+    let (room, rates) = machine();
+    let all = found(&job(8), room, rates);
+    let has = |what: &str| all.least.iter().any(|fit| fit.changes.iter().any(|c| c == what));
+    assert!(has("--optimizer adam-8bit"), "{:?}", all.least);
+    assert!(all.least.iter().any(|fit| fit.more_cpu > 0), "{:?}", all.least);
+    for fit in &all.least {
+        assert_eq!(fit.more_cpu, fit.bytes[1].saturating_sub(64 << 30));
+    }
+}
+
+#[test]
+fn what_is_served_is_made_to_fit_too() {
+    let (room, rates) = machine();
+    let job = Serving {
+        params: 13_000_000_000,
+        weights: Format::Bf16,
+        kv: Some(Kv { layers: 40, heads: 40, head_dim: 128, bytes: 2 }),
+        batch: 32,
+        context: 4096,
+        page: 16,
+        window: None,
+        gpus: 1,
+        gpus_per_node: 1,
+        tensor: 1,
+        pipeline: 1,
+        offload_weights: Place::Gpu,
+        offload_kv: Place::Gpu,
+        reserved: 0,
+    };
+    let found = serving::fit(&job, &room, &rates).expect("it fits 128 bits");
+    assert!(!found.fits && !found.least.is_empty());
+    for fit in &found.least {
+        assert!(fit.bytes[0] <= room.gpu && fit.slowdown.is_some_and(|slowdown| slowdown >= 1.0));
+    }
+    // Weights of 26 GB over a link of 25 GB/s, then 26 GB and 4,096 tokens of one sequence from
+    // memory.
+    let job = Serving { offload_weights: Place::Cpu, batch: 1, ..job };
+    let found = serving::fit(&job, &room, &rates).expect("it fits 128 bits");
+    assert!(found.fits);
+    let kv = 2.0 * 40.0 * 40.0 * 128.0 * 2.0 * 4096.0;
+    let seconds = found.least[0].seconds.expect("all rates are known");
+    assert!((seconds - (26e9 / 2.5e10 + (26e9 + kv) / 1e12)).abs() < 1e-9, "{seconds}");
+}

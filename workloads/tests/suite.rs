@@ -1,0 +1,11 @@
+//! What `tiersim-workloads` promises, as a user of the crate sees it. One program: linking takes
+//! longer than running.
+
+mod cards;
+mod generation;
+mod layered;
+mod memory;
+mod memory_fit;
+mod serving;
+mod training;
+mod transformer;

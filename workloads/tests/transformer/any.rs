@@ -1,0 +1,123 @@
+//! Any training: it is refused with a field, a rule and a remedy, or makes a trace that breaks no
+//! rule.
+
+use rand::rngs::ChaCha12Rng;
+use rand::{RngExt, SeedableRng};
+use tiersim_models::units::Bytes;
+use tiersim_workloads::transformer::card::{Card, Experts, Family};
+use tiersim_workloads::transformer::format::{Format, Formats};
+use tiersim_workloads::transformer::training::{
+    Attention, Checkpointing, Loader, Optimizer, Parallel, Router, Training, Zero,
+};
+
+fn one_of<T: Copy>(rng: &mut ChaCha12Rng, all: &[T]) -> T {
+    all[rng.random_range(0..all.len())]
+}
+
+fn any_card(rng: &mut ChaCha12Rng) -> Card {
+    use Family::{Bloom, Gpt2, Llama, Mistral, Mixtral, Opt, Qwen};
+    let family = one_of(rng, &[Gpt2, Llama, Mistral, Mixtral, Qwen, Opt, Bloom]);
+    let kv_heads = one_of(rng, &[2, 4]);
+    let heads = kv_heads * one_of(rng, &[1, 2]);
+    let experts = matches!(family, Mixtral) || family == Qwen && rng.random_bool(0.3);
+    let experts = experts.then(|| Experts {
+        count: one_of(rng, &[4, 8]),
+        active: rng.random_range(1..4),
+        ffn: one_of(rng, &[16, 64]),
+        shared: rng.random_range(0..2),
+    });
+    Card {
+        name: "any".into(),
+        family,
+        layers: one_of(rng, &[4, 8]),
+        hidden: 8 * heads,
+        ffn: 32,
+        heads,
+        kv_heads,
+        head_dim: 8,
+        vocab: one_of(rng, &[64, 96]),
+        positions: if matches!(family, Gpt2 | Opt) { 64 } else { 0 },
+        tied: rng.random_bool(0.5),
+        qkv_bias: rng.random_bool(0.5),
+        experts,
+        window: rng.random_bool(0.3).then_some(5),
+    }
+}
+
+fn any_training(rng: &mut ChaCha12Rng) -> Training {
+    use Optimizer::{Adafactor, Adam8Bit, AdamMini, AdamW, AdamWithoutMaster, Lion, Sgd};
+    let card = any_card(rng);
+    let pipeline = one_of(rng, &[1, 1, 2, 4]);
+    let interleave = if pipeline > 1 { one_of(rng, &[1, 2]) } else { 1 };
+    let interleave = if card.layers == 4 && pipeline == 4 { 1 } else { interleave };
+    let parallel = Parallel {
+        data: one_of(rng, &[1, 2, 8]),
+        tensor: one_of(rng, &[1, 2]),
+        sequence: rng.random_bool(0.5),
+        pipeline,
+        interleave,
+        expert: 1,
+    };
+    let expert = if card.experts.is_some() { one_of(rng, &[1, 2]).min(parallel.data) } else { 1 };
+    let micro_batch = rng.random_range(1..3);
+    let weights = one_of(rng, &[Format::Fp32, Format::Bf16, Format::Fp16, Format::Fp8]);
+    let optimizer = one_of(
+        rng,
+        &[AdamW, AdamWithoutMaster, Adam8Bit, AdamMini, Adafactor, Lion, Sgd { momentum: true }],
+    );
+    let no_master = optimizer == AdamWithoutMaster || weights == Format::Fp32;
+    Training {
+        batch: micro_batch * pipeline * rng.random_range(1..3),
+        micro_batch,
+        sequence: one_of(rng, &[2, 16, 64]),
+        formats: Formats {
+            weights,
+            gradients: one_of(rng, &[Format::Fp32, Format::Bf16]),
+            activations: one_of(rng, &[Format::Bf16, Format::Int8, Format::Fp32]),
+            kv: Format::Bf16,
+        },
+        optimizer,
+        checkpointing: one_of(
+            rng,
+            &[
+                Checkpointing::None,
+                Checkpointing::Selective,
+                Checkpointing::Full,
+                Checkpointing::Every(3),
+            ],
+        ),
+        attention: one_of(rng, &[Attention::Flash, Attention::Materialised]),
+        dropout: rng.random_bool(0.5),
+        parallel: Parallel { expert, ..parallel },
+        zero: Zero {
+            stage: one_of(rng, &[0, 1, 2, 3]),
+            host_update: if no_master { 0 } else { one_of(rng, &[0, 1, 333, 1000]) },
+            bucket: Bytes::new(one_of(rng, &[1, 5_000, 1_000_000])),
+            prefetch: rng.random_range(0..4),
+            overlap: rng.random_bool(0.5),
+        },
+        devices: 8,
+        router: Router { seed: rng.random_range(0..9), skew: one_of(rng, &[0, 100, 400]) },
+        loader: rng.random_bool(0.3).then_some(Loader { workers: 2, prefetch: 2, token_bytes: 8 }),
+        card,
+    }
+}
+
+#[test]
+fn no_training_makes_a_trace_that_breaks_a_rule() {
+    let mut rng = ChaCha12Rng::seed_from_u64(11);
+    for number in 0..600 {
+        let training = any_training(&mut rng);
+        assert_eq!(training.problems(), [], "{number}: {training:?}");
+        let trace = training.trace();
+        let problems = trace.problems();
+        assert!(problems.is_empty(), "{number}: {problems:?} {training:?}");
+        let mut used = vec![false; trace.objects.len()];
+        for touched in &trace.uses {
+            used[touched.object.index()] = true;
+        }
+        let unused = used.iter().position(|used| !used);
+        let unused = unused.map(|index| &trace.objects[index].name);
+        assert_eq!(unused, None, "{number}: {training:?}");
+    }
+}
