@@ -23,7 +23,7 @@ use tiersim_models::hidden::Hidden;
 use tiersim_models::ids::TierId;
 use tiersim_policies::entry::Entry;
 use tiersim_policies::numa::NumaConfig;
-use tiersim_policies::zoo;
+use tiersim_policies::zoo::Registry;
 
 /// Version of the file format.
 pub const SCHEMA: u32 = 1;
@@ -68,9 +68,9 @@ struct Tables {
 }
 
 impl Tables {
-    fn read(document: &Document, problems: &mut Diagnostics) -> Tables {
-        let entries: Vec<&Entry> = zoo::all().collect();
-        let spellings = policies::spellings(&entries);
+    fn read(document: &Document, registry: &Registry, problems: &mut Diagnostics) -> Tables {
+        let entries = registry.entries();
+        let spellings = policies::spellings(entries);
         let list = ("policies", "policy");
         let policies = read_all(document, list, "a policy", &spellings, problems);
         let entry = |spelled: Spelled| (entries[spelled.index], spelled);
@@ -91,7 +91,7 @@ pub fn resolve(
     let parsed = document.parse::<RawScenario>();
     let mut problems = Diagnostics::default();
     let read = parsed.as_ref().map_or(document, |parsed| &parsed.document);
-    let spelled = Tables::read(read, &mut problems);
+    let spelled = Tables::read(read, &files.registry, &mut problems);
     let Parsed { raw, document, problems: form } = match parsed {
         Ok(parsed) => parsed,
         Err(mut form) => {
