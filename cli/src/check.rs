@@ -12,8 +12,8 @@ use tiersim_input::file_kind::{FileKind, refused};
 use tiersim_input::hardware_file::parts::{is_part, read_part};
 use tiersim_input::hardware_file::read_hardware;
 use tiersim_input::lint::lint_scenario;
-use tiersim_input::scenario::read::read_scenario;
-use tiersim_input::scenario::sweep::read_sweep;
+use tiersim_input::scenario::read::read_scenario_with;
+use tiersim_input::scenario::sweep::read_sweep_with;
 use tiersim_input::scenario::weights::{is_weights, read_weights};
 use tiersim_input::text::ron_text::Document;
 use tiersim_input::trace::read_trace;
@@ -25,15 +25,16 @@ use tiersim_models::lint::{assumed_note, lint_hardware};
 use tiersim_policies::scenario::Scenario;
 use tiersim_policies::scenario::sweep::Sweep;
 use tiersim_policies::scenario::traces::Traces;
+use tiersim_policies::zoo::Registry;
 use tiersim_sim::feasible::{problems, too_long};
 use tiersim_sim::run::{Bench, Options, RunError};
 use tiersim_sim::sweep::{same_shapes, warnings};
 
 /// Reads every file and reports all problems together.
-pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
+pub(crate) fn check(args: &CheckArgs, registry: &Registry) -> Result<(), Failure> {
     let mut all = Diagnostics::default();
     for path in &args.files {
-        match check_one(path) {
+        match check_one(path, registry) {
             Ok((what, hardware, mut warnings)) => {
                 warnings.extend(hardware.as_deref().map(lint_hardware).unwrap_or_default());
                 if args.deny.is_some() && !warnings.is_empty() {
@@ -55,7 +56,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
 /// What a file is, the machine that it describes or names, and warnings of other files.
 type Checked = (&'static str, Option<Arc<Hardware>>, Vec<Warning>);
 
-fn check_one(path: &Path) -> Result<Checked, Diagnostics> {
+fn check_one(path: &Path, registry: &Registry) -> Result<Checked, Diagnostics> {
     let alone = |what| (what, None, Vec::new());
     if path.is_dir() {
         return read_trace(path).map(|_| alone("trace"));
@@ -66,16 +67,16 @@ fn check_one(path: &Path) -> Result<Checked, Diagnostics> {
         return read_part(path).map(|()| alone("part of a machine"));
     }
     if is_weights(&document) {
-        return read_weights(path).map(|_| alone("trained weights"));
+        return read_weights(path, registry).map(|_| alone("trained weights"));
     }
     // Only hardware has tiers or parts at the top.
     if ["tiers", "parts"].iter().any(|section| document.value(section).is_some()) {
         let found = |hardware| ("hardware spec", Some(Arc::new(hardware)), Vec::new());
         return read_hardware(path).map(found);
     }
-    let scenario = read_scenario(path, &[])?;
+    let scenario = read_scenario_with(path, &[], registry)?;
     let has_sweep = document.value("sweep").is_some();
-    let sweep = has_sweep.then(|| read_sweep(path, &[])).transpose()?;
+    let sweep = has_sweep.then(|| read_sweep_with(path, &[], registry)).transpose()?;
     let points = sweep.iter().flat_map(|sweep| sweep.points.iter().map(|point| &point.scenario));
     let traces = read_traces(points.chain([&scenario]))?;
     let mut warnings = of_scenario(path, &scenario, &traces)?;

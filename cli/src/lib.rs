@@ -36,19 +36,13 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::Write;
 use std::panic;
 use std::process::ExitCode;
-use tiersim_policies::entry::Entry;
-use tiersim_policies::zoo;
+use tiersim_policies::zoo::Registry;
 use tiersim_reports::words::clean;
 
-/// The command, with policies that scenarios can name beside those of tiersim. Call it once, first
-/// thing in `main`.
-///
-/// # Panics
-/// If one of `policies` has the spelling of another.
-pub fn main_with(policies: &'static [&'static Entry]) -> ExitCode {
-    zoo::add(policies);
+/// The command, whose scenarios can name the policies of `registry`.
+pub fn main_with(registry: &Registry) -> ExitCode {
     panic::set_hook(Box::new(|fault| say_fault(&fault.to_string())));
-    match panic::catch_unwind(|| run(Args::parse())) {
+    match panic::catch_unwind(|| run(Args::parse(), registry)) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(failure)) => {
             say(&failure);
@@ -59,17 +53,17 @@ pub fn main_with(policies: &'static [&'static Entry]) -> ExitCode {
     }
 }
 
-fn run(args: Args) -> Result<(), Failure> {
+fn run(args: Args, registry: &Registry) -> Result<(), Failure> {
     match args.command {
         Command::New(args) => new::new(&args),
-        Command::Run(args) => runs::run(&args),
-        Command::Sweep(args) => runs::sweep(&args),
-        Command::Hints(args) => runs::hints(&args),
-        Command::TrainPolicy(args) => train::train_policy(&args),
-        Command::Validate(args) => validate::validate(&args),
+        Command::Run(args) => runs::run(&args, registry),
+        Command::Sweep(args) => runs::sweep(&args, registry),
+        Command::Hints(args) => runs::hints(&args, registry),
+        Command::TrainPolicy(args) => train::train_policy(&args, registry),
+        Command::Validate(args) => validate::validate(&args, registry),
         Command::Conform(args) => conform::conform(&args),
         Command::Calibrate(args) => calibrate::calibrate(&args),
-        Command::Check(args) => check::check(&args),
+        Command::Check(args) => check::check(&args, registry),
         Command::Trace(args) => traces::trace(&args.command),
         Command::Cache(args) => cache::cache(&args),
         Command::Allocator(args) => allocator::allocator(&args),

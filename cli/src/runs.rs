@@ -9,13 +9,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tiersim_input::lint::lint_scenario;
 use tiersim_input::scenario::fingerprint::{fingerprint, sweep_fingerprint};
-use tiersim_input::scenario::read::read_scenario;
-use tiersim_input::scenario::sweep::read_sweep;
+use tiersim_input::scenario::read::read_scenario_with;
+use tiersim_input::scenario::sweep::read_sweep_with;
 use tiersim_input::traces::read_traces;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::results::RunRecord;
 use tiersim_policies::scenario::Scenario;
 use tiersim_policies::scenario::traces::Traces;
+use tiersim_policies::zoo::Registry;
 use tiersim_reports::words::wrapped;
 use tiersim_reports::{ChartError, Detail, artefacts, hints_json, summary_json, text};
 use tiersim_sim::expect::failures;
@@ -26,9 +27,9 @@ use tiersim_sim::sweep::{count, run_sweep};
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Runs scenarios one after the other; all are read before the first is run.
-pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
     use_threads(args.common.jobs)?;
-    let (scenarios, traces) = read_all(&args.scenarios, &overrides(&args.common)?)?;
+    let (scenarios, traces) = read_all(&args.scenarios, &overrides(&args.common)?, registry)?;
     deny_machines(&args.common, &scenarios)?;
     let (mut failed, mut denied) = (Vec::new(), Denied::default());
     let several = scenarios.len() > 1;
@@ -58,11 +59,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 pub(crate) fn read_all(
     paths: &[PathBuf],
     overrides: &[(String, String)],
+    registry: &Registry,
 ) -> Result<(Vec<Scenario>, Traces), Failure> {
     let mut found = Diagnostics::default();
     let mut scenarios = Vec::new();
     for path in paths {
-        match read_scenario(path, overrides) {
+        match read_scenario_with(path, overrides, registry) {
             Ok(scenario) => scenarios.push(scenario),
             Err(mut problems) => found.0.append(&mut problems.0),
         }
@@ -79,9 +81,9 @@ pub(crate) fn read_all(
 }
 
 /// Runs every point of a sweep, and the scenario itself for its expectations.
-pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
+pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure> {
     use_threads(args.common.jobs)?;
-    let mut sweep = read_sweep(&args.scenario, &overrides(&args.common)?)?;
+    let mut sweep = read_sweep_with(&args.scenario, &overrides(&args.common)?, registry)?;
     let points = sweep.points.iter().map(|point| &point.scenario);
     let traces = read_traces(points.chain([&sweep.base]))?;
     feasible([&sweep.base], &traces)?;
@@ -110,8 +112,8 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
 }
 
 /// Writes the placement that a policy would choose.
-pub(crate) fn hints(args: &HintsArgs) -> Result<(), Failure> {
-    let scenario = read_scenario(&args.scenario, &args.set)?;
+pub(crate) fn hints(args: &HintsArgs, registry: &Registry) -> Result<(), Failure> {
+    let scenario = read_scenario_with(&args.scenario, &args.set, registry)?;
     let traces = read_traces([&scenario])?;
     feasible([&scenario], &traces)?;
     let trace = &traces.of(&scenario).trace;

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use tiersim_input::scenario::fingerprint::fingerprint;
 use tiersim_input::scenario::weights::weights_text;
 use tiersim_policies::scenario::weights::WeightFile;
+use tiersim_policies::zoo::Registry;
 use tiersim_reports::words::clean;
 use tiersim_sim::train::cross_entropy::Search;
 use tiersim_sim::train::train;
@@ -44,9 +45,9 @@ pub(crate) struct TrainArgs {
 }
 
 /// Trains, writes the file, says what it is worth where it was trained.
-pub(crate) fn train_policy(args: &TrainArgs) -> Result<(), Failure> {
+pub(crate) fn train_policy(args: &TrainArgs, registry: &Registry) -> Result<(), Failure> {
     use_threads(args.jobs)?;
-    let (scenarios, traces) = read_all(std::slice::from_ref(&args.scenario), &args.set)?;
+    let (scenarios, traces) = read_all(std::slice::from_ref(&args.scenario), &args.set, registry)?;
     let scenario = &scenarios[0];
     let TrainArgs { generations, population, seed, .. } = *args;
     let search = Search { generations, population, seed };

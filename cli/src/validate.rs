@@ -24,13 +24,14 @@ use tiersim_models::workload::Unit;
 use tiersim_policies::host_ops::has_host_ops;
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::scenario::{Case, Scenario};
+use tiersim_policies::zoo::Registry;
 use tiersim_sim::run::{Bench, Options as BenchOptions};
 use tiersim_validation::real::Kind;
 
 /// Runs every case of every scenario on both machines; all are read before the first is run.
-pub(crate) fn validate(args: &ValidateArgs) -> Result<(), Failure> {
+pub(crate) fn validate(args: &ValidateArgs, registry: &Registry) -> Result<(), Failure> {
     device(args.machine, args.device)?;
-    let (scenarios, traces) = read_all(&args.scenarios, &seeded(&args.set, args.seed)?)?;
+    let (scenarios, traces) = read_all(&args.scenarios, &seeded(&args.set, args.seed)?, registry)?;
     if let Some(name) = &args.policy {
         known(&scenarios, name)?;
     }

@@ -29,6 +29,5 @@ pub mod weights;
 mod workload;
 
 pub(crate) use tiersim_policies::scenario::{
-    AxisValue, Budget, Case, Expectation, OpTime, Over, Scenario, ServingSource, TraceSource,
-    WorkloadSpec, labelled,
+    AxisValue, Budget, Case, OpTime, Scenario, ServingSource, TraceSource, WorkloadSpec, labelled,
 };

@@ -8,7 +8,7 @@
 pub mod check;
 pub mod quantity;
 pub mod ron_error;
-mod ron_lex;
+pub(crate) mod ron_lex;
 pub mod ron_scan;
 pub mod ron_text;
 pub mod ron_tree;

@@ -2,23 +2,24 @@
 //!
 //! This says what a scenario *means*; the readers turn files into it, and runs answer it.
 
+pub mod expectation;
 pub mod sweep;
 pub mod traces;
 pub mod weights;
 
 use crate::numa::NumaConfig;
-use crate::pressure::{Level, PressureConfig};
+use crate::pressure::PressureConfig;
 use crate::recipe::PolicyConfig;
+use expectation::Expectation;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::diagnostic::Warning;
-use tiersim_models::hardware::{Compute, Hardware, Lane};
+use tiersim_models::hardware::{Compute, Hardware};
 use tiersim_models::hidden::Hidden;
-use tiersim_models::ids::TierId;
 pub use tiersim_models::results::AxisValue;
 use tiersim_models::statistics::Stated;
-use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::units::{Bytes, Time};
 use tiersim_workloads::layered::Layered;
 use tiersim_workloads::layered::training::Training;
 use tiersim_workloads::transformer::Work;
@@ -190,120 +191,4 @@ pub enum Budget {
     Bytes(Bytes),
     /// This share of what the workload needs when everything is in HBM.
     ShareOfPeak(f64),
-}
-
-/// Which figure of a share that varies over a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
-    /// The mean over ops.
-    Mean,
-    /// The highest after any op.
-    Highest,
-    /// After the last op.
-    End,
-}
-
-/// What must hold after the run. Cases are named by index into [`Scenario::cases`].
-#[derive(Clone, Debug, PartialEq)]
-pub enum Expectation {
-    /// The case runs to its end.
-    Fits(usize),
-    /// The case runs out of memory.
-    OutOfMemory(usize),
-    /// Mean step time within bounds.
-    StepTime {
-        /// Case.
-        case: usize,
-        /// Lower bound.
-        at_least: Option<Span>,
-        /// Upper bound.
-        at_most: Option<Span>,
-    },
-    /// Mean step time over the baseline's within bounds.
-    Slowdown {
-        /// Case.
-        case: usize,
-        /// Lower bound.
-        at_least: Option<f64>,
-        /// Upper bound.
-        at_most: Option<f64>,
-    },
-    /// One case has a shorter mean step than another.
-    Faster {
-        /// The faster case.
-        case: usize,
-        /// The slower case.
-        than: usize,
-    },
-    /// Mean TTFT within bounds.
-    FirstToken {
-        /// Case.
-        case: usize,
-        /// Lower bound.
-        at_least: Option<Span>,
-        /// Upper bound.
-        at_most: Option<Span>,
-    },
-    /// Mean TPOT within bounds.
-    PerToken {
-        /// Case.
-        case: usize,
-        /// Lower bound.
-        at_least: Option<Span>,
-        /// Upper bound.
-        at_most: Option<Span>,
-    },
-    /// Bytes copied over one direction of a link per measured step.
-    Moved {
-        /// Case.
-        case: usize,
-        /// Direction.
-        lane: Lane,
-        /// Lower bound.
-        at_least: Option<Bytes>,
-        /// Upper bound.
-        at_most: Option<Bytes>,
-    },
-    /// External fragmentation of a tier over the run, 0 to 1.
-    Fragmentation {
-        /// Case.
-        case: usize,
-        /// Tier.
-        tier: TierId,
-        /// Of which moments.
-        over: Over,
-        /// Lower bound.
-        at_least: Option<f64>,
-        /// Upper bound.
-        at_most: Option<f64>,
-    },
-    /// The highest level of pressure of the run.
-    Pressure {
-        /// Case.
-        case: usize,
-        /// Lower bound.
-        at_least: Option<Level>,
-        /// Upper bound.
-        at_most: Option<Level>,
-    },
-    /// The smallest micro-batch of any step.
-    MicroBatch {
-        /// Case.
-        case: usize,
-        /// Lower bound.
-        at_least: Option<u32>,
-        /// Upper bound.
-        at_most: Option<u32>,
-    },
-    /// Most bytes ever held in a tier.
-    Peak {
-        /// Case.
-        case: usize,
-        /// Tier.
-        tier: TierId,
-        /// Lower bound.
-        at_least: Option<Bytes>,
-        /// Upper bound.
-        at_most: Option<Bytes>,
-    },
 }

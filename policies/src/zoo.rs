@@ -4,7 +4,6 @@
 //! this list is the only other place that knows of it.
 
 use crate::entry::Entry;
-use std::sync::OnceLock;
 
 pub mod access_density;
 pub mod activation_offload;
@@ -61,31 +60,43 @@ pub const ALL: &[&Entry] = &[
     &zero_offload::ENTRY,
 ];
 
-/// Policies of the program that uses this library.
-static MORE: OnceLock<&'static [&'static Entry]> = OnceLock::new();
+/// The policies that scenarios can name: those of tiersim, and what a program adds of its own.
+#[derive(Clone, Debug)]
+pub struct Registry(Vec<&'static Entry>);
 
-/// Lets scenarios name policies that are not tiersim's own. Once per program, before the first
-/// scenario is read.
-///
-/// # Panics
-/// If it is called twice, or a spelling is taken.
-pub fn add(policies: &'static [&'static Entry]) {
-    for (index, entry) in policies.iter().enumerate() {
-        let mut others = ALL.iter().chain(&policies[..index]);
-        let taken = others.any(|other| other.spelling == entry.spelling);
-        assert!(!taken, "there are two policies called {}", entry.spelling);
+/// A spelling that another policy has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there are two policies called {0}")]
+pub struct TakenName(pub &'static str);
+
+impl Default for Registry {
+    fn default() -> Registry {
+        Registry(ALL.to_vec())
     }
-    assert!(MORE.set(policies).is_ok(), "policies are added once");
 }
 
-/// All policies that scenarios can name: [`ALL`], and those that were added.
-pub fn all() -> impl Iterator<Item = &'static Entry> {
-    ALL.iter().chain(MORE.get().copied().unwrap_or_default()).copied()
+impl Registry {
+    /// These policies too.
+    pub fn with(mut self, policies: &[&'static Entry]) -> Result<Registry, TakenName> {
+        for entry in policies {
+            if self.0.iter().any(|other| other.spelling == entry.spelling) {
+                return Err(TakenName(entry.spelling));
+            }
+            self.0.push(entry);
+        }
+        Ok(self)
+    }
+
+    /// All of them.
+    pub fn entries(&self) -> &[&'static Entry] {
+        &self.0
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::ALL;
+    use super::{ALL, Registry, TakenName};
+    use crate::entry::Entry;
 
     #[test]
     fn policies_are_listed_by_spelling_and_their_parameters_are_named_once() {
@@ -95,5 +106,13 @@ mod tests {
             let once = |name| names().filter(|other| *other == name).count() == 1;
             assert!(names().all(once), "{}", entry.spelling);
         }
+    }
+    #[test]
+    fn a_registry_grows_by_names_that_are_free() {
+        static OWN: Entry = Entry { spelling: "Own", ..super::all_hbm::ENTRY };
+        let own = Registry::default().with(&[&OWN]).expect("the name is free");
+        assert_eq!(own.entries().len(), ALL.len() + 1);
+        assert_eq!(own.with(&[&OWN]).err(), Some(TakenName("Own")));
+        assert_eq!(Registry::default().with(&[ALL[0]]).err(), Some(TakenName(ALL[0].spelling)));
     }
 }

@@ -23,6 +23,7 @@ use tiersim_input::scenario::weights::read_weights;
 use tiersim_input::text::quantity;
 use tiersim_input::trace::read_trace;
 use tiersim_models::diagnostic::Diagnostics;
+use tiersim_policies::zoo::Registry;
 use tiersim_reports::{results_csv, summary_json};
 
 /// A name that nothing has, and that is near to nothing.
@@ -135,7 +136,7 @@ fn said(place: &Place, put: &str, file: &Path) -> Option<Diagnostics> {
     } else if place.text.starts_with("Part") {
         read_part(file).err()
     } else if place.text.starts_with("Weights") {
-        read_weights(file).err()
+        read_weights(file, &Registry::default()).err()
     } else {
         read_scenario(file, &[]).err()
     }
@@ -225,7 +226,7 @@ fn every_example_is_read_by_the_real_reader() {
                 assert!(part.is_ok(), "{place}: {}", part.unwrap_err());
                 read[3] += 1;
             } else if block.starts_with("Weights(") {
-                let weights = read_weights(&file);
+                let weights = read_weights(&file, &Registry::default());
                 assert!(weights.is_ok(), "{place}: {}", weights.unwrap_err());
                 read[4] += 1;
             }

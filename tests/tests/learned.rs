@@ -20,6 +20,7 @@ use tiersim_policies::recipe::{Origin, PolicyConfig};
 use tiersim_policies::replacement::Algorithm;
 use tiersim_policies::scenario::weights::WeightFile;
 use tiersim_policies::scenario::{Budget, Case, OpTime, Scenario, TraceSource, WorkloadSpec};
+use tiersim_policies::zoo::Registry;
 use tiersim_policies::zoo::demand::{DemandConfig, Write};
 use tiersim_policies::zoo::scored::ScoredConfig;
 use tiersim_policies::zoo::scored::features::{Feature, Weights};
@@ -222,7 +223,10 @@ fn a_file_reads_back_as_what_was_written() {
     std::fs::create_dir_all(&folder).expect("a folder");
     let path = folder.join("weights.ron");
     std::fs::write(&path, weights_text(&file)).expect("it can be written");
-    assert_eq!(read_weights(&path).unwrap_or_else(|problems| panic!("{problems}")), file);
+    assert_eq!(
+        read_weights(&path, &Registry::default()).unwrap_or_else(|problems| panic!("{problems}")),
+        file
+    );
 }
 
 #[test]

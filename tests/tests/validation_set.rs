@@ -9,7 +9,8 @@ use tiersim_models::hardware::{HBM, TierKind};
 use tiersim_models::results::{CaseRecord, RunRecord};
 use tiersim_models::units::Bytes;
 use tiersim_policies::access::{Access, Charge};
-use tiersim_policies::scenario::{Budget, Case, Expectation, Scenario, TraceSource};
+use tiersim_policies::scenario::expectation::{Expectation, Figure, Metric};
+use tiersim_policies::scenario::{Budget, Case, Scenario, TraceSource};
 use tiersim_sim::expect::failures;
 use tiersim_sim::run::{Options, run};
 use tiersim_tests::tiny::tiny_train;
@@ -182,6 +183,13 @@ fn held(shape: &Layered) -> (u64, u64) {
     }
 }
 
+fn size(bound: &Option<Figure>) -> Option<Bytes> {
+    match bound {
+        Some(Figure::Size(bytes)) => Some(*bytes),
+        _ => None,
+    }
+}
+
 /// What the files expect of LRU and of everything in HBM follows from formulas: a step reads all
 /// that persists, and finds no more of it in HBM than the budget.
 #[test]
@@ -190,18 +198,21 @@ fn expectations_are_what_the_formulas_say() {
     for (scenario, shape) in set() {
         let (persistent, at_once) = held(&shape);
         let peak = scenario.expect.iter().find_map(|expectation| match expectation {
-            Expectation::Peak { case: 0, tier: HBM, at_least, at_most } => {
-                Some((at_least, at_most))
+            Expectation::Within { metric: Metric::Peak(HBM), case: 0, at_least, at_most } => {
+                Some((size(at_least), size(at_most)))
             }
             _ => None,
         });
         let (least, most) = peak.expect("the peak of the baseline is expected");
-        assert_eq!(*least, Some(Bytes::new(at_once)), "{}", scenario.name);
+        assert_eq!(least, Some(Bytes::new(at_once)), "{}", scenario.name);
         let peak = most.expect("from above too").get();
         for expectation in &scenario.expect {
-            let Expectation::Moved { case, lane, at_least: Some(least), .. } = expectation else {
+            let Expectation::Within { metric: Metric::Moved(lane), case, at_least, .. } =
+                expectation
+            else {
                 continue;
             };
+            let Some(least) = size(at_least) else { continue };
             let case = &scenario.cases[*case];
             let lane = scenario.hardware.lane_name(*lane);
             let ("lru", Budget::ShareOfPeak(share), "dram->hbm") =

@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use tiersim_input::scenario::read::read_scenario;
+use tiersim_input::scenario::read::read_scenario_with;
 use tiersim_input::traces::read_traces;
-use tiersim_policies::zoo;
+use tiersim_policies::zoo::Registry;
 use tiersim_sim::expect::failures;
 use tiersim_sim::run::{Options, run};
 
@@ -14,8 +14,9 @@ fn here() -> PathBuf {
 
 #[test]
 fn scenarios_can_name_it_and_it_does_what_they_expect() {
-    zoo::add(&[&newest_out::ENTRY]);
-    let scenario = read_scenario(&here().join("scenario.ron"), &[]).expect("it is a scenario");
+    let registry = Registry::default().with(&[&newest_out::ENTRY]).expect("the name is free");
+    let scenario = read_scenario_with(&here().join("scenario.ron"), &[], &registry);
+    let scenario = scenario.expect("it is a scenario");
     let traces = read_traces([&scenario]).expect("it is generated");
     let print = "sha256:0".to_owned();
     let record = run(&scenario, traces.of(&scenario), print, Options::default(), || ());

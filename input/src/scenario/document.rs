@@ -4,11 +4,13 @@ use crate::scenario::files::Files;
 use crate::text::ron_text::Document;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
+use tiersim_policies::zoo::Registry;
 
 /// The document with its overrides, and the files that it may name.
 pub(crate) fn open(
     path: &Path,
     overrides: &[(String, String)],
+    registry: &Registry,
 ) -> Result<(Document, Files), Diagnostics> {
     let mut document = Document::read(path)?;
     let name = name_of(path);
@@ -20,7 +22,7 @@ pub(crate) fn open(
         let shown: String = value.chars().take(60).collect();
         document = document.with(at, value, &format!("--set {at}={shown}"))?;
     }
-    Ok((document, Files::around(path)?))
+    Ok((document, Files::around(path, registry)?))
 }
 
 /// The file's name without `.ron`.

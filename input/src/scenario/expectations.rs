@@ -2,19 +2,21 @@
 //!
 //! A bound that can never hold or always holds is a mistake of the file, not a result of the run.
 
-use crate::scenario::pressure::level;
-use crate::scenario::raw::{RawExpectation, RawOver, RawScenario};
+use crate::scenario::raw::RawScenario;
 use crate::scenario::resolver::{MAX_ENTRIES, Resolver};
-use crate::scenario::{Expectation, Over};
-use crate::text::quantity::{BYTES, Duration, Quantity, Size, TIME};
+use crate::scenario::spelling::{Field, Form, ONLY, RawValue, Spelled, Spelling};
+use crate::text::quantity::{BYTES, TIME};
 use std::collections::BTreeMap;
 use tiersim_models::hardware::{Hardware, Lane};
-use tiersim_models::units::{Bytes, Span};
+use tiersim_models::ids::TierId;
+use tiersim_policies::pressure::Level;
+use tiersim_policies::scenario::expectation::{Choice, Expectation, Figure, METRICS, Over, Unit};
 
-/// The expectations of `raw`, or `None` after problems.
+/// What `raw` expects, as `spelled`; `None` after problems.
 pub(crate) fn resolve(
     resolver: &mut Resolver<'_, '_>,
     raw: &RawScenario,
+    spelled: &[Option<Spelled>],
     hardware: &Hardware,
 ) -> Option<Vec<Expectation>> {
     let names: Vec<&str> = raw.policies.iter().map(|case| case.name.as_str()).collect();
@@ -24,12 +26,11 @@ pub(crate) fn resolve(
     }
     let names = &names[..names.len().min(MAX_ENTRIES)];
     let known = Known { names, indices, hardware };
-    let all = resolver.check.at_most("expect", "expectations", &raw.expect, MAX_ENTRIES);
-    let resolved: Vec<Option<Expectation>> = all
-        .iter()
-        .enumerate()
-        .map(|(index, one)| resolver.expectation(&format!("expect.{index}"), one, &known))
-        .collect();
+    resolver.check.at_most("expect", "expectations", &raw.expect, MAX_ENTRIES);
+    let one = |(index, one): (usize, &Option<Spelled>)| {
+        resolver.expectation(&format!("expect.{index}"), one.as_ref()?, &known)
+    };
+    let resolved: Vec<Option<Expectation>> = spelled.iter().enumerate().map(one).collect();
     resolved.into_iter().collect()
 }
 
@@ -40,128 +41,100 @@ struct Known<'k> {
     hardware: &'k Hardware,
 }
 
-/// The mean, unless another is named.
-fn measure(raw: Option<&RawOver>) -> Over {
-    match raw {
-        None | Some(RawOver::Mean) => Over::Mean,
-        Some(RawOver::Highest) => Over::Highest,
-        Some(RawOver::End) => Over::End,
-    }
+/// How expectations are spelled: those that are no metric first, then [`METRICS`].
+pub(crate) fn spellings() -> Vec<Spelling> {
+    let field = |name, form, required| Field { name, form, required };
+    let name = |name| field(name, Form::Name, true);
+    let metric = |(word, unit, choice): (&'static str, Unit, Choice)| {
+        let over = || field("over", Form::Word(&["mean", "highest", "end"]), false);
+        let mut fields = vec![name("case")];
+        fields.extend(match choice {
+            Choice::Nothing(_) => vec![],
+            Choice::Lane(_) => vec![name("lane")],
+            Choice::Tier(_) => vec![name("tier")],
+            Choice::TierOver(_) => vec![name("tier"), over()],
+        });
+        let form = match unit {
+            Unit::Time => Form::Duration,
+            Unit::Size => Form::Size,
+            Unit::Number { .. } => Form::Number,
+            Unit::Count => Form::Count,
+            Unit::Level => Form::Word(&LEVEL_WORDS),
+        };
+        fields.extend(["at_least", "at_most"].map(|bound| field(bound, form, false)));
+        Spelling { word, fields }
+    };
+    let others = [
+        Spelling { word: "fits", fields: vec![name(ONLY)] },
+        Spelling { word: "out_of_memory", fields: vec![name(ONLY)] },
+        Spelling { word: "faster", fields: vec![name("case"), name("than")] },
+    ];
+    others.into_iter().chain(METRICS.map(metric)).collect()
 }
 
+const LEVELS: [Level; 5] =
+    [Level::Normal, Level::Target, Level::Warning, Level::Critical, Level::Emergency];
+static LEVEL_WORDS: [&str; 5] = {
+    let [normal, target, warning, critical, emergency] = LEVELS;
+    [normal.word(), target.word(), warning.word(), critical.word(), emergency.word()]
+};
+
 impl Resolver<'_, '_> {
-    fn expectation(
-        &mut self,
-        at: &str,
-        raw: &RawExpectation,
-        known: &Known<'_>,
-    ) -> Option<Expectation> {
-        let field = |name: &str| format!("{at}.{name}");
-        Some(match raw {
-            RawExpectation::Fits(case) => Expectation::Fits(self.case(&field("0"), case, known)?),
-            RawExpectation::OutOfMemory(case) => {
-                Expectation::OutOfMemory(self.case(&field("0"), case, known)?)
-            }
-            RawExpectation::Faster { case, than } => {
-                let case = self.case(&field("case"), case, known);
-                let than = self.case(&field("than"), than, known);
+    fn expectation(&mut self, at: &str, raw: &Spelled, known: &Known<'_>) -> Option<Expectation> {
+        match raw.index {
+            0 => return Some(Expectation::Fits(self.case(at, ONLY, raw, known)?)),
+            1 => return Some(Expectation::OutOfMemory(self.case(at, ONLY, raw, known)?)),
+            2 => {
+                let case = self.case(at, "case", raw, known);
+                let than = self.case(at, "than", raw, known);
                 if case.is_some() && case == than {
                     let rule = "a policy cannot be faster than itself";
-                    self.check.fault(&field("than"), rule, "name two policies");
+                    self.check.fault(&format!("{at}.than"), rule, "name two policies");
                 }
-                Expectation::Faster { case: case?, than: than? }
+                return Some(Expectation::Faster { case: case?, than: than? });
             }
-            RawExpectation::StepTime { case, at_least, at_most } => {
-                let case = self.case(&field("case"), case, known);
-                let (at_least, at_most) = self.spans(at, at_least, at_most)?;
-                Expectation::StepTime { case: case?, at_least, at_most }
+            _ => {}
+        }
+        let (_, unit, choice) = METRICS[raw.index - 3];
+        let case = self.case(at, "case", raw, known);
+        let metric = match choice {
+            Choice::Nothing(metric) => Some(metric),
+            Choice::Lane(metric) => self.lane(at, raw, known.hardware).map(metric),
+            Choice::Tier(metric) => self.tier_of(at, raw, known.hardware).map(metric),
+            Choice::TierOver(metric) => {
+                let over = match raw.values.get("over") {
+                    Some(RawValue::Word("highest")) => Over::Highest,
+                    Some(RawValue::Word("end")) => Over::End,
+                    _ => Over::Mean,
+                };
+                self.tier_of(at, raw, known.hardware).map(|tier| metric(tier, over))
             }
-            RawExpectation::Ttft { case, at_least, at_most } => {
-                let case = self.case(&field("case"), case, known);
-                let (at_least, at_most) = self.spans(at, at_least, at_most)?;
-                Expectation::FirstToken { case: case?, at_least, at_most }
-            }
-            RawExpectation::Tpot { case, at_least, at_most } => {
-                let case = self.case(&field("case"), case, known);
-                let (at_least, at_most) = self.spans(at, at_least, at_most)?;
-                Expectation::PerToken { case: case?, at_least, at_most }
-            }
-            RawExpectation::Slowdown { case, at_least, at_most } => {
-                let case = self.case(&field("case"), case, known);
-                let limits = [*at_least, *at_most];
-                let (at_least, at_most) = self.numbers(at, "a slowdown", limits, 1e9)?;
-                Expectation::Slowdown { case: case?, at_least, at_most }
-            }
-            RawExpectation::Moved { case, lane, at_least, at_most } => {
-                let case = self.case(&field("case"), case, known);
-                let lane = self.lane(&field("lane"), lane, known.hardware);
-                let (at_least, at_most) = self.bytes(at, at_least, at_most)?;
-                Expectation::Moved { case: case?, lane: lane?, at_least, at_most }
-            }
-            RawExpectation::Fragmentation { case, tier, over, at_least, at_most } => {
-                let case = self.case(&field("case"), case, known);
-                let tier = self.tier(&field("tier"), tier, known.hardware);
-                let (over, limits) = (measure(over.as_ref()), [*at_least, *at_most]);
-                let (at_least, at_most) = self.numbers(at, "a share", limits, 1.0)?;
-                Expectation::Fragmentation { case: case?, tier: tier?, over, at_least, at_most }
-            }
-            RawExpectation::Pressure { case, at_least, at_most } => {
-                let case = self.case(&field("case"), case, known);
-                let [low, high] = [at_least, at_most].map(|raw| raw.map(|raw| Some(level(raw))));
-                let (at_least, at_most) = self.bounds(at, low, high)?;
-                Expectation::Pressure { case: case?, at_least, at_most }
-            }
-            RawExpectation::MicroBatch { case, at_least, at_most } => {
-                let case = self.case(&field("case"), case, known);
-                let [low, high] = [at_least, at_most].map(|raw| raw.map(Some));
-                let (at_least, at_most) = self.bounds(at, low, high)?;
-                Expectation::MicroBatch { case: case?, at_least, at_most }
-            }
-            RawExpectation::Peak { case, tier, at_least, at_most } => {
-                let case = self.case(&field("case"), case, known);
-                let tier = self.tier(&field("tier"), tier, known.hardware);
-                let (at_least, at_most) = self.bytes(at, at_least, at_most)?;
-                Expectation::Peak { case: case?, tier: tier?, at_least, at_most }
-            }
-        })
+        };
+        let [low, high] = ["at_least", "at_most"].map(|name| {
+            raw.values.get(name).map(|value| self.figure(&format!("{at}.{name}"), unit, value))
+        });
+        let (at_least, at_most) = self.bounds(at, low, high)?;
+        Some(Expectation::Within { metric: metric?, case: case?, at_least, at_most })
     }
 
-    fn spans(
-        &mut self,
-        at: &str,
-        at_least: &Option<Quantity<Duration>>,
-        at_most: &Option<Quantity<Duration>>,
-    ) -> Option<(Option<Span>, Option<Span>)> {
-        let [low, high] = [("at_least", at_least), ("at_most", at_most)].map(|(name, raw)| {
-            raw.map(|raw| raw.span(&mut self.check, &format!("{at}.{name}"), TIME))
-        });
-        self.bounds(at, low, high)
-    }
-
-    /// Bounds that are numbers from 0 to `most`; `what` with its article.
-    fn numbers(
-        &mut self,
-        at: &str,
-        what: &str,
-        [at_least, at_most]: [Option<f64>; 2],
-        most: f64,
-    ) -> Option<(Option<f64>, Option<f64>)> {
-        let [low, high] = [("at_least", at_least), ("at_most", at_most)].map(|(name, raw)| {
-            raw.map(|raw| self.check.number(&format!("{at}.{name}"), what, raw, 0.0, most))
-        });
-        self.bounds(at, low, high)
-    }
-
-    fn bytes(
-        &mut self,
-        at: &str,
-        at_least: &Option<Quantity<Size>>,
-        at_most: &Option<Quantity<Size>>,
-    ) -> Option<(Option<Bytes>, Option<Bytes>)> {
-        let [low, high] = [("at_least", at_least), ("at_most", at_most)].map(|(name, raw)| {
-            raw.map(|raw| raw.bytes(&mut self.check, &format!("{at}.{name}"), BYTES))
-        });
-        self.bounds(at, low, high)
+    fn figure(&mut self, at: &str, unit: Unit, raw: &RawValue) -> Option<Figure> {
+        let check = &mut self.check;
+        match (unit, raw) {
+            (_, RawValue::Duration(time)) => time.span(check, at, TIME).map(Figure::Time),
+            (_, RawValue::Size(size)) => size.bytes(check, at, BYTES).map(Figure::Size),
+            (Unit::Number { what, most }, RawValue::Number(number)) => {
+                check.number(at, what, *number, 0.0, most).map(Figure::Number)
+            }
+            (_, RawValue::Count(count)) => {
+                let count = u32::try_from(*count).map(Figure::Count);
+                let rule = format!("it must lie between 0 and {}", u32::MAX);
+                count.map_err(|_| check.fault(at, rule, "write a smaller one")).ok()
+            }
+            (_, RawValue::Word(word)) => {
+                LEVELS.into_iter().find(|level| level.word() == *word).map(Figure::Level)
+            }
+            (unit, raw) => unreachable!("{raw:?} was not read as {unit:?}"),
+        }
     }
 
     /// Both bounds if they are good: one at least, and in order.
@@ -187,21 +160,29 @@ impl Resolver<'_, '_> {
         }
     }
 
-    fn case(&mut self, path: &str, name: &str, known: &Known<'_>) -> Option<usize> {
+    fn case(&mut self, at: &str, field: &str, raw: &Spelled, known: &Known<'_>) -> Option<usize> {
+        let name = raw.name(field)?;
         let index = known.indices.get(name).copied();
         if index.is_none() {
-            self.check.unknown(path, "no policy has this name", name, known.names);
+            let path = format!("{at}.{field}");
+            self.check.unknown(&path, "no policy has this name", name, known.names);
         }
         index
     }
 
-    fn lane(&mut self, path: &str, name: &str, hardware: &Hardware) -> Option<Lane> {
+    fn tier_of(&mut self, at: &str, raw: &Spelled, hardware: &Hardware) -> Option<TierId> {
+        self.tier(&format!("{at}.tier"), raw.name("tier")?, hardware)
+    }
+
+    fn lane(&mut self, at: &str, raw: &Spelled, hardware: &Hardware) -> Option<Lane> {
+        let name = raw.name("lane")?;
         let lane = hardware.lanes().find(|&lane| hardware.lane_name(lane) == name);
         if lane.is_none() {
             let known: Vec<String> =
                 hardware.lanes().map(|lane| hardware.lane_name(lane)).collect();
             let known: Vec<&str> = known.iter().map(String::as_str).collect();
-            self.check.unknown(path, "the hardware has no lane of this name", name, &known);
+            let path = format!("{at}.lane");
+            self.check.unknown(&path, "the hardware has no lane of this name", name, &known);
         }
         lane
     }

@@ -15,6 +15,7 @@ use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::statistics::Given;
 use tiersim_policies::scenario::weights::WeightFile;
+use tiersim_policies::zoo::Registry;
 
 /// What a named file turned out to be.
 #[derive(Clone, Debug)]
@@ -48,11 +49,13 @@ pub struct Files {
     /// By name and file of weights.
     pub(super) models: BTreeMap<(String, Option<String>), ModelFound>,
     machines: BTreeMap<Vec<u64>, Vec<Arc<Hardware>>>,
+    /// The policies that the scenario can name.
+    pub(super) registry: Registry,
 }
 
 impl Files {
     /// For the scenario file at `scenario`.
-    pub fn around(scenario: &Path) -> Result<Files, Diagnostics> {
+    pub fn around(scenario: &Path, registry: &Registry) -> Result<Files, Diagnostics> {
         let folder = scenario.parent().unwrap_or(Path::new(""));
         let project = Project::around(folder).map_err(|error| {
             let rule = "the scenario's folder cannot be read";
@@ -60,7 +63,18 @@ impl Files {
         })?;
         let (paths, hardware, hints, weights, models, machines) = Default::default();
         let statistics = BTreeMap::new();
-        Ok(Files { project, paths, hardware, hints, weights, statistics, models, machines })
+        let registry = registry.clone();
+        Ok(Files {
+            project,
+            paths,
+            hardware,
+            hints,
+            weights,
+            statistics,
+            models,
+            machines,
+            registry,
+        })
     }
 
     /// The file or folder that the scenario calls `name`.
@@ -120,7 +134,8 @@ impl Files {
         if let Some(known) = self.weights.get(name) {
             return known.clone();
         }
-        let found = read(self.path(name), read_weights);
+        let path = self.path(name);
+        let found = read(path, |path| read_weights(path, &self.registry));
         self.weights.insert(name.to_string(), found.clone());
         found
     }

@@ -5,7 +5,7 @@
 
 use crate::scenario::raw::pieces::{RawAccess, RawCharge, RawCut, RawObjectKind};
 use crate::scenario::resolver::Resolver;
-use crate::scenario::spelling::{RawPolicy, RawValue};
+use crate::scenario::spelling::{Field, Form, RawValue, Spelled, Spelling};
 use crate::text::check::MAX_PROBLEMS;
 use crate::text::quantity::{CAPACITY, SETUP};
 use std::collections::BTreeMap;
@@ -13,25 +13,55 @@ use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::workload::ObjectKind;
 use tiersim_policies::access::{Access, Charge};
-use tiersim_policies::entry::{Entry, Kind, Parameter, Params, Value};
+use tiersim_policies::entry::{Entry, Kind, Need, Parameter, Params, Value};
 use tiersim_policies::recipe::PolicyConfig;
 use tiersim_policies::zoo::adam_state::Cut;
 
 /// Room for rounding where shares are added up.
 const ROUNDING: f64 = 1e-9;
 
+/// How each of `policies` is spelled, in their order.
+pub(crate) fn spellings(policies: &[&'static Entry]) -> Vec<Spelling> {
+    let field = |parameter: &Parameter| Field {
+        name: parameter.name,
+        form: form(parameter.kind),
+        required: parameter.need == Need::Required,
+    };
+    let spelling = |entry: &&Entry| Spelling {
+        word: entry.spelling,
+        fields: entry.parameters.iter().map(field).collect(),
+    };
+    policies.iter().map(spelling).collect()
+}
+
+fn form(kind: Kind) -> Form {
+    match kind {
+        Kind::Count { .. } => Form::Count,
+        Kind::Number { .. } => Form::Number,
+        Kind::Flag => Form::Flag,
+        Kind::Size => Form::Size,
+        Kind::Duration => Form::Duration,
+        Kind::Word(words) => Form::Word(words),
+        Kind::Tier | Kind::Hints | Kind::Weights(_) => Form::Name,
+        Kind::Spill | Kind::HostTiers | Kind::MoreTiers | Kind::ThreeTiers => Form::Names,
+        Kind::Kinds => Form::Kinds,
+        Kind::Access => Form::Access,
+        Kind::Cut => Form::Cut,
+    }
+}
+
 /// The policy that stands at `at`, for `hardware`.
 pub(crate) fn resolve(
     resolver: &mut Resolver<'_, '_>,
     at: &str,
-    raw: &RawPolicy,
+    (entry, raw): (&Entry, &Spelled),
     hardware: &Hardware,
 ) -> Option<PolicyConfig> {
     let mut values = Some(BTreeMap::new());
-    for Parameter { name, kind, .. } in raw.entry.parameters {
+    for Parameter { name, kind, .. } in entry.parameters {
         let at = format!("{at}.{name}");
         let value = match raw.values.get(name) {
-            Some(value) => written(resolver, &at, value, (*kind, raw.entry), hardware).map(Some),
+            Some(value) => written(resolver, &at, value, (*kind, entry), hardware).map(Some),
             None => default(resolver, &at, *kind, hardware),
         };
         match (value, &mut values) {
@@ -40,7 +70,7 @@ pub(crate) fn resolve(
             (None, _) => values = None,
         }
     }
-    let made = (raw.entry.make)(&Params(values?));
+    let made = (entry.make)(&Params(values?));
     made.map_err(|fault| {
         resolver.check.fault(&format!("{at}.{}", fault.parameter), fault.rule, fault.remedy);
     })

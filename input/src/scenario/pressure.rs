@@ -4,8 +4,7 @@
 //! training that is generated: a recording is of one batch size.
 
 use crate::scenario::raw::{
-    RawCase, RawLevel, RawMicroBatch, RawPressure, RawProfile, RawResponse, RawResponses,
-    RawThresholds,
+    RawCase, RawMicroBatch, RawPressure, RawProfile, RawResponse, RawResponses, RawThresholds,
 };
 use crate::scenario::resolver::Resolver;
 use crate::scenario::{TraceSource, WorkloadSpec};
@@ -20,17 +19,6 @@ use tiersim_workloads::layered::training::Training;
 /// How a training of several steps is written.
 const STEPS: &str =
     "generate the training: Layered(..., mode: train_steps(sequences: [512, 1024, ...]))";
-
-/// The level that a word names.
-pub(crate) fn level(raw: RawLevel) -> Level {
-    match raw {
-        RawLevel::Normal => Level::Normal,
-        RawLevel::Target => Level::Target,
-        RawLevel::Warning => Level::Warning,
-        RawLevel::Critical => Level::Critical,
-        RawLevel::Emergency => Level::Emergency,
-    }
-}
 
 /// What the case at `at` says: its own micro-batch, and the tier that it watches.
 pub(crate) fn resolve(

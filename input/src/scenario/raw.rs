@@ -7,12 +7,15 @@ pub(crate) mod pieces;
 pub(crate) mod work;
 
 use crate::hidden::RawHidden;
-use crate::scenario::spelling::RawPolicy;
 use crate::text::quantity::{Budget, Duration, Quantity, Size};
 use pieces::RawObjectKind;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 use work::{RawFormat, RawFormats, RawWork};
+
+/// What [`crate::scenario::spelling`] reads.
+pub(crate) type Elsewhere = IgnoredAny;
 
 /// The file.
 #[derive(Debug, Deserialize)]
@@ -34,7 +37,7 @@ pub struct RawScenario {
     pub(crate) sweep: Option<RawSweep>,
     pub(crate) seed: Option<u64>,
     #[serde(default)]
-    pub(crate) expect: Vec<RawExpectation>,
+    pub(crate) expect: Vec<Elsewhere>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -123,7 +126,8 @@ pub(crate) enum RawTime {
 #[serde(rename = "Case", deny_unknown_fields)]
 pub(crate) struct RawCase {
     pub(crate) name: String,
-    pub(crate) policy: RawPolicy,
+    #[serde(rename = "policy")]
+    pub(crate) _policy: Elsewhere,
     pub(crate) hbm: Option<Quantity<Budget>>,
     #[serde(default)]
     pub(crate) allocators: Vec<RawAllocator>,
@@ -210,16 +214,6 @@ pub(crate) struct RawMicroBatch {
     pub(crate) smooth: Option<bool>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Level", rename_all = "snake_case")]
-pub(crate) enum RawLevel {
-    Normal,
-    Target,
-    Warning,
-    Critical,
-    Emergency,
-}
-
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Allocator", deny_unknown_fields)]
 pub(crate) struct RawAllocator {
@@ -286,72 +280,4 @@ pub(crate) enum RawValues {
     Range { from: f64, to: f64, step: f64 },
     List(Vec<f64>),
     Choices(Vec<(String, String)>),
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Expectation", rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum RawExpectation {
-    Fits(String),
-    OutOfMemory(String),
-    StepTime {
-        case: String,
-        at_least: Option<Quantity<Duration>>,
-        at_most: Option<Quantity<Duration>>,
-    },
-    Ttft {
-        case: String,
-        at_least: Option<Quantity<Duration>>,
-        at_most: Option<Quantity<Duration>>,
-    },
-    Tpot {
-        case: String,
-        at_least: Option<Quantity<Duration>>,
-        at_most: Option<Quantity<Duration>>,
-    },
-    Slowdown {
-        case: String,
-        at_least: Option<f64>,
-        at_most: Option<f64>,
-    },
-    Faster {
-        case: String,
-        than: String,
-    },
-    Moved {
-        case: String,
-        lane: String,
-        at_least: Option<Quantity<Size>>,
-        at_most: Option<Quantity<Size>>,
-    },
-    Fragmentation {
-        case: String,
-        tier: String,
-        over: Option<RawOver>,
-        at_least: Option<f64>,
-        at_most: Option<f64>,
-    },
-    Pressure {
-        case: String,
-        at_least: Option<RawLevel>,
-        at_most: Option<RawLevel>,
-    },
-    MicroBatch {
-        case: String,
-        at_least: Option<u32>,
-        at_most: Option<u32>,
-    },
-    Peak {
-        case: String,
-        tier: String,
-        at_least: Option<Quantity<Size>>,
-        at_most: Option<Quantity<Size>>,
-    },
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Over", rename_all = "snake_case")]
-pub(crate) enum RawOver {
-    Mean,
-    Highest,
-    End,
 }

@@ -8,6 +8,7 @@ use crate::project::PathFault;
 use crate::scenario::files::{Files, Found};
 use crate::scenario::raw::{RawCase, RawScenario};
 use crate::scenario::resolver::{MAX_ENTRIES, Resolver};
+use crate::scenario::spelling::{Spelled, read_all};
 use crate::scenario::{AxisValue, Budget, Case, Scenario, WorkloadSpec, labelled};
 use crate::scenario::{allocators, expectations, hidden, numa, policies, pressure};
 use crate::text::check::Check;
@@ -20,7 +21,9 @@ use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::hardware::{Fact, HBM, Hardware, Source};
 use tiersim_models::hidden::Hidden;
 use tiersim_models::ids::TierId;
+use tiersim_policies::entry::Entry;
 use tiersim_policies::numa::NumaConfig;
+use tiersim_policies::zoo::Registry;
 
 /// Version of the file format.
 pub const SCHEMA: u32 = 1;
@@ -58,6 +61,26 @@ impl Failure {
     }
 }
 
+/// What [`RawScenario`] leaves out, element by element; `None` for those with problems.
+struct Tables {
+    policies: Vec<Option<(&'static Entry, Spelled)>>,
+    expect: Vec<Option<Spelled>>,
+}
+
+impl Tables {
+    fn read(document: &Document, registry: &Registry, problems: &mut Diagnostics) -> Tables {
+        let entries = registry.entries();
+        let spellings = policies::spellings(entries);
+        let list = ("policies", "policy");
+        let policies = read_all(document, list, "a policy", &spellings, problems);
+        let entry = |spelled: Spelled| (entries[spelled.index], spelled);
+        let policies = policies.into_iter().map(|policy| policy.map(entry)).collect();
+        let spellings = expectations::spellings();
+        let expect = read_all(document, ("expect", ""), "an expectation", &spellings, problems);
+        Tables { policies, expect }
+    }
+}
+
 /// The scenario that `document` means, at the point `params` of a sweep (empty without one).
 pub fn resolve(
     document: &Document,
@@ -65,10 +88,21 @@ pub fn resolve(
     files: &mut Files,
     params: &[(String, AxisValue)],
 ) -> Result<Scenario, Failure> {
-    let Parsed { raw, document, problems } = document.parse().map_err(Failure::form)?;
+    let parsed = document.parse::<RawScenario>();
+    let mut problems = Diagnostics::default();
+    let read = parsed.as_ref().map_or(document, |parsed| &parsed.document);
+    let spelled = Tables::read(read, &files.registry, &mut problems);
+    let Parsed { raw, document, problems: form } = match parsed {
+        Ok(parsed) => parsed,
+        Err(mut form) => {
+            form.0.append(&mut problems.0);
+            return Err(Failure::form(form));
+        }
+    };
+    problems.0.extend(form.0);
     let check = Check::new(&document);
     let mut resolver = Resolver { check, files, outside: problems, warnings: Vec::new() };
-    let scenario = resolver.scenario(&raw, name, params);
+    let scenario = resolver.scenario(&raw, &spelled, name, params);
     let Resolver { check, outside, .. } = resolver;
     match scenario {
         Some(scenario) if check.problems.0.is_empty() && outside.0.is_empty() => Ok(scenario),
@@ -81,6 +115,7 @@ impl Resolver<'_, '_> {
     fn scenario(
         &mut self,
         raw: &RawScenario,
+        spelled: &Tables,
         name: &str,
         params: &[(String, AxisValue)],
     ) -> Option<Scenario> {
@@ -119,9 +154,10 @@ impl Resolver<'_, '_> {
         let numa = numa::resolve(self, "", said, &NumaConfig::default(), &hardware);
         let common = (allocators.zip(hidden.as_deref())).zip(numa.as_ref());
         let spec = workload.as_ref().map(|(spec, _)| spec);
-        let cases = self.cases(&raw.policies, (common, spec), &hardware, params);
+        let cases =
+            self.cases((&raw.policies, &spelled.policies), (common, spec), &hardware, params);
         self.refuse_without(spec, cases.as_deref().unwrap_or_default());
-        let expect = expectations::resolve(self, raw, &hardware);
+        let expect = expectations::resolve(self, raw, &spelled.expect, &hardware);
         Some(Scenario {
             name: name.to_string(),
             about: raw.about.trim().to_string(),
@@ -188,7 +224,7 @@ impl Resolver<'_, '_> {
 
     fn cases(
         &mut self,
-        raw: &[RawCase],
+        (raw, spelled): (&[RawCase], &[Option<(&'static Entry, Spelled)>]),
         (common, workload): (Option<Common<'_>>, Option<&WorkloadSpec>),
         hardware: &Hardware,
         params: &[(String, AxisValue)],
@@ -212,7 +248,10 @@ impl Resolver<'_, '_> {
                 let rule = format!("two policies have the same name (the other in line {line})");
                 self.check.fault(&format!("{here}.name"), rule, "choose another name");
             }
-            let policy = policies::resolve(self, &format!("{here}.policy"), &case.policy, hardware);
+            let policy =
+                spelled.get(index).and_then(Option::as_ref).and_then(|(entry, spelled)| {
+                    policies::resolve(self, &format!("{here}.policy"), (entry, spelled), hardware)
+                });
             let hbm = self.budget(&format!("{here}.hbm"), case.hbm.as_ref(), hardware);
             let at = format!("{here}.chunk");
             let chunk = case.chunk.as_ref();

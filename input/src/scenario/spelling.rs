@@ -1,30 +1,55 @@
-//! Reads a policy as a scenario spells it: a variant of the registry with its parameters.
+//! Reads what tables spell: a word with named values in brackets, such as a policy.
 //!
-//! The registry of policies ([`tiersim_policies::zoo`]) says which names there are and of what kind
-//! each parameter is, so that a new policy needs no line here. Every value is read with the type
-//! of its kind, which keeps places in error messages.
+//! The list of policies and the table of metrics say which words there are, which values each has
+//! and of what form, so that a new policy or metric needs no line here. Values are read one by one
+//! at their place in the document's tree: a wrong one is told with its place and hides no other.
 
 use crate::scenario::raw::pieces::{RawAccess, RawCut, RawObjectKind};
+use crate::scenario::resolver::MAX_ENTRIES;
+use crate::text::check::MAX_PROBLEMS;
 use crate::text::quantity::{Duration, Quantity, Size};
-use serde::de::{
-    Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, VariantAccess,
-    Visitor,
-};
+use crate::text::ron_error::{at_value, choices, unknown_field};
+use crate::text::ron_lex::word_end;
+use crate::text::ron_text::Document;
+use crate::text::ron_tree::{Shape, ValueId};
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::LazyLock;
-use tiersim_policies::entry::{Entry, Kind, Need, Parameter};
-use tiersim_policies::zoo;
+use tiersim_models::diagnostic::{Diagnostic, Diagnostics};
 
-/// A policy as written.
-#[derive(Debug)]
-pub(crate) struct RawPolicy {
-    pub(crate) entry: &'static Entry,
-    /// What was written, by the name of the parameter.
-    pub(crate) values: BTreeMap<&'static str, RawValue>,
+/// A word and what it takes in brackets: nothing, one value, or fields.
+pub(crate) struct Spelling {
+    pub(crate) word: &'static str,
+    pub(crate) fields: Vec<Field>,
 }
 
-/// A value as written, of the kind that its parameter has.
+/// A value in brackets.
+pub(crate) struct Field {
+    /// [`ONLY`] where the value stands without a name.
+    pub(crate) name: &'static str,
+    pub(crate) form: Form,
+    pub(crate) required: bool,
+}
+
+/// The name of a value that stands alone in its brackets, as in `fits("lru")`.
+pub(crate) const ONLY: &str = "0";
+
+/// How a value is written.
+#[derive(Clone, Copy)]
+pub(crate) enum Form {
+    Count,
+    Number,
+    Flag,
+    Size,
+    Duration,
+    Word(&'static [&'static str]),
+    Name,
+    Names,
+    Kinds,
+    Access,
+    Cut,
+}
+
+/// A value as written, of the form that its field has.
 #[derive(Debug)]
 pub(crate) enum RawValue {
     Count(u64),
@@ -40,170 +65,174 @@ pub(crate) enum RawValue {
     Cut(RawCut),
 }
 
-/// The names that can be written, as serde wants them for its messages.
-struct Spellings {
-    entries: Vec<&'static Entry>,
-    policies: Vec<&'static str>,
-    /// By entry.
-    parameters: Vec<Vec<&'static str>>,
+/// What was written: one of the spellings, and its values by name.
+#[derive(Debug)]
+pub(crate) struct Spelled {
+    /// Which of the spellings.
+    pub(crate) index: usize,
+    pub(crate) values: BTreeMap<&'static str, RawValue>,
 }
 
-static SPELLINGS: LazyLock<Spellings> = LazyLock::new(|| {
-    let entries: Vec<&Entry> = zoo::all().collect();
-    let names = |entry: &&Entry| entry.parameters.iter().map(|parameter| parameter.name).collect();
-    Spellings {
-        policies: entries.iter().map(|entry| entry.spelling).collect(),
-        parameters: entries.iter().map(names).collect(),
-        entries,
-    }
-});
-
-impl<'de> Deserialize<'de> for RawPolicy {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RawPolicy, D::Error> {
-        deserializer.deserialize_enum("Policy", &SPELLINGS.policies, PolicyVisitor)
-    }
-}
-
-struct PolicyVisitor;
-
-impl<'de> Visitor<'de> for PolicyVisitor {
-    type Value = RawPolicy;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a policy")
-    }
-
-    fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<RawPolicy, A::Error> {
-        let (index, variant) = data.variant_seed(OneOf(&SPELLINGS.policies))?;
-        let entry = SPELLINGS.entries[index];
-        if entry.parameters.is_empty() {
-            variant.unit_variant()?;
-            return Ok(RawPolicy { entry, values: BTreeMap::new() });
+impl Spelled {
+    /// What was written of form [`Form::Name`].
+    pub(crate) fn name(&self, field: &str) -> Option<&str> {
+        match self.values.get(field)? {
+            RawValue::Name(name) => Some(name),
+            _ => None,
         }
-        let fields = &SPELLINGS.parameters[index];
-        let values = variant.struct_variant(fields, FieldsVisitor { entry, fields })?;
-        Ok(RawPolicy { entry, values })
     }
 }
 
-/// One of some words; which.
-struct OneOf(&'static [&'static str]);
-
-impl<'de> DeserializeSeed<'de> for OneOf {
-    type Value = usize;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<usize, D::Error> {
-        deserializer.deserialize_identifier(self)
-    }
-}
-
-impl Visitor<'_> for OneOf {
-    type Value = usize;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a word")
-    }
-
-    fn visit_str<E: Error>(self, word: &str) -> Result<usize, E> {
-        let found = self.0.iter().position(|known| *known == word);
-        found.ok_or_else(|| E::unknown_variant(word, self.0))
-    }
-}
-
-struct FieldsVisitor {
-    entry: &'static Entry,
-    fields: &'static [&'static str],
-}
-
-impl<'de> Visitor<'de> for FieldsVisitor {
-    type Value = BTreeMap<&'static str, RawValue>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the parameters of {}", self.entry.spelling)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut values = BTreeMap::new();
-        while let Some(index) = map.next_key_seed(FieldName(self.fields))? {
-            let parameter = &self.entry.parameters[index];
-            let value = map.next_value_seed(OfKind(parameter.kind))?;
-            if values.insert(parameter.name, value).is_some() {
-                return Err(A::Error::duplicate_field(parameter.name));
-            }
+/// Every element of the list at `list`, or its part called `part`; `None` for those with problems,
+/// which are added to `problems`. `noun` is what one is, with its article.
+pub(crate) fn read_all(
+    document: &Document,
+    (list, part): (&str, &str),
+    noun: &str,
+    spellings: &[Spelling],
+    problems: &mut Diagnostics,
+) -> Vec<Option<Spelled>> {
+    let tree = document.tree();
+    let Some(list) = tree.find(document.text(), list) else { return Vec::new() };
+    let mut reader = Reader { document, problems };
+    let elements = tree.children(list).take(MAX_ENTRIES);
+    let mut read = |element| match part {
+        "" => reader.spelled(element, noun, spellings),
+        part => {
+            let inside = tree.inside(element);
+            let part = tree.children(inside).find(|&child| tree.name(child) == Some(part))?;
+            reader.spelled(part, noun, spellings)
         }
-        let missing = |parameter: &&Parameter| {
-            parameter.need == Need::Required && !values.contains_key(parameter.name)
+    };
+    elements.map(&mut read).collect()
+}
+
+struct Reader<'d, 'p> {
+    document: &'d Document,
+    problems: &'p mut Diagnostics,
+}
+
+impl Reader<'_, '_> {
+    fn spelled(&mut self, id: ValueId, noun: &str, spellings: &[Spelling]) -> Option<Spelled> {
+        let (document, tree) = (self.document, self.document.tree());
+        let text = &document.text()[tree.span(id)];
+        let Some(end) = word_end(text, 0) else {
+            return self.fault(id, "a word must stand here", String::new());
         };
-        match self.entry.parameters.iter().find(missing) {
-            Some(parameter) => Err(A::Error::missing_field(parameter.name)),
-            None => Ok(values),
+        let word = &text[..end];
+        let Some(index) = spellings.iter().position(|known| known.word == word) else {
+            let known: Vec<&str> = spellings.iter().map(|known| known.word).collect();
+            return self.fault(id, format!("`{word}` is not {noun}"), choices(word, &known));
+        };
+        let fields = &spellings[index].fields;
+        let wrong = match (&fields[..], tree.shape(id)) {
+            ([], Shape::Leaf) => return Some(Spelled { index, values: BTreeMap::new() }),
+            ([], _) => (format!("`{word}` takes no brackets"), format!("write `{word}`")),
+            ([Field { name: ONLY, form, .. }], Shape::Newtype) => {
+                let value = self.value(tree.children(id).next()?, *form)?;
+                return Some(Spelled { index, values: BTreeMap::from([(ONLY, value?)]) });
+            }
+            ([Field { name: ONLY, .. }], _) => {
+                (format!("`{word}` takes one value"), format!("write `{word}(\"...\")`"))
+            }
+            (_, Shape::Struct) => {
+                let values = self.values(id, word, fields)?;
+                return Some(Spelled { index, values });
+            }
+            (_, Shape::Leaf) => {
+                let remedy = format!("write `{word}(...)`, or `{word}()` for the defaults");
+                (format!("`{word}` needs its brackets"), remedy)
+            }
+            _ => {
+                let known: Vec<&str> = fields.iter().map(|field| field.name).collect();
+                let remedy = format!("write `name: value`; known: {}", known.join(", "));
+                (format!("values of `{word}` are named"), remedy)
+            }
+        };
+        self.fault(id, wrong.0, wrong.1)
+    }
+
+    fn values(
+        &mut self,
+        id: ValueId,
+        word: &str,
+        fields: &[Field],
+    ) -> Option<BTreeMap<&'static str, RawValue>> {
+        let tree = self.document.tree();
+        let start = tree.span(id).start;
+        let (mut values, mut good) = (BTreeMap::new(), true);
+        let mut left: Vec<&Field> = fields.iter().collect();
+        for child in tree.children(id) {
+            let name = tree.name(child).unwrap_or_default();
+            let Some(at) = left.iter().position(|field| field.name == name) else {
+                let known: Vec<&str> = fields.iter().map(|field| field.name).collect();
+                self.push(unknown_field(self.document, id, start, &known, name, Some(word)).0);
+                good = false;
+                continue;
+            };
+            let field = left[at];
+            match self.value(child, field.form) {
+                Some(Some(value)) => _ = values.insert(left.remove(at).name, value),
+                Some(None) => {}
+                None => (_, good) = (left.remove(at), false),
+            }
+        }
+        if let Some(field) = left.iter().find(|field| field.required) {
+            let name = field.name;
+            let rule = format!("the field `{name}` is missing");
+            return self.fault(id, rule, format!("`{word}` needs it: write `{name}: ...`"));
+        }
+        good.then_some(values)
+    }
+
+    /// The value, `Some(None)` if it says that it is left out.
+    fn value(&mut self, id: ValueId, form: Form) -> Option<Option<RawValue>> {
+        match form {
+            Form::Count => self.typed(id, RawValue::Count),
+            Form::Number => self.typed(id, RawValue::Number),
+            Form::Flag => self.typed(id, RawValue::Flag),
+            Form::Size => self.typed(id, RawValue::Size),
+            Form::Duration => self.typed(id, RawValue::Duration),
+            Form::Name => self.typed(id, RawValue::Name),
+            Form::Names => self.typed(id, RawValue::Names),
+            Form::Kinds => self.typed(id, RawValue::Kinds),
+            Form::Access => self.typed(id, RawValue::Access),
+            Form::Cut => self.typed(id, RawValue::Cut),
+            Form::Word(words) => {
+                let tree = self.document.tree();
+                let text = &self.document.text()[tree.span(id)];
+                if let Some(word) = words.iter().find(|word| **word == text) {
+                    return Some(Some(RawValue::Word(word)));
+                }
+                let name = tree.name(id).unwrap_or_default();
+                self.fault(id, format!("`{name}` cannot be `{text}`"), choices(text, words))
+            }
         }
     }
-}
 
-/// The name of a parameter; which.
-struct FieldName(&'static [&'static str]);
-
-impl<'de> DeserializeSeed<'de> for FieldName {
-    type Value = usize;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<usize, D::Error> {
-        deserializer.deserialize_identifier(self)
-    }
-}
-
-impl Visitor<'_> for FieldName {
-    type Value = usize;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a parameter")
-    }
-
-    fn visit_str<E: Error>(self, name: &str) -> Result<usize, E> {
-        let found = self.0.iter().position(|known| *known == name);
-        found.ok_or_else(|| E::unknown_field(name, self.0))
-    }
-}
-
-/// A value of this kind.
-struct OfKind(Kind);
-
-impl<'de> DeserializeSeed<'de> for OfKind {
-    type Value = RawValue;
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<RawValue, D::Error> {
-        Ok(match self.0 {
-            Kind::Count { .. } => RawValue::Count(u64::deserialize(from)?),
-            Kind::Number { .. } => RawValue::Number(f64::deserialize(from)?),
-            Kind::Flag => RawValue::Flag(bool::deserialize(from)?),
-            Kind::Size => RawValue::Size(Quantity::deserialize(from)?),
-            Kind::Duration => RawValue::Duration(Quantity::deserialize(from)?),
-            Kind::Word(words) => from.deserialize_enum("word", words, WordVisitor(words))?,
-            Kind::Tier | Kind::Hints | Kind::Weights(_) => {
-                RawValue::Name(String::deserialize(from)?)
+    fn typed<T: DeserializeOwned>(
+        &mut self,
+        id: ValueId,
+        make: fn(T) -> RawValue,
+    ) -> Option<Option<RawValue>> {
+        match self.document.typed::<Option<T>>(id) {
+            Ok(value) => Some(value.map(make)),
+            Err(problem) => {
+                self.push(problem);
+                None
             }
-            Kind::Spill | Kind::HostTiers | Kind::MoreTiers | Kind::ThreeTiers => {
-                RawValue::Names(Vec::deserialize(from)?)
-            }
-            Kind::Kinds => RawValue::Kinds(Vec::deserialize(from)?),
-            Kind::Access => RawValue::Access(RawAccess::deserialize(from)?),
-            Kind::Cut => RawValue::Cut(RawCut::deserialize(from)?),
-        })
-    }
-}
-
-struct WordVisitor(&'static [&'static str]);
-
-impl<'de> Visitor<'de> for WordVisitor {
-    type Value = RawValue;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a word")
+        }
     }
 
-    fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<RawValue, A::Error> {
-        let (index, variant) = data.variant_seed(OneOf(self.0))?;
-        variant.unit_variant()?;
-        Ok(RawValue::Word(self.0[index]))
+    fn fault<T>(&mut self, id: ValueId, rule: impl Into<String>, remedy: String) -> Option<T> {
+        let start = self.document.tree().span(id).start;
+        self.push(at_value(self.document, id, start, rule.into(), remedy));
+        None
+    }
+
+    fn push(&mut self, problem: Diagnostic) {
+        if self.problems.0.len() < MAX_PROBLEMS {
+            self.problems.0.push(problem);
+        }
     }
 }

@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostic, Diagnostics};
 use tiersim_policies::scenario::sweep::{Axis, AxisPoint, Params, Point, Sweep};
+use tiersim_policies::zoo::Registry;
 use tiersim_policies::zoo::hints::HintsConfig;
 
 /// Most points of one sweep.
@@ -29,11 +30,25 @@ const MAX_PROBLEMS: usize = 20;
 
 /// Reads a scenario with a sweep and resolves every point of it.
 pub fn read_sweep(path: &Path, overrides: &[(String, String)]) -> Result<Sweep, Diagnostics> {
-    read_document(path, overrides).map_err(|said| refused(path, &[FileKind::Scenario], said))
+    read_sweep_with(path, overrides, &Registry::default())
 }
 
-fn read_document(path: &Path, overrides: &[(String, String)]) -> Result<Sweep, Diagnostics> {
-    let (document, mut files) = open(path, overrides)?;
+/// The same, where the scenario can name the policies of `registry`.
+pub fn read_sweep_with(
+    path: &Path,
+    overrides: &[(String, String)],
+    registry: &Registry,
+) -> Result<Sweep, Diagnostics> {
+    let read = read_document(path, overrides, registry);
+    read.map_err(|said| refused(path, &[FileKind::Scenario], said))
+}
+
+fn read_document(
+    path: &Path,
+    overrides: &[(String, String)],
+    registry: &Registry,
+) -> Result<Sweep, Diagnostics> {
+    let (document, mut files) = open(path, overrides, registry)?;
     let name = name_of(path);
     let base = resolve(&document, &name, &mut files, &[]).map_err(Failure::into_problems)?;
     let (axes, skip_invalid) = axes(&document)?.ok_or_else(|| {

@@ -15,7 +15,7 @@ use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_policies::entry::{Entry, Kind, MAX_WEIGHT};
 use tiersim_policies::scenario::weights::{Trained, WeightFile};
-use tiersim_policies::zoo;
+use tiersim_policies::zoo::Registry;
 
 /// Version of the file format.
 const SCHEMA: u32 = 1;
@@ -74,17 +74,17 @@ pub fn is_weights(document: &Document) -> bool {
 ///
 /// Errors name the place of what is not a policy that learns, a feature of it, or a finite number
 /// within bounds.
-pub fn read_weights(path: &Path) -> Result<WeightFile, Diagnostics> {
+pub fn read_weights(path: &Path, registry: &Registry) -> Result<WeightFile, Diagnostics> {
     let document = Document::read(path)?;
     let Parsed { raw, document, mut problems } = document.parse::<RawWeights>()?;
     let mut check = Check::new(&document);
-    let file = resolve(&mut check, raw);
+    let file = resolve(&mut check, raw, registry);
     problems.0.append(&mut check.problems.0);
     problems.into_result(())?;
     Ok(file.expect("what gives nothing has a problem"))
 }
 
-fn resolve(check: &mut Check<'_>, raw: RawWeights) -> Option<WeightFile> {
+fn resolve(check: &mut Check<'_>, raw: RawWeights, registry: &Registry) -> Option<WeightFile> {
     if raw.schema != SCHEMA {
         let remedy = format!("this program reads schema {SCHEMA}");
         check.fault("schema", "unknown schema of a file of weights", remedy);
@@ -97,7 +97,8 @@ fn resolve(check: &mut Check<'_>, raw: RawWeights) -> Option<WeightFile> {
             check.number(&format!("trained.{name}"), "a slowdown", value, 0.0, MAX_SLOWDOWN);
         }
     }
-    let learners = || zoo::all().filter_map(|entry| Some((entry, features(entry)?)));
+    let entries = registry.entries().iter();
+    let learners = || entries.clone().filter_map(|entry| Some((entry, features(entry)?)));
     let Some((entry, features)) = learners().find(|(entry, _)| entry.spelling == raw.policy) else {
         let known: Vec<&str> = learners().map(|(entry, _)| entry.spelling).collect();
         check.unknown("policy", "no policy of this name has weights", &raw.policy, &known);

@@ -25,9 +25,14 @@ pub enum Repair {
     Remove(Range<usize>),
 }
 
-/// The problem that `error` stands for, and how to go on after it if that is possible.
-pub fn explain(document: &Document, error: &SpannedError) -> (Diagnostic, Option<Repair>) {
-    let reported = document.offset(error.span.start.line, error.span.start.col);
+/// The problem that `error` stands for, and how to go on after it if that is possible. What was
+/// read starts at byte `from` of the document.
+pub fn explain(
+    document: &Document,
+    from: usize,
+    error: &SpannedError,
+) -> (Diagnostic, Option<Repair>) {
+    let reported = document.offset(from, error.span.start.line, error.span.start.col);
     // ron points at the white space before a value that it did not like from the first letter on.
     let start = blank_end(document.text(), reported).unwrap_or(reported);
     let value = document.tree().around(start);
@@ -50,7 +55,7 @@ pub fn explain(document: &Document, error: &SpannedError) -> (Diagnostic, Option
             let outer = spaced(outer);
             let article = if outer.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
             let rule = format!("`{found}` is not {article} {outer}");
-            (at(document, value, start, rule, choices(found, expected)), None)
+            (at_value(document, value, start, rule, choices(found, expected)), None)
         }
         Error::MissingStructField { field, outer } => {
             let value = document.tree().around(reported);
@@ -58,7 +63,7 @@ pub fn explain(document: &Document, error: &SpannedError) -> (Diagnostic, Option
             let outer = outer.as_deref().map(|o| format!("{o} ")).unwrap_or_default();
             let rule = format!("the field `{field}` is missing");
             let remedy = format!("{outer}needs it: write `{field}: ...`");
-            (at(document, value, document.tree().span(value).start, rule, remedy), None)
+            (at_value(document, value, document.tree().span(value).start, rule, remedy), None)
         }
         Error::Message(message) if message.starts_with(UNIT_MISSING) => {
             let name = &message[UNIT_MISSING.len()..];
@@ -67,7 +72,7 @@ pub fn explain(document: &Document, error: &SpannedError) -> (Diagnostic, Option
                     let rule = format!("{} needs its unit", unit.what);
                     mended(document, value, rule, unit.remedy.to_string(), unit.sample)
                 }
-                None => (at(document, value, start, message.clone(), String::new()), None),
+                None => (at_value(document, value, start, message.clone(), String::new()), None),
             }
         }
         Error::Message(message) if message.starts_with(SOURCED) => {
@@ -83,7 +88,7 @@ pub fn explain(document: &Document, error: &SpannedError) -> (Diagnostic, Option
             let negative = document.text()[span.clone()].starts_with('-');
             let remedy = if negative { "write a number from 0 up" } else { "write a smaller one" };
             // ron points behind the sign.
-            (at(document, value, span.start, form(&error.code), remedy.to_string()), None)
+            (at_value(document, value, span.start, form(&error.code), remedy.to_string()), None)
         }
         other => (other_form(document, value, start, reported, other), None),
     }
@@ -160,19 +165,21 @@ fn other_form(
         Error::ExpectedStructLike if word.chars().all(|c| c == '_' || c.is_alphanumeric()) => {
             let rule = format!("`{word}` needs its brackets");
             let remedy = format!("write `{word}(...)`, or `{word}()` for the defaults");
-            at(document, before, tree.span(before).start, rule, remedy)
+            at_value(document, before, tree.span(before).start, rule, remedy)
         }
         Error::ExpectedComma if text.ends_with("()") => {
             let word = text.trim_end_matches("()").trim_end();
             let rule = format!("`{word}` takes no brackets");
-            at(document, value, tree.span(value).start, rule, format!("write `{word}`"))
+            at_value(document, value, tree.span(value).start, rule, format!("write `{word}`"))
         }
-        // ron reads `1.5` as the whole number 1 and then wants a comma.
-        Error::ExpectedComma if text.contains('.') && text.parse::<f64>().is_ok() => {
-            at(document, value, start, form(&Error::ExpectedInteger), as_whole(text))
+        // ron reads `1.5` as the whole number 1 and then wants a comma, or the end.
+        Error::ExpectedComma | Error::TrailingCharacters
+            if text.contains('.') && text.parse::<f64>().is_ok() =>
+        {
+            at_value(document, value, start, form(&Error::ExpectedInteger), as_whole(text))
         }
         Error::ExpectedInteger | Error::InvalidIntegerDigit { .. } => {
-            at(document, value, start, form(error), as_whole(text))
+            at_value(document, value, start, form(error), as_whole(text))
         }
         Error::ExpectedStructLikeEnd
             if tree.parent(value).is_some_and(|call| is_call(document, call)) =>
@@ -184,13 +191,13 @@ fn other_form(
             let rule = format!("`{word}` takes one value");
             let first = shorten(first.unwrap_or("..."));
             let remedy = format!("write `{word}({})`", first.trim_matches('`'));
-            at(document, call, tree.span(call).start, rule, remedy)
+            at_value(document, call, tree.span(call).start, rule, remedy)
         }
-        _ => at(document, value, start, form(error), String::new()),
+        _ => at_value(document, value, start, form(error), String::new()),
     }
 }
 
-fn unknown_field(
+pub(crate) fn unknown_field(
     document: &Document,
     value: ValueId,
     start: usize,
@@ -204,7 +211,7 @@ fn unknown_field(
     let outer = outer.map_or("this".to_string(), |name| format!("`{name}`"));
     let rule = format!("{outer} has no field `{found}`");
     let Some(field) = field else {
-        return (at(document, value, start, rule, choices(found, expected)), None);
+        return (at_value(document, value, start, rule, choices(found, expected)), None);
     };
     let span = tree.span(field);
     // The name stands before the value; only white space and a colon lie between, or comments,
@@ -212,7 +219,7 @@ fn unknown_field(
     let name = document.text()[..span.start].rfind(found);
     let repair = name.map(|name| Repair::Remove(name..span.end));
     let place = name.unwrap_or(span.start);
-    (at(document, field, place, rule, choices(found, expected)), repair)
+    (at_value(document, field, place, rule, choices(found, expected)), repair)
 }
 
 fn mended(
@@ -223,12 +230,12 @@ fn mended(
     sample: &str,
 ) -> (Diagnostic, Option<Repair>) {
     let span = document.tree().span(value);
-    let diagnostic = at(document, value, span.start, rule, remedy);
+    let diagnostic = at_value(document, value, span.start, rule, remedy);
     (diagnostic, Some(Repair::Replace(span, sample.to_string())))
 }
 
 /// A problem with `value`: at `start` in a file as it is on disk, else where the path is there.
-fn at(
+pub(crate) fn at_value(
     document: &Document,
     value: ValueId,
     start: usize,

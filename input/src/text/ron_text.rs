@@ -248,7 +248,7 @@ impl Document {
 
     /// Reads typed values; goes on after mistakes that can be stood in for, to find them all.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<Parsed<'_, T>, Diagnostics> {
-        let options = ron::Options::default().with_default_extension(Extensions::IMPLICIT_SOME);
+        let options = options();
         let mut problems = Diagnostics::default();
         let mut document = Cow::Borrowed(self);
         loop {
@@ -256,7 +256,7 @@ impl Document {
                 Ok(raw) => return Ok(Parsed { raw, document, problems }),
                 Err(error) => error,
             };
-            let (diagnostic, repair) = ron_error::explain(&document, &error);
+            let (diagnostic, repair) = ron_error::explain(&document, 0, &error);
             problems.0.push(diagnostic);
             let repaired = match repair {
                 Some(repair) if problems.0.len() < MAX_REPAIRS => document.repaired(&repair),
@@ -269,18 +269,26 @@ impl Document {
         }
     }
 
+    /// Reads one typed value.
+    pub(crate) fn typed<T: DeserializeOwned>(&self, id: ValueId) -> Result<T, Diagnostic> {
+        let span = self.tree().span(id);
+        let read = options().from_str(&self.text()[span.clone()]);
+        read.map_err(|error| ron_error::explain(self, span.start, &error).0)
+    }
+
     /// Whether the text differs from the file on disk.
     pub fn is_changed(&self) -> bool {
         self.origin.is_some()
     }
 
-    /// The byte at a line and column counted from 1, in this text.
-    pub(crate) fn offset(&self, line: usize, column: usize) -> usize {
+    /// The byte at a line and column counted from 1, in this text behind its byte `from`.
+    pub(crate) fn offset(&self, from: usize, line: usize, column: usize) -> usize {
+        let text = &self.text()[from..];
         let before: usize =
-            self.text().split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-        let rest = &self.text()[before.min(self.text().len())..];
+            text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+        let rest = &text[before.min(text.len())..];
         let within = rest.char_indices().nth(column.saturating_sub(1));
-        before + within.map_or(rest.len(), |(at, _)| at)
+        from + before + within.map_or(rest.len(), |(at, _)| at)
     }
 
     fn disk(&self) -> Arc<Scanned> {
@@ -394,6 +402,10 @@ impl Document {
             more => format!("`{}` is there, and the same in {more} other elements", path(first)),
         })
     }
+}
+
+fn options() -> ron::Options {
+    ron::Options::default().with_default_extension(Extensions::IMPLICIT_SOME)
 }
 
 /// A value's text on one line, cut where it gets long.

@@ -5,8 +5,10 @@ use tiersim_input::scenario::fingerprint::fingerprint;
 use tiersim_models::allocator::{
     AllocatorSpec, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Costs, Model,
 };
+use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Span};
-use tiersim_policies::scenario::{Expectation, Over, Scenario};
+use tiersim_policies::scenario::Scenario;
+use tiersim_policies::scenario::expectation::{Expectation, Figure, Metric, Over};
 
 /// The good scenario with a list for all cases and one for the first.
 fn with(all: &str, first: &str) -> String {
@@ -113,10 +115,9 @@ fn fragmentation_can_be_expected() {
         Project::new().read(&text).map(|scenario| scenario.expect[0].clone())
     };
     let found = expected("case: \"lru\", tier: \"dram\", over: highest, at_most: 0.1").unwrap();
-    let Expectation::Fragmentation { case: 3, tier, over, at_least: None, at_most } = found else {
-        panic!("{found:?}")
-    };
-    assert_eq!((tier.index(), over, at_most), (1, Over::Highest, Some(0.1)));
+    let metric = Metric::Fragmentation(TierId(1), Over::Highest);
+    let at_most = Some(Figure::Number(0.1));
+    assert_eq!(found, Expectation::Within { metric, case: 3, at_least: None, at_most });
     for (text, problem) in [
         ("case: \"lru\", tier: \"hbm\"", "without a bound"),
         ("case: \"lru\", tier: \"hbm\", at_least: 0.5, at_most: 0.2", "swap them"),

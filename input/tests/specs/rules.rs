@@ -8,7 +8,8 @@ use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::ObjectKind;
 use tiersim_policies::access::{Access, Charge};
-use tiersim_policies::scenario::{Budget, Expectation, OpTime};
+use tiersim_policies::scenario::expectation::{Expectation, Figure, Metric};
+use tiersim_policies::scenario::{Budget, OpTime};
 use tiersim_policies::zoo::adam_state::{AdamStateConfig, Count, Cut};
 use tiersim_policies::zoo::all_hbm::AllHbm;
 use tiersim_policies::zoo::demand::DemandConfig;
@@ -47,13 +48,16 @@ fn a_good_scenario_means_what_it_says() {
     assert_eq!(scenario.expect.len(), 7);
     assert_eq!(
         scenario.expect[2],
-        Expectation::StepTime {
+        Expectation::Within {
+            metric: Metric::StepTime,
             case: 1,
             at_least: None,
-            at_most: Some(Span::from_ps(30_000_000_000))
+            at_most: Some(Figure::Time(Span::from_ps(30_000_000_000)))
         }
     );
-    let Expectation::Moved { lane, .. } = scenario.expect[5] else { panic!() };
+    let Expectation::Within { metric: Metric::Moved(lane), .. } = scenario.expect[5] else {
+        panic!()
+    };
     assert_eq!(scenario.hardware.lane_name(lane), "dram->hbm");
 }
 

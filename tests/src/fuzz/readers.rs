@@ -17,6 +17,7 @@ use tiersim_input::scenario::weights::read_weights;
 use tiersim_input::trace::{info, read_trace};
 use tiersim_models::block_trace::Requests;
 use tiersim_models::units::Bytes;
+use tiersim_policies::zoo::Registry;
 
 macro_rules! readers {
     ($($kind:ident $name:literal,)*) => {
@@ -128,7 +129,7 @@ impl Reader {
                 drop(known_model("llama-2-7b", Some(path)))
             }
             Reader::Hints => drop(read_hints(path)),
-            Reader::Learned => drop(read_weights(path)),
+            Reader::Learned => drop(read_weights(path, &Registry::default())),
             Reader::Azure | Reader::Mooncake => drop(read_requests(path, MOONCAKE_BLOCK)),
             Reader::Oracle | Reader::CacheTable => {
                 let Ok(mut requests) = RequestFile::open(path, None, true) else { return };
