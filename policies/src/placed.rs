@@ -11,7 +11,7 @@ mod spill;
 use self::spill::{Claimed, Spill};
 use crate::access::{Access, Charge};
 use crate::policy::{Action, Policy, Sight};
-use crate::state::State;
+use crate::state::{State, remember};
 use crate::view::View;
 use std::collections::VecDeque;
 use tiersim_models::hardware::HBM;
@@ -375,37 +375,13 @@ impl Policy for Placed {
     }
 
     fn state(&self, view: &View<'_>, out: &mut State) -> bool {
-        let Placed {
-            name: _,
-            modules: _,
-            homes,
-            access,
-            visitors,
-            needed_until,
-            wanted,
-            births,
-            sight: _,
-            spill,
-            confined: _,
-            staging: _,
-            staged,
-        } = self;
-        if let Access::Migrate { prefetch_ops } = access {
-            out.looks_ahead((*prefetch_ops).into());
+        if let Access::Migrate { prefetch_ops } = self.access {
+            out.looks_ahead(prefetch_ops.into());
         }
-        homes.iter().for_each(|&tier| out.tier(tier));
-        out.objects(visitors);
-        needed_until.iter().for_each(|&until| out.op_from_1(until));
-        out.list(wanted, |out, &(occurrence, object)| {
-            out.op(occurrence);
-            out.object(object);
-        });
-        out.list(births, |out, &bytes| out.bytes(bytes));
-        out.list(staged, |out, &(occurrence, bytes)| {
-            out.op(occurrence);
-            out.bytes(bytes);
-        });
-        spill.state(homes, view, out);
+        self.spill.state(&self.homes, view, out);
+        remember!(out, self as Placed {
+            homes, visitors, needed_until: op_from_1, wanted: of_op, births: bytes, staged: of_op
+        } skip { name, modules, access, sight, spill, confined, staging });
         true
     }
 }

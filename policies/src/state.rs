@@ -6,6 +6,7 @@
 //! Invariant: a list is written with its length and a choice with its number, so different states
 //! have different words.
 
+use std::collections::BTreeMap;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
 
@@ -95,6 +96,12 @@ impl State {
         self.word(occurrence.saturating_sub(self.occurrence));
     }
 
+    /// Writes an op of the run and something of it.
+    pub(crate) fn of_op<T: Remembered>(&mut self, (occurrence, what): (u64, T)) {
+        self.op(occurrence);
+        what.state(self);
+    }
+
     /// Writes all items of a list, in their order.
     pub fn list<I: IntoIterator>(&mut self, items: I, mut each: impl FnMut(&mut State, I::Item)) {
         let length = self.words.len();
@@ -111,6 +118,83 @@ impl State {
     /// no difference.
     pub fn looks_ahead(&mut self, ops: u64) {
         self.horizon = self.horizon.max(ops);
+    }
+}
+
+/// Writes the fields of a struct: `remember!(out, self as Lru { order } skip { capacity })`.
+///
+/// A field is written by its own `state`, or each item of it by the function of [`State`] behind
+/// its name. To skip is what is the same throughout, follows from the others, or is written by
+/// hand: a field that is in neither list does not compile.
+macro_rules! remember {
+    ($out:ident, $self:ident as $type:ident { $($field:ident $(: $how:ident)?),+ $(,)? }
+        $(skip { $($skipped:ident),+ $(,)? })?) => {
+        #[allow(unused_imports)]
+        use $crate::state::Remembered as _;
+        let $type { $($field,)+ $($($skipped: _,)+)? } = $self;
+        $(remember!(@ $out, $field $($how)?);)+
+    };
+    (@ $out:ident, $field:ident) => { $field.state($out) };
+    (@ $out:ident, $field:ident $how:ident) => {
+        $out.list($field.iter().copied(), $crate::state::State::$how)
+    };
+}
+pub(crate) use remember;
+
+/// Values whose words are the same at any moment.
+pub(crate) trait Remembered {
+    fn state(&self, out: &mut State);
+}
+
+macro_rules! words {
+    ($($type:ty: |$value:ident| $word:expr;)+) => {$(
+        impl Remembered for $type {
+            fn state(&self, out: &mut State) {
+                let $value = *self;
+                out.word($word);
+            }
+        }
+    )+};
+}
+
+words! {
+    u8: |number| number.into();
+    u32: |number| number.into();
+    u64: |number| number;
+    usize: |number| number as u64;
+    f64: |number| number.to_bits();
+    bool: |flag| flag.into();
+    Bytes: |bytes| bytes.get();
+    TierId: |tier| tier.0.into();
+    ObjectId: |object| object.0.into();
+}
+
+impl<T: Remembered> Remembered for Option<T> {
+    fn state(&self, out: &mut State) {
+        out.flag(self.is_some());
+        self.iter().for_each(|value| value.state(out));
+    }
+}
+
+impl<T: Remembered> Remembered for Vec<T> {
+    fn state(&self, out: &mut State) {
+        out.list(self, |out, item| item.state(out));
+    }
+}
+
+impl<K: Remembered, V: Remembered> Remembered for BTreeMap<K, V> {
+    fn state(&self, out: &mut State) {
+        out.list(self, |out, (key, value)| {
+            key.state(out);
+            value.state(out);
+        });
+    }
+}
+
+impl<A: Remembered, B: Remembered> Remembered for (A, B) {
+    fn state(&self, out: &mut State) {
+        self.0.state(out);
+        self.1.state(out);
     }
 }
 

@@ -7,7 +7,7 @@
 
 use super::placement::Placement;
 use crate::policy::{Action, Policy, Sight};
-use crate::state::State;
+use crate::state::{State, remember};
 use crate::view::View;
 use std::fmt;
 use tiersim_models::hardware::{HBM, MAX_TIERS};
@@ -241,16 +241,14 @@ impl Policy for Numa {
     }
 
     fn state(&self, view: &View<'_>, out: &mut State) -> bool {
-        let Numa { inner, nodes, placement, pinned: _, beyond: _, given, unborn } = self;
+        let Numa { inner, nodes, placement, given, .. } = self;
         if *placement == Some(Placement::Interleave) {
             // Nodes are compared with each other only.
             let least = nodes.iter().map(|node| given[node.index()]).min().unwrap_or(Bytes::ZERO);
             nodes.iter().for_each(|node| out.bytes(given[node.index()] - least));
         }
-        out.list(unborn, |out, &(object, node)| {
-            out.object(object);
-            out.tier(node);
-        });
+        remember!(out, self as Numa { unborn }
+            skip { inner, nodes, placement, pinned, beyond, given });
         inner.state(view, out)
     }
 

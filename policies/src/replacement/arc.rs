@@ -7,7 +7,7 @@
 
 use super::Replacement;
 use super::lists::Lists;
-use crate::state::State;
+use crate::state::{State, remember};
 
 const T1: usize = 0;
 const T2: usize = 1;
@@ -117,11 +117,7 @@ impl Replacement for Arc {
     }
 
     fn state(&self, out: &mut State) -> bool {
-        let Arc { capacity: _, lists, target, remembered, incoming } = self;
-        lists.state(out);
-        out.word(target.to_bits());
-        out.word(remembered.map_or(0, |list| list as u64 + 1));
-        out.word(*incoming);
+        remember!(out, self as Arc { lists, target, remembered, incoming } skip { capacity });
         true
     }
 }

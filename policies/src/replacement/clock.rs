@@ -5,7 +5,7 @@
 
 use super::Replacement;
 use super::links::Links;
-use crate::state::State;
+use crate::state::{State, remember};
 
 /// Second chance with one bit; 9 bytes per object.
 #[derive(Debug)]
@@ -74,9 +74,7 @@ impl Replacement for Clock {
     }
 
     fn state(&self, out: &mut State) -> bool {
-        let Clock { order, used } = self;
-        order.state(out);
-        used.iter().for_each(|&used| out.flag(used));
+        remember!(out, self as Clock { order, used });
         true
     }
 }

@@ -4,7 +4,7 @@
 
 use super::Replacement;
 use super::links::Links;
-use crate::state::State;
+use crate::state::{State, remember};
 
 /// First in, first out; 8 bytes per object.
 #[derive(Debug)]
@@ -52,8 +52,7 @@ impl Replacement for Fifo {
     }
 
     fn state(&self, out: &mut State) -> bool {
-        let Fifo { order } = self;
-        order.state(out);
+        remember!(out, self as Fifo { order });
         true
     }
 }

@@ -13,7 +13,7 @@
 
 use super::Replacement;
 use super::links::Links;
-use crate::state::State;
+use crate::state::{State, remember};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
@@ -323,29 +323,9 @@ impl Replacement for Lirs {
     }
 
     fn state(&self, out: &mut State) -> bool {
-        let Lirs {
-            capacity: _,
-            low_limit: _,
-            high_limit: _,
-            low,
-            high,
-            stacked,
-            stack,
-            queue,
-            ghosts,
-            status,
-            bytes: _,
-            theirs: _,
-            leaving,
-        } = self;
-        for word in [*low, *high, *stacked] {
-            out.word(word);
-        }
-        for links in [stack, queue, ghosts] {
-            links.state(out);
-        }
-        status.iter().for_each(|&status| out.word(status as u64));
-        leaving.iter().for_each(|&id| out.word(u64::from(id)));
+        remember!(out, self as Lirs { low, high, stacked, stack, queue, ghosts, leaving }
+            skip { capacity, low_limit, high_limit, status, bytes, theirs });
+        self.status.iter().for_each(|&status| out.word(status as u64));
         true
     }
 }

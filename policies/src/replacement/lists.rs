@@ -1,7 +1,7 @@
 //! Lists that know their bytes and who is in which: what algorithms with parts are built of.
 
 use super::links::Links;
-use crate::state::State;
+use crate::state::{State, remember};
 
 /// In no list.
 const NOWHERE: u8 = u8::MAX;
@@ -32,8 +32,7 @@ impl<const LISTS: usize> Lists<LISTS> {
 
     /// Writes who is in which list, in order. An object always has the same bytes.
     pub(super) fn state(&self, out: &mut State) {
-        let Lists { links, list: _, bytes: _, total: _ } = self;
-        links.state(out);
+        remember!(out, self as Lists { links } skip { list, bytes, total });
     }
 
     /// The list that it is in.

@@ -6,7 +6,7 @@
 
 use super::Replacement;
 use super::links::Links;
-use crate::state::State;
+use crate::state::{State, remember};
 
 /// Least recently used; 8 bytes per object.
 #[derive(Debug)]
@@ -57,8 +57,7 @@ impl Replacement for Lru {
     }
 
     fn state(&self, out: &mut State) -> bool {
-        let Lru { order } = self;
-        order.state(out);
+        remember!(out, self as Lru { order });
         true
     }
 }

@@ -10,7 +10,7 @@
 
 use super::Replacement;
 use super::lists::Lists;
-use crate::state::State;
+use crate::state::{State, remember};
 
 const SMALL: usize = 0;
 const MAIN: usize = 1;
@@ -157,11 +157,8 @@ impl Replacement for S3Fifo {
     }
 
     fn state(&self, out: &mut State) -> bool {
-        let S3Fifo { small: _, main: _, ghost: _, lists, uses, remembered, has_evicted } = self;
-        lists.state(out);
-        uses.iter().for_each(|&uses| out.word(uses.into()));
-        out.flag(*remembered);
-        out.flag(*has_evicted);
+        remember!(out, self as S3Fifo { lists, uses, remembered, has_evicted }
+            skip { small, main, ghost });
         true
     }
 }

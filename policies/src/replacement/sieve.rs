@@ -5,7 +5,7 @@
 
 use super::Replacement;
 use super::links::Links;
-use crate::state::State;
+use crate::state::{State, remember};
 
 /// SIEVE; 9 bytes per object.
 #[derive(Debug)]
@@ -81,10 +81,7 @@ impl Replacement for Sieve {
     }
 
     fn state(&self, out: &mut State) -> bool {
-        let Sieve { order, used, hand } = self;
-        order.state(out);
-        used.iter().for_each(|&used| out.flag(used));
-        out.word(hand.map_or(0, |id| u64::from(id) + 1));
+        remember!(out, self as Sieve { order, used, hand });
         true
     }
 }

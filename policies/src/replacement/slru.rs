@@ -7,7 +7,7 @@
 
 use super::Replacement;
 use super::lists::Lists;
-use crate::state::State;
+use crate::state::{State, remember};
 
 const SEGMENTS: usize = 4;
 
@@ -94,9 +94,7 @@ impl Replacement for Slru {
     }
 
     fn state(&self, out: &mut State) -> bool {
-        let Slru { share: _, lists, cooled } = self;
-        lists.state(out);
-        out.flag(*cooled);
+        remember!(out, self as Slru { lists, cooled } skip { share });
         true
     }
 }

@@ -7,7 +7,7 @@
 
 use super::Replacement;
 use super::lists::Lists;
-use crate::state::State;
+use crate::state::{State, remember};
 
 const IN: usize = 0;
 const MANY: usize = 1;
@@ -102,9 +102,7 @@ impl Replacement for TwoQ {
     }
 
     fn state(&self, out: &mut State) -> bool {
-        let TwoQ { inn: _, many: _, out: _, lists, remembered } = self;
-        lists.state(out);
-        out.flag(*remembered);
+        remember!(out, self as TwoQ { lists, remembered } skip { inn, many, out });
         true
     }
 }

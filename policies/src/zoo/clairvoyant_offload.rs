@@ -20,7 +20,7 @@ mod stock;
 use crate::entry::{Entry, Kind, Parameter};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
-use crate::state::State;
+use crate::state::{State, remember};
 use crate::view::View;
 use estimate::Estimate;
 use future::Future;
@@ -414,22 +414,9 @@ impl Policy for ClairvoyantOffload {
     }
 
     fn state(&self, _: &View<'_>, out: &mut State) -> bool {
-        let ClairvoyantOffload {
-            workload: _,
-            spill: _,
-            window: _,
-            outside: _,
-            future,
-            estimate,
-            stock,
-            under_way: _,
-            // Of the op that is planned: none is.
-            moved: _,
-            now: _,
-        } = self;
-        future.state(out);
-        estimate.state(out);
-        stock.state(out);
+        // What is moved now is of the op that is planned: none is.
+        remember!(out, self as ClairvoyantOffload { future, estimate, stock }
+            skip { workload, spill, window, outside, under_way, moved, now });
         true
     }
 

@@ -14,7 +14,7 @@ use crate::entry::{Entry, Kind, Parameter};
 use crate::paging::{Change, Recency, make_room, outside};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
-use crate::state::State;
+use crate::state::{State, remember};
 use crate::view::View;
 use crate::zoo::unified_memory::{Faults, fetch};
 use std::collections::BTreeMap;
@@ -179,9 +179,7 @@ impl Policy for CorrelationPrefetch {
     }
 
     fn state(&self, _: &View<'_>, out: &mut State) -> bool {
-        let CorrelationPrefetch { config: _, recency, table } = self;
-        recency.state(out);
-        table.state(out);
+        remember!(out, self as CorrelationPrefetch { recency, table } skip { config });
         true
     }
 }
@@ -220,20 +218,7 @@ impl Table {
     /// Writes what has been learned.
     fn state(&self, out: &mut State) {
         // A kernel's objects are known by its number.
-        let Table { kernels, objects: _, after_two, after_one, met } = self;
-        out.list(kernels, |out, (&known_by, &kernel)| {
-            out.word(known_by);
-            out.word(kernel.into());
-        });
-        out.list(after_two, |out, (&(before, last), &next)| {
-            for kernel in [before, last, next] {
-                out.word(kernel.into());
-            }
-        });
-        let maybe = |kernel: Option<u32>| kernel.map_or(0, |kernel| u64::from(kernel) + 1);
-        out.list(after_one, |out, &next| out.word(maybe(next)));
-        out.word(maybe(met.0));
-        out.word(maybe(met.1));
+        remember!(out, self as Table { kernels, after_two, after_one, met } skip { objects });
     }
 
     /// The first `most` different objects of the kernels that should come next, in their order.

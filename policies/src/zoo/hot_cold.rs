@@ -15,7 +15,7 @@ use crate::entry::{Entry, Fault, Kind, Parameter};
 use crate::paging::{Change, Recency, make_room, outside};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
-use crate::state::State;
+use crate::state::{State, remember};
 use crate::view::View;
 use std::collections::VecDeque;
 use tiersim_models::hardware::HBM;
@@ -301,20 +301,13 @@ impl Policy for HotCold {
     }
 
     fn state(&self, _: &View<'_>, out: &mut State) -> bool {
-        let HotCold { config, used, recency, promising, promoted, born_slow } = self;
         // A use that is older makes nothing hot and keeps nothing from being idle.
-        let most = config.window.max(config.idle);
-        for used in used {
+        let most = self.config.window.max(self.config.idle);
+        for used in &self.used {
             out.list(used, |out, &at| out.recent_op(at, most));
         }
-        recency.state(out);
-        out.objects(promising);
-        for list in [promoted, born_slow] {
-            out.list(list, |out, &(object, tier)| {
-                out.object(object);
-                out.tier(tier);
-            });
-        }
+        remember!(out, self as HotCold { recency, promising, promoted, born_slow }
+            skip { config, used });
         true
     }
 }

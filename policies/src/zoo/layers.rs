@@ -17,7 +17,7 @@ use crate::entry::{Entry, Kind, Parameter};
 use crate::paging::{Change, Recency, make_room, outside};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
-use crate::state::State;
+use crate::state::{State, remember};
 use crate::view::View;
 use passes::Passes;
 use std::collections::VecDeque;
@@ -334,26 +334,11 @@ impl Policy for Layers {
     }
 
     fn state(&self, view: &View<'_>, out: &mut State) -> bool {
-        let Layers {
-            arrival,
-            spill: _,
-            passes,
-            moved: _,
-            needed_until,
-            unseen,
-            wanted,
-            visitors,
-            recency,
-        } = self;
-        out.looks_ahead(passes.window(arrival.layers()).into());
-        needed_until.iter().for_each(|&until| out.op_from_1(until));
-        out.word(unseen.wrapping_sub(passes.at(view.occurrence())));
-        out.list(wanted, |out, &(first, object)| {
-            out.op(first);
-            out.object(object);
-        });
-        out.objects(visitors);
-        recency.state(out);
+        out.looks_ahead(self.passes.window(self.arrival.layers()).into());
+        out.word(self.unseen.wrapping_sub(self.passes.at(view.occurrence())));
+        remember!(out, self as Layers {
+            needed_until: op_from_1, wanted: of_op, visitors, recency
+        } skip { arrival, spill, passes, moved, unseen });
         true
     }
 

@@ -11,7 +11,7 @@ use crate::entry::{Entry, Fault, Kind, Parameter, Params};
 use crate::paging::{Change, Recency, make_room, outside};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
-use crate::state::State;
+use crate::state::{State, remember};
 use crate::view::View;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
@@ -194,8 +194,7 @@ impl Policy for UnifiedMemory {
     }
 
     fn state(&self, _: &View<'_>, out: &mut State) -> bool {
-        let UnifiedMemory { config: _, recency } = self;
-        recency.state(out);
+        remember!(out, self as UnifiedMemory { recency } skip { config });
         true
     }
 }

@@ -11,7 +11,7 @@ use super::layers::Layers;
 use crate::paging::{Change, Recency, make_room, outside};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::Setting;
-use crate::state::State;
+use crate::state::{State, remember};
 use crate::view::View;
 use std::collections::BTreeSet;
 use tiersim_models::hardware::HBM;
@@ -168,17 +168,9 @@ impl Policy for ActivationOffload {
     }
 
     fn state(&self, _: &View<'_>, out: &mut State) -> bool {
-        let ActivationOffload {
-            spill: _,
-            prefetch_ops,
-            total: _,
-            leaves: _,
-            back: _,
-            grows: _,
-            recency,
-        } = self;
-        out.looks_ahead(prefetch_ops.saturating_add(1));
-        recency.state(out);
+        out.looks_ahead(self.prefetch_ops.saturating_add(1));
+        remember!(out, self as ActivationOffload { recency }
+            skip { spill, prefetch_ops, total, leaves, back, grows });
         true
     }
 

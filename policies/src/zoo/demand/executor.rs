@@ -10,7 +10,7 @@ use super::{DemandConfig, Write};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::Recipe;
 use crate::replacement::Replacement;
-use crate::state::State;
+use crate::state::{State, remember};
 use crate::view::View;
 use tiersim_models::hardware::{HBM, MAX_TIERS};
 use tiersim_models::ids::{ObjectId, TierId};
@@ -279,14 +279,12 @@ impl<R: Replacement> Policy for Demand<R> {
     }
 
     fn state(&self, _: &View<'_>, out: &mut State) -> bool {
-        let Demand { name: _, rule, spill: _, write: _, future, used, changed, spare } = self;
-        if let Some(future) = future {
+        if let Some(future) = &self.future {
             out.looks_ahead(future.reach());
         }
-        for objects in [used, changed, spare] {
-            out.objects(objects);
-        }
-        rule.state(out)
+        remember!(out, self as Demand { used, changed, spare }
+            skip { name, rule, spill, write, future });
+        self.rule.state(out)
     }
 
     fn leave_out(&mut self, replays: u64) {
