@@ -17,12 +17,13 @@ use super::nodes::{RawNode, RawWay};
 use super::{RawCompute, RawHardware, RawLink, RawTier, Resolver, SCHEMA};
 use crate::project::Project;
 use crate::text::check::Check;
-use crate::text::ron_text::{Document, Parsed};
+use crate::text::ron_text::Document;
+use crate::text::typed::Parsed;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use std::collections::BTreeMap;
 use std::path::Path;
-use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::diagnostic::{Diagnostic, Diagnostics};
 use tiersim_models::energy::Economics;
 use tiersim_models::hardware::{Hardware, MAX_TIERS};
 use tiersim_models::nodes::{MAX_LINKS, MAX_NODES};
@@ -100,8 +101,8 @@ pub fn read_part(path: &Path) -> Result<(), Diagnostics> {
 
 /// Checks the document of a part.
 pub fn resolve_part(document: &Document) -> Result<(), Diagnostics> {
-    let Parsed { raw, document, mut problems } = parse_part(document)?;
-    let mut check = Check::new(&document);
+    let Parsed { raw, mut problems } = parse_part(document)?;
+    let mut check = Check::new(document);
     part_rules(&mut check, &raw);
     let RawPart { schema: _, about: _, tiers, nodes, links, routes, compute, cpu, host, hidden } =
         raw;
@@ -124,7 +125,7 @@ pub fn resolve_part(document: &Document) -> Result<(), Diagnostics> {
         server,
     };
     stand_in(&mut raw);
-    match resolved(&document, &raw, String::new(), problems, false) {
+    match resolved(document, &raw, String::new(), problems, false) {
         Err(problems) if !problems.0.is_empty() => Err(problems),
         _ => Ok(()),
     }
@@ -132,13 +133,14 @@ pub fn resolve_part(document: &Document) -> Result<(), Diagnostics> {
 
 /// The machine that a file with parts means.
 pub(super) fn resolve(
-    parsed: Parsed<'_, RawHardware>,
+    own: &Document,
+    parsed: Parsed<RawHardware>,
     name: String,
     project: Option<&Project>,
 ) -> Result<Hardware, Diagnostics> {
-    let Parsed { raw, document, mut problems } = parsed;
+    let Parsed { raw, mut problems } = parsed;
     let compose::Composed { document, whole, problems: mut found } =
-        compose::compose(&document, raw.parts.as_deref().unwrap_or_default(), project);
+        compose::compose(own, raw.parts.as_deref().unwrap_or_default(), project);
     problems.0.append(&mut found.0);
     let document = match document {
         Ok(document) => document,
@@ -147,7 +149,7 @@ pub(super) fn resolve(
             return Err(once(problems));
         }
     };
-    let Parsed { mut raw, document, problems: mut found } = match document.parse::<RawHardware>() {
+    let Parsed { mut raw, problems: mut found } = match document.parse::<RawHardware>() {
         Ok(parsed) => parsed,
         Err(mut found) => {
             problems.0.append(&mut found.0);
@@ -212,7 +214,7 @@ fn word(document: &Document) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-fn parse_part(document: &Document) -> Result<Parsed<'_, RawPart>, Diagnostics> {
+fn parse_part(document: &Document) -> Result<Parsed<RawPart>, Diagnostics> {
     refuse(document, "Hardware")?;
     document.parse::<RawPart>()
 }
@@ -238,7 +240,7 @@ fn stand_in(raw: &mut RawHardware) {
     for name in ends {
         let known = raw.tiers.iter().take(MAX_TIERS).any(|tier| tier.name == name);
         if !known && raw.tiers.len() < MAX_TIERS && is_plain(&name) {
-            let tier: RawTier = ron::from_str(TIER).expect("the text of a tier");
+            let tier: RawTier = stood_in(TIER);
             raw.tiers.push(RawTier { name, ..tier });
         }
     }
@@ -250,18 +252,26 @@ fn stand_in(raw: &mut RawHardware) {
         let known = raw.tiers.iter().take(MAX_TIERS).any(|tier| tier.name == name)
             || raw.nodes.iter().take(most).any(|node| node.name == name);
         if !known && raw.nodes.len() < most && is_plain(&name) {
-            let mut node: RawNode = ron::from_str(NODE).expect("the text of a node");
+            let mut node: RawNode = stood_in(NODE);
             node.name = name;
             raw.nodes.push(node);
         }
     }
 }
 
-/// Each problem once, however often its part is included.
+fn stood_in<T: DeserializeOwned>(text: &str) -> T {
+    let document = Document::from_text(Path::new(""), text.to_owned()).expect("it scans");
+    document.parse().expect("it has the form").raw
+}
+
+/// Each problem once, however often its part is included; of two columns of one line the first.
 fn once(problems: Diagnostics) -> Diagnostics {
     let mut kept = Diagnostics::default();
     for problem in problems.0 {
-        if !kept.0.contains(&problem) {
+        let line = |problem: &Diagnostic| problem.place.map(|place| place.line);
+        let place = |of: &Diagnostic| of.file == problem.file && line(of) == line(&problem);
+        let said = |of: &Diagnostic| of.rule == problem.rule && of.found == problem.found;
+        if !kept.0.iter().any(|known| place(known) && said(known)) {
             kept.0.push(problem);
         }
     }

@@ -12,7 +12,8 @@ use crate::scenario::{AxisValue, Budget, Case, Scenario, WorkloadSpec, labelled}
 use crate::scenario::{allocators, expectations, hidden, numa, policies, pressure};
 use crate::text::check::Check;
 use crate::text::quantity::{Budget as BudgetUnit, CAPACITY, Quantity, Size};
-use crate::text::ron_text::{Document, Parsed};
+use crate::text::ron_text::Document;
+use crate::text::typed::Parsed;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tiersim_models::allocator::AllocatorSpec;
@@ -65,8 +66,8 @@ pub fn resolve(
     files: &mut Files,
     params: &[(String, AxisValue)],
 ) -> Result<Scenario, Failure> {
-    let Parsed { raw, document, problems } = document.parse().map_err(Failure::form)?;
-    let check = Check::new(&document);
+    let Parsed { raw, problems } = document.parse().map_err(Failure::form)?;
+    let check = Check::new(document);
     let mut resolver = Resolver { check, files, outside: problems, warnings: Vec::new() };
     let scenario = resolver.scenario(&raw, name, params);
     let Resolver { check, outside, .. } = resolver;

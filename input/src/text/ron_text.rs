@@ -9,11 +9,8 @@
 pub mod pieces;
 
 use crate::shipped;
-use crate::text::ron_error::{self, Repair};
+use crate::text::choices::choices;
 use crate::text::ron_tree::{Shape, Tree, ValueId};
-use ron::extensions::Extensions;
-use serde::de::DeserializeOwned;
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -22,9 +19,6 @@ use tiersim_models::diagnostic::{Diagnostic, Diagnostics, Place};
 
 /// Largest scenario, hardware or hint file in bytes.
 pub const MAX_BYTES: u64 = 1 << 20;
-
-/// Most mistakes of form that one reading goes on after.
-const MAX_REPAIRS: usize = 20;
 
 /// A RON file that scans; cheap to clone.
 #[derive(Clone, Debug)]
@@ -49,17 +43,6 @@ struct Scanned {
 struct Change {
     path: String,
     note: String,
-}
-
-/// What a document says, and what is wrong with how it says it.
-#[derive(Debug)]
-pub struct Parsed<'d, T> {
-    /// The values; those that could not be read are stood in for by harmless ones.
-    pub raw: T,
-    /// The text that `raw` was read from.
-    pub document: Cow<'d, Document>,
-    /// Mistakes of form. If there are any, `raw` only serves to find more mistakes.
-    pub problems: Diagnostics,
 }
 
 /// Reads a text file that is not too large, or one that ships.
@@ -246,59 +229,35 @@ impl Document {
         self.changed(text, self.tree().path(id), note)
     }
 
-    /// Reads typed values; goes on after mistakes that can be stood in for, to find them all.
-    pub fn parse<T: DeserializeOwned>(&self) -> Result<Parsed<'_, T>, Diagnostics> {
-        let options = ron::Options::default().with_default_extension(Extensions::IMPLICIT_SOME);
-        let mut problems = Diagnostics::default();
-        let mut document = Cow::Borrowed(self);
-        loop {
-            let error = match options.from_str::<T>(document.text()) {
-                Ok(raw) => return Ok(Parsed { raw, document, problems }),
-                Err(error) => error,
-            };
-            let (diagnostic, repair) = ron_error::explain(&document, &error);
-            problems.0.push(diagnostic);
-            let repaired = match repair {
-                Some(repair) if problems.0.len() < MAX_REPAIRS => document.repaired(&repair),
-                _ => None,
-            };
-            match repaired {
-                Some(next) => document = Cow::Owned(next),
-                None => return Err(problems),
-            }
+    /// A problem of the value `id`, which is shown shortened.
+    pub(super) fn problem_of(&self, id: ValueId, rule: String, remedy: String) -> Diagnostic {
+        let found = shorten(&self.text()[self.tree().span(id)]);
+        let problem = self.problem_found(&self.tree().path(id), rule, found, remedy);
+        self.at_least(problem, self.tree().span(id).start)
+    }
+
+    /// A problem of the name under which `id` stands.
+    pub(super) fn problem_of_name(
+        &self,
+        id: ValueId,
+        rule: String,
+        found: &str,
+        remedy: &str,
+    ) -> Diagnostic {
+        let problem = self.problem_found(&self.tree().path(id), rule, shorten(found), remedy);
+        self.at_least(problem, self.tree().name_start(id))
+    }
+
+    /// `problem`, at the byte `start` if this is the text on disk.
+    fn at_least(&self, mut problem: Diagnostic, start: usize) -> Diagnostic {
+        if self.origin.is_none() {
+            problem.place = Some(place_in(self.text(), start));
         }
-    }
-
-    /// Whether the text differs from the file on disk.
-    pub fn is_changed(&self) -> bool {
-        self.origin.is_some()
-    }
-
-    /// The byte at a line and column counted from 1, in this text.
-    pub(crate) fn offset(&self, line: usize, column: usize) -> usize {
-        let before: usize =
-            self.text().split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-        let rest = &self.text()[before.min(self.text().len())..];
-        let within = rest.char_indices().nth(column.saturating_sub(1));
-        before + within.map_or(rest.len(), |(at, _)| at)
+        problem
     }
 
     fn disk(&self) -> Arc<Scanned> {
         self.origin.clone().unwrap_or_else(|| self.scanned.clone())
-    }
-
-    fn repaired(&self, repair: &Repair) -> Option<Document> {
-        let mut text = self.text().to_string();
-        match repair {
-            Repair::Replace(span, value) => text.replace_range(span.clone(), value),
-            Repair::Remove(span) => {
-                let rest = &text[span.end..];
-                let comma = rest.trim_start().starts_with(',');
-                let end = if comma { span.end + rest.find(',')? + 1 } else { span.end };
-                text.replace_range(span.start..end, "");
-            }
-        }
-        self.instead(text)
     }
 
     fn insert(
@@ -365,7 +324,7 @@ impl Document {
                 )
             }
             _ if names.is_empty() => "nothing is inside that value".to_string(),
-            _ => ron_error::choices(segment, &names),
+            _ => choices(segment, &names),
         };
         let remedy = self.beside(path).unwrap_or(remedy);
         let here = if at.is_empty() { "the file".to_string() } else { format!("`{at}`") };

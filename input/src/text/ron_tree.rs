@@ -39,6 +39,8 @@ pub(crate) enum Label {
 pub(crate) struct Node {
     pub(crate) start: u32,
     pub(crate) end: u32,
+    /// Where the name or key before it starts; `start` without one.
+    pub(crate) name_start: u32,
     pub(crate) parent: u32,
     pub(crate) first: u32,
     pub(crate) last: u32,
@@ -102,6 +104,11 @@ impl Tree {
         }
     }
 
+    /// The first byte of the name or key of a value; of the value itself if it has none.
+    pub fn name_start(&self, id: ValueId) -> usize {
+        self.nodes[id.0 as usize].name_start as usize
+    }
+
     /// The value at `path`, such as `policies.0.policy.cut.hbm`; the empty path is the file.
     ///
     /// In a list, a segment that is not a number finds the element whose field `name` it equals.
@@ -140,24 +147,6 @@ impl Tree {
         }
         segments.reverse();
         segments.join(".")
-    }
-
-    /// The smallest value around a byte of the text.
-    pub fn around(&self, offset: usize) -> ValueId {
-        let mut id = self.root();
-        while let Some(child) = self.children(id).find(|&child| {
-            let span = self.span(child);
-            span.contains(&offset)
-        }) {
-            id = child;
-        }
-        id
-    }
-
-    /// The value around one.
-    pub fn parent(&self, id: ValueId) -> Option<ValueId> {
-        let parent = self.nodes[id.0 as usize].parent;
-        (parent != NONE).then_some(ValueId(parent))
     }
 
     /// Every value, outer before inner.

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::project::{self, Project};
 use crate::text::check::Check;
-use crate::text::ron_error::choices;
+use crate::text::choices::choices;
 use crate::text::ron_text::pieces::{Edit, Origin};
 use crate::text::ron_text::{Document, MAX_BYTES};
 use crate::text::ron_tree::{Shape, ValueId};
@@ -84,7 +84,7 @@ struct Composer<'d> {
     /// The project that names the machine, if another file does.
     project: Option<&'d Project>,
     check: Check<'d>,
-    /// Parts by name, as they are on disk but for what had to be mended; `None` if not readable.
+    /// Parts by name, as they are on disk; `None` if not readable.
     read: BTreeMap<String, Option<Document>>,
     /// Of the parts' files.
     problems: Diagnostics,
@@ -102,7 +102,7 @@ impl<'d> Composer<'d> {
             return known.clone();
         }
         let part = match project::part(self.project, self.own.file(), name) {
-            Ok(path) => match Document::read(&path).and_then(|document| self.checked(&document)) {
+            Ok(path) => match Document::read(&path).and_then(|document| self.checked(document)) {
                 Ok(document) => Some(document),
                 Err(mut problems) => {
                     self.problems.0.append(&mut problems.0);
@@ -118,14 +118,14 @@ impl<'d> Composer<'d> {
         part
     }
 
-    /// A part of the right form, mended where it was not, and then the problems are noted.
-    fn checked(&mut self, document: &Document) -> Result<Document, Diagnostics> {
-        let mut parsed = parse_part(document)?;
+    /// A part that can be read, with what is wrong with it noted.
+    fn checked(&mut self, document: Document) -> Result<Document, Diagnostics> {
+        let mut parsed = parse_part(&document)?;
         self.problems.0.append(&mut parsed.problems.0);
-        let mut check = Check::new(&parsed.document);
+        let mut check = Check::new(&document);
         part_rules(&mut check, &parsed.raw);
         self.problems.0.append(&mut check.problems.0);
-        Ok(parsed.document.into_owned())
+        Ok(document)
     }
 
     /// The part with the names and values that the machine gives it.
@@ -139,7 +139,7 @@ impl<'d> Composer<'d> {
         let edited = part.edited(edits).and_then(|document| {
             let mut parsed = parse_part(&document)?;
             self.problems.0.append(&mut parsed.problems.0);
-            Ok(parsed.document.into_owned())
+            Ok(document)
         });
         edited.map_err(|mut problems| self.problems.0.append(&mut problems.0)).ok()
     }

@@ -5,8 +5,8 @@
 //! if it had been written in the one file.
 //! Invariant: of the pieces around a path the innermost says where the path stands.
 
-use super::{Document, Scanned, is_name};
-use crate::text::ron_tree::{Shape, Tree, ValueId};
+use super::{Document, is_name};
+use crate::text::ron_tree::{Shape, ValueId};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
@@ -136,12 +136,5 @@ impl Document {
             }
             outer = outer.rsplit_once('.')?.0;
         }
-    }
-
-    /// `text` in the place of this document's, everything else kept; `None` if it does not scan.
-    pub(super) fn instead(&self, text: String) -> Option<Document> {
-        let tree = Tree::scan(&text).ok()?;
-        let scanned = Arc::new(Scanned { file: self.scanned.file.clone(), text, tree });
-        Some(Document { scanned, origin: Some(self.disk()), ..self.clone() })
     }
 }
