@@ -1,9 +1,9 @@
 //! Machines put together from parts: an H100, this host, four of those drives.
 //!
-//! `files -> typed parts -> renamed and set -> one text -> the rules of every machine`. A part is
-//! read and checked by itself, then the entries of all files are written one behind the other, so
-//! that a composed machine is what the same text in one file would be and no more. Every value
-//! keeps the file, line and column where it was written.
+//! `files -> typed parts -> renamed and set -> one tree -> the rules of every machine`. A part is
+//! read and checked by itself, then the entries of all files are put one behind the other, so that
+//! a composed machine is what the same text in one file would be and no more. Every value keeps the
+//! file, line and column where it was written.
 //! Invariant: a machine and its parts have at most
 //! [`crate::text::ron_text::MAX_BYTES`] together, each time that one is
 //! included counted, and a part includes nothing: work and memory are linear in that.
@@ -23,7 +23,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use std::collections::BTreeMap;
 use std::path::Path;
-use tiersim_models::diagnostic::{Diagnostic, Diagnostics};
+use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::energy::Economics;
 use tiersim_models::hardware::{Hardware, MAX_TIERS};
 use tiersim_models::nodes::{MAX_LINKS, MAX_NODES};
@@ -57,7 +57,7 @@ pub(super) struct RawInclude {
 #[serde(rename = "Set", deny_unknown_fields)]
 struct RawSet {
     path: String,
-    /// Its text is put into the part, and is parsed there.
+    /// It is put into the part, and is read there.
     #[serde(rename = "value")]
     _value: IgnoredAny,
 }
@@ -142,13 +142,6 @@ pub(super) fn resolve(
     let compose::Composed { document, whole, problems: mut found } =
         compose::compose(own, raw.parts.as_deref().unwrap_or_default(), project);
     problems.0.append(&mut found.0);
-    let document = match document {
-        Ok(document) => document,
-        Err(mut found) => {
-            problems.0.append(&mut found.0);
-            return Err(once(problems));
-        }
-    };
     let Parsed { mut raw, problems: mut found } = match document.parse::<RawHardware>() {
         Ok(parsed) => parsed,
         Err(mut found) => {
@@ -209,7 +202,7 @@ pub(super) fn refuse(document: &Document, wrong: &str) -> Result<(), Diagnostics
 
 /// The name of the struct that the file is.
 fn word(document: &Document) -> &str {
-    let text = &document.text()[document.tree().span(document.tree().root()).start..];
+    let text = document.tree().written(document.tree().root());
     let end = text.find(|c: char| c != '_' && !c.is_alphanumeric());
     &text[..end.unwrap_or(text.len())]
 }
@@ -264,14 +257,11 @@ fn stood_in<T: DeserializeOwned>(text: &str) -> T {
     document.parse().expect("it has the form").raw
 }
 
-/// Each problem once, however often its part is included; of two columns of one line the first.
+/// Each problem once, however often its part is included.
 fn once(problems: Diagnostics) -> Diagnostics {
     let mut kept = Diagnostics::default();
     for problem in problems.0 {
-        let line = |problem: &Diagnostic| problem.place.map(|place| place.line);
-        let place = |of: &Diagnostic| of.file == problem.file && line(of) == line(&problem);
-        let said = |of: &Diagnostic| of.rule == problem.rule && of.found == problem.found;
-        if !kept.0.iter().any(|known| place(known) && said(known)) {
+        if !kept.0.contains(&problem) {
             kept.0.push(problem);
         }
     }

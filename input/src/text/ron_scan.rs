@@ -6,7 +6,7 @@
 //! Invariant: every byte is looked at a bounded number of times.
 
 use crate::text::ron_lex::{blank_end, leaf_end, word_end};
-use crate::text::ron_tree::{Label, NONE, Node, Shape};
+use crate::text::ron_tree::{Label, NONE, Node, Shape, append};
 use std::collections::BTreeSet;
 
 /// Deepest nesting that a file may have.
@@ -252,25 +252,17 @@ impl<'t> Scanner<'t> {
 
     /// Adds the value that starts at `start` and ends here under the innermost container.
     fn add(&mut self, start: usize, shape: Shape) -> u32 {
-        let id = self.nodes.len() as u32;
-        let mut parent = NONE;
-        let (mut label, mut name_start) = (Label::Index(0), start);
+        let (mut parent, mut label, mut name_start) = (NONE, Label::Index(0), start);
         if let Some(frame) = self.stack.last_mut() {
             parent = frame.node;
             let field = self.pending.take().map(|(name, at)| (name.to_owned(), at));
             (label, name_start) = match field.or(frame.key.take()) {
-                Some((name, at)) => (Label::Name(name), at),
+                Some((name, at)) => (Label::Name(name.into()), at),
                 None => (Label::Index(frame.count), start),
             };
-            let node = &mut self.nodes[parent as usize];
-            let previous = std::mem::replace(&mut node.last, id);
-            if previous == NONE {
-                node.first = id;
-            } else {
-                self.nodes[previous as usize].next = id;
-            }
         }
-        self.nodes.push(Node {
+        let node = Node {
+            source: 0,
             start: start as u32,
             end: self.at as u32,
             name_start: name_start as u32,
@@ -280,8 +272,8 @@ impl<'t> Scanner<'t> {
             next: NONE,
             shape,
             label,
-        });
-        id
+        };
+        append(&mut self.nodes, node)
     }
 
     /// Takes a word if one starts here.

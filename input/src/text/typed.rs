@@ -101,9 +101,9 @@ struct Value<'r> {
 }
 
 impl<'r> Value<'r> {
+    /// What was written; all there is to a plain value.
     fn text(self) -> &'r str {
-        let document = self.reading.document;
-        &document.text()[document.tree().span(self.id)]
+        self.reading.document.tree().written(self.id)
     }
 
     fn shape(self) -> Shape {
@@ -136,7 +136,7 @@ impl<'r> Value<'r> {
     }
 
     /// As [`Value::fault`], of the name under which this value stands.
-    fn fault_of_name(self, rule: String, found: &str, remedy: &str) -> Fault {
+    fn fault_of_name(self, rule: String, found: &str, remedy: String) -> Fault {
         let mut problems = self.reading.problems.borrow_mut();
         if problems.0.len() < MAX_PROBLEMS {
             let document = self.reading.document;
@@ -207,7 +207,7 @@ impl<'r> Value<'r> {
                 known.push(child);
             } else {
                 let rule = format!("`{outer}` has no field `{name}`");
-                child.fault_of_name(rule, child.text(), &self.choices(name, fields));
+                child.fault_of_name(rule, child.text(), self.choices(name, fields));
             }
         }
         let entries = Entries { next: known.into_iter(), value: None, keys: false };
@@ -543,11 +543,13 @@ impl<'de> MapAccess<'de> for Entries<'_> {
         let document = value.reading.document;
         let name = document.tree().name(value.id).unwrap_or_default();
         if self.keys {
-            let rest = &document.text()[document.tree().name_start(value.id)..];
-            let written = &rest[..leaf_end(rest, 0).unwrap_or(rest.len())];
-            if ron::from_str::<String>(written).is_err() {
+            let written = document.tree().written_with_name(value.id);
+            // An entry that was put in has no key in any text.
+            let has_key = written.len() > value.text().len();
+            let written = &written[..leaf_end(written, 0).unwrap_or(written.len())];
+            if has_key && ron::from_str::<String>(written).is_err() {
                 let rule = "a string in double quotes must stand here".to_owned();
-                return Err(value.fault_of_name(rule, written, &format!("write \"{written}\"")));
+                return Err(value.fault_of_name(rule, written, format!("write \"{written}\"")));
             }
         }
         seed.deserialize(key(name)).map(Some)
