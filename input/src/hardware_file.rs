@@ -81,9 +81,9 @@ fn resolve(
     let parsed = document.parse::<RawHardware>();
     let parsed = parsed.map_err(|problems| parts::with_parts(document, problems, project))?;
     if parsed.raw.parts.is_some() {
-        return parts::resolve(parsed, name, project);
+        return parts::resolve(document, parsed, name, project);
     }
-    parts::resolved(&parsed.document, &parsed.raw, name, parsed.problems, true)
+    parts::resolved(document, &parsed.raw, name, parsed.problems, true)
 }
 
 #[derive(Debug, Deserialize)]

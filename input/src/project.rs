@@ -15,7 +15,7 @@ mod parts;
 pub(crate) use parts::part;
 
 use crate::shipped;
-use crate::text::ron_error::choices;
+use crate::text::choices::choices;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};

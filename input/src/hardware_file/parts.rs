@@ -1,9 +1,9 @@
 //! Machines put together from parts: an H100, this host, four of those drives.
 //!
-//! `files -> typed parts -> renamed and set -> one text -> the rules of every machine`. A part is
-//! read and checked by itself, then the entries of all files are written one behind the other, so
-//! that a composed machine is what the same text in one file would be and no more. Every value
-//! keeps the file, line and column where it was written.
+//! `files -> typed parts -> renamed and set -> one tree -> the rules of every machine`. A part is
+//! read and checked by itself, then the entries of all files are put one behind the other, so that
+//! a composed machine is what the same text in one file would be and no more. Every value keeps the
+//! file, line and column where it was written.
 //! Invariant: a machine and its parts have at most
 //! [`crate::text::ron_text::MAX_BYTES`] together, each time that one is
 //! included counted, and a part includes nothing: work and memory are linear in that.
@@ -17,9 +17,10 @@ use super::nodes::{RawNode, RawWay};
 use super::{RawCompute, RawHardware, RawLink, RawTier, Resolver, SCHEMA};
 use crate::project::Project;
 use crate::text::check::Check;
-use crate::text::ron_text::{Document, Parsed};
+use crate::text::ron_text::Document;
+use crate::text::typed::Parsed;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
@@ -56,7 +57,7 @@ pub(super) struct RawInclude {
 #[serde(rename = "Set", deny_unknown_fields)]
 struct RawSet {
     path: String,
-    /// Its text is put into the part, and is parsed there.
+    /// It is put into the part, and is read there.
     #[serde(rename = "value")]
     _value: IgnoredAny,
 }
@@ -100,8 +101,8 @@ pub fn read_part(path: &Path) -> Result<(), Diagnostics> {
 
 /// Checks the document of a part.
 pub fn resolve_part(document: &Document) -> Result<(), Diagnostics> {
-    let Parsed { raw, document, mut problems } = parse_part(document)?;
-    let mut check = Check::new(&document);
+    let Parsed { raw, mut problems } = parse_part(document)?;
+    let mut check = Check::new(document);
     part_rules(&mut check, &raw);
     let RawPart { schema: _, about: _, tiers, nodes, links, routes, compute, cpu, host, hidden } =
         raw;
@@ -124,7 +125,7 @@ pub fn resolve_part(document: &Document) -> Result<(), Diagnostics> {
         server,
     };
     stand_in(&mut raw);
-    match resolved(&document, &raw, String::new(), problems, false) {
+    match resolved(document, &raw, String::new(), problems, false) {
         Err(problems) if !problems.0.is_empty() => Err(problems),
         _ => Ok(()),
     }
@@ -132,22 +133,16 @@ pub fn resolve_part(document: &Document) -> Result<(), Diagnostics> {
 
 /// The machine that a file with parts means.
 pub(super) fn resolve(
-    parsed: Parsed<'_, RawHardware>,
+    own: &Document,
+    parsed: Parsed<RawHardware>,
     name: String,
     project: Option<&Project>,
 ) -> Result<Hardware, Diagnostics> {
-    let Parsed { raw, document, mut problems } = parsed;
+    let Parsed { raw, mut problems } = parsed;
     let compose::Composed { document, whole, problems: mut found } =
-        compose::compose(&document, raw.parts.as_deref().unwrap_or_default(), project);
+        compose::compose(own, raw.parts.as_deref().unwrap_or_default(), project);
     problems.0.append(&mut found.0);
-    let document = match document {
-        Ok(document) => document,
-        Err(mut found) => {
-            problems.0.append(&mut found.0);
-            return Err(once(problems));
-        }
-    };
-    let Parsed { mut raw, document, problems: mut found } = match document.parse::<RawHardware>() {
+    let Parsed { mut raw, problems: mut found } = match document.parse::<RawHardware>() {
         Ok(parsed) => parsed,
         Err(mut found) => {
             problems.0.append(&mut found.0);
@@ -207,12 +202,12 @@ pub(super) fn refuse(document: &Document, wrong: &str) -> Result<(), Diagnostics
 
 /// The name of the struct that the file is.
 fn word(document: &Document) -> &str {
-    let text = &document.text()[document.tree().span(document.tree().root()).start..];
+    let text = document.tree().written(document.tree().root());
     let end = text.find(|c: char| c != '_' && !c.is_alphanumeric());
     &text[..end.unwrap_or(text.len())]
 }
 
-fn parse_part(document: &Document) -> Result<Parsed<'_, RawPart>, Diagnostics> {
+fn parse_part(document: &Document) -> Result<Parsed<RawPart>, Diagnostics> {
     refuse(document, "Hardware")?;
     document.parse::<RawPart>()
 }
@@ -238,7 +233,7 @@ fn stand_in(raw: &mut RawHardware) {
     for name in ends {
         let known = raw.tiers.iter().take(MAX_TIERS).any(|tier| tier.name == name);
         if !known && raw.tiers.len() < MAX_TIERS && is_plain(&name) {
-            let tier: RawTier = ron::from_str(TIER).expect("the text of a tier");
+            let tier: RawTier = stood_in(TIER);
             raw.tiers.push(RawTier { name, ..tier });
         }
     }
@@ -250,11 +245,16 @@ fn stand_in(raw: &mut RawHardware) {
         let known = raw.tiers.iter().take(MAX_TIERS).any(|tier| tier.name == name)
             || raw.nodes.iter().take(most).any(|node| node.name == name);
         if !known && raw.nodes.len() < most && is_plain(&name) {
-            let mut node: RawNode = ron::from_str(NODE).expect("the text of a node");
+            let mut node: RawNode = stood_in(NODE);
             node.name = name;
             raw.nodes.push(node);
         }
     }
+}
+
+fn stood_in<T: DeserializeOwned>(text: &str) -> T {
+    let document = Document::from_text(Path::new(""), text.to_owned()).expect("it scans");
+    document.parse().expect("it has the form").raw
 }
 
 /// Each problem once, however often its part is included.

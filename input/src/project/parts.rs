@@ -6,7 +6,7 @@
 
 use super::{PathFault, Project, SPECS, entries, is_plain};
 use crate::shipped;
-use crate::text::ron_error::choices;
+use crate::text::choices::choices;
 use std::path::{Path, PathBuf};
 
 /// The file of the part that the machine in the file `machine` calls `name`; `project` is the one

@@ -84,7 +84,7 @@ impl HintFile {
 fn place_of(document: &Document, entry: usize) -> Place {
     let tree = document.tree();
     let value = tree.children(tree.root()).nth(entry).unwrap_or(tree.root());
-    document.place_of(value)
+    tree.place(value)
 }
 
 /// Entries in the order of the file, repeated ones included.

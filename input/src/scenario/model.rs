@@ -12,7 +12,7 @@ use crate::scenario::raw::work::{RawFormat, RawFormats, RawWork};
 use crate::scenario::resolver::Resolver;
 use crate::scenario::semiseparable::operators;
 use crate::scenario::training::{Setting, training};
-use crate::text::ron_error::choices;
+use crate::text::choices::choices;
 use std::sync::Arc;
 use tiersim_models::diagnostic::Warning;
 use tiersim_models::hardware::Hardware;

@@ -13,7 +13,8 @@ use crate::scenario::{AxisValue, Budget, Case, Scenario, WorkloadSpec, labelled}
 use crate::scenario::{allocators, expectations, hidden, numa, policies, pressure};
 use crate::text::check::Check;
 use crate::text::quantity::{Budget as BudgetUnit, CAPACITY, Quantity, Size};
-use crate::text::ron_text::{Document, Parsed};
+use crate::text::ron_text::Document;
+use crate::text::typed::Parsed;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tiersim_models::allocator::AllocatorSpec;
@@ -88,11 +89,9 @@ pub fn resolve(
     files: &mut Files,
     params: &[(String, AxisValue)],
 ) -> Result<Scenario, Failure> {
-    let parsed = document.parse::<RawScenario>();
     let mut problems = Diagnostics::default();
-    let read = parsed.as_ref().map_or(document, |parsed| &parsed.document);
-    let spelled = Tables::read(read, &files.registry, &mut problems);
-    let Parsed { raw, document, problems: form } = match parsed {
+    let spelled = Tables::read(document, &files.registry, &mut problems);
+    let Parsed { raw, problems: form } = match document.parse::<RawScenario>() {
         Ok(parsed) => parsed,
         Err(mut form) => {
             form.0.append(&mut problems.0);
@@ -100,7 +99,7 @@ pub fn resolve(
         }
     };
     problems.0.extend(form.0);
-    let check = Check::new(&document);
+    let check = Check::new(document);
     let mut resolver = Resolver { check, files, outside: problems, warnings: Vec::new() };
     let scenario = resolver.scenario(&raw, &spelled, name, params);
     let Resolver { check, outside, .. } = resolver;

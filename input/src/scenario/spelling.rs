@@ -7,8 +7,8 @@
 use crate::scenario::raw::pieces::{RawAccess, RawCut, RawObjectKind};
 use crate::scenario::resolver::MAX_ENTRIES;
 use crate::text::check::MAX_PROBLEMS;
+use crate::text::choices::choices;
 use crate::text::quantity::{Duration, Quantity, Size};
-use crate::text::ron_error::{at_value, choices, unknown_field};
 use crate::text::ron_lex::word_end;
 use crate::text::ron_text::Document;
 use crate::text::ron_tree::{Shape, ValueId};
@@ -93,7 +93,7 @@ pub(crate) fn read_all(
     problems: &mut Diagnostics,
 ) -> Vec<Option<Spelled>> {
     let tree = document.tree();
-    let Some(list) = tree.find(document.text(), list) else { return Vec::new() };
+    let Some(list) = tree.find(list) else { return Vec::new() };
     let mut reader = Reader { document, problems };
     let elements = tree.children(list).take(MAX_ENTRIES);
     let mut read = |element| match part {
@@ -114,8 +114,8 @@ struct Reader<'d, 'p> {
 
 impl Reader<'_, '_> {
     fn spelled(&mut self, id: ValueId, noun: &str, spellings: &[Spelling]) -> Option<Spelled> {
-        let (document, tree) = (self.document, self.document.tree());
-        let text = &document.text()[tree.span(id)];
+        let tree = self.document.tree();
+        let text = tree.written(id);
         let Some(end) = word_end(text, 0) else {
             return self.fault(id, "a word must stand here", String::new());
         };
@@ -159,14 +159,15 @@ impl Reader<'_, '_> {
         fields: &[Field],
     ) -> Option<BTreeMap<&'static str, RawValue>> {
         let tree = self.document.tree();
-        let start = tree.span(id).start;
         let (mut values, mut good) = (BTreeMap::new(), true);
         let mut left: Vec<&Field> = fields.iter().collect();
         for child in tree.children(id) {
             let name = tree.name(child).unwrap_or_default();
             let Some(at) = left.iter().position(|field| field.name == name) else {
                 let known: Vec<&str> = fields.iter().map(|field| field.name).collect();
-                self.push(unknown_field(self.document, id, start, &known, name, Some(word)).0);
+                let rule = format!("`{word}` has no field `{name}`");
+                let (found, remedy) = (tree.written(child), choices(name, &known));
+                self.push(self.document.problem_of_name(child, rule, found, remedy));
                 good = false;
                 continue;
             };
@@ -200,7 +201,7 @@ impl Reader<'_, '_> {
             Form::Cut => self.typed(id, RawValue::Cut),
             Form::Word(words) => {
                 let tree = self.document.tree();
-                let text = &self.document.text()[tree.span(id)];
+                let text = tree.written(id);
                 if let Some(word) = words.iter().find(|word| **word == text) {
                     return Some(Some(RawValue::Word(word)));
                 }
@@ -217,16 +218,15 @@ impl Reader<'_, '_> {
     ) -> Option<Option<RawValue>> {
         match self.document.typed::<Option<T>>(id) {
             Ok(value) => Some(value.map(make)),
-            Err(problem) => {
-                self.push(problem);
+            Err(problems) => {
+                problems.0.into_iter().for_each(|problem| self.push(problem));
                 None
             }
         }
     }
 
     fn fault<T>(&mut self, id: ValueId, rule: impl Into<String>, remedy: String) -> Option<T> {
-        let start = self.document.tree().span(id).start;
-        self.push(at_value(self.document, id, start, rule.into(), remedy));
+        self.push(self.document.problem_of(id, rule.into(), remedy));
         None
     }
 

@@ -99,7 +99,7 @@ fn read_document(
 pub(crate) fn axes(document: &Document) -> Result<Option<(Vec<Axis>, bool)>, Diagnostics> {
     let parsed = document.parse::<RawScenario>()?;
     let Some(raw) = &parsed.raw.sweep else { return Ok(None) };
-    let mut check = Check::new(&parsed.document);
+    let mut check = Check::new(document);
     let axes = resolve_axes(&mut check, raw);
     let mut problems = check.problems;
     let mut paths = document.clone();

@@ -7,7 +7,8 @@
 //! finite and name features of their policy.
 
 use crate::text::check::Check;
-use crate::text::ron_text::{Document, Parsed};
+use crate::text::ron_text::Document;
+use crate::text::typed::Parsed;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -76,7 +77,7 @@ pub fn is_weights(document: &Document) -> bool {
 /// within bounds.
 pub fn read_weights(path: &Path, registry: &Registry) -> Result<WeightFile, Diagnostics> {
     let document = Document::read(path)?;
-    let Parsed { raw, document, mut problems } = document.parse::<RawWeights>()?;
+    let Parsed { raw, mut problems } = document.parse::<RawWeights>()?;
     let mut check = Check::new(&document);
     let file = resolve(&mut check, raw, registry);
     problems.0.append(&mut check.problems.0);

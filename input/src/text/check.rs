@@ -3,7 +3,7 @@
 //! Resolving goes on after a problem: every rule that can still be checked is, and all problems
 //! are reported together.
 
-use crate::text::ron_error::choices;
+use crate::text::choices::choices;
 use crate::text::ron_text::Document;
 use tiersim_models::diagnostic::Diagnostics;
 

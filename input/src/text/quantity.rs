@@ -10,7 +10,7 @@
 pub mod economics;
 
 use crate::text::check::Check;
-use serde::de::{Deserialize, Deserializer, EnumAccess, Error, VariantAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, EnumAccess, Error, SeqAccess, VariantAccess, Visitor};
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
@@ -20,11 +20,6 @@ pub use tiersim_models::units::written::{
     Outstanding, Power, Price, PricePerSize, Size, StandingPower, Unit, by_name,
 };
 use tiersim_models::units::{Bytes, Rate, Span};
-
-/// Marks an error for a quantity without its unit; the dimension's name follows.
-pub(crate) const UNIT_MISSING: &str = "\u{1}unit:";
-/// Marks an error for a sourced quantity without its source; the dimension's name follows.
-pub(crate) const SOURCED: &str = "\u{1}source:";
 
 /// A number with its unit, as written.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -184,16 +179,8 @@ impl Quantity<Drives> {
 
 impl<'de, D: Dimension> Deserialize<'de> for Quantity<D> {
     fn deserialize<R: Deserializer<'de>>(deserializer: R) -> Result<Self, R::Error> {
-        let visitor = QuantityVisitor(PhantomData);
-        deserializer.deserialize_enum(D::UNIT.name, D::UNIT.words, visitor).map_err(|error| {
-            // What ron says when a number or a string stands where a unit must.
-            let said = error.to_string();
-            if said == "Expected identifier" || said.starts_with("Found invalid std identifier") {
-                R::Error::custom(format!("{UNIT_MISSING}{}", D::UNIT.name))
-            } else {
-                error
-            }
-        })
+        // The reader knows by the name that this is a quantity, and looks at its unit.
+        deserializer.deserialize_enum(D::UNIT.name, D::UNIT.words, QuantityVisitor(PhantomData))
     }
 }
 
@@ -277,15 +264,24 @@ impl RawSource {
 
 impl<'de, D: Dimension> Deserialize<'de> for Sourced<D> {
     fn deserialize<R: Deserializer<'de>>(deserializer: R) -> Result<Self, R::Error> {
-        let pair = <(Quantity<D>, RawSource)>::deserialize(deserializer);
-        pair.map(|(quantity, source)| Sourced { quantity, source }).map_err(|error| {
-            // What ron says when no bracket opens, or when there is one thing between the brackets.
-            let said = error.to_string();
-            if said == "Expected opening `(`" || said.starts_with("Expected a tuple of size 2") {
-                R::Error::custom(format!("{SOURCED}{}", D::UNIT.name))
-            } else {
-                error
-            }
-        })
+        // The reader knows by the name that this is a quantity with its source.
+        deserializer.deserialize_tuple_struct(D::UNIT.name, 2, SourcedVisitor(PhantomData))
+    }
+}
+
+struct SourcedVisitor<D>(PhantomData<D>);
+
+impl<'de, D: Dimension> Visitor<'de> for SourcedVisitor<D> {
+    type Value = Sourced<D>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} with its source", D::UNIT.what)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut pair: A) -> Result<Sourced<D>, A::Error> {
+        let missing = |at| A::Error::invalid_length(at, &"a quantity and its source");
+        let quantity = pair.next_element()?.ok_or_else(|| missing(0))?;
+        let source = pair.next_element()?.ok_or_else(|| missing(1))?;
+        Ok(Sourced { quantity, source })
     }
 }

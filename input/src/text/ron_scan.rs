@@ -6,7 +6,7 @@
 //! Invariant: every byte is looked at a bounded number of times.
 
 use crate::text::ron_lex::{blank_end, leaf_end, word_end};
-use crate::text::ron_tree::{Label, NONE, Node, Shape};
+use crate::text::ron_tree::{Label, NONE, Node, Shape, append};
 use std::collections::BTreeSet;
 
 /// Deepest nesting that a file may have.
@@ -51,8 +51,8 @@ struct Frame<'t> {
     count: u32,
     named: Option<bool>,
     ident: bool,
-    /// In a map: the key whose value comes next.
-    key: Option<String>,
+    /// In a map: the key whose value comes next, and where it starts.
+    key: Option<(String, usize)>,
     fields: BTreeSet<&'t str>,
     keys: BTreeSet<String>,
     after_item: bool,
@@ -63,8 +63,8 @@ struct Scanner<'t> {
     at: usize,
     nodes: Vec<Node>,
     stack: Vec<Frame<'t>>,
-    /// A field name that waits for its value.
-    pending: Option<&'t str>,
+    /// A field name that waits for its value, and where it starts.
+    pending: Option<(&'t str, usize)>,
     problems: Vec<ScanProblem>,
 }
 
@@ -146,7 +146,7 @@ impl<'t> Scanner<'t> {
                 let rule = format!("field `{name}` is given twice");
                 self.repeated(start, rule)?;
             }
-            self.pending = Some(name);
+            self.pending = Some((name, start));
         }
         self.skip_blank()?;
         self.value()
@@ -171,7 +171,7 @@ impl<'t> Scanner<'t> {
             let rule = format!("key `{key}` is given twice");
             self.repeated(start, rule)?;
         }
-        self.top().key = Some(key);
+        self.top().key = Some((key, start));
         self.skip_blank()?;
         self.value()
     }
@@ -252,35 +252,28 @@ impl<'t> Scanner<'t> {
 
     /// Adds the value that starts at `start` and ends here under the innermost container.
     fn add(&mut self, start: usize, shape: Shape) -> u32 {
-        let id = self.nodes.len() as u32;
-        let mut parent = NONE;
-        let mut label = Label::Index(0);
+        let (mut parent, mut label, mut name_start) = (NONE, Label::Index(0), start);
         if let Some(frame) = self.stack.last_mut() {
             parent = frame.node;
-            label = match (self.pending.take(), frame.key.take()) {
-                (Some(name), _) => Label::Name(name.to_string()),
-                (None, Some(key)) => Label::Name(key),
-                (None, None) => Label::Index(frame.count),
+            let field = self.pending.take().map(|(name, at)| (name.to_owned(), at));
+            (label, name_start) = match field.or(frame.key.take()) {
+                Some((name, at)) => (Label::Name(name.into()), at),
+                None => (Label::Index(frame.count), start),
             };
-            let node = &mut self.nodes[parent as usize];
-            let previous = std::mem::replace(&mut node.last, id);
-            if previous == NONE {
-                node.first = id;
-            } else {
-                self.nodes[previous as usize].next = id;
-            }
         }
-        self.nodes.push(Node {
+        let node = Node {
+            source: 0,
             start: start as u32,
             end: self.at as u32,
+            name_start: name_start as u32,
             parent,
             first: NONE,
             last: NONE,
             next: NONE,
             shape,
             label,
-        });
-        id
+        };
+        append(&mut self.nodes, node)
     }
 
     /// Takes a word if one starts here.

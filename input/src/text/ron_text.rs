@@ -1,47 +1,30 @@
-//! A RON file as text, with a place for everything in it.
+//! A RON file, with a place for everything in it.
 //!
-//! `bytes -> size check -> UTF-8 -> spans -> substitutions -> typed values`. A substitution
-//! (`--set`, a sweep's axis) replaces the text of one value and reads the result again, so that it
-//! can do exactly what editing the file could do and no more. Places shown to people are always
-//! places of the file on disk, found by path, whatever was substituted.
-//! Invariant: `text` scans without a problem, and reading it costs time linear in its length.
-
-pub mod pieces;
+//! `bytes -> size check -> UTF-8 -> tree -> substitutions -> typed values`. A substitution (`--set`,
+//! a sweep's axis) puts another value into the tree, read from its own text, so that it can do
+//! exactly what editing the file could do and no more. Places shown to people are always places of
+//! files on disk, whatever was substituted.
+//! Invariant: the text scans without a problem, and reading it costs time linear in its length.
 
 use crate::shipped;
-use crate::text::ron_error::{self, Repair};
-use crate::text::ron_tree::{Shape, Tree, ValueId};
-use ron::extensions::Extensions;
-use serde::de::DeserializeOwned;
+use crate::text::choices::choices;
+use crate::text::ron_scan::MAX_DEPTH;
+use crate::text::ron_tree::{Shape, Source, Tree, ValueId, place_in};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use tiersim_models::diagnostic::{Diagnostic, Diagnostics, Place};
 
 /// Largest scenario, hardware or hint file in bytes.
 pub const MAX_BYTES: u64 = 1 << 20;
 
-/// Most mistakes of form that one reading goes on after.
-const MAX_REPAIRS: usize = 20;
-
 /// A RON file that scans; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Document {
-    scanned: Arc<Scanned>,
-    /// The file as it is on disk, if this text differs from it.
-    origin: Option<Arc<Scanned>>,
+    tree: Arc<Tree>,
     changes: Vec<Change>,
-    /// Values that stand in other files, or elsewhere in this one.
-    pieces: pieces::Pieces,
-}
-
-#[derive(Debug)]
-struct Scanned {
-    file: PathBuf,
-    text: String,
-    tree: Tree,
 }
 
 /// A substituted value.
@@ -49,17 +32,6 @@ struct Scanned {
 struct Change {
     path: String,
     note: String,
-}
-
-/// What a document says, and what is wrong with how it says it.
-#[derive(Debug)]
-pub struct Parsed<'d, T> {
-    /// The values; those that could not be read are stood in for by harmless ones.
-    pub raw: T,
-    /// The text that `raw` was read from.
-    pub document: Cow<'d, Document>,
-    /// Mistakes of form. If there are any, `raw` only serves to find more mistakes.
-    pub problems: Diagnostics,
 }
 
 /// Reads a text file that is not too large, or one that ships.
@@ -127,16 +99,13 @@ impl Document {
             let found = format!("{} bytes", text.len());
             return Err(Diagnostics::one(file, None, rule, found, "make it shorter"));
         }
-        match Tree::scan(&text) {
-            Ok(tree) => {
-                let scanned = Arc::new(Scanned { file: file.to_path_buf(), text, tree });
-                let (origin, changes, pieces) = Default::default();
-                Ok(Document { scanned, origin, changes, pieces })
-            }
-            Err(problems) => {
+        let source = Source { file: file.to_path_buf(), text, instead_of: None };
+        match Tree::scan(source) {
+            Ok(tree) => Ok(Document { tree: Arc::new(tree), changes: Vec::new() }),
+            Err((source, problems)) => {
                 let mut all = Diagnostics::default();
                 for problem in problems {
-                    let place = Some(place_in(&text, problem.at));
+                    let place = Some(place_in(&source.text, problem.at));
                     all.push(file, place, problem.rule, problem.found, problem.remedy);
                 }
                 Err(all)
@@ -144,40 +113,49 @@ impl Document {
         }
     }
 
+    /// This document with the values of `tree`.
+    pub(crate) fn with_tree(&self, tree: Tree) -> Document {
+        Document { tree: Arc::new(tree), changes: self.changes.clone() }
+    }
+
     /// The file's path, as given.
     pub fn file(&self) -> &Path {
-        &self.scanned.file
+        &self.tree.source().file
     }
 
-    /// The text, substitutions included.
+    /// The text of the file, without substitutions.
     pub fn text(&self) -> &str {
-        &self.scanned.text
+        &self.tree.source().text
     }
 
-    /// Every value of the text.
+    /// Every value.
     pub fn tree(&self) -> &Tree {
-        &self.scanned.tree
+        &self.tree
     }
 
     /// The text of the value at `path`.
-    pub fn value(&self, path: &str) -> Option<&str> {
-        self.tree().find(self.text(), path).map(|id| &self.text()[self.tree().span(id)])
+    pub fn value(&self, path: &str) -> Option<Cow<'_, str>> {
+        self.tree.find(path).map(|id| self.tree.text(id))
     }
 
-    /// Where `path`, or the nearest thing around it, stands in the file on disk, which is
+    /// Where `path`, or the nearest thing around it, stands in its file, which is
     /// [`Document::file_of`] it.
     pub fn place(&self, path: &str) -> Place {
-        if let Some(place) = self.elsewhere(path) {
-            return place;
-        }
-        let disk = self.origin.as_deref().unwrap_or(&self.scanned);
-        let (id, _) = disk.tree.descend(&disk.text, path);
-        place_in(&disk.text, disk.tree.span(id).start)
+        self.tree.place(self.tree.descend(path).0)
     }
 
-    /// Where a value stands in this text, which must be that of the file on disk.
-    pub fn place_of(&self, value: ValueId) -> Place {
-        place_in(self.text(), self.tree().span(value).start)
+    /// The file in which `path` stands.
+    pub fn file_of(&self, path: &str) -> &Path {
+        self.tree.file(self.tree.descend(path).0)
+    }
+
+    /// `line 7`, or `FILE:7` if `path` stands in another file than `from`.
+    pub fn line_from(&self, path: &str, from: &str) -> String {
+        let (file, line) = (self.file_of(path), self.place(path).line);
+        if file == self.file_of(from) {
+            return format!("line {line}");
+        }
+        format!("{}:{line}", file.display())
     }
 
     /// A problem of the value at `path`, which is shown shortened.
@@ -187,7 +165,7 @@ impl Document {
         rule: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Diagnostic {
-        let found = self.value(path).map(shorten).unwrap_or_default();
+        let found = self.value(path).map(|text| shorten(&text)).unwrap_or_default();
         self.problem_found(path, rule, found, remedy)
     }
 
@@ -221,159 +199,87 @@ impl Document {
     /// This document with the value at `path` replaced by `value`, or added if only the last field
     /// of the path is missing. `note` says who did it, such as `--set seed=2`.
     pub fn with(&self, path: &str, value: &str, note: &str) -> Result<Document, Diagnostics> {
-        let (id, missing) = self.tree().descend(self.text(), path);
-        let span = self.tree().span(id);
-        if !missing.is_empty() {
-            let id = self.tree().inside(id);
-            return match self.tree().shape(id) {
-                Shape::Struct | Shape::Map if !missing.contains('.') && is_name(missing) => {
-                    self.insert(id, missing, value, note)
-                }
-                _ => Err(self.no_such_path(id, path, missing, note)),
-            };
+        let (id, missing) = self.tree.descend(path);
+        let inside = self.tree.inside(id);
+        let takes_fields = matches!(self.tree.shape(inside), Shape::Struct | Shape::Map);
+        if !missing.is_empty() && !(takes_fields && is_name(missing)) {
+            return Err(self.no_such_path(inside, path, missing, note));
         }
-        let old = &self.text()[span.clone()];
         let value = value.trim();
         let quoted = value.starts_with('"') || value.starts_with("r\"") || value.starts_with("r#");
-        let value = if old.starts_with('"') && !quoted {
+        let for_string = missing.is_empty() && self.tree.written(id).starts_with('"');
+        let text = if for_string && !quoted {
             // A shell eats quotes: where a string stood, a bare word means a string.
             format!("\"{}\"", value.escape_default())
         } else {
-            self.one_value(value, note)?.to_string()
+            value.to_string()
         };
-        let mut text = self.text().to_string();
-        text.replace_range(span, &value);
-        self.changed(text, self.tree().path(id), note)
-    }
-
-    /// Reads typed values; goes on after mistakes that can be stood in for, to find them all.
-    pub fn parse<T: DeserializeOwned>(&self) -> Result<Parsed<'_, T>, Diagnostics> {
-        let options = options();
-        let mut problems = Diagnostics::default();
-        let mut document = Cow::Borrowed(self);
-        loop {
-            let error = match options.from_str::<T>(document.text()) {
-                Ok(raw) => return Ok(Parsed { raw, document, problems }),
-                Err(error) => error,
-            };
-            let (diagnostic, repair) = ron_error::explain(&document, 0, &error);
-            problems.0.push(diagnostic);
-            let repaired = match repair {
-                Some(repair) if problems.0.len() < MAX_REPAIRS => document.repaired(&repair),
-                _ => None,
-            };
-            match repaired {
-                Some(next) => document = Cow::Owned(next),
-                None => return Err(problems),
+        let (file, instead_of) = (self.tree.file(id).to_owned(), Some(self.tree.place(id)));
+        let given = Tree::scan(Source { file, text, instead_of }).map_err(|(_, problems)| {
+            let mut all = Diagnostics::default();
+            for problem in problems {
+                let rule = format!("{} [{note}]", problem.rule);
+                all.push(self.file(), None, rule, problem.found, problem.remedy);
             }
+            all
+        })?;
+        let deepest = given.values().map(|inner| given.depth(inner)).max().unwrap_or(0);
+        if self.tree.depth(id) + deepest > MAX_DEPTH {
+            let rule = format!("values are nested deeper than {MAX_DEPTH} levels [{note}]");
+            let remedy = "no file of this kind needs that";
+            return Err(Diagnostics::one(self.file(), None, rule, "", remedy));
         }
+        let mut tree = Tree::clone(&self.tree);
+        let changed = if missing.is_empty() {
+            tree.replace(id, &given, given.root());
+            id
+        } else {
+            tree.put(inside, Some(missing), &given, given.root())
+        };
+        let mut next = self.with_tree(tree);
+        next.changes.push(Change { path: next.tree.path(changed), note: note.to_string() });
+        Ok(next)
     }
 
-    /// Reads one typed value.
-    pub(crate) fn typed<T: DeserializeOwned>(&self, id: ValueId) -> Result<T, Diagnostic> {
-        let span = self.tree().span(id);
-        let read = options().from_str(&self.text()[span.clone()]);
-        read.map_err(|error| ron_error::explain(self, span.start, &error).0)
+    /// A problem of the value `id`, which is shown shortened.
+    pub(crate) fn problem_of(&self, id: ValueId, rule: String, remedy: String) -> Diagnostic {
+        let found = shorten(&self.tree.text(id));
+        self.problem_at(id, self.tree.place(id), rule, found, remedy)
     }
 
-    /// Whether the text differs from the file on disk.
-    pub fn is_changed(&self) -> bool {
-        self.origin.is_some()
-    }
-
-    /// The byte at a line and column counted from 1, in this text behind its byte `from`.
-    pub(crate) fn offset(&self, from: usize, line: usize, column: usize) -> usize {
-        let text = &self.text()[from..];
-        let before: usize =
-            text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-        let rest = &text[before.min(text.len())..];
-        let within = rest.char_indices().nth(column.saturating_sub(1));
-        from + before + within.map_or(rest.len(), |(at, _)| at)
-    }
-
-    fn disk(&self) -> Arc<Scanned> {
-        self.origin.clone().unwrap_or_else(|| self.scanned.clone())
-    }
-
-    fn repaired(&self, repair: &Repair) -> Option<Document> {
-        let mut text = self.text().to_string();
-        match repair {
-            Repair::Replace(span, value) => text.replace_range(span.clone(), value),
-            Repair::Remove(span) => {
-                let rest = &text[span.end..];
-                let comma = rest.trim_start().starts_with(',');
-                let end = if comma { span.end + rest.find(',')? + 1 } else { span.end };
-                text.replace_range(span.start..end, "");
-            }
-        }
-        self.instead(text)
-    }
-
-    fn insert(
+    /// A problem of the name under which `id` stands.
+    pub(crate) fn problem_of_name(
         &self,
         id: ValueId,
-        name: &str,
-        value: &str,
-        note: &str,
-    ) -> Result<Document, Diagnostics> {
-        let value = self.one_value(value.trim(), note)?;
-        let name_text = match self.tree().shape(id) {
-            Shape::Map => format!("\"{name}\""),
-            _ => name.to_string(),
-        };
-        let mut text = self.text().to_string();
-        match self.tree().children(id).last() {
-            Some(last) => {
-                let end = self.tree().span(last).end;
-                text.insert_str(end, &format!(", {name_text}: {value}"));
-            }
-            None => {
-                let end = self.tree().span(id).end - 1;
-                text.insert_str(end, &format!("\n{name_text}: {value}"));
-            }
-        }
-        let parent = self.tree().path(id);
-        let path = if parent.is_empty() { name.to_string() } else { format!("{parent}.{name}") };
-        self.changed(text, path, note)
+        rule: String,
+        found: &str,
+        remedy: String,
+    ) -> Diagnostic {
+        self.problem_at(id, self.tree.place_of_name(id), rule, shorten(found), remedy)
     }
 
-    /// `value` without comments around it; refused unless it is exactly one value.
-    fn one_value<'v>(&self, value: &'v str, note: &str) -> Result<&'v str, Diagnostics> {
-        match Tree::scan(value) {
-            Ok(tree) => Ok(&value[tree.span(tree.root())]),
-            Err(problems) => {
-                let mut all = Diagnostics::default();
-                for problem in problems {
-                    let rule = format!("{} [{note}]", problem.rule);
-                    all.push(self.file(), None, rule, problem.found, problem.remedy);
-                }
-                Err(all)
-            }
-        }
-    }
-
-    fn changed(&self, text: String, path: String, note: &str) -> Result<Document, Diagnostics> {
-        let mut next = Document::from_text(self.file(), text)?;
-        next.origin = Some(self.disk());
-        next.pieces = self.pieces.clone();
-        next.changes = self.changes.clone();
-        next.changes.push(Change { path, note: note.to_string() });
-        Ok(next)
+    fn problem_at(
+        &self,
+        id: ValueId,
+        place: Place,
+        rule: String,
+        found: String,
+        remedy: String,
+    ) -> Diagnostic {
+        let problem = self.problem_found(&self.tree.path(id), rule, found, remedy);
+        Diagnostic { file: self.tree.file(id).to_owned(), place: Some(place), ..problem }
     }
 
     fn no_such_path(&self, id: ValueId, path: &str, missing: &str, note: &str) -> Diagnostics {
         let segment = missing.split('.').next().unwrap_or(missing);
-        let at = self.tree().path(id);
-        let names = self.tree().names(id);
-        let remedy = match self.tree().shape(id) {
+        let at = self.tree.path(id);
+        let names = self.tree.names(id);
+        let remedy = match self.tree.shape(id) {
             Shape::List | Shape::Tuple => {
-                format!(
-                    "the list has {} elements, counted from 0",
-                    self.tree().children(id).count()
-                )
+                format!("the list has {} elements, counted from 0", self.tree.children(id).count())
             }
             _ if names.is_empty() => "nothing is inside that value".to_string(),
-            _ => ron_error::choices(segment, &names),
+            _ => choices(segment, &names),
         };
         let remedy = self.beside(path).unwrap_or(remedy);
         let here = if at.is_empty() { "the file".to_string() } else { format!("`{at}`") };
@@ -388,24 +294,20 @@ impl Document {
     fn beside(&self, path: &str) -> Option<String> {
         let segments: Vec<&str> = path.split('.').collect();
         let list = (1..segments.len()).rev().find_map(|at| {
-            let list = self.tree().find(self.text(), &segments[..at].join("."))?;
-            (self.tree().shape(list) == Shape::List).then_some((at, list))
+            let list = self.tree.find(&segments[..at].join("."))?;
+            (self.tree.shape(list) == Shape::List).then_some((at, list))
         });
         let (at, list) = list?;
         let (before, rest) = (segments[..at].join("."), segments[at + 1..].join("."));
         let path = |index: usize| format!("{before}.{index}.{rest}");
-        let there = |index: &usize| self.tree().find(self.text(), &path(*index)).is_some();
-        let mut have = (0..self.tree().children(list).count()).filter(there);
+        let there = |index: &usize| self.tree.find(&path(*index)).is_some();
+        let mut have = (0..self.tree.children(list).count()).filter(there);
         let first = have.next().filter(|_| !rest.is_empty())?;
         Some(match have.count() {
             0 => format!("`{}` is there", path(first)),
             more => format!("`{}` is there, and the same in {more} other elements", path(first)),
         })
     }
-}
-
-fn options() -> ron::Options {
-    ron::Options::default().with_default_extension(Extensions::IMPLICIT_SOME)
 }
 
 /// A value's text on one line, cut where it gets long.
@@ -418,15 +320,7 @@ pub fn shorten(text: &str) -> String {
     format!("`{words}`")
 }
 
-fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c == '_' || c.is_alphabetic())
         && text.chars().all(|c| matches!(c, '_' | '-') || c.is_alphanumeric())
-}
-
-/// Line and column of a byte of a text.
-pub fn place_in(text: &str, offset: usize) -> Place {
-    let before = &text[..offset];
-    let line = before.matches('\n').count() as u64 + 1;
-    let start = before.rfind('\n').map_or(0, |at| at + 1);
-    Place { line, column: before[start..].chars().count() as u64 + 1 }
 }

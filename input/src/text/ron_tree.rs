@@ -1,13 +1,19 @@
-//! Where every value of a RON text stands: path -> bytes.
+//! Where every value of a RON text stands: path -> file and bytes.
 //!
 //! ron has no spanned values, so a rule that is checked after parsing would have no line to point
-//! at. This tree holds the span of every value, read without knowing any types.
+//! at. This tree holds the span of every value, read without knowing any types. A tree may hold
+//! values of several texts: a value is put in from another tree and keeps the place that it has
+//! there.
 //! Names of structs and variants are transparent: in `policy: Adam(cut: shares(hbm: 0.3))` the
 //! share has the path `policy.cut.hbm`, and `gib(80)` has the path of its field.
-//! Invariant: nodes are in the order of their first byte, and a child lies within its parent.
+//! Invariant: a child of the same text lies within its parent.
 
+use crate::text::ron_lex::word_end;
 use crate::text::ron_scan::{self, ScanProblem};
-use std::ops::Range;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tiersim_models::diagnostic::Place;
 
 /// No node.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -29,16 +35,20 @@ pub enum Shape {
     Map,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Label {
     Index(u32),
-    Name(String),
+    Name(Arc<str>),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
+    /// Which of the tree's texts it stands in.
+    pub(crate) source: u32,
     pub(crate) start: u32,
     pub(crate) end: u32,
+    /// Where the name or key before it starts; `start` without one.
+    pub(crate) name_start: u32,
     pub(crate) parent: u32,
     pub(crate) first: u32,
     pub(crate) last: u32,
@@ -47,9 +57,22 @@ pub(crate) struct Node {
     pub(crate) label: Label,
 }
 
-/// Every value of a text with its span.
+/// A text that values stand in.
+#[derive(Debug)]
+pub struct Source {
+    /// The file that it is of.
+    pub file: PathBuf,
+    /// All of it.
+    pub text: String,
+    /// The place in the file of what it is put in for, if it is not the file's own text.
+    pub instead_of: Option<Place>,
+}
+
+/// Every value of a text, or of several, with its place.
 #[derive(Clone, Debug)]
 pub struct Tree {
+    /// The first is that of the file.
+    sources: Vec<Arc<Source>>,
     nodes: Vec<Node>,
 }
 
@@ -58,9 +81,12 @@ pub struct Tree {
 pub struct ValueId(u32);
 
 impl Tree {
-    /// Reads `text`, or lists what is wrong with it.
-    pub fn scan(text: &str) -> Result<Tree, Vec<ScanProblem>> {
-        ron_scan::nodes(text).map(|nodes| Tree { nodes })
+    /// Reads a text, or lists what is wrong with it.
+    pub fn scan(source: Source) -> Result<Tree, (Source, Vec<ScanProblem>)> {
+        match ron_scan::nodes(&source.text) {
+            Ok(nodes) => Ok(Tree { sources: vec![Arc::new(source)], nodes }),
+            Err(problems) => Err((source, problems)),
+        }
     }
 
     /// The whole file.
@@ -68,20 +94,56 @@ impl Tree {
         ValueId(0)
     }
 
-    /// The bytes of a value.
-    pub fn span(&self, id: ValueId) -> Range<usize> {
-        let node = &self.nodes[id.0 as usize];
-        node.start as usize..node.end as usize
+    /// The text of the file.
+    pub fn source(&self) -> &Source {
+        &self.sources[0]
+    }
+
+    /// The file in which a value stands.
+    pub fn file(&self, id: ValueId) -> &Path {
+        &self.source_of(id).file
+    }
+
+    /// Where a value stands.
+    pub fn place(&self, id: ValueId) -> Place {
+        self.place_at(id, self.node(id).start)
+    }
+
+    /// Where the name or key of a value stands; the value itself if it has none.
+    pub fn place_of_name(&self, id: ValueId) -> Place {
+        self.place_at(id, self.node(id).name_start)
+    }
+
+    /// What was written for a value, or for one that values were put into since.
+    pub fn written(&self, id: ValueId) -> &str {
+        let node = self.node(id);
+        &self.source_of(id).text[node.start as usize..node.end as usize]
+    }
+
+    /// What was written before a value and names it, if something does, and the value.
+    pub fn written_with_name(&self, id: ValueId) -> &str {
+        let node = self.node(id);
+        &self.source_of(id).text[node.name_start as usize..node.end as usize]
+    }
+
+    /// The text of a value, with what was put into it.
+    pub fn text(&self, id: ValueId) -> Cow<'_, str> {
+        if self.is_of_one(id) {
+            return self.written(id).into();
+        }
+        let mut text = String::new();
+        self.show(id, &mut text);
+        text.into()
     }
 
     /// What a value is made of.
     pub fn shape(&self, id: ValueId) -> Shape {
-        self.nodes[id.0 as usize].shape
+        self.node(id).shape
     }
 
     /// The values directly inside one.
     pub fn children(&self, id: ValueId) -> impl Iterator<Item = ValueId> + '_ {
-        let mut next = self.nodes[id.0 as usize].first;
+        let mut next = self.node(id).first;
         std::iter::from_fn(move || {
             let id = (next != NONE).then_some(ValueId(next))?;
             next = self.nodes[next as usize].next;
@@ -96,7 +158,7 @@ impl Tree {
 
     /// The name under which a value stands in its struct or map.
     pub fn name(&self, id: ValueId) -> Option<&str> {
-        match &self.nodes[id.0 as usize].label {
+        match &self.node(id).label {
             Label::Name(name) => Some(name),
             Label::Index(_) => None,
         }
@@ -105,17 +167,17 @@ impl Tree {
     /// The value at `path`, such as `policies.0.policy.cut.hbm`; the empty path is the file.
     ///
     /// In a list, a segment that is not a number finds the element whose field `name` it equals.
-    pub fn find(&self, text: &str, path: &str) -> Option<ValueId> {
-        let (id, rest) = self.descend(text, path);
+    pub fn find(&self, path: &str) -> Option<ValueId> {
+        let (id, rest) = self.descend(path);
         rest.is_empty().then_some(id)
     }
 
     /// The deepest value on the way to `path`, and the segments that do not exist.
-    pub fn descend<'p>(&self, text: &str, path: &'p str) -> (ValueId, &'p str) {
+    pub fn descend<'p>(&self, path: &'p str) -> (ValueId, &'p str) {
         let (mut id, mut rest) = (self.root(), path);
         while !rest.is_empty() {
             let (segment, after) = rest.split_once('.').unwrap_or((rest, ""));
-            let Some(child) = self.step(text, id, segment) else { break };
+            let Some(child) = self.step(id, segment) else { break };
             (id, rest) = (child, after);
         }
         (id, rest)
@@ -133,7 +195,7 @@ impl Tree {
             if !hidden {
                 segments.push(match &node.label {
                     Label::Index(index) => index.to_string(),
-                    Label::Name(name) => name.clone(),
+                    Label::Name(name) => name.to_string(),
                 });
             }
             at = node.parent;
@@ -142,27 +204,14 @@ impl Tree {
         segments.join(".")
     }
 
-    /// The smallest value around a byte of the text.
-    pub fn around(&self, offset: usize) -> ValueId {
-        let mut id = self.root();
-        while let Some(child) = self.children(id).find(|&child| {
-            let span = self.span(child);
-            span.contains(&offset)
-        }) {
-            id = child;
-        }
-        id
-    }
-
-    /// The value around one.
-    pub fn parent(&self, id: ValueId) -> Option<ValueId> {
-        let parent = self.nodes[id.0 as usize].parent;
-        (parent != NONE).then_some(ValueId(parent))
-    }
-
     /// Every value, outer before inner.
-    pub fn values(&self) -> impl Iterator<Item = ValueId> + use<> {
-        (0..self.nodes.len() as u32).map(ValueId)
+    pub fn values(&self) -> impl Iterator<Item = ValueId> + '_ {
+        self.below(self.root())
+    }
+
+    /// How many values lie around one.
+    pub fn depth(&self, id: ValueId) -> usize {
+        std::iter::successors(self.parent(id), |&outer| self.parent(outer)).count()
     }
 
     /// Looks through newtypes to the value that has fields or positions.
@@ -176,7 +225,7 @@ impl Tree {
         id
     }
 
-    fn step(&self, text: &str, id: ValueId, segment: &str) -> Option<ValueId> {
+    fn step(&self, id: ValueId, segment: &str) -> Option<ValueId> {
         let id = self.inside(id);
         let index = segment.parse::<usize>().ok();
         match self.shape(id) {
@@ -188,11 +237,164 @@ impl Tree {
             Shape::List | Shape::Tuple => match index {
                 Some(index) => self.children(id).nth(index),
                 None => self.children(id).find(|&child| {
-                    let named = self.step(text, child, "name").map(|name| &text[self.span(name)]);
+                    let named = self.step(child, "name").map(|name| self.written(name));
                     let quoted = named.and_then(|n| n.strip_prefix('"')?.strip_suffix('"'));
                     quoted == Some(segment)
                 }),
             },
         }
     }
+
+    fn parent(&self, id: ValueId) -> Option<ValueId> {
+        let parent = self.node(id).parent;
+        (parent != NONE).then_some(ValueId(parent))
+    }
+
+    fn node(&self, id: ValueId) -> &Node {
+        &self.nodes[id.0 as usize]
+    }
+
+    fn source_of(&self, id: ValueId) -> &Source {
+        &self.sources[self.node(id).source as usize]
+    }
+
+    fn place_at(&self, id: ValueId, start: u32) -> Place {
+        let source = self.source_of(id);
+        source.instead_of.unwrap_or_else(|| place_in(&source.text, start as usize))
+    }
+
+    /// A value and all inside it.
+    fn below(&self, id: ValueId) -> impl Iterator<Item = ValueId> + '_ {
+        let mut open = vec![id];
+        std::iter::from_fn(move || {
+            let id = open.pop()?;
+            let inner = open.len();
+            open.extend(self.children(id));
+            open[inner..].reverse();
+            Some(id)
+        })
+    }
+
+    fn is_of_one(&self, id: ValueId) -> bool {
+        let source = self.node(id).source;
+        self.sources.len() == 1 || self.below(id).all(|inner| self.node(inner).source == source)
+    }
+
+    /// Recursion: nesting is capped, also of what is put in.
+    fn show(&self, id: ValueId, text: &mut String) {
+        let written = self.written(id);
+        let [open, close] = match self.shape(id) {
+            Shape::Leaf => return *text += written,
+            Shape::List => ['[', ']'],
+            Shape::Map => ['{', '}'],
+            Shape::Struct | Shape::Tuple | Shape::Newtype => ['(', ')'],
+        };
+        *text += &written[..word_end(written, 0).unwrap_or(0)];
+        text.push(open);
+        for (index, child) in self.children(id).enumerate() {
+            *text += if index == 0 { "" } else { ", " };
+            match self.name(child) {
+                Some(name) if self.shape(id) == Shape::Map => *text += &format!("{name:?}: "),
+                Some(name) => *text += &format!("{name}: "),
+                None => {}
+            }
+            self.show(child, text);
+        }
+        text.push(close);
+    }
+}
+
+impl Tree {
+    /// The outermost value of `of` with nothing in it.
+    pub(crate) fn begin(of: &Tree) -> Tree {
+        let root = Node { first: NONE, last: NONE, ..of.node(of.root()).clone() };
+        Tree { sources: of.sources[..1].to_vec(), nodes: vec![root] }
+    }
+
+    /// Adds an empty list called `name` behind what is in `parent`.
+    pub(crate) fn add_list(&mut self, parent: ValueId, name: &str) -> ValueId {
+        let id = self.add(parent, Label::Name(name.into()));
+        let (source, start) = (self.node(parent).source, self.node(parent).start);
+        let node = &mut self.nodes[id.0 as usize];
+        (node.source, node.start, node.end, node.name_start) = (source, start, start, start);
+        node.shape = Shape::List;
+        id
+    }
+
+    /// Adds the value `from` of another tree behind what is in `parent`: under `name`, or as the
+    /// next element of a list.
+    pub(crate) fn put(
+        &mut self,
+        parent: ValueId,
+        name: Option<&str>,
+        other: &Tree,
+        from: ValueId,
+    ) -> ValueId {
+        let count = self
+            .nodes
+            .get(self.node(parent).last as usize)
+            .map_or(0, |last| if let Label::Index(index) = last.label { index + 1 } else { 0 });
+        let label = name.map_or(Label::Index(count), |name| Label::Name(name.into()));
+        let id = self.add(parent, label);
+        self.replace(id, other, from);
+        id
+    }
+
+    /// Puts the value `from` of another tree in the place of `id`, which keeps its name.
+    pub(crate) fn replace(&mut self, id: ValueId, other: &Tree, from: ValueId) {
+        let mut open = vec![(id, from)];
+        while let Some((id, from)) = open.pop() {
+            self.stand(id, other, from);
+            for child in other.children(from) {
+                open.push((self.add(id, other.node(child).label.clone()), child));
+            }
+        }
+    }
+
+    /// Lets `id` stand where the value `from` of another tree does, with nothing in it.
+    pub(crate) fn stand(&mut self, id: ValueId, other: &Tree, from: ValueId) {
+        let source = &other.sources[other.node(from).source as usize];
+        let known = self.sources.iter().position(|known| Arc::ptr_eq(known, source));
+        let at = known.unwrap_or_else(|| {
+            self.sources.push(source.clone());
+            self.sources.len() - 1
+        });
+        let Node { start, end, name_start, shape, ref label, .. } = *other.node(from);
+        let node = &mut self.nodes[id.0 as usize];
+        // A value that stands under another name here has no name there.
+        let name_start = if node.label == *label { name_start } else { start };
+        let Node { parent, next, label, .. } = node.clone();
+        let (source, first, last) = (at as u32, NONE, NONE);
+        *node = Node { source, start, end, name_start, parent, first, last, next, shape, label };
+    }
+
+    /// A new leaf behind what is in `parent`, of no text yet.
+    fn add(&mut self, parent: ValueId, label: Label) -> ValueId {
+        let (parent, shape) = (parent.0, Shape::Leaf);
+        let (first, last, next) = (NONE, NONE, NONE);
+        let (source, start, end, name_start) = (0, 0, 0, 0);
+        let node = Node { source, start, end, name_start, parent, first, last, next, shape, label };
+        ValueId(append(&mut self.nodes, node))
+    }
+}
+
+/// Adds a node as the last one in its parent.
+pub(crate) fn append(nodes: &mut Vec<Node>, node: Node) -> u32 {
+    let id = nodes.len() as u32;
+    if let Some(parent) = nodes.get_mut(node.parent as usize) {
+        match std::mem::replace(&mut parent.last, id) {
+            NONE => parent.first = id,
+            previous => nodes[previous as usize].next = id,
+        }
+    }
+    nodes.push(node);
+    id
+}
+
+/// Line and column of a byte of a text.
+pub fn place_in(text: &str, offset: usize) -> Place {
+    let before = &text[..offset];
+    let line = before.matches('\n').count() as u64 + 1;
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    Place { line, column: before[start..].chars().count() as u64 + 1 }
 }

@@ -5,7 +5,6 @@ use proptest::prelude::*;
 use std::path::Path;
 use tiersim_input::text::ron_scan::MAX_DEPTH;
 use tiersim_input::text::ron_text::Document;
-use tiersim_input::text::ron_tree::Tree;
 use tiersim_models::diagnostic::Place;
 
 fn document(text: &str) -> Document {
@@ -34,7 +33,7 @@ fn names_of_structs_and_variants_are_not_part_of_a_path() {
         ("workload.time.precision", "\"tf32\""),
         ("policies.0.policy", "AllHbm"),
     ] {
-        assert_eq!(good.value(path), Some(value), "{path}");
+        assert_eq!(good.value(path).as_deref(), Some(value), "{path}");
     }
     assert_eq!(good.value("policies.1.policy.cut.nvme"), None);
     assert_eq!(good.value("policies.adam.policy.cut.hbm.0"), None);
@@ -60,7 +59,7 @@ fn comments_strings_and_numbers_of_every_kind_are_read_over() {
         ("i.1", "[]"),
         ("i.k", "{}"),
     ] {
-        assert_eq!(doc.value(path), Some(value), "{path}");
+        assert_eq!(doc.value(path).as_deref(), Some(value), "{path}");
     }
     assert_eq!(doc.place("a"), Place { line: 2, column: 2 });
 }
@@ -88,8 +87,18 @@ fn mistakes_of_form_have_a_place() {
 #[test]
 fn nesting_is_capped_at_the_limit_and_not_before() {
     let nested = |n: usize| format!("{}1{}", "[".repeat(n), "]".repeat(n));
-    assert!(Tree::scan(&nested(MAX_DEPTH)).is_ok());
-    assert!(Tree::scan(&nested(MAX_DEPTH + 1)).is_err());
+    document(&nested(MAX_DEPTH));
+    check(&nested(MAX_DEPTH + 1), 1, MAX_DEPTH as u64 + 1, "nested deeper than 128 levels");
+    // What is put in counts as if it stood there.
+    let deep = document(&nested(MAX_DEPTH - 1));
+    let innermost = vec!["0"; MAX_DEPTH - 1].join(".");
+    assert!(deep.with(&innermost, "[1]", "test").is_ok());
+    assert!(deep.with(&innermost, "[[1]]", "test").is_err());
+}
+
+/// Of all values, in the order of the file.
+fn paths(document: &Document) -> Vec<String> {
+    document.tree().values().map(|id| document.tree().path(id)).collect()
 }
 
 #[test]
@@ -105,17 +114,16 @@ fn substituting_a_value_by_itself_changes_nothing() {
         let mut seen = 0;
         for id in doc.tree().values() {
             let path = doc.tree().path(id);
-            let value = text[doc.tree().span(id)].to_string();
-            let found = doc.tree().find(&text, &path).unwrap_or_else(|| panic!("no {path}"));
+            let value = doc.tree().text(id);
+            let found = doc.tree().find(&path).unwrap_or_else(|| panic!("no {path}"));
             // The text of a newtype's content has a path of its own only if it is a leaf.
-            let around = doc.tree().span(found);
-            assert!(
-                around.start <= doc.tree().span(id).start && around.end >= doc.tree().span(id).end
-            );
-            let whole = text[around].to_string();
-            assert!(whole.contains(&value));
+            let whole = doc.tree().text(found);
+            assert!(whole.contains(&*value));
             if !path.is_empty() && !path.contains(' ') {
-                assert_eq!(doc.with(&path, &whole, "test").unwrap().text(), text, "{path}");
+                let same = doc.with(&path, &whole, "test").unwrap();
+                assert_eq!(same.value(&path).unwrap(), whole, "{path}");
+                assert_eq!(same.place(&path), doc.place(&path), "{path}");
+                assert_eq!(paths(&same), paths(&doc), "{path}");
                 seen += 1;
             }
         }
@@ -136,11 +144,11 @@ proptest! {
 
     #[test]
     fn no_text_makes_the_scanner_panic(text in "[\\(\\)\\[\\]\\{\\}:,\"'#rb/\\*\\\\a1é \n]{0,60}") {
-        if let Ok(tree) = Tree::scan(&text) {
+        if let Ok(document) = Document::from_text(Path::new("x.ron"), text.clone()) {
+            let tree = document.tree();
             for id in tree.values() {
-                let span = tree.span(id);
-                prop_assert!(span.start <= span.end && span.end <= text.len());
-                prop_assert!(tree.find(&text, &tree.path(id)).is_some() || tree.path(id).contains('"'));
+                prop_assert!(text.contains(tree.written_with_name(id)));
+                prop_assert!(tree.find(&tree.path(id)).is_some() || tree.path(id).contains('"'));
             }
         }
     }

@@ -1,25 +1,24 @@
-//! One text from the texts of a machine and its parts.
+//! One tree from the trees of a machine and its parts.
 //!
-//! Names of a part are changed and its values set by changing its text, and the result is parsed as
-//! a part again: what `set` can do is what editing the part's file could do. The new values keep
-//! their place in the machine's file.
+//! Names of a part are changed and its values set by putting values of the machine's file into the
+//! part's tree, and the result is read as a part again: what `set` can do is what editing the
+//! part's file could do. Every value keeps its place in the file where it was written.
 
 use super::{
     LISTS, MAX_PARTS, MAX_SETS, NAMES, RawInclude, SINGLES, is_plain, parse_part, part_rules,
 };
 use crate::project::{self, Project};
 use crate::text::check::Check;
-use crate::text::ron_error::choices;
-use crate::text::ron_text::pieces::{Edit, Origin};
-use crate::text::ron_text::{Document, MAX_BYTES};
-use crate::text::ron_tree::{Shape, ValueId};
+use crate::text::choices::choices;
+use crate::text::ron_text::{Document, MAX_BYTES, is_name};
+use crate::text::ron_tree::{Shape, Tree, ValueId};
 use std::collections::BTreeMap;
 use tiersim_models::diagnostic::Diagnostics;
 
 /// A machine and its parts as one document.
 pub(super) struct Composed {
-    /// With the places of all values; wrong where it would be too large.
-    pub(super) document: Result<Document, Diagnostics>,
+    /// With the places of all values.
+    pub(super) document: Document,
     /// Whether every part is in it.
     pub(super) whole: bool,
     /// What is wrong with the parts, and with how they are included.
@@ -61,7 +60,7 @@ pub(super) fn compose(
     }
     let Composer { check, mut problems, .. } = composer;
     problems.0.extend(check.problems.0);
-    Composed { document: written(own, &documents), whole, problems }
+    Composed { document: merged(own, &documents), whole, problems }
 }
 
 /// What is wrong with the parts of a machine that itself cannot be read.
@@ -69,7 +68,7 @@ pub(super) fn parts_alone(own: &Document, project: Option<&Project>) -> Diagnost
     let mut composer = Composer::of(own, project);
     for index in 0..entries(own, "parts").take(MAX_PARTS).count() {
         let here = format!("parts.{index}");
-        let name = own.value(&format!("{here}.file"));
+        let name = own.tree().find(&format!("{here}.file")).map(|name| own.tree().written(name));
         if let Some(name) = name.and_then(|name| name.strip_prefix('"')?.strip_suffix('"')) {
             composer.part(&here, name);
         }
@@ -79,12 +78,18 @@ pub(super) fn parts_alone(own: &Document, project: Option<&Project>) -> Diagnost
     problems
 }
 
+/// A part with values of the machine's file, and the paths where they are.
+struct Changed {
+    tree: Tree,
+    paths: Vec<String>,
+}
+
 struct Composer<'d> {
     own: &'d Document,
     /// The project that names the machine, if another file does.
     project: Option<&'d Project>,
     check: Check<'d>,
-    /// Parts by name, as they are on disk but for what had to be mended; `None` if not readable.
+    /// Parts by name, as they are on disk; `None` if not readable.
     read: BTreeMap<String, Option<Document>>,
     /// Of the parts' files.
     problems: Diagnostics,
@@ -102,7 +107,7 @@ impl<'d> Composer<'d> {
             return known.clone();
         }
         let part = match project::part(self.project, self.own.file(), name) {
-            Ok(path) => match Document::read(&path).and_then(|document| self.checked(&document)) {
+            Ok(path) => match Document::read(&path).and_then(|document| self.checked(document)) {
                 Ok(document) => Some(document),
                 Err(mut problems) => {
                     self.problems.0.append(&mut problems.0);
@@ -118,30 +123,35 @@ impl<'d> Composer<'d> {
         part
     }
 
-    /// A part of the right form, mended where it was not, and then the problems are noted.
-    fn checked(&mut self, document: &Document) -> Result<Document, Diagnostics> {
-        let mut parsed = parse_part(document)?;
+    /// A part that can be read, with what is wrong with it noted.
+    fn checked(&mut self, document: Document) -> Result<Document, Diagnostics> {
+        let mut parsed = parse_part(&document)?;
         self.problems.0.append(&mut parsed.problems.0);
-        let mut check = Check::new(&parsed.document);
+        let mut check = Check::new(&document);
         part_rules(&mut check, &parsed.raw);
         self.problems.0.append(&mut check.problems.0);
-        Ok(parsed.document.into_owned())
+        Ok(document)
     }
 
     /// The part with the names and values that the machine gives it.
     fn changed(&mut self, here: &str, include: &RawInclude, part: Document) -> Option<Document> {
-        let mut edits = Vec::new();
-        self.renames(here, include, &part, &mut edits);
-        self.sets(here, include, &part, &mut edits);
-        if edits.is_empty() {
+        let mut changed = Changed { tree: part.tree().clone(), paths: Vec::new() };
+        self.renames(here, include, &part, &mut changed);
+        self.sets(here, include, &part, &mut changed);
+        if changed.paths.is_empty() {
             return Some(part);
         }
-        let edited = part.edited(edits).and_then(|document| {
-            let mut parsed = parse_part(&document)?;
-            self.problems.0.append(&mut parsed.problems.0);
-            Ok(parsed.document.into_owned())
-        });
-        edited.map_err(|mut problems| self.problems.0.append(&mut problems.0)).ok()
+        let part = part.with_tree(changed.tree);
+        match parse_part(&part) {
+            Ok(mut parsed) => {
+                self.problems.0.append(&mut parsed.problems.0);
+                Some(part)
+            }
+            Err(mut problems) => {
+                self.problems.0.append(&mut problems.0);
+                None
+            }
+        }
     }
 
     fn renames(
@@ -149,37 +159,39 @@ impl<'d> Composer<'d> {
         here: &str,
         include: &RawInclude,
         part: &Document,
-        edits: &mut Vec<Edit>,
+        changed: &mut Changed,
     ) {
         if include.rename.is_empty() {
             return;
         }
-        let names = names(part);
-        for (old, new) in &include.rename {
+        let (names, own) = (names(part), self.own.tree());
+        let written = own.find(&format!("{here}.rename"));
+        for new in written.into_iter().flat_map(|map| own.children(own.inside(map))) {
+            let old = own.name(new).unwrap_or_default();
             let path = format!("{here}.rename.{old}");
-            let Some(places) = names.get(old.as_str()) else {
+            let Some(places) = names.get(old) else {
                 let known: Vec<&str> = names.keys().copied().collect();
                 self.check.unknown(&path, &format!("the part has no name `{old}`"), old, &known);
                 continue;
             };
-            if !is_plain(new) {
+            if !include.rename.get(old).is_some_and(|new| is_plain(new)) {
                 let rule = "the name of a tier, node or link has 1 to 40 of a-z, 0-9 and `-`";
                 self.check.fault(&path, rule, "choose another name");
                 continue;
             }
-            let text = format!("\"{new}\"");
             for &place in places {
-                let origin = Origin { document: self.own.clone(), path: path.clone() };
-                edits.push(part.replace(place, &text, origin));
+                changed.tree.replace(place, own, new);
+                changed.paths.push(part.tree().path(place));
             }
         }
     }
 
-    fn sets(&mut self, here: &str, include: &RawInclude, part: &Document, edits: &mut Vec<Edit>) {
+    fn sets(&mut self, here: &str, include: &RawInclude, part: &Document, changed: &mut Changed) {
+        let (tree, own) = (part.tree(), self.own.tree());
         let sets = self.check.at_most(&format!("{here}.set"), "values", &include.set, MAX_SETS);
         for (index, set) in sets.iter().enumerate() {
             let here = format!("{here}.set.{index}");
-            let value = format!("{here}.value");
+            let at = format!("{here}.path");
             let mut depth = set.path.split('.');
             let section = depth.next().unwrap_or_default();
             let (single, list) = (SINGLES.contains(&section), LISTS.contains(&section));
@@ -187,23 +199,31 @@ impl<'d> Composer<'d> {
             if !deep || !(single || list) {
                 let rule = "`set` changes one value of a tier, of another entry or of `compute`";
                 let remedy = "write a path such as \"tiers.dram.capacity\"";
-                self.check.fault(&format!("{here}.path"), rule, remedy);
+                self.check.fault(&at, rule, remedy);
                 continue;
             }
-            let Some(text) = self.own.value(&value).map(str::to_string) else { continue };
-            let origin = Origin { document: self.own.clone(), path: value };
-            match part.put(&set.path, &text, origin) {
-                Ok(edit) if edits.iter().any(|other| overlap(&edit, other)) => {
-                    let rule = "this value is changed twice";
-                    self.check.fault(&format!("{here}.path"), rule, "keep one of them");
-                }
-                Ok(edit) => edits.push(edit),
-                Err((missing, names)) => {
+            let Some(value) = own.find(&format!("{here}.value")) else { continue };
+            let (id, missing) = tree.descend(&set.path);
+            let (inside, mut path) = (tree.inside(id), tree.path(id));
+            if !missing.is_empty() {
+                if tree.shape(inside) != Shape::Struct || !is_name(missing) {
                     let first = missing.split('.').next().unwrap_or_default();
                     let rule = format!("the part has no `{first}` on this path");
-                    self.check.fault(&format!("{here}.path"), rule, choices(first, &names));
+                    self.check.fault(&at, rule, choices(first, &tree.names(id)));
+                    continue;
                 }
+                path = format!("{}.{missing}", tree.path(inside));
             }
+            if changed.paths.iter().any(|other| overlap(&path, other)) {
+                self.check.fault(&at, "this value is changed twice", "keep one of them");
+                continue;
+            }
+            if missing.is_empty() {
+                changed.tree.replace(id, own, value);
+            } else {
+                changed.tree.put(inside, Some(missing), own, value);
+            }
+            changed.paths.push(path);
         }
     }
 
@@ -220,18 +240,22 @@ impl<'d> Composer<'d> {
     }
 }
 
-fn overlap(one: &Edit, other: &Edit) -> bool {
-    let (a, b) = (one.range(), other.range());
-    one.path() == other.path() || (a.start < b.end && b.start < a.end)
+/// Whether one of two paths leads into the other.
+fn overlap(one: &str, other: &str) -> bool {
+    let within = |inner: &str, outer: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    within(one, other) || within(other, one)
 }
 
-fn single<'d>(document: &'d Document, section: &str) -> Option<&'d str> {
-    document.value(section).filter(|value| *value != "None")
+fn single(document: &Document, section: &str) -> Option<ValueId> {
+    let tree = document.tree();
+    tree.find(section).filter(|&value| tree.written(value) != "None")
 }
 
 /// The entries of a section.
 fn entries<'d>(document: &'d Document, section: &str) -> impl Iterator<Item = ValueId> + 'd {
-    let list = document.tree().find(document.text(), section);
+    let list = document.tree().find(section);
     let list = list.filter(|&id| document.tree().shape(id) == Shape::List);
     list.into_iter().flat_map(|id| document.tree().children(id))
 }
@@ -247,7 +271,7 @@ fn names(part: &Document) -> BTreeMap<&str, Vec<ValueId>> {
             let list = (tree.shape(field) == Shape::List).then(|| tree.children(field));
             let one = list.is_none().then_some(field);
             for value in list.into_iter().flatten().chain(one) {
-                let text = &part.text()[tree.span(value)];
+                let text = tree.written(value);
                 if let Some(name) = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
                     names.entry(name).or_default().push(value);
                 }
@@ -258,38 +282,31 @@ fn names(part: &Document) -> BTreeMap<&str, Vec<ValueId>> {
 }
 
 /// All entries of all documents, the machine's own last, with everything else that it says.
-fn written(own: &Document, documents: &[Document]) -> Result<Document, Diagnostics> {
-    let (mut text, mut pieces) = (String::from("Hardware(\n"), BTreeMap::new());
-    let tree = own.tree();
-    for field in tree.children(tree.inside(tree.root())) {
-        let Some(name) = tree.name(field) else { continue };
+fn merged(own: &Document, documents: &[Document]) -> Document {
+    let (from, mut tree) = (own.tree(), Tree::begin(own.tree()));
+    let root = tree.root();
+    for field in from.children(from.inside(from.root())) {
+        let Some(name) = from.name(field) else { continue };
         if name != "parts" && !SINGLES.contains(&name) && !LISTS.contains(&name) {
-            text += &format!("{name}: {},\n", &own.text()[tree.span(field)]);
+            tree.put(root, Some(name), from, field);
         }
     }
     for section in LISTS {
-        let mut count = 0;
-        text += &format!("{section}: [\n");
+        let list = tree.add_list(root, section);
+        if let Some(own) = from.find(section) {
+            tree.stand(list, from, own);
+        }
         for document in documents {
-            for (index, entry) in entries(document, section).enumerate() {
-                text += &document.text()[document.tree().span(entry)];
-                text += ",\n";
-                let path = format!("{section}.{index}");
-                let origin = Origin { document: document.clone(), path };
-                pieces.insert(format!("{section}.{count}"), origin);
-                count += 1;
+            for entry in entries(document, section) {
+                tree.put(list, None, document.tree(), entry);
             }
         }
-        text += "],\n";
     }
     for section in SINGLES {
-        let first = documents.iter().find_map(|one| single(one, section).map(|text| (one, text)));
+        let first = documents.iter().find_map(|one| single(one, section).map(|value| (one, value)));
         if let Some((document, value)) = first {
-            text += &format!("{section}: {value},\n");
-            let origin = Origin { document: document.clone(), path: section.to_string() };
-            pieces.insert(section.to_string(), origin);
+            tree.put(root, Some(section), document.tree(), value);
         }
     }
-    text.push(')');
-    own.joined(text, pieces)
+    own.with_tree(tree)
 }

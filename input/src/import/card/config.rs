@@ -5,7 +5,8 @@
 //! is passed over. Defaults are those of the family's configuration class.
 
 use super::{MAX_CONFIG, Model, parse, read_bytes};
-use crate::text::ron_text::{place_in, shorten};
+use crate::text::ron_text::shorten;
+use crate::text::ron_tree::place_in;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::path::Path;

@@ -1,0 +1,56 @@
+//! Names that exist, for somebody who wrote one that does not.
+
+/// Most names that one message lists.
+const MAX_LISTED: usize = 40;
+/// Most names that are searched for a near one.
+const MAX_SEARCHED: usize = 200;
+
+/// The `known` names, with the nearest name first if there is a near one.
+pub fn choices(found: &str, known: &[&str]) -> String {
+    let mut list = known[..known.len().min(MAX_LISTED)].join(", ");
+    if known.len() > MAX_LISTED {
+        list.push_str(", ...");
+    }
+    match nearest(found, known) {
+        Some(near) => format!("did you mean `{near}`? known: {list}"),
+        None => format!("known: {list}"),
+    }
+}
+
+/// The known word that differs from `found` by the fewest letters, if that is not most of them, or
+/// the only one that begins with it.
+pub fn nearest<'k>(found: &str, known: &[&'k str]) -> Option<&'k str> {
+    let known = &known[..known.len().min(MAX_SEARCHED)];
+    let mut longer = known.iter().filter(|word| found.len() >= 3 && word.starts_with(found));
+    if let (Some(only), None) = (longer.next(), longer.next()) {
+        return Some(only);
+    }
+    let limit = (found.chars().count() / 3).max(1);
+    known
+        .iter()
+        .map(|word| (distance(&found.to_lowercase(), &word.to_lowercase()), *word))
+        .filter(|(distance, _)| *distance <= limit)
+        .min()
+        .map(|(_, word)| word)
+}
+
+/// How many letters are missing, extra, different or swapped with their neighbour.
+fn distance(a: &str, b: &str) -> usize {
+    let a: Vec<char> = a.chars().take(64).collect();
+    let b: Vec<char> = b.chars().take(64).collect();
+    // Row i + 1 is the distance of a[..=i] to every beginning of b.
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    for i in 0..a.len() {
+        let mut row = vec![i + 1];
+        for j in 0..b.len() {
+            let changed = rows[i][j] + usize::from(a[i] != b[j]);
+            let mut least = changed.min(row[j] + 1).min(rows[i][j + 1] + 1);
+            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
+                least = least.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
