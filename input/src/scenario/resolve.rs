@@ -62,9 +62,12 @@ impl Failure {
     }
 }
 
+/// A policy of the registry as written.
+type SpelledPolicy = (&'static Entry, Spelled);
+
 /// What [`RawScenario`] leaves out, element by element; `None` for those with problems.
 struct Tables {
-    policies: Vec<Option<(&'static Entry, Spelled)>>,
+    policies: Vec<Option<SpelledPolicy>>,
     expect: Vec<Option<Spelled>>,
 }
 
@@ -223,7 +226,7 @@ impl Resolver<'_, '_> {
 
     fn cases(
         &mut self,
-        (raw, spelled): (&[RawCase], &[Option<(&'static Entry, Spelled)>]),
+        (raw, spelled): (&[RawCase], &[Option<SpelledPolicy>]),
         (common, workload): (Option<Common<'_>>, Option<&WorkloadSpec>),
         hardware: &Hardware,
         params: &[(String, AxisValue)],
