@@ -2,8 +2,8 @@
 //! text beside it.
 //!
 //! `tests/errors` is a project of its own; its README says how a case is added.
-//! `TIERSIM_RENEW=1 cargo test -p tiersim --test cli errors` writes the texts anew; what has changed
-//! is looked at as any other change.
+//! `TIERSIM_RENEW=1 cargo test -p tiersim --test cli errors` writes the texts anew; what has
+//! changed is looked at as any other change.
 //! Invariant: a command that refuses its input writes nothing and prints nothing but that text.
 
 use crate::common::{Project, copy, shipped};
