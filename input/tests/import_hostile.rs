@@ -96,40 +96,9 @@ fn an_object_that_is_never_freed_lives_until_the_last_op() {
 }
 
 #[test]
-fn bad_rows_of_ops_are_named_with_their_line() {
-    refused("ops.jsonl", r#""w":[4]"#, r#""w":[99]"#, &["ops.jsonl:4: storages", "found 99"]);
-    refused("ops.jsonl", r#""ph":"bwd""#, r#""ph":"up""#, &["ops.jsonl:4:", "fwd, bwd, opt"]);
-    refused("ops.jsonl", r#""i":2"#, r#""i":9"#, &["ops.jsonl:3: op 2 comes next (found 9)"]);
-    refused("ops.jsonl", r#""c":4"#, r#""c":-4"#, &["ops.jsonl:1:", "-4"]);
-    refused("ops.jsonl", r#""c":4"#, r#""c":1e400"#, &["ops.jsonl:1:"]);
-    refused("ops.jsonl", r#""c":4"#, r#""c":18446744073709551615"#, &["c is up to 213 days"]);
-    refused("ops.jsonl", r#""t":1020"#, r#""t":20"#, &["ops.jsonl:3: t is from the first op"]);
-    refused("ops.jsonl", r#"}"#, "", &["ops.jsonl:1:"]);
-    refused("ops.jsonl", "\n", "\n\n", &["ops.jsonl:2: an empty line"]);
+fn a_deep_row_is_refused() {
     let deep = format!(r#""w":{}"#, "[".repeat(100_000));
     refused("ops.jsonl", r#""w":[4]"#, &deep, &["ops.jsonl:4:"]);
-}
-
-#[test]
-fn a_product_whose_sizes_do_not_fit_is_refused() {
-    refused("objects.csv", "3,48,tmp", "3,44,tmp", &["ops.jsonl:1: a matrix product", "11 elem"]);
-    refused("ops.jsonl", "mm.default", "bmm.default", &["no FLOP count for this op (found bmm)"]);
-    let attention = "_scaled_dot_product_attention.default";
-    refused("ops.jsonl", "mm.default", attention, &["ops.jsonl:1: attention writes"]);
-}
-
-#[test]
-fn bad_rows_of_objects_are_named_with_their_line() {
-    refused("objects.csv", "3,48", "3,-48", &["objects.csv:5: bytes is a whole number"]);
-    refused("objects.csv", "3,48", "3,47", &["objects.csv:5: bytes are a multiple of 4"]);
-    refused("objects.csv", ",tmp,", ",temp,", &["objects.csv:5: kind is one of"]);
-    refused("objects.csv", "float32,4x3", "float33,4x3", &["objects.csv:5: dtype"]);
-    refused("objects.csv", "4x3", "4y3", &["objects.csv:5: shape"]);
-    refused("objects.csv", "fc.weight,", "fc.bias,", &["objects.csv:2: it belongs to a parameter"]);
-    refused("objects.csv", "48", "0", &["0 elements"]);
-    refused("params.csv", "module\n", "modul\n", &["params.csv:1: unknown column"]);
-    refused("run.json", "batch", "badge", &["run.json:1:", "batch"]);
-    refused("run.json", "1,", "-1,", &["run.json:1:"]);
 }
 
 #[test]

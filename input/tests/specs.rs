@@ -1,4 +1,5 @@
-//! What may stand in hardware and scenario files, what it means, and how mistakes are reported.
+//! What may stand in hardware and scenario files, what it means, and how mistakes are reported
+//! that no file of `tests/errors` has.
 
 mod allocators;
 mod economics;

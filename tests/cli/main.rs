@@ -12,6 +12,7 @@ mod conform;
 mod contract;
 mod determinism;
 mod documented;
+mod errors;
 mod goldens;
 mod gpu_script;
 mod hardware;

@@ -1,5 +1,4 @@
-//! A file of another kind, and a value in another form: the message says what was found, and what
-//! to do.
+//! A file of another kind: the message says what was found, and what to do.
 
 use crate::common::Project;
 
@@ -46,31 +45,6 @@ fn a_file_of_another_kind_is_named_as_what_it_is_with_what_it_is_good_for() {
         let said = refused(&project, args);
         assert!(said.contains(is) && said.contains(remedy), "{args:?}: {said}");
         assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
-    }
-}
-
-#[test]
-fn a_value_in_another_form_is_shown_in_the_right_one() {
-    let project = Project::shipped();
-    let text = |time: &str, hbm: &str| {
-        format!(
-            "Scenario(schema: 1, about: \"a\", hardware: \"h100-pcie\", workload: \
-             Trace(path: \"traces/tiny-train\", {time}), policies: \
-             [(name: \"a\", policy: AllHbm, hbm: {hbm})])"
-        )
-    };
-    let recorded = "time: recorded()";
-    for (time, hbm, remedy) in [
-        (recorded, "mib(128, 4)", "write `mib(128)`"),
-        (recorded, "MiB(128)", "`mib(128)`"),
-        (recorded, "GIB( 2 )", "`gib( 2 )`"),
-        ("time: recorded(), repeat: 3.0", "hardware", "write 3"),
-        ("time: recorded(), repeat: \"3\"", "hardware", "write 3, without quotation marks"),
-        ("time: recorded(), repeat: 3.5", "hardware", "without a fraction"),
-    ] {
-        project.write("scenarios/form.ron", text(time, hbm));
-        let said = refused(&project, &["check", "scenarios/form.ron"]);
-        assert!(said.contains(remedy), "{time} {hbm}: {said}");
     }
 }
 

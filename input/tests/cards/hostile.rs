@@ -29,84 +29,13 @@ fn expect(said: &str, parts: &[&str]) {
 }
 
 #[test]
-fn a_wrong_value_is_told_with_its_place() {
-    expect(&changed("64", "-1"), &["FILE:3:19: invalid value: integer `-1`, expected u32"]);
-    expect(&changed("64", "64.5"), &["FILE:3:21: invalid type: floating point `64.5`"]);
-    expect(&changed("64", "\"64\""), &["FILE:3:21: invalid type: string"]);
-    expect(&changed("64", "99999999999"), &["FILE:3:28: invalid value: integer `99999999999`"]);
-    expect(
-        &changed("64,", "64, \"hidden_size\": 65,"),
-        &["FILE:3:34: duplicate field `hidden_size`"],
-    );
-    expect(&changed("64", "0"), &["FILE:3:3: `hidden` must lie between 1 and 1048576, and is 0"]);
-    expect(&changed("2,", "2000000,"), &["FILE:6:3: `layers` must lie between 1 and 10000"]);
-    expect(
-        &changed("heads\": 4,", "heads\": 5,"),
-        &["FILE:5:3: 5 heads must divide the width of 64", "head_dim"],
-    );
-    expect(&changed("heads\": 4,", "heads\": 0,"), &["FILE:5:3: 0 heads"]);
-}
-
-#[test]
-fn a_missing_field_is_named() {
-    expect(&changed("\"vocab_size\": 100", "\"more\": 1"), &["FILE:2:3", "has `vocab_size`"]);
-    let both = changed("\"hidden_size\": 64,", "\"hidden_size\": 64, \"n_embd\": 32,");
-    expect(&both, &["FILE:3:22", "say different things: [32, 64]"]);
-    let several = said("{\"model_type\": \"opt\"}");
-    expect(&several, &["max_position_embeddings"]);
-    expect(&said("{}"), &["a config has `model_type`", "gpt2, llama, mistral"]);
-}
-
-#[test]
-fn another_type_is_refused_with_the_list_of_those_known() {
-    let known =
-        "known: gpt2, llama, mistral, mixtral, qwen2, qwen2_moe, qwen3, qwen3_moe, opt, bloom";
-    expect(
-        &changed("llama", "mamba"),
-        &["FILE:2:3: this `model_type` is not known: `mamba`", known],
-    );
+fn a_long_type_is_not_repeated_in_full() {
     let long = changed("llama", &"long".repeat(100_000));
     assert!(long.len() < 1000, "{} bytes", long.len());
 }
 
 #[test]
-fn what_a_card_cannot_say_is_refused() {
-    let opt = r#"{"model_type": "opt", "hidden_size": 1024, "ffn_dim": 4096, "num_attention_heads": 16,
-        "num_hidden_layers": 24, "max_position_embeddings": 2048, "vocab_size": 50272, "MORE": 0,
-        "do_layer_norm_before": false, "word_embed_proj_dim": 512}"#;
-    expect(
-        &said(opt),
-        &[
-            "FILE:3:9: `do_layer_norm_before` `false` is not supported",
-            "`word_embed_proj_dim` `512` is not supported: the embedding is as wide as the blocks",
-            "OPT-350M",
-        ],
-    );
-    let more = |more: &str| changed("\"vocab_size\"", &format!("{more}, \"vocab_size\""));
-    expect(&more("\"mlp_bias\": true"), &["FILE:7:3: `mlp_bias` `true` is not supported"]);
-    let moe = TINY.replace("llama", "qwen3_moe").replace(
-        "\"vocab_size\"",
-        "\"num_experts\": 4, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 32, \
-         \"num_key_value_heads\": 2, \"mlp_only_layers\": [0, 1], \"decoder_sparse_step\": 2, \
-         \"vocab_size\"",
-    );
-    expect(
-        &said(&moe),
-        &["`mlp_only_layers` `[0, 1]` is not supported", "`decoder_sparse_step` `2`"],
-    );
-    let many = TINY.replace("llama", "mixtral").replace(
-        "\"vocab_size\"",
-        "\"num_local_experts\": 4, \"num_experts_per_tok\": 5, \"num_key_value_heads\": 2, \"vocab_size\"",
-    );
-    expect(&said(&many), &["FILE:7:27: 5 experts of a token are more than the 4 there are"]);
-}
-
-#[test]
 fn what_is_no_config_is_refused() {
-    expect(&said(""), &["FILE:1: EOF while parsing a value", "config.json of Hugging Face"]);
-    expect(&said("[1, 2]"), &["FILE:1:1: a JSON object is wanted"]);
-    expect(&said("{\"model_type\": \"llama\""), &["EOF while parsing an object"]);
-    expect(&said(b"{\"model_type\": \"\xff\"}"), &["invalid unicode"]);
     expect(&said("[".repeat(100_000)), &["FILE:1:"]);
     expect(&said(" ".repeat((1 << 20) + 1)), &["at most 1048576 bytes"]);
     let missing = file("hostile-config", "other.json", "{}").with_file_name("none.json");

@@ -33,11 +33,6 @@ fn read(project: &Path, workload: &str) -> Scenario {
     read_scenario(&path, &[]).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
-fn refused(workload: &str) -> String {
-    let path = scenario(&folder("refused"), workload);
-    read_scenario(&path, &[]).expect_err("it is refused").to_string()
-}
-
 fn training(scenario: &Scenario) -> &Training {
     let TraceSource::Model(Work::Train(training)) = &scenario.workload.trace else {
         panic!("{:?}", scenario.workload.trace);
@@ -150,34 +145,4 @@ fn files_of_the_model_say_sizes_and_format() {
     assert_eq!(training(&scenario).formats, Formats::all(Format::Bf16));
     let said = scenario.warnings[1].to_string();
     assert!(said.contains("the scenario says bf16 for weights (found fp16)"), "{said}");
-}
-
-#[test]
-fn mistakes_have_places_and_remedies() {
-    let model = |model: &str, mode: &str| {
-        refused(&format!("Model(model: \"{model}\", precision: bf16, mode: {mode}, {TIME})"))
-    };
-    let fine = "train(batch: 1, sequence: 16)";
-    let said = model("gpt3", fine);
-    assert!(said.contains("no model of this name is known (found `\"gpt3\"`)"), "{said}");
-    assert!(said.contains("did you mean `gpt2`?"), "{said}");
-    let said = model("../../outside/config.json", fine);
-    assert!(said.contains("leads out of the project"), "{said}");
-    let said = model("gpt2", "train(batch: 0, sequence: 16)");
-    assert!(said.contains("scenario.ron:1:"), "{said}");
-    assert!(said.contains("`batch`"), "{said}");
-    let said = model("gpt2", "train(batch: 3, micro_batch: 2, sequence: 16)");
-    assert!(said.contains("2 must divide `batch`, which is 3"), "{said}");
-    let said = model("gpt2", "train(batch: 1, sequence: 4096)");
-    assert!(said.contains("positions"), "{said}");
-    let said = model("gpt2", "train(batch: 1, sequence: 16, zero: (stage: 3, host_update: 1.5))");
-    assert!(said.contains("`host_update` must lie between 0 and 1"), "{said}");
-    let said = model("gpt2", "train(batch: 1, sequence: 16, optimizer: adam)");
-    assert!(said.contains("`adam` is not an optimizer"), "{said}");
-    let said = refused(&format!("Model(model: \"gpt2\", mode: {fine}, {TIME})"));
-    assert!(said.contains("write `precision: bf16`"), "{said}");
-    let recorded = "time: recorded(scale: 1.0)";
-    let said =
-        refused(&format!("Model(model: \"gpt2\", precision: bf16, mode: {fine}, {recorded})"));
-    assert!(said.contains("a generated trace has no recorded durations"), "{said}");
 }

@@ -1,7 +1,6 @@
-//! What small work reaches of a device's rates: what may be written, and one case per rule.
+//! What small work reaches of a device's rates: what may be written.
 
 use crate::specs::hardware::{TWO, read};
-use crate::specs::project::assert_says;
 use tiersim_input::hardware_file::write::hardware_text;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::efficiency::{Between, Shares};
@@ -18,11 +17,6 @@ fn with(tables: &str) -> Result<Hardware, Diagnostics> {
 
 fn products(points: &str) -> Result<Hardware, Diagnostics> {
     with(&format!("products: (points: [{points}], {SOURCE})"))
-}
-
-#[track_caller]
-fn says(tables: &str, expected: &[&str]) {
-    assert_says(&with(tables).unwrap_err(), expected);
 }
 
 fn span(compute: &Compute, flops: u64, bytes: u64) -> u64 {
@@ -78,29 +72,4 @@ fn written_tables_read_back_equal() {
             assert_eq!(read(&text).unwrap(), machine, "{text}");
         }
     }
-}
-
-#[test]
-fn rules_on_tables() {
-    says("", &["`efficiency` has at least one table", "leave `efficiency` out"]);
-    says("product: 1", &["no field `product`", "did you mean `products`?"]);
-    says("products: (points: [(gflop(1), 0.5)])", &["source"]);
-    let says = |points: &str, expected: &[&str]| {
-        assert_says(&products(points).unwrap_err(), expected);
-    };
-    says("", &["a table has at least one point"]);
-    says("(gflop(1), 1.5)", &["a share must lie between 0.000001 and 1"]);
-    says("(gflop(1), 0)", &["a share must lie between 0.000001 and 1"]);
-    says("(gflop(1), NaN)", &["a share must lie"]);
-    says("(mb(1), 0.5)", &["`mb` is not a unit of a number of FLOPs", "gflop"]);
-    says("(1, 0.5)", &["a number of FLOPs needs its unit", "write gflop(16)"]);
-    says("(tflop(2000000), 0.5)", &["a number of FLOPs must lie between 0 and 10^18 here"]);
-    says("(flop(0), 0.5)", &["0 has none", "begin above 0, or write between: steps"]);
-    says("(gflop(2), 0.5), (gflop(1), 0.6)", &["sizes rise along a table, each once"]);
-    says("(gflop(2), 0.5), (gflop(2), 0.6)", &["sizes rise along a table, each once"]);
-    says(&"(gflop(1), 0.5), ".repeat(65), &["at most 64 points are allowed (found 65)"]);
-    assert_says(
-        &with(&format!("memory: (points: [(mb(1), 0.5)], between: step, {SOURCE})")).unwrap_err(),
-        &["`step`", "did you mean `steps`?"],
-    );
 }

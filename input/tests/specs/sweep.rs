@@ -8,15 +8,9 @@ use tiersim_policies::scenario::AxisValue;
 use tiersim_policies::scenario::sweep::Sweep;
 use tiersim_policies::zoo::adam_state::{AdamStateConfig, Cut};
 
-const RANGE: &str = "range(from: 0.0, to: 1.0, step: 0.05)";
-
 fn read(text: &str) -> Result<Sweep, Diagnostics> {
     let project = Project::new();
     read_sweep(&project.scenario(text), &[])
-}
-
-fn check(from: &str, to: &str, expected: &[&str]) {
-    assert_says(&read(&edited(from, to)).unwrap_err(), expected);
 }
 
 #[test]
@@ -53,57 +47,11 @@ fn points_come_in_row_major_order_with_decimal_values() {
 }
 
 #[test]
-fn invalid_points_are_errors_unless_skipped() {
-    check(
-        "skip_invalid: true",
-        "skip_invalid: false",
-        &["17:18: the shares", "axis `hbm` at 0.55"],
-    );
-    // Not well formed is never skipped, and the same mistake is told once.
-    let problems =
-        read(&edited("\"migrate(prefetch_ops: 4)\"", "\"migrate(ops: 4)\"")).unwrap_err();
-    assert_eq!(problems.0.len(), 1, "{problems}");
-    assert_says(&problems, &["has no field `ops`", "axis `access` at migrate"]);
-    check("to: 1.0, step", "to: 1.0, stp", &["has no field `stp`"]);
-    check(RANGE, "list([7, 8])", &["no point of the sweep is valid"]);
-}
-
-#[test]
-fn rules_on_axes() {
-    check(
-        "policies.1.policy.cut.hbm",
-        "policies.1.policy.cutt.hbm",
-        &["did you mean `cut`?", "29:33"],
-    );
-    check("policies.1.policy.cut.hbm", "sweep.axes", &["cannot replace the sweep"]);
-    check("policies.1.policy.cut.hbm", "", &["cannot replace the sweep"]);
-    check("name: \"access\"", "name: \"hbm\"", &["every axis has a name of its own"]);
-    check(RANGE, "range(from: 0.0, to: 1.0, step: 0.0)", &["`step` must be above 0"]);
-    check(RANGE, "range(from: 0.0, to: 1.0, step: NaN)", &["must lie between -1e15 and 1e15"]);
-    check(RANGE, "range(from: 1.0, to: 0.0, step: 0.1)", &["from the lower end to the higher"]);
-    check(RANGE, "range(from: 0.0, to: 1.0, step: 1e-300)", &["at most 1000000 points"]);
-    check(RANGE, "range(from: 0.0, to: 1.0, step: 0.000001)", &["at most 1000000 points"]);
-    check(RANGE, "range(from: 0.0, to: 1.0, step: 0.0000015)", &["at most 1000000 points"]);
-    check(RANGE, "list([])", &["at least one value"]);
-    check(RANGE, "list([0.1, inf])", &["must be finite"]);
-    check("(\"migrate\", ", "(\"in place\", ", &["every choice has a label of its own"]);
-    // What every point carries is short.
-    let long = |before: &str| format!("{before}{}", "x".repeat(81));
-    check("(\"migrate", &long("(\""), &["label of its own, of 1 to 80 printable characters"]);
-    check("name: \"access", &long("name: \""), &["name of its own, of 1 to 80 printable"]);
-    let about = format!("about: \"{}", "x".repeat(1001));
-    check("about: \"", &about, &["`about` has at most 1000 bytes"]);
-    check(RANGE, "list([0.1, 0.2, 0.1])", &["0.1 stands twice among the values of an axis"]);
-    // By number and by name the same value.
-    let twice = edited("policies.1.policy.access", "policies.adam.policy.cut.hbm");
-    assert_says(&read(&twice).unwrap_err(), &["another axis replaces the same value"]);
+fn without_axes_nothing_is_swept() {
     let start = GOOD.find("    sweep:").unwrap();
     let end = GOOD.find("    seed:").unwrap();
     let without = format!("{}{}", &GOOD[..start], &GOOD[end..]);
     assert_says(&read(&without).unwrap_err(), &["the scenario has no `sweep`"]);
-    // A single run checks the axes too.
-    let text = edited(RANGE, "range(from: 1.0, to: 0.0, step: 0.1)");
-    assert_says(&Project::new().read(&text).unwrap_err(), &["from the lower end"]);
 }
 
 #[test]

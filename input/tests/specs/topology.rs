@@ -1,7 +1,6 @@
 //! Nodes, kinds of links, routes, sets of drives and the traffic of others in hardware files.
 
 use crate::specs::hardware::{read, shipped_hardware};
-use crate::specs::project::assert_says;
 use tiersim_input::hardware_file::write::hardware_text;
 use tiersim_models::hardware::{HBM, Hardware};
 use tiersim_models::ids::NodeId;
@@ -26,11 +25,6 @@ const HOST: &str = r#"Hardware(
     ],
     routes: [(from: "nvme", to: "hbm", via: ["socket", "dram"])],
 )"#;
-
-fn check(from: &str, to: &str, expected: &[&str]) {
-    assert!(HOST.contains(from), "{from}");
-    assert_says(&read(&HOST.replacen(from, to, 1)).unwrap_err(), expected);
-}
 
 fn again(machine: &Hardware) -> Hardware {
     let written = hardware_text(machine, "").unwrap();
@@ -72,14 +66,6 @@ fn numbers_of_a_set_are_written_for_one_drive() {
     let link = &host.links[3];
     assert_eq!([link.fetch.rate, link.evict.rate], [Rate::gb_per_s(12), Rate::gb_per_s(8)]);
     assert!(host.facts.iter().any(|fact| fact.path == "links.drives.raid0.drives"));
-    check("drives(4)", "drives(1)", &["a number of drives must lie between 2 and 256"]);
-    check("drives(4)", "drives(2.5)", &["drives come in whole numbers"]);
-    check("drives(4)", "copies(4)", &["`copies` is not a unit of a number of drives"]);
-    check("kib(128)", "kib(0)", &["a size must lie between 1 B and 1 EiB"]);
-    check("tb(2)", "tb(900000)", &["a number of the set leaves its range"]);
-    check("raid0:", "half: (kb(1), assumed(\"a\")), raid0:", &["not from `half`"]);
-    let turned = "near: \"nvme\", far: \"switch\"";
-    check("near: \"switch\", far: \"nvme\"", turned, &["at the far end of its link"]);
 }
 
 #[test]
@@ -102,58 +88,11 @@ fn every_kind_of_node_and_link_is_read_and_written() {
         assert_eq!(host.links[2].kind.map(|kind| kind.to_string()).as_deref(), Some(kind));
         assert_eq!(again(&host), host);
     }
-    check("gen: 5", "gen: 8", &["the generation of PCIe must lie between 1 and 7"]);
-    check("width: 16", "width: 0", &["the width of a link must lie between 1 and 32"]);
-    check("width: 16", "width: 300", &["300"]);
-    check("gen: 5, ", "", &["gen"]);
-    check("memory_bus", "cxl(gen: 5, width: 8)", &["the generation of CXL"]);
-    check("memory_bus", "nvlink(gen: 0)", &["the generation of NVLink"]);
-    check("memory_bus", "memory", &["did you mean `memory_bus`?"]);
-    check("kind: socket", "kind: sockets", &["did you mean `socket`?"]);
 }
 
 #[test]
-fn rules_on_nodes() {
-    check("name: \"socket\", kind", "name: \"dram\", kind", &["a tier has this name"]);
-    check("name: \"socket\", kind", "name: \"switch\", kind", &["two nodes have the same name"]);
-    check("name: \"socket\", kind", "name: \"Socket\", kind", &["1 to 40 of a-z"]);
-    let more = "(name: \"alone\", kind: nic), (name: \"socket\"";
-    check("(name: \"socket\"", more, &["no link names this node"]);
-    check(
-        "far: \"dram\"",
-        "far: \"dra\"",
-        &["no tier or node has this name", "did you mean `dram`?"],
-    );
-    let many: String = (0..60).map(|n| format!("(name: \"n{n}\", kind: nic), ")).collect();
-    let many = format!("nodes: [{many}");
-    check("nodes: [", &many, &["at most 56 nodes are allowed (found 62)"]);
-    check(
-        "others: (evict",
-        "others: (fetch: (gb_per_s(0), assumed(\"a\")), evict",
-        &["a rate must lie"],
-    );
-    check("service: fair_share, others", "others", &["`others` are copies that share"]);
-    check(
-        "others: (evict: (gb_per_s(9), assumed(\"a\")))",
-        "others: ()",
-        &["in one direction at least"],
-    );
-}
-
-#[test]
-fn rules_on_routes() {
-    let via = "via: [\"socket\", \"dram\"]";
-    check(via, "via: []", &["a route that is given passes something"]);
-    check(via, "via: [\"sockets\"]", &["no tier or node has this name", "did you mean `socket`?"]);
-    check(via, "via: [\"dram\", \"hbm\"]", &["passes the device's own memory"]);
-    check(via, "via: [\"dram\", \"dram\"]", &["the route comes to `dram` twice"]);
-    check(via, "via: [\"socket\"]", &["the route comes to `switch` twice"]);
-    check("to: \"hbm\"", "to: \"socket\"", &["no tier has this name"]);
-    check("to: \"hbm\"", "to: \"nvme\"", &["a route leads from one tier to another"]);
+fn each_direction_may_have_a_route() {
     let route = "(from: \"nvme\", to: \"hbm\", via: [\"socket\", \"dram\"])";
-    check(route, &format!("{route}, {route}"), &["the route between these tiers is given twice"]);
-    let many = vec!["\"dram\""; 17].join(", ");
-    check(via, &format!("via: [{many}]"), &["at most 16 nodes of a route"]);
     let both = format!("{route}, (from: \"hbm\", to: \"nvme\", via: [\"switch\"])");
     let host = read(&HOST.replace(route, &both)).unwrap();
     let routes = host.routes().unwrap();

@@ -141,7 +141,8 @@ pub(crate) fn shipped(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder)
 }
 
-fn copy(from: &Path, to: &Path) {
+/// Copies what lies in a folder into another one.
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
