@@ -28,6 +28,7 @@ pub mod replacement;
 pub mod residents;
 pub mod scenario;
 pub mod state;
+pub mod step;
 mod tickets;
 pub mod transit;
 pub mod view;

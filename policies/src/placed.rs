@@ -12,6 +12,7 @@ use self::spill::{Claimed, Spill};
 use crate::access::{Access, Charge};
 use crate::policy::{Action, Policy, Sight};
 use crate::state::State;
+use crate::step::Step;
 use crate::view::View;
 use std::collections::VecDeque;
 use tiersim_models::hardware::HBM;
@@ -331,13 +332,13 @@ impl Policy for Placed {
         }
     }
 
-    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+    fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         let home = self.spill.start(object, self.homes[object.index()], view);
         self.homes[object.index()] = home;
         home
     }
 
-    fn birth(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+    fn allocate_in(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         let home = self.homes[object.index()];
         if home == HBM {
             self.spill.settle(object, &self.homes, view);
@@ -348,15 +349,18 @@ impl Policy for Placed {
         }
     }
 
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+    fn plan_op(&mut self, step: &mut Step<'_>) {
+        let view = &step.view();
+        let actions = &mut Vec::new();
         self.spill.touch(view);
         match self.access {
             Access::InPlace(charge) => self.use_in_place(charge, view, actions),
             Access::Migrate { prefetch_ops } => self.migrate(prefetch_ops, view, actions),
         }
+        actions.drain(..).for_each(|action| step.take(action));
     }
 
-    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+    fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
         match self.homes[object.index()] {
             HBM => self.spill.first(object, &mut Claimed::default(), view),
             home => Some(home),

@@ -1,10 +1,10 @@
 //! The trait that every placement and offload policy implements.
 //!
-//! A policy is asked before each op, in trace order, and answers with actions. It has no clock: it
-//! sees what is where and how much is free ([`crate::view::View`]), and as much of the future as
-//! its [`Sight`].
+//! A policy is asked before each op, in trace order, and takes actions ([`Step`]). It has no clock:
+//! it sees what is where and how much is free, and as much of the future as its [`Sight`].
 
 use crate::state::State;
+use crate::step::Step;
 use crate::view::View;
 use tiersim_models::ids::{ObjectId, TierId};
 pub use tiersim_models::results::Sight;
@@ -89,17 +89,17 @@ pub trait Policy: Send {
 
     /// Where an object that exists before the first op starts out. Asked once per object, in the
     /// order of the trace's table; `view` shows what has been placed so far.
-    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId;
+    fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId;
 
-    /// Where an object that the next op creates is born.
-    fn birth(&mut self, object: ObjectId, view: &View<'_>) -> TierId;
+    /// Where an object that the next op creates gets its room.
+    fn allocate_in(&mut self, object: ObjectId, view: &View<'_>) -> TierId;
 
-    /// Asked before each op. Actions take effect in the order in which they are pushed.
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>);
+    /// Asked before each op: takes the actions for it, in the order in which they take effect.
+    fn plan_op(&mut self, step: &mut Step<'_>);
 
     /// Where an object belongs that has to leave a tier because that is full; `None` to leave it to
     /// whoever asks.
-    fn far(&mut self, _object: ObjectId, _view: &View<'_>) -> Option<TierId> {
+    fn spill_tier(&mut self, _object: ObjectId, _view: &View<'_>) -> Option<TierId> {
         None
     }
 

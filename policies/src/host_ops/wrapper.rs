@@ -9,6 +9,7 @@ use super::guests::{Guests, soon};
 use super::tiers::host_tiers;
 use crate::policy::{Action, Policy, Sight};
 use crate::state::State;
+use crate::step::Step;
 use crate::view::View;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -118,7 +119,11 @@ impl HostOps {
     fn before_device(&mut self, view: &View<'_>) -> Vec<Action> {
         let mut said = std::mem::take(&mut self.said);
         said.clear();
-        self.ask(view, |policy, view| policy.before(view, &mut said));
+        self.ask(view, |policy, view| {
+            let mut step = Step::new(view);
+            policy.plan_op(&mut step);
+            said.extend_from_slice(step.actions());
+        });
         let mut draft = Draft::new(view, &self.ground);
         let soon = soon(view);
         self.guests.leave(&mut draft, &self.ground.beyond, &soon);
@@ -183,7 +188,8 @@ impl HostOps {
 
     fn before_host(&mut self, view: &View<'_>) -> Vec<Action> {
         let used = view.uses().iter();
-        let far: Vec<Option<TierId>> = used.map(|touched| self.far(touched.object, view)).collect();
+        let far: Vec<Option<TierId>> =
+            used.map(|touched| self.spill_tier(touched.object, view)).collect();
         let mut draft = Draft::new(view, &self.ground);
         let soon = soon(view);
         self.guests.leave(&mut draft, &self.ground.beyond, &soon);
@@ -294,17 +300,17 @@ impl Policy for HostOps {
         self.inner.sight()
     }
 
-    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
-        self.ask(view, |policy, view| policy.start(object, view))
+    fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        self.ask(view, |policy, view| policy.initial_tier(object, view))
     }
 
-    fn birth(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+    fn allocate_in(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         let promised = self.promised.iter().position(|(unborn, _)| *unborn == object);
         let promised = promised.map(|index| self.promised.swap_remove(index).1);
         if let (Some(tier), Unit::Cpu) = (promised, view.op().unit) {
             return tier;
         }
-        let said = self.ask(view, |policy, view| policy.birth(object, view));
+        let said = self.ask(view, |policy, view| policy.allocate_in(object, view));
         // The op pays for its use there already.
         if let Some(tier) = promised {
             return tier;
@@ -316,7 +322,9 @@ impl Policy for HostOps {
         Draft::new(view, &self.ground).roomy_outside(object).unwrap_or(said)
     }
 
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+    fn plan_op(&mut self, step: &mut Step<'_>) {
+        let view = &step.view();
+        let actions = &mut Vec::new();
         self.promised.clear();
         self.named.clear();
         let own = match view.op().unit {
@@ -331,10 +339,11 @@ impl Policy for HostOps {
                 self.ground.host_last[object] = view.occurrence() + 1;
             }
         }
+        actions.drain(..).for_each(|action| step.take(action));
     }
 
-    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
-        self.ask(view, |policy, view| policy.far(object, view))
+    fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+        self.ask(view, |policy, view| policy.spill_tier(object, view))
     }
 
     fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {

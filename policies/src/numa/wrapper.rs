@@ -8,6 +8,7 @@
 use super::placement::Placement;
 use crate::policy::{Action, Policy, Sight};
 use crate::state::State;
+use crate::step::Step;
 use crate::view::View;
 use std::fmt;
 use tiersim_models::hardware::{HBM, MAX_TIERS};
@@ -185,13 +186,13 @@ impl Policy for Numa {
         self.inner.sight()
     }
 
-    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
-        let named = self.inner.start(object, view);
+    fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        let named = self.inner.initial_tier(object, view);
         self.place(object, named, &mut Change::default(), view)
     }
 
-    fn birth(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
-        let named = self.inner.birth(object, view);
+    fn allocate_in(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        let named = self.inner.allocate_in(object, view);
         let promised = self.unborn.iter().position(|(unborn, _)| *unborn == object);
         if let Some(index) = promised {
             return self.unborn.swap_remove(index).1;
@@ -203,8 +204,12 @@ impl Policy for Numa {
         self.place(object, named, &mut change, view)
     }
 
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
-        self.inner.before(view, actions);
+    fn plan_op(&mut self, step: &mut Step<'_>) {
+        let view = &step.view();
+        let actions = &mut Vec::new();
+        let mut inner = Step::new(view);
+        self.inner.plan_op(&mut inner);
+        *actions = inner.actions().to_vec();
         self.unborn.clear();
         let mut change = Change::default();
         let mut meant = Vec::with_capacity(actions.len());
@@ -224,10 +229,11 @@ impl Policy for Numa {
             });
         }
         *actions = meant;
+        actions.drain(..).for_each(|action| step.take(action));
     }
 
-    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
-        let named = self.inner.far(object, view)?;
+    fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+        let named = self.inner.spill_tier(object, view)?;
         Some(self.place(object, named, &mut Change::default(), view))
     }
 

@@ -21,6 +21,7 @@ use crate::entry::{Entry, Kind, Parameter};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::state::State;
+use crate::step::Step;
 use crate::view::View;
 use estimate::Estimate;
 use future::Future;
@@ -358,7 +359,7 @@ impl Policy for ClairvoyantOffload {
         self.window.map_or(Sight::Oracle, Sight::Window)
     }
 
-    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+    fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         let tier = self.home(object, view);
         let place = if tier == HBM { Place::Alone } else { Place::Outside };
         if tier == HBM {
@@ -368,11 +369,13 @@ impl Policy for ClairvoyantOffload {
         tier
     }
 
-    fn birth(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
+    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
         HBM
     }
 
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+    fn plan_op(&mut self, step: &mut Step<'_>) {
+        let view = &step.view();
+        let actions = &mut Vec::new();
         let occurrence = view.occurrence();
         self.now = Now {
             occurrence,
@@ -403,9 +406,10 @@ impl Policy for ClairvoyantOffload {
         actions.append(&mut self.now.leaving);
         actions.append(&mut self.now.coming);
         self.finish(view);
+        actions.drain(..).for_each(|action| step.take(action));
     }
 
-    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+    fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
         Some(self.home(object, view))
     }
 

@@ -21,6 +21,7 @@ use crate::entry::{Entry, Kind, Parameter};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::state::State;
+use crate::step::Step;
 use crate::view::View;
 use intervals::{Interval, Life, Version, first_use, next_use};
 use plan::{Intervals, Stay};
@@ -308,7 +309,7 @@ impl Policy for PlannedMigration {
         Sight::Oracle
     }
 
-    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+    fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         let bytes = view.object(object).bytes;
         let planned = self.outside[object.index()];
         let none = Claims::default();
@@ -328,11 +329,13 @@ impl Policy for PlannedMigration {
         home.unwrap_or_else(|| self.spill.last().copied().unwrap_or(HBM))
     }
 
-    fn birth(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
+    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
         HBM
     }
 
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+    fn plan_op(&mut self, step: &mut Step<'_>) {
+        let view = &step.view();
+        let actions = &mut Vec::new();
         let now = view.occurrence();
         let mut claims = Claims::default();
         let mut free = view.free(HBM);
@@ -356,9 +359,10 @@ impl Policy for PlannedMigration {
         }
         free = Bytes::new(free.get().saturating_sub(need.get()));
         self.come_back(&mut free, view, actions);
+        actions.drain(..).for_each(|action| step.take(action));
     }
 
-    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+    fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
         self.home(object, None, &Claims::default(), view)
     }
 

@@ -11,6 +11,7 @@ use crate::policy::{Action, Policy, Sight};
 use crate::recipe::Recipe;
 use crate::replacement::Replacement;
 use crate::state::State;
+use crate::step::Step;
 use crate::view::View;
 use tiersim_models::hardware::{HBM, MAX_TIERS};
 use tiersim_models::ids::{ObjectId, TierId};
@@ -230,15 +231,17 @@ impl<R: Replacement> Policy for Demand<R> {
         if R::ORACLE { Sight::Oracle } else { Sight::Past }
     }
 
-    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+    fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         self.home(object, &Batch::new(view), view).unwrap_or_else(|| self.last())
     }
 
-    fn birth(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
+    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
         HBM
     }
 
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+    fn plan_op(&mut self, step: &mut Step<'_>) {
+        let view = &step.view();
+        let actions = &mut Vec::new();
         // Lives that ended with the op before.
         for object in std::mem::take(&mut self.used) {
             if !view.exists(object) {
@@ -264,10 +267,11 @@ impl<R: Replacement> Policy for Demand<R> {
             let written = view.uses().iter().filter(|touched| touched.mode.writes());
             self.changed.extend(written.map(|touched| touched.object));
         }
+        actions.drain(..).for_each(|action| step.take(action));
     }
 
-    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
-        Some(self.start(object, view))
+    fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+        Some(self.initial_tier(object, view))
     }
 
     fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
@@ -275,7 +279,7 @@ impl<R: Replacement> Policy for Demand<R> {
             return None;
         }
         let object = self.victim(&Batch::new(view), view)?;
-        Some(Action::Evict { object, from: HBM, to: self.start(object, view) })
+        Some(Action::Evict { object, from: HBM, to: self.initial_tier(object, view) })
     }
 
     fn state(&self, _: &View<'_>, out: &mut State) -> bool {

@@ -9,6 +9,7 @@
 
 use crate::policy::{Action, Policy, Sight};
 use crate::state::State;
+use crate::step::Step;
 use crate::view::View;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
@@ -48,17 +49,21 @@ impl Policy for Relayed {
         self.inner.sight()
     }
 
-    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
-        self.inner.start(object, view)
+    fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        self.inner.initial_tier(object, view)
     }
 
-    fn birth(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
-        self.inner.birth(object, view)
+    fn allocate_in(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        self.inner.allocate_in(object, view)
     }
 
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+    fn plan_op(&mut self, step: &mut Step<'_>) {
+        let view = &step.view();
+        let actions = &mut Vec::new();
         let mut asked = std::mem::take(&mut self.asked);
-        self.inner.before(view, &mut asked);
+        let mut inner = Step::new(view);
+        self.inner.plan_op(&mut inner);
+        asked.extend_from_slice(inner.actions());
         // What leaves for the relay before the same op may take the room that a stop would need.
         let full = asked.iter().any(|a| matches!(a, Action::Evict { to, .. } if *to == self.relay));
         for action in asked.drain(..) {
@@ -76,10 +81,11 @@ impl Policy for Relayed {
             actions.push(Action::Drop { object, tier: self.relay });
         }
         self.asked = asked;
+        actions.drain(..).for_each(|action| step.take(action));
     }
 
-    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
-        self.inner.far(object, view)
+    fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+        self.inner.spill_tier(object, view)
     }
 
     fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
