@@ -18,13 +18,11 @@ use tiersim_models::ids::{ObjectId, TierId};
 pub(super) struct Relayed {
     inner: Box<dyn Policy>,
     relay: TierId,
-    /// Actions of the policy inside; kept to be used again.
-    asked: Vec<Action>,
 }
 
 impl Relayed {
     pub(super) fn new(inner: Box<dyn Policy>, relay: TierId) -> Relayed {
-        Relayed { inner, relay, asked: Vec::new() }
+        Relayed { inner, relay }
     }
 
     /// Whether a fetch of the object stops over.
@@ -59,29 +57,25 @@ impl Policy for Relayed {
 
     fn plan_op(&mut self, step: &mut Step<'_>) {
         let view = &step.view();
-        let actions = &mut Vec::new();
-        let mut asked = std::mem::take(&mut self.asked);
         let mut inner = Step::new(view);
         self.inner.plan_op(&mut inner);
-        asked.extend_from_slice(inner.actions());
+        let asked = inner.actions();
         // What leaves for the relay before the same op may take the room that a stop would need.
         let full = asked.iter().any(|a| matches!(a, Action::Evict { to, .. } if *to == self.relay));
-        for action in asked.drain(..) {
+        for &action in asked {
             let (Action::Fetch { object, to } | Action::Prefetch { object, to }) = action else {
-                actions.push(action);
+                step.take(action);
                 continue;
             };
             if full || to != HBM || !self.stops(object, view) {
-                actions.push(action);
+                step.take(action);
                 continue;
             }
-            actions.push(Action::Fetch { object, to: self.relay });
-            actions.push(action);
+            step.fetch(object, self.relay);
+            step.take(action);
             // The room is given back when the copy to HBM has ended. A prefetch may be given up.
-            actions.push(Action::Drop { object, tier: self.relay });
+            step.drop_copy(object, self.relay);
         }
-        self.asked = asked;
-        actions.drain(..).for_each(|action| step.take(action));
     }
 
     fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
@@ -97,7 +91,7 @@ impl Policy for Relayed {
     }
 
     fn state(&self, view: &View<'_>, out: &mut State) -> bool {
-        let Relayed { inner, relay: _, asked: _ } = self;
+        let Relayed { inner, relay: _ } = self;
         inner.state(view, out)
     }
 
