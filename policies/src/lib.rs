@@ -4,6 +4,7 @@
 //! the same policy makes the same decisions on a simulator and on a real machine.
 
 pub mod access;
+mod action;
 mod arena;
 pub mod asked;
 pub mod bound;

@@ -3,81 +3,12 @@
 //! A policy is asked before each op, in trace order, and takes actions ([`Step`]). It has no clock:
 //! it sees what is where and how much is free, and as much of the future as its [`Sight`].
 
+pub use crate::action::Action;
 use crate::state::State;
 use crate::step::Step;
 use crate::view::View;
 use tiersim_models::ids::{ObjectId, TierId};
 pub use tiersim_models::results::Sight;
-use tiersim_models::units::{Bytes, Span};
-
-/// What a policy can ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Copy an object to a tier for the op that is asked about.
-    Fetch {
-        /// The object; it must have a valid copy somewhere.
-        object: ObjectId,
-        /// Where to.
-        to: TierId,
-    },
-    /// Copy an object to a tier for a later op. Given up where the tier's allocator is not exact
-    /// and has no free piece that is large enough; the object then stays where it is.
-    Prefetch {
-        /// The object; it must have a valid copy somewhere.
-        object: ObjectId,
-        /// Where to.
-        to: TierId,
-    },
-    /// Take an object out of a tier: written back to `to` unless `to` already holds its contents.
-    Evict {
-        /// The object; the op that is asked about must not use it in `from`.
-        object: ObjectId,
-        /// Out of here.
-        from: TierId,
-        /// In here.
-        to: TierId,
-    },
-    /// Give up one of several copies of an object.
-    Drop {
-        /// The object.
-        object: ObjectId,
-        /// Where; another tier must hold its contents too.
-        tier: TierId,
-    },
-    /// Let the op that is asked about use an object where it is, outside HBM.
-    InPlace {
-        /// The object.
-        object: ObjectId,
-    },
-    /// Delay the op by one access of so many bytes to a tier. Directly behind an `InPlace` it is
-    /// what that use costs.
-    Charge {
-        /// The tier.
-        tier: TierId,
-        /// How much is accessed.
-        bytes: Bytes,
-    },
-    /// Delay the op by a span that the policy states, such as the handling of page faults. It is a
-    /// constant of the policy's parameters: no reading of a clock.
-    Delay {
-        /// How long.
-        span: Span,
-    },
-}
-
-impl Action {
-    /// The object that it names.
-    pub fn object(&self) -> Option<ObjectId> {
-        match *self {
-            Action::Fetch { object, .. }
-            | Action::Prefetch { object, .. }
-            | Action::Evict { object, .. }
-            | Action::Drop { object, .. }
-            | Action::InPlace { object } => Some(object),
-            Action::Charge { .. } | Action::Delay { .. } => None,
-        }
-    }
-}
 
 /// Decides where each object lives and when it moves.
 pub trait Policy: Send {

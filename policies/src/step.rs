@@ -6,7 +6,7 @@
 //! ledger judges, and in a tier that is not exact what fits is an estimate, for there the planner
 //! asks for more room itself.
 
-use crate::policy::Action;
+use crate::action::{Action, refusal};
 use crate::view::View;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -24,28 +24,6 @@ pub enum Residency {
     Stale,
     /// Its contents.
     Valid,
-}
-
-/// Why the ledger refuses an action, if it does: the rules that do not depend on how much is free.
-pub(crate) fn refusal(
-    action: &Action,
-    uses: &[Use],
-    has_room: impl Fn(ObjectId, TierId) -> bool,
-    holders: impl Fn(ObjectId) -> SmallVec<[TierId; 2]>,
-) -> Option<String> {
-    match *action {
-        Action::Fetch { object, .. } | Action::Prefetch { object, .. } => {
-            holders(object).is_empty().then(|| format!("fetches {object:?}, which does not exist"))
-        }
-        Action::Evict { object, from, to } => (from == to || !has_room(object, from))
-            .then(|| format!("evicts {object:?} {from:?} -> {to:?}")),
-        Action::Drop { object, tier } => (!has_room(object, tier)
-            || holders(object).as_slice() == [tier])
-        .then(|| format!("drops the only copy of {object:?}")),
-        Action::InPlace { object } => (!uses.iter().any(|used| used.object == object))
-            .then(|| format!("{object:?} in place, but not used")),
-        Action::Charge { .. } | Action::Delay { .. } => None,
-    }
 }
 
 /// The state before one op with the actions that are taken for it.
@@ -242,9 +220,35 @@ impl<'a> Step<'a> {
         self.taken[tier.index()] += i128::from(bytes.get());
     }
 
+    /// Counts no more of a tier as free than there was before the first action.
+    pub fn forfeit(&mut self, tier: TierId) {
+        self.taken[tier.index()] = self.taken[tier.index()].max(0);
+    }
+
+    /// Whether an action copies an object out of HBM for later.
+    pub fn is_copied_out(&self, object: ObjectId) -> bool {
+        self.actions.iter().any(|action| copies_out(action, object))
+    }
+
+    /// Lets an object leave HBM with the action that copies it out; `false` if none does.
+    pub fn leave_with_copy(&mut self, object: ObjectId) -> bool {
+        let copy = self.actions.iter_mut().find(|action| copies_out(action, object));
+        let Some(copy) = copy else { return false };
+        if let Action::Prefetch { object, to } = *copy {
+            *copy = Action::Evict { object, from: HBM, to };
+        }
+        self.set(object, HBM, Residency::Absent);
+        true
+    }
+
     /// The actions so far, in the order in which they are carried out.
     pub fn actions(&self) -> &[Action] {
         &self.actions
+    }
+
+    /// The run ends with an action that a wrapped policy was refused.
+    pub(crate) fn refuse(&mut self, why: Option<String>) {
+        self.refused = self.refused.take().or(why);
     }
 
     /// The actions, and why one of them was not taken.
@@ -257,7 +261,7 @@ impl<'a> Step<'a> {
         let has_room = |object, tier| self.has_room(object, tier);
         let why = refusal(&action, self.uses(), has_room, |object| self.holders(object));
         if why.is_some() {
-            self.refused = self.refused.take().or(why);
+            self.refuse(why);
             return false;
         }
         match action {
@@ -285,4 +289,8 @@ impl<'a> Step<'a> {
         }
         self.changed.insert((object, tier), residency);
     }
+}
+
+fn copies_out(action: &Action, object: ObjectId) -> bool {
+    matches!(*action, Action::Prefetch { object: copied, to } if copied == object && to != HBM)
 }

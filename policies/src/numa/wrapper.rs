@@ -180,7 +180,8 @@ impl Policy for Numa {
         let view = &step.view();
         let mut inner = Step::new(view);
         self.inner.plan_op(&mut inner);
-        let actions = inner.actions();
+        let (actions, refused) = inner.done();
+        step.refuse(refused);
         self.unborn.clear();
         for (index, &action) in actions.iter().enumerate() {
             let before = index.checked_sub(1).map(|before| actions[before]);
@@ -192,7 +193,7 @@ impl Policy for Numa {
                     Some(Action::Charge { tier, bytes })
                 }
                 (Action::Charge { tier, bytes }, _) if self.is_node(tier) => {
-                    Some(Action::Charge { tier: self.most_used(actions, tier, view), bytes })
+                    Some(Action::Charge { tier: self.most_used(&actions, tier, view), bytes })
                 }
                 _ => self.meant(action, step),
             };

@@ -1,11 +1,10 @@
 //! What each action means: the commands and edges of fetch, prefetch, evict and drop.
 
+use crate::action::{Action, refusal};
 use crate::command::{Command, Edge, Hazard, Ticket, Work, add_edge};
 use crate::ledger::{Filled, Slot, User};
 use crate::plan_error::{PlanError, out_of_memory};
 use crate::planner::Planner;
-use crate::policy::Action;
-use crate::step::refusal;
 use smallvec::SmallVec;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::routes::CopyTimes;

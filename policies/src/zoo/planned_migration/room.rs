@@ -19,9 +19,8 @@ impl PlannedMigration {
         step: &Step<'_>,
     ) -> Option<TierId> {
         // A copy that has only just been decided is not counted upon.
-        let kept = |&tier: &TierId| {
-            step.view().has_room(object, tier) && step.has_room(object, tier)
-        };
+        let kept =
+            |&tier: &TierId| step.view().has_room(object, tier) && step.has_room(object, tier);
         let owned = self.spill.iter().copied().find(kept);
         let mut order = planned.into_iter().chain(self.spill.iter().copied());
         owned.or_else(|| order.find(|&tier| step.fits(tier, step.bytes(object))))

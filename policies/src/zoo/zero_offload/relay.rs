@@ -59,10 +59,11 @@ impl Policy for Relayed {
         let view = &step.view();
         let mut inner = Step::new(view);
         self.inner.plan_op(&mut inner);
-        let asked = inner.actions();
+        let (asked, refused) = inner.done();
+        step.refuse(refused);
         // What leaves for the relay before the same op may take the room that a stop would need.
         let full = asked.iter().any(|a| matches!(a, Action::Evict { to, .. } if *to == self.relay));
-        for &action in asked {
+        for action in asked {
             let (Action::Fetch { object, to } | Action::Prefetch { object, to }) = action else {
                 step.take(action);
                 continue;
