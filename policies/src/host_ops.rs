@@ -7,8 +7,9 @@
 //! Invariant: no action that the ledger would refuse leaves the wrapper, and an op never lacks room
 //! that another tier could have taken.
 
-mod draft;
+mod device;
 mod guests;
+mod room;
 mod tiers;
 mod wrapper;
 

@@ -228,6 +228,11 @@ impl Ledger {
             .collect()
     }
 
+    /// How many tiers there are.
+    pub(crate) fn tiers(&self) -> usize {
+        self.tiers.len()
+    }
+
     /// Bytes of the tier that objects can have.
     pub fn capacity(&self, tier: TierId) -> Bytes {
         self.tiers[tier.index()].capacity

@@ -4,6 +4,7 @@
 //! the same policy makes the same decisions on a simulator and on a real machine.
 
 pub mod access;
+mod action;
 mod arena;
 pub mod asked;
 pub mod bound;
@@ -28,6 +29,7 @@ pub mod replacement;
 pub mod residents;
 pub mod scenario;
 pub mod state;
+pub mod step;
 mod tickets;
 pub mod transit;
 pub mod view;

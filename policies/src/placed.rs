@@ -8,10 +8,12 @@
 
 mod spill;
 
-use self::spill::{Claimed, Spill};
+use self::spill::Spill;
 use crate::access::{Access, Charge};
+use crate::paging::home;
 use crate::policy::{Action, Policy, Sight};
 use crate::state::{State, remember};
+use crate::step::Step;
 use crate::view::View;
 use std::collections::VecDeque;
 use tiersim_models::hardware::HBM;
@@ -121,8 +123,9 @@ impl Placed {
         self
     }
 
-    fn use_in_place(&mut self, charge: Charge, view: &View<'_>, actions: &mut Vec<Action>) {
-        self.room_for_births(view, actions);
+    fn use_in_place(&mut self, charge: Charge, step: &mut Step<'_>) {
+        self.room_for_births(step);
+        let view = step.view();
         let charged = match charge {
             Charge::ModuleOutput => view.outputs(),
             Charge::ModuleWeights => view.weights(),
@@ -131,27 +134,25 @@ impl Placed {
         for &(module, bytes) in charged {
             let tier = self.modules[module.index()];
             if tier != HBM {
-                actions.push(Action::Charge { tier, bytes });
+                step.charge(tier, bytes);
             }
         }
         for touched in view.uses() {
             let home = self.homes[touched.object.index()];
             if home != HBM {
-                actions.push(Action::InPlace { object: touched.object });
+                step.use_in_place(touched.object);
                 if charge == Charge::EveryUse {
-                    let bytes = touched.charged(view.object(touched.object).bytes);
-                    actions.push(Action::Charge { tier: home, bytes });
+                    step.charge(home, touched.charged(step.bytes(touched.object)));
                 }
             }
         }
     }
 
-    fn migrate(&mut self, prefetch_ops: u32, view: &View<'_>, actions: &mut Vec<Action>) {
-        self.look_ahead(prefetch_ops, view);
+    fn migrate(&mut self, prefetch_ops: u32, step: &mut Step<'_>) {
+        let view = step.view();
+        self.look_ahead(prefetch_ops, &view);
         let now = view.occurrence();
-        let mut free = view.free(HBM);
         // What no op within sight uses leaves, or is dropped if its home still holds it.
-        let mut claimed = Claimed::default();
         let (homes, needed_until, spill) = (&mut self.homes, &self.needed_until, &self.spill);
         self.visitors.retain(|&object| {
             // Freed meanwhile. A use within sight is then of its next life, which is another visit.
@@ -159,27 +160,22 @@ impl Placed {
                 return false;
             }
             let home = &mut homes[object.index()];
-            let to = if needed_until[object.index()] >= now {
-                None
-            } else {
-                spill.place(object, *home, &mut claimed, view)
-            };
+            let needed = needed_until[object.index()] >= now;
+            let to = if needed { None } else { spill.place(object, *home, step) };
             if let Some(to) = to {
                 *home = to;
-                actions.push(Action::Evict { object, from: HBM, to });
-                free += view.object(object).bytes;
+                step.evict(object, HBM, to);
             }
             to.is_none()
         });
-        self.room_for_op(view, &mut free, &mut claimed, actions);
-        let mut reserved: Bytes = self.births.iter().copied().sum();
+        self.room_for_op(step);
+        let born: Bytes = self.births.iter().copied().sum();
         for touched in view.uses() {
             let object = touched.object;
             if self.homes[object.index()] != HBM && !view.in_hbm(object) {
                 self.visitors.push(object);
                 if view.exists(object) {
-                    actions.push(Action::Fetch { object, to: HBM });
-                    reserved += view.object(object).bytes;
+                    step.fetch(object, HBM);
                 }
             }
         }
@@ -191,14 +187,14 @@ impl Placed {
             let bytes = view.object(object).bytes;
             let pointless = occurrence <= now || !view.exists(object) || view.in_hbm(object);
             if !pointless && !self.visitors.contains(&object) {
-                if free < reserved + bytes || self.staging.get() - ahead.get() < bytes.get() {
+                let within = self.staging.get() - ahead.get() >= bytes.get();
+                if !step.has_free(HBM, born + bytes) || !within {
                     break;
                 }
                 ahead += bytes;
                 self.staged.push_back((occurrence, bytes));
-                actions.push(Action::Prefetch { object, to: HBM });
+                step.prefetch(object, HBM);
                 self.visitors.push(object);
-                reserved += bytes;
             }
             self.wanted.pop_front();
         }
@@ -207,44 +203,30 @@ impl Placed {
     /// Sends visitors home that a later op within sight needs, the one needed longest first, if
     /// this op does not fit otherwise: looking further ahead must not make a run fail that fits.
     /// After them go residents, if anything takes them.
-    fn room_for_op(
-        &mut self,
-        view: &View<'_>,
-        free: &mut Bytes,
-        claimed: &mut Claimed,
-        actions: &mut Vec<Action>,
-    ) {
+    fn room_for_op(&mut self, step: &mut Step<'_>) {
+        let view = step.view();
         let mut need = self.births.front().copied().unwrap_or(Bytes::ZERO);
         for touched in view.uses().iter().filter(|touched| view.exists(touched.object)) {
             if !view.in_hbm(touched.object) {
                 need += view.object(touched.object).bytes;
             }
         }
-        while *free < need {
-            let leaving = self.leaving_visitor(claimed, view);
-            let Some((object, to)) = leaving.or_else(|| self.leaving_resident(claimed, view))
-            else {
-                break;
-            };
-            actions.push(Action::Evict { object, from: HBM, to });
-            *free += view.object(object).bytes;
+        while !step.has_free(HBM, need) {
+            let leaving = self.leaving_visitor(step).or_else(|| self.leaving_resident(step));
+            let Some((object, to)) = leaving else { break };
+            step.evict(object, HBM, to);
         }
     }
 
     /// The visitor that the op does not use and that is needed last, and where it goes.
-    fn leaving_visitor(
-        &mut self,
-        claimed: &mut Claimed,
-        view: &View<'_>,
-    ) -> Option<(ObjectId, TierId)> {
-        let used = |object: ObjectId| view.uses().iter().any(|touched| touched.object == object);
-        let mut others: Vec<ObjectId> =
-            self.visitors.iter().copied().filter(|&object| !used(object)).collect();
+    fn leaving_visitor(&mut self, step: &Step<'_>) -> Option<(ObjectId, TierId)> {
+        let others = self.visitors.iter().copied().filter(|&object| !step.is_used(object));
+        let mut others: Vec<ObjectId> = others.collect();
         others.sort_unstable_by_key(|&o| (self.needed_until[o.index()], o));
         while let Some(object) = others.pop() {
             let home = &mut self.homes[object.index()];
-            if view.has_room(object, HBM)
-                && let Some(to) = self.spill.place(object, *home, claimed, view)
+            if step.has_room(object, HBM)
+                && let Some(to) = self.spill.place(object, *home, step)
             {
                 *home = to;
                 self.visitors.retain(|&visitor| visitor != object);
@@ -255,40 +237,31 @@ impl Placed {
     }
 
     /// The resident that the op does not use and that was used longest ago, and its new home.
-    fn leaving_resident(
-        &mut self,
-        claimed: &mut Claimed,
-        view: &View<'_>,
-    ) -> Option<(ObjectId, TierId)> {
-        let (object, to) = self.spill.oldest(&self.homes, claimed, view)?;
+    fn leaving_resident(&mut self, step: &Step<'_>) -> Option<(ObjectId, TierId)> {
+        let (object, to) = self.spill.oldest(&self.homes, step)?;
         self.homes[object.index()] = to;
         Some((object, to))
     }
 
     /// Where objects are used in place: residents leave HBM for what this op creates there, and
     /// what still does not fit is created elsewhere.
-    fn room_for_births(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+    fn room_for_births(&mut self, step: &mut Step<'_>) {
         if self.spill.is_empty() {
             return;
         }
-        let mut claimed = Claimed::default();
-        let mut free = view.free(HBM);
+        let view = step.view();
         for touched in view.uses().iter().filter(|touched| !view.exists(touched.object)) {
-            let (object, bytes) = (touched.object, view.object(touched.object).bytes);
+            let (object, bytes) = (touched.object, step.bytes(touched.object));
             let mut home = self.homes[object.index()];
-            while home == HBM && free < bytes {
-                let Some((leaving, to)) = self.leaving_resident(&mut claimed, view) else { break };
-                actions.push(Action::Evict { object: leaving, from: HBM, to });
-                free += view.object(leaving).bytes;
+            while home == HBM && !step.has_free(HBM, bytes) {
+                let Some((leaving, to)) = self.leaving_resident(step) else { break };
+                step.evict(leaving, HBM, to);
             }
-            if home != HBM || free < bytes {
-                let to = self.spill.place(object, home, &mut claimed, view);
-                home = to.unwrap_or(HBM);
+            if home != HBM || !step.has_free(HBM, bytes) {
+                home = self.spill.place(object, home, step).unwrap_or(HBM);
                 self.homes[object.index()] = home;
             }
-            if home == HBM {
-                free = free.checked_sub(bytes).unwrap_or(Bytes::ZERO);
-            }
+            step.expect(object, home);
         }
     }
 
@@ -331,13 +304,13 @@ impl Policy for Placed {
         }
     }
 
-    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+    fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         let home = self.spill.start(object, self.homes[object.index()], view);
         self.homes[object.index()] = home;
         home
     }
 
-    fn birth(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+    fn allocate_in(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         let home = self.homes[object.index()];
         if home == HBM {
             self.spill.settle(object, &self.homes, view);
@@ -348,17 +321,17 @@ impl Policy for Placed {
         }
     }
 
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
-        self.spill.touch(view);
+    fn plan_op(&mut self, step: &mut Step<'_>) {
+        self.spill.touch(&step.view());
         match self.access {
-            Access::InPlace(charge) => self.use_in_place(charge, view, actions),
-            Access::Migrate { prefetch_ops } => self.migrate(prefetch_ops, view, actions),
+            Access::InPlace(charge) => self.use_in_place(charge, step),
+            Access::Migrate { prefetch_ops } => self.migrate(prefetch_ops, step),
         }
     }
 
-    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+    fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
         match self.homes[object.index()] {
-            HBM => self.spill.first(object, &mut Claimed::default(), view),
+            HBM => home(&Step::new(view), object, self.spill.tiers()),
             home => Some(home),
         }
     }
@@ -368,9 +341,9 @@ impl Policy for Placed {
         if tier != HBM {
             return None;
         }
-        let mut claimed = Claimed::default();
-        let leaving = self.leaving_visitor(&mut claimed, view);
-        let (object, to) = leaving.or_else(|| self.leaving_resident(&mut claimed, view))?;
+        let step = &Step::new(view);
+        let leaving = self.leaving_visitor(step).or_else(|| self.leaving_resident(step));
+        let (object, to) = leaving?;
         Some(Action::Evict { object, from: HBM, to })
     }
 

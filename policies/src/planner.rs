@@ -20,6 +20,7 @@ pub use crate::plan_error::PlanError;
 use crate::plan_error::out_of_memory;
 use crate::policy::{Action, Policy, Sight};
 use crate::pressure::monitor::Monitor;
+use crate::step::Step;
 use crate::tickets::Tickets;
 use crate::view::View;
 use smallvec::SmallVec;
@@ -139,7 +140,7 @@ impl<'a> Planner<'a> {
         for (index, object) in workload.trace.objects.iter().enumerate() {
             if object.persistent {
                 let object = ObjectId::at(index);
-                let tier = planner.ask(|policy, view| policy.start(object, view));
+                let tier = planner.ask(|policy, view| policy.initial_tier(object, view));
                 let claimed = planner.claim(object, tier, &mut SmallVec::new());
                 claimed.map_err(|full| out_of_memory(full, object, None))?;
                 planner.ledger.slots_mut(object).push(Slot::new(tier, None));
@@ -210,8 +211,15 @@ impl<'a> Planner<'a> {
             }
         }
         self.find_reuses(op);
-        let mut actions = std::mem::take(&mut self.actions);
-        self.ask(|policy, view| policy.before(view, &mut actions));
+        let actions = std::mem::take(&mut self.actions);
+        let (mut actions, refused) = self.ask(|policy, view| {
+            let mut step = Step::over(view, actions);
+            policy.plan_op(&mut step);
+            step.done()
+        });
+        if let Some(why) = refused {
+            return Err(self.refused(why));
+        }
         self.in_place.clear();
         self.charges.clear();
         self.delay = Span::ZERO;
@@ -262,7 +270,7 @@ impl<'a> Planner<'a> {
             self.forget(object, &mut after, out)?;
         }
         for &object in self.workload.births(op).iter().chain(&overwritten) {
-            let tier = self.ask(|policy, view| policy.birth(object, view));
+            let tier = self.ask(|policy, view| policy.allocate_in(object, view));
             self.compact_for(object, tier, &claims, &mut after, out);
             self.make_room(object, tier, turn, out)?;
             let claimed = self.claim(object, tier, &mut after);

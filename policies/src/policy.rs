@@ -1,83 +1,14 @@
 //! The trait that every placement and offload policy implements.
 //!
-//! A policy is asked before each op, in trace order, and answers with actions. It has no clock: it
-//! sees what is where and how much is free ([`crate::view::View`]), and as much of the future as
-//! its [`Sight`].
+//! A policy is asked before each op, in trace order, and takes actions ([`Step`]). It has no clock:
+//! it sees what is where and how much is free, and as much of the future as its [`Sight`].
 
+pub use crate::action::Action;
 use crate::state::State;
+use crate::step::Step;
 use crate::view::View;
 use tiersim_models::ids::{ObjectId, TierId};
 pub use tiersim_models::results::Sight;
-use tiersim_models::units::{Bytes, Span};
-
-/// What a policy can ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Copy an object to a tier for the op that is asked about.
-    Fetch {
-        /// The object; it must have a valid copy somewhere.
-        object: ObjectId,
-        /// Where to.
-        to: TierId,
-    },
-    /// Copy an object to a tier for a later op. Given up where the tier's allocator is not exact
-    /// and has no free piece that is large enough; the object then stays where it is.
-    Prefetch {
-        /// The object; it must have a valid copy somewhere.
-        object: ObjectId,
-        /// Where to.
-        to: TierId,
-    },
-    /// Take an object out of a tier: written back to `to` unless `to` already holds its contents.
-    Evict {
-        /// The object; the op that is asked about must not use it in `from`.
-        object: ObjectId,
-        /// Out of here.
-        from: TierId,
-        /// In here.
-        to: TierId,
-    },
-    /// Give up one of several copies of an object.
-    Drop {
-        /// The object.
-        object: ObjectId,
-        /// Where; another tier must hold its contents too.
-        tier: TierId,
-    },
-    /// Let the op that is asked about use an object where it is, outside HBM.
-    InPlace {
-        /// The object.
-        object: ObjectId,
-    },
-    /// Delay the op by one access of so many bytes to a tier. Directly behind an `InPlace` it is
-    /// what that use costs.
-    Charge {
-        /// The tier.
-        tier: TierId,
-        /// How much is accessed.
-        bytes: Bytes,
-    },
-    /// Delay the op by a span that the policy states, such as the handling of page faults. It is a
-    /// constant of the policy's parameters: no reading of a clock.
-    Delay {
-        /// How long.
-        span: Span,
-    },
-}
-
-impl Action {
-    /// The object that it names.
-    pub fn object(&self) -> Option<ObjectId> {
-        match *self {
-            Action::Fetch { object, .. }
-            | Action::Prefetch { object, .. }
-            | Action::Evict { object, .. }
-            | Action::Drop { object, .. }
-            | Action::InPlace { object } => Some(object),
-            Action::Charge { .. } | Action::Delay { .. } => None,
-        }
-    }
-}
 
 /// Decides where each object lives and when it moves.
 pub trait Policy: Send {
@@ -89,17 +20,17 @@ pub trait Policy: Send {
 
     /// Where an object that exists before the first op starts out. Asked once per object, in the
     /// order of the trace's table; `view` shows what has been placed so far.
-    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId;
+    fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId;
 
-    /// Where an object that the next op creates is born.
-    fn birth(&mut self, object: ObjectId, view: &View<'_>) -> TierId;
+    /// Where an object that the next op creates gets its room.
+    fn allocate_in(&mut self, object: ObjectId, view: &View<'_>) -> TierId;
 
-    /// Asked before each op. Actions take effect in the order in which they are pushed.
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>);
+    /// Asked before each op: takes the actions for it, in the order in which they take effect.
+    fn plan_op(&mut self, step: &mut Step<'_>);
 
     /// Where an object belongs that has to leave a tier because that is full; `None` to leave it to
     /// whoever asks.
-    fn far(&mut self, _object: ObjectId, _view: &View<'_>) -> Option<TierId> {
+    fn spill_tier(&mut self, _object: ObjectId, _view: &View<'_>) -> Option<TierId> {
         None
     }
 

@@ -9,6 +9,7 @@ use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Object, Op, Use};
 
 /// The state of the plan before one op.
+#[derive(Clone, Copy)]
 pub struct View<'a> {
     pub(crate) workload: &'a Workload,
     pub(crate) ledger: &'a Ledger,

@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_policies::policy::{Action, Policy, Sight};
+use tiersim_policies::step::Step;
 use tiersim_policies::view::View;
 
 /// The best schedule of a trace.
@@ -175,11 +176,11 @@ impl Policy for Replay {
         Sight::Oracle
     }
 
-    fn start(&mut self, object: ObjectId, _: &View<'_>) -> TierId {
+    fn initial_tier(&mut self, object: ObjectId, _: &View<'_>) -> TierId {
         self.start[object.index()]
     }
 
-    fn birth(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+    fn allocate_in(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         let births = &self.births[view.occurrence() as usize];
         let own = births.iter().find(|(born, _)| *born == object);
         own.expect("the search knows what is born").1
@@ -189,8 +190,9 @@ impl Policy for Replay {
         &self.host
     }
 
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
-        actions.extend_from_slice(&self.script[view.occurrence() as usize]);
+    fn plan_op(&mut self, step: &mut Step<'_>) {
+        let script = &self.script[step.view().occurrence() as usize];
+        script.iter().for_each(|&action| step.take(action));
     }
 }
 

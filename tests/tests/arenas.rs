@@ -20,6 +20,7 @@ use tiersim_policies::policy::{Action, Policy, Sight};
 use tiersim_policies::pressure::{HYSTERESIS, PressureConfig, Response, Thresholds};
 use tiersim_policies::replacement::Lru;
 use tiersim_policies::state::State;
+use tiersim_policies::step::Step;
 use tiersim_policies::view::View;
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::demand::executor::Demand;
@@ -432,16 +433,16 @@ impl Policy for Swaps {
         Sight::Past
     }
 
-    fn start(&mut self, object: ObjectId, _: &View<'_>) -> TierId {
+    fn initial_tier(&mut self, object: ObjectId, _: &View<'_>) -> TierId {
         self.start[object.index()]
     }
 
-    fn birth(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
+    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
         HBM
     }
 
-    fn before(&mut self, _: &View<'_>, actions: &mut Vec<Action>) {
-        actions.push(Action::Fetch { object: ObjectId(0), to: HBM });
+    fn plan_op(&mut self, step: &mut Step<'_>) {
+        step.fetch(ObjectId(0), HBM);
     }
 
     fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {

@@ -12,6 +12,7 @@ use tiersim_policies::policy::{Action, Policy, Sight};
 use tiersim_policies::recipe::{Recipe, Setting};
 use tiersim_policies::scenario::Scenario;
 use tiersim_policies::state::State;
+use tiersim_policies::step::Step;
 use tiersim_policies::view::View;
 use tiersim_policies::zoo;
 use tiersim_sim::run::{Options, RunError, run};
@@ -122,20 +123,21 @@ impl Policy for Moody {
         Sight::Past
     }
 
-    fn start(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
+    fn initial_tier(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
         HBM
     }
 
-    fn birth(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
+    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
         HBM
     }
 
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+    fn plan_op(&mut self, step: &mut Step<'_>) {
+        let replay = step.view().replay();
         let delay = match self {
-            Moody::Turns => view.replay() % 3,
-            _ => u64::from(view.replay() >= 37),
+            Moody::Turns => replay % 3,
+            _ => u64::from(replay >= 37),
         };
-        actions.push(Action::Delay { span: Span::from_us(1 + delay) });
+        step.delay(Span::from_us(1 + delay));
     }
 
     fn state(&self, view: &View<'_>, out: &mut State) -> bool {

@@ -9,6 +9,7 @@ use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_policies::entry::{Entry, Kind, Parameter};
 use tiersim_policies::policy::{Action, Policy, Sight};
 use tiersim_policies::recipe::{Recipe, Setting};
+use tiersim_policies::step::Step;
 use tiersim_policies::view::View;
 
 /// How scenarios spell it: `NewestOut()` or `NewestOut(home: "dram")`.
@@ -67,27 +68,21 @@ impl Policy for NewestOut {
         Sight::Past
     }
 
-    fn start(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
+    fn initial_tier(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
         self.home
     }
 
-    fn birth(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
+    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
         HBM
     }
 
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
-        let absent = || view.uses().iter().map(|used| used.object).filter(|&o| !view.in_hbm(o));
-        let need: u64 = absent().map(|object| view.object(object).bytes.get()).sum();
-        let mut free = view.free(HBM).get();
-        while free < need {
-            let Some(object) = self.newest(view) else { break };
-            actions.push(Action::Evict { object, from: HBM, to: self.home });
-            free += view.object(object).bytes.get();
+    fn plan_op(&mut self, step: &mut Step<'_>) {
+        while !step.has_free(HBM, step.missing()) {
+            let Some(object) = self.newest(&step.view()) else { break };
+            step.evict(object, HBM, self.home);
         }
-        // What the op creates needs room, but no copy.
-        let known = absent().filter(|&object| view.exists(object));
-        actions.extend(known.map(|object| Action::Fetch { object, to: HBM }));
-        for used in view.uses() {
+        step.fetch_missing();
+        for used in step.uses() {
             self.used.retain(|&object| object != used.object);
             self.used.push(used.object);
         }

@@ -5,11 +5,12 @@
 //! leaves.
 //! Invariant: nothing leaves or waits for a guest that comes ahead.
 
-use super::draft::{Draft, Held};
+use super::room::{Usage, prefetch};
 use crate::state::State;
+use crate::step::Step;
 use crate::view::View;
 use tiersim_models::hardware::HBM;
-use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::ids::ObjectId;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Unit, Use};
 
@@ -42,32 +43,33 @@ impl Guests {
     }
 
     /// Those that neither this op nor the next ones use go home.
-    pub(super) fn leave(&mut self, draft: &mut Draft<'_, '_>, beyond: &[TierId], soon: &[Use]) {
+    pub(super) fn leave(&mut self, usage: &Usage, soon: &[Use], step: &mut Step<'_>) {
         self.0.retain(|&object| {
-            let Some(host) = draft.in_host(object) else { return false };
-            if draft.is_used(object) || soon.iter().any(|touched| touched.object == object) {
+            let Some(host) = usage.in_host(object, step) else { return false };
+            if step.is_used(object) || soon.iter().any(|touched| touched.object == object) {
                 return true;
             }
-            let home = beyond.iter().find(|&&tier| draft.held(object, tier) != Held::Absent);
+            let home = usage.beyond.iter().find(|&&tier| step.has_room(object, tier));
             if let Some(&home) = home {
-                draft.evict(object, host, home);
+                step.evict(object, host, home);
             }
             false
         });
     }
 
     /// What the next ops need comes, while there is room.
-    pub(super) fn come(&mut self, draft: &mut Draft<'_, '_>, host: &[TierId], soon: &[Use]) {
+    pub(super) fn come(&mut self, usage: &Usage, soon: &[Use], step: &mut Step<'_>) {
         for object in soon.iter().filter(|used| used.mode.reads()).map(|used| used.object) {
-            let there = draft.nearest(object);
-            let here = there.is_none_or(|tier| tier == HBM) || draft.in_host(object).is_some();
+            let there = step.nearest(object);
+            let here =
+                there.is_none_or(|tier| tier == HBM) || usage.in_host(object, step).is_some();
             // What the op creates is not there yet, and what it uses may change.
-            if here || !draft.view.exists(object) || draft.is_used(object) {
+            if here || !step.view().exists(object) || step.is_used(object) {
                 continue;
             }
-            let bytes = draft.bytes(object);
-            let Some(&to) = host.iter().find(|&&tier| draft.fits(tier, bytes)) else { break };
-            draft.prefetch(object, to, Bytes::ZERO);
+            let bytes = step.bytes(object);
+            let Some(&to) = usage.host.iter().find(|&&tier| step.fits(tier, bytes)) else { break };
+            prefetch(object, to, Bytes::ZERO, step);
             self.note(object);
         }
     }

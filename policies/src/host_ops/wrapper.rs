@@ -4,11 +4,13 @@
 //! is where by now; what it did not think of is added. Before an op on the host it is not asked.
 //! Invariant: what the op uses is in its place after the actions, or the ledger says what is full.
 
-use super::draft::{Draft, Ground, Held};
+use super::device::DeviceOps;
 use super::guests::{Guests, soon};
+use super::room::{Usage, drop_spare, prefetch};
 use super::tiers::host_tiers;
 use crate::policy::{Action, Policy, Sight};
 use crate::state::State;
+use crate::step::Step;
 use crate::view::View;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,40 +24,13 @@ use tiersim_models::workload::{Mode, Unit};
 pub(super) struct HostOps {
     inner: Box<dyn Policy>,
     /// The device's ops alone, if the policy was made for these.
-    device: Option<Device>,
-    ground: Ground,
+    device: Option<DeviceOps>,
+    usage: Usage,
     guests: Guests,
     /// Where what the op creates will be, if that was decided with its actions.
     promised: Vec<(ObjectId, TierId)>,
     /// What the actions of the op name.
     named: BTreeSet<ObjectId>,
-    /// Said by the wrapped policy; kept for its memory.
-    said: Vec<Action>,
-}
-
-/// The device's ops.
-struct Device {
-    workload: Workload,
-    /// By op of the whole trace: how many of the device's come before it.
-    before: Vec<u64>,
-}
-
-impl Device {
-    /// What is where, for a policy that knows these ops only.
-    fn view<'v>(&'v self, view: &View<'v>, sight: Sight) -> View<'v> {
-        let Device { workload, before } = self;
-        let (all, own) = (before.len() as u64, workload.trace.ops.len() as u64);
-        let at = view.occurrence;
-        let occurrence = at / all * own + before[(at % all) as usize];
-        let total = view.total / all * own;
-        View { workload, ledger: view.ledger, occurrence, total, sight }
-    }
-
-    /// In so many of these ops come at most so many of the whole trace.
-    fn ops_of_all(&self, own: u64) -> u64 {
-        let replays = own / self.workload.trace.ops.len() as u64 + 1;
-        replays.saturating_mul(self.before.len() as u64)
-    }
 }
 
 impl HostOps {
@@ -86,19 +61,11 @@ impl HostOps {
         let (last_used, host_last) = (vec![0; for_host.len()], vec![0; for_host.len()]);
         HostOps {
             inner,
-            device: device.map(|workload| Device { workload, before }),
-            ground: Ground {
-                host,
-                beyond,
-                tiers: hardware.tiers.len(),
-                last_used,
-                host_last,
-                for_host,
-            },
+            device: device.map(|workload| DeviceOps { workload, before }),
+            usage: Usage { host, beyond, last_used, host_last, for_host },
             guests: Guests::default(),
             promised: Vec::new(),
             named: BTreeSet::new(),
-            said: Vec::new(),
         }
     }
 
@@ -115,174 +82,126 @@ impl HostOps {
         }
     }
 
-    fn before_device(&mut self, view: &View<'_>) -> Vec<Action> {
-        let mut said = std::mem::take(&mut self.said);
-        said.clear();
-        self.ask(view, |policy, view| policy.before(view, &mut said));
-        let mut draft = Draft::new(view, &self.ground);
-        let soon = soon(view);
-        self.guests.leave(&mut draft, &self.ground.beyond, &soon);
-        let mut in_place: Vec<ObjectId> = Vec::new();
-        let mut later = Vec::new();
-        for (index, &action) in said.iter().enumerate() {
-            let used = |object| draft.is_used(object);
-            match action {
-                Action::Fetch { object, to } => {
-                    // Nobody waits for what the op does not use.
-                    let room = draft.held(object, to) != Held::Absent;
-                    if room || used(object) || draft.fits(to, draft.bytes(object)) {
-                        draft.fetch(object, to);
-                    }
-                }
-                Action::Prefetch { object, to } => later.push((object, to)),
-                Action::Evict { object, from, to } if !used(object) => {
-                    draft.evict(object, from, to);
-                }
-                Action::Drop { object, tier } if !used(object) => draft.drop_copy(object, tier),
-                Action::Evict { .. } | Action::Drop { .. } => {}
-                Action::InPlace { object } if used(object) => {
-                    if draft.nearest(object) != Some(HBM) {
-                        in_place.push(object);
-                        draft.actions.push(action);
-                    }
-                }
-                Action::InPlace { .. } => {}
-                Action::Charge { tier, bytes } => {
-                    let of = index.checked_sub(1).and_then(|before| match said[before] {
-                        Action::InPlace { object } => Some(object),
-                        _ => None,
-                    });
-                    let tier = match of {
-                        None => Some(tier),
-                        Some(object) => charged(&mut draft, &mut self.promised, object, tier),
-                    };
-                    draft.actions.extend(tier.map(|tier| Action::Charge { tier, bytes }));
-                }
-                Action::Delay { .. } => draft.actions.push(action),
-            }
+    /// Before an op of the device: what the wrapped policy wants as far as it can be had, and what
+    /// the op needs beside it.
+    fn plan_device(&mut self, step: &mut Step<'_>) {
+        let view = step.view();
+        let (wanted, refused) = self.ask(&view, |policy, view| {
+            let mut step = Step::new(view);
+            policy.plan_op(&mut step);
+            step.done()
+        });
+        step.refuse(refused);
+        let soon = soon(&view);
+        self.guests.leave(&self.usage, &soon, step);
+        let mut before = None;
+        for &action in &wanted {
+            self.grant(action, before, step);
+            before = Some(action);
         }
-        let mut born = Bytes::ZERO;
-        for object in view.uses().iter().map(|touched| touched.object) {
-            match view.exists(object) {
-                _ if in_place.contains(&object) => {}
-                true => draft.fetch(object, HBM),
-                false => born += draft.bytes(object),
-            }
-        }
+        let in_place = |object| step.actions().contains(&Action::InPlace { object });
+        let absent = view.uses().iter().map(|used| used.object).filter(|&object| !in_place(object));
+        let (known, new): (Vec<_>, Vec<_>) = absent.partition(|&object| view.exists(object));
+        known.into_iter().for_each(|object| self.usage.fetch(object, HBM, step));
+        let born = new.into_iter().map(|object| step.bytes(object)).sum();
         if born > Bytes::ZERO {
-            draft.make_room(HBM, born);
+            self.usage.make_room(HBM, born, step);
         }
-        for (object, to) in later {
-            draft.prefetch(object, to, if to == HBM { born } else { Bytes::ZERO });
+        for action in wanted {
+            if let Action::Prefetch { object, to } = action {
+                prefetch(object, to, if to == HBM { born } else { Bytes::ZERO }, step);
+            }
         }
-        self.guests.come(&mut draft, &self.ground.host, &soon);
-        let actions = draft.actions;
-        self.said = said;
-        actions
+        self.guests.come(&self.usage, &soon, step);
     }
 
-    fn before_host(&mut self, view: &View<'_>) -> Vec<Action> {
+    /// Takes an action of the wrapped policy, which does not know what ops on the host have moved:
+    /// here, and nowhere else, its wishes are changed. Left out without a word are evictions and
+    /// drops of what the op uses or of what has left the tier, drops of the only copy, fetches for
+    /// later ops that find no room, and uses in place of what is in HBM. An eviction to a full tier
+    /// goes to another one.
+    fn grant(&mut self, action: Action, before: Option<Action>, step: &mut Step<'_>) {
+        match action {
+            // Behind what the op itself needs.
+            Action::Prefetch { .. } => {}
+            Action::Fetch { object, to } => {
+                if step.is_used(object) || step.can_enter(object, to) {
+                    self.usage.fetch(object, to, step);
+                }
+            }
+            Action::Evict { object, from, to } if !step.is_used(object) => {
+                self.usage.evict(object, (from, to), step);
+            }
+            Action::Drop { object, tier } if !step.is_used(object) => {
+                drop_spare(object, tier, step);
+            }
+            Action::InPlace { object } if step.is_used(object) && !step.in_hbm(object) => {
+                step.take(action);
+            }
+            Action::Evict { .. } | Action::Drop { .. } | Action::InPlace { .. } => {}
+            Action::Charge { tier, bytes } => {
+                let tier = match before {
+                    Some(Action::InPlace { object }) => self.charged(object, tier, step),
+                    _ => Some(tier),
+                };
+                tier.into_iter().for_each(|tier| step.charge(tier, bytes));
+            }
+            Action::Delay { .. } => step.take(action),
+        }
+    }
+
+    /// The tier that a use in place is charged for: where the object is, or where the op will
+    /// create it; `None` if it is in HBM.
+    fn charged(&mut self, object: ObjectId, tier: TierId, step: &mut Step<'_>) -> Option<TierId> {
+        if step.view().exists(object) {
+            return step.nearest(object).filter(|&nearest| nearest != HBM);
+        }
+        if tier == HBM || self.promised.iter().any(|(unborn, _)| *unborn == object) {
+            return Some(tier);
+        }
+        let tier = self.usage.room_outside(object, tier, step);
+        self.promise(object, tier, step);
+        Some(tier)
+    }
+
+    /// The op will create an object in a tier.
+    fn promise(&mut self, object: ObjectId, tier: TierId, step: &mut Step<'_>) {
+        step.expect(object, tier);
+        self.promised.push((object, tier));
+    }
+
+    /// Before an op on the host: what it uses comes to memory of the host.
+    fn plan_host(&mut self, step: &mut Step<'_>) {
+        let view = step.view();
         let used = view.uses().iter();
-        let far: Vec<Option<TierId>> = used.map(|touched| self.far(touched.object, view)).collect();
-        let mut draft = Draft::new(view, &self.ground);
-        let soon = soon(view);
-        self.guests.leave(&mut draft, &self.ground.beyond, &soon);
+        let far: Vec<Option<TierId>> =
+            used.map(|touched| self.spill_tier(touched.object, &view)).collect();
+        let soon = soon(&view);
+        self.guests.leave(&self.usage, &soon, step);
         let mut made = Vec::new();
         for (touched, &far) in view.uses().iter().zip(&far) {
             let (object, writes) = (touched.object, touched.mode.writes());
-            if !view.exists(object)
-                || (touched.mode == Mode::Write && draft.in_host(object).is_none())
-            {
+            let here = self.usage.in_host(object, step);
+            if !view.exists(object) || (touched.mode == Mode::Write && here.is_none()) {
                 made.push((object, far));
                 continue;
             }
-            let to = match draft.in_host(object) {
-                Some(tier) => tier,
-                None if draft.nearest(object) != Some(HBM) => {
-                    self.guests.note(object);
-                    room_in_host(&mut draft, &self.ground.host, object, far)
-                }
-                None => room_in_host(&mut draft, &self.ground.host, object, far),
-            };
-            // What changes leaves HBM; what is only read may stay there as well.
-            if writes && draft.held(object, HBM) != Held::Absent {
-                draft.evict(object, HBM, to);
+            if here.is_none() && !step.in_hbm(object) {
+                self.guests.note(object);
             }
-            draft.fetch(object, to);
+            let to = here.unwrap_or_else(|| self.usage.in_host_or_made(object, far, step));
+            // What changes leaves HBM; what is only read may stay there as well.
+            if writes {
+                self.usage.evict(object, (HBM, to), step);
+            }
+            self.usage.fetch(object, to, step);
         }
         for (object, far) in made {
-            let tier = room_in_host(&mut draft, &self.ground.host, object, far);
-            draft.bear(object, tier);
-            self.promised.push((object, tier));
+            let tier = self.usage.in_host_or_made(object, far, step);
+            self.promise(object, tier, step);
         }
-        self.guests.come(&mut draft, &self.ground.host, &soon);
-        draft.actions
+        self.guests.come(&self.usage, &soon, step);
     }
-
-    /// What leaves a tier in which room is in pieces.
-    fn leaving(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
-        let named = &self.named;
-        let mut draft = Draft::new(view, &self.ground);
-        let free = |object: &ObjectId| {
-            view.has_room(*object, tier) && !draft.is_used(*object) && !named.contains(object)
-        };
-        let objects = (0..self.ground.last_used.len()).map(ObjectId::at);
-        let mut objects: Vec<ObjectId> = objects.filter(free).collect();
-        objects.sort_by_key(|object| (self.ground.last_used[object.index()], *object));
-        let outside = || self.ground.beyond.iter().chain(&self.ground.host).copied();
-        for object in objects {
-            let (roomy, bytes) = (view.nearest(object) != Some(tier), draft.bytes(object));
-            if tier != HBM && (roomy || !view.holds(object, tier)) {
-                draft.drop_copy(object, tier);
-            } else {
-                let can = |&to: &TierId| view.has_room(object, to) || view.fits(to, bytes);
-                let goal = outside().filter(|&to| to != tier).find(can);
-                goal.map(|to| draft.evict(object, tier, to));
-            }
-            if let Some(action) = draft.actions.pop() {
-                return Some(action);
-            }
-        }
-        None
-    }
-}
-
-/// The tier that a use in place is charged for: where the object is, or where the op will create
-/// it; `None` if it is in HBM.
-fn charged(
-    draft: &mut Draft<'_, '_>,
-    promised: &mut Vec<(ObjectId, TierId)>,
-    object: ObjectId,
-    tier: TierId,
-) -> Option<TierId> {
-    if draft.view.exists(object) {
-        return draft.nearest(object).filter(|&nearest| nearest != HBM);
-    }
-    if tier != HBM && !promised.iter().any(|(unborn, _)| *unborn == object) {
-        let tier = draft.room_outside(object, tier);
-        draft.bear(object, tier);
-        promised.push((object, tier));
-        return Some(tier);
-    }
-    Some(tier)
-}
-
-/// The tier of the host that an object gets, with room made for it.
-fn room_in_host(
-    draft: &mut Draft<'_, '_>,
-    host: &[TierId],
-    object: ObjectId,
-    far: Option<TierId>,
-) -> TierId {
-    let bytes = draft.bytes(object);
-    let owned = host.iter().find(|&&tier| draft.held(object, tier) != Held::Absent);
-    let far = far.filter(|far| host.contains(far) && draft.fits(*far, bytes));
-    let roomy = || host.iter().copied().find(|&tier| draft.fits(tier, bytes));
-    if let Some(tier) = owned.copied().or(far).or_else(roomy) {
-        return tier;
-    }
-    // With no room anywhere the ledger says that the first one is full.
-    host.iter().copied().find(|&tier| draft.make_room(tier, bytes)).unwrap_or(host[0])
 }
 
 impl Policy for HostOps {
@@ -294,17 +213,17 @@ impl Policy for HostOps {
         self.inner.sight()
     }
 
-    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
-        self.ask(view, |policy, view| policy.start(object, view))
+    fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        self.ask(view, |policy, view| policy.initial_tier(object, view))
     }
 
-    fn birth(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+    fn allocate_in(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         let promised = self.promised.iter().position(|(unborn, _)| *unborn == object);
         let promised = promised.map(|index| self.promised.swap_remove(index).1);
         if let (Some(tier), Unit::Cpu) = (promised, view.op().unit) {
             return tier;
         }
-        let said = self.ask(view, |policy, view| policy.birth(object, view));
+        let said = self.ask(view, |policy, view| policy.allocate_in(object, view));
         // The op pays for its use there already.
         if let Some(tier) = promised {
             return tier;
@@ -313,64 +232,62 @@ impl Policy for HostOps {
         if said == HBM || view.fits(said, bytes) {
             return said;
         }
-        Draft::new(view, &self.ground).roomy_outside(object).unwrap_or(said)
+        self.usage.roomy_outside(object, &Step::new(view)).unwrap_or(said)
     }
 
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+    fn plan_op(&mut self, step: &mut Step<'_>) {
         self.promised.clear();
-        self.named.clear();
-        let own = match view.op().unit {
-            Unit::Cpu => self.before_host(view),
-            _ => self.before_device(view),
-        };
-        self.named.extend(own.iter().filter_map(Action::object));
-        actions.extend(own);
+        match step.view().op().unit {
+            Unit::Cpu => self.plan_host(step),
+            _ => self.plan_device(step),
+        }
+        self.named = step.actions().iter().filter_map(Action::object).collect();
+        let view = step.view();
         for object in view.uses().iter().map(|touched| touched.object.index()) {
-            self.ground.last_used[object] = view.occurrence() + 1;
+            self.usage.last_used[object] = view.occurrence() + 1;
             if view.op().unit == Unit::Cpu {
-                self.ground.host_last[object] = view.occurrence() + 1;
+                self.usage.host_last[object] = view.occurrence() + 1;
             }
         }
     }
 
-    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
-        self.ask(view, |policy, view| policy.far(object, view))
+    fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+        self.ask(view, |policy, view| policy.spill_tier(object, view))
     }
 
     fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
+        let mut step = Step::new(view);
         if view.op().unit != Unit::Cpu {
-            let said = self.ask(view, |policy, view| policy.make_room(view, tier));
-            let mut draft = Draft::new(view, &self.ground);
-            let free = |object: ObjectId| !draft.is_used(object) && !self.named.contains(&object);
-            // Where it should go may be full by now, and then another leaves.
-            let goes = |object, to| {
-                free(object) && (view.has_room(object, to) || view.fits(to, draft.bytes(object)))
-            };
-            match said {
-                Some(Action::Evict { object, from, to }) if from == tier && goes(object, to) => {
-                    draft.evict(object, from, to);
+            let wanted = self.ask(view, |policy, view| policy.make_room(view, tier));
+            let free = |object: ObjectId| !step.is_used(object) && !self.named.contains(&object);
+            match wanted {
+                // Where it should go may be full by now, and then another leaves.
+                Some(Action::Evict { object, from, to })
+                    if from == tier && free(object) && step.can_enter(object, to) =>
+                {
+                    self.usage.evict(object, (from, to), &mut step);
                 }
                 Some(Action::Drop { object, tier: from }) if from == tier && free(object) => {
-                    draft.drop_copy(object, from);
+                    drop_spare(object, from, &mut step);
                 }
                 _ => {}
             }
-            if let Some(action) = draft.actions.pop() {
+            if let Some(&action) = step.actions().first() {
                 return Some(action);
             }
         }
-        self.leaving(view, tier)
+        self.usage.leaving(tier, &self.named, &mut step)
     }
 
     fn host(&self) -> &[TierId] {
-        &self.ground.host
+        &self.usage.host
     }
 
     fn state(&self, view: &View<'_>, out: &mut State) -> bool {
         // Promises and names are those of one op.
-        let HostOps { inner, device, ground, guests, promised: _, named: _, said: _ } = self;
+        let HostOps { inner, device, usage, guests, promised: _, named: _ } = self;
         guests.state(out);
-        let Ground { host: _, beyond: _, last_used, host_last, for_host: _, tiers: _ } = ground;
+        let Usage { host: _, beyond: _, last_used, host_last, for_host: _ } = usage;
         last_used.iter().chain(host_last).for_each(|&used| out.op_from_1(used));
         let Some(device) = device else { return inner.state(view, out) };
         let view = device.view(view, inner.sight());

@@ -8,6 +8,7 @@
 use super::placement::Placement;
 use crate::policy::{Action, Policy, Sight};
 use crate::state::{State, remember};
+use crate::step::Step;
 use crate::view::View;
 use std::fmt;
 use tiersim_models::hardware::{HBM, MAX_TIERS};
@@ -28,21 +29,6 @@ pub(super) struct Numa {
     pub(super) given: [Bytes; MAX_TIERS],
     /// Objects that the next op creates in DRAM and pays for, with the node that they will get.
     pub(super) unborn: Vec<(ObjectId, TierId)>,
-}
-
-/// What the actions of one op change, by tier.
-#[derive(Default)]
-struct Change {
-    claimed: [Bytes; MAX_TIERS],
-    freed: [Bytes; MAX_TIERS],
-}
-
-impl Change {
-    /// Whether an object fits after the actions so far.
-    fn leaves_room(&self, tier: TierId, bytes: Bytes, view: &View<'_>) -> bool {
-        let need = (self.claimed[tier.index()] + bytes).get();
-        view.fits(tier, Bytes::new(need.saturating_sub(self.freed[tier.index()].get())))
-    }
 }
 
 impl Numa {
@@ -78,27 +64,20 @@ impl Numa {
 
     /// The tier that an object goes to where the policy names one. With no room anywhere it is the
     /// one that it should get, and the ledger says that it is full.
-    fn place(
-        &mut self,
-        object: ObjectId,
-        named: TierId,
-        change: &mut Change,
-        view: &View<'_>,
-    ) -> TierId {
-        let bytes = view.object(object).bytes;
+    fn place(&mut self, object: ObjectId, named: TierId, step: &Step<'_>) -> TierId {
+        let (view, bytes) = (step.view(), step.bytes(object));
         let to = if self.is_node(named) {
-            if let Some(node) = self.node_of(object, view) {
+            if let Some(node) = self.node_of(object, &view) {
                 return node;
             }
             let order = self.order(object, named);
             let mut tiers = order.iter().chain(&self.beyond);
-            let roomy = tiers.find(|&&tier| change.leaves_room(tier, bytes, view));
+            let roomy = tiers.find(|&&tier| step.fits(tier, bytes));
             *roomy.unwrap_or(&order[0])
         } else {
             named
         };
         if !view.has_room(object, to) {
-            change.claimed[to.index()] += bytes;
             self.given[to.index()] += bytes;
         }
         to
@@ -106,21 +85,16 @@ impl Numa {
 
     /// The node that a charge for the use of an object falls on; it is chosen now if the op creates
     /// the object.
-    fn charged(
-        &mut self,
-        object: ObjectId,
-        named: TierId,
-        change: &mut Change,
-        view: &View<'_>,
-    ) -> TierId {
-        if view.exists(object) {
-            return self.held(object, named, view);
+    fn charged(&mut self, object: ObjectId, named: TierId, step: &mut Step<'_>) -> TierId {
+        if step.view().exists(object) {
+            return self.held(object, named, &step.view());
         }
         let known = self.unborn.iter().find(|(unborn, _)| *unborn == object);
         if let Some(&(_, node)) = known {
             return node;
         }
-        let node = self.place(object, named, change, view);
+        let node = self.place(object, named, step);
+        step.expect(object, node);
         self.unborn.push((object, node));
         node
     }
@@ -144,28 +118,29 @@ impl Numa {
     }
 
     /// An action with the nodes that it means; `None` if it moves an object to where it is.
-    fn meant(&mut self, action: Action, change: &mut Change, view: &View<'_>) -> Option<Action> {
+    fn meant(&mut self, action: Action, step: &mut Step<'_>) -> Option<Action> {
+        let view = &step.view();
         Some(match action {
             Action::Fetch { object, to } => {
-                Action::Fetch { object, to: self.place(object, to, change, view) }
+                Action::Fetch { object, to: self.place(object, to, step) }
             }
             Action::Prefetch { object, to } => {
-                let to = self.place(object, to, change, view);
+                let to = self.place(object, to, step);
                 // A copy out that nobody waits for is left out where its node is full: a pin or
                 // the placement may mean another one than the policy has looked at.
-                let full = !view.has_room(object, to) && !change.leaves_room(to, Bytes::ZERO, view);
-                (to == HBM || !full).then_some(Action::Prefetch { object, to })?
+                if to != HBM && !view.has_room(object, to) && !step.fits(to, step.bytes(object)) {
+                    step.reserve(to, step.bytes(object));
+                    return None;
+                }
+                Action::Prefetch { object, to }
             }
             Action::Evict { object, from, to } => {
                 let from = self.held(object, from, view);
-                let to = self.place(object, to, change, view);
-                change.freed[from.index()] += view.object(object).bytes;
+                let to = self.place(object, to, step);
                 (from != to).then_some(Action::Evict { object, from, to })?
             }
             Action::Drop { object, tier } => {
-                let tier = self.held(object, tier, view);
-                change.freed[tier.index()] += view.object(object).bytes;
-                Action::Drop { object, tier }
+                Action::Drop { object, tier: self.held(object, tier, view) }
             }
             Action::InPlace { .. } | Action::Charge { .. } | Action::Delay { .. } => action,
         })
@@ -185,55 +160,55 @@ impl Policy for Numa {
         self.inner.sight()
     }
 
-    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
-        let named = self.inner.start(object, view);
-        self.place(object, named, &mut Change::default(), view)
+    fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        let named = self.inner.initial_tier(object, view);
+        self.place(object, named, &Step::new(view))
     }
 
-    fn birth(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
-        let named = self.inner.birth(object, view);
+    fn allocate_in(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        let named = self.inner.allocate_in(object, view);
         let promised = self.unborn.iter().position(|(unborn, _)| *unborn == object);
         if let Some(index) = promised {
             return self.unborn.swap_remove(index).1;
         }
-        let mut change = Change::default();
-        for &(unborn, node) in &self.unborn {
-            change.claimed[node.index()] += view.object(unborn).bytes;
-        }
-        self.place(object, named, &mut change, view)
+        let mut step = Step::new(view);
+        self.unborn.iter().for_each(|&(unborn, node)| step.expect(unborn, node));
+        self.place(object, named, &step)
     }
 
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
-        self.inner.before(view, actions);
+    fn plan_op(&mut self, step: &mut Step<'_>) {
+        let view = &step.view();
+        let mut inner = Step::new(view);
+        self.inner.plan_op(&mut inner);
+        let (actions, refused) = inner.done();
+        step.refuse(refused);
         self.unborn.clear();
-        let mut change = Change::default();
-        let mut meant = Vec::with_capacity(actions.len());
         for (index, &action) in actions.iter().enumerate() {
             let before = index.checked_sub(1).map(|before| actions[before]);
-            meant.extend(match (action, before) {
+            let meant = match (action, before) {
                 (Action::Charge { tier, bytes }, Some(Action::InPlace { object }))
                     if self.is_node(tier) =>
                 {
-                    let tier = self.charged(object, tier, &mut change, view);
+                    let tier = self.charged(object, tier, step);
                     Some(Action::Charge { tier, bytes })
                 }
                 (Action::Charge { tier, bytes }, _) if self.is_node(tier) => {
-                    Some(Action::Charge { tier: self.most_used(actions, tier, view), bytes })
+                    Some(Action::Charge { tier: self.most_used(&actions, tier, view), bytes })
                 }
-                _ => self.meant(action, &mut change, view),
-            });
+                _ => self.meant(action, step),
+            };
+            meant.into_iter().for_each(|action| step.take(action));
         }
-        *actions = meant;
     }
 
-    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
-        let named = self.inner.far(object, view)?;
-        Some(self.place(object, named, &mut Change::default(), view))
+    fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+        let named = self.inner.spill_tier(object, view)?;
+        Some(self.place(object, named, &Step::new(view)))
     }
 
     fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
         let action = self.inner.make_room(view, tier)?;
-        self.meant(action, &mut Change::default(), view).filter(|action| match action {
+        self.meant(action, &mut Step::new(view)).filter(|action| match action {
             Action::Evict { from, .. } => *from == tier,
             Action::Drop { tier: from, .. } => *from == tier,
             _ => true,

@@ -4,15 +4,15 @@
 //! recently used residents leave first, as under demand paging, and do not become residents again.
 //! Invariant: without tiers to spill to nothing here changes a home.
 
+use crate::paging::home;
 use crate::state::State;
+use crate::step::Step;
 use crate::view::View;
+use smallvec::SmallVec;
 use tiersim_models::hardware::{HBM, MAX_TIERS};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{ObjectKind, Trace};
-
-/// Bytes by tier that actions pushed before the same op will take.
-pub(super) type Claimed = [Bytes; MAX_TIERS];
 
 /// Where to spill, and who is in HBM.
 #[derive(Debug, Default)]
@@ -95,41 +95,16 @@ impl Spill {
     pub(super) fn place(
         &self,
         object: ObjectId,
-        home: TierId,
-        claimed: &mut Claimed,
-        view: &View<'_>,
+        at_home: TierId,
+        step: &Step<'_>,
     ) -> Option<TierId> {
         if self.is_empty() {
-            return Some(home);
+            return Some(at_home);
         }
-        let bytes = view.object(object).bytes;
-        let has_room = |tier: &TierId| *tier != HBM && view.has_room(object, *tier);
-        if let Some(tier) = [home].iter().chain(&self.tiers).find(|tier| has_room(tier)) {
-            return Some(*tier);
-        }
-        if home != HBM && view.fits(home, claimed[home.index()] + bytes) {
-            claimed[home.index()] += bytes;
-            return Some(home);
-        }
-        self.first(object, claimed, view)
-    }
-
-    /// The first tier where an object has or can have room.
-    pub(super) fn first(
-        &self,
-        object: ObjectId,
-        claimed: &mut Claimed,
-        view: &View<'_>,
-    ) -> Option<TierId> {
-        let bytes = view.object(object).bytes;
-        let owned = self.tiers.iter().find(|&&tier| view.has_room(object, tier));
-        if let Some(&tier) = owned {
-            return Some(tier);
-        }
-        let roomy = |tier: &&TierId| view.fits(**tier, claimed[tier.index()] + bytes);
-        let tier = *self.tiers.iter().find(roomy)?;
-        claimed[tier.index()] += bytes;
-        Some(tier)
+        let first = [at_home].into_iter().filter(|&tier| tier != HBM);
+        let tiers: SmallVec<[TierId; MAX_TIERS]> =
+            first.chain(self.tiers.iter().copied()).collect();
+        home(step, object, &tiers)
     }
 
     /// The resident of HBM that the op does not use and that was used longest ago, with the tier
@@ -137,28 +112,25 @@ impl Spill {
     pub(super) fn oldest(
         &mut self,
         homes: &[TierId],
-        claimed: &mut Claimed,
-        view: &View<'_>,
+        step: &Step<'_>,
     ) -> Option<(ObjectId, TierId)> {
         if self.is_empty() {
             return None;
         }
-        self.residents.retain(|&o| homes[o.index()] == HBM && view.has_room(o, HBM));
-        let used = |object: ObjectId| view.uses().iter().any(|touched| touched.object == object);
+        self.residents.retain(|&o| homes[o.index()] == HBM && step.has_room(o, HBM));
         let mut refused: Vec<Bytes> = Vec::new();
         loop {
             // Where an object found no room, none that is as large will find any.
-            let bytes = |object: ObjectId| view.object(object).bytes;
             let least = refused.iter().min().copied();
             let fits = |&&object: &&ObjectId| {
-                !used(object) && least.is_none_or(|least| bytes(object) < least)
+                !step.is_used(object) && least.is_none_or(|least| step.bytes(object) < least)
             };
             let candidates = self.residents.iter().filter(fits);
             let oldest = candidates.min_by_key(|object| (self.last_used[object.index()], **object));
             let &object = oldest?;
-            match self.first(object, claimed, view) {
+            match home(step, object, &self.tiers) {
                 Some(tier) => return Some((object, tier)),
-                None => refused.push(bytes(object)),
+                None => refused.push(step.bytes(object)),
             }
         }
     }

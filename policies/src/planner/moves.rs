@@ -1,10 +1,10 @@
 //! What each action means: the commands and edges of fetch, prefetch, evict and drop.
 
+use crate::action::{Action, refusal};
 use crate::command::{Command, Edge, Hazard, Ticket, Work, add_edge};
 use crate::ledger::{Filled, Slot, User};
 use crate::plan_error::{PlanError, out_of_memory};
 use crate::planner::Planner;
-use crate::policy::Action;
 use smallvec::SmallVec;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::routes::CopyTimes;
@@ -36,36 +36,28 @@ impl Planner<'_> {
         turn: Option<Ticket>,
         out: &mut Vec<Command>,
     ) -> Result<(), PlanError> {
+        if let Action::Prefetch { object, to } = action
+            && self.gives_up(object, to)
+        {
+            return Ok(());
+        }
+        let has_room = |object, tier| self.ledger.has_room(object, tier);
+        let holders = |object| self.ledger.tiers_of(object);
+        if let Some(why) = refusal(&action, uses, has_room, holders) {
+            return Err(self.refused(why));
+        }
         match action {
             Action::Fetch { object, to } => self.fetch(object, to, turn, out),
-            Action::Prefetch { object, to } => {
-                if self.gives_up(object, to) {
-                    Ok(())
-                } else {
-                    self.fetch(object, to, turn, out)
-                }
-            }
+            Action::Prefetch { object, to } => self.fetch(object, to, turn, out),
             Action::Evict { object, from, to } => {
-                if from == to || !self.ledger.has_room(object, from) {
-                    return Err(self.refused(format!("evicts {object:?} {from:?} -> {to:?}")));
-                }
                 if !self.ledger.holds(object, from) || self.ledger.holds(object, to) {
                     self.give_up(object, from, out)
                 } else {
                     self.write_back(object, from, to, turn, out)
                 }
             }
-            Action::Drop { object, tier } => {
-                let copies = self.ledger.tiers_of(object);
-                if !self.ledger.has_room(object, tier) || copies.as_slice() == [tier] {
-                    return Err(self.refused(format!("drops the only copy of {object:?}")));
-                }
-                self.give_up(object, tier, out)
-            }
+            Action::Drop { object, tier } => self.give_up(object, tier, out),
             Action::InPlace { object } => {
-                if !uses.iter().any(|touched| touched.object == object) {
-                    return Err(self.refused(format!("{object:?} in place, but not used")));
-                }
                 self.in_place.push(object);
                 Ok(())
             }
@@ -91,9 +83,7 @@ impl Planner<'_> {
         if self.ledger.holds(object, to) {
             return Ok(());
         }
-        let Some(from) = self.source(object, to) else {
-            return Err(self.refused(format!("fetches {object:?}, which does not exist")));
-        };
+        let from = self.source(object, to).expect("what is fetched exists");
         self.copy(object, from, to, turn, false, out)
     }
 

@@ -265,7 +265,7 @@ impl<'a> Planner<'a> {
 
     /// Where an object goes: the policy's place for it, or the first of the spill tiers with room.
     fn far(&mut self, object: ObjectId, config: &PressureConfig) -> Option<TierId> {
-        let chosen = self.ask(|policy, view| policy.far(object, view));
+        let chosen = self.ask(|policy, view| policy.spill_tier(object, view));
         let bytes = self.room(object, config.tier).bytes;
         let open = |&to: &TierId| {
             to != config.tier

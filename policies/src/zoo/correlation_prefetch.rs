@@ -11,10 +11,11 @@
 //! Invariant: nothing is known of the future but what the past has shown.
 
 use crate::entry::{Entry, Kind, Parameter};
-use crate::paging::{Change, Recency, make_room, outside};
+use crate::paging::{Recency, evict_one, free_up, make_room, outside};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::state::{State, remember};
+use crate::step::Step;
 use crate::view::View;
 use crate::zoo::unified_memory::{Faults, fetch};
 use std::collections::BTreeMap;
@@ -104,31 +105,27 @@ impl CorrelationPrefetch {
     }
 
     /// Fetches ahead what is `expected`, in order, as long as there is room or can be.
-    fn prefetch(
-        &mut self,
-        expected: &[ObjectId],
-        change: &mut Change<'_, '_>,
-        ahead: &mut Vec<Action>,
-    ) {
-        // What this op needs is spoken for, and what the ops on the chain create.
-        let mut spoken = change.need();
+    fn prefetch(&mut self, expected: &[ObjectId], step: &mut Step<'_>) {
+        // What this op creates is spoken for, and what the ops on the chain create.
+        let born = step.missing();
         for &object in expected {
-            if change.in_hbm(object) {
+            if step.stays_in_hbm(object) {
                 continue;
             }
-            let need = spoken + change.view.object(object).bytes;
-            while self.config.pre_evict && change.free < need {
+            let need = born + step.bytes(object);
+            while self.config.pre_evict && !step.has_free(HBM, need) {
                 let others = self.recency.oldest_first().filter(|other| !expected.contains(other));
-                let Some(gone) = change.evict_one(others, &self.config.spill) else { break };
+                let Some(gone) = evict_one(step, others, &self.config.spill) else { break };
                 self.recency.remove(gone);
             }
-            if change.free < need {
+            if !step.has_free(HBM, need) {
                 return;
             }
-            spoken = need;
-            if change.view.exists(object) {
-                ahead.push(Action::Prefetch { object, to: HBM });
+            if step.view().exists(object) {
+                step.prefetch(object, HBM);
                 self.recency.touch(object);
+            } else {
+                step.reserve(HBM, step.bytes(object));
             }
         }
     }
@@ -143,34 +140,31 @@ impl Policy for CorrelationPrefetch {
         Sight::Past
     }
 
-    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+    fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         outside(object, &self.config.spill, view)
     }
 
-    fn birth(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
+    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
         HBM
     }
 
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+    fn plan_op(&mut self, step: &mut Step<'_>) {
+        let view = &step.view();
         self.table.meet(view);
         self.recency.forget_absent(view);
         view.uses().iter().for_each(|touched| self.recency.touch(touched.object));
-        let mut change = Change::new(view);
         let mut expected = self.table.expected(self.config.objects as usize);
-        expected.retain(|&object| !change.uses(object));
+        expected.retain(|&object| !step.is_used(object));
         // What is expected last goes first, if an expected object has to go.
         let last: Vec<ObjectId> = expected.iter().rev().copied().collect();
-        change.make_room(change.need(), &mut self.recency, &last, &self.config.spill);
-        let mut ahead = Vec::new();
-        if change.free >= change.need() {
-            self.prefetch(&expected, &mut change, &mut ahead);
+        free_up(step, step.missing(), &mut self.recency, &last, &self.config.spill);
+        fetch(step, &self.config.faults);
+        if step.has_free(HBM, step.missing()) {
+            self.prefetch(&expected, step);
         }
-        actions.append(&mut change.leaving);
-        fetch(view, &self.config.faults, actions);
-        actions.append(&mut ahead);
     }
 
-    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+    fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
         Some(outside(object, &self.config.spill, view))
     }
 

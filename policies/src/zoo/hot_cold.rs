@@ -12,10 +12,11 @@
 //! threshold never take each other's place.
 
 use crate::entry::{Entry, Fault, Kind, Parameter};
-use crate::paging::{Change, Recency, make_room, outside};
+use crate::paging::{Recency, evict_one, free_up, home, make_room, outside};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::state::{State, remember};
+use crate::step::Step;
 use crate::view::View;
 use std::collections::VecDeque;
 use tiersim_models::hardware::HBM;
@@ -163,84 +164,80 @@ impl HotCold {
     }
 
     /// Demotes what is idle until so much is free.
-    fn demote(&mut self, change: &mut Change<'_, '_>, free: Bytes) {
-        let now = change.view.occurrence();
-        while change.free < free {
+    fn demote(&mut self, step: &mut Step<'_>, free: Bytes) {
+        let now = step.view().occurrence();
+        while !step.has_free(HBM, free) {
             let idle = self.recency.oldest_first().take_while(|&object| self.is_idle(object, now));
-            let Some(gone) = change.evict_one(idle, &self.config.spill) else { break };
+            let Some(gone) = evict_one(step, idle, &self.config.spill) else { break };
             self.recency.remove(gone);
         }
     }
 
     /// What ops before this one have made hot comes to HBM, if that leaves enough free.
-    fn promote(&mut self, change: &mut Change<'_, '_>, born: Bytes, moves: &mut Vec<Action>) {
-        let view = change.view;
-        let mut spoken = born + self.share(self.config.low, view);
+    fn promote(&mut self, step: &mut Step<'_>, born: Bytes) {
+        let view = step.view();
+        let kept = born + self.share(self.config.low, &view);
         for object in std::mem::take(&mut self.promising) {
             let Some(from) = view.nearest(object).filter(|&tier| tier != HBM) else { continue };
-            let used = change.uses(object);
+            let used = step.is_used(object);
             // In memory that lies in pieces nobody can promise this op that it will find it there.
             if used && !view.is_exact(HBM) {
                 self.promising.push(object);
                 continue;
             }
-            let need = spoken + view.object(object).bytes;
-            self.demote(change, need);
-            if change.free < need {
+            let need = kept + step.bytes(object);
+            self.demote(step, need);
+            if !step.has_free(HBM, need) {
                 continue;
             }
-            spoken = need;
-            moves.push(match used {
-                true => Action::Fetch { object, to: HBM },
-                false => Action::Prefetch { object, to: HBM },
-            });
+            match used {
+                true => step.fetch(object, HBM),
+                false => step.prefetch(object, HBM),
+            }
             self.promoted.push((object, from));
             self.recency.touch(object);
         }
     }
 
     /// Decides where the op's new objects go; returns the bytes of those that HBM takes.
-    fn bear(&mut self, change: &mut Change<'_, '_>) -> Bytes {
-        let view = change.view;
+    fn bear(&mut self, step: &mut Step<'_>) -> Bytes {
+        let view = step.view();
         self.born_slow.clear();
         let mut born = Bytes::ZERO;
         let new = view.uses().iter().filter(|touched| !view.exists(touched.object));
         for object in new.map(|touched| touched.object) {
             let need = born + view.object(object).bytes;
-            if change.free < need
-                && let Some(tier) = change.home(object, &self.config.spill)
+            if !step.has_free(HBM, need)
+                && let Some(tier) = home(step, object, &self.config.spill)
             {
-                change.claim(object, tier);
+                step.expect(object, tier);
                 self.born_slow.push((object, tier));
                 continue;
             }
             // With no room in slower tiers either, something has to go.
-            change.make_room(need, &mut self.recency, &[], &self.config.spill);
+            free_up(step, need, &mut self.recency, &[], &self.config.spill);
             born = need;
         }
         born
     }
 
     /// Uses what is slow, or will be born so, where it is.
-    fn use_slow(&self, view: &View<'_>, moves: &[Action], actions: &mut Vec<Action>) {
-        for touched in view.uses() {
+    fn use_slow(&self, step: &mut Step<'_>) {
+        for touched in step.uses() {
             let object = touched.object;
-            let fetched = moves.contains(&Action::Fetch { object, to: HBM });
-            let born = self.born_slow.iter().find(|(born, _)| *born == object);
-            let tier = view.nearest(object).or(born.map(|&(_, tier)| tier));
-            if let Some(tier) = tier.filter(|&tier| tier != HBM && !fetched) {
-                actions.push(Action::InPlace { object });
-                let bytes = touched.charged(view.object(object).bytes);
-                actions.push(Action::Charge { tier, bytes });
+            if let Some(tier) = step.nearest(object).filter(|&tier| tier != HBM) {
+                let bytes = touched.charged(step.bytes(object));
+                step.take_first(Action::InPlace { object });
+                step.take_first(Action::Charge { tier, bytes });
             }
         }
     }
 
     /// Copies that promotions have left behind are given up.
-    fn give_up_copies(&mut self, change: &mut Change<'_, '_>) {
+    fn give_up_copies(&mut self, step: &mut Step<'_>) {
         for (object, tier) in self.promoted.drain(..) {
-            if change.view.in_hbm(object) && change.view.has_room(object, tier) {
-                change.give_up(object, tier);
+            if step.in_hbm(object) && step.has_room(object, tier) {
+                step.take_first(Action::Drop { object, tier });
             }
         }
     }
@@ -256,11 +253,11 @@ impl Policy for HotCold {
     }
 
     /// In HBM up to the high watermark, as long as a program fills its memory.
-    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+    fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         let left = view.free(HBM).checked_sub(self.share(self.config.high, view));
         let bytes = view.object(object).bytes;
         let near = left.is_some_and(|left| left >= bytes) && view.fits(HBM, bytes);
-        let slow = Change::new(view).home(object, &self.config.spill);
+        let slow = home(&Step::new(view), object, &self.config.spill);
         match slow.filter(|_| !near) {
             Some(tier) => tier,
             None => {
@@ -270,29 +267,26 @@ impl Policy for HotCold {
         }
     }
 
-    fn birth(&mut self, object: ObjectId, _: &View<'_>) -> TierId {
+    fn allocate_in(&mut self, object: ObjectId, _: &View<'_>) -> TierId {
         let slow = self.born_slow.iter().find(|(born, _)| *born == object);
         slow.map_or(HBM, |&(_, tier)| tier)
     }
 
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+    fn plan_op(&mut self, step: &mut Step<'_>) {
+        let view = &step.view();
         self.recency.forget_absent(view);
-        let mut change = Change::new(view);
-        self.give_up_copies(&mut change);
-        let need = change.born();
-        if change.free < need + self.share(self.config.low, view) {
-            self.demote(&mut change, need + self.share(self.config.high, view));
+        self.give_up_copies(step);
+        let need = step.born();
+        if !step.has_free(HBM, need + self.share(self.config.low, view)) {
+            self.demote(step, need + self.share(self.config.high, view));
         }
-        let born = self.bear(&mut change);
-        let mut moves = Vec::new();
-        self.promote(&mut change, born, &mut moves);
-        actions.append(&mut change.leaving);
-        self.use_slow(view, &moves, actions);
-        actions.append(&mut moves);
+        let born = self.bear(step);
+        self.promote(step, born);
+        self.use_slow(step);
         self.count(view);
     }
 
-    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+    fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
         Some(outside(object, &self.config.spill, view))
     }
 

@@ -14,15 +14,17 @@
 mod passes;
 
 use crate::entry::{Entry, Kind, Parameter};
-use crate::paging::{Change, Recency, make_room, outside};
+use crate::paging::{Recency, evict, evict_one, free_up, make_room, outside, prefetch_again};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::state::{State, remember};
+use crate::step::Step;
 use crate::view::View;
 use passes::Passes;
 use std::collections::VecDeque;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::units::Bytes;
 use tiersim_models::workload::{ObjectKind, Trace};
 
 /// When a layer's state comes.
@@ -185,17 +187,17 @@ impl Layers {
     }
 
     /// What no pass within sight uses leaves, if it has room outside.
-    fn leave(&mut self, change: &mut Change<'_, '_>) {
-        let now = change.view.occurrence();
+    fn leave(&mut self, step: &mut Step<'_>) {
+        let view = step.view();
         let Layers { spill, needed_until, recency, .. } = self;
         self.visitors.retain(|&object| {
-            if !change.view.has_room(object, HBM) {
+            if !view.has_room(object, HBM) {
                 return false;
             }
-            if needed_until[object.index()] >= now {
+            if needed_until[object.index()] >= view.occurrence() {
                 return true;
             }
-            if !(change.view.is_outside(object) && change.evict(object, spill)) {
+            if !(view.is_outside(object) && evict(step, object, spill)) {
                 // From now on it is paged like any other.
                 recency.touch(object);
             }
@@ -205,21 +207,20 @@ impl Layers {
 
     /// Makes room for the op itself. Who goes first: others under double buffering, which keeps
     /// room for layers, and layers that are ahead otherwise.
-    fn room_for_op(&mut self, change: &mut Change<'_, '_>) {
-        let need = change.need();
+    fn room_for_op(&mut self, step: &mut Step<'_>) {
+        let need = step.missing();
         // Needed last, goes first.
         let mut ahead = self.visitors.clone();
         ahead.sort_by_key(|&object| std::cmp::Reverse((self.needed_until[object.index()], object)));
         if self.arrival != Arrival::DoubleBuffering {
-            while change.free < need {
-                let Some(gone) = change.evict_one(ahead.iter().copied(), &self.spill) else {
-                    break;
-                };
+            while !step.has_free(HBM, need) {
+                let ahead = ahead.iter().copied();
+                let Some(gone) = evict_one(step, ahead, &self.spill) else { break };
                 self.visitors.retain(|&object| object != gone);
             }
         }
-        change.make_room(need, &mut self.recency, &ahead, &self.spill);
-        self.visitors.retain(|&object| change.in_hbm(object));
+        free_up(step, need, &mut self.recency, &ahead, &self.spill);
+        self.visitors.retain(|&object| step.stays_in_hbm(object));
     }
 
     /// Notes what the op brings to HBM.
@@ -234,36 +235,33 @@ impl Layers {
     }
 
     /// Fetches what the passes within sight use, in order.
-    fn fetch_ahead(&mut self, change: &mut Change<'_, '_>, ahead: &mut Vec<Action>) {
-        let view = change.view;
+    fn fetch_ahead(&mut self, step: &mut Step<'_>) {
+        let view = step.view();
         let now = view.occurrence();
-        let mut spoken = change.need();
+        // What the op creates.
+        let born = step.missing();
         while let Some(&(first, object)) = self.wanted.front() {
             let pointless = !view.exists(object)
-                || change.in_hbm(object)
-                || change.uses(object)
+                || step.stays_in_hbm(object)
+                || step.is_used(object)
                 || self.needed_until[object.index()] < now;
             if !pointless {
                 let bytes = view.object(object).bytes;
+                let mut need = born + bytes;
                 if self.arrival == Arrival::DoubleBuffering {
-                    let need = spoken + bytes;
-                    while change.free < need {
+                    while !step.has_free(HBM, need) {
                         let oldest = self.recency.oldest_first();
-                        let Some(gone) = change.evict_one(oldest, &self.spill) else { break };
+                        let Some(gone) = evict_one(step, oldest, &self.spill) else { break };
                         self.recency.remove(gone);
                     }
-                    if change.free < need {
-                        break;
-                    }
                 } else {
-                    let born = self.passes.births(now, first.max(now + 1));
-                    let need = u128::from((spoken + bytes).get()) + u128::from(born.get());
-                    if u128::from(change.free.get()) < need {
-                        break;
-                    }
+                    let births = self.passes.births(now, first.max(now + 1));
+                    need = Bytes::new(need.get().saturating_add(births.get()));
                 }
-                spoken += bytes;
-                ahead.push(Action::Prefetch { object, to: HBM });
+                if !step.has_free(HBM, need) {
+                    break;
+                }
+                prefetch_again(step, object);
                 self.recency.remove(object);
                 self.visitors.push(object);
             }
@@ -286,37 +284,28 @@ impl Policy for Layers {
         }
     }
 
-    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+    fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         outside(object, &self.spill, view)
     }
 
-    fn birth(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
+    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
         HBM
     }
 
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+    fn plan_op(&mut self, step: &mut Step<'_>) {
+        let view = &step.view();
         self.look_ahead(view.occurrence());
         self.recency.forget_absent(view);
-        let mut change = Change::new(view);
-        self.leave(&mut change);
-        self.room_for_op(&mut change);
-        let mut fetches = Vec::new();
-        for touched in view.uses() {
-            self.note(touched.object, view);
-            if view.exists(touched.object) && !view.in_hbm(touched.object) {
-                fetches.push(Action::Fetch { object: touched.object, to: HBM });
-            }
+        self.leave(step);
+        self.room_for_op(step);
+        view.uses().iter().for_each(|touched| self.note(touched.object, view));
+        step.fetch_missing();
+        if step.has_free(HBM, step.missing()) {
+            self.fetch_ahead(step);
         }
-        let mut ahead = Vec::new();
-        if change.free >= change.need() {
-            self.fetch_ahead(&mut change, &mut ahead);
-        }
-        actions.append(&mut change.leaving);
-        actions.append(&mut fetches);
-        actions.append(&mut ahead);
     }
 
-    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+    fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
         Some(outside(object, &self.spill, view))
     }
 
@@ -325,12 +314,12 @@ impl Policy for Layers {
         if made.is_some() || tier != HBM {
             return made;
         }
-        let mut change = Change::new(view);
+        let mut step = Step::new(view);
         self.visitors.sort_by_key(|&object| (self.needed_until[object.index()], object));
         let last = self.visitors.iter().rev().copied();
-        let gone = change.evict_one(last, &self.spill)?;
+        let gone = evict_one(&mut step, last, &self.spill)?;
         self.visitors.retain(|&object| object != gone);
-        change.leaving.pop()
+        step.actions().first().copied()
     }
 
     fn state(&self, view: &View<'_>, out: &mut State) -> bool {

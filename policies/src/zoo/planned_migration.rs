@@ -21,10 +21,10 @@ use crate::entry::{Entry, Kind, Parameter};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::state::State;
+use crate::step::Step;
 use crate::view::View;
 use intervals::{Interval, Life, Version, first_use, next_use};
 use plan::{Intervals, Stay};
-use room::Claims;
 use std::collections::BTreeSet;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
@@ -200,72 +200,48 @@ impl PlannedMigration {
         }
     }
 
-    fn evict(
-        &mut self,
-        (object, to): (ObjectId, TierId),
-        claims: &mut Claims,
-        view: &View<'_>,
-        actions: &mut Vec<Action>,
-    ) -> Bytes {
-        let bytes = view.object(object).bytes;
-        if !claims.has_room(object, to, view) {
-            claims.taken[to.index()] += bytes;
-        }
-        actions.push(Action::Evict { object, from: HBM, to });
+    fn evict(&mut self, object: ObjectId, to: TierId, step: &mut Step<'_>) {
+        step.evict(object, HBM, to);
         self.note(object, None);
-        bytes
     }
 
     /// What the plan takes out before this op.
-    fn leave(&mut self, view: &View<'_>, claims: &mut Claims, actions: &mut Vec<Action>) -> Bytes {
-        let now = view.occurrence();
-        let op = (now % self.evict.len() as u64) as usize;
-        let mut freed = Bytes::ZERO;
+    fn leave(&mut self, step: &mut Step<'_>) {
+        let op = (step.view().occurrence() % self.evict.len() as u64) as usize;
         for at in 0..self.evict[op].len() {
             let (object, planned) = self.evict[op][at];
             let key = self.keys[object.index()];
             // Not there, or never used again in this run.
-            if key.is_none_or(|key| key == u64::MAX) || !view.has_room(object, HBM) {
+            if key.is_none_or(|key| key == u64::MAX) || !step.has_room(object, HBM) {
                 continue;
             }
-            if let Some(to) = self.home(object, Some(planned), claims, view) {
-                freed += self.evict((object, to), claims, view, actions);
+            if let Some(to) = self.home(object, Some(planned), step) {
+                self.evict(object, to, step);
             }
         }
-        freed
     }
 
     /// What the plan writes back from this op on, so that it can go at once when its time comes.
-    fn save(&mut self, view: &View<'_>, claims: &mut Claims, actions: &mut Vec<Action>) {
-        let op = (view.occurrence() % self.save.len() as u64) as usize;
+    fn save(&mut self, step: &mut Step<'_>) {
+        let op = (step.view().occurrence() % self.save.len() as u64) as usize;
         for &(object, planned) in &self.save[op] {
             let key = self.keys[object.index()];
-            if key.is_none_or(|key| key == u64::MAX) || !view.in_hbm(object) {
+            if key.is_none_or(|key| key == u64::MAX) || !step.in_hbm(object) {
                 continue;
             }
-            let Some(to) = self.home(object, Some(planned), claims, view) else { continue };
-            if !claims.has_room(object, to, view) {
-                claims.taken[to.index()] += view.object(object).bytes;
+            if let Some(to) = self.home(object, Some(planned), step) {
+                step.prefetch(object, to);
             }
-            actions.push(Action::Prefetch { object, to });
         }
     }
 
     /// Makes room for what this op needs and the plan has not provided for.
-    fn make_way(
-        &mut self,
-        (free, need): (&mut Bytes, Bytes),
-        claims: &mut Claims,
-        view: &View<'_>,
-        actions: &mut Vec<Action>,
-    ) {
-        while *free < need {
-            let victim = self.victim(view, claims);
-            let Some((object, to)) = victim.or_else(|| self.reclaim(claims, view, actions)) else {
-                break;
-            };
-            *free += self.evict((object, to), claims, view, actions);
-            if let Some(key) = self.next(object, view.occurrence()) {
+    fn make_way(&mut self, need: Bytes, step: &mut Step<'_>) {
+        while !step.has_free(HBM, need) {
+            let victim = self.victim(step).or_else(|| self.reclaim(step));
+            let Some((object, to)) = victim else { break };
+            self.evict(object, to, step);
+            if let Some(key) = self.next(object, step.view().occurrence()) {
                 self.due[object.index()] = self.due(object, key);
                 self.late.insert((key, object));
             }
@@ -273,7 +249,8 @@ impl PlannedMigration {
     }
 
     /// Brings back what the plan says, and what is late.
-    fn come_back(&mut self, free: &mut Bytes, view: &View<'_>, actions: &mut Vec<Action>) {
+    fn come_back(&mut self, step: &mut Step<'_>) {
+        let view = step.view();
         let now = view.occurrence();
         let op = (now % self.back.len() as u64) as usize;
         for at in 0..self.back[op].len() {
@@ -285,14 +262,12 @@ impl PlannedMigration {
         }
         let looked: Vec<(u64, ObjectId)> = self.late.iter().take(LOOKED_AT).copied().collect();
         for (key, object) in looked {
-            let bytes = view.object(object).bytes;
             let there = self.keys[object.index()].is_some() || !view.exists(object);
             if key <= now || there {
                 self.late.remove(&(key, object));
-            } else if self.due[object.index()] <= now && bytes <= *free {
+            } else if self.due[object.index()] <= now && step.bytes(object) <= step.free(HBM) {
                 self.late.remove(&(key, object));
-                *free -= bytes;
-                actions.push(Action::Prefetch { object, to: HBM });
+                step.prefetch(object, HBM);
                 self.note(object, Some(key));
             }
         }
@@ -308,15 +283,14 @@ impl Policy for PlannedMigration {
         Sight::Oracle
     }
 
-    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+    fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         let bytes = view.object(object).bytes;
         let planned = self.outside[object.index()];
-        let none = Claims::default();
         if planned.is_none() && view.fits(HBM, bytes) {
             self.note(object, first_use(&self.lives[object.index()]).or(Some(u64::MAX)));
             return HBM;
         }
-        let home = self.home(object, planned, &none, view);
+        let home = self.home(object, planned, &Step::new(view));
         if home.is_none() && view.fits(HBM, bytes) {
             self.note(object, first_use(&self.lives[object.index()]).or(Some(u64::MAX)));
             return HBM;
@@ -328,25 +302,24 @@ impl Policy for PlannedMigration {
         home.unwrap_or_else(|| self.spill.last().copied().unwrap_or(HBM))
     }
 
-    fn birth(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
+    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
         HBM
     }
 
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+    fn plan_op(&mut self, step: &mut Step<'_>) {
+        let view = &step.view();
         let now = view.occurrence();
-        let mut claims = Claims::default();
-        let mut free = view.free(HBM);
-        free += self.leave(view, &mut claims, actions);
-        self.save(view, &mut claims, actions);
-        let mut need = Bytes::ZERO;
-        for touched in view.uses().iter().filter(|touched| !view.in_hbm(touched.object)) {
-            need += view.object(touched.object).bytes;
-        }
-        self.make_way((&mut free, need), &mut claims, view, actions);
+        self.leave(step);
+        self.save(step);
+        let missing = view.uses().iter().filter(|touched| !view.in_hbm(touched.object));
+        self.make_way(missing.map(|touched| step.bytes(touched.object)).sum(), step);
         for touched in view.uses() {
             let object = touched.object;
-            if !view.in_hbm(object) && view.exists(object) {
-                actions.push(Action::Fetch { object, to: HBM });
+            if !view.in_hbm(object) {
+                match view.exists(object) {
+                    true => step.fetch(object, HBM),
+                    false => step.expect(object, HBM),
+                }
             }
             let next = self.next(object, now);
             let dead = self.lives[object.index()].dead as u64 <= now % self.evict.len() as u64 + 1;
@@ -354,23 +327,21 @@ impl Policy for PlannedMigration {
             let stays = || if dead { None } else { Some(u64::MAX) };
             self.note(object, next.or_else(stays));
         }
-        free = Bytes::new(free.get().saturating_sub(need.get()));
-        self.come_back(&mut free, view, actions);
+        self.come_back(step);
     }
 
-    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
-        self.home(object, None, &Claims::default(), view)
+    fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+        self.home(object, None, &Step::new(view))
     }
 
     fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
-        let none = Claims::default();
         if tier != HBM {
             let used = |object| view.uses().iter().any(|touched| touched.object == object);
             let mut spare = self.spare(view);
             let (object, tier) = spare.find(|&(one, spill)| spill == tier && !used(one))?;
             return Some(Action::Drop { object, tier });
         }
-        let (object, to) = self.victim(view, &none)?;
+        let (object, to) = self.victim(&Step::new(view))?;
         self.note(object, None);
         Some(Action::Evict { object, from: HBM, to })
     }

@@ -8,10 +8,11 @@
 //! Invariant: the decisions are those of demand paging by recency; only the delays are added.
 
 use crate::entry::{Entry, Fault, Kind, Parameter, Params};
-use crate::paging::{Change, Recency, make_room, outside};
+use crate::paging::{Recency, free_up, make_room, outside};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::state::{State, remember};
+use crate::step::Step;
 use crate::view::View;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
@@ -145,17 +146,15 @@ impl UnifiedMemory {
 }
 
 /// Fetches what the op uses and HBM lacks, with the delay for its faults.
-pub(crate) fn fetch(view: &View<'_>, faults: &Faults, actions: &mut Vec<Action>) {
-    let mut batches = 0;
-    for touched in view.uses() {
-        let object = touched.object;
-        if !view.in_hbm(object) && view.exists(object) {
-            actions.push(Action::Fetch { object, to: HBM });
-            batches += faults.batches(view.object(object).bytes);
-        }
-    }
+pub(crate) fn fetch(step: &mut Step<'_>, faults: &Faults) {
+    step.fetch_missing();
+    let fetched = |action: &Action| match *action {
+        Action::Fetch { object, .. } => faults.batches(step.bytes(object)),
+        _ => 0,
+    };
+    let batches = step.actions().iter().map(fetched).sum();
     if batches > 0 {
-        actions.push(Action::Delay { span: faults.handling(batches) });
+        step.delay(faults.handling(batches));
     }
 }
 
@@ -168,24 +167,23 @@ impl Policy for UnifiedMemory {
         Sight::Past
     }
 
-    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+    fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         outside(object, &self.config.spill, view)
     }
 
-    fn birth(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
+    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
         HBM
     }
 
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+    fn plan_op(&mut self, step: &mut Step<'_>) {
+        let view = &step.view();
         self.recency.forget_absent(view);
         view.uses().iter().for_each(|touched| self.recency.touch(touched.object));
-        let mut change = Change::new(view);
-        change.make_room(change.need(), &mut self.recency, &[], &self.config.spill);
-        actions.append(&mut change.leaving);
-        fetch(view, &self.config.faults, actions);
+        free_up(step, step.missing(), &mut self.recency, &[], &self.config.spill);
+        fetch(step, &self.config.faults);
     }
 
-    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+    fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
         Some(outside(object, &self.config.spill, view))
     }
 

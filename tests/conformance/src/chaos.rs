@@ -7,6 +7,7 @@ use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::policy::{Action, Policy, Sight};
+use tiersim_policies::step::Step;
 use tiersim_policies::view::View;
 
 /// The policy.
@@ -67,7 +68,7 @@ impl Policy for Chaos {
         Sight::Past
     }
 
-    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+    fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         if self.tiers == 1 {
             return HBM;
         }
@@ -75,12 +76,30 @@ impl Policy for Chaos {
         if fits && self.rng.random_bool(0.5) { HBM } else { self.far_for(object, view) }
     }
 
-    fn birth(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+    fn allocate_in(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         let away = self.everywhere && self.tiers > 1 && self.rng.random_bool(0.2);
         if away { self.far_for(object, view) } else { HBM }
     }
 
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+    fn plan_op(&mut self, step: &mut Step<'_>) {
+        let mut actions = Vec::new();
+        self.decide(&step.view(), &mut actions);
+        actions.into_iter().for_each(|action| step.take(action));
+    }
+
+    fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
+        let used = |object| view.uses().iter().any(|touched| touched.object == object);
+        let leaves = |object: &ObjectId| {
+            view.has_room(*object, HBM) && !used(*object) && !self.promised.contains(object)
+        };
+        let mut victims = (0..self.objects).map(ObjectId::at).filter(leaves);
+        let object = victims.next().filter(|_| self.everywhere && self.tiers > 1 && tier == HBM)?;
+        Some(Action::Evict { object, from: HBM, to: self.far_for(object, view) })
+    }
+}
+
+impl Chaos {
+    fn decide(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
         if self.tiers == 1 {
             return;
         }
@@ -138,18 +157,6 @@ impl Policy for Chaos {
         }
     }
 
-    fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
-        let used = |object| view.uses().iter().any(|touched| touched.object == object);
-        let leaves = |object: &ObjectId| {
-            view.has_room(*object, HBM) && !used(*object) && !self.promised.contains(object)
-        };
-        let mut victims = (0..self.objects).map(ObjectId::at).filter(leaves);
-        let object = victims.next().filter(|_| self.everywhere && self.tiers > 1 && tier == HBM)?;
-        Some(Action::Evict { object, from: HBM, to: self.far_for(object, view) })
-    }
-}
-
-impl Chaos {
     fn prefetch_something(
         &mut self,
         view: &View<'_>,

@@ -3,6 +3,7 @@
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_policies::policy::{Action, Policy, Sight};
+use tiersim_policies::step::Step;
 use tiersim_policies::view::View;
 
 /// Objects start where `start` says; before op i the actions of `script[i]` are taken.
@@ -23,17 +24,16 @@ impl Policy for Scripted {
         Sight::Past
     }
 
-    fn start(&mut self, object: ObjectId, _: &View<'_>) -> TierId {
+    fn initial_tier(&mut self, object: ObjectId, _: &View<'_>) -> TierId {
         self.start[object.index()]
     }
 
-    fn birth(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
+    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
         HBM
     }
 
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
-        if let Some(now) = self.script.get(view.occurrence() as usize) {
-            actions.extend_from_slice(now);
-        }
+    fn plan_op(&mut self, step: &mut Step<'_>) {
+        let now = self.script.get(step.view().occurrence() as usize);
+        now.into_iter().flatten().for_each(|&action| step.take(action));
     }
 }

@@ -8,10 +8,11 @@
 //! alone fits into memory fits here.
 
 use super::layers::Layers;
-use crate::paging::{Change, Recency, make_room, outside};
+use crate::paging::{Recency, evict_roomy, free_up, make_room, outside, prefetch_again};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::Setting;
 use crate::state::{State, remember};
+use crate::step::Step;
 use crate::view::View;
 use std::collections::BTreeSet;
 use tiersim_models::hardware::HBM;
@@ -65,20 +66,20 @@ impl ActivationOffload {
     }
 
     /// What has been used in forward for the last time leaves.
-    fn leave(&mut self, change: &mut Change<'_, '_>) {
-        let op = self.op(change.view.occurrence());
+    fn leave(&mut self, step: &mut Step<'_>) {
+        let op = self.op(step.view().occurrence());
         for &object in &self.leaves[op] {
-            if change.view.in_hbm(object) && change.evict_roomy(object, &self.spill) {
+            if step.view().in_hbm(object) && evict_roomy(step, object, &self.spill) {
                 self.recency.remove(object);
             }
         }
     }
 
     /// What backward needs soon comes back, as far as there is room for it.
-    fn come_back(&mut self, change: &Change<'_, '_>, ahead: &mut Vec<Action>) {
-        let view = change.view;
+    fn come_back(&mut self, step: &mut Step<'_>) {
+        let view = step.view();
         let now = view.occurrence();
-        let mut spoken = change.need().get();
+        let born = step.missing().get();
         // What the ops up to then add to what is held, at most.
         let (mut held, mut most) = (0i128, 0i128);
         held -= i128::from(self.grows[self.op(now)].1);
@@ -89,20 +90,17 @@ impl ActivationOffload {
             for index in 0..self.back[op].len() {
                 let (object, turn) = self.back[op][index];
                 if self.op(now) < turn
-                    || change.in_hbm(object)
+                    || step.stays_in_hbm(object)
                     || !view.exists(object)
-                    || change.uses(object)
+                    || step.is_used(object)
                 {
                     continue;
                 }
-                let bytes = view.object(object).bytes.get();
-                let need = most + i128::from(spoken) + i128::from(bytes);
-                let need = Bytes::new(u64::try_from(need).unwrap_or(u64::MAX));
-                if change.free < need {
+                let need = most + i128::from(born) + i128::from(step.bytes(object).get());
+                if !step.has_free(HBM, Bytes::new(u64::try_from(need).unwrap_or(u64::MAX))) {
                     return;
                 }
-                spoken = spoken.saturating_add(bytes);
-                ahead.push(Action::Prefetch { object, to: HBM });
+                prefetch_again(step, object);
                 self.recency.touch(object);
             }
             held -= i128::from(self.grows[op].1);
@@ -130,36 +128,27 @@ impl Policy for ActivationOffload {
         Sight::Oracle
     }
 
-    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+    fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         outside(object, &self.spill, view)
     }
 
-    fn birth(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
+    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
         HBM
     }
 
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
+    fn plan_op(&mut self, step: &mut Step<'_>) {
+        let view = &step.view();
         self.recency.forget_absent(view);
-        let mut change = Change::new(view);
-        self.leave(&mut change);
-        change.make_room(change.need(), &mut self.recency, &[], &self.spill);
-        let mut fetches = Vec::new();
-        for touched in view.uses() {
-            self.recency.touch(touched.object);
-            if view.exists(touched.object) && !view.in_hbm(touched.object) {
-                fetches.push(Action::Fetch { object: touched.object, to: HBM });
-            }
+        self.leave(step);
+        free_up(step, step.missing(), &mut self.recency, &[], &self.spill);
+        view.uses().iter().for_each(|touched| self.recency.touch(touched.object));
+        step.fetch_missing();
+        if step.has_free(HBM, step.missing()) {
+            self.come_back(step);
         }
-        let mut ahead = Vec::new();
-        if change.free >= change.need() {
-            self.come_back(&change, &mut ahead);
-        }
-        actions.append(&mut change.leaving);
-        actions.append(&mut fetches);
-        actions.append(&mut ahead);
     }
 
-    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+    fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
         Some(outside(object, &self.spill, view))
     }
 

@@ -9,6 +9,7 @@
 
 use crate::policy::{Action, Policy, Sight};
 use crate::state::State;
+use crate::step::Step;
 use crate::view::View;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
@@ -17,13 +18,11 @@ use tiersim_models::ids::{ObjectId, TierId};
 pub(super) struct Relayed {
     inner: Box<dyn Policy>,
     relay: TierId,
-    /// Actions of the policy inside; kept to be used again.
-    asked: Vec<Action>,
 }
 
 impl Relayed {
     pub(super) fn new(inner: Box<dyn Policy>, relay: TierId) -> Relayed {
-        Relayed { inner, relay, asked: Vec::new() }
+        Relayed { inner, relay }
     }
 
     /// Whether a fetch of the object stops over.
@@ -48,38 +47,40 @@ impl Policy for Relayed {
         self.inner.sight()
     }
 
-    fn start(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
-        self.inner.start(object, view)
+    fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        self.inner.initial_tier(object, view)
     }
 
-    fn birth(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
-        self.inner.birth(object, view)
+    fn allocate_in(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
+        self.inner.allocate_in(object, view)
     }
 
-    fn before(&mut self, view: &View<'_>, actions: &mut Vec<Action>) {
-        let mut asked = std::mem::take(&mut self.asked);
-        self.inner.before(view, &mut asked);
+    fn plan_op(&mut self, step: &mut Step<'_>) {
+        let view = &step.view();
+        let mut inner = Step::new(view);
+        self.inner.plan_op(&mut inner);
+        let (asked, refused) = inner.done();
+        step.refuse(refused);
         // What leaves for the relay before the same op may take the room that a stop would need.
         let full = asked.iter().any(|a| matches!(a, Action::Evict { to, .. } if *to == self.relay));
-        for action in asked.drain(..) {
+        for action in asked {
             let (Action::Fetch { object, to } | Action::Prefetch { object, to }) = action else {
-                actions.push(action);
+                step.take(action);
                 continue;
             };
             if full || to != HBM || !self.stops(object, view) {
-                actions.push(action);
+                step.take(action);
                 continue;
             }
-            actions.push(Action::Fetch { object, to: self.relay });
-            actions.push(action);
+            step.fetch(object, self.relay);
+            step.take(action);
             // The room is given back when the copy to HBM has ended. A prefetch may be given up.
-            actions.push(Action::Drop { object, tier: self.relay });
+            step.drop_copy(object, self.relay);
         }
-        self.asked = asked;
     }
 
-    fn far(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
-        self.inner.far(object, view)
+    fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
+        self.inner.spill_tier(object, view)
     }
 
     fn make_room(&mut self, view: &View<'_>, tier: TierId) -> Option<Action> {
@@ -91,7 +92,7 @@ impl Policy for Relayed {
     }
 
     fn state(&self, view: &View<'_>, out: &mut State) -> bool {
-        let Relayed { inner, relay: _, asked: _ } = self;
+        let Relayed { inner, relay: _ } = self;
         inner.state(view, out)
     }
 
