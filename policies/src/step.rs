@@ -220,27 +220,6 @@ impl<'a> Step<'a> {
         self.taken[tier.index()] += i128::from(bytes.get());
     }
 
-    /// Counts no more of a tier as free than there was before the first action.
-    pub fn forfeit(&mut self, tier: TierId) {
-        self.taken[tier.index()] = self.taken[tier.index()].max(0);
-    }
-
-    /// Whether an action copies an object out of HBM for later.
-    pub fn is_copied_out(&self, object: ObjectId) -> bool {
-        self.actions.iter().any(|action| copies_out(action, object))
-    }
-
-    /// Lets an object leave HBM with the action that copies it out; `false` if none does.
-    pub fn leave_with_copy(&mut self, object: ObjectId) -> bool {
-        let copy = self.actions.iter_mut().find(|action| copies_out(action, object));
-        let Some(copy) = copy else { return false };
-        if let Action::Prefetch { object, to } = *copy {
-            *copy = Action::Evict { object, from: HBM, to };
-        }
-        self.set(object, HBM, Residency::Absent);
-        true
-    }
-
     /// The actions so far, in the order in which they are carried out.
     pub fn actions(&self) -> &[Action] {
         &self.actions
@@ -289,8 +268,4 @@ impl<'a> Step<'a> {
         }
         self.changed.insert((object, tier), residency);
     }
-}
-
-fn copies_out(action: &Action, object: ObjectId) -> bool {
-    matches!(*action, Action::Prefetch { object: copied, to } if copied == object && to != HBM)
 }

@@ -108,15 +108,21 @@ struct Now {
     end: u64,
     /// Whether it creates objects.
     births: bool,
-    /// Used in HBM before what is decided.
+    /// Free in HBM after what is decided, and used before it.
+    free: Bytes,
     used: Bytes,
     /// Bytes of complete copies that could leave, as far as they have been looked at.
     pool: Bytes,
     cursor: Option<(u64, ObjectId)>,
     /// More than HBM holds will be alive: so much must be elsewhere.
     excess: Bytes,
-    /// Tiers outside where no room could be had.
+    /// Room outside that is promised, and tiers where none could be had.
+    claimed: [Bytes; MAX_TIERS],
     exhausted: [bool; MAX_TIERS],
+    /// Rooms outside that are given up.
+    dropped: Vec<(ObjectId, TierId)>,
+    leaving: Vec<Action>,
+    coming: Vec<Action>,
 }
 
 impl ClairvoyantOffload {
@@ -192,24 +198,25 @@ impl ClairvoyantOffload {
     }
 
     /// What the op needs and HBM does not hold.
-    fn demand(&mut self, step: &mut Step<'_>) {
-        let view = &step.view();
+    fn demand(&mut self, view: &View<'_>) {
         let born = view.births_ahead(0).unwrap_or(Bytes::ZERO);
         let missing = |object: &ObjectId| view.exists(*object) && !view.in_hbm(*object);
         let missing: Vec<ObjectId> =
             view.uses().iter().map(|touched| touched.object).filter(missing).collect();
         let bytes: Bytes = missing.iter().map(|&object| view.object(object).bytes).sum();
         self.now.births = born > Bytes::ZERO;
-        self.make_way(born + bytes, step);
+        self.make_way(born + bytes, view);
         for object in missing {
-            self.fetch(object, Action::Fetch { object, to: HBM }, step);
+            self.fetch(object, Action::Fetch { object, to: HBM }, view);
         }
     }
 
-    fn fetch(&mut self, object: ObjectId, action: Action, step: &mut Step<'_>) {
-        let Some(from) = self.holder(object, &step.view()) else { return };
-        step.take(action);
-        self.estimate.bring(object, from, HBM, step.bytes(object), self.now.turn);
+    fn fetch(&mut self, object: ObjectId, action: Action, view: &View<'_>) {
+        let Some(from) = self.holder(object, view) else { return };
+        let bytes = view.object(object).bytes;
+        self.now.coming.push(action);
+        self.now.free = self.now.free.checked_sub(bytes).unwrap_or(Bytes::ZERO);
+        self.estimate.bring(object, from, HBM, bytes, self.now.turn);
         self.moves(object);
     }
 
@@ -219,9 +226,8 @@ impl ClairvoyantOffload {
     }
 
     /// Copies out what is needed last and will have to leave, as long as a link is idle.
-    fn write_back(&mut self, step: &mut Step<'_>) {
-        let view = &step.view();
-        if self.now.excess == Bytes::ZERO && step.free(HBM) > self.now.used {
+    fn write_back(&mut self, view: &View<'_>) {
+        if self.now.excess == Bytes::ZERO && self.now.free > self.now.used {
             return; // nothing in sight asks for it
         }
         let mut passed = 0;
@@ -238,14 +244,14 @@ impl ClairvoyantOffload {
                 self.stock.put(object, Place::Kept, rank);
                 continue;
             }
-            let Some(to) = self.lodge(object, rank, true, step) else {
+            let Some(to) = self.lodge(object, rank, true, view) else {
                 passed += 1;
                 continue;
             };
             let bytes = view.object(object).bytes;
-            self.drop_stale(object, to, step);
+            self.claim(object, to, view);
             self.estimate.copy_out(object, HBM, to, bytes, self.now.turn);
-            step.prefetch(object, to);
+            self.now.coming.push(Action::Prefetch { object, to });
             self.moves(object);
             self.stock.put(object, Place::Copied, rank);
         }
@@ -253,8 +259,7 @@ impl ClairvoyantOffload {
 
     /// Brings back what is needed next, in the place of what is needed later, as long as a link is
     /// idle and what is created until then finds room.
-    fn look_ahead(&mut self, step: &mut Step<'_>) {
-        let view = &step.view();
+    fn look_ahead(&mut self, view: &View<'_>) {
         let occurrence = self.now.occurrence;
         let born = view.births_ahead(0).unwrap_or(Bytes::ZERO);
         let mut passed = 0;
@@ -277,18 +282,17 @@ impl ClairvoyantOffload {
             let bytes = view.object(object).bytes;
             let need = bytes + born;
             let grows = self.future.growth(occurrence, next);
-            if !self.displace(rank, need, need + grows, step) {
+            if !self.displace(rank, need, need + grows, view) {
                 break;
             }
-            self.fetch(object, Action::Prefetch { object, to: HBM }, step);
+            self.fetch(object, Action::Prefetch { object, to: HBM }, view);
             self.stock.put(object, Place::Copied, rank);
         }
     }
 
     /// Brings what is needed next from the tiers behind nearer to HBM, as long as their links are
     /// idle and what is alive until then leaves room there.
-    fn stage(&mut self, step: &mut Step<'_>) {
-        let view = &step.view();
+    fn stage(&mut self, view: &View<'_>) {
         let mut passed = 0;
         let mut above = (0, ObjectId(0));
         while passed < PASSED_OVER && self.spill.len() > 1 {
@@ -308,13 +312,14 @@ impl ClairvoyantOffload {
             }
             let bytes = view.object(object).bytes;
             let grows = self.future.growth(self.now.occurrence, next);
-            let fits = step.fits(near, bytes + grows);
+            let claimed = self.now.claimed[near.index()];
+            let fits = view.fits(near, claimed + bytes + grows);
             if !(fits && self.begins_in_time(from, near)) {
                 passed += 1;
                 continue;
             }
-            self.drop_stale(object, near, step);
-            step.evict(object, from, near);
+            self.claim(object, near, view);
+            self.now.coming.push(Action::Evict { object, from, to: near });
             self.estimate.copy_out(object, from, near, bytes, self.now.turn);
             self.moves(object);
         }
@@ -370,10 +375,12 @@ impl Policy for ClairvoyantOffload {
 
     fn plan_op(&mut self, step: &mut Step<'_>) {
         let view = &step.view();
+        let actions = &mut Vec::new();
         let occurrence = view.occurrence();
         self.now = Now {
             occurrence,
             turn: self.estimate.turn(view.op().stream),
+            free: view.free(HBM),
             used: view.capacity(HBM).checked_sub(view.free(HBM)).unwrap_or(Bytes::ZERO),
             excess: Bytes::new(
                 self.future.peak(occurrence).get().saturating_sub(view.capacity(HBM).get()),
@@ -389,14 +396,17 @@ impl Policy for ClairvoyantOffload {
         for touched in view.uses() {
             self.stock.take(touched.object);
         }
-        self.demand(step);
+        self.demand(view);
         let op = self.future.op(occurrence).index();
         let needs = view.uses().iter().map(|touched| touched.object);
         self.now.end = self.estimate.end(op, self.now.turn, needs);
-        self.write_back(step);
-        self.look_ahead(step);
-        self.stage(step);
+        self.write_back(view);
+        self.look_ahead(view);
+        self.stage(view);
+        actions.append(&mut self.now.leaving);
+        actions.append(&mut self.now.coming);
         self.finish(view);
+        actions.drain(..).for_each(|action| step.take(action));
     }
 
     fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
