@@ -65,7 +65,7 @@ fn numbers_out_of_range_are_named_with_their_place() {
         ),
         ("layers: 2", "layers: 99999999999", &["case.ron:7:17: ", "write a smaller one"]),
         ("layers: 2", "layers: -1", &["case.ron:7:17: ", "from 0 up"]),
-        ("layers: 2", "layers: 2.5", &["case.ron:7:18: a whole number must stand here"]),
+        ("layers: 2", "layers: 2.5", &["case.ron:7:17: a whole number must stand here"]),
         ("layers: 2", "layers: NaN", &["case.ron:7:17: "]),
         ("hidden: 64", "hidden: 4000000000", &["case.ron:8:17: `hidden` must lie between"]),
         ("vocab: 100", "vocab: 0", &["case.ron:12:16: `vocab` must lie between"]),
