@@ -17,6 +17,7 @@ use crate::raid0::Raid0;
 use crate::server::{Cpu, Server};
 use crate::service::Service;
 use crate::units::{Bytes, Rate, Span};
+use serde::Deserialize;
 
 pub use crate::routes::Routes;
 
@@ -27,7 +28,8 @@ pub const HBM: TierId = TierId(0);
 pub const MAX_TIERS: usize = 8;
 
 /// What a tier is, for colours and for hint files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TierKind {
     /// The accelerator's own memory.
     Hbm,
@@ -62,7 +64,8 @@ impl TierKind {
 }
 
 /// Where a number comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Source {
     /// The maker says so.
     Datasheet(String),

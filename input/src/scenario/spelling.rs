@@ -4,7 +4,7 @@
 //! each parameter is, so that a new policy needs no line here. Every value is read with the type
 //! of its kind, which keeps places in error messages.
 
-use crate::scenario::raw::pieces::{RawAccess, RawCut, RawObjectKind};
+use crate::scenario::raw::pieces::{RawAccess, RawCut};
 use crate::text::quantity::{Duration, Quantity, Size};
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, VariantAccess,
@@ -13,6 +13,7 @@ use serde::de::{
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
+use tiersim_models::workload::ObjectKind;
 use tiersim_policies::entry::{Entry, Kind, Need, Parameter};
 use tiersim_policies::zoo;
 
@@ -35,7 +36,7 @@ pub(crate) enum RawValue {
     Word(&'static str),
     Name(String),
     Names(Vec<String>),
-    Kinds(Vec<RawObjectKind>),
+    Kinds(Vec<ObjectKind>),
     Access(RawAccess),
     Cut(RawCut),
 }

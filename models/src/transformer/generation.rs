@@ -16,9 +16,11 @@ use super::format::Formats;
 use super::training::Router;
 use crate::layered::{MAX_OPS, ShapeProblem};
 use crate::workload::Trace;
+use serde::Deserialize;
 
 /// Where attention to the cache is computed in decode steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AttentionOn {
     /// By the device: the cache is in HBM for it, or used in place.
     Device,
