@@ -26,7 +26,7 @@ use crate::hardware_file::drives::{RawOthers, RawRaid0};
 use crate::hardware_file::energy::{RawHost, RawIncluded};
 use crate::hardware_file::hidden::RawHidden;
 use crate::hardware_file::loaded::RawLoaded;
-use crate::hardware_file::nodes::{RawLinkKind, RawNode, RawWay};
+use crate::hardware_file::nodes::{RawNode, RawWay};
 use crate::hardware_file::parts::RawInclude;
 use crate::hardware_file::server::RawServer;
 use crate::hardware_file::service::{
@@ -35,7 +35,7 @@ use crate::hardware_file::service::{
 use crate::project::Project;
 use crate::text::check::Check;
 use crate::text::quantity::{Bandwidth, CAPACITY, CHUNK, Copies, Dimension, Duration};
-use crate::text::quantity::{HALF, Outstanding, Quantity, SETUP, Size, Sourced};
+use crate::text::quantity::{HALF, Outstanding, Quantity, SETUP, Size, Sourced, sourced};
 use crate::text::ron_text::Document;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::energy::Economics;
 use tiersim_models::hardware::{Fact, Hardware, Law, Link, MAX_TIERS, Tier, TierKind};
-use tiersim_models::nodes::MAX_LINKS;
+use tiersim_models::nodes::{LinkKind, MAX_LINKS};
 use tiersim_models::server::Server;
 use tiersim_models::units::written::{EnergyPerBit, PricePerSize, StandingPower};
 use tiersim_models::units::{Bytes, Rate, Span};
@@ -113,7 +113,7 @@ struct RawHardware {
 #[serde(rename = "Tier", deny_unknown_fields)]
 struct RawTier {
     name: String,
-    kind: RawKind,
+    kind: TierKind,
     capacity: Option<Sourced<Size>>,
     setup: Sourced<Duration>,
     bandwidth: Sourced<Bandwidth>,
@@ -129,23 +129,13 @@ struct RawTier {
     included: Vec<RawIncluded>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "TierKind", rename_all = "snake_case")]
-enum RawKind {
-    Hbm,
-    Cxl,
-    Dram,
-    Nvme,
-    Remote,
-}
-
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Link", deny_unknown_fields)]
 struct RawLink {
     name: String,
     near: String,
     far: String,
-    kind: Option<RawLinkKind>,
+    kind: Option<LinkKind>,
     devices: Option<u32>,
     setup: Sourced<Duration>,
     fetch: Sourced<Bandwidth>,
@@ -240,7 +230,7 @@ impl Resolver<'_> {
                 let remedy = "write at least the device's own memory";
                 self.check.fault("tiers", "a machine has at least one tier", remedy);
             }
-            Some(tier) if !matches!(tier.kind, RawKind::Hbm) => {
+            Some(tier) if tier.kind != TierKind::Hbm => {
                 let remedy = "list the device's own memory first, with kind: hbm";
                 self.check.fault("tiers.0.kind", "the first tier must be of kind hbm", remedy);
             }
@@ -279,18 +269,12 @@ impl Resolver<'_> {
         let setup = self.span(&raw.setup, &format!("{here}.setup"), format!("{fact}.setup"));
         let rate =
             self.rate(&raw.bandwidth, &format!("{here}.bandwidth"), format!("{fact}.bandwidth"));
-        let kind = match raw.kind {
-            RawKind::Hbm => TierKind::Hbm,
-            RawKind::Cxl => TierKind::Cxl,
-            RawKind::Dram => TierKind::Dram,
-            RawKind::Nvme => TierKind::Nvme,
-            RawKind::Remote => TierKind::Remote,
-        };
         self.tier_economics(index, raw);
         let access = Law { setup: setup?, rate: rate? };
         let loaded = raw.loaded.as_ref().and_then(|raw| self.loaded(raw, &here, &fact));
         let requests = self.requests(raw, &here, &fact);
-        Some(Tier { name: raw.name.clone(), kind, capacity: capacity?, access, loaded, requests })
+        let (name, kind) = (raw.name.clone(), raw.kind);
+        Some(Tier { name, kind, capacity: capacity?, access, loaded, requests })
     }
 
     fn links(&mut self, raw: &RawHardware) -> Option<Vec<Link>> {
@@ -366,7 +350,7 @@ impl Resolver<'_> {
     }
 
     fn fact<D: Dimension>(&mut self, raw: &Sourced<D>, path: &str, fact: String) {
-        let source = raw.source.resolve(&mut self.check, &format!("{path}.1"));
+        let source = sourced(&raw.source, &mut self.check, &format!("{path}.1"));
         let written = self.check.document.value(&format!("{path}.0")).unwrap_or_default();
         self.facts.push(Fact { path: fact, value: written.to_string(), source });
     }

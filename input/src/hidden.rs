@@ -11,39 +11,12 @@ use tiersim_models::units::Bytes;
 /// Most entries of a list: each kind in each tier.
 pub(crate) const MAX_HIDDEN: usize = 64;
 
-/// What hidden memory is for, as written.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "What", rename_all = "snake_case")]
-pub(crate) enum RawWhat {
-    Context,
-    Driver,
-    Workspace,
-    Communication,
-    Pinned,
-    Staging,
-    Bounce,
-}
-
-impl From<RawWhat> for What {
-    fn from(raw: RawWhat) -> What {
-        match raw {
-            RawWhat::Context => What::Context,
-            RawWhat::Driver => What::Driver,
-            RawWhat::Workspace => What::Workspace,
-            RawWhat::Communication => What::Communication,
-            RawWhat::Pinned => What::Pinned,
-            RawWhat::Staging => What::Staging,
-            RawWhat::Bounce => What::Bounce,
-        }
-    }
-}
-
 /// Hidden memory as a scenario writes it.
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Hidden", deny_unknown_fields)]
 pub(crate) struct RawHidden {
     pub(crate) tier: String,
-    pub(crate) what: RawWhat,
+    pub(crate) what: What,
     pub(crate) bytes: Quantity<Size>,
 }
 

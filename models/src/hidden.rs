@@ -6,9 +6,11 @@
 
 use crate::ids::TierId;
 use crate::units::Bytes;
+use serde::Deserialize;
 
 /// What hidden memory is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum What {
     /// A process's context on the device: its kernels, stacks, page tables.
     Context,

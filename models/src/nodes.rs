@@ -6,6 +6,7 @@
 
 use crate::ids::{NodeId, TierId};
 use crate::units::Rate;
+use serde::Deserialize;
 use std::fmt;
 
 /// Most nodes that one machine may have, its tiers among them.
@@ -15,7 +16,8 @@ pub const MAX_NODES: usize = 64;
 pub const MAX_LINKS: usize = 96;
 
 /// What a node without memory is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum NodeKind {
     /// A peer device, whose memory is no tier. It forwards nothing by itself.
     Gpu,
@@ -77,11 +79,13 @@ pub struct Node {
 }
 
 /// What a link is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LinkKind {
     /// PCI Express.
     Pcie {
         /// Generation, from 1.
+        #[serde(rename = "gen")]
         generation: u8,
         /// Number of lanes of the bus.
         width: u8,
@@ -89,6 +93,7 @@ pub enum LinkKind {
     /// Compute Express Link.
     Cxl {
         /// Generation: 1 for 1.x, and so on.
+        #[serde(rename = "gen")]
         generation: u8,
         /// Number of lanes of the bus.
         width: u8,
@@ -96,6 +101,7 @@ pub enum LinkKind {
     /// NVLink between devices.
     Nvlink {
         /// Generation, from 1.
+        #[serde(rename = "gen")]
         generation: u8,
     },
     /// NVLink between a CPU and a device of one package.

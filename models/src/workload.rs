@@ -9,12 +9,14 @@
 pub use crate::collective::{Collective, CollectiveKind};
 use crate::ids::{ModuleId, ObjectId, OpId, RankId};
 use crate::units::{Bytes, Span, Time};
+use serde::Deserialize;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::ops::Range;
 
 /// What an object holds, in the field's terms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ObjectKind {
     /// A parameter.
     Weight,

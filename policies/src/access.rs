@@ -4,6 +4,7 @@
 //! by `setup + bytes / bandwidth` of that tier. *Migrate*: copy to HBM before the use, write back
 //! (if changed) or drop (if not) after it.
 
+use serde::Deserialize;
 use std::fmt;
 
 /// How a policy with a fixed placement touches what it placed outside HBM.
@@ -27,7 +28,8 @@ impl Access {
 }
 
 /// What an in-place access pays for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Charge {
     /// Once per forward pass and module: the bytes of the module's output, at the module's tier.
     ///

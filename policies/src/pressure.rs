@@ -12,6 +12,7 @@ mod batch;
 pub(crate) mod monitor;
 
 pub use batch::{MicroBatch, StepPressure};
+use serde::Deserialize;
 use std::num::NonZeroU32;
 use tiersim_models::ids::TierId;
 pub use tiersim_models::results::pressure::{Level, MOST_EVENTS, PressureEvent, PressureLog, What};
@@ -21,7 +22,8 @@ use tiersim_models::units::Bytes;
 pub const MILLION: u32 = 1_000_000;
 
 /// What is done when a level is entered from below.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename = "Action", rename_all = "snake_case")]
 pub enum Response {
     /// Say so.
     Warn,

@@ -18,12 +18,14 @@ mod parts;
 mod passes;
 pub mod training;
 
+use serde::Deserialize;
 use tiersim_models::workload::Trace;
 
 pub use limits::{MAX_OPS, ShapeProblem};
 
 /// What a block is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Family {
     /// Learned positions, LayerNorm with bias, biases everywhere, one wide matrix and GELU.
     Gpt2,
@@ -32,7 +34,8 @@ pub enum Family {
 }
 
 /// The numeric format of weights, gradients, activations and the KV cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Precision {
     /// 4 bytes; Adam changes the weights themselves.
     Fp32,

@@ -5,11 +5,11 @@
 
 use super::Resolver;
 use crate::text::quantity::{BYTES, Bandwidth, Dimension, Duration, Flops, Limits, Quantity};
-use crate::text::quantity::{FlopCount, RawSource, Size, Sourced, WORK};
+use crate::text::quantity::{FlopCount, Size, Sourced, WORK, sourced};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use tiersim_models::efficiency::{Between, Efficiency, Shares, WHOLE};
-use tiersim_models::hardware::{Compute, Fact};
+use tiersim_models::hardware::{Compute, Fact, Source};
 use tiersim_models::units::Rate;
 use tiersim_models::units::written::{Power, Price};
 
@@ -52,7 +52,7 @@ struct RawEfficiency {
 struct RawShares<D: Dimension> {
     points: Vec<(Quantity<D>, f64)>,
     between: Option<RawBetween>,
-    source: RawSource,
+    source: Source,
 }
 
 /// What holds between two points, as written.
@@ -118,7 +118,7 @@ impl Resolver<'_> {
     ) -> Option<Shares> {
         let path = format!("compute.efficiency.{what}");
         let places = format!("{path}.points");
-        let source = raw.source.resolve(&mut self.check, &format!("{path}.source"));
+        let source = sourced(&raw.source, &mut self.check, &format!("{path}.source"));
         let value = self.check.document.value(&places).unwrap_or_default().to_string();
         self.facts.push(Fact { path: path.clone(), value, source });
         let between = match raw.between {

@@ -6,7 +6,7 @@
 //! Invariant: a device that works draws no less than one that does not.
 
 use super::{RawCompute, RawLink, RawTier, Resolver};
-use crate::text::quantity::{Dimension, Sourced};
+use crate::text::quantity::{Dimension, Sourced, sourced};
 use serde::Deserialize;
 use tiersim_models::energy::{DeviceEconomics, HostEconomics, LinkEconomics, TierEconomics};
 use tiersim_models::hardware::Fact;
@@ -128,7 +128,7 @@ impl Resolver<'_> {
         field: &str,
     ) -> String {
         let path = format!("{here}.{field}");
-        let source = raw.source.resolve(&mut self.check, &format!("{path}.1"));
+        let source = sourced(&raw.source, &mut self.check, &format!("{path}.1"));
         let value = format!("{path}.0");
         let written = self.check.document.value(&value).unwrap_or_default().to_string();
         self.economics.facts.push(Fact { path: format!("{fact}.{field}"), value: written, source });

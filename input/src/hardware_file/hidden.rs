@@ -2,7 +2,7 @@
 
 use super::{RawLink, Resolver};
 use crate::hardware_file::service::RawBuffers;
-use crate::hidden::{Listed, MAX_HIDDEN, RawWhat};
+use crate::hidden::{Listed, MAX_HIDDEN};
 use crate::text::quantity::{Size, Sourced};
 use serde::Deserialize;
 use tiersim_models::hardware::Hardware;
@@ -14,7 +14,7 @@ use tiersim_policies::buffers::staging;
 #[serde(rename = "Hidden", deny_unknown_fields)]
 pub(super) struct RawHidden {
     pub(super) tier: String,
-    what: RawWhat,
+    what: What,
     bytes: Sourced<Size>,
 }
 
@@ -31,7 +31,7 @@ impl Resolver<'_> {
         let raw = self.check.at_most("hidden", "entries", raw, MAX_HIDDEN);
         for (index, entry) in raw.iter().enumerate() {
             let here = format!("hidden.{index}");
-            let what = What::from(entry.what);
+            let what = entry.what;
             let fact = format!("hidden.{}.{}", entry.tier, what.word());
             self.fact(&entry.bytes, &format!("{here}.bytes"), fact);
             let path = format!("{here}.bytes.0");

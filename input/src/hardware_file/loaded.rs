@@ -1,10 +1,9 @@
 //! Reads what a device asks for at once in a tier, and the curves of latency over bandwidth.
 
 use super::{RawTier, Resolver};
-use crate::text::quantity::{Bandwidth, Duration, GRANULE, Quantity, RawSource, SETUP};
+use crate::text::quantity::{Bandwidth, Duration, GRANULE, Quantity, SETUP, sourced};
 use serde::Deserialize;
-use tiersim_models::hardware::Fact;
-use tiersim_models::hardware::Requests;
+use tiersim_models::hardware::{Fact, Requests, Source};
 use tiersim_models::loaded::{Curve, Loaded};
 
 /// More curves, and more points of one, than anybody has measured.
@@ -17,7 +16,7 @@ const MAX_POINTS: usize = 64;
 pub(super) struct RawLoaded {
     reads: f64,
     points: Vec<(Quantity<Bandwidth>, Quantity<Duration>)>,
-    source: RawSource,
+    source: Source,
 }
 
 impl Resolver<'_> {
@@ -61,7 +60,7 @@ impl Resolver<'_> {
     fn curve_of(&mut self, raw: &RawLoaded, index: usize, path: &str, fact: &str) -> Option<Curve> {
         let here = format!("{path}.{index}");
         let reads = self.check.number(&format!("{here}.reads"), "a share", raw.reads, 0.0, 1.0);
-        let source = raw.source.resolve(&mut self.check, &format!("{here}.source"));
+        let source = sourced(&raw.source, &mut self.check, &format!("{here}.source"));
         let places = format!("{here}.points");
         let value = self.check.document.value(&places).unwrap_or_default().to_string();
         self.facts.push(Fact { path: format!("{fact}.loaded.{index}"), value, source });

@@ -23,47 +23,7 @@ const MAX_VIA: usize = 16;
 #[serde(rename = "Node", deny_unknown_fields)]
 pub(super) struct RawNode {
     pub(super) name: String,
-    kind: RawNodeKind,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "NodeKind", rename_all = "snake_case")]
-enum RawNodeKind {
-    Gpu,
-    Socket,
-    RootComplex,
-    PcieSwitch,
-    CxlSwitch,
-    NvlinkSwitch,
-    Nic,
-    NetworkSwitch,
-    Host,
-}
-
-/// What a link is made of, as written.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "LinkKind", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum RawLinkKind {
-    Pcie {
-        #[serde(rename = "gen")]
-        generation: u8,
-        width: u8,
-    },
-    Cxl {
-        #[serde(rename = "gen")]
-        generation: u8,
-        width: u8,
-    },
-    Nvlink {
-        #[serde(rename = "gen")]
-        generation: u8,
-    },
-    NvlinkC2c,
-    Upi,
-    Xgmi,
-    InfinityFabric,
-    MemoryBus,
-    Network,
+    kind: NodeKind,
 }
 
 /// A prescribed way, as written.
@@ -93,12 +53,12 @@ impl Resolver<'_> {
                 self.check.fault(&format!("nodes.{index}.name"), "no link names this node", remedy);
             }
         }
-        let node = |raw: &RawNode| Node { name: raw.name.clone(), kind: raw.kind.resolve() };
+        let node = |raw: &RawNode| Node { name: raw.name.clone(), kind: raw.kind };
         nodes.iter().map(node).collect()
     }
 
     /// What a link is made of.
-    pub(super) fn kind(&mut self, raw: RawLinkKind, here: &str) -> LinkKind {
+    pub(super) fn kind(&mut self, raw: LinkKind, here: &str) -> LinkKind {
         let path = format!("{here}.kind");
         let mut within = |what: &str, number: u8, most: u8| {
             if number == 0 || number > most {
@@ -107,27 +67,18 @@ impl Resolver<'_> {
             }
         };
         match raw {
-            RawLinkKind::Pcie { generation, width } => {
+            LinkKind::Pcie { generation, width } => {
                 within("the generation of PCIe", generation, 7);
                 within("the width of a link", width, 32);
-                LinkKind::Pcie { generation, width }
             }
-            RawLinkKind::Cxl { generation, width } => {
+            LinkKind::Cxl { generation, width } => {
                 within("the generation of CXL", generation, 4);
                 within("the width of a link", width, 32);
-                LinkKind::Cxl { generation, width }
             }
-            RawLinkKind::Nvlink { generation } => {
-                within("the generation of NVLink", generation, 6);
-                LinkKind::Nvlink { generation }
-            }
-            RawLinkKind::NvlinkC2c => LinkKind::NvlinkC2c,
-            RawLinkKind::Upi => LinkKind::Upi,
-            RawLinkKind::Xgmi => LinkKind::Xgmi,
-            RawLinkKind::InfinityFabric => LinkKind::InfinityFabric,
-            RawLinkKind::MemoryBus => LinkKind::MemoryBus,
-            RawLinkKind::Network => LinkKind::Network,
+            LinkKind::Nvlink { generation } => within("the generation of NVLink", generation, 6),
+            _ => {}
         }
+        raw
     }
 
     /// The node called `name`: a tier, or one without memory.
@@ -299,20 +250,4 @@ impl Writer<'_> {
 /// The names of the tiers.
 fn tiers(raw: &[RawTier]) -> impl Iterator<Item = &str> {
     raw.iter().take(MAX_TIERS).map(|tier| tier.name.as_str())
-}
-
-impl RawNodeKind {
-    fn resolve(self) -> NodeKind {
-        match self {
-            RawNodeKind::Gpu => NodeKind::Gpu,
-            RawNodeKind::Socket => NodeKind::Socket,
-            RawNodeKind::RootComplex => NodeKind::RootComplex,
-            RawNodeKind::PcieSwitch => NodeKind::PcieSwitch,
-            RawNodeKind::CxlSwitch => NodeKind::CxlSwitch,
-            RawNodeKind::NvlinkSwitch => NodeKind::NvlinkSwitch,
-            RawNodeKind::Nic => NodeKind::Nic,
-            RawNodeKind::NetworkSwitch => NodeKind::NetworkSwitch,
-            RawNodeKind::Host => NodeKind::Host,
-        }
-    }
 }

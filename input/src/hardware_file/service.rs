@@ -4,13 +4,11 @@
 //! as if these fields did not exist.
 
 use super::{RawLink, Resolver};
-use crate::text::quantity::Sourced;
-use crate::text::quantity::{
-    Bandwidth, CAPACITY, Copies, Duration, Quantity, RawSource, SETUP, Size,
-};
+use crate::text::quantity::{Bandwidth, CAPACITY, Copies, Duration, Quantity, SETUP, Size};
+use crate::text::quantity::{Sourced, sourced};
 use serde::Deserialize;
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{Fact, Law};
+use tiersim_models::hardware::{Fact, Law, Source};
 use tiersim_models::service::{Cache, Detail, Discipline, Service, Tail};
 use tiersim_models::units::{Bytes, Rate};
 
@@ -30,7 +28,7 @@ pub(super) enum RawDiscipline {
 #[serde(rename = "Sizes", deny_unknown_fields)]
 pub(super) struct RawSizes {
     points: Vec<(Quantity<Size>, Quantity<Bandwidth>)>,
-    source: RawSource,
+    source: Source,
 }
 
 /// Rates by number of copies, with one source for all points.
@@ -38,7 +36,7 @@ pub(super) struct RawSizes {
 #[serde(rename = "Depths", deny_unknown_fields)]
 pub(super) struct RawDepths {
     points: Vec<(Quantity<Copies>, Quantity<Bandwidth>)>,
-    source: RawSource,
+    source: Source,
 }
 
 /// Totals by share of fetches, with one source for all points.
@@ -46,7 +44,7 @@ pub(super) struct RawDepths {
 #[serde(rename = "Mix", deny_unknown_fields)]
 pub(super) struct RawMix {
     points: Vec<(f64, Quantity<Bandwidth>)>,
-    source: RawSource,
+    source: Source,
 }
 
 #[derive(Debug, Deserialize)]
@@ -279,14 +277,14 @@ impl Resolver<'_> {
     }
 
     /// Notes the source of a curve; gives the place of its points.
-    fn curve(&mut self, what: &str, direction: &Direction<'_>, source: &RawSource) -> String {
+    fn curve(&mut self, what: &str, direction: &Direction<'_>, source: &Source) -> String {
         let field = format!("{}_{what}", direction.word);
         let path = format!("{}.{field}", direction.here);
         self.points(&path, format!("{}.{field}", direction.fact), source)
     }
 
-    fn points(&mut self, path: &str, fact: String, source: &RawSource) -> String {
-        let source = source.resolve(&mut self.check, &format!("{path}.source"));
+    fn points(&mut self, path: &str, fact: String, source: &Source) -> String {
+        let source = sourced(source, &mut self.check, &format!("{path}.source"));
         let points = format!("{path}.points");
         let value = self.check.document.value(&points).unwrap_or_default().to_string();
         self.facts.push(Fact { path: fact, value, source });

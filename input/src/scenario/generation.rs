@@ -1,6 +1,6 @@
 //! `mode: generate(...)` of a model: text generation as written, and what it means.
 
-use crate::scenario::raw::work::{RawAttentionOn, RawWork};
+use crate::scenario::raw::work::RawWork;
 use crate::scenario::resolver::Resolver;
 use crate::scenario::training::Setting;
 use tiersim_workloads::layered::ShapeProblem;
@@ -40,10 +40,7 @@ pub(crate) fn generation(
         prompt: *prompt,
         tokens: *tokens,
         prefill: prefill.unwrap_or(true),
-        attention: match attention_on {
-            None | Some(RawAttentionOn::Device) => AttentionOn::Device,
-            Some(RawAttentionOn::Host) => AttentionOn::Host,
-        },
+        attention: attention_on.unwrap_or(AttentionOn::Device),
         kv_block: *kv_block,
         tensor: tensor.unwrap_or(1),
         devices: setting.devices,

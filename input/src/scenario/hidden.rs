@@ -6,7 +6,7 @@
 use crate::hidden::{Listed, MAX_HIDDEN, RawHidden};
 use crate::scenario::resolver::Resolver;
 use tiersim_models::hardware::Hardware;
-use tiersim_models::hidden::{Hidden, What};
+use tiersim_models::hidden::Hidden;
 
 /// `base` with the entries of a list at `at`; `None` after problems. Entries of 0 bytes are kept:
 /// they say that the machine's are not there.
@@ -26,7 +26,7 @@ pub(crate) fn resolve(
         let bytes = Listed::bytes(&mut resolver.check, &format!("{here}.bytes"), &entry.bytes);
         match tier.zip(bytes) {
             Some((tier, bytes)) => {
-                let entry = Hidden { tier, what: What::from(entry.what), bytes };
+                let entry = Hidden { tier, what: entry.what, bytes };
                 listed.add(&mut resolver.check, &here, entry);
             }
             None => good = false,

@@ -8,7 +8,7 @@ use crate::scenario::TraceSource;
 use crate::scenario::files::{Files, Found, ModelFound};
 use crate::scenario::generation::generation;
 use crate::scenario::raw::RawWorkload;
-use crate::scenario::raw::work::{RawFormat, RawFormats, RawWork};
+use crate::scenario::raw::work::{RawFormats, RawWork};
 use crate::scenario::resolver::Resolver;
 use crate::scenario::semiseparable::operators;
 use crate::scenario::training::{Setting, training};
@@ -21,19 +21,6 @@ use tiersim_workloads::transformer::format::{Format, Formats};
 
 /// The rule that says where weights and card disagree.
 const RULE: &str = "weights-differ";
-
-impl RawFormat {
-    pub(crate) const fn format(self) -> Format {
-        match self {
-            RawFormat::Fp32 => Format::Fp32,
-            RawFormat::Tf32 => Format::Tf32,
-            RawFormat::Fp16 => Format::Fp16,
-            RawFormat::Bf16 => Format::Bf16,
-            RawFormat::Fp8 => Format::Fp8,
-            RawFormat::Int8 => Format::Int8,
-        }
-    }
-}
 
 impl Files {
     /// The model called `name`: a known one, or a `config.json` if the name ends in `.json`; with
@@ -149,14 +136,14 @@ impl Resolver<'_, '_> {
 
     fn formats(
         &mut self,
-        precision: Option<&RawFormat>,
+        precision: Option<&Format>,
         formats: Option<&RawFormats>,
         model: &Model,
     ) -> Option<Formats> {
         let said = formats.copied().unwrap_or_default();
-        let all = precision.map(|format| format.format()).or(model.format);
+        let all = precision.copied().or(model.format);
         let each = [said.weights, said.gradients, said.activations, said.kv];
-        let each = each.map(|format| format.map(RawFormat::format).or(all));
+        let each = each.map(|format| format.or(all));
         let [Some(weights), Some(gradients), Some(activations), Some(kv)] = each else {
             let rule = "neither `precision` nor the model's files say which format numbers have";
             self.check.fault(

@@ -3,7 +3,7 @@
 //! Policies are not known here by name: the registry says what each parameter is, and the policy's
 //! own file makes its configuration of values that are already checked.
 
-use crate::scenario::raw::pieces::{RawAccess, RawCharge, RawCut, RawObjectKind};
+use crate::scenario::raw::pieces::{RawAccess, RawCut};
 use crate::scenario::resolver::Resolver;
 use crate::scenario::spelling::{Field, Form, RawValue, Spelled, Spelling};
 use crate::text::check::MAX_PROBLEMS;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::workload::ObjectKind;
-use tiersim_policies::access::{Access, Charge};
+use tiersim_policies::access::Access;
 use tiersim_policies::entry::{Entry, Kind, Need, Parameter, Params, Value};
 use tiersim_policies::recipe::PolicyConfig;
 use tiersim_policies::zoo::adam_state::Cut;
@@ -289,7 +289,7 @@ fn host_tiers(
 fn resolve_kinds(
     resolver: &mut Resolver<'_, '_>,
     at: &str,
-    raw: &[RawObjectKind],
+    raw: &[ObjectKind],
 ) -> Option<Vec<ObjectKind>> {
     if raw.is_empty() {
         let rule = "a policy for no kind of object places nothing";
@@ -300,19 +300,8 @@ fn resolve_kinds(
 }
 
 /// In the order of reports, each once.
-pub(crate) fn object_kinds(raw: &[RawObjectKind]) -> Vec<ObjectKind> {
-    let mut kinds: Vec<ObjectKind> = raw
-        .iter()
-        .map(|kind| match kind {
-            RawObjectKind::Weight => ObjectKind::Weight,
-            RawObjectKind::Gradient => ObjectKind::Gradient,
-            RawObjectKind::Optimizer => ObjectKind::Optimizer,
-            RawObjectKind::Master => ObjectKind::Master,
-            RawObjectKind::Activation => ObjectKind::Activation,
-            RawObjectKind::Kv => ObjectKind::Kv,
-            RawObjectKind::Buffer => ObjectKind::Buffer,
-        })
-        .collect();
+pub(crate) fn object_kinds(raw: &[ObjectKind]) -> Vec<ObjectKind> {
+    let mut kinds = raw.to_vec();
     kinds.sort();
     kinds.dedup();
     kinds
@@ -323,10 +312,6 @@ fn resolve_access(raw: RawAccess) -> Access {
         RawAccess::Migrate { prefetch_ops } => {
             Access::Migrate { prefetch_ops: prefetch_ops.unwrap_or(0) }
         }
-        RawAccess::InPlace { charge } => Access::InPlace(match charge {
-            RawCharge::ModuleOutput => Charge::ModuleOutput,
-            RawCharge::ModuleWeights => Charge::ModuleWeights,
-            RawCharge::EveryUse => Charge::EveryUse,
-        }),
+        RawAccess::InPlace { charge } => Access::InPlace(charge),
     }
 }

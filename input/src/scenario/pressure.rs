@@ -4,7 +4,7 @@
 //! training that is generated: a recording is of one batch size.
 
 use crate::scenario::raw::{
-    RawCase, RawMicroBatch, RawPressure, RawProfile, RawResponse, RawResponses, RawThresholds,
+    RawCase, RawMicroBatch, RawPressure, RawProfile, RawResponses, RawThresholds,
 };
 use crate::scenario::resolver::Resolver;
 use crate::scenario::{TraceSource, WorkloadSpec};
@@ -159,7 +159,7 @@ impl Resolver<'_, '_> {
     ) -> Option<[Vec<Response>; 4]> {
         let changes = batch.is_some();
         let aimed = batch.is_some_and(|batch| batch.target_utilisation.is_some());
-        let lists: [Option<&[RawResponse]>; 4] = match raw {
+        let lists: [Option<&[Response]>; 4] = match raw {
             Some(RawResponses { target, warning, critical, emergency }) => {
                 [target, warning, critical, emergency].map(Option::as_deref)
             }
@@ -174,7 +174,7 @@ impl Resolver<'_, '_> {
                 continue;
             };
             for (index, raw) in list.iter().enumerate().take(5) {
-                let response = response(*raw);
+                let response = *raw;
                 let here = format!("{path}.{index}");
                 if found.contains(&response) {
                     self.check.fault(&here, "an action is listed twice", "leave it out");
@@ -344,15 +344,6 @@ fn usual(level: Level, changes: bool) -> Vec<Response> {
         (Level::Critical, false) => vec![Response::Clean],
         (Level::Critical, true) => vec![Response::Clean, Response::Shrink],
         (Level::Emergency, _) => vec![Response::Evict],
-    }
-}
-
-fn response(raw: RawResponse) -> Response {
-    match raw {
-        RawResponse::Warn => Response::Warn,
-        RawResponse::Clean => Response::Clean,
-        RawResponse::Shrink => Response::Shrink,
-        RawResponse::Evict => Response::Evict,
     }
 }
 

@@ -8,11 +8,14 @@ pub(crate) mod work;
 
 use crate::hidden::RawHidden;
 use crate::text::quantity::{Budget, Duration, Quantity, Size};
-use pieces::RawObjectKind;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
-use work::{RawFormat, RawFormats, RawWork};
+use tiersim_models::workload::ObjectKind;
+use tiersim_policies::pressure::Response;
+use tiersim_workloads::layered::{Family, Precision};
+use tiersim_workloads::transformer::format::Format;
+use work::{RawFormats, RawWork};
 
 /// What [`crate::scenario::spelling`] reads.
 pub(crate) type Elsewhere = IgnoredAny;
@@ -52,7 +55,7 @@ pub(crate) enum RawWorkload {
         ranks: Option<u32>,
     },
     Layered {
-        family: RawFamily,
+        family: Family,
         layers: u32,
         hidden: u32,
         ffn: u32,
@@ -61,7 +64,7 @@ pub(crate) enum RawWorkload {
         vocab: u32,
         positions: Option<u32>,
         tied: Option<bool>,
-        precision: RawPrecision,
+        precision: Precision,
         batch: u32,
         mode: RawMode,
         time: RawTime,
@@ -73,7 +76,7 @@ pub(crate) enum RawWorkload {
     Model {
         model: Option<String>,
         weights: Option<String>,
-        precision: Option<RawFormat>,
+        precision: Option<Format>,
         formats: Option<RawFormats>,
         mode: RawWork,
         time: RawTime,
@@ -90,21 +93,6 @@ pub(crate) enum RawStatistics {
     Csv(String),
     Synthetic(u64),
     None,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Family", rename_all = "snake_case")]
-pub(crate) enum RawFamily {
-    Gpt2,
-    Llama,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Precision", rename_all = "snake_case")]
-pub(crate) enum RawPrecision {
-    Fp32,
-    Bf16,
-    Fp16,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -151,7 +139,7 @@ pub(crate) enum RawNuma {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Pin", deny_unknown_fields)]
 pub(crate) struct RawPin {
-    pub(crate) kinds: Option<Vec<RawObjectKind>>,
+    pub(crate) kinds: Option<Vec<ObjectKind>>,
     pub(crate) module: Option<String>,
     pub(crate) node: String,
 }
@@ -189,19 +177,10 @@ pub(crate) struct RawThresholds {
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Actions", deny_unknown_fields)]
 pub(crate) struct RawResponses {
-    pub(crate) target: Option<Vec<RawResponse>>,
-    pub(crate) warning: Option<Vec<RawResponse>>,
-    pub(crate) critical: Option<Vec<RawResponse>>,
-    pub(crate) emergency: Option<Vec<RawResponse>>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Action", rename_all = "snake_case")]
-pub(crate) enum RawResponse {
-    Warn,
-    Clean,
-    Shrink,
-    Evict,
+    pub(crate) target: Option<Vec<Response>>,
+    pub(crate) warning: Option<Vec<Response>>,
+    pub(crate) critical: Option<Vec<Response>>,
+    pub(crate) emergency: Option<Vec<Response>>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

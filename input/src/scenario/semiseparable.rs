@@ -1,10 +1,11 @@
 //! `mode: semiseparable(...)`: layers of structured operators in the place of a model, as written,
 //! and what they mean.
 
-use crate::scenario::raw::work::{RawFormat, RawWork};
+use crate::scenario::raw::work::RawWork;
 use crate::scenario::resolver::Resolver;
 use tiersim_workloads::layered::ShapeProblem;
 use tiersim_workloads::memory::semiseparable::{Formats, Shape};
+use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::semiseparable::Semiseparable;
 
 /// What the value at `path` means for servers of so many devices; every rule that it breaks is told
@@ -13,7 +14,7 @@ pub(crate) fn operators(
     resolver: &mut Resolver<'_, '_>,
     path: &str,
     raw: &RawWork,
-    (precision, devices): (Option<&RawFormat>, u32),
+    (precision, devices): (Option<&Format>, u32),
 ) -> Option<Semiseparable> {
     let RawWork::Semiseparable { size, layers, batch, levels, nested, ranks, overlap } = raw else {
         return None;
@@ -32,7 +33,7 @@ pub(crate) fn operators(
         layers: *layers,
         batch: *batch,
         shape,
-        factors: precision.map_or(Formats::MIXED.factors, |format| format.format()),
+        factors: precision.copied().unwrap_or(Formats::MIXED.factors),
         ranks: ranks.unwrap_or(1),
         devices,
         overlap: overlap.unwrap_or(true),

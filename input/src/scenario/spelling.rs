@@ -4,7 +4,7 @@
 //! and of what form, so that a new policy or metric needs no line here. Values are read one by one
 //! at their place in the document's tree: a wrong one is told with its place and hides no other.
 
-use crate::scenario::raw::pieces::{RawAccess, RawCut, RawObjectKind};
+use crate::scenario::raw::pieces::{RawAccess, RawCut};
 use crate::scenario::resolver::MAX_ENTRIES;
 use crate::text::check::MAX_PROBLEMS;
 use crate::text::choices::choices;
@@ -15,6 +15,7 @@ use crate::text::ron_tree::{Shape, ValueId};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use tiersim_models::diagnostic::{Diagnostic, Diagnostics};
+use tiersim_models::workload::ObjectKind;
 
 /// A word and what it takes in brackets: nothing, one value, or fields.
 pub(crate) struct Spelling {
@@ -60,7 +61,7 @@ pub(crate) enum RawValue {
     Word(&'static str),
     Name(String),
     Names(Vec<String>),
-    Kinds(Vec<RawObjectKind>),
+    Kinds(Vec<ObjectKind>),
     Access(RawAccess),
     Cut(RawCut),
 }

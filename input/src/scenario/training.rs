@@ -3,17 +3,14 @@
 //! Defaults are chosen here; rules on numbers are those of the step itself
 //! ([`Training::problems`]), whose fields are told by their paths in the scenario.
 
-use crate::scenario::raw::work::{
-    RawAttention, RawCheckpointing, RawLoader, RawOptimizer, RawParallel, RawRouter, RawWork,
-    RawZero,
-};
+use crate::scenario::raw::work::{RawLoader, RawRouter, RawWork, RawZero};
 use crate::scenario::resolver::Resolver;
 use crate::text::quantity::CAPACITY;
 use tiersim_workloads::layered::ShapeProblem;
 use tiersim_workloads::transformer::Card;
 use tiersim_workloads::transformer::format::Formats;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Loader, Optimizer, Parallel, Router, Training, Zero,
+    Attention, Checkpointing, Loader, Optimizer, Router, Training, Zero,
 };
 
 /// Batches that a worker has ready: PyTorch's `prefetch_factor`.
@@ -66,11 +63,11 @@ pub(crate) fn training(
         micro_batch: micro_batch.unwrap_or(*batch),
         sequence: *sequence,
         formats: setting.formats,
-        optimizer: optimizer.map_or(Optimizer::AdamW, RawOptimizer::meaning),
-        checkpointing: checkpointing.map_or(Checkpointing::None, RawCheckpointing::meaning),
-        attention: attention.map_or(Attention::Flash, RawAttention::meaning),
+        optimizer: optimizer.unwrap_or(Optimizer::AdamW),
+        checkpointing: checkpointing.unwrap_or(Checkpointing::None),
+        attention: attention.unwrap_or(Attention::Flash),
         dropout: dropout.unwrap_or(false),
-        parallel: parallel.map_or_else(Parallel::default, RawParallel::meaning),
+        parallel: parallel.unwrap_or_default(),
         zero,
         devices: setting.devices,
         router,
@@ -125,56 +122,6 @@ impl RawLoader {
             workers: self.workers,
             prefetch: self.prefetch.unwrap_or(PREFETCH),
             token_bytes: self.token_bytes.unwrap_or(TOKEN_BYTES),
-        }
-    }
-}
-
-impl RawOptimizer {
-    fn meaning(self) -> Optimizer {
-        match self {
-            RawOptimizer::AdamW => Optimizer::AdamW,
-            RawOptimizer::AdamWithoutMaster => Optimizer::AdamWithoutMaster,
-            RawOptimizer::Adam8Bit => Optimizer::Adam8Bit,
-            RawOptimizer::AdamMini => Optimizer::AdamMini,
-            RawOptimizer::Adafactor => Optimizer::Adafactor,
-            RawOptimizer::Lion => Optimizer::Lion,
-            RawOptimizer::Sgd { momentum } => {
-                Optimizer::Sgd { momentum: momentum.unwrap_or(false) }
-            }
-        }
-    }
-}
-
-impl RawCheckpointing {
-    fn meaning(self) -> Checkpointing {
-        match self {
-            RawCheckpointing::None => Checkpointing::None,
-            RawCheckpointing::Selective => Checkpointing::Selective,
-            RawCheckpointing::Full => Checkpointing::Full,
-            RawCheckpointing::Every(blocks) => Checkpointing::Every(blocks),
-        }
-    }
-}
-
-impl RawAttention {
-    fn meaning(self) -> Attention {
-        match self {
-            RawAttention::Flash => Attention::Flash,
-            RawAttention::Materialised => Attention::Materialised,
-        }
-    }
-}
-
-impl RawParallel {
-    fn meaning(self) -> Parallel {
-        let default = Parallel::default();
-        Parallel {
-            data: self.data.unwrap_or(default.data),
-            tensor: self.tensor.unwrap_or(default.tensor),
-            sequence: self.sequence.unwrap_or(default.sequence),
-            pipeline: self.pipeline.unwrap_or(default.pipeline),
-            interleave: self.interleave.unwrap_or(default.interleave),
-            expert: self.expert.unwrap_or(default.expert),
         }
     }
 }

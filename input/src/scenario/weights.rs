@@ -30,40 +30,7 @@ struct RawWeights {
     policy: String,
     about: String,
     weights: BTreeMap<String, f64>,
-    trained: Option<RawTrained>,
-}
-
-/// [`Trained`] as written.
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Trained", deny_unknown_fields)]
-struct RawTrained {
-    scenario: String,
-    fingerprint: String,
-    workload: String,
-    cases: Vec<String>,
-    seed: u64,
-    generations: u32,
-    population: u32,
-    before: f64,
-    after: f64,
-}
-
-impl From<RawTrained> for Trained {
-    fn from(raw: RawTrained) -> Trained {
-        let RawTrained { scenario, fingerprint, workload, cases, .. } = raw;
-        let RawTrained { seed, generations, population, before, after, .. } = raw;
-        Trained {
-            scenario,
-            fingerprint,
-            workload,
-            cases,
-            seed,
-            generations,
-            population,
-            before,
-            after,
-        }
-    }
+    trained: Option<Trained>,
 }
 
 /// Whether a document is a file of weights.
@@ -118,12 +85,7 @@ fn resolve(check: &mut Check<'_>, raw: RawWeights, registry: &Registry) -> Optio
         }
     }
     let RawWeights { about, trained, .. } = raw;
-    Some(WeightFile {
-        policy: entry.spelling,
-        about: about.trim().to_owned(),
-        weights,
-        trained: trained.map(Trained::from),
-    })
+    Some(WeightFile { policy: entry.spelling, about: about.trim().to_owned(), weights, trained })
 }
 
 /// The features that a policy weighs, if it does.

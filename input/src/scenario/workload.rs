@@ -3,14 +3,14 @@
 //! A trace is named by its folder, or generated from a shape or a model; how often it runs and how
 //! long its ops take is said alike for all.
 
-use crate::scenario::raw::{RawFamily, RawMode, RawPrecision, RawTime, RawWorkload};
+use crate::scenario::raw::{RawMode, RawTime, RawWorkload};
 use crate::scenario::resolver::Resolver;
 use crate::scenario::{OpTime, TraceSource, WorkloadSpec};
 use crate::shipped;
 use std::sync::Arc;
 use tiersim_models::hardware::{Compute, Hardware};
 use tiersim_workloads::layered::training::Training;
-use tiersim_workloads::layered::{Family, Layered, Mode, Precision};
+use tiersim_workloads::layered::{Family, Layered, Mode};
 
 /// Most replays of a trace: a million hours of a step of several seconds, or hours of many short
 /// ones.
@@ -194,12 +194,12 @@ fn shape(raw: &RawWorkload) -> Option<Layered> {
     else {
         return None;
     };
-    let (family, default_positions) = match family {
-        RawFamily::Gpt2 => (Family::Gpt2, GPT2_POSITIONS),
-        RawFamily::Llama => (Family::Llama, 0),
+    let default_positions = match family {
+        Family::Gpt2 => GPT2_POSITIONS,
+        Family::Llama => 0,
     };
     Some(Layered {
-        family,
+        family: *family,
         layers: *layers,
         hidden: *hidden,
         ffn: *ffn,
@@ -207,12 +207,8 @@ fn shape(raw: &RawWorkload) -> Option<Layered> {
         kv_heads: kv_heads.unwrap_or(*heads),
         vocab: *vocab,
         positions: positions.unwrap_or(default_positions),
-        tied: tied.unwrap_or(family == Family::Gpt2),
-        precision: match precision {
-            RawPrecision::Fp32 => Precision::Fp32,
-            RawPrecision::Bf16 => Precision::Bf16,
-            RawPrecision::Fp16 => Precision::Fp16,
-        },
+        tied: tied.unwrap_or(*family == Family::Gpt2),
+        precision: *precision,
         batch: *batch,
         mode: match mode {
             RawMode::Train { sequence } => Mode::Train { sequence: *sequence },

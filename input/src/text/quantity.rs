@@ -228,38 +228,22 @@ pub struct Sourced<D> {
     /// The number.
     pub quantity: Quantity<D>,
     /// Where it comes from.
-    pub source: RawSource,
+    pub source: Source,
 }
 
-/// Where a number comes from, as written.
-#[derive(Clone, Debug, serde::Deserialize)]
-#[serde(rename = "Source", rename_all = "snake_case")]
-pub enum RawSource {
-    /// See [`Source::Datasheet`].
-    Datasheet(String),
-    /// See [`Source::Measured`].
-    Measured(String),
-    /// See [`Source::Announced`].
-    Announced(String),
-    /// See [`Source::Assumed`].
-    Assumed(String),
-}
-
-impl RawSource {
-    /// The source; a problem at `path` if it says nothing.
-    pub fn resolve(&self, check: &mut Check<'_>, path: &str) -> Source {
-        let (text, source): (&String, fn(String) -> Source) = match self {
-            RawSource::Datasheet(text) => (text, Source::Datasheet),
-            RawSource::Measured(text) => (text, Source::Measured),
-            RawSource::Announced(text) => (text, Source::Announced),
-            RawSource::Assumed(text) => (text, Source::Assumed),
-        };
-        if text.trim().is_empty() {
-            let remedy = "say where the number stands, or why it was assumed";
-            check.fault(path, "a source may not be empty", remedy);
-        }
-        source(text.trim().to_string())
+/// `source` as written at `path`; a problem there if it says nothing.
+pub(crate) fn sourced(source: &Source, check: &mut Check<'_>, path: &str) -> Source {
+    let mut source = source.clone();
+    let (Source::Datasheet(text)
+    | Source::Measured(text)
+    | Source::Announced(text)
+    | Source::Assumed(text)) = &mut source;
+    *text = text.trim().to_string();
+    if text.is_empty() {
+        let remedy = "say where the number stands, or why it was assumed";
+        check.fault(path, "a source may not be empty", remedy);
     }
+    source
 }
 
 impl<'de, D: Dimension> Deserialize<'de> for Sourced<D> {

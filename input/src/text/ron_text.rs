@@ -1,9 +1,9 @@
 //! A RON file, with a place for everything in it.
 //!
-//! `bytes -> size check -> UTF-8 -> tree -> substitutions -> typed values`. A substitution (`--set`,
-//! a sweep's axis) puts another value into the tree, read from its own text, so that it can do
-//! exactly what editing the file could do and no more. Places shown to people are always places of
-//! files on disk, whatever was substituted.
+//! `bytes -> size check -> UTF-8 -> tree -> substitutions -> typed values`. A substitution
+//! (`--set`, a sweep's axis) puts another value into the tree, read from its own text, so that it
+//! can do exactly what editing the file could do and no more. Places shown to people are always
+//! places of files on disk, whatever was substituted.
 //! Invariant: the text scans without a problem, and reading it costs time linear in its length.
 
 use crate::shipped;

@@ -166,11 +166,7 @@ impl<'r> Value<'r> {
     fn placed<T>(self, result: Result<T, Fault>) -> Result<T, Fault> {
         result.map_err(|fault| match fault {
             Fault::Noted => Fault::Noted,
-            Fault::Missing(field) => {
-                let outer = self.word().map(|word| format!("{word} ")).unwrap_or_default();
-                let remedy = format!("{outer}needs it: write `{field}: ...`");
-                self.fault(format!("the field `{field}` is missing"), remedy)
-            }
+            Fault::Missing(field) => self.fault(format!("the field `{field}` is missing"), ""),
             Fault::OutOfRange => {
                 let negative = self.text().starts_with('-');
                 let remedy = if negative { "a number from 0 up" } else { "a smaller one" };

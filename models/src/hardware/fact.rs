@@ -1,7 +1,10 @@
 //! Numbers of a machine with their sources.
 
+use serde::Deserialize;
+
 /// Where a number comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Source {
     /// The maker says so.
     Datasheet(String),

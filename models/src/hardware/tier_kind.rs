@@ -1,7 +1,10 @@
 //! Kinds of tiers.
 
+use serde::Deserialize;
+
 /// What a tier is, for colours and for hint files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TierKind {
     /// The accelerator's own memory.
     Hbm,

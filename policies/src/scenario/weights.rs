@@ -1,5 +1,6 @@
 //! Weights of a policy's features, and how they were found.
 
+use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// Weights of a policy's features, and where they come from.
@@ -16,7 +17,7 @@ pub struct WeightFile {
 }
 
 /// How weights were found.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Trained {
     /// The scenario's name.
     pub scenario: String,

@@ -1,7 +1,10 @@
 //! Numeric formats, and the one that each kind of object has.
 
+use serde::Deserialize;
+
 /// A numeric format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Format {
     /// 4 bytes.
     Fp32,

@@ -15,10 +15,12 @@ use super::card::Card;
 use super::format::Formats;
 use super::training::Router;
 use crate::layered::{MAX_OPS, ShapeProblem};
+use serde::Deserialize;
 use tiersim_models::workload::Trace;
 
 /// Where attention to the cache is computed in decode steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AttentionOn {
     /// By the device: the cache is in HBM for it, or used in place.
     Device,

@@ -25,6 +25,7 @@ mod zero;
 
 use super::card::Card;
 use super::format::Formats;
+use serde::Deserialize;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::Trace;
 
@@ -32,13 +33,15 @@ pub use crate::layered::ShapeProblem;
 pub use limits::MAX_OPS;
 
 /// What changes the weights, and what it keeps per parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Optimizer {
     /// Two fp32 moments and, unless weights are fp32, an fp32 master copy: K = 12.
     AdamW,
     /// Two moments in the weights' own format and no master copy: K = 4 in 16 bits.
     AdamWithoutMaster,
     /// Two moments of 8 bits with a scale per block of 256, and an fp32 master copy.
+    #[serde(rename = "adam_8bit")]
     Adam8Bit,
     /// One fp32 moment, a second moment per block of parameters, and an fp32 master copy.
     AdamMini,
@@ -49,12 +52,14 @@ pub enum Optimizer {
     /// An fp32 master copy and, with momentum, one fp32 moment.
     Sgd {
         /// Whether it has momentum.
+        #[serde(default)]
         momentum: bool,
     },
 }
 
 /// What of the forward pass is kept for the backward pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Checkpointing {
     /// Everything.
     None,
@@ -67,7 +72,8 @@ pub enum Checkpointing {
 }
 
 /// How attention is computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Attention {
     /// In one kernel that keeps nothing of size sequence^2 (Dao et al., 2022).
     Flash,
@@ -77,7 +83,8 @@ pub enum Attention {
 
 /// How ranks split the model. Ranks = data x tensor x pipeline; experts are spread over `expert` of
 /// the data-parallel ranks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(default)]
 pub struct Parallel {
     /// Replicas of the model, over which ZeRO partitions.
     pub data: u32,

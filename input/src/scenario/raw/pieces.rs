@@ -1,6 +1,7 @@
 //! Small parts that several policies write alike.
 
 use serde::Deserialize;
+use tiersim_policies::access::Charge;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename = "Cut", rename_all = "snake_case", deny_unknown_fields)]
@@ -10,28 +11,8 @@ pub(crate) enum RawCut {
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "ObjectKind", rename_all = "snake_case")]
-pub(crate) enum RawObjectKind {
-    Weight,
-    Gradient,
-    Optimizer,
-    Master,
-    Activation,
-    Kv,
-    Buffer,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename = "Access", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum RawAccess {
-    InPlace { charge: RawCharge },
+    InPlace { charge: Charge },
     Migrate { prefetch_ops: Option<u32> },
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Charge", rename_all = "snake_case")]
-pub(crate) enum RawCharge {
-    ModuleOutput,
-    ModuleWeights,
-    EveryUse,
 }

@@ -2,6 +2,9 @@
 
 use crate::text::quantity::{Duration, Quantity, Size};
 use serde::Deserialize;
+use tiersim_workloads::transformer::format::Format;
+use tiersim_workloads::transformer::generation::AttentionOn;
+use tiersim_workloads::transformer::training::{Attention, Checkpointing, Optimizer, Parallel};
 
 /// What is done with a model, as written.
 #[derive(Clone, Debug, Deserialize)]
@@ -11,11 +14,11 @@ pub(crate) enum RawWork {
         batch: u32,
         micro_batch: Option<u32>,
         sequence: u64,
-        optimizer: Option<RawOptimizer>,
-        checkpointing: Option<RawCheckpointing>,
-        attention: Option<RawAttention>,
+        optimizer: Option<Optimizer>,
+        checkpointing: Option<Checkpointing>,
+        attention: Option<Attention>,
         dropout: Option<bool>,
-        parallel: Option<RawParallel>,
+        parallel: Option<Parallel>,
         zero: Option<RawZero>,
         router: Option<RawRouter>,
         loader: Option<RawLoader>,
@@ -26,7 +29,7 @@ pub(crate) enum RawWork {
         prompt: u64,
         tokens: u32,
         prefill: Option<bool>,
-        attention_on: Option<RawAttentionOn>,
+        attention_on: Option<AttentionOn>,
         kv_block: Option<u64>,
         tensor: Option<u32>,
         router: Option<RawRouter>,
@@ -51,48 +54,6 @@ pub(crate) enum RawWork {
         layer_groups: Option<u32>,
         merge: Option<u32>,
     },
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Optimizer", rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum RawOptimizer {
-    AdamW,
-    AdamWithoutMaster,
-    #[serde(rename = "adam_8bit")]
-    Adam8Bit,
-    AdamMini,
-    Adafactor,
-    Lion,
-    Sgd {
-        momentum: Option<bool>,
-    },
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Checkpointing", rename_all = "snake_case")]
-pub(crate) enum RawCheckpointing {
-    None,
-    Selective,
-    Full,
-    Every(u32),
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Attention", rename_all = "snake_case")]
-pub(crate) enum RawAttention {
-    Flash,
-    Materialised,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Parallel", deny_unknown_fields)]
-pub(crate) struct RawParallel {
-    pub(crate) data: Option<u32>,
-    pub(crate) tensor: Option<u32>,
-    pub(crate) sequence: Option<bool>,
-    pub(crate) pipeline: Option<u32>,
-    pub(crate) interleave: Option<u32>,
-    pub(crate) expert: Option<u32>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -120,30 +81,12 @@ pub(crate) struct RawLoader {
     pub(crate) token_bytes: Option<u32>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "AttentionOn", rename_all = "snake_case")]
-pub(crate) enum RawAttentionOn {
-    Device,
-    Host,
-}
-
 /// The format of each kind of object; those left out have the precision of all.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename = "Formats", deny_unknown_fields)]
 pub(crate) struct RawFormats {
-    pub(crate) weights: Option<RawFormat>,
-    pub(crate) gradients: Option<RawFormat>,
-    pub(crate) activations: Option<RawFormat>,
-    pub(crate) kv: Option<RawFormat>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Format", rename_all = "snake_case")]
-pub(crate) enum RawFormat {
-    Fp32,
-    Tf32,
-    Fp16,
-    Bf16,
-    Fp8,
-    Int8,
+    pub(crate) weights: Option<Format>,
+    pub(crate) gradients: Option<Format>,
+    pub(crate) activations: Option<Format>,
+    pub(crate) kv: Option<Format>,
 }
