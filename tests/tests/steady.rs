@@ -8,7 +8,7 @@ use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::results::{Outcome, RunRecord, Settled};
 use tiersim_models::units::{Bytes, PS_PER_S, Span};
-use tiersim_policies::policy::{Action, Policy, Sight};
+use tiersim_policies::policy::{Policy, Sight};
 use tiersim_policies::recipe::{Recipe, Setting};
 use tiersim_policies::scenario::Scenario;
 use tiersim_policies::state::State;

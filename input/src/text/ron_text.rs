@@ -202,7 +202,7 @@ impl Document {
         let (id, missing) = self.tree.descend(path);
         let inside = self.tree.inside(id);
         let takes_fields = matches!(self.tree.shape(inside), Shape::Struct | Shape::Map);
-        if !missing.is_empty() && !(takes_fields && is_name(missing)) {
+        if !(missing.is_empty() || takes_fields && is_name(missing)) {
             return Err(self.no_such_path(inside, path, missing, note));
         }
         let value = value.trim();
