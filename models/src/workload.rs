@@ -435,6 +435,7 @@ pub struct TraceProblem {
 
 impl Trace {
     /// The uses of one op.
+    #[inline]
     pub fn uses_of(&self, op: OpId) -> &[Use] {
         let range = &self.ops[op.index()].uses;
         &self.uses[range.start as usize..range.end as usize]
