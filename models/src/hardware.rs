@@ -21,7 +21,7 @@ use crate::nodes::{LinkKind, Node, Way};
 use crate::raid0::Raid0;
 use crate::server::{Cpu, Server};
 use crate::service::Service;
-use crate::units::{Bytes, Rate, Span};
+use crate::units::{Bandwidth, Bytes, FlopRate, Span};
 
 pub use fact::{Fact, Source};
 pub use law::Law;
@@ -72,7 +72,7 @@ pub struct Link {
     pub raid0: Option<Raid0>,
     /// Bytes per second that others want to send in the direction of `fetch` and of `evict`, all
     /// the time; only where copies share the link.
-    pub others: [Option<Rate>; 2],
+    pub others: [Option<Bandwidth>; 2],
 }
 
 impl Link {
@@ -89,9 +89,9 @@ impl Link {
 
     /// No more than the copies of a run reach together where others have their share of `rate`:
     /// one copy has at least as much as each direction of the others.
-    pub fn beside_others(&self, rate: Rate) -> Rate {
+    pub fn beside_others(&self, rate: Bandwidth) -> Bandwidth {
         let others = 1 + self.others.iter().flatten().count() as u64;
-        Rate::new((rate.get() / others).max(1)).expect("above zero")
+        Bandwidth::new((rate.get() / others).max(1)).expect("above zero")
     }
 }
 
@@ -118,9 +118,9 @@ pub struct Compute {
     pub name: String,
     /// FLOP per second that large matrix products reach, by precision (`fp32`, `tf32`, `bf16`,
     /// ...).
-    pub flops: Vec<(String, Rate)>,
+    pub flops: Vec<(String, FlopRate)>,
     /// Bytes per second that a large kernel reaches in the device's own memory.
-    pub memory: Rate,
+    pub memory: Bandwidth,
     /// Cost of one kernel, whatever its size.
     pub launch: Span,
     /// What small products and small transfers reach of these rates.

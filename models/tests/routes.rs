@@ -7,12 +7,12 @@ use tiersim_models::ids::{LinkId, NodeId, TierId};
 use tiersim_models::nodes::{Node, NodeKind, Way};
 use tiersim_models::routes::WayFault;
 use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, Span};
 
 const KINDS: [TierKind; 4] = [TierKind::Cxl, TierKind::Dram, TierKind::Nvme, TierKind::Remote];
 
 fn law(rate: u64) -> Law {
-    Law { setup: Span::ZERO, rate: Rate::new(rate).expect("above zero") }
+    Law { setup: Span::ZERO, rate: Bandwidth::new(rate).expect("above zero") }
 }
 
 /// A machine of these tiers, of the kinds of these nodes, and of links (near, far, fetch, evict).

@@ -258,12 +258,12 @@ mod tests {
     use std::path::PathBuf;
     use tiersim_models::diagnostic::Diagnostics;
     use tiersim_models::hardware::{Hardware, Law, Tier, TierKind};
-    use tiersim_models::units::{Bytes, Rate, Span};
+    use tiersim_models::units::{Bandwidth, Bytes, Span};
     use tiersim_models::workload::{Object, ObjectKind, Trace, TraceMeta};
     use tiersim_policies::scenario::TraceSource;
 
     fn machine(capacities: &[Bytes]) -> Hardware {
-        let access = Law { setup: Span::ZERO, rate: Rate::new(1).unwrap() };
+        let access = Law { setup: Span::ZERO, rate: Bandwidth::new(1).unwrap() };
         let tier = |(index, &capacity): (usize, &Bytes)| Tier {
             name: format!("t{index}"),
             kind: TierKind::Hbm,

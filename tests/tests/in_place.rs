@@ -8,7 +8,7 @@ use tiersim_models::hardware::{HBM, Hardware, Law, Link, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::loaded::{Curve, Loaded};
 use tiersim_models::service::{Detail, Service};
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span};
 use tiersim_models::workload::{Mode, Part};
 use tiersim_policies::drive::drive;
 use tiersim_policies::planner::Planner;
@@ -31,8 +31,8 @@ fn machine(access: Law, link: Law, service: Option<Service>) -> Hardware {
     hardware
 }
 
-fn rate(per_ps: u64) -> Rate {
-    Rate::new(per_ps * ONE).expect("above zero")
+fn rate(per_ps: u64) -> Bandwidth {
+    Bandwidth::new(per_ps * ONE).expect("above zero")
 }
 
 /// What an op does: its stream, how long it computes, whether it uses its object in place or has it

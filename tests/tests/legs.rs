@@ -9,7 +9,7 @@ use tiersim_models::nodes::{Node, NodeKind, Way};
 use tiersim_models::raid0::Raid0;
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
+use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span, Time};
 use tiersim_models::workload::Mode;
 use tiersim_policies::command::{Command, Work};
 use tiersim_policies::planner::Planner;
@@ -24,7 +24,7 @@ const DRAM: TierId = TierId(1);
 const DRIVE: TierId = TierId(2);
 
 fn fair(total: Option<u64>) -> Option<Service> {
-    let total = total.and_then(Rate::new);
+    let total = total.and_then(Bandwidth::new);
     Some(Service { discipline: Discipline::FairShare, total, ..Service::default() })
 }
 
@@ -112,7 +112,7 @@ fn others_slow_a_copy_down_to_their_fair_share() {
     let end = |asked: [u64; 2], total| {
         let services = [fair(total), fair(None), None];
         let mut host = host([(0, 10 * ONE), (0, 100 * ONE), (0, ONE)], services);
-        host.links[0].others = asked.map(|asked| Rate::new(asked * ONE));
+        host.links[0].others = asked.map(|asked| Bandwidth::new(asked * ONE));
         fetched(host, &[(6000, DRAM)])[0]
     };
     assert_eq!(end([0, 0], None), 600);

@@ -2,7 +2,7 @@
 
 use tiersim_models::hardware::{HBM, Law, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::units::{Bytes, Rate, Span, Time};
+use tiersim_models::units::{Bandwidth, Bytes, Span, Time};
 use tiersim_models::workload::Mode;
 use tiersim_policies::policy::Action;
 use tiersim_tests::build::{Traced, hardware, law, two_tiers};
@@ -74,8 +74,8 @@ fn a_slow_second_link_holds_the_first_back_but_not_the_copy() {
     let tier = |kind| (kind, Bytes::MAX, law(0, u64::MAX));
     let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Nvme)];
     let mut hardware = hardware(&tiers, &[(0, 1, rate(1000)), (1, 2, rate(3000))]);
-    hardware.links[0].fetch.rate = Rate::new(333_333_333_334).expect("above zero");
-    hardware.links[1].fetch.rate = Rate::new(1_000_000_000_000).expect("above zero");
+    hardware.links[0].fetch.rate = Bandwidth::new(333_333_333_334).expect("above zero");
+    hardware.links[1].fetch.rate = Bandwidth::new(1_000_000_000_000).expect("above zero");
     hardware.chunk = Bytes::new(100);
     let world = World::of(hardware, traced.0, vec![Span::ZERO]);
     let ends = ends(&world, vec![TierId(2)], vec![vec![fetch(object)]]);
@@ -139,7 +139,7 @@ fn use_in_place_delays_an_op_by_the_tiers_law() {
     let mut traced = Traced::new();
     let object = traced.object(64 << 20, true);
     traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
-    let access = Law { setup: Span::from_us(5), rate: Rate::gb_per_s(150) };
+    let access = Law { setup: Span::from_us(5), rate: Bandwidth::gb_per_s(150) };
     let mut hardware = two_tiers(Bytes::MAX, law(1, 1));
     hardware.tiers[1].access = access;
     let world = World::of(hardware, traced.0, vec![Span::from_ps(3)]);

@@ -4,7 +4,7 @@
 use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::{LinkId, TierId};
 use tiersim_models::server::Cpu;
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, FlopRate, PS_PER_S, Span};
 use tiersim_models::workload::{Mode, Unit};
 use tiersim_policies::drive::drive;
 use tiersim_policies::planner::Planner;
@@ -67,9 +67,9 @@ fn fours(launch: u64) -> Hardware {
     machine.server.devices = 8;
     machine.server.links = vec![(LinkId(0), 4)];
     machine.server.tiers = vec![(FAR, 4)];
-    let rate = Rate::new(1).expect("above zero");
+    let (flops, memory) = (FlopRate::new(1).unwrap(), Bandwidth::new(1).unwrap());
     let launch = Span::from_ps(launch);
-    machine.cpu = Some(Cpu { name: "host".to_owned(), flops: rate, memory: rate, launch });
+    machine.cpu = Some(Cpu { name: "host".to_owned(), flops, memory, launch });
     machine
 }
 

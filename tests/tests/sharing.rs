@@ -6,7 +6,7 @@ use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::loaded::{Curve, Loaded};
 use tiersim_models::service::{Cache, Detail, Discipline, Service, Tail};
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
+use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span, Time};
 use tiersim_models::workload::Mode;
 use tiersim_policies::command::{Command, Machine, Ticket};
 use tiersim_policies::drive::{DriveError, drive};
@@ -109,7 +109,7 @@ fn two_directions_share_what_both_together_reach() {
 
 #[test]
 fn a_mix_of_directions_has_its_own_total() {
-    let rate = |per_ps: u64| Rate::new(per_ps * ONE).expect("above zero");
+    let rate = |per_ps: u64| Bandwidth::new(per_ps * ONE).expect("above zero");
     let mix = vec![(0, rate(20)), (50, rate(83)), (100, rate(40))];
     let service = fair(None, Some(83 * ONE)).map(|service| Service { mix, ..service });
     assert_eq!(both_ways(service.clone()), 200);
@@ -161,7 +161,7 @@ fn with_fetch(discipline: Discipline, fetch: Detail) -> Option<Service> {
 #[test]
 fn a_size_table_sets_the_time_of_a_copy_alone_and_is_a_set_up_to_one_that_shares() {
     // 60 bytes at 1 byte per ps take 60 ps, where the law would take 10.
-    let rate = |per_ps: u64| Rate::new(per_ps * ONE).expect("above zero");
+    let rate = |per_ps: u64| Bandwidth::new(per_ps * ONE).expect("above zero");
     let sizes = vec![(Bytes::new(60), rate(1)), (Bytes::new(600), rate(5))];
     let detail = Detail { sizes, ..Detail::default() };
     for discipline in [Discipline::Fifo, Discipline::FairShare] {
@@ -179,7 +179,7 @@ fn a_size_table_sets_the_time_of_a_copy_alone_and_is_a_set_up_to_one_that_shares
 
 #[test]
 fn a_ramp_gives_more_to_more_copies() {
-    let rate = |per_ps: u64| Rate::new(per_ps * ONE).expect("above zero");
+    let rate = |per_ps: u64| Bandwidth::new(per_ps * ONE).expect("above zero");
     let depths = vec![(1, rate(2)), (3, rate(6)), (4, rate(7))];
     let detail = Detail { depths, ..Detail::default() };
     for (copies, each) in [(1, 2), (2, 2), (3, 2)] {
@@ -256,7 +256,7 @@ fn told(world: &World) -> Option<(Vec<Command>, Vec<Bytes>, Vec<Span>)> {
 
 /// Everything that can be peculiar to a direction at once; `rate` is its law's.
 fn peculiar(rate: u64, fair: bool) -> Detail {
-    let per = |part: u64| Rate::new(rate / part).expect("above zero");
+    let per = |part: u64| Bandwidth::new(rate / part).expect("above zero");
     Detail {
         sizes: vec![(Bytes::new(100), per(3)), (Bytes::new(800), per(2))],
         depths: if fair { vec![(1, per(4)), (3, per(1))] } else { Vec::new() },
@@ -266,8 +266,8 @@ fn peculiar(rate: u64, fair: bool) -> Detail {
 }
 
 /// A memory that slows down under load.
-fn curves(rate: Rate) -> Loaded {
-    let per = |part: u64| Rate::new(rate.get() / part).expect("above zero");
+fn curves(rate: Bandwidth) -> Loaded {
+    let per = |part: u64| Bandwidth::new(rate.get() / part).expect("above zero");
     let points = |rise: u64| vec![(per(9), Span::from_ps(5)), (per(1), Span::from_ps(5 + rise))];
     let curves = [(40, 60), (100, 20)];
     Loaded { curves: curves.map(|(reads, rise)| Curve { reads, points: points(rise) }).to_vec() }
@@ -283,7 +283,7 @@ fn service(number: u64, rate: u64) -> Option<Service> {
     };
     match number % 13 {
         12 => {
-            let per = |part: u64| Rate::new(rate / part).expect("above zero");
+            let per = |part: u64| Bandwidth::new(rate / part).expect("above zero");
             let mix = vec![(0, per(3)), (60, per(1)), (100, per(2))];
             fair(None, Some(rate)).map(|service| Service { mix, ..service })
         }
@@ -292,7 +292,7 @@ fn service(number: u64, rate: u64) -> Option<Service> {
         9 => with(fair(None, Some(rate + rate / 3))),
         10 => with(fair(Some(1), None)),
         11 => {
-            let drain = Rate::new(rate / 5).expect("above zero");
+            let drain = Bandwidth::new(rate / 5).expect("above zero");
             let cache = Some(Cache { size: Bytes::new(700), drain });
             let evict = Detail { cache, ..Detail::default() };
             Some(Service { evict, ..Service::default() })

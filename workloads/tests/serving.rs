@@ -5,7 +5,7 @@ use tiersim_models::ids::OpId;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::requests::Requests;
 use tiersim_models::serving_plan::Served;
-use tiersim_models::units::{Bytes, Rate, Span, Time};
+use tiersim_models::units::{Bandwidth, Bytes, Span, Time};
 use tiersim_models::workload::{ObjectKind, Phase, Unit};
 use tiersim_workloads::layered::{Layered, Mode};
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
@@ -46,7 +46,7 @@ fn job() -> Serving {
 
 /// 400 TFLOP/s and 3 TB/s.
 fn pace(flops: u64, bytes: Bytes) -> Option<Span> {
-    let rate = |per_s| Rate::new(per_s).expect("not zero");
+    let rate = |per_s| Bandwidth::new(per_s).expect("not zero");
     let compute = rate(400_000_000_000_000).checked_span_of(flops)?;
     Some(compute.max(rate(3_000_000_000_000).checked_span_of(bytes.get())?))
 }

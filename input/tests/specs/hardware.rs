@@ -7,7 +7,7 @@ use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::text::ron_text::Document;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::hardware::{Hardware, Law, Source, TierKind};
-use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, FlopRate, Span};
 
 pub(crate) const TWO: &str = r#"Hardware(
     schema: 1,
@@ -32,7 +32,7 @@ pub(crate) fn shipped_hardware(name: &str) -> Hardware {
 }
 
 fn law(ps: u64, rate: u64) -> Law {
-    Law { setup: Span::from_ps(ps), rate: Rate::new(rate).unwrap() }
+    Law { setup: Span::from_ps(ps), rate: Bandwidth::new(rate).unwrap() }
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn a_machine_means_what_its_file_says() {
     assert_eq!(machine.links[0].evict, law(3_400_000, 25_900_000_000));
     assert_eq!(machine.links.len(), 1);
     let compute = machine.compute.unwrap();
-    assert_eq!(compute.flops, [("bf16".to_string(), Rate::new(271_200_000_000_000).unwrap())]);
+    assert_eq!(compute.flops, [("bf16".to_string(), FlopRate::new(271_200_000_000_000).unwrap())]);
     assert_eq!(machine.chunk, Bytes::mib(2));
     let facts: Vec<&str> = machine.facts.iter().map(|fact| fact.path.as_str()).collect();
     assert_eq!(

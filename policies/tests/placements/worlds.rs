@@ -4,7 +4,7 @@ use tiersim_models::hardware::{Hardware, Law, Link, Tier, TierKind};
 use tiersim_models::ids::{ModuleId, NodeId, ObjectId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
-use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, Span};
 use tiersim_models::workload::{
     Mode, Object, ObjectKind, Op, Phase, Statistics, Trace, TraceMeta, Use,
 };
@@ -98,7 +98,8 @@ pub(crate) fn random_trace(dice: &mut Dice, most_objects: u64) -> Trace {
 
 /// HBM and the tiers of these kinds and sizes, each behind a link of its own.
 pub(crate) fn hardware(hbm: u64, others: &[(TierKind, u64)]) -> Hardware {
-    let law = |rate| Law { setup: Span::from_ps(5), rate: Rate::new(rate).expect("above zero") };
+    let law =
+        |rate| Law { setup: Span::from_ps(5), rate: Bandwidth::new(rate).expect("above zero") };
     let tier = |(index, &(kind, bytes)): (usize, &(TierKind, u64))| Tier {
         name: format!("t{index}"),
         kind,

@@ -11,7 +11,7 @@ use super::{ENDS, Event, Fault, SimMachine};
 use crate::engine::EventId;
 use crate::fair_share::{ClassId, FairShare};
 use tiersim_models::hardware::Hardware;
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span};
 use tiersim_models::workload::{Trace, Unit};
 use tiersim_policies::command::{Ticket, Work};
 use tiersim_policies::state::State;
@@ -32,7 +32,7 @@ impl Processors {
         if trace.ops.iter().all(|op| op.unit != Unit::Cpu) {
             return None;
         }
-        let second = Rate::new(PS_PER_S).expect("above zero");
+        let second = Bandwidth::new(PS_PER_S).expect("above zero");
         let mut time = FairShare::new(vec![second]);
         let class = time.class(&[0]);
         let launch = hardware.cpu.as_ref().map_or(Span::ZERO, |cpu| cpu.launch);

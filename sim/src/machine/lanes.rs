@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use tiersim_models::hardware::{self, Hardware, Law, Tier};
 use tiersim_models::ids::TierId;
 use tiersim_models::service::{Detail, Discipline};
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
+use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span, Time};
 use tiersim_policies::command::Ticket;
 use tiersim_policies::state::State;
 use tiersim_policies::transit::Transit;
@@ -72,7 +72,7 @@ impl Lane {
 
     /// From a tier to itself: each byte is read and written, so half of the tier's rate.
     fn within(tier: &Tier) -> Lane {
-        let half = Rate::new((tier.access.rate.get() / 2).max(1)).expect("above zero");
+        let half = Bandwidth::new((tier.access.rate.get() / 2).max(1)).expect("above zero");
         Lane {
             law: Law { setup: tier.access.setup, rate: half },
             peculiar: None,

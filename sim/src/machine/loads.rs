@@ -16,7 +16,7 @@ use tiersim_models::hardware::Requests;
 use tiersim_models::hardware::{Hardware, Tier};
 use tiersim_models::ids::TierId;
 use tiersim_models::outstanding::Traffic;
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span};
 use tiersim_models::workload::Trace;
 use tiersim_policies::asked::Asked;
 use tiersim_policies::command::{Ticket, Work};
@@ -103,7 +103,7 @@ impl Loads {
 
 /// Bytes per second of `bytes` over `span`, at most `pace`, of which some part goes each way; sums
 /// of a few must not overflow.
-fn over(bytes: Bytes, span: Span, asked: &Asked, pace: Rate) -> Traffic {
+fn over(bytes: Bytes, span: Span, asked: &Asked, pace: Bandwidth) -> Traffic {
     let rate = u128::from(bytes.get()) * u128::from(PS_PER_S) / u128::from(span.ps().max(1));
     let rate = rate.min(u128::from(pace.get())).min(u128::from(u32::MAX) << 28);
     let [read, written] = asked.ways.map(|way| (rate * way / asked.charged) as u64);

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::TierId;
 use tiersim_models::service::Discipline;
-use tiersim_models::units::{Bytes, Rate, Span, Time};
+use tiersim_models::units::{Bandwidth, Bytes, Span, Time};
 use tiersim_policies::command::Ticket;
 use tiersim_policies::state::State;
 
@@ -88,7 +88,7 @@ impl Sharing {
             return None;
         }
         // A resource per lane, then one for each total.
-        let mut rates: Vec<Rate> =
+        let mut rates: Vec<Bandwidth> =
             hardware.lanes().map(|lane| hardware.lane_law(lane).rate).collect();
         let mut add = |total| {
             rates.push(total);
@@ -125,7 +125,7 @@ impl Sharing {
     }
 
     /// The class of flows over these lanes and, where they are of ops, a tier of this bandwidth.
-    pub(super) fn class(&mut self, lanes: &[usize], of: Option<(Used, Rate)>) -> ClassId {
+    pub(super) fn class(&mut self, lanes: &[usize], of: Option<(Used, Bandwidth)>) -> ClassId {
         let used = of.map(|(used, _)| used);
         let mut own = self.classes.iter().enumerate().skip(self.others);
         let same = |known: &Crossed| known.used == used && known.lanes.as_slice() == lanes;

@@ -4,18 +4,18 @@ use std::num::NonZeroU32;
 use tiersim_models::hardware::{Hardware, Law, Link, Tier, TierKind};
 use tiersim_models::ids::{NodeId, ObjectId, OpId};
 use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, Span};
 use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Trace, TraceMeta, Use};
 
 /// `setup` picoseconds plus bytes at `rate` bytes per second.
 pub fn law(setup: u64, rate: u64) -> Law {
-    Law { setup: Span::from_ps(setup), rate: Rate::new(rate).expect("a rate above zero") }
+    Law { setup: Span::from_ps(setup), rate: Bandwidth::new(rate).expect("a rate above zero") }
 }
 
 /// A shared link's service: copies of a direction at once, and bytes per second of both together.
 pub fn fair(lanes: Option<u32>, total: Option<u64>) -> Option<Service> {
     let lanes = lanes.and_then(NonZeroU32::new);
-    let total = total.and_then(Rate::new);
+    let total = total.and_then(Bandwidth::new);
     Some(Service { discipline: Discipline::FairShare, lanes, total, ..Service::default() })
 }
 

@@ -10,7 +10,7 @@ use tiersim_models::hardware::{HBM, Lane, Law};
 use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::routes::Routes;
 use tiersim_models::service::Discipline;
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
+use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span, Time};
 use tiersim_models::workload::{Collective, Unit};
 use tiersim_policies::asked::Asked;
 use tiersim_policies::command::{Command, Hazard, Machine, Ticket, Touch, Work};
@@ -189,7 +189,7 @@ impl<'a> Watch<'a> {
         let link = &hardware.links[lane.link.index()];
         let total = link.service.as_ref().and_then(|service| service.least_total());
         let total = total.map(|total| link.beside_others(total));
-        let seconds = |rate: Rate| bytes.get() as f64 / rate.get() as f64;
+        let seconds = |rate: Bandwidth| bytes.get() as f64 / rate.get() as f64;
         let slowest = seconds(hardware.slowest(lane).rate) + total.map_or(0.0, seconds);
         self.latest += PS_PER_S as f64 * slowest + 4.0;
     }

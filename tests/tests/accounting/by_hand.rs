@@ -7,7 +7,7 @@ use tiersim_models::ids::{LinkId, NodeId, ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::nodes::{Node, NodeKind};
 use tiersim_models::results::Part;
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
+use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span, Time};
 use tiersim_models::workload::{Collective, CollectiveKind, Mode, Phase, Unit};
 use tiersim_policies::drive::drive;
 use tiersim_policies::planner::Planner;
@@ -296,7 +296,8 @@ fn links_without_limit_do_not_make_a_run_shorter_than_its_path_without_copies() 
         assert!(on_path.map(|(_, ps)| ps).sum::<u64>() <= computed, "seed {seed}");
         // All alike, so that copies go the same ways.
         let quick = |law: Law| {
-            let rate = Rate::new(law.rate.get().saturating_mul(1_000_000)).expect("above zero");
+            let rate =
+                Bandwidth::new(law.rate.get().saturating_mul(1_000_000)).expect("above zero");
             Law { setup: Span::ZERO, rate }
         };
         for link in &mut world.hardware.links {

@@ -4,10 +4,10 @@
 
 use tiersim_models::hardware::{Hardware, Law, Link, Source, Tier, TierKind};
 use tiersim_models::ids::TierId;
-use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, Span};
 
 /// Stands in laws that calibration replaces.
-pub(crate) const UNKNOWN: Law = Law { setup: Span::ZERO, rate: Rate::gb_per_s(1) };
+pub(crate) const UNKNOWN: Law = Law { setup: Span::ZERO, rate: Bandwidth::gb_per_s(1) };
 
 /// A machine of three tiers of so many bytes, joined by two links of these names.
 pub(crate) fn of(sizes: [u64; 3], links: [&str; 2], chunk: Bytes) -> Hardware {

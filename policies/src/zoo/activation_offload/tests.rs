@@ -9,11 +9,11 @@ use tiersim_models::hardware::{Hardware, Law, Link, Tier, TierKind};
 use tiersim_models::ids::{ModuleId, NodeId, ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
-use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, Span};
 use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Trace, TraceMeta, Use};
 
 fn machine(hbm: u64, rate: u64) -> Hardware {
-    let law = Law { setup: Span::ZERO, rate: Rate::new(rate).expect("above zero") };
+    let law = Law { setup: Span::ZERO, rate: Bandwidth::new(rate).expect("above zero") };
     let tier = |(name, kind, capacity): (&str, _, _)| Tier {
         name: name.to_owned(),
         kind,
