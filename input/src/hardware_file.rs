@@ -42,7 +42,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::energy::Economics;
-use tiersim_models::hardware::{Fact, Hardware, Law, Link, MAX_TIERS, Tier, TierKind};
+use tiersim_models::hardware::{Capacity, Fact, Hardware, Law, Link, MAX_TIERS, Tier, TierKind};
 use tiersim_models::nodes::{LinkKind, MAX_LINKS};
 use tiersim_models::server::Server;
 use tiersim_models::units::written::{EnergyPerBit, PricePerSize, StandingPower};
@@ -262,9 +262,9 @@ impl Resolver<'_> {
             Some(size) => {
                 self.fact(size, &format!("{here}.capacity"), format!("{fact}.capacity"));
                 let path = format!("{here}.capacity.0");
-                size.quantity.bytes(&mut self.check, &path, CAPACITY)
+                size.quantity.bytes(&mut self.check, &path, CAPACITY).map(Capacity::Limited)
             }
-            None => Some(Bytes::MAX),
+            None => Some(Capacity::Unlimited),
         };
         let setup = self.span(&raw.setup, &format!("{here}.setup"), format!("{fact}.setup"));
         let rate =

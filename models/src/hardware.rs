@@ -9,6 +9,7 @@
 mod collectives;
 pub(crate) mod fact;
 pub(crate) mod law;
+mod memory;
 mod requests;
 pub(crate) mod tier_kind;
 
@@ -25,6 +26,7 @@ use crate::units::{Bandwidth, Bytes, FlopRate, Span};
 
 pub use fact::{Fact, Source};
 pub use law::Law;
+pub use memory::{Capacity, Memory};
 pub use requests::Requests;
 pub use tier_kind::TierKind;
 
@@ -41,8 +43,8 @@ pub struct Tier {
     pub name: String,
     /// What it is.
     pub kind: TierKind,
-    /// Room for objects; [`Bytes::MAX`] for no limit.
-    pub capacity: Bytes,
+    /// What it has: all of the server's, if devices share it.
+    pub capacity: Capacity,
     /// What the device pays to use an object where it lies.
     pub access: Law,
     /// How the set-up of that grows with the bandwidth in use; `None` if it does not.

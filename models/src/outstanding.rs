@@ -135,7 +135,7 @@ fn settled(most: Bandwidth, under_way: u128, latency: impl Fn(u64) -> Span) -> B
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hardware::{Law, Requests};
+    use crate::hardware::{Capacity, Law, Requests};
     use crate::loaded::{Curve, Loaded};
     use std::num::NonZeroU32;
 
@@ -149,7 +149,7 @@ mod tests {
         Tier {
             name: "far".to_owned(),
             kind: TierKind::Cxl,
-            capacity: Bytes::MAX,
+            capacity: Capacity::Unlimited,
             access: Law { setup: Span::from_ns(setup), rate: rate(per_s) },
             loaded: None,
             requests,

@@ -2,7 +2,7 @@
 
 use rand::rngs::ChaCha12Rng;
 use rand::{Rng, RngExt, SeedableRng};
-use tiersim_models::hardware::{HBM, Hardware, Lane, Law, Link, Tier, TierKind};
+use tiersim_models::hardware::{Capacity, HBM, Hardware, Lane, Law, Link, Tier, TierKind};
 use tiersim_models::ids::{LinkId, NodeId, TierId};
 use tiersim_models::nodes::{Node, NodeKind, Way};
 use tiersim_models::routes::WayFault;
@@ -20,7 +20,7 @@ fn machine(tiers: &[TierKind], nodes: &[NodeKind], links: &[(usize, usize, u64, 
     let tier = |(index, &kind): (usize, &TierKind)| Tier {
         name: format!("t{index}"),
         kind,
-        capacity: Bytes::MAX,
+        capacity: Capacity::Unlimited,
         access: law(1),
         loaded: None,
         requests: Default::default(),

@@ -25,7 +25,7 @@ use dice::Dice;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tiersim_models::allocator::AllocatorSpec;
-use tiersim_models::hardware::Hardware;
+use tiersim_models::hardware::{Hardware, Memory};
 use tiersim_models::hidden::Hidden;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::results::{Figures, Settled};
@@ -37,7 +37,6 @@ use tiersim_models::workload::Trace;
 use tiersim_policies::command::Hazard;
 use tiersim_policies::drive::{DriveError, drive};
 use tiersim_policies::entry::Entry;
-use tiersim_policies::ledger::Memory;
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::pressure::PressureConfig;
@@ -194,25 +193,27 @@ impl Trial {
         self
     }
 
+    /// The memory of the machine.
+    fn memory(&self) -> Memory {
+        self.hardware.memory().hiding(self.hidden.clone()).with(&self.allocators)
+    }
+
     /// The planner of the trial, before anything is planned. `None` if the start does not fit.
     fn planner(&self, routes: &Routes) -> Result<Option<Planner<'_>>, String> {
         let copies = CopyTimes::new(&self.hardware, routes);
-        let room = memory::left(&self.hardware, &self.hidden);
+        let memory = self.memory();
         let policy = self.policy.build(
             &self.numa,
             &Setting {
                 workload: &self.workload,
                 hardware: &self.hardware,
-                memory: &room,
+                memory: &memory,
                 spans: &self.durations.nominal()[..self.workload.trace.ops.len()],
                 copies: &copies,
                 repeat: self.repeat,
             },
         )?;
-        let capacities: Vec<Bytes> = self.hardware.tiers.iter().map(|tier| tier.capacity).collect();
-        let memory =
-            Memory { capacities: &capacities, hidden: &self.hidden, allocators: &self.allocators };
-        let mut planner = match Planner::over(&self.workload, policy, memory, self.repeat) {
+        let mut planner = match Planner::new(&self.workload, policy, &memory, self.repeat) {
             Ok(planner) => planner,
             Err(PlanError::OutOfMemory { .. }) => return Ok(None),
             Err(refused) => return Err(refused.to_string()),
@@ -232,7 +233,7 @@ impl Trial {
         let told = |what: String| Breach { event: 0, what };
         let routes = self.hardware.routes().map_err(|none| told(format!("{none:?}")))?;
         let Some(mut planner) = self.planner(&routes).map_err(told)? else { return Ok(None) };
-        let room = memory::left(&self.hardware, &self.hidden);
+        let memory = self.memory();
         let start = planner.start();
         let mut machine = SimMachine::of_ranks(
             self.spec.ranks,

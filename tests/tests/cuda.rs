@@ -12,7 +12,7 @@ use tiersim_conformance::build::{hardware, law};
 use tiersim_conformance::real::{self, on_real, on_sim};
 use tiersim_conformance::world::World;
 use tiersim_conformance::{Check, Counts, Site, TIME, cases, edges, failures, same};
-use tiersim_models::hardware::TierKind;
+use tiersim_models::hardware::{Capacity, TierKind};
 use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::drive::drive;
 use tiersim_validation::fault::Fault;
@@ -234,7 +234,7 @@ fn any_two_kinds_of_tiers_may_be_joined() {
         let mut world = World::scaled(seed, tiersim_conformance::BYTES, TIME);
         let (hbm, chunk) = (world.hardware.tiers[0].capacity, world.hardware.chunk);
         let mut tiers = vec![(TierKind::Hbm, hbm, gb_per_s(100))];
-        tiers.extend(kinds.map(|kind| (kind, Bytes::MAX, gb_per_s(10))));
+        tiers.extend(kinds.map(|kind| (kind, Capacity::Unlimited, gb_per_s(10))));
         world.hardware = hardware(&tiers, &links);
         world.hardware.chunk = chunk;
         let make = || world.chaos();

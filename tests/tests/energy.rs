@@ -8,7 +8,7 @@ use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::text::ron_text::Document;
 use tiersim_input::traces::read_traces;
 use tiersim_models::energy::Confidence;
-use tiersim_models::hardware::Hardware;
+use tiersim_models::hardware::{Capacity, Hardware, Memory};
 use tiersim_models::results::economics::{CaseEconomics, Part};
 use tiersim_models::results::{Figures, RunRecord};
 use tiersim_models::units::{Bytes, Span};
@@ -54,7 +54,7 @@ fn figures() -> Figures {
 
 /// A case with 2 GiB of HBM.
 fn case(text: &str) -> CaseEconomics {
-    let capacities = [Bytes::gib(2), Bytes::gib(16)];
+    let capacities = Memory::of([Bytes::gib(2), Bytes::gib(16)]);
     CaseEconomics::of(&machine(text), (&capacities, &capacities), Some(&figures()))
 }
 
@@ -185,7 +185,7 @@ fn what_is_included_elsewhere_is_shown_and_not_added() {
 #[test]
 fn nobody_prices_what_has_no_limit() {
     let text = MACHINE.replace("capacity: (gib(16), assumed(\"t\")), ", "");
-    let capacities = [Bytes::gib(2), Bytes::MAX];
+    let capacities = Memory::of([Bytes::gib(2).into(), Capacity::Unlimited]);
     let found = CaseEconomics::of(&machine(&text), (&capacities, &capacities), Some(&figures()));
     assert_eq!(found.cost.unlimited, ["dram"]);
     assert_eq!(found.dollars(), Some(1540.0));

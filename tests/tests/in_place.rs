@@ -3,7 +3,7 @@
 //! Links and tiers have rates of whole bytes per picosecond, so every time is a whole number.
 
 use std::num::NonZeroU32;
-use tiersim_models::hardware::Requests;
+use tiersim_models::hardware::{Capacity, Requests};
 use tiersim_models::hardware::{HBM, Hardware, Law, Link, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::loaded::{Curve, Loaded};
@@ -24,8 +24,10 @@ const ONE: u64 = PS_PER_S;
 
 /// HBM, and a tier used in place at `access` behind one link of law `link`.
 fn machine(access: Law, link: Law, service: Option<Service>) -> Hardware {
-    let tiers =
-        [(TierKind::Hbm, Bytes::MAX, law(0, u64::MAX)), (TierKind::Dram, Bytes::MAX, access)];
+    let tiers = [
+        (TierKind::Hbm, Capacity::Unlimited, law(0, u64::MAX)),
+        (TierKind::Dram, Capacity::Unlimited, access),
+    ];
     let mut hardware = hardware(&tiers, &[(0, 1, link)]);
     hardware.links[0].service = service;
     hardware
@@ -72,7 +74,7 @@ fn together(hardware: Hardware, ops: &[Does]) -> (Vec<u64>, u64) {
 
 /// When each op of a world ends, under audit, and the delay by use in place of the far tier.
 fn measured(world: &World, start: Vec<TierId>, script: Vec<Vec<Action>>) -> (Vec<u64>, u64) {
-    let capacities: Vec<Bytes> = world.hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let capacities = world.hardware.memory();
     let policy = Box::new(Scripted { start, script });
     let mut planner = Planner::new(&world.workload, policy, &capacities, 1).expect("it fits");
     let mut machine = world.audited(&planner);
@@ -192,9 +194,12 @@ fn others_on_the_link_slow_use_in_place() {
 #[test]
 fn charges_of_an_op_come_one_after_the_other() {
     // Two tiers: one over a shared link, one behind a link of its own.
-    let tier = |access| (TierKind::Dram, Bytes::MAX, access);
-    let tiers =
-        [(TierKind::Hbm, Bytes::MAX, law(0, u64::MAX)), tier(law(3, 2 * ONE)), tier(law(7, ONE))];
+    let tier = |access| (TierKind::Dram, Capacity::Unlimited, access);
+    let tiers = [
+        (TierKind::Hbm, Capacity::Unlimited, law(0, u64::MAX)),
+        tier(law(3, 2 * ONE)),
+        tier(law(7, ONE)),
+    ];
     let links = [(0, 1, law(0, 4 * ONE)), (0, 2, law(0, ONE))];
     let mut hardware = hardware(&tiers, &links);
     hardware.links[0].service = fair(None, None);

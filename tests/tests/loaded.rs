@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use tiersim_models::hardware::Requests;
+use tiersim_models::hardware::{Capacity, Requests};
 use tiersim_models::hardware::{Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
@@ -43,8 +43,8 @@ fn measured() -> BTreeMap<String, BTreeMap<u8, Points>> {
 }
 
 fn machine(loaded: Loaded, idle: Span) -> Hardware {
-    let near = (TierKind::Hbm, Bytes::MAX, law(0, RATE));
-    let far = (TierKind::Dram, Bytes::MAX, law(idle.ps(), RATE));
+    let near = (TierKind::Hbm, Capacity::Unlimited, law(0, RATE));
+    let far = (TierKind::Dram, Capacity::Unlimited, law(idle.ps(), RATE));
     let mut machine = hardware(&[near, far], &[(0, 1, law(0, RATE))]);
     machine.tiers[1].loaded = Some(loaded);
     // Injectors have as many requests under way as they like.

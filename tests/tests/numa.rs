@@ -6,7 +6,7 @@ mod worlds;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
-use tiersim_models::hardware::{HBM, Hardware, TierKind};
+use tiersim_models::hardware::{Capacity, HBM, Hardware, TierKind};
 use tiersim_models::ids::{ModuleId, ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::nodes::{Node, NodeKind};
@@ -38,10 +38,10 @@ fn dual(gpu_at: usize, bytes: [u64; 2]) -> Hardware {
     let free = law(0, u64::MAX);
     let dram = |bytes| (TierKind::Dram, Bytes::new(bytes), law(5, ONE));
     let tiers = [
-        (TierKind::Hbm, Bytes::MAX, free),
+        (TierKind::Hbm, Capacity::Unlimited, free),
         dram(bytes[0]),
         dram(bytes[1]),
-        (TierKind::Nvme, Bytes::MAX, law(100, ONE)),
+        (TierKind::Nvme, Capacity::Unlimited, law(100, ONE)),
     ];
     let (sockets, upi) = ([4, 5], law(7, 4 * ONE));
     let mut machine = hardware(

@@ -2,7 +2,7 @@
 //! audit, and decisions that do not depend on who is served how.
 
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{HBM, Hardware, TierKind};
+use tiersim_models::hardware::{Capacity, HBM, Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::loaded::{Curve, Loaded};
 use tiersim_models::service::{Cache, Detail, Discipline, Service, Tail};
@@ -53,7 +53,7 @@ fn a_copy_alone_takes_the_same_under_every_discipline() {
     for (setup, rate, bytes) in
         [(5_000_000, 150_000_000_000, 67_108_864), (0, 3, 1), (1, 7_000_000_000_001, 999_999_937)]
     {
-        let machine = || two_tiers(Bytes::MAX, law(setup, rate));
+        let machine = || two_tiers(Capacity::Unlimited, law(setup, rate));
         let alone = fetched_together(machine(), None, &[bytes]);
         for service in [fair(None, None), fair(Some(1), None), fifo(1), fifo(8)] {
             assert_eq!(fetched_together(machine(), service, &[bytes]), alone);
@@ -65,7 +65,7 @@ fn a_copy_alone_takes_the_same_under_every_discipline() {
 
 #[test]
 fn who_shares_ends_as_worked_out_by_hand() {
-    let machine = || two_tiers(Bytes::MAX, law(10, 6 * ONE));
+    let machine = || two_tiers(Capacity::Unlimited, law(10, 6 * ONE));
     // 6 bytes per ps. One after the other: 10 + 30, then 10 + 10, then 10 + 20.
     assert_eq!(fetched_together(machine(), None, &[180, 60, 120]), [40, 60, 90]);
     assert_eq!(fetched_together(machine(), fifo(1), &[180, 60, 120]), [40, 60, 90]);
@@ -82,7 +82,7 @@ fn who_shares_ends_as_worked_out_by_hand() {
 
 /// One fetch against one write-back of the same size, at the same time, over one link.
 fn both_ways(service: Option<Service>) -> u64 {
-    let mut hardware = two_tiers(Bytes::MAX, law(0, 55 * ONE));
+    let mut hardware = two_tiers(Capacity::Unlimited, law(0, 55 * ONE));
     hardware.links[0].service = service;
     let mut traced = Traced::new();
     let (out, back) = (traced.object(8300, true), traced.object(8300, true));
@@ -114,13 +114,13 @@ fn a_mix_of_directions_has_its_own_total() {
     let service = fair(None, Some(83 * ONE)).map(|service| Service { mix, ..service });
     assert_eq!(both_ways(service.clone()), 200);
     // Fetches alone stay below what the direction could do.
-    let machine = || two_tiers(Bytes::MAX, law(0, 55 * ONE));
+    let machine = || two_tiers(Capacity::Unlimited, law(0, 55 * ONE));
     assert_eq!(fetched_together(machine(), service, &[4000, 4000]), [200, 200]);
 }
 
 /// A fetch over two links; `services` near and far.
 fn over_two_links(services: [Option<Service>; 2], rates: [u64; 2], chunks: u64) -> u64 {
-    let tier = |kind| (kind, Bytes::MAX, law(0, u64::MAX));
+    let tier = |kind| (kind, Capacity::Unlimited, law(0, u64::MAX));
     let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Nvme)];
     let links = [(0, 1, law(13, rates[0])), (1, 2, law(13, rates[1]))];
     let mut hardware = hardware(&tiers, &links);
@@ -165,14 +165,14 @@ fn a_size_table_sets_the_time_of_a_copy_alone_and_is_a_set_up_to_one_that_shares
     let sizes = vec![(Bytes::new(60), rate(1)), (Bytes::new(600), rate(5))];
     let detail = Detail { sizes, ..Detail::default() };
     for discipline in [Discipline::Fifo, Discipline::FairShare] {
-        let machine = || two_tiers(Bytes::MAX, law(10, 6 * ONE));
+        let machine = || two_tiers(Capacity::Unlimited, law(10, 6 * ONE));
         let service = || with_fetch(discipline, detail.clone());
         assert_eq!(fetched_together(machine(), service(), &[60]), [10 + 60]);
         assert_eq!(fetched_together(machine(), service(), &[330]), [10 + 90]);
         assert_eq!(fetched_together(machine(), service(), &[1200]), [10 + 240]);
     }
     // Two that share pay the 50 ps beyond the law side by side, and then 60 bytes each at 3.
-    let machine = two_tiers(Bytes::MAX, law(10, 6 * ONE));
+    let machine = two_tiers(Capacity::Unlimited, law(10, 6 * ONE));
     let shared = with_fetch(Discipline::FairShare, detail);
     assert_eq!(fetched_together(machine, shared, &[60, 60]), [80, 80]);
 }
@@ -183,13 +183,13 @@ fn a_ramp_gives_more_to_more_copies() {
     let depths = vec![(1, rate(2)), (3, rate(6)), (4, rate(7))];
     let detail = Detail { depths, ..Detail::default() };
     for (copies, each) in [(1, 2), (2, 2), (3, 2)] {
-        let machine = two_tiers(Bytes::MAX, law(0, 8 * ONE));
+        let machine = two_tiers(Capacity::Unlimited, law(0, 8 * ONE));
         let service = with_fetch(Discipline::FairShare, detail.clone());
         let ends = fetched_together(machine, service, &vec![840; copies]);
         assert_eq!(ends, vec![840 / each; copies], "{copies} copies");
     }
     // Eight copies reach no more than four do.
-    let machine = two_tiers(Bytes::MAX, law(0, 8 * ONE));
+    let machine = two_tiers(Capacity::Unlimited, law(0, 8 * ONE));
     let service = with_fetch(Discipline::FairShare, detail);
     assert_eq!(fetched_together(machine, service, &[7; 8]), [8; 8]);
 }
@@ -199,11 +199,11 @@ fn a_delay_depends_on_the_place_in_the_plan_and_not_on_when_it_is_drawn() {
     let tail = Some(Tail { p50: Span::from_ps(1000), p99: Span::from_ps(9000) });
     let detail = Detail { tail, ..Detail::default() };
     let alone = |discipline| {
-        let machine = two_tiers(Bytes::MAX, law(0, ONE));
+        let machine = two_tiers(Capacity::Unlimited, law(0, ONE));
         fetched_together(machine, with_fetch(discipline, detail.clone()), &[5])[0]
     };
     let many = |discipline, sizes: &[u64]| {
-        let machine = two_tiers(Bytes::MAX, law(0, ONE));
+        let machine = two_tiers(Capacity::Unlimited, law(0, ONE));
         fetched_together(machine, with_fetch(discipline, detail.clone()), sizes)
     };
     assert!(alone(Discipline::Fifo) > 5, "a delay was drawn");
@@ -240,7 +240,7 @@ impl Machine for Told<'_> {
 
 /// Commands, bytes by lane and busy time by lane of a world under audit; `None` if it does not fit.
 fn told(world: &World) -> Option<(Vec<Command>, Vec<Bytes>, Vec<Span>)> {
-    let capacities: Vec<Bytes> = world.hardware.tiers.iter().map(|t| t.capacity).collect();
+    let capacities = world.hardware.memory();
     let mut planner =
         Planner::new(&world.workload, world.chaos(), &capacities, world.repeat).ok()?;
     let machine = world.audited(&planner);

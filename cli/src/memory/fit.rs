@@ -35,10 +35,8 @@ pub(crate) fn target(text: &str, format: Format) -> Result<FitTarget, Failure> {
 
 /// What is left of the tier after hidden memory; `None` for one without a limit.
 fn left(machine: &Hardware, tier: TierId) -> Option<u128> {
-    let capacity = machine.tiers[tier.index()].capacity;
-    let hidden = machine.hidden.iter().filter(|hidden| hidden.tier == tier);
-    let hidden: u64 = hidden.map(|hidden| hidden.bytes.get()).sum();
-    (capacity != Bytes::MAX).then(|| u128::from(capacity.get().saturating_sub(hidden)))
+    let room = machine.memory().hiding(machine.hidden.clone()).room(tier);
+    room.limit().map(|bytes| u128::from(bytes.get()))
 }
 
 /// The first tier of a kind.

@@ -115,9 +115,9 @@ fn grown(hardware: &mut Hardware, link: usize, tier: usize, raid0: Raid0) -> Opt
         Bandwidth::new(all)
     };
     let tier = &mut hardware.tiers[tier];
-    if tier.capacity != Bytes::MAX {
-        let all = tier.capacity.get().checked_mul(drives)?;
-        tier.capacity = Bytes::new(all).min(Bytes::MAX);
+    if let Some(capacity) = tier.capacity.limit() {
+        let all = capacity.get().checked_mul(drives)?;
+        tier.capacity = Bytes::new(all).into();
         (all as f64 <= CAPACITY.most).then_some(())?;
     }
     tier.access = Law { rate: rate(tier.access.rate)?, ..tier.access };

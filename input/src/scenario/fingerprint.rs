@@ -114,7 +114,7 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
     let _ = writeln!(out, "chunk {}", chunk.get());
     for Tier { name, kind, capacity, access, loaded, requests } in tiers {
         let (setup, rate) = (access.setup.ps(), access.rate.get());
-        let _ = writeln!(out, "tier {name:?} {kind:?} {} {setup} {rate}", capacity.get());
+        let _ = writeln!(out, "tier {name:?} {kind:?} {} {setup} {rate}", capacity.most().get());
         if let Some(loaded) = loaded {
             let _ = writeln!(out, "loaded {loaded:?}");
         }

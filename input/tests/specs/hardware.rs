@@ -6,7 +6,7 @@ use tiersim_input::hardware_file::{read_hardware, resolve_hardware};
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::text::ron_text::Document;
 use tiersim_models::diagnostic::Diagnostics;
-use tiersim_models::hardware::{Hardware, Law, Source, TierKind};
+use tiersim_models::hardware::{Capacity, Hardware, Law, Source, TierKind};
 use tiersim_models::units::{Bandwidth, Bytes, FlopRate, Span};
 
 pub(crate) const TWO: &str = r#"Hardware(
@@ -40,7 +40,7 @@ fn a_machine_means_what_its_file_says() {
     let machine = read(TWO).unwrap();
     assert_eq!(machine.tiers[0].capacity, Bytes::new(80_000_000_000));
     assert_eq!(machine.tiers[0].access, law(400_000, 1_750_000_000_000));
-    assert_eq!(machine.tiers[1].capacity, Bytes::MAX);
+    assert_eq!(machine.tiers[1].capacity, Capacity::Unlimited);
     assert_eq!(machine.tiers[1].access, law(1_090_000, 25 << 30));
     assert_eq!(machine.links[0].fetch, law(3_400_000, 26_000_000_000));
     assert_eq!(machine.links[0].evict, law(3_400_000, 25_900_000_000));
@@ -184,7 +184,7 @@ fn the_seed_tiers_are_exact_to_the_picosecond() {
     ] {
         let id = machine.tier(name).unwrap();
         let tier = &machine.tiers[id.index()];
-        assert_eq!((tier.kind, tier.capacity), (kind, Bytes::MAX));
+        assert_eq!((tier.kind, tier.capacity), (kind, Capacity::Unlimited));
         // bytes / (GB/s) is nanoseconds, so times 1000 is picoseconds.
         let expected = setup_us * 1_000_000 + (bytes * 1000).div_ceil(gb_per_s);
         assert_eq!(tier.access.span_of(Bytes::new(bytes)), Span::from_ps(expected), "{name}");

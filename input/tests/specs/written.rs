@@ -7,7 +7,9 @@ use tiersim_input::hardware_file::write::{Unwritable, hardware_text};
 use tiersim_input::hardware_file::{read_hardware, resolve_hardware};
 use tiersim_input::text::ron_text::Document;
 use tiersim_models::efficiency::{Between, Efficiency, Shares, WHOLE};
-use tiersim_models::hardware::{Compute, Fact, Hardware, Law, Link, Source, Tier, TierKind};
+use tiersim_models::hardware::{
+    Capacity, Compute, Fact, Hardware, Law, Link, Source, Tier, TierKind,
+};
 use tiersim_models::ids::{LinkId, NodeId, TierId};
 use tiersim_models::nodes::{Node, NodeKind};
 use tiersim_models::server::Server;
@@ -105,7 +107,7 @@ prop_compose! {
             }
             fact(format!("tiers.t{index}.setup"));
             fact(format!("tiers.t{index}.bandwidth"));
-            let capacity = capacity.map_or(Bytes::MAX, Bytes::new);
+            let capacity = capacity.map_or(Capacity::Unlimited, Bytes::new);
             made.push(Tier { name: format!("t{index}"), kind, capacity, access, loaded: None, requests: Default::default() });
         }
         let mut links = Vec::new();

@@ -79,7 +79,7 @@ fn above_known(near: &Tier) -> Vec<Warning> {
         remedy: "check the unit".to_owned(),
     };
     // Without a capacity there is no limit, which is no claim about a device.
-    if near.capacity > MOST_HBM.0 && near.capacity != Bytes::MAX {
+    if near.capacity.limit().is_some_and(|bytes| bytes > MOST_HBM.0) {
         found.push(known("capacity", near.capacity.to_string(), MOST_HBM.1));
     }
     if near.access.rate > FASTEST_HBM.0 {

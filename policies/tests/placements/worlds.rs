@@ -103,7 +103,7 @@ pub(crate) fn hardware(hbm: u64, others: &[(TierKind, u64)]) -> Hardware {
     let tier = |(index, &(kind, bytes)): (usize, &(TierKind, u64))| Tier {
         name: format!("t{index}"),
         kind,
-        capacity: Bytes::new(bytes),
+        capacity: Bytes::new(bytes).into(),
         access: law(1_000_000_000_000 >> index),
         loaded: None,
         requests: Default::default(),
@@ -137,7 +137,7 @@ pub(crate) fn with_setting<T>(
     hardware: &Hardware,
     ask: impl FnOnce(&Setting<'_>) -> T,
 ) -> T {
-    let memory: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let memory = hardware.memory();
     let spans: Vec<Span> =
         workload.trace.ops.iter().map(|op| op.duration.unwrap_or(Span::ZERO)).collect();
     let routes = hardware.routes().expect("every tier is joined");
@@ -154,8 +154,7 @@ pub(crate) fn plan(
     repeat: u32,
 ) -> Option<Vec<Command>> {
     use tiersim_policies::planner::PlanError::OutOfMemory;
-    let capacities: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
-    let mut planner = match Planner::new(workload, policy, &capacities, repeat) {
+    let mut planner = match Planner::new(workload, policy, &hardware.memory(), repeat) {
         Ok(planner) => planner,
         Err(OutOfMemory { .. }) => return None,
         Err(error) => panic!("{error}"),

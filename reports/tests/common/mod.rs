@@ -1,6 +1,6 @@
 //! Records made by hand, for tests and for the gallery of charts.
 
-use tiersim_models::hardware::TierKind;
+use tiersim_models::hardware::{Capacity, TierKind};
 use tiersim_models::results::AxisValue;
 use tiersim_models::results::Sight;
 use tiersim_models::results::{
@@ -266,7 +266,7 @@ pub(crate) fn all_failed() -> RunRecord {
         ("all in HBM", Bytes::gib(40)),
         ("Adam 100/0", Bytes::gib(40)),
         ("LRU 8 GiB", Bytes::gib(8)),
-        ("no DRAM", Bytes::MAX),
+        ("no DRAM", Capacity::Unlimited),
     ] {
         let mut failed = case(label, "lru", "", out_of_memory(2048));
         failed.hbm_budget = budget;

@@ -1,7 +1,7 @@
 //! Small machines and traces, written out by hand in tests.
 
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{Hardware, Law, Link, Tier, TierKind};
+use tiersim_models::hardware::{Capacity, Hardware, Law, Link, Tier, TierKind};
 use tiersim_models::ids::{NodeId, ObjectId, OpId};
 use tiersim_models::service::{Discipline, Service};
 use tiersim_models::units::{Bandwidth, Bytes, Span};
@@ -20,7 +20,10 @@ pub fn fair(lanes: Option<u32>, total: Option<u64>) -> Option<Service> {
 }
 
 /// A machine of the given tiers (kind, capacity, access) and links (near, far, both directions).
-pub fn hardware(tiers: &[(TierKind, Bytes, Law)], links: &[(usize, usize, Law)]) -> Hardware {
+pub fn hardware<C: Copy + Into<Capacity>>(
+    tiers: &[(TierKind, C, Law)],
+    links: &[(usize, usize, Law)],
+) -> Hardware {
     let tier = |(index, &(kind, capacity, access)): (usize, &(TierKind, Bytes, Law))| Tier {
         name: format!("t{index}"),
         kind,
@@ -50,9 +53,9 @@ pub fn hardware(tiers: &[(TierKind, Bytes, Law)], links: &[(usize, usize, Law)])
 }
 
 /// HBM of the given capacity, and an unlimited second tier behind one link of law `link`.
-pub fn two_tiers(hbm: Bytes, link: Law) -> Hardware {
+pub fn two_tiers(hbm: impl Into<Capacity>, link: Law) -> Hardware {
     let free = law(0, u64::MAX);
-    let tiers = [(TierKind::Hbm, hbm, free), (TierKind::Dram, Bytes::MAX, link)];
+    let tiers = [(TierKind::Hbm, hbm.into(), free), (TierKind::Dram, Capacity::Unlimited, link)];
     hardware(&tiers, &[(0, 1, link)])
 }
 

@@ -49,7 +49,7 @@ impl Outcome {
 
 /// A planner for a world; `None` if it does not fit at the start.
 pub fn planner<'a>(world: &'a World, make: Make<'_>) -> Option<Planner<'a>> {
-    let capacities: Vec<Bytes> = world.hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let capacities = world.hardware.memory();
     Planner::new(&world.workload, make(), &capacities, world.repeat).ok()
 }
 

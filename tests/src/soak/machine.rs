@@ -5,7 +5,7 @@
 use super::dice::Dice;
 use super::drives::drives_and_others;
 use std::num::NonZeroU32;
-use tiersim_models::hardware::Requests;
+use tiersim_models::hardware::{Capacity, Requests};
 use tiersim_models::hardware::{Compute, Hardware, Law, Link, Tier, TierKind};
 use tiersim_models::ids::{NodeId, TierId};
 use tiersim_models::loaded::{Curve, Loaded};
@@ -106,7 +106,7 @@ fn tier(dice: &mut Dice, index: usize) -> Tier {
     let access = law(dice);
     let loaded = dice.chance(15).then(|| loaded(dice));
     let (name, requests) = (format!("t{index}"), Requests::default());
-    Tier { name, kind, capacity: Bytes::MAX, access, loaded, requests }
+    Tier { name, kind, capacity: Capacity::Unlimited, access, loaded, requests }
 }
 
 fn loaded(dice: &mut Dice) -> Loaded {

@@ -3,7 +3,7 @@
 //! No mistake, but a known anomaly; only links that take whoever is ready have it.
 
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{HBM, TierKind};
+use tiersim_models::hardware::{Capacity, HBM, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::service::Service;
 use tiersim_models::units::{Bandwidth, Bytes, Span, Time};
@@ -34,7 +34,8 @@ fn a_faster_link_ends_the_same_plan_later() {
         traced.op(0, 0, Span::ZERO, &[(b, Mode::Read)]);
         traced.op(0, 0, Span::ZERO, &[(a, Mode::Read), (c, Mode::Read)]);
         let free = law(0, u64::MAX);
-        let tiers = [(TierKind::Hbm, Bytes::new(950), free), (TierKind::Dram, Bytes::MAX, free)];
+        let tiers =
+            [(TierKind::Hbm, Bytes::new(950), free), (TierKind::Dram, Capacity::Unlimited, free)];
         let mut hardware = hardware(&tiers, &[(0, 1, law(0, RATE))]);
         let link = &mut hardware.links[0];
         link.evict.rate = Bandwidth::new(evict).expect("above zero");

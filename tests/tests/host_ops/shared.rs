@@ -63,7 +63,7 @@ fn ends(hardware: &Hardware, workload: &Workload, jitter: f64) -> (Vec<u64>, Dur
     let policy = with_setting(workload, hardware, 1, |setting| {
         host_ops::build(setting, |setting| AllHbm.build(setting))
     });
-    let capacities: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let capacities = hardware.memory();
     let policy = policy.expect("there is memory of the host");
     let mut planner = Planner::new(workload, policy, &capacities, 1).expect("it is empty");
     let routes = hardware.routes().expect("every tier is joined");

@@ -16,7 +16,7 @@ pub(crate) fn of(sizes: [u64; 3], links: [&str; 2], chunk: Bytes) -> Hardware {
         name: name.to_owned(),
         kind,
         // Whole MiB: that the last few bytes are lost matters less than that it can be read.
-        capacity: Bytes::new((bytes >> 20 << 20).max(1 << 20)),
+        capacity: Bytes::new((bytes >> 20 << 20).max(1 << 20)).into(),
         access: UNKNOWN,
         loaded: None,
         requests: Default::default(),

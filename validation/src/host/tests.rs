@@ -17,7 +17,7 @@ const HBM: TierId = TierId(0);
 fn world() -> (Hardware, Workload) {
     let rate = Bandwidth::gb_per_s(10);
     let access = Law { setup: Span::ZERO, rate };
-    let (kind, capacity) = (TierKind::Hbm, Bytes::mib(1));
+    let (kind, capacity) = (TierKind::Hbm, Bytes::mib(1).into());
     let hardware = Hardware {
         name: "test".to_owned(),
         about: String::new(),

@@ -11,7 +11,7 @@ fn device() -> Device {
     let tier = |name: &str, kind| Tier {
         name: name.to_owned(),
         kind,
-        capacity: Bytes::gib(1),
+        capacity: Bytes::gib(1).into(),
         access: NONE,
         loaded: None,
         requests: Default::default(),
