@@ -27,7 +27,7 @@ use crate::units::{Bandwidth, Bytes, FlopRate, Span};
 pub use fact::{Fact, Source};
 pub use law::Law;
 pub use memory::{Capacity, Memory};
-pub use requests::Requests;
+pub use requests::DeviceRequests;
 pub use tier_kind::TierKind;
 
 /// The tier that the device computes from.
@@ -50,7 +50,7 @@ pub struct Tier {
     /// How the set-up of that grows with the bandwidth in use; `None` if it does not.
     pub loaded: Option<Loaded>,
     /// What the device asks for there at once.
-    pub requests: Requests,
+    pub requests: DeviceRequests,
 }
 
 /// A path between two nodes, with a copy engine per direction.

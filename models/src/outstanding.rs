@@ -135,7 +135,7 @@ fn settled(most: Bandwidth, under_way: u128, latency: impl Fn(u64) -> Span) -> B
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hardware::{Capacity, Law, Requests};
+    use crate::hardware::{Capacity, DeviceRequests, Law};
     use crate::loaded::{Curve, Loaded};
     use std::num::NonZeroU32;
 
@@ -145,7 +145,7 @@ mod tests {
         Bandwidth::new(per_s).expect("above zero")
     }
 
-    fn tier(setup: u64, per_s: u64, requests: Requests) -> Tier {
+    fn tier(setup: u64, per_s: u64, requests: DeviceRequests) -> Tier {
         Tier {
             name: "far".to_owned(),
             kind: TierKind::Cxl,
@@ -156,8 +156,8 @@ mod tests {
         }
     }
 
-    fn requests(granule: u64, depth: u32) -> Requests {
-        Requests { granule: Some(Bytes::new(granule)), depth: NonZeroU32::new(depth) }
+    fn requests(granule: u64, depth: u32) -> DeviceRequests {
+        DeviceRequests { granule: Some(Bytes::new(granule)), depth: NonZeroU32::new(depth) }
     }
 
     const READS: [u128; 2] = [1, 0];
@@ -173,7 +173,7 @@ mod tests {
             assert_eq!(tier.pace(idle, READS, 1), rate(expected), "{depth} under way");
         }
         // Unstated: as many as 16 GB/s need.
-        let usual = tier(400, 16 * GB, Requests::default());
+        let usual = tier(400, 16 * GB, DeviceRequests::default());
         assert_eq!((usual.granule(), usual.depth()), (Bytes::new(128), 50));
         assert_eq!(usual.pace(idle, READS, 1), rate(16 * GB));
     }

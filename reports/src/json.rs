@@ -453,7 +453,7 @@ pub(crate) mod tests {
             params: vec![("x".to_owned(), AxisValue::Number(f64::NAN))],
             conditions: 0,
             statistics: None,
-            hbm_budget: Bytes::MAX,
+            hbm_budget: Capacity::Unlimited,
             outcome: Outcome::Done(Figures::default()),
             placement: None,
             economics: Default::default(),

@@ -21,8 +21,8 @@ mod ranks;
 mod tests;
 
 use crate::audit::flows::Flows;
+pub(crate) use crate::audit::flows::Used;
 use crate::fair_share::ClassId;
-use crate::machine::Used;
 use crate::station::Station;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use tiersim_models::hardware::Hardware;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
-use tiersim_models::units::{Bytes, Span};
+use tiersim_models::units::Span;
 use tiersim_policies::recipe::Setting;
 
 /// Answers `ask` for a workload on a machine: every tier as large as it says, every op as long as

@@ -246,7 +246,7 @@ impl Trial {
         machine.draw_from(self.seed);
         let objects = self.workload.trace.objects.len();
         let ranks = self.spec.ranks;
-        let audit = Audit::of_ranks(ranks, &self.hardware, &room, objects, &start);
+        let audit = Audit::of_ranks(ranks, &self.hardware, &memory, objects, &start);
         machine.audit(audit.map_err(|breach| told(breach.to_string()))?);
         let mut watch = Watch::new(self, machine, &routes, without);
         let mut op_breach = None;
@@ -259,7 +259,7 @@ impl Trial {
             return Err(breach);
         }
         if let Some(config) = &self.pressure {
-            let rules = memory::pressure_rules(config, &planner, room[config.tier.index()]);
+            let rules = memory::pressure_rules(config, &planner, memory.room(config.tier).most());
             rules.map_err(|what| watch.breach(what))?;
         }
         match driven {
@@ -268,7 +268,7 @@ impl Trial {
             Err(DriveError::Plan(refused)) => return Err(watch.breach(refused.to_string())),
             Err(DriveError::Machine(breach)) => return Err(breach),
         }
-        watch.finished(&room, &self.held(&planner))?;
+        watch.finished(&memory, &self.held(&planner))?;
         let (meters, events) = (watch.machine().meters().clone(), watch.machine().events());
         let copies = watch.copies();
         Ok(Some(Ran { ends: watch.ends, meters, events, copies }))

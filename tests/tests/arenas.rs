@@ -59,7 +59,7 @@ fn world(seed: u64) -> (World, Vec<AllocatorSpec>) {
     let specs = vec![spec(&mut rng), AllocatorSpec::default()];
     // What is rounded up needs more room than its bytes.
     let hbm = &mut world.hardware.tiers[HBM.index()].capacity;
-    *hbm = Bytes::new(hbm.get() + (16 << 20));
+    *hbm = hbm.map(|bytes| bytes + (16 << 20));
     (world, specs)
 }
 
@@ -525,7 +525,7 @@ fn a_copy_into_a_tier_waits_for_every_copy_that_still_leaves_it() {
         vec![Action::Fetch { object, to: HBM }],
     ];
     let policy = Box::new(Scripted { start: vec![HBM], script });
-    let planner = Planner::new(&world.workload, policy, &[Bytes::mib(14); 3], 1);
+    let planner = Planner::new(&world.workload, policy, &Memory::of([Bytes::mib(14); 3]), 1);
     let commands = commands(planner.expect("it fits")).expect("it fits");
     let of = |wanted: fn(&Work) -> bool| commands.iter().filter(move |c| wanted(&c.work));
     let left = of(|work| matches!(work, Work::Release)).next().expect("it leaves HBM").ticket;
@@ -536,7 +536,7 @@ fn a_copy_into_a_tier_waits_for_every_copy_that_still_leaves_it() {
 /// The words of a plan's state after its first op, whose commands have ended or not.
 fn state(world: &World, start: TierId, first: &[Action], ended: bool) -> State {
     let policy = Scripted { start: vec![start; 2], script: vec![first.to_vec()] };
-    let capacities = [Bytes::mib(14); 2];
+    let capacities = Memory::of([Bytes::mib(14); 2]);
     let planner = Planner::new(&world.workload, Box::new(policy), &capacities, 1);
     let (mut planner, mut commands) = (planner.expect("it fits"), Vec::new());
     planner.plan_next(&mut commands).expect("it fits");

@@ -32,7 +32,7 @@ fn clairvoyant(world: &World, window: Option<u32>) -> Box<dyn Policy> {
     let spans: Vec<Span> = (0..ops).map(|op| durations.of(op)).collect();
     let routes = hardware.routes().expect("every pair of tiers is joined");
     let copies = CopyTimes::new(hardware, &routes);
-    let (memory, spans, copies, repeat) = (&memory[..], &spans[..], &copies, *repeat);
+    let (memory, spans, copies, repeat) = (&memory, &spans[..], &copies, *repeat);
     let setting = Setting { workload, hardware, memory, spans, copies, repeat };
     let config = ClairvoyantOffloadConfig { spill: spill(world), window };
     Box::new(ClairvoyantOffload::new(&config, &setting).expect("every pair of tiers is joined"))

@@ -13,7 +13,7 @@ use tiersim_conformance::real::{self, on_real, on_sim};
 use tiersim_conformance::world::World;
 use tiersim_conformance::{Check, Counts, Site, TIME, cases, edges, failures, same};
 use tiersim_models::hardware::{Capacity, TierKind};
-use tiersim_models::units::{Bytes, Span};
+use tiersim_models::units::Span;
 use tiersim_policies::drive::drive;
 use tiersim_validation::fault::Fault;
 use tiersim_validation::options::{Delay, Live, Options};

@@ -216,7 +216,7 @@ fn writing_through_leaves_room_for_all_of_hbm() {
         }
         let workload = Workload::new(traced.0);
         let mut hardware = two_tiers(Bytes::new(HBM_BYTES), law(0, 1));
-        hardware.tiers[FAR.index()].capacity = Bytes::new(far);
+        hardware.tiers[FAR.index()].capacity = Bytes::new(far).into();
         let config: PolicyConfig =
             DemandConfig { algorithm: Algorithm::Lru, spill: vec![FAR], write: Write::Through }
                 .into();

@@ -55,7 +55,7 @@ fn figures() -> Figures {
 /// A case with 2 GiB of HBM.
 fn case(text: &str) -> CaseEconomics {
     let capacities = Memory::of([Bytes::gib(2), Bytes::gib(16)]);
-    CaseEconomics::of(&machine(text), (&capacities, &capacities), Some(&figures()))
+    CaseEconomics::of(&machine(text), &capacities, Some(&figures()))
 }
 
 fn amounts(parts: &[Part]) -> Vec<(&str, u128)> {
@@ -186,7 +186,7 @@ fn what_is_included_elsewhere_is_shown_and_not_added() {
 fn nobody_prices_what_has_no_limit() {
     let text = MACHINE.replace("capacity: (gib(16), assumed(\"t\")), ", "");
     let capacities = Memory::of([Bytes::gib(2).into(), Capacity::Unlimited]);
-    let found = CaseEconomics::of(&machine(&text), (&capacities, &capacities), Some(&figures()));
+    let found = CaseEconomics::of(&machine(&text), &capacities, Some(&figures()));
     assert_eq!(found.cost.unlimited, ["dram"]);
     assert_eq!(found.dollars(), Some(1540.0));
     let missing = found.energy.expect("it ran").basis.missing;

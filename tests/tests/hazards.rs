@@ -2,7 +2,7 @@
 
 use tiersim_models::hardware::{Capacity, HBM, TierKind};
 use tiersim_models::ids::TierId;
-use tiersim_models::units::{Bytes, Span};
+use tiersim_models::units::Span;
 use tiersim_models::workload::Mode;
 use tiersim_policies::command::Hazard;
 use tiersim_policies::policy::Action;

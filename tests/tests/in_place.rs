@@ -3,7 +3,7 @@
 //! Links and tiers have rates of whole bytes per picosecond, so every time is a whole number.
 
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{Capacity, Requests};
+use tiersim_models::hardware::{Capacity, DeviceRequests};
 use tiersim_models::hardware::{HBM, Hardware, Law, Link, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::loaded::{Curve, Loaded};
@@ -219,8 +219,8 @@ fn charges_of_an_op_come_one_after_the_other() {
 }
 
 /// As many requests at once as there are.
-fn any() -> Requests {
-    Requests { granule: Some(Bytes::new(1)), depth: NonZeroU32::new(u32::MAX) }
+fn any() -> DeviceRequests {
+    DeviceRequests { granule: Some(Bytes::new(1)), depth: NonZeroU32::new(u32::MAX) }
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn gathered(hardware: Hardware, bytes: u64, pieces: Option<(u128, u128)>) -> u64
 fn asked(setup: u64, granule: u64, depth: u32) -> Hardware {
     let mut hardware = machine(law(setup, 8 * ONE), law(0, 8 * ONE), None);
     let (granule, depth) = (Some(Bytes::new(granule)), NonZeroU32::new(depth));
-    hardware.tiers[1].requests = Requests { granule, depth };
+    hardware.tiers[1].requests = DeviceRequests { granule, depth };
     hardware
 }
 
@@ -331,7 +331,7 @@ fn without_a_curve_times_in_place_are_others() {
     // Nothing stated: what 8 per ps need at 100 ps is under way, and is not enough under load.
     let usual = |loaded| {
         let mut hardware = hardware(loaded);
-        hardware.tiers[1].requests = Requests::default();
+        hardware.tiers[1].requests = DeviceRequests::default();
         gathered(hardware, 5200, None)
     };
     assert_eq!(usual(None), 100 + 5200 / 8);

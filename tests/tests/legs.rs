@@ -2,7 +2,7 @@
 //! that costs others; random worlds under audit; and which copy a fetch takes.
 
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{Capacity, HBM, Hardware, Link, TierKind};
+use tiersim_models::hardware::{Capacity, HBM, Hardware, Link, Memory, TierKind};
 use tiersim_models::ids::{NodeId, ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::nodes::{Node, NodeKind, Way};
@@ -188,7 +188,7 @@ fn source(bytes: u64, told: bool) -> TierId {
     let policy = Box::new(Scripted { start: vec![DRAM, HBM], script });
     let workload = Workload::new(traced.0);
     let mut planner =
-        Planner::new(&workload, policy, &[Capacity::Unlimited; 3], 1).expect("it fits");
+        Planner::new(&workload, policy, &Memory::of([Capacity::Unlimited; 3]), 1).expect("it fits");
     if told {
         let routes = machine.routes().expect("it is joined");
         planner.fetch_the_quickest(CopyTimes::new(&machine, &routes));

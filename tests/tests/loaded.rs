@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{Capacity, Requests};
+use tiersim_models::hardware::{Capacity, DeviceRequests};
 use tiersim_models::hardware::{Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
@@ -49,7 +49,7 @@ fn machine(loaded: Loaded, idle: Span) -> Hardware {
     machine.tiers[1].loaded = Some(loaded);
     // Injectors have as many requests under way as they like.
     let (granule, depth) = (Some(Bytes::new(1 << 20)), NonZeroU32::new(u32::MAX));
-    machine.tiers[1].requests = Requests { granule, depth };
+    machine.tiers[1].requests = DeviceRequests { granule, depth };
     machine
 }
 
@@ -154,7 +154,7 @@ fn reached(loaded: &Loaded, reads: u8, curve: &Points, under_way: u64) -> (f64, 
     machine.tiers[1].access.rate = curve[curve.len() - 1].0;
     // Requests of a byte, so that a depth is a number of bytes.
     let (granule, depth) = (Some(Bytes::new(1)), NonZeroU32::new(under_way as u32));
-    machine.tiers[1].requests = Requests { granule, depth };
+    machine.tiers[1].requests = DeviceRequests { granule, depth };
     let mut traced = Traced::new();
     // A hundred objects, of which so many are read.
     let uses: Vec<(ObjectId, Mode)> = (0..100)
@@ -240,7 +240,7 @@ fn docs_loaded_latency_has_published_random_accesses() {
         let mut machine = machine(Loaded { curves: Vec::new() }, Span::from_ns(latency));
         machine.tiers[1].loaded = None;
         let (granule, depth) = (Some(Bytes::new(granule)), NonZeroU32::new(depth));
-        machine.tiers[1].requests = Requests { granule, depth };
+        machine.tiers[1].requests = DeviceRequests { granule, depth };
         let rate = machine.tiers[1].pace(Default::default(), [1, 0], 1).get() as f64 / 1e9;
         let off = measured.map_or("-".to_owned(), |measured: f64| {
             format!("{:+.1}", 100.0 * (rate / measured - 1.0))

@@ -5,7 +5,7 @@
 //! sums of durations. It is asserted only for copies over one link; over several links pieces of
 //! different copies mix, and then it is no theorem.
 
-use tiersim_models::hardware::{Capacity, Law};
+use tiersim_models::hardware::Law;
 use tiersim_models::units::{Bandwidth, Bytes, Span, Time};
 use tiersim_policies::command::Hazard;
 use tiersim_tests::world::World;
@@ -70,10 +70,8 @@ fn sizes_and_rates_scaled_together_change_no_time() {
         for object in &mut world.workload.trace.objects {
             object.bytes = Bytes::new(object.bytes.get() * K);
         }
-        for tier in
-            world.hardware.tiers.iter_mut().filter(|tier| tier.capacity != Capacity::Unlimited)
-        {
-            tier.capacity = Bytes::new(tier.capacity.get() * K);
+        for tier in &mut world.hardware.tiers {
+            tier.capacity = tier.capacity.map(|bytes| bytes * K);
         }
         assert_eq!(run(&world), Some(before), "seed {seed}");
         compared += 1;

@@ -5,7 +5,7 @@
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 use tiersim_models::hardware::Capacity;
-use tiersim_models::units::{Bytes, Span};
+use tiersim_models::units::Span;
 use tiersim_models::workload::Trace;
 use tiersim_tests::build::{Traced, law, two_tiers};
 use tiersim_tests::scripted::Scripted;

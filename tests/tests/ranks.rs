@@ -1,10 +1,10 @@
 //! Several ranks in runs that repeat themselves: what is left out changes nothing. And what ranks
 //! have of the host's processors.
 
-use tiersim_models::hardware::{Capacity, HBM, Hardware, TierKind};
+use tiersim_models::hardware::{Capacity, HBM, Hardware, Memory, TierKind};
 use tiersim_models::ids::{LinkId, TierId};
 use tiersim_models::server::Cpu;
-use tiersim_models::units::{Bandwidth, Bytes, FlopRate, PS_PER_S, Span};
+use tiersim_models::units::{Bandwidth, FlopRate, PS_PER_S, Span};
 use tiersim_models::workload::{Mode, Unit};
 use tiersim_policies::drive::drive;
 use tiersim_policies::planner::Planner;
@@ -90,7 +90,7 @@ fn ends(ranks: u32, launch: u64, fetched: Option<u64>, ops: &[(Unit, u64)]) -> V
     let start = vec![FAR; usize::from(object.is_some())];
     let fetch = object.map(|object| vec![Action::Fetch { object, to: HBM }]);
     let policy = Box::new(Scripted { start, script: fetch.into_iter().collect() });
-    let room = [Capacity::Unlimited; 2];
+    let room = Memory::of([Capacity::Unlimited; 2]);
     let mut planner = Planner::new(workload, policy, &room, 1).expect("it fits");
     let (start, routes) = (planner.start(), hardware.routes().expect("every tier is joined"));
     let mut machine = SimMachine::of_ranks(ranks, hardware, routes, workload, durations, &start);

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::PathBuf;
 use tiersim_input::hardware_file::read_hardware;
 use tiersim_models::hardware::{HBM, Hardware};
-use tiersim_models::units::{Bytes, Span};
+use tiersim_models::units::Span;
 use tiersim_models::workload::{Op, Unit};
 use tiersim_policies::drive::drive;
 use tiersim_policies::planner::Planner;

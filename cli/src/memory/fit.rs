@@ -7,7 +7,6 @@ use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::results::memory_fit::Rates;
 use tiersim_models::results::memory_fit::Room;
-use tiersim_models::units::Bytes;
 use tiersim_reports::FitTarget;
 use tiersim_workloads::transformer::format::Format;
 

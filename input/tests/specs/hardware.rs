@@ -38,7 +38,7 @@ fn law(ps: u64, rate: u64) -> Law {
 #[test]
 fn a_machine_means_what_its_file_says() {
     let machine = read(TWO).unwrap();
-    assert_eq!(machine.tiers[0].capacity, Bytes::new(80_000_000_000));
+    assert_eq!(machine.tiers[0].capacity, Bytes::new(80_000_000_000).into());
     assert_eq!(machine.tiers[0].access, law(400_000, 1_750_000_000_000));
     assert_eq!(machine.tiers[1].capacity, Capacity::Unlimited);
     assert_eq!(machine.tiers[1].access, law(1_090_000, 25 << 30));

@@ -61,7 +61,7 @@ fn numbers_of_a_set_are_written_for_one_drive() {
     let tier = &host.tiers[2];
     assert_eq!(
         (tier.capacity, tier.access.rate),
-        (Bytes::new(8_000_000_000_000), Bandwidth::gb_per_s(12))
+        (Bytes::new(8_000_000_000_000).into(), Bandwidth::gb_per_s(12))
     );
     let link = &host.links[3];
     assert_eq!(

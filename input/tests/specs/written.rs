@@ -107,7 +107,7 @@ prop_compose! {
             }
             fact(format!("tiers.t{index}.setup"));
             fact(format!("tiers.t{index}.bandwidth"));
-            let capacity = capacity.map_or(Capacity::Unlimited, Bytes::new);
+            let capacity = capacity.map_or(Capacity::Unlimited, |bytes| Bytes::new(bytes).into());
             made.push(Tier { name: format!("t{index}"), kind, capacity, access, loaded: None, requests: Default::default() });
         }
         let mut links = Vec::new();

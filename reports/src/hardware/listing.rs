@@ -9,7 +9,7 @@ use crate::text_table::text_table;
 use crate::words::{clean, elide};
 use serde::Serialize;
 use std::fmt::Write;
-use tiersim_models::hardware::Requests;
+use tiersim_models::hardware::DeviceRequests;
 use tiersim_models::hardware::{Capacity, Fact, Hardware, Lane, Law, Link, Tier, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::routes::Routes;
@@ -17,7 +17,7 @@ use tiersim_models::service::{Discipline, Service};
 
 /// What the device asks for at once in a tier.
 fn asked(tier: &Tier) -> String {
-    let Requests { granule, depth } = tier.requests;
+    let DeviceRequests { granule, depth } = tier.requests;
     let assumed = |stated| if stated { "" } else { " (assumed)" };
     let (bytes, most) = (tier.granule(), tier.depth());
     let (of, at_once) = (assumed(granule.is_some()), assumed(depth.is_some()));

@@ -9,7 +9,6 @@
 
 use super::Breach;
 use crate::fair_share::{ClassId, GRAINS};
-use crate::machine::Used;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::{HBM, Hardware, Lane};
@@ -18,6 +17,14 @@ use tiersim_models::instances::Instances;
 use tiersim_models::service::{Detail, Discipline, Service};
 use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Time};
 use tiersim_policies::command::Ticket;
+
+/// The bandwidth of a tier that ops use in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Used {
+    pub(crate) tier: TierId,
+    /// Whether it is of what is written beside what is read.
+    pub(crate) back: bool,
+}
 
 /// The flows under way, by command and class.
 #[derive(Debug)]

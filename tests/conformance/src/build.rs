@@ -24,10 +24,10 @@ pub fn hardware<C: Copy + Into<Capacity>>(
     tiers: &[(TierKind, C, Law)],
     links: &[(usize, usize, Law)],
 ) -> Hardware {
-    let tier = |(index, &(kind, capacity, access)): (usize, &(TierKind, Bytes, Law))| Tier {
+    let tier = |(index, &(kind, capacity, access)): (usize, &(TierKind, C, Law))| Tier {
         name: format!("t{index}"),
         kind,
-        capacity,
+        capacity: capacity.into(),
         access,
         loaded: None,
         requests: Default::default(),

@@ -135,7 +135,7 @@ pub fn on_real(
         let first: Vec<String> = truth.first.iter().map(ToString::to_string).collect();
         format!("{} wrong contents: {}", truth.mismatches, first.join("; "))
     })?;
-    let over = |(peak, tier): (&Bytes, &Tier)| *peak > tier.capacity;
+    let over = |(peak, tier): (&Bytes, &Tier)| !tier.capacity.holds(*peak);
     ensure(!peak.iter().zip(&world.hardware.tiers).any(over), || {
         format!("a tier held more than it has room for: {peak:?}")
     })?;

@@ -179,7 +179,7 @@ fn machine(rng: &mut ChaCha12Rng, workload: &Workload) -> Hardware {
     let mut law = || law(rng.random_range(0..100), rng.random_range(1..50) * 1_000_000_000_000);
     let far = |kind| (kind, Capacity::Unlimited);
     let kinds = [far(TierKind::Dram), far(TierKind::Cxl), far(TierKind::Nvme)];
-    let mut tiers = vec![(TierKind::Hbm, hbm, law())];
+    let mut tiers = vec![(TierKind::Hbm, hbm.into(), law())];
     tiers.extend(kinds.map(|(kind, capacity)| (kind, capacity, law())));
     // A chain, so that some copies go over several links.
     let links = [(0, 1, law()), (0, 2, law()), (1, 3, law())];

@@ -5,7 +5,7 @@
 use super::dice::Dice;
 use super::drives::drives_and_others;
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{Capacity, Requests};
+use tiersim_models::hardware::{Capacity, DeviceRequests};
 use tiersim_models::hardware::{Compute, Hardware, Law, Link, Tier, TierKind};
 use tiersim_models::ids::{NodeId, TierId};
 use tiersim_models::loaded::{Curve, Loaded};
@@ -81,7 +81,7 @@ pub(super) fn requests(dice: &mut Dice, hardware: &mut Hardware, trace: &mut Tra
     for tier in &mut hardware.tiers {
         let granule = dice.chance(15).then(|| Bytes::new(dice.log(1..=65536)));
         let depth = dice.chance(15).then(|| NonZeroU32::new(dice.log(1..=4096) as u32)).flatten();
-        tier.requests = Requests { granule, depth };
+        tier.requests = DeviceRequests { granule, depth };
     }
     if !dice.chance(30) {
         return;
@@ -105,7 +105,7 @@ fn tier(dice: &mut Dice, index: usize) -> Tier {
     let kind = if index == 0 { TierKind::Hbm } else { dice.pick(&others) };
     let access = law(dice);
     let loaded = dice.chance(15).then(|| loaded(dice));
-    let (name, requests) = (format!("t{index}"), Requests::default());
+    let (name, requests) = (format!("t{index}"), DeviceRequests::default());
     Tier { name, kind, capacity: Capacity::Unlimited, access, loaded, requests }
 }
 

@@ -34,8 +34,10 @@ fn a_faster_link_ends_the_same_plan_later() {
         traced.op(0, 0, Span::ZERO, &[(b, Mode::Read)]);
         traced.op(0, 0, Span::ZERO, &[(a, Mode::Read), (c, Mode::Read)]);
         let free = law(0, u64::MAX);
-        let tiers =
-            [(TierKind::Hbm, Bytes::new(950), free), (TierKind::Dram, Capacity::Unlimited, free)];
+        let tiers = [
+            (TierKind::Hbm, Bytes::new(950).into(), free),
+            (TierKind::Dram, Capacity::Unlimited, free),
+        ];
         let mut hardware = hardware(&tiers, &[(0, 1, law(0, RATE))]);
         let link = &mut hardware.links[0];
         link.evict.rate = Bandwidth::new(evict).expect("above zero");

@@ -50,7 +50,7 @@ fn measured(world: &World, policy: Box<dyn Policy>) -> Option<u128> {
 fn machine(hbm: u64) -> Hardware {
     let (free, slow) = (law(0, u64::MAX), law(0, 1));
     let tiers = [
-        (TierKind::Hbm, Bytes::new(hbm), free),
+        (TierKind::Hbm, Bytes::new(hbm).into(), free),
         (TierKind::Dram, Capacity::Unlimited, slow),
         (TierKind::Nvme, Capacity::Unlimited, slow),
     ];

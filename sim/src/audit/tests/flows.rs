@@ -1,6 +1,7 @@
 //! The rules of flows over shared links, each broken alone.
 
 use super::*;
+use crate::audit::flows::Used;
 use tiersim_models::units::{Bandwidth, PS_PER_S};
 
 /// Grains per second that a lane carries: a byte per picosecond.
