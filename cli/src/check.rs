@@ -98,7 +98,7 @@ fn of_scenario(
     let refused = |error| said(path, error);
     let bench = Bench::new(scenario, workload, Options::default()).map_err(refused)?;
     for case in &scenario.cases {
-        bench.hidden_of(case).map_err(refused)?;
+        bench.memory_of(case).map_err(refused)?;
     }
     Ok(lint_scenario(scenario, &workload.trace))
 }

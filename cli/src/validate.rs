@@ -100,7 +100,7 @@ fn fits_the_machine(
     }
     let bench = Bench::new(scenario, traces.of(scenario), BenchOptions::default())?;
     for case in wanted(scenario, args) {
-        bench.capacities_of(case)?;
+        bench.memory_of(case)?;
         if case.pressure.is_some() || case.micro_batch.is_some() || case.chunk.is_some() {
             return Err(Failure::Input(format!(
                 "{}: {:?} watches memory pressure, or has a micro-batch or chunks of its own, which \

@@ -42,11 +42,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::energy::Economics;
-use tiersim_models::hardware::{Fact, Hardware, Law, Link, MAX_TIERS, Tier, TierKind};
+use tiersim_models::hardware::{Capacity, Fact, Hardware, Law, Link, MAX_TIERS, Tier, TierKind};
 use tiersim_models::nodes::{LinkKind, MAX_LINKS};
 use tiersim_models::server::Server;
 use tiersim_models::units::written::{EnergyPerBit, PricePerSize, StandingPower};
-use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::units::{Bytes, Span};
 
 /// Version of the file format.
 pub const SCHEMA: u32 = 1;
@@ -262,9 +262,9 @@ impl Resolver<'_> {
             Some(size) => {
                 self.fact(size, &format!("{here}.capacity"), format!("{fact}.capacity"));
                 let path = format!("{here}.capacity.0");
-                size.quantity.bytes(&mut self.check, &path, CAPACITY)
+                size.quantity.bytes(&mut self.check, &path, CAPACITY).map(Capacity::Limited)
             }
-            None => Some(Bytes::MAX),
+            None => Some(Capacity::Unlimited),
         };
         let setup = self.span(&raw.setup, &format!("{here}.setup"), format!("{fact}.setup"));
         let rate =
@@ -329,7 +329,7 @@ impl Resolver<'_> {
         // b / (rate * b / (b + half)) = half / rate + b / rate: a set-up by another name.
         let half = half.unwrap_or(Bytes::ZERO).get();
         let (near, far, name) = (near?, far?, raw.name.clone());
-        let law = |setup: Span, rate: Rate| Law { setup: setup + rate.span_of(half), rate };
+        let law = |setup: Span, rate: Bandwidth| Law { setup: setup + rate.span_of(half), rate };
         let (fetch, evict) = (law(setup?, fetch?), law(evict_setup?, evict?));
         let service = self.service(raw, &here, &fact, [fetch, evict]);
         let kind = raw.kind.map(|kind| self.kind(kind, &here));
@@ -344,7 +344,7 @@ impl Resolver<'_> {
         raw.quantity.span(&mut self.check, &format!("{path}.0"), SETUP)
     }
 
-    fn rate(&mut self, raw: &Sourced<Bandwidth>, path: &str, fact: String) -> Option<Rate> {
+    fn rate(&mut self, raw: &Sourced<Bandwidth>, path: &str, fact: String) -> Option<Bandwidth> {
         self.fact(raw, path, fact);
         raw.quantity.rate(&mut self.check, &format!("{path}.0"))
     }

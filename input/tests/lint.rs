@@ -5,7 +5,7 @@ use tiersim_input::hardware_file::resolve_hardware;
 use tiersim_input::text::ron_text::Document;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::lint::{assumed_note, lint_hardware};
-use tiersim_models::units::Rate;
+use tiersim_models::units::Bandwidth;
 
 /// A machine of HBM, one more tier and a link between them.
 fn machine(kind: &str, tier: &str, link: &str) -> Hardware {
@@ -133,7 +133,7 @@ fn a_total_can_bind() {
     // The reader refuses this one; a machine may come from elsewhere.
     let mut low = with("gb_per_s(50)");
     assert_eq!(tripped(&low), []);
-    low.links[0].evict.rate = Rate::new(50_000_000_001).expect("above zero");
+    low.links[0].evict.rate = Bandwidth::new(50_000_000_001).expect("above zero");
     assert_eq!(tripped(&low), rule);
 }
 

@@ -59,7 +59,7 @@ impl Shares {
     }
 
     /// What work of `size` reaches of `rate`, rounded down and at least one per second.
-    pub fn reached(&self, rate: Rate, size: u64) -> Rate {
+    pub fn reached<W: Copy>(&self, rate: Rate<W>, size: u64) -> Rate<W> {
         if self.points.is_empty() {
             return rate;
         }
@@ -89,6 +89,7 @@ fn log2(of: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Bandwidth;
 
     fn shares(points: &[(u64, u32)], between: Between) -> Shares {
         Shares { points: points.to_vec(), between }
@@ -123,15 +124,15 @@ mod tests {
     fn an_empty_table_changes_nothing() {
         let table = Shares::default();
         assert_eq!((table.of(0), table.of(7)), (WHOLE, WHOLE));
-        let rate = Rate::gb_per_s(7);
+        let rate = Bandwidth::gb_per_s(7);
         assert_eq!(table.reached(rate, 3), rate);
     }
 
     #[test]
     fn the_rate_that_is_reached_is_the_share_of_the_rate_rounded_down() {
         let table = shares(&[(0, 333_333)], Between::Steps);
-        assert_eq!(table.reached(Rate::new(10).expect("above zero"), 1).get(), 3);
-        assert_eq!(table.reached(Rate::new(1).expect("above zero"), 1).get(), 1);
-        assert_eq!(table.reached(Rate::gb_per_s(1000), 1).get(), 333_333_000_000);
+        assert_eq!(table.reached(Bandwidth::new(10).expect("above zero"), 1).get(), 3);
+        assert_eq!(table.reached(Bandwidth::new(1).expect("above zero"), 1).get(), 1);
+        assert_eq!(table.reached(Bandwidth::gb_per_s(1000), 1).get(), 333_333_000_000);
     }
 }

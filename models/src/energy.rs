@@ -6,6 +6,7 @@
 //! Invariant: a number that is not known is `None`, never 0; every number that is known stands in
 //! [`Economics::facts`] with its source. They are kept apart from the facts that times rest on.
 
+use crate::hardware::Capacity;
 use crate::hardware::fact::{Fact, Source};
 use crate::units::Bytes;
 
@@ -130,11 +131,10 @@ impl Source {
 impl Standby {
     /// Microwatts of a tier of this capacity, rounded up; `None` where power goes by capacity and
     /// there is no limit.
-    pub fn microwatts(self, capacity: Bytes) -> Option<u128> {
+    pub fn microwatts(self, capacity: Capacity) -> Option<u128> {
         match self {
             Standby::Whole(power) => Some(power.into()),
-            Standby::PerGib(power) if capacity != Bytes::MAX => Some(per_gib(power, capacity)),
-            Standby::PerGib(_) => None,
+            Standby::PerGib(power) => capacity.limit().map(|bytes| per_gib(power, bytes)),
         }
     }
 }
@@ -186,10 +186,10 @@ mod tests {
 
     #[test]
     fn standing_power_goes_by_capacity_only_where_it_says_so() {
-        assert_eq!(Standby::Whole(7).microwatts(Bytes::MAX), Some(7));
-        assert_eq!(Standby::PerGib(7).microwatts(Bytes::gib(3)), Some(21));
-        assert_eq!(Standby::PerGib(7).microwatts(Bytes::new(1)), Some(1), "rounded up");
-        assert_eq!(Standby::PerGib(7).microwatts(Bytes::MAX), None);
+        assert_eq!(Standby::Whole(7).microwatts(Capacity::Unlimited), Some(7));
+        assert_eq!(Standby::PerGib(7).microwatts(Bytes::gib(3).into()), Some(21));
+        assert_eq!(Standby::PerGib(7).microwatts(Bytes::new(1).into()), Some(1), "rounded up");
+        assert_eq!(Standby::PerGib(7).microwatts(Capacity::Unlimited), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 mod collectives;
 pub(crate) mod fact;
 pub(crate) mod law;
+mod memory;
 mod requests;
 pub(crate) mod tier_kind;
 
@@ -21,11 +22,12 @@ use crate::nodes::{LinkKind, Node, Way};
 use crate::raid0::Raid0;
 use crate::server::{Cpu, Server};
 use crate::service::Service;
-use crate::units::{Bytes, Rate, Span};
+use crate::units::{Bandwidth, Bytes, FlopRate, Span};
 
 pub use fact::{Fact, Source};
 pub use law::Law;
-pub use requests::Requests;
+pub use memory::{Capacity, Memory};
+pub use requests::DeviceRequests;
 pub use tier_kind::TierKind;
 
 /// The tier that the device computes from.
@@ -41,14 +43,14 @@ pub struct Tier {
     pub name: String,
     /// What it is.
     pub kind: TierKind,
-    /// Room for objects; [`Bytes::MAX`] for no limit.
-    pub capacity: Bytes,
+    /// What it has: all of the server's, if devices share it.
+    pub capacity: Capacity,
     /// What the device pays to use an object where it lies.
     pub access: Law,
     /// How the set-up of that grows with the bandwidth in use; `None` if it does not.
     pub loaded: Option<Loaded>,
     /// What the device asks for there at once.
-    pub requests: Requests,
+    pub requests: DeviceRequests,
 }
 
 /// A path between two nodes, with a copy engine per direction.
@@ -72,7 +74,7 @@ pub struct Link {
     pub raid0: Option<Raid0>,
     /// Bytes per second that others want to send in the direction of `fetch` and of `evict`, all
     /// the time; only where copies share the link.
-    pub others: [Option<Rate>; 2],
+    pub others: [Option<Bandwidth>; 2],
 }
 
 impl Link {
@@ -89,9 +91,9 @@ impl Link {
 
     /// No more than the copies of a run reach together where others have their share of `rate`:
     /// one copy has at least as much as each direction of the others.
-    pub fn beside_others(&self, rate: Rate) -> Rate {
+    pub fn beside_others(&self, rate: Bandwidth) -> Bandwidth {
         let others = 1 + self.others.iter().flatten().count() as u64;
-        Rate::new((rate.get() / others).max(1)).expect("above zero")
+        Bandwidth::new((rate.get() / others).max(1)).expect("above zero")
     }
 }
 
@@ -118,9 +120,9 @@ pub struct Compute {
     pub name: String,
     /// FLOP per second that large matrix products reach, by precision (`fp32`, `tf32`, `bf16`,
     /// ...).
-    pub flops: Vec<(String, Rate)>,
+    pub flops: Vec<(String, FlopRate)>,
     /// Bytes per second that a large kernel reaches in the device's own memory.
-    pub memory: Rate,
+    pub memory: Bandwidth,
     /// Cost of one kernel, whatever its size.
     pub launch: Span,
     /// What small products and small transfers reach of these rates.

@@ -64,7 +64,7 @@ pub fn over(base: &[Hidden], own: &[Hidden]) -> Vec<Hidden> {
     all
 }
 
-/// Hidden bytes of a tier; [`Bytes::MAX`] if they are more than that.
+/// Hidden bytes of a tier, or as many as can be counted.
 pub fn of_tier(hidden: &[Hidden], tier: TierId) -> Bytes {
     let own = hidden.iter().filter(|entry| entry.tier == tier);
     Bytes::new(own.fold(0, |sum: u64, entry| sum.saturating_add(entry.bytes.get())))
@@ -94,6 +94,6 @@ mod tests {
     #[test]
     fn a_sum_that_does_not_fit_is_the_most_there_is() {
         let all = [entry(0, What::Context, u64::MAX), entry(0, What::Pinned, 2)];
-        assert_eq!(of_tier(&all, TierId(0)), Bytes::MAX);
+        assert_eq!(of_tier(&all, TierId(0)), Bytes::new(u64::MAX));
     }
 }

@@ -12,7 +12,7 @@ use crate::diagnostic::Warning;
 use crate::hardware::{Fact, HBM, Hardware, Lane, TierKind};
 use crate::ids::TierId;
 use crate::routes::Routes;
-use crate::units::{PS_PER_S, Rate, Span};
+use crate::units::{Bandwidth, PS_PER_S, Span};
 use pageable::{carried, faster_than_pinned};
 
 /// Every warning about a machine.
@@ -232,7 +232,7 @@ fn direction(lane: Lane) -> &'static str {
     if lane.evicting { "evict" } else { "fetch" }
 }
 
-fn words(rate: Rate) -> String {
+fn words(rate: Bandwidth) -> String {
     format!("{} GB/s", rate.get() as f64 / 1e9)
 }
 

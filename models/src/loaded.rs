@@ -3,7 +3,7 @@
 //! Measured as curves of latency over bandwidth, one for each share of reads in the traffic.
 //! Invariant: latency never falls with bandwidth, and at every point of a curve it is that point's.
 
-use crate::units::{Rate, Span};
+use crate::units::{Bandwidth, Span};
 
 /// One measured curve.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Curve {
     pub reads: u8,
     /// Latency at so many bytes per second, by rising bandwidth; at least one point, the first of
     /// which stands for an idle memory.
-    pub points: Vec<(Rate, Span)>,
+    pub points: Vec<(Bandwidth, Span)>,
 }
 
 /// The curves of one memory, by rising share of reads; at least one.
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     fn curve(reads: u8, points: &[(u64, u64)]) -> Curve {
-        let point = |&(rate, ps)| (Rate::new(rate).expect("above zero"), Span::from_ps(ps));
+        let point = |&(rate, ps)| (Bandwidth::new(rate).expect("above zero"), Span::from_ps(ps));
         Curve { reads, points: points.iter().map(point).collect() }
     }
 

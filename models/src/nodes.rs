@@ -5,7 +5,7 @@
 //! Invariant: nodes are numbered behind the tiers, so a [`TierId`] is a [`NodeId`] too.
 
 use crate::ids::{NodeId, TierId};
-use crate::units::Rate;
+use crate::units::Bandwidth;
 use serde::Deserialize;
 use std::fmt;
 
@@ -126,7 +126,7 @@ impl LinkKind {
     /// with 8b/10b (1.x, 2.x), 8 to 32 GT/s with 128b/130b (3.0 to 5.0), 64 and 128 GT/s in flits
     /// without an encoding (6.x, 7.0). CXL runs over PCIe: 1.x and 2.0 over 5.0, 3.x over 6.x, 4.0
     /// over 7.0 (CXL Consortium). Headers and error correction come on top, so less is reached.
-    pub fn limit(self) -> Option<Rate> {
+    pub fn limit(self) -> Option<Bandwidth> {
         let (pcie, width) = match self {
             LinkKind::Pcie { generation, width } => (generation, width),
             LinkKind::Cxl { generation: 1 | 2, width } => (5, width),
@@ -145,7 +145,7 @@ impl LinkKind {
             _ => return None,
         };
         // Rounded up: a rate at the limit is not above it.
-        Rate::new((line * 1_000_000 * u64::from(width) * data).div_ceil(coded * 8))
+        Bandwidth::new((line * 1_000_000 * u64::from(width) * data).div_ceil(coded * 8))
     }
 }
 
@@ -189,7 +189,7 @@ mod tests {
     fn limits_are_those_of_the_standards() {
         let pcie = |generation, width| LinkKind::Pcie { generation, width }.limit();
         let cxl = |generation, width| LinkKind::Cxl { generation, width }.limit();
-        let mb = |mb: u64| Rate::new(mb * 1_000_000);
+        let mb = |mb: u64| Bandwidth::new(mb * 1_000_000);
         assert_eq!([pcie(1, 1), pcie(2, 16)], [mb(250), mb(8_000)]);
         assert_eq!(pcie(3, 16).map(|rate| rate.get() / 1_000_000), Some(15_753));
         assert_eq!(pcie(5, 16).map(|rate| rate.get() / 1_000_000), Some(63_015));

@@ -11,7 +11,7 @@
 //! Invariant: no pace is above the law's rate, and more load never makes one faster.
 
 use crate::hardware::{Tier, TierKind};
-use crate::units::{Bytes, PS_PER_S, Rate, Span};
+use crate::units::{Bandwidth, Bytes, PS_PER_S, Span};
 
 /// Bytes per second that are read and written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl Tier {
 
     /// Bytes per second that one device reaches in place beside `others`, where of `whole` bytes it
     /// reads and writes so many.
-    pub fn pace(&self, others: Traffic, [read, written]: [u128; 2], whole: u128) -> Rate {
+    pub fn pace(&self, others: Traffic, [read, written]: [u128; 2], whole: u128) -> Bandwidth {
         let most = u128::from(self.depth()) * u128::from(self.granule().get());
         let latency = |rate| self.latency(others.beside(rate, read, written, whole));
         settled(self.access.rate, most * u128::from(PS_PER_S), latency)
@@ -91,7 +91,7 @@ impl Tier {
 
     /// Bytes per second that a copy engine of `rate` reaches beside `others`, `reading` the tier or
     /// writing it.
-    pub fn copied(&self, rate: Rate, others: Traffic, reading: bool) -> Rate {
+    pub fn copied(&self, rate: Bandwidth, others: Traffic, reading: bool) -> Bandwidth {
         if self.idle() == Span::ZERO || others == Traffic::default() {
             return rate;
         }
@@ -105,7 +105,7 @@ impl Tier {
     }
 
     /// No pace is below this.
-    pub fn least_pace(&self) -> Rate {
+    pub fn least_pace(&self) -> Bandwidth {
         let most = u128::from(self.depth()) * u128::from(self.granule().get());
         let rise = self.loaded.as_ref().map_or(Span::ZERO, |loaded| loaded.most());
         let latency = self.idle() + rise;
@@ -115,7 +115,7 @@ impl Tier {
 
 /// The largest rate up to `most` at which no more than `under_way` byte picoseconds per second
 /// wait, at least 1. `latency` never falls with the rate.
-fn settled(most: Rate, under_way: u128, latency: impl Fn(u64) -> Span) -> Rate {
+fn settled(most: Bandwidth, under_way: u128, latency: impl Fn(u64) -> Span) -> Bandwidth {
     let fits = |rate: u64| u128::from(rate) * u128::from(latency(rate).ps()) <= under_way;
     if fits(most.get()) {
         return most;
@@ -129,35 +129,35 @@ fn settled(most: Rate, under_way: u128, latency: impl Fn(u64) -> Span) -> Rate {
             high = middle;
         }
     }
-    Rate::new(low).expect("at least 1")
+    Bandwidth::new(low).expect("at least 1")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hardware::{Law, Requests};
+    use crate::hardware::{Capacity, DeviceRequests, Law};
     use crate::loaded::{Curve, Loaded};
     use std::num::NonZeroU32;
 
     const GB: u64 = 1_000_000_000;
 
-    fn rate(per_s: u64) -> Rate {
-        Rate::new(per_s).expect("above zero")
+    fn rate(per_s: u64) -> Bandwidth {
+        Bandwidth::new(per_s).expect("above zero")
     }
 
-    fn tier(setup: u64, per_s: u64, requests: Requests) -> Tier {
+    fn tier(setup: u64, per_s: u64, requests: DeviceRequests) -> Tier {
         Tier {
             name: "far".to_owned(),
             kind: TierKind::Cxl,
-            capacity: Bytes::MAX,
+            capacity: Capacity::Unlimited,
             access: Law { setup: Span::from_ns(setup), rate: rate(per_s) },
             loaded: None,
             requests,
         }
     }
 
-    fn requests(granule: u64, depth: u32) -> Requests {
-        Requests { granule: Some(Bytes::new(granule)), depth: NonZeroU32::new(depth) }
+    fn requests(granule: u64, depth: u32) -> DeviceRequests {
+        DeviceRequests { granule: Some(Bytes::new(granule)), depth: NonZeroU32::new(depth) }
     }
 
     const READS: [u128; 2] = [1, 0];
@@ -173,7 +173,7 @@ mod tests {
             assert_eq!(tier.pace(idle, READS, 1), rate(expected), "{depth} under way");
         }
         // Unstated: as many as 16 GB/s need.
-        let usual = tier(400, 16 * GB, Requests::default());
+        let usual = tier(400, 16 * GB, DeviceRequests::default());
         assert_eq!((usual.granule(), usual.depth()), (Bytes::new(128), 50));
         assert_eq!(usual.pace(idle, READS, 1), rate(16 * GB));
     }

@@ -4,7 +4,7 @@
 //! ended when its busiest drive has.
 //! Invariant: a set is never faster than all its drives together.
 
-use crate::units::{Bytes, Rate, Span};
+use crate::units::{Bandwidth, Bytes, Span};
 use std::num::NonZeroU32;
 
 /// A set of equal drives.
@@ -29,14 +29,14 @@ impl Raid0 {
 
     /// Time of `bytes` over drives that reach `rate` together, without set-up:
     /// `ceil(busiest * 10^12 / (rate / drives))` ps. `rate` is a multiple of the number of drives.
-    pub fn span(&self, bytes: Bytes, rate: Rate) -> Span {
+    pub fn span(&self, bytes: Bytes, rate: Bandwidth) -> Span {
         self.drive(rate).span_of(self.busiest(bytes).get())
     }
 
     /// The rate of one drive of a set that reaches `rate`.
-    pub fn drive(&self, rate: Rate) -> Rate {
+    pub fn drive(&self, rate: Bandwidth) -> Bandwidth {
         let drive = rate.get() / u64::from(self.drives.get());
-        Rate::new(drive.max(1)).expect("above zero")
+        Bandwidth::new(drive.max(1)).expect("above zero")
     }
 }
 
@@ -72,7 +72,7 @@ mod tests {
             let share = dealt(drives, stripe, bytes);
             assert_eq!(raid.busiest(Bytes::new(bytes)), Bytes::new(share));
             let drive = rng.random_range(1..1u64 << 40);
-            let rate = Rate::new(drive * u64::from(drives)).expect("above zero");
+            let rate = Bandwidth::new(drive * u64::from(drives)).expect("above zero");
             let exact = (u128::from(share) * 1_000_000_000_000).div_ceil(u128::from(drive));
             assert_eq!(u128::from(raid.span(Bytes::new(bytes), rate).ps()), exact);
             assert!(raid.span(Bytes::new(bytes), rate) >= rate.span_of(bytes));

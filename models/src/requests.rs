@@ -21,13 +21,13 @@ pub struct Request {
     pub prompt: u32,
     /// Tokens of the answer.
     pub output: u32,
-    /// The names of its blocks, in [`Requests::names`]; empty where the trace has none.
+    /// The names of its blocks, in [`ServingRequests::names`]; empty where the trace has none.
     pub blocks: Range<u32>,
 }
 
 /// The requests of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Requests {
+pub struct ServingRequests {
     /// In the order of arrival.
     pub list: Vec<Request>,
     /// Names of blocks, request by request.
@@ -50,16 +50,16 @@ pub enum RequestProblem {
     TooMany,
 }
 
-impl Requests {
+impl ServingRequests {
     /// No requests yet, whose blocks have so many tokens, if they are named.
     ///
     /// Panics if `block_tokens` is 0.
-    pub fn new(block_tokens: Option<u32>) -> Requests {
+    pub fn new(block_tokens: Option<u32>) -> ServingRequests {
         assert_ne!(block_tokens, Some(0), "a block has tokens");
-        Requests { list: Vec::new(), names: Vec::new(), block_tokens }
+        ServingRequests { list: Vec::new(), names: Vec::new(), block_tokens }
     }
 
-    /// Adds a request; [`Requests::sort`] puts it in its place.
+    /// Adds a request; [`ServingRequests::sort`] puts it in its place.
     ///
     /// # Errors
     /// A rule that it breaks; it is then not added.
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn requests_of_one_moment_keep_their_order() {
-        let mut requests = Requests::new(Some(512));
+        let mut requests = ServingRequests::new(Some(512));
         for (at, prompt) in [(5, 1), (3, 512), (5, 513), (3, 4)] {
             let names = vec![prompt; (prompt as usize).div_ceil(512)];
             let added = requests.push(Time::from_ps(at), prompt, 1, &names);
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_is_no_request_is_refused_and_leaves_nothing() {
-        let mut requests = Requests::new(Some(16));
+        let mut requests = ServingRequests::new(Some(16));
         let most = u64::from(MOST_TOKENS);
         let mut push =
             |prompt, output, names: &[u64]| requests.push(Time::ZERO, prompt, output, names);
@@ -141,6 +141,6 @@ mod tests {
         assert_eq!(push(1, u64::MAX, &[0]), Err(RequestProblem::Output));
         assert_eq!(push(17, 1, &[0]), Err(RequestProblem::Blocks(2)));
         assert_eq!(push(16, 1, &[0, 1]), Err(RequestProblem::Blocks(1)));
-        assert_eq!(requests, Requests::new(Some(16)));
+        assert_eq!(requests, ServingRequests::new(Some(16)));
     }
 }

@@ -19,7 +19,7 @@ mod steps;
 mod timeline;
 
 use crate::diagnostic::Warning;
-use crate::hardware::{Fact, TierKind};
+use crate::hardware::{Capacity, Fact, TierKind};
 use crate::units::{Bytes, Span};
 use economics::CaseEconomics;
 use hints::HintMatches;
@@ -130,7 +130,7 @@ pub struct CaseRecord {
     /// Index into [`RunRecord::conditions`].
     pub conditions: usize,
     /// HBM that the case's objects may use.
-    pub hbm_budget: Bytes,
+    pub hbm_budget: Capacity,
     /// Mean step of the same workload with unlimited HBM.
     pub baseline_step: Span,
     /// Most bytes that the same workload ever holds with unlimited HBM.
@@ -182,7 +182,7 @@ pub struct OutOfMemory {
     /// The tier's name.
     pub tier: String,
     /// Its capacity.
-    pub capacity: Bytes,
+    pub capacity: Capacity,
     /// What was asked for.
     pub need: Bytes,
     /// What was free.

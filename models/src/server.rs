@@ -6,7 +6,7 @@
 //! Invariant: every number of sharers divides the number of devices.
 
 use crate::ids::{LinkId, NodeId, TierId};
-use crate::units::{Bytes, Rate, Span};
+use crate::units::{Bandwidth, Bytes, FlopRate, Span};
 
 /// Most devices of one server.
 pub const MAX_DEVICES: u32 = 16;
@@ -50,9 +50,9 @@ pub struct Cpu {
     /// Name of the processors.
     pub name: String,
     /// FLOP per second that they reach.
-    pub flops: Rate,
+    pub flops: FlopRate,
     /// Bytes per second that their kernels reach in the host's memory.
-    pub memory: Rate,
+    pub memory: Bandwidth,
     /// Cost of one op, whatever its size.
     pub launch: Span,
 }

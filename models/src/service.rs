@@ -7,7 +7,7 @@
 
 use crate::hardware::law::Law;
 use crate::loaded::between;
-use crate::units::{Bytes, Rate, Span};
+use crate::units::{Bandwidth, Bytes, Span};
 use std::num::NonZeroU32;
 
 /// Who is served when several copies want a link.
@@ -31,10 +31,10 @@ pub struct Service {
     /// one under [`Discipline::Fifo`] and no limit under [`Discipline::FairShare`].
     pub lanes: Option<NonZeroU32>,
     /// Bytes per second of both directions together; only under [`Discipline::FairShare`].
-    pub total: Option<Rate>,
+    pub total: Option<Bandwidth>,
     /// Bytes per second of both directions together by the share of fetches, in per cent, among the
     /// bytes under way; by rising share, none above `total`; empty for `total` at every share.
-    pub mix: Vec<(u8, Rate)>,
+    pub mix: Vec<(u8, Bandwidth)>,
     /// What is peculiar to copies towards the device.
     pub fetch: Detail,
     /// What is peculiar to copies away from the device.
@@ -45,10 +45,10 @@ pub struct Service {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Detail {
     /// Rate that a copy of so many bytes reaches, by rising size and time; empty for the law's.
-    pub sizes: Vec<(Bytes, Rate)>,
+    pub sizes: Vec<(Bytes, Bandwidth)>,
     /// Rate that so many copies at once reach together, by rising number from 1, never falling;
     /// empty for the law's. Only under [`Discipline::FairShare`].
-    pub depths: Vec<(u32, Rate)>,
+    pub depths: Vec<(u32, Bandwidth)>,
     /// A random delay on top of the set-up of each copy or chunk.
     pub tail: Option<Tail>,
     /// A cache in front of something slower. Only under [`Discipline::Fifo`] with one lane.
@@ -71,7 +71,7 @@ pub struct Cache {
     /// What it holds.
     pub size: Bytes,
     /// Bytes per second at which it is emptied; below the rate of the law.
-    pub drain: Rate,
+    pub drain: Bandwidth,
 }
 
 impl Service {
@@ -86,7 +86,7 @@ impl Service {
 
     /// What fetches and evictions reach together that go so fast, if there is a limit: along
     /// straight lines between the shares, rounded down, and that of the nearest outside them.
-    pub fn total_of(&self, fetches: u64, evictions: u64) -> Option<Rate> {
+    pub fn total_of(&self, fetches: u64, evictions: u64) -> Option<Bandwidth> {
         let all = u128::from(fetches + evictions).max(1);
         let share = 100 * u128::from(fetches);
         let next = self.mix.partition_point(|&(point, _)| u128::from(point) * all < share);
@@ -98,12 +98,12 @@ impl Service {
             _ if self.mix.is_empty() => self.total,
             0 => Some(self.mix[0].1),
             next if next == self.mix.len() => Some(self.mix[next - 1].1),
-            next => Rate::new(between(share, end(next - 1), end(next))),
+            next => Bandwidth::new(between(share, end(next - 1), end(next))),
         }
     }
 
     /// The least that both directions together reach, if there is a limit.
-    pub fn least_total(&self) -> Option<Rate> {
+    pub fn least_total(&self) -> Option<Bandwidth> {
         self.mix.iter().map(|point| point.1).chain(self.total).min()
     }
 
@@ -120,7 +120,7 @@ impl Detail {
     /// straight line from one time to the other, rounded up; below the first as long as that one,
     /// beyond the last at its rate. `None` without a table.
     pub fn sized(&self, bytes: Bytes) -> Option<Span> {
-        let time = |&(size, rate): &(Bytes, Rate)| rate.span_of(size.get());
+        let time = |&(size, rate): &(Bytes, Bandwidth)| rate.span_of(size.get());
         let next = self.sizes.partition_point(|&(size, _)| size < bytes);
         let (Some(first), Some(last)) = (self.sizes.first(), self.sizes.last()) else {
             return None;
@@ -138,14 +138,14 @@ impl Detail {
     }
 
     /// What a copy of `bytes` takes by the size table beyond `ceil(bytes * 10^12 / rate)` ps.
-    pub fn beyond(&self, bytes: Bytes, rate: Rate) -> Span {
+    pub fn beyond(&self, bytes: Bytes, rate: Bandwidth) -> Span {
         let sized = self.sized(bytes).map_or(0, Span::ps);
         Span::from_ps(sized.saturating_sub(rate.span_of(bytes.get()).ps()))
     }
 
     /// Rate of `depth` copies at once together: along straight lines between the points, rounded
     /// down, and the last beyond it; `rate` without a ramp.
-    pub fn rate_at(&self, depth: u64, rate: Rate) -> Rate {
+    pub fn rate_at(&self, depth: u64, rate: Bandwidth) -> Bandwidth {
         let next = self.depths.partition_point(|&(point, _)| u64::from(point) < depth);
         let Some(&(above, high)) = self.depths.get(next) else {
             return self.depths.last().map_or(rate, |last| last.1);
@@ -155,7 +155,7 @@ impl Detail {
         };
         let rise = u128::from(high.get() - low.get()) * u128::from(depth - u64::from(below));
         let along = low.get() + (rise / u128::from(above - below)) as u64;
-        Rate::new(along).expect("no lower than a point of the ramp")
+        Bandwidth::new(along).expect("no lower than a point of the ramp")
     }
 
     /// A law that is never faster than this direction with `law` is.
@@ -163,7 +163,8 @@ impl Detail {
         let first = self.sizes.first().map_or(Span::ZERO, |point| point.1.span_of(point.0.get()));
         let tail = self.tail.map_or(Span::ZERO, |tail| tail.most());
         // What a size takes beyond the law is paid on top of what a ramp or a full cache takes.
-        let least = |rates: &mut dyn Iterator<Item = Rate>| rates.fold(law.rate, Rate::min);
+        let least =
+            |rates: &mut dyn Iterator<Item = Bandwidth>| rates.fold(law.rate, Bandwidth::min);
         let sizes = least(&mut self.sizes.iter().map(|point| point.1));
         let depths = self.depths.iter().map(|point| point.1);
         let slowed = least(&mut depths.chain(self.cache.map(|cache| cache.drain)));
@@ -176,10 +177,10 @@ impl Detail {
 }
 
 /// The rate of moving everything at the one rate and then at the other, rounded down.
-fn one_after_the_other(one: Rate, other: Rate) -> Rate {
+fn one_after_the_other(one: Bandwidth, other: Bandwidth) -> Bandwidth {
     let (one, other) = (u128::from(one.get()), u128::from(other.get()));
     let rate = u64::try_from(one * other / (one + other)).unwrap_or(u64::MAX);
-    Rate::new(rate.max(1)).expect("at least 1")
+    Bandwidth::new(rate.max(1)).expect("at least 1")
 }
 
 /// The 99th percentile of the standard normal distribution.
@@ -206,8 +207,8 @@ impl Tail {
 mod tests {
     use super::*;
 
-    fn rate(per_ns: u64) -> Rate {
-        Rate::new(per_ns * 1_000_000_000).expect("above zero")
+    fn rate(per_ns: u64) -> Bandwidth {
+        Bandwidth::new(per_ns * 1_000_000_000).expect("above zero")
     }
 
     #[test]
@@ -265,7 +266,7 @@ mod tests {
 
     #[test]
     fn each_direction_has_details_of_its_own() {
-        let depths = |rate: Rate| Detail { depths: vec![(1, rate)], ..Detail::default() };
+        let depths = |rate: Bandwidth| Detail { depths: vec![(1, rate)], ..Detail::default() };
         let (fetch, evict) = (depths(rate(1)), depths(rate(2)));
         let service = Service { fetch, evict, ..Service::default() };
         let rates = [false, true].map(|evicting| service.detail(evicting).rate_at(1, rate(9)));
@@ -275,7 +276,7 @@ mod tests {
     #[test]
     fn the_slowest_law_is_no_slower_than_what_slows_it() {
         let law = Law { setup: Span::ZERO, rate: rate(4) };
-        let sizes = |rate: Rate| vec![(Bytes::ZERO, rate)];
+        let sizes = |rate: Bandwidth| vec![(Bytes::ZERO, rate)];
         let cache = |drain| Some(Cache { size: Bytes::new(1), drain });
         let slowest = |sizes, cache| Detail { sizes, cache, ..Detail::default() }.slowest(law);
         assert_eq!(slowest(Vec::new(), None), law);

@@ -10,6 +10,7 @@ pub mod written;
 
 use std::fmt;
 use std::iter::Sum;
+use std::marker::PhantomData;
 use std::num::NonZeroU64;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 
@@ -28,9 +29,19 @@ pub struct Span(u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(u64);
 
-/// Work per second: bytes per second on a link or tier, FLOP per second on a device. Never zero.
+/// Work per second, never zero. What the work is counted in is part of the type.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate<Work>(NonZeroU64, PhantomData<Work>);
+
+/// Bytes per second, on a link or of a tier.
+pub type Bandwidth = Rate<Bytes>;
+
+/// FLOP per second, of a device.
+pub type FlopRate = Rate<Flops>;
+
+/// What a [`FlopRate`] counts: floating-point operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Rate(NonZeroU64);
+pub enum Flops {}
 
 impl Time {
     /// The start of every run.
@@ -135,23 +146,15 @@ impl Bytes {
     }
 }
 
-impl Rate {
+impl<Work: Copy> Rate<Work> {
     /// The largest rate.
-    pub const MAX: Rate = Rate(NonZeroU64::MAX);
+    pub const MAX: Self = Rate(NonZeroU64::MAX, PhantomData);
 
     /// `per_second` units of work per second; `None` for zero.
-    pub const fn new(per_second: u64) -> Option<Rate> {
+    pub const fn new(per_second: u64) -> Option<Self> {
         match NonZeroU64::new(per_second) {
-            Some(r) => Some(Rate(r)),
+            Some(r) => Some(Rate(r, PhantomData)),
             None => None,
-        }
-    }
-
-    /// `gb` GB (10^9 bytes) per second. Panics on zero.
-    pub const fn gb_per_s(gb: u64) -> Rate {
-        match Rate::new(gb * 1_000_000_000) {
-            Some(r) => r,
-            None => panic!("a rate must be above zero"),
         }
     }
 
@@ -175,6 +178,22 @@ impl Rate {
         }
         let ps = (u128::from(work) * u128::from(PS_PER_S)).div_ceil(u128::from(self.0.get()));
         u64::try_from(ps).ok().map(Span)
+    }
+}
+
+impl Bandwidth {
+    /// `gb` GB (10^9 bytes) per second. Panics on zero.
+    pub const fn gb_per_s(gb: u64) -> Bandwidth {
+        match Rate::new(gb * 1_000_000_000) {
+            Some(r) => r,
+            None => panic!("a rate must be above zero"),
+        }
+    }
+}
+
+impl<Work> fmt::Debug for Rate<Work> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Rate").field(&self.0).finish()
     }
 }
 
@@ -274,16 +293,16 @@ mod tests {
     #[test]
     fn a_copy_rounds_up_to_the_picosecond() {
         // 64 MiB at 150 GB/s: 67108864e12 / 150e9 = 447_392_426.67 ps.
-        assert_eq!(Rate::gb_per_s(150).span_of(67_108_864), Span::from_ps(447_392_427));
-        assert_eq!(Rate::gb_per_s(800).span_of(4096), Span::from_ps(5120));
-        assert_eq!(Rate::gb_per_s(1).span_of(0), Span::ZERO);
-        assert_eq!(Rate::gb_per_s(8000).span_of(1), Span::from_ps(1));
+        assert_eq!(Bandwidth::gb_per_s(150).span_of(67_108_864), Span::from_ps(447_392_427));
+        assert_eq!(Bandwidth::gb_per_s(800).span_of(4096), Span::from_ps(5120));
+        assert_eq!(Bandwidth::gb_per_s(1).span_of(0), Span::ZERO);
+        assert_eq!(Bandwidth::gb_per_s(8000).span_of(1), Span::from_ps(1));
     }
 
     #[test]
     fn both_division_paths_agree_at_their_border() {
         for rate in [1u64, 7, 999_999_937, 150_000_000_000, u64::MAX] {
-            let rate = Rate::new(rate).unwrap();
+            let rate = Bandwidth::new(rate).unwrap();
             for work in [18_446_743u64, 18_446_744, 18_446_745] {
                 let wide = (u128::from(work) * 1_000_000_000_000).div_ceil(u128::from(rate.get()));
                 assert_eq!(rate.checked_span_of(work).map(Span::ps), u64::try_from(wide).ok());
@@ -293,8 +312,11 @@ mod tests {
 
     #[test]
     fn a_span_past_the_clock_is_refused_not_wrapped() {
-        assert_eq!(Rate::new(1).unwrap().checked_span_of(u64::MAX), None);
-        assert_eq!(Rate::new(u64::MAX).unwrap().checked_span_of(u64::MAX), Some(Span(PS_PER_S)));
+        assert_eq!(Bandwidth::new(1).unwrap().checked_span_of(u64::MAX), None);
+        assert_eq!(
+            Bandwidth::new(u64::MAX).unwrap().checked_span_of(u64::MAX),
+            Some(Span(PS_PER_S))
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Rings, trees and pairs against their closed forms, and which of them is chosen.
 
 use tiersim_models::hardware::Law;
-use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, Span};
 use tiersim_models::workload::{Collective, CollectiveKind};
 
 fn collective(kind: CollectiveKind, bytes: u64, within: u32, servers: u32) -> Collective {
@@ -9,7 +9,7 @@ fn collective(kind: CollectiveKind, bytes: u64, within: u32, servers: u32) -> Co
 }
 
 fn law(setup: u64, rate: u64) -> Law {
-    Law { setup: Span::from_ps(setup), rate: Rate::new(rate).expect("above zero") }
+    Law { setup: Span::from_ps(setup), rate: Bandwidth::new(rate).expect("above zero") }
 }
 
 #[test]

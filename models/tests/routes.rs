@@ -2,17 +2,17 @@
 
 use rand::rngs::ChaCha12Rng;
 use rand::{Rng, RngExt, SeedableRng};
-use tiersim_models::hardware::{HBM, Hardware, Lane, Law, Link, Tier, TierKind};
+use tiersim_models::hardware::{Capacity, HBM, Hardware, Lane, Law, Link, Tier, TierKind};
 use tiersim_models::ids::{LinkId, NodeId, TierId};
 use tiersim_models::nodes::{Node, NodeKind, Way};
 use tiersim_models::routes::WayFault;
 use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, Span};
 
 const KINDS: [TierKind; 4] = [TierKind::Cxl, TierKind::Dram, TierKind::Nvme, TierKind::Remote];
 
 fn law(rate: u64) -> Law {
-    Law { setup: Span::ZERO, rate: Rate::new(rate).expect("above zero") }
+    Law { setup: Span::ZERO, rate: Bandwidth::new(rate).expect("above zero") }
 }
 
 /// A machine of these tiers, of the kinds of these nodes, and of links (near, far, fetch, evict).
@@ -20,7 +20,7 @@ fn machine(tiers: &[TierKind], nodes: &[NodeKind], links: &[(usize, usize, u64, 
     let tier = |(index, &kind): (usize, &TierKind)| Tier {
         name: format!("t{index}"),
         kind,
-        capacity: Bytes::MAX,
+        capacity: Capacity::Unlimited,
         access: law(1),
         loaded: None,
         requests: Default::default(),

@@ -8,7 +8,7 @@
 use crate::command::Touch;
 use tiersim_models::hardware::Tier;
 use tiersim_models::ids::{OpId, TierId};
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span};
 use tiersim_models::workload::{Trace, Use};
 
 /// Sums over what an op touches in a tier.
@@ -62,7 +62,7 @@ impl Asked {
 
     /// The least time that the bytes of a charge take at `pace`: bandwidth or latency, whichever
     /// binds. A request takes the time of a whole one, whatever is needed of it.
-    pub fn span(&self, tier: &Tier, charge: Bytes, pace: Rate) -> Span {
+    pub fn span(&self, tier: &Tier, charge: Bytes, pace: Bandwidth) -> Span {
         let granule = u128::from(tier.granule().get());
         let whole = u128::from(charge.get()) * self.requests;
         let requests = match self.requests {

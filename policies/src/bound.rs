@@ -25,7 +25,7 @@ use crate::bound::future::Future;
 use crate::bound::traffic::Traffic;
 use crate::bound::window::{Found, Window};
 use std::collections::BTreeMap;
-use tiersim_models::hardware::Hardware;
+use tiersim_models::hardware::{Hardware, Memory};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span};
 
@@ -41,8 +41,8 @@ pub struct Question<'a> {
     pub workload: &'a Workload,
     /// Where; its capacities do not count.
     pub hardware: &'a Hardware,
-    /// Bytes that objects may have of each tier.
-    pub capacities: &'a [Bytes],
+    /// Its memory, as the case may use it.
+    pub memory: &'a Memory,
     /// The first op of the run that counts: the first of a replay.
     pub from: u64,
     /// The first op behind those that count: the first of a replay.
@@ -62,7 +62,7 @@ pub struct Bound {
 
 /// No policy takes less time.
 pub fn least_time(question: &Question<'_>) -> Bound {
-    let Question { workload, hardware, capacities, from, to, duration } = *question;
+    let Question { workload, hardware, memory, from, to, duration } = *question;
     let path = critical_path(workload, duration, (from, to));
     let plain = Bound { ps: path, cause: Cause::CriticalPath };
     let streams = streams(workload);
@@ -71,7 +71,7 @@ pub fn least_time(question: &Question<'_>) -> Bound {
         return plain;
     }
     let sizes: Vec<Bytes> = workload.trace.objects.iter().map(|object| object.bytes).collect();
-    let borders = borders(hardware, capacities, &sizes);
+    let borders = borders(hardware, memory, &sizes);
     if borders.is_empty() {
         return plain;
     }

@@ -15,8 +15,8 @@ use crate::state::State;
 use crate::tickets::Tickets;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
-use tiersim_models::allocator::{AllocatorSpec, Block, histogram};
-use tiersim_models::hidden::{Hidden, of_tier};
+use tiersim_models::allocator::{Block, histogram};
+use tiersim_models::hardware::{Capacity, Memory};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
 
@@ -28,17 +28,6 @@ pub struct Ledger {
     /// Rooms that objects have given up, each with the command that ends it, while that is under
     /// way: an object has at most one room in a tier at any moment.
     leaving: Vec<SmallVec<[(TierId, Ticket); 1]>>,
-}
-
-/// The memory of a machine's tiers.
-#[derive(Clone, Copy, Debug)]
-pub struct Memory<'a> {
-    /// What each tier has.
-    pub capacities: &'a [Bytes],
-    /// Memory of tiers that no object can have.
-    pub hidden: &'a [Hidden],
-    /// The allocator of each tier; exact where there is none.
-    pub allocators: &'a [AllocatorSpec],
 }
 
 /// Bytes of a tier that are not free.
@@ -54,7 +43,7 @@ pub struct Held {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoRoom {
     pub(crate) tier: TierId,
-    pub(crate) capacity: Bytes,
+    pub(crate) capacity: Capacity,
     pub(crate) hidden: Bytes,
     pub(crate) need: Bytes,
     pub(crate) free: Bytes,
@@ -72,8 +61,9 @@ pub(crate) struct Claim {
 
 #[derive(Debug)]
 struct Account {
-    /// Of objects: what is hidden is taken off.
-    capacity: Bytes,
+    /// What objects can have, and what the tier has beside hidden memory.
+    room: Capacity,
+    capacity: Capacity,
     hidden: Bytes,
     used: Bytes,
     /// Room that nobody has to wait for.
@@ -113,29 +103,23 @@ pub(crate) struct User {
 }
 
 impl Ledger {
-    /// Empty tiers and room for `objects` objects; the run plans `ops` ops. Hidden memory is taken
-    /// off the capacities that the plan counts with.
-    pub(crate) fn new(memory: Memory<'_>, objects: usize, ops: u64) -> Ledger {
-        let Memory { capacities, hidden, allocators } = memory;
-        let arena = |tier: usize, capacity| {
-            let spec = allocators.get(tier).filter(|spec| !spec.is_exact())?;
-            Some(Box::new(Arena::new(spec, capacity, ops)))
-        };
-        let account = |(tier, &capacity): (usize, &Bytes)| {
-            let hidden = of_tier(hidden, TierId::at(tier)).min(capacity);
-            // Without limit less something is still without limit.
-            let left = if capacity == Bytes::MAX { capacity } else { capacity - hidden };
+    /// Empty tiers and room for `objects` objects; the run plans `ops` ops.
+    pub(crate) fn new(memory: &Memory, objects: usize, ops: u64) -> Ledger {
+        let account = |(tier, &room): (usize, &Capacity)| {
+            let (tier, ready) = (TierId::at(tier), room.most());
+            let arena = memory.allocator(tier);
             Account {
-                capacity: left,
-                hidden,
+                room,
+                capacity: memory.capacity(tier),
+                hidden: memory.hidden_in(tier),
                 used: Bytes::ZERO,
-                ready: left,
+                ready,
                 credits: VecDeque::new(),
-                arena: arena(tier, left),
+                arena: arena.map(|spec| Box::new(Arena::new(spec, ready, ops))),
             }
         };
         Ledger {
-            tiers: capacities.iter().enumerate().map(account).collect(),
+            tiers: memory.rooms().iter().enumerate().map(account).collect(),
             objects: vec![SmallVec::new(); objects],
             leaving: vec![SmallVec::new(); objects],
         }
@@ -147,7 +131,7 @@ impl Ledger {
         let account = &self.tiers[tier.index()];
         match &account.arena {
             Some(arena) => arena.stats().free,
-            None => account.capacity - account.used,
+            None => account.room.most() - account.used,
         }
     }
 
@@ -234,8 +218,8 @@ impl Ledger {
     }
 
     /// Bytes of the tier that objects can have.
-    pub fn capacity(&self, tier: TierId) -> Bytes {
-        self.tiers[tier.index()].capacity
+    pub fn capacity(&self, tier: TierId) -> Capacity {
+        self.tiers[tier.index()].room
     }
 
     /// Whether the tier holds the object's present contents.
@@ -288,8 +272,7 @@ impl Ledger {
         let Room { object, tier, bytes: need } = claim.room;
         let free = self.free(tier);
         let account = &mut self.tiers[tier.index()];
-        let hidden = account.hidden;
-        let capacity = Bytes::new(account.capacity.get().saturating_add(hidden.get()));
+        let (capacity, hidden) = (account.capacity, account.hidden);
         if account.arena.is_none() && free < need {
             return Err(NoRoom { tier, capacity, hidden, need, free, largest: None });
         }
@@ -347,7 +330,7 @@ impl Ledger {
     pub(crate) fn state(&self, tickets: &Tickets, out: &mut State) -> bool {
         let Ledger { tiers, objects, leaving } = self;
         for account in tiers {
-            let Account { capacity: _, hidden: _, used, ready, credits, arena } = account;
+            let Account { room: _, capacity: _, hidden: _, used, ready, credits, arena } = account;
             if arena.is_some() {
                 return false;
             }

@@ -82,7 +82,7 @@ pub(crate) fn evict(step: &mut Step<'_>, object: ObjectId, spill: &[TierId]) -> 
 /// As [`evict`], but only where the object has room already, or where the tier could still take all
 /// of HBM: for what leaves although nothing else needs its room.
 pub(crate) fn evict_roomy(step: &mut Step<'_>, object: ObjectId, spill: &[TierId]) -> bool {
-    let margin = step.view().capacity(HBM).get().saturating_add(step.bytes(object).get());
+    let margin = step.view().capacity(HBM).most().get().saturating_add(step.bytes(object).get());
     let roomy = |&tier: &TierId| step.has_room(object, tier) || step.fits(tier, Bytes::new(margin));
     let tier = spill.iter().copied().find(roomy);
     tier.is_some_and(|tier| evict(step, object, &[tier]))

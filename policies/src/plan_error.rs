@@ -1,6 +1,7 @@
 //! Why a plan cannot go on.
 
 use crate::ledger::NoRoom;
+use tiersim_models::hardware::Capacity;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
 
@@ -17,7 +18,7 @@ pub enum PlanError {
         /// The tier.
         tier: TierId,
         /// What it has.
-        capacity: Bytes,
+        capacity: Capacity,
         /// How much of that is hidden memory, which no object can have.
         hidden: Bytes,
         /// What was asked for.

@@ -15,7 +15,7 @@ mod steady;
 
 use crate::command::{Command, Edge, Hazard, Room, Ticket, Touch, Work, add_edge};
 use crate::fragmentation::Moment;
-use crate::ledger::{Claim, Filled, Ledger, Memory, NoRoom, Slot};
+use crate::ledger::{Claim, Filled, Ledger, NoRoom, Slot};
 pub use crate::plan_error::PlanError;
 use crate::plan_error::out_of_memory;
 use crate::policy::{Action, Policy, Sight};
@@ -24,8 +24,7 @@ use crate::step::Step;
 use crate::tickets::Tickets;
 use crate::view::View;
 use smallvec::SmallVec;
-use tiersim_models::allocator::AllocatorSpec;
-use tiersim_models::hardware::HBM;
+use tiersim_models::hardware::{HBM, Memory};
 use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::results::served::Found;
@@ -82,32 +81,11 @@ pub struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    /// Places every persistent object; `capacities` by tier, the trace is replayed `repeat` times.
+    /// Places every persistent object; the trace is replayed `repeat` times.
     pub fn new(
         workload: &'a Workload,
         policy: Box<dyn Policy>,
-        capacities: &[Bytes],
-        repeat: u32,
-    ) -> Result<Planner<'a>, PlanError> {
-        Planner::with_allocators(workload, policy, capacities, &[], repeat)
-    }
-
-    /// As [`Planner::new`] with the allocator of each tier; exact where there is none.
-    pub fn with_allocators(
-        workload: &'a Workload,
-        policy: Box<dyn Policy>,
-        capacities: &[Bytes],
-        allocators: &[AllocatorSpec],
-        repeat: u32,
-    ) -> Result<Planner<'a>, PlanError> {
-        Planner::over(workload, policy, Memory { capacities, hidden: &[], allocators }, repeat)
-    }
-
-    /// As [`Planner::with_allocators`], and with memory that no object can have.
-    pub fn over(
-        workload: &'a Workload,
-        policy: Box<dyn Policy>,
-        memory: Memory<'_>,
+        memory: &Memory,
         repeat: u32,
     ) -> Result<Planner<'a>, PlanError> {
         let total = workload.trace.ops.len() as u64 * u64::from(repeat);

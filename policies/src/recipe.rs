@@ -10,7 +10,7 @@ use crate::policy::Policy;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
-use tiersim_models::hardware::Hardware;
+use tiersim_models::hardware::{Hardware, Memory};
 use tiersim_models::ids::{OpId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::results::hints::HintMatches;
@@ -25,8 +25,8 @@ pub struct Setting<'a> {
     pub workload: &'a Workload,
     /// The machine.
     pub hardware: &'a Hardware,
-    /// What objects can have of each tier: capacity or budget, less hidden memory.
-    pub memory: &'a [Bytes],
+    /// Its memory, as the case may use it.
+    pub memory: &'a Memory,
     /// How long each op of the trace takes where nothing holds it up, without jitter.
     pub spans: &'a [Span],
     /// How long a copy takes that is alone, with its route.

@@ -43,7 +43,8 @@ impl<'a> Residents<'a> {
                 uses.map(|touched| wide(trace.objects[touched.object.index()].bytes)).sum()
             }
         };
-        let room = |tier: TierId, held: Vec<i128>| Room::new(setting.memory[tier.index()], &held);
+        let room =
+            |tier: TierId, held: Vec<i128>| Room::new(setting.memory.room(tier).most(), &held);
         let beyond = spill.iter().filter(|&&tier| tier != HBM);
         Residents {
             trace,

@@ -1,7 +1,7 @@
 //! What a policy may see when it is asked: the op, what is where, what is free. No time.
 
 use crate::ledger::Ledger;
-use tiersim_models::hardware::HBM;
+use tiersim_models::hardware::{Capacity, HBM};
 use tiersim_models::ids::{ModuleId, ObjectId, OpId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::results::Sight;
@@ -114,8 +114,8 @@ impl<'a> View<'a> {
         self.ledger.fits(tier, bytes, self.op().stream)
     }
 
-    /// Bytes that the tier has.
-    pub fn capacity(&self, tier: TierId) -> Bytes {
+    /// What objects can have of the tier.
+    pub fn capacity(&self, tier: TierId) -> Capacity {
         self.ledger.capacity(tier)
     }
 

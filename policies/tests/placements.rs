@@ -5,7 +5,7 @@ mod percentages;
 mod worlds;
 
 use std::collections::BTreeMap;
-use tiersim_models::hardware::{HBM, TierKind};
+use tiersim_models::hardware::{HBM, Memory, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
@@ -287,7 +287,7 @@ fn a_device_map_fills_hbm_in_the_order_of_modules_and_keeps_the_largest_layer_fr
         let hbm = Limit::Bytes(Bytes::new(hbm));
         let (cpu, tiers, kinds) = (Some(Bytes::new(cpu)), [HBM, DRAM, NVME], STATE.to_vec());
         let config = DeviceMapConfig { hbm, cpu, no_split, tiers, kinds, access: DEMAND };
-        config.homes(&trace, &[Bytes::new(1000); 3])
+        config.homes(&trace, &Memory::of([Bytes::new(1000); 3]))
     };
     let blocks =
         |tiers: [TierId; 4]| tiers.into_iter().flat_map(|tier| [tier; 4]).collect::<Vec<_>>();

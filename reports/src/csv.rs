@@ -103,10 +103,7 @@ fn row(record: &RunRecord, case: &CaseRecord, rank: Option<usize>, axes: &[Strin
     row.push(float(case.baseline_step.as_ms()));
     row.push(of(&|f| float(f.slowdown(case.baseline_step))));
     row.push(float(case.bound_step.as_ms()));
-    row.push(match case.hbm_budget.get() {
-        u64::MAX => String::new(),
-        bytes => bytes.to_string(),
-    });
+    row.push(case.hbm_budget.limit().map_or_else(String::new, |bytes| bytes.get().to_string()));
     row.push(of(&|f| float(f.hit_ratio())));
     row.push(of(&|f| float(f.compute.as_ms() / f.steps.len().max(1) as f64)));
     row.push(of(&|f| f.events.to_string()));

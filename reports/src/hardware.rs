@@ -17,7 +17,7 @@ pub use listing::{hardware_json, hardware_list, hardware_text};
 use crate::words::number;
 use tiersim_models::hardware::{Hardware, Source, TierKind};
 use tiersim_models::nodes::{LinkKind, NodeKind};
-use tiersim_models::units::Rate;
+use tiersim_models::units::Bandwidth;
 
 /// The word for a kind of source.
 fn source_word(source: &Source) -> &'static str {
@@ -50,7 +50,7 @@ fn source_counts(hardware: &Hardware) -> String {
     some.map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>().join(", ")
 }
 
-fn gb_per_s(rate: Rate) -> String {
+fn gb_per_s(rate: Bandwidth) -> String {
     number(rate.get() as f64 / 1e9)
 }
 

@@ -23,6 +23,7 @@ use crate::words::{finite, lane_names, links, oom_reason};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tiersim_models::diagnostic::Warning;
+use tiersim_models::hardware::Capacity;
 use tiersim_models::results::AxisValue;
 use tiersim_models::results::{CaseRecord, Figures, OutOfMemory, Outcome, RunRecord};
 use tiersim_models::units::{Bytes, Span};
@@ -416,8 +417,8 @@ fn step_share(sum: Span, figures: &Figures) -> Option<f64> {
     finite(sum.as_ms() / figures.steps.len().max(1) as f64)
 }
 
-fn limited(bytes: Bytes) -> Option<u64> {
-    (bytes != Bytes::MAX).then_some(bytes.get())
+fn limited(capacity: Capacity) -> Option<u64> {
+    capacity.limit().map(Bytes::get)
 }
 
 #[cfg(test)]
@@ -452,7 +453,7 @@ pub(crate) mod tests {
             params: vec![("x".to_owned(), AxisValue::Number(f64::NAN))],
             conditions: 0,
             statistics: None,
-            hbm_budget: Bytes::MAX,
+            hbm_budget: Capacity::Unlimited,
             outcome: Outcome::Done(Figures::default()),
             placement: None,
             economics: Default::default(),

@@ -85,8 +85,8 @@ impl Points {
                     points.done.push(Point { case, series, memory, step, front, emulated });
                 }
                 Outcome::OutOfMemory(_) => {
-                    let budget = result.hbm_budget.get();
-                    points.oom.push((case, (budget != u64::MAX).then_some(budget)));
+                    let budget = result.hbm_budget.limit();
+                    points.oom.push((case, budget.map(|budget| budget.get())));
                 }
             }
         }

@@ -13,7 +13,7 @@ use tiersim_input::traces::read_traces;
 use tiersim_models::hardware::{Link, Tier};
 use tiersim_models::loaded::{Curve, Loaded};
 use tiersim_models::service::{Detail, Discipline, Service, Tail};
-use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, Span};
 use tiersim_policies::scenario::Scenario;
 use tiersim_sim::run::{Bench, Options};
 use timing::{median, ratio, seconds};
@@ -21,8 +21,8 @@ use timing::{median, ratio, seconds};
 const ROUNDS: usize = 15;
 
 /// A table, a ramp and a tail that a lane of this rate might have.
-fn curves(rate: Rate) -> Detail {
-    let per = |part: u64| Rate::new(rate.get() / part).expect("above zero");
+fn curves(rate: Bandwidth) -> Detail {
+    let per = |part: u64| Bandwidth::new(rate.get() / part).expect("above zero");
     Detail {
         sizes: vec![
             (Bytes::new(1 << 16), per(4)),
@@ -36,7 +36,7 @@ fn curves(rate: Rate) -> Detail {
 }
 
 fn service(number: usize, link: &Link) -> Option<Service> {
-    let total = Rate::new(link.fetch.rate.get() * 3 / 2);
+    let total = Bandwidth::new(link.fetch.rate.get() * 3 / 2);
     let shared = Service { discipline: Discipline::FairShare, total, ..Service::default() };
     match number {
         0 => None,
@@ -54,7 +54,8 @@ const NAMES: [&str; 4] =
 
 /// Latency at 0, a half and all of the bandwidth, for reads alone and for as many writes.
 fn loaded(tier: &Tier) -> Loaded {
-    let part = |percent: u64| Rate::new(tier.access.rate.get() / 100 * percent).expect("above 0");
+    let part =
+        |percent: u64| Bandwidth::new(tier.access.rate.get() / 100 * percent).expect("above 0");
     let curve = |reads| {
         let points = vec![
             (part(1), Span::from_ns(100)),

@@ -21,13 +21,13 @@ mod ranks;
 mod tests;
 
 use crate::audit::flows::Flows;
+pub(crate) use crate::audit::flows::Used;
 use crate::fair_share::ClassId;
-use crate::machine::Used;
 use crate::station::Station;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::fmt;
-use tiersim_models::hardware::Hardware;
+use tiersim_models::hardware::{Hardware, Memory};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::instances::Instances;
 use tiersim_models::units::{Bytes, Time};
@@ -88,28 +88,28 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// An auditor that knows where everything is before the first command. `capacities` by tier.
+    /// An auditor that knows where everything is before the first command.
     pub fn new(
         hardware: &Hardware,
-        capacities: &[Bytes],
+        memory: &Memory,
         objects: usize,
         start: &[Room],
     ) -> Result<Audit, Breach> {
-        Audit::of_ranks(1, hardware, capacities, objects, start)
+        Audit::of_ranks(1, hardware, memory, objects, start)
     }
 
-    /// The auditor of as many devices of one server as ranks; capacities and start are those of
+    /// The auditor of as many devices of one server as ranks; memory and start are those of
     /// each.
     pub fn of_ranks(
         ranks: u32,
         one: &Hardware,
-        capacities: &[Bytes],
+        memory: &Memory,
         objects: usize,
         start: &[Room],
     ) -> Result<Audit, Breach> {
         let instances = Instances::new(one, ranks);
         let (start, hardware) = (ranks::rooms(&instances, start), instances.hardware());
-        let capacities = ranks::capacities(&instances, capacities);
+        let capacities = ranks::capacities(&instances, memory);
         let objects = objects * ranks as usize;
         let in_order = ranks::in_order(hardware);
         let mut audit = Audit {

@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use tiersim_models::service::{Detail, Service};
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
+use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span, Time};
 use tiersim_policies::state::State;
 
 /// Rates are counted in this many parts of a byte per second.
@@ -36,7 +36,7 @@ pub struct ClassId(pub u16);
 /// Resources, and the flows of type `T` that cross them.
 #[derive(Debug)]
 pub struct FairShare<T> {
-    capacities: Vec<Rate>,
+    capacities: Vec<Bandwidth>,
     /// By resource: what is reached with how many flows, where that is not the same for all.
     varying: Vec<Option<Varying>>,
     classes: Vec<Class<T>>,
@@ -116,7 +116,7 @@ fn divided(left: u128, by: u64) -> u128 {
 
 impl<T> FairShare<T> {
     /// Resources of the given rates, and no flows.
-    pub fn new(capacities: Vec<Rate>) -> FairShare<T> {
+    pub fn new(capacities: Vec<Bandwidth>) -> FairShare<T> {
         let resources = capacities.len();
         assert!(resources <= usize::from(u16::MAX), "fewer than 2^16 resources");
         FairShare {
@@ -171,7 +171,7 @@ impl<T> FairShare<T> {
     }
 
     /// One more resource; its number.
-    pub fn resource(&mut self, rate: Rate) -> usize {
+    pub fn resource(&mut self, rate: Bandwidth) -> usize {
         let number = self.capacities.len();
         assert!(number < usize::from(u16::MAX), "fewer than 2^16 resources");
         self.capacities.push(rate);
@@ -184,7 +184,7 @@ impl<T> FairShare<T> {
 
     /// From now on, a flow over these resources never ends and asks for no more than `demand`; a
     /// class of its own, over a resource of its own as well.
-    pub fn stand(&mut self, resources: &[usize], demand: Rate) -> ClassId {
+    pub fn stand(&mut self, resources: &[usize], demand: Bandwidth) -> ClassId {
         let own = self.resource(demand);
         let resources: SmallVec<[usize; 8]> = resources.iter().copied().chain([own]).collect();
         let class = self.class(&resources);

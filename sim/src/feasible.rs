@@ -11,7 +11,7 @@ mod ranks;
 use crate::durations::Durations;
 use std::collections::BTreeSet;
 use tiersim_models::diagnostic::{Diagnostic, Diagnostics};
-use tiersim_models::hardware::{HBM, Hardware, Law, Link};
+use tiersim_models::hardware::{Capacity, HBM, Hardware, Law, Link};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Object, Op, Trace, Unit};
 use tiersim_policies::drive::WINDOW;
@@ -126,7 +126,7 @@ fn in_least_batches(scenario: &Scenario) -> [f64; 2] {
 ///
 /// In floating point, so that a bound on what overflows does not overflow itself.
 fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
-    let (hardware, piece) = (&scenario.hardware, piece(scenario));
+    let (hardware, piece) = (&scenario.hardware, piece(scenario).most());
     let seconds = |law: &Law, pieces: f64, bytes: f64| {
         pieces * law.setup.ps() as f64 / 1e12 + bytes / law.rate.get() as f64
     };
@@ -153,7 +153,7 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
             rise + seconds(&slowest, own, bytes + own * tier.granule().get() as f64)
         });
         let stated = scenario.cases.iter().map(|case| {
-            let most = object.bytes.min(case.chunk.unwrap_or(Bytes::MAX));
+            let most = case.chunk.map_or(object.bytes, |chunk| object.bytes.min(chunk));
             own * case.policy.most_delay(most).ps() as f64 / 1e12
         });
         2.0 * (copies * worst + shared + own * allocating)
@@ -208,25 +208,26 @@ fn longest(scenario: &Scenario, trace: &Trace) -> [f64; 2] {
 }
 
 /// The largest piece that objects come in where they are smallest.
-fn piece(scenario: &Scenario) -> Bytes {
+fn piece(scenario: &Scenario) -> Capacity {
     let chunks = scenario.cases.iter().filter_map(|case| case.chunk);
-    chunks.min().unwrap_or(Bytes::MAX)
+    chunks.min().map_or(Capacity::Unlimited, Capacity::Limited)
 }
 
 /// Objects, or their pieces of so many bytes, that fit in no tier.
 fn oversized(
     source: &TraceSource,
     trace: &Trace,
-    (hardware, piece): (&Hardware, Bytes),
+    (hardware, piece): (&Hardware, Capacity),
     problems: &mut Diagnostics,
 ) {
     let place = source.place();
     let folder = place.as_path();
     let tiers = hardware.tiers.iter();
     let largest = tiers.max_by_key(|tier| tier.capacity).unwrap_or(&hardware.tiers[HBM.index()]);
-    let fits_nowhere = |bytes: Bytes| bytes > largest.capacity;
+    let fits_nowhere = |bytes: Bytes| !largest.capacity.holds(bytes);
     let rows = trace.objects.iter().enumerate();
-    let found: Vec<_> = rows.filter(|(_, object)| fits_nowhere(object.bytes.min(piece))).collect();
+    let found: Vec<_> =
+        rows.filter(|(_, object)| fits_nowhere(object.bytes.min(piece.most()))).collect();
     for &(row, object) in found.iter().take(MAX_LISTED) {
         let line = match source {
             TraceSource::Folder(_) => format!(" (line {} of objects.csv)", row + 2),
@@ -241,7 +242,7 @@ fn oversized(
             object.bytes.get(),
             largest.name,
             largest.capacity,
-            largest.capacity.get()
+            largest.capacity.most().get()
         );
         let remedy = "raise the scenario's `capacity` of a tier, or choose larger hardware";
         problems.push(folder, None, rule, "", remedy);
@@ -257,14 +258,14 @@ mod tests {
     use super::oversized;
     use std::path::PathBuf;
     use tiersim_models::diagnostic::Diagnostics;
-    use tiersim_models::hardware::{Hardware, Law, Tier, TierKind};
-    use tiersim_models::units::{Bytes, Rate, Span};
+    use tiersim_models::hardware::{Capacity, Hardware, Law, Tier, TierKind};
+    use tiersim_models::units::{Bandwidth, Bytes, Span};
     use tiersim_models::workload::{Object, ObjectKind, Trace, TraceMeta};
     use tiersim_policies::scenario::TraceSource;
 
-    fn machine(capacities: &[Bytes]) -> Hardware {
-        let access = Law { setup: Span::ZERO, rate: Rate::new(1).unwrap() };
-        let tier = |(index, &capacity): (usize, &Bytes)| Tier {
+    fn machine(capacities: &[Capacity]) -> Hardware {
+        let access = Law { setup: Span::ZERO, rate: Bandwidth::new(1).unwrap() };
+        let tier = |(index, &capacity): (usize, &Capacity)| Tier {
             name: format!("t{index}"),
             kind: TierKind::Hbm,
             capacity,
@@ -303,18 +304,23 @@ mod tests {
         }
     }
 
-    fn found(capacities: &[Bytes], sizes: &[u64]) -> Diagnostics {
+    fn found(capacities: &[Capacity], sizes: &[u64]) -> Diagnostics {
         let mut problems = Diagnostics::default();
         let source = TraceSource::Folder(PathBuf::from("folder"));
-        oversized(&source, &trace(sizes), (&machine(capacities), Bytes::MAX), &mut problems);
+        oversized(
+            &source,
+            &trace(sizes),
+            (&machine(capacities), Capacity::Unlimited),
+            &mut problems,
+        );
         problems
     }
 
     #[test]
     fn an_object_is_refused_only_if_it_is_larger_than_every_tier() {
-        let tiers = [Bytes::new(10), Bytes::new(30), Bytes::new(20)];
+        let tiers = [10, 30, 20].map(|bytes| Bytes::new(bytes).into());
         assert!(found(&tiers, &[10, 11, 20, 30]).0.is_empty());
-        assert!(found(&[Bytes::new(1), Bytes::MAX], &[u64::MAX]).0.is_empty());
+        assert!(found(&[Bytes::new(1).into(), Capacity::Unlimited], &[u64::MAX]).0.is_empty());
         let text = found(&tiers, &[30, 31]).to_string();
         for piece in ["\"o1\" (line 3 of objects.csv)", "31 bytes", "largest tier, t1", "30 bytes"]
         {
@@ -324,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_trace_of_giants_is_summed_up() {
-        let problems = found(&[Bytes::new(1)], &[2; 1000]);
+        let problems = found(&[Bytes::new(1).into()], &[2; 1000]);
         assert_eq!(problems.0.len(), 21);
         assert!(problems.to_string().contains("and 980 more objects"));
     }

@@ -3,9 +3,10 @@
 //! Pure: warnings follow from the record alone, in the order of its cases.
 
 use tiersim_models::diagnostic::Warning;
+use tiersim_models::hardware::Capacity;
 use tiersim_models::results::{CaseRecord, Figures, LaneName, RunRecord, Settled};
 use tiersim_models::statistics::Stated;
-use tiersim_models::units::{Bytes, Span};
+use tiersim_models::units::Span;
 
 /// Of several cases so many are named.
 const MOST_NAMED: usize = 8;
@@ -61,12 +62,12 @@ fn needless_offload(lanes: &[LaneName], baseline: &Figures, case: &CaseRecord) -
     let moved = moved.map(|(lane, bytes)| bytes.get().saturating_sub(anyway(lane)));
     let moved: u128 = moved.map(u128::from).sum();
     let outside = figures.in_place.iter().skip(1).any(|&span| span > Span::ZERO);
-    if case.baseline_peak > case.hbm_budget || (moved == 0 && !outside) {
+    if !case.hbm_budget.holds(case.baseline_peak) || (moved == 0 && !outside) {
         return None;
     }
     let budget = match case.hbm_budget {
-        Bytes::MAX => "HBM has no limit".to_owned(),
-        bytes => format!("the case has {bytes} of HBM"),
+        Capacity::Unlimited => "HBM has no limit".to_owned(),
+        Capacity::Limited(bytes) => format!("the case has {bytes} of HBM"),
     };
     Some(Warning {
         rule: "offload-although-all-fits",
@@ -81,11 +82,12 @@ fn needless_offload(lanes: &[LaneName], baseline: &Figures, case: &CaseRecord) -
 mod tests {
     use super::*;
     use tiersim_models::results::Outcome;
+    use tiersim_models::units::Bytes;
     use tiersim_policies::policy::Sight;
 
     #[test]
     fn nothing_is_moved_where_all_fits() {
-        let case = |peak, budget, moved, outside| CaseRecord {
+        let case = |peak, budget: u64, moved, outside| CaseRecord {
             label: "a".to_owned(),
             policy: "lru".to_owned(),
             details: String::new(),
@@ -95,7 +97,7 @@ mod tests {
             learned: false,
             params: Vec::new(),
             conditions: 0,
-            hbm_budget: Bytes::new(budget),
+            hbm_budget: Bytes::new(budget).into(),
             baseline_step: Span::ZERO,
             baseline_peak: Bytes::new(peak),
             bound_step: Span::ZERO,
@@ -118,7 +120,8 @@ mod tests {
         };
         let rule = |case: &CaseRecord| given(Vec::new(), case);
         assert_eq!(rule(&case(100, 100, 1, 0)), Some("offload-although-all-fits"));
-        assert_eq!(rule(&case(100, u64::MAX, 0, 1)), Some("offload-although-all-fits"));
+        let unlimited = CaseRecord { hbm_budget: Capacity::Unlimited, ..case(100, 1, 0, 1) };
+        assert_eq!(rule(&unlimited), Some("offload-although-all-fits"));
         assert_eq!(rule(&case(101, 100, 1, 1)), None);
         assert_eq!(rule(&case(100, 100, 0, 0)), None);
         // Collectives are in the baseline too.

@@ -13,43 +13,42 @@
 //!
 //! [`BOUNCE`]: tiersim_policies::transit::BOUNCE
 
-mod allocating;
 mod blame;
 mod collectives;
+mod copies;
 mod detail;
 mod entry;
-mod host_ops;
 mod in_place;
 mod lanes;
 mod lines;
 mod loads;
 pub mod meters;
+mod moment;
+mod ops;
 mod path;
 mod ranks;
-mod release;
 mod sharing;
-mod so_far;
-pub(crate) mod state;
+mod state;
 mod streams;
 mod timeline;
+mod together;
+mod told;
 
 use crate::audit::{Audit, Breach};
 use crate::durations::Durations;
 use crate::engine::Engine;
-use crate::machine::allocating::Threads;
 use crate::machine::blame::{Blame, Ended};
 use crate::machine::collectives::Collectives;
-use crate::machine::entry::{Entries, Piece};
-use crate::machine::host_ops::Processors;
+use crate::machine::entry::Entries;
 use crate::machine::in_place::Uses;
 use crate::machine::lanes::Lane;
 use crate::machine::loads::Loads;
 use crate::machine::meters::Meters;
+use crate::machine::moment::Piece;
 use crate::machine::path::{Path, Paths};
 use crate::machine::ranks::Ranks;
-pub(crate) use crate::machine::sharing::Used;
 use crate::machine::sharing::{Flight, Sharing};
-use crate::machine::streams::Stream;
+use crate::machine::streams::{Processors, Stream, Threads};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use tiersim_models::hardware::{Hardware, Law};

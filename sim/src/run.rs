@@ -23,7 +23,7 @@ use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-use tiersim_models::hardware::{HBM, Hardware, TierKind};
+use tiersim_models::hardware::{Capacity, HBM, Hardware, Memory, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::lint::lint_hardware;
@@ -32,9 +32,8 @@ use tiersim_models::results::{
 };
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::routes::Routes;
-use tiersim_models::units::{Bytes, Span};
+use tiersim_models::units::Span;
 use tiersim_policies::drive::WINDOW;
-use tiersim_policies::ledger::Memory;
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::policy::{Policy, Sight};
 use tiersim_policies::pressure::PressureConfig;
@@ -95,7 +94,7 @@ pub struct Bench<'a> {
     baseline: Figures,
     bound: Span,
     /// Bounds that are known, by bytes for objects in each tier.
-    bounds: Mutex<BTreeMap<Vec<Bytes>, StepBound>>,
+    bounds: Mutex<BTreeMap<Vec<Capacity>, StepBound>>,
     /// Whether the policy of some case that has run had ops run more than once.
     repeats: AtomicBool,
 }
@@ -106,7 +105,7 @@ struct Asked<'s> {
     durations: &'s Durations,
     policy: PolicyConfig,
     numa: NumaConfig,
-    memory: Memory<'s>,
+    memory: &'s Memory,
     /// What is watched, and the micro-batch of each step if there are any.
     watched: Option<(&'s PressureConfig, Vec<u32>)>,
 }
@@ -152,9 +151,8 @@ impl<'a> Bench<'a> {
             bounds: Mutex::default(),
             repeats: AtomicBool::new(false),
         };
-        let capacities = vec![Bytes::MAX; bench.hardware.tiers.len()];
-        bench.bound = bench.bound_of(workload, &bench.durations, &capacities).step;
-        let memory = Memory { capacities: &capacities, hidden: &[], allocators: &[] };
+        let memory = &Memory::of(vec![Capacity::Unlimited; bench.hardware.tiers.len()]);
+        bench.bound = bench.bound_of(workload, &bench.durations, memory).step;
         let own = bench.on_device()?;
         let mut all = bench.plain(AllHbm.into(), memory);
         if let Some(own) = &own {
@@ -236,7 +234,7 @@ impl<'a> Bench<'a> {
     }
 
     /// The workload of all cases, watched by nobody.
-    fn plain<'s>(&'s self, policy: PolicyConfig, memory: Memory<'s>) -> Asked<'s> {
+    fn plain<'s>(&'s self, policy: PolicyConfig, memory: &'s Memory) -> Asked<'s> {
         let (workload, durations) = (self.workload, &self.durations);
         let numa = NumaConfig::default();
         Asked { workload, durations, policy, numa, memory, watched: None }
@@ -247,7 +245,7 @@ impl<'a> Bench<'a> {
         &'s self,
         workload: &'s Workload,
         durations: &'s Durations,
-        memory: &'s [Bytes],
+        memory: &'s Memory,
     ) -> Setting<'s> {
         Setting {
             workload,
@@ -261,8 +259,8 @@ impl<'a> Bench<'a> {
 
     /// The policy of a case for the workload of all cases.
     pub fn policy(&self, case: &Case) -> Result<Box<dyn Policy>, RunError> {
-        let left = memory::left(&self.capacities_of(case)?, &self.hidden_of(case)?);
-        let setting = self.setting(self.workload, &self.durations, &left);
+        let memory = self.memory_of(case)?;
+        let setting = self.setting(self.workload, &self.durations, &memory);
         case.numa.build(&case.policy, &setting).map_err(RunError::Input)
     }
 }

@@ -5,7 +5,7 @@ use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use std::cmp::Ordering;
 use tiersim_models::service::{Detail, Service};
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Time};
+use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Time};
 use tiersim_policies::state::State;
 use tiersim_sim::fair_share::{FairShare, GRAINS};
 
@@ -107,7 +107,7 @@ impl Network {
     }
 
     fn shares(&self) -> Vec<u128> {
-        let rates = self.rates.iter().map(|&rate| Rate::new(rate).expect("above zero"));
+        let rates = self.rates.iter().map(|&rate| Bandwidth::new(rate).expect("above zero"));
         let mut fair = FairShare::new(rates.collect());
         let classes: Vec<_> = self.routes.iter().map(|route| fair.class(route)).collect();
         for &class in &classes {
@@ -187,7 +187,7 @@ fn others_take_their_fair_share_up_to_what_they_ask_for() {
         for _ in &network.routes {
             asked.push(rng.random_bool(0.4).then(|| rng.random_range(1..=40)));
         }
-        let rate = |&rate: &u64| Rate::new(rate).expect("above zero");
+        let rate = |&rate: &u64| Bandwidth::new(rate).expect("above zero");
         let mut fair: FairShare<usize> = FairShare::new(network.rates.iter().map(rate).collect());
         let mut classes = Vec::new();
         for (route, asked) in network.routes.iter().zip(&asked) {
@@ -236,7 +236,7 @@ fn no_resource_is_ever_filled_above_its_rate() {
 
 /// Runs flows of (start, bytes, resources) to their ends; ends by flow, in picoseconds.
 fn ends(rates: &[u64], flows: &[(u64, u64, &[usize])]) -> Vec<u64> {
-    let rates = rates.iter().map(|&rate| Rate::new(rate).expect("above zero")).collect();
+    let rates = rates.iter().map(|&rate| Bandwidth::new(rate).expect("above zero")).collect();
     let mut fair = FairShare::new(rates);
     let mut order: Vec<usize> = (0..flows.len()).collect();
     order.sort_by_key(|&flow| flows[flow].0);
@@ -293,7 +293,7 @@ fn both_directions_meet_in_the_total() {
 #[test]
 fn the_total_of_a_mix_is_that_of_what_is_sent() {
     const UNIT: f64 = 1e9;
-    let rate = |units: u64| Rate::new(units * UNIT as u64).expect("above zero");
+    let rate = |units: u64| Bandwidth::new(units * UNIT as u64).expect("above zero");
     let mix = vec![(0, rate(20)), (50, rate(30)), (100, rate(20))];
     let service = Service { mix, ..Service::default() };
     let sent = |fetch: u64, evict: u64, flows: [usize; 2]| {
@@ -323,7 +323,7 @@ fn the_total_of_a_mix_is_that_of_what_is_sent() {
 
 #[test]
 fn a_resource_reaches_what_so_many_flows_reach_together() {
-    let rate = |units: u64| Rate::new(units * ONE).expect("above zero");
+    let rate = |units: u64| Bandwidth::new(units * ONE).expect("above zero");
     let detail = Detail { depths: vec![(1, rate(40)), (4, rate(100))], ..Detail::default() };
     for (flows, together) in [(1u64, 40), (2, 60), (4, 100), (5, 100)] {
         let mut fair = FairShare::new(vec![rate(100)]);
@@ -337,8 +337,8 @@ fn a_resource_reaches_what_so_many_flows_reach_together() {
 
 #[test]
 fn what_a_class_sends_is_what_all_its_flows_send() {
-    let mut fair = FairShare::new(vec![Rate::new(12 * ONE).expect("above zero")]);
-    let rate = Rate::new(3 * ONE).expect("above zero");
+    let mut fair = FairShare::new(vec![Bandwidth::new(12 * ONE).expect("above zero")]);
+    let rate = Bandwidth::new(3 * ONE).expect("above zero");
     let (flows, others) = (fair.class(&[0]), fair.stand(&[0], rate));
     (0..3).for_each(|flow| fair.join(flows, Bytes::mib(1), flow, Time::ZERO));
     // A quarter each: the one that stands asks for no more.
@@ -347,7 +347,7 @@ fn what_a_class_sends_is_what_all_its_flows_send() {
 
 #[test]
 fn flows_that_come_and_go_change_when_the_next_one_ends_until_that_is_asked() {
-    let mut fair = FairShare::new(vec![Rate::new(ONE).expect("above zero")]);
+    let mut fair = FairShare::new(vec![Bandwidth::new(ONE).expect("above zero")]);
     let class = fair.class(&[0]);
     assert!(!fair.has_changed(), "nobody has come");
     fair.join(class, Bytes::new(5), (), Time::ZERO);
@@ -363,7 +363,7 @@ fn flows_that_come_and_go_change_when_the_next_one_ends_until_that_is_asked() {
 
 #[test]
 fn what_is_under_way_has_left_what_has_not_gone() {
-    let mut fair = FairShare::new(vec![Rate::new(ONE / 2).expect("above zero")]);
+    let mut fair = FairShare::new(vec![Bandwidth::new(ONE / 2).expect("above zero")]);
     let class = fair.class(&[0]);
     fair.join(class, Bytes::new(10), 'a', Time::ZERO);
     let left = |fair: &FairShare<char>, at: u64| -> Vec<(char, u64)> {
@@ -384,7 +384,7 @@ fn what_is_under_way_has_left_what_has_not_gone() {
 #[test]
 #[should_panic(expected = "no time passes before rates are worked out")]
 fn what_is_left_is_not_asked_for_before_rates_are_worked_out() {
-    let mut fair = FairShare::new(vec![Rate::new(ONE).expect("above zero")]);
+    let mut fair = FairShare::new(vec![Bandwidth::new(ONE).expect("above zero")]);
     let class = fair.class(&[0]);
     fair.join(class, Bytes::new(10), (), Time::ZERO);
     let _ = fair.under_way(Time::from_ps(1)).count();
@@ -392,7 +392,7 @@ fn what_is_left_is_not_asked_for_before_rates_are_worked_out() {
 
 /// Two flows of so many bytes, the second 10 ps after the first; the state `at` ps after that.
 fn state(start: u64, bytes: [u64; 2], items: [u64; 2], at: u64) -> Vec<u64> {
-    let mut fair = FairShare::new(vec![Rate::new(ONE).expect("above zero")]);
+    let mut fair = FairShare::new(vec![Bandwidth::new(ONE).expect("above zero")]);
     let class = fair.class(&[0]);
     if start > 0 {
         // Who has been there before.
@@ -422,7 +422,7 @@ fn the_state_is_that_of_what_is_left_and_of_nothing_else() {
     assert_ne!(state(0, [60, 30], [1, 3], 20), one, "another item");
     let [first, second] = [[1, 2], [2, 1]].map(|items| state(0, [40, 30], items, 0));
     assert_ne!(first, second, "as much is left of both: which of them came first");
-    let empty = FairShare::new(vec![Rate::new(ONE).expect("above zero")]);
+    let empty = FairShare::new(vec![Bandwidth::new(ONE).expect("above zero")]);
     assert_eq!(words(&empty, 7), words(&empty, 9), "where nobody is, time makes no difference");
 }
 
@@ -450,7 +450,7 @@ fn a_resource_works_at_its_full_rate_while_anybody_is_there() {
 
 #[test]
 fn flows_that_end_together_end_in_the_order_in_which_they_began() {
-    let mut fair = FairShare::new(vec![Rate::new(ONE).expect("above zero"); 2]);
+    let mut fair = FairShare::new(vec![Bandwidth::new(ONE).expect("above zero"); 2]);
     let (second, first) = (fair.class(&[1]), fair.class(&[0]));
     for (item, class) in [(0, first), (1, second), (2, first), (3, second)] {
         fair.join(class, Bytes::new(5), item, Time::ZERO);

@@ -6,7 +6,7 @@
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::Exp;
-use tiersim_models::units::{Bytes, Rate, Span, Time};
+use tiersim_models::units::{Bandwidth, Bytes, Span, Time};
 use tiersim_sim::engine::{Engine, EventId};
 use tiersim_sim::fair_share::FairShare;
 
@@ -46,7 +46,7 @@ enum Shared {
 /// Mean time in system, in units of the mean service, of one resource shared by all who are there.
 fn processor_sharing(mut gap: impl FnMut() -> u64, mut size: impl FnMut() -> u64) -> f64 {
     let mut engine = Engine::new();
-    let mut fair = FairShare::new(vec![Rate::new(1_000_000_000_000).expect("above zero")]);
+    let mut fair = FairShare::new(vec![Bandwidth::new(1_000_000_000_000).expect("above zero")]);
     let class = fair.class(&[0]);
     let (mut to_come, mut sojourns, mut served) = (CUSTOMERS - 1, 0u128, 0u64);
     let mut end: Option<EventId> = None;

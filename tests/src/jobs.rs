@@ -10,7 +10,7 @@ use crate::build::{fair, hardware, law};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use std::ops::RangeInclusive;
-use tiersim_models::hardware::{Hardware, TierKind};
+use tiersim_models::hardware::{Capacity, Hardware, Memory, TierKind};
 use tiersim_models::ids::{NodeId, OpId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::nodes::{Node, NodeKind};
@@ -37,7 +37,8 @@ use tiersim_workloads::transformer::training::{
 /// A device of 8 that meet in a switch, and servers that meet in a network; memory without end.
 pub fn server() -> Hardware {
     let (hbm, fast) = (law(0, u64::MAX), law(0, PS_PER_S));
-    let mut hardware = hardware(&[(TierKind::Hbm, Bytes::MAX, hbm)], &[(0, 1, fast), (0, 2, fast)]);
+    let mut hardware =
+        hardware(&[(TierKind::Hbm, Capacity::Unlimited, hbm)], &[(0, 1, fast), (0, 2, fast)]);
     hardware.links.iter_mut().for_each(|link| link.service = fair(None, None));
     let node = |name: &str, kind| Node { name: name.into(), kind };
     hardware.nodes =
@@ -54,7 +55,7 @@ pub fn peak(trace: Trace, ranks: u32, repeat: u32) -> u64 {
     let hardware = server();
     let durations = Durations::fixed(vec![Span::from_ps(1_000_000); trace.ops.len()]);
     let workload = Workload::new(trace);
-    let capacities = [Bytes::MAX];
+    let capacities = Memory::of([Capacity::Unlimited]);
     let mut planner =
         Planner::new(&workload, Box::new(Placed::all_in_hbm(&workload.trace)), &capacities, repeat)
             .expect("it fits");

@@ -3,7 +3,7 @@
 use tiersim_models::hardware::Hardware;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
-use tiersim_models::units::{Bytes, Span};
+use tiersim_models::units::Span;
 use tiersim_policies::recipe::Setting;
 
 /// Answers `ask` for a workload on a machine: every tier as large as it says, every op as long as
@@ -14,7 +14,7 @@ pub fn with_setting<T>(
     repeat: u32,
     ask: impl FnOnce(&Setting<'_>) -> T,
 ) -> T {
-    let memory: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let memory = hardware.memory();
     let spans: Vec<Span> =
         workload.trace.ops.iter().map(|op| op.duration.unwrap_or(Span::ZERO)).collect();
     let routes = hardware.routes().expect("every pair of tiers is joined");

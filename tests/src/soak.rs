@@ -25,7 +25,7 @@ use dice::Dice;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tiersim_models::allocator::AllocatorSpec;
-use tiersim_models::hardware::Hardware;
+use tiersim_models::hardware::{Hardware, Memory};
 use tiersim_models::hidden::Hidden;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::results::{Figures, Settled};
@@ -37,7 +37,6 @@ use tiersim_models::workload::Trace;
 use tiersim_policies::command::Hazard;
 use tiersim_policies::drive::{DriveError, drive};
 use tiersim_policies::entry::Entry;
-use tiersim_policies::ledger::Memory;
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::pressure::PressureConfig;
@@ -194,25 +193,27 @@ impl Trial {
         self
     }
 
+    /// The memory of the machine.
+    fn memory(&self) -> Memory {
+        self.hardware.memory().hiding(self.hidden.clone()).with(&self.allocators)
+    }
+
     /// The planner of the trial, before anything is planned. `None` if the start does not fit.
     fn planner(&self, routes: &Routes) -> Result<Option<Planner<'_>>, String> {
         let copies = CopyTimes::new(&self.hardware, routes);
-        let room = memory::left(&self.hardware, &self.hidden);
+        let memory = self.memory();
         let policy = self.policy.build(
             &self.numa,
             &Setting {
                 workload: &self.workload,
                 hardware: &self.hardware,
-                memory: &room,
+                memory: &memory,
                 spans: &self.durations.nominal()[..self.workload.trace.ops.len()],
                 copies: &copies,
                 repeat: self.repeat,
             },
         )?;
-        let capacities: Vec<Bytes> = self.hardware.tiers.iter().map(|tier| tier.capacity).collect();
-        let memory =
-            Memory { capacities: &capacities, hidden: &self.hidden, allocators: &self.allocators };
-        let mut planner = match Planner::over(&self.workload, policy, memory, self.repeat) {
+        let mut planner = match Planner::new(&self.workload, policy, &memory, self.repeat) {
             Ok(planner) => planner,
             Err(PlanError::OutOfMemory { .. }) => return Ok(None),
             Err(refused) => return Err(refused.to_string()),
@@ -232,7 +233,7 @@ impl Trial {
         let told = |what: String| Breach { event: 0, what };
         let routes = self.hardware.routes().map_err(|none| told(format!("{none:?}")))?;
         let Some(mut planner) = self.planner(&routes).map_err(told)? else { return Ok(None) };
-        let room = memory::left(&self.hardware, &self.hidden);
+        let memory = self.memory();
         let start = planner.start();
         let mut machine = SimMachine::of_ranks(
             self.spec.ranks,
@@ -245,7 +246,7 @@ impl Trial {
         machine.draw_from(self.seed);
         let objects = self.workload.trace.objects.len();
         let ranks = self.spec.ranks;
-        let audit = Audit::of_ranks(ranks, &self.hardware, &room, objects, &start);
+        let audit = Audit::of_ranks(ranks, &self.hardware, &memory, objects, &start);
         machine.audit(audit.map_err(|breach| told(breach.to_string()))?);
         let mut watch = Watch::new(self, machine, &routes, without);
         let mut op_breach = None;
@@ -258,7 +259,7 @@ impl Trial {
             return Err(breach);
         }
         if let Some(config) = &self.pressure {
-            let rules = memory::pressure_rules(config, &planner, room[config.tier.index()]);
+            let rules = memory::pressure_rules(config, &planner, memory.room(config.tier).most());
             rules.map_err(|what| watch.breach(what))?;
         }
         match driven {
@@ -267,7 +268,7 @@ impl Trial {
             Err(DriveError::Plan(refused)) => return Err(watch.breach(refused.to_string())),
             Err(DriveError::Machine(breach)) => return Err(breach),
         }
-        watch.finished(&room, &self.held(&planner))?;
+        watch.finished(&memory, &self.held(&planner))?;
         let (meters, events) = (watch.machine().meters().clone(), watch.machine().events());
         let copies = watch.copies();
         Ok(Some(Ran { ends: watch.ends, meters, events, copies }))

@@ -4,7 +4,7 @@ mod choice;
 mod contents;
 
 use std::sync::Arc;
-use tiersim_models::hardware::{HBM, Hardware};
+use tiersim_models::hardware::{Capacity, HBM, Hardware};
 use tiersim_models::ids::{ModuleId, OpId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::results::{CaseRecord, Figures, Outcome};
@@ -121,7 +121,8 @@ fn step(hbm: u64, trace: &Trace, choice: Choice) -> Option<u64> {
 
 /// The same trace with every layer recomputed that can be.
 fn recomputed(trace: &Trace) -> Rewrite {
-    let (choice, hardware) = (Choice::All(Way::Recompute), two_tiers(Bytes::MAX, law(0, RATE)));
+    let (choice, hardware) =
+        (Choice::All(Way::Recompute), two_tiers(Capacity::Unlimited, law(0, RATE)));
     let workload = Workload::new(trace.clone());
     let rewrite = with_setting(&workload, &hardware, 1, |setting| config(choice).rewrite(setting));
     rewrite.expect("it can be rewritten").expect("it is")

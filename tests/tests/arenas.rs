@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use tiersim_models::allocator::{
     AllocatorSpec, Block, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Model,
 };
-use tiersim_models::hardware::{HBM, TierKind};
+use tiersim_models::hardware::{Capacity, HBM, Memory, TierKind};
 use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{Mode, ObjectKind};
@@ -59,7 +59,7 @@ fn world(seed: u64) -> (World, Vec<AllocatorSpec>) {
     let specs = vec![spec(&mut rng), AllocatorSpec::default()];
     // What is rounded up needs more room than its bytes.
     let hbm = &mut world.hardware.tiers[HBM.index()].capacity;
-    *hbm = Bytes::new(hbm.get() + (16 << 20));
+    *hbm = hbm.map(|bytes| bytes + (16 << 20));
     (world, specs)
 }
 
@@ -93,10 +93,9 @@ struct Ran {
 /// Runs a world under audit; `None` if it does not fit.
 fn run(seed: u64, window: u64, without: Option<Hazard>) -> Result<Option<Ran>, String> {
     let (world, specs) = world(seed);
-    let capacities: Vec<Bytes> = world.hardware.tiers.iter().map(|t| t.capacity).collect();
+    let capacities = world.hardware.memory().with(&specs);
     let policy = policy(&world, seed);
-    let planner =
-        Planner::with_allocators(&world.workload, policy, &capacities, &specs, world.repeat);
+    let planner = Planner::new(&world.workload, policy, &capacities, world.repeat);
     let Ok(mut planner) = planner else { return Ok(None) };
     let start = planner.start();
     let routes = world.hardware.routes().expect("every tier is joined");
@@ -182,8 +181,8 @@ fn world_of(traced: Traced) -> World {
 /// All of a world in HBM, with an allocator, so many times.
 fn planner<'a>(world: &'a World, specs: &[AllocatorSpec], repeat: u32) -> Planner<'a> {
     let policy = Box::new(Placed::all_in_hbm(&world.workload.trace));
-    let capacities = [Bytes::mib(14), Bytes::MAX];
-    let planner = Planner::with_allocators(&world.workload, policy, &capacities, specs, repeat);
+    let memory = Memory::of([Bytes::mib(14).into(), Capacity::Unlimited]).with(specs);
+    let planner = Planner::new(&world.workload, policy, &memory, repeat);
     planner.expect("nothing is there at the start, or it fits")
 }
 
@@ -303,10 +302,9 @@ impl Addresses {
 /// Plans a whole world without running it, so that no edge is left out because a command ended.
 fn addresses(seed: u64) -> (u64, u64) {
     let (world, specs) = world(seed);
-    let capacities: Vec<Bytes> = world.hardware.tiers.iter().map(|t| t.capacity).collect();
+    let capacities = world.hardware.memory().with(&specs);
     let policy = policy(&world, seed);
-    let planner =
-        Planner::with_allocators(&world.workload, policy, &capacities, &specs, world.repeat);
+    let planner = Planner::new(&world.workload, policy, &capacities, world.repeat);
     let Ok(mut planner) = planner else { return (0, 0) };
     let block = |planner: &Planner<'_>, object| planner.ledger().block(object, HBM);
     let mut at = Addresses::default();
@@ -479,10 +477,9 @@ fn nothing_moves_into_a_tier_while_room_is_made_there() {
     // By the monitor of the tier below, and by the policy itself.
     for (far, pressure) in [(AllocatorSpec::default(), Some(watched)), (POOL, None)] {
         let policy = Box::new(Swaps { start: start.clone(), asked: 0 });
-        let capacities = [Bytes::mib(14), Bytes::mib(8)];
+        let memory = Memory::of([Bytes::mib(14), Bytes::mib(8)]).with(&[POOL, far]);
         let mut planner =
-            Planner::with_allocators(&world.workload, policy, &capacities, &[POOL, far], 1)
-                .expect("the start fits");
+            Planner::new(&world.workload, policy, &memory, 1).expect("the start fits");
         pressure.into_iter().for_each(|config| planner.watch(config, Vec::new()));
         let error = planner.plan_next(&mut Vec::new()).expect_err("there is no room at all");
         assert!(matches!(error, PlanError::OutOfMemory { tier: FAR, .. }), "{error}");
@@ -498,7 +495,7 @@ fn a_policy_is_not_asked_for_room_where_only_bytes_count() {
     let world = world_of(traced);
     // One more question would be one too many.
     let policy = Box::new(Swaps { start: vec![FAR, HBM], asked: 99 });
-    let capacities = [Bytes::mib(14), Bytes::MAX];
+    let capacities = Memory::of([Bytes::mib(14).into(), Capacity::Unlimited]);
     let planner = Planner::new(&world.workload, policy, &capacities, 1);
     let error = planner.expect("the start fits").plan_next(&mut Vec::new()).expect_err("18 of 14");
     assert!(matches!(error, PlanError::OutOfMemory { tier: HBM, .. }), "{error}");
@@ -528,7 +525,7 @@ fn a_copy_into_a_tier_waits_for_every_copy_that_still_leaves_it() {
         vec![Action::Fetch { object, to: HBM }],
     ];
     let policy = Box::new(Scripted { start: vec![HBM], script });
-    let planner = Planner::new(&world.workload, policy, &[Bytes::mib(14); 3], 1);
+    let planner = Planner::new(&world.workload, policy, &Memory::of([Bytes::mib(14); 3]), 1);
     let commands = commands(planner.expect("it fits")).expect("it fits");
     let of = |wanted: fn(&Work) -> bool| commands.iter().filter(move |c| wanted(&c.work));
     let left = of(|work| matches!(work, Work::Release)).next().expect("it leaves HBM").ticket;
@@ -539,7 +536,7 @@ fn a_copy_into_a_tier_waits_for_every_copy_that_still_leaves_it() {
 /// The words of a plan's state after its first op, whose commands have ended or not.
 fn state(world: &World, start: TierId, first: &[Action], ended: bool) -> State {
     let policy = Scripted { start: vec![start; 2], script: vec![first.to_vec()] };
-    let capacities = [Bytes::mib(14); 2];
+    let capacities = Memory::of([Bytes::mib(14); 2]);
     let planner = Planner::new(&world.workload, Box::new(policy), &capacities, 1);
     let (mut planner, mut commands) = (planner.expect("it fits"), Vec::new());
     planner.plan_next(&mut commands).expect("it fits");

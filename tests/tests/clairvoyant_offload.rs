@@ -27,12 +27,12 @@ fn spill(world: &World) -> Vec<TierId> {
 
 fn clairvoyant(world: &World, window: Option<u32>) -> Box<dyn Policy> {
     let World { hardware, workload, durations, repeat, .. } = world;
-    let memory: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let memory = hardware.memory();
     let ops = workload.trace.ops.len() as u64;
     let spans: Vec<Span> = (0..ops).map(|op| durations.of(op)).collect();
     let routes = hardware.routes().expect("every pair of tiers is joined");
     let copies = CopyTimes::new(hardware, &routes);
-    let (memory, spans, copies, repeat) = (&memory[..], &spans[..], &copies, *repeat);
+    let (memory, spans, copies, repeat) = (&memory, &spans[..], &copies, *repeat);
     let setting = Setting { workload, hardware, memory, spans, copies, repeat };
     let config = ClairvoyantOffloadConfig { spill: spill(world), window };
     Box::new(ClairvoyantOffload::new(&config, &setting).expect("every pair of tiers is joined"))
@@ -59,7 +59,7 @@ fn world(hbm: u64, traced: Traced, repeat: u32) -> World {
 
 /// Bytes that a plan copies out of HBM and into it.
 fn copied(world: &World, policy: Box<dyn Policy>) -> [u64; 2] {
-    let capacities: Vec<Bytes> = world.hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let capacities = world.hardware.memory();
     let planner = Planner::new(&world.workload, policy, &capacities, world.repeat);
     let mut planner = planner.expect("it fits");
     let mut commands: Vec<Command> = Vec::new();

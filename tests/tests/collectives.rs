@@ -3,7 +3,7 @@
 //!
 //! Links have rates of whole bytes per picosecond, so every time is a whole number.
 
-use tiersim_models::hardware::{HBM, Hardware, Law, Link, TierKind};
+use tiersim_models::hardware::{Capacity, HBM, Hardware, Law, Link, TierKind};
 use tiersim_models::ids::{LinkId, NodeId, ObjectId, TierId};
 use tiersim_models::nodes::{Node, NodeKind};
 use tiersim_models::units::{Bytes, PS_PER_S, Span};
@@ -28,7 +28,10 @@ const RECEIVE: usize = 2;
 
 /// A device with host memory behind one link, a switch for collectives and a network.
 fn server(host: Law, switch: Law, network: Law) -> Hardware {
-    let far = [(TierKind::Hbm, Bytes::MAX, law(0, u64::MAX)), (TierKind::Dram, Bytes::MAX, host)];
+    let far = [
+        (TierKind::Hbm, Capacity::Unlimited, law(0, u64::MAX)),
+        (TierKind::Dram, Capacity::Unlimited, host),
+    ];
     let mut hardware = hardware(&far, &[(0, 1, host), (0, 2, switch), (0, 3, network)]);
     hardware.links.iter_mut().for_each(|link| link.service = fair(None, None));
     let node = |name: &str, kind| Node { name: name.into(), kind };
@@ -47,7 +50,7 @@ fn collective(kind: CollectiveKind, bytes: u64, within: u32, servers: u32) -> Un
 /// When each op ends on all ranks under audit, and what was measured.
 fn run(world: &World, ranks: u32, policy: Box<dyn Policy>) -> (Vec<u64>, Meters) {
     let World { hardware, workload, durations, .. } = world;
-    let capacities: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let capacities = hardware.memory();
     let mut planner = Planner::new(workload, policy, &capacities, world.repeat).expect("it fits");
     let (start, routes) = (planner.start(), hardware.routes().expect("every tier is joined"));
     let mut machine = SimMachine::of_ranks(ranks, hardware, routes, workload, durations, &start);

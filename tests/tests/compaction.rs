@@ -2,6 +2,7 @@
 //! what goes on beside it, and the time of a caching allocator.
 
 use tiersim_models::allocator::{AllocatorSpec, CachingConfig, Compaction, Costs, Model};
+use tiersim_models::hardware::{Capacity, Memory};
 use tiersim_models::ids::ObjectId;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::Mode;
@@ -33,10 +34,11 @@ fn beside(at_once: Bytes) -> Vec<Time> {
     let spans = [1, 1, 1, 1, 10, 10, 1].map(us).to_vec();
     let world = World::of(machine, traced.0, spans);
     let policy = Box::new(Placed::all_in_hbm(&world.workload.trace));
-    let capacities = [Bytes::mib(14), Bytes::MAX];
+    let capacities = Memory::of([Bytes::mib(14).into(), Capacity::Unlimited]);
     let compaction = Some(Compaction { above: 0.2, at_once });
     let spec = AllocatorSpec { model: Model::Pool, compaction };
-    let planner = Planner::with_allocators(&world.workload, policy, &capacities, &[spec], 1);
+    let capacities = capacities.with(&[spec]);
+    let planner = Planner::new(&world.workload, policy, &capacities, 1);
     let mut planner = planner.expect("nothing is there at the start");
     let routes = world.hardware.routes().expect("every tier is joined");
     let durations = &world.durations;
@@ -77,9 +79,10 @@ fn asked_for(model: Model) -> ([u64; 3], Span) {
     let machine = two_tiers(Bytes::mib(24), law(0, 1_000_000_000));
     let world = World::of(machine, traced.0, vec![Span::from_us(20); 3]);
     let policy = Box::new(Placed::all_in_hbm(&world.workload.trace));
-    let capacities = [Bytes::mib(24), Bytes::MAX];
+    let capacities = Memory::of([Bytes::mib(24).into(), Capacity::Unlimited]);
     let spec = AllocatorSpec { model, compaction: None };
-    let planner = Planner::with_allocators(&world.workload, policy, &capacities, &[spec], 1);
+    let capacities = capacities.with(&[spec]);
+    let planner = Planner::new(&world.workload, policy, &capacities, 1);
     let mut planner = planner.expect("nothing is there at the start");
     let routes = world.hardware.routes().expect("every tier is joined");
     let mut machine =

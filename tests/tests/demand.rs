@@ -4,7 +4,7 @@
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
-use tiersim_models::hardware::HBM;
+use tiersim_models::hardware::{Capacity, HBM, Memory};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span};
@@ -52,7 +52,7 @@ fn plan(
     let hardware = two_tiers(Bytes::new(hbm), law(0, 1));
     let config: PolicyConfig = DemandConfig { algorithm, spill: vec![FAR], write }.into();
     let policy = with_setting(workload, &hardware, repeat, |setting| config.build(setting))?;
-    let capacities = [Bytes::new(hbm), Bytes::MAX];
+    let capacities = Memory::of([Bytes::new(hbm).into(), Capacity::Unlimited]);
     let planner = Planner::new(workload, policy, &capacities, repeat);
     tell(planner.map_err(|error| error.to_string())?)
 }
@@ -216,12 +216,12 @@ fn writing_through_leaves_room_for_all_of_hbm() {
         }
         let workload = Workload::new(traced.0);
         let mut hardware = two_tiers(Bytes::new(HBM_BYTES), law(0, 1));
-        hardware.tiers[FAR.index()].capacity = Bytes::new(far);
+        hardware.tiers[FAR.index()].capacity = Bytes::new(far).into();
         let config: PolicyConfig =
             DemandConfig { algorithm: Algorithm::Lru, spill: vec![FAR], write: Write::Through }
                 .into();
         let policy = with_setting(&workload, &hardware, 1, |setting| config.build(setting));
-        let capacities = [Bytes::new(HBM_BYTES), Bytes::new(far)];
+        let capacities = Memory::of([Bytes::new(HBM_BYTES), Bytes::new(far)]);
         let planner = Planner::new(&workload, policy.expect("it is built"), &capacities, 1);
         tell(planner.expect("nothing is there at first")).expect("it fits").written
     };
@@ -242,7 +242,7 @@ fn hits_and_misses_are_counted_from_the_op_that_is_named_on() {
         let config: PolicyConfig = DemandConfig::lru(vec![FAR]).into();
         let policy = with_setting(&workload, &hardware, 2, |setting| config.build(setting));
         let policy = policy.expect("it is built");
-        let capacities = [Bytes::new(2), Bytes::MAX];
+        let capacities = Memory::of([Bytes::new(2).into(), Capacity::Unlimited]);
         let mut planner = Planner::new(&workload, policy, &capacities, 2).expect("it fits");
         planner.count_from(from as u64);
         while planner.plan_next(&mut Vec::new()).expect("it fits") {}
@@ -264,7 +264,7 @@ fn every_algorithm_and_way_to_write_fits_where_lru_with_write_back_fits() {
             continue;
         }
         let spill: Vec<TierId> = (1..tiers).map(TierId::at).collect();
-        let capacities: Vec<Bytes> = world.hardware.tiers.iter().map(|t| t.capacity).collect();
+        let capacities = world.hardware.memory();
         let fits = |algorithm, write| {
             let config: PolicyConfig =
                 DemandConfig { algorithm, spill: spill.clone(), write }.into();

@@ -63,7 +63,7 @@ pub(crate) fn build(
 ) -> Box<dyn Policy> {
     let routes = hardware.routes().expect("every tier is joined");
     let copies = CopyTimes::new(hardware, &routes);
-    let memory: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let memory = hardware.memory();
     let spans: Vec<Span> =
         workload.trace.ops.iter().map(|op| op.duration.unwrap_or(Span::ZERO)).collect();
     let setting =
@@ -81,7 +81,7 @@ pub(crate) fn play(
     assert_eq!(traced.0.problems(), []);
     let workload = Workload::new(traced.0);
     let policy = build(hardware, &workload, config, repeat);
-    let capacities: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let capacities = hardware.memory();
     let mut planner = Planner::new(&workload, policy, &capacities, repeat).expect("it fits");
     let start = planner.start();
     let spans = workload.trace.ops.iter().map(|op| op.duration.expect("written"));

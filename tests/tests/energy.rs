@@ -8,7 +8,7 @@ use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::text::ron_text::Document;
 use tiersim_input::traces::read_traces;
 use tiersim_models::energy::Confidence;
-use tiersim_models::hardware::Hardware;
+use tiersim_models::hardware::{Capacity, Hardware, Memory};
 use tiersim_models::results::economics::{CaseEconomics, Part};
 use tiersim_models::results::{Figures, RunRecord};
 use tiersim_models::units::{Bytes, Span};
@@ -54,8 +54,8 @@ fn figures() -> Figures {
 
 /// A case with 2 GiB of HBM.
 fn case(text: &str) -> CaseEconomics {
-    let capacities = [Bytes::gib(2), Bytes::gib(16)];
-    CaseEconomics::of(&machine(text), (&capacities, &capacities), Some(&figures()))
+    let capacities = Memory::of([Bytes::gib(2), Bytes::gib(16)]);
+    CaseEconomics::of(&machine(text), &capacities, Some(&figures()))
 }
 
 fn amounts(parts: &[Part]) -> Vec<(&str, u128)> {
@@ -185,8 +185,8 @@ fn what_is_included_elsewhere_is_shown_and_not_added() {
 #[test]
 fn nobody_prices_what_has_no_limit() {
     let text = MACHINE.replace("capacity: (gib(16), assumed(\"t\")), ", "");
-    let capacities = [Bytes::gib(2), Bytes::MAX];
-    let found = CaseEconomics::of(&machine(&text), (&capacities, &capacities), Some(&figures()));
+    let capacities = Memory::of([Bytes::gib(2).into(), Capacity::Unlimited]);
+    let found = CaseEconomics::of(&machine(&text), &capacities, Some(&figures()));
     assert_eq!(found.cost.unlimited, ["dram"]);
     assert_eq!(found.dollars(), Some(1540.0));
     let missing = found.energy.expect("it ran").basis.missing;

@@ -1,8 +1,8 @@
 //! Every plan is safe under any timing, and the auditor sees it when one is not.
 
-use tiersim_models::hardware::{HBM, TierKind};
+use tiersim_models::hardware::{Capacity, HBM, TierKind};
 use tiersim_models::ids::TierId;
-use tiersim_models::units::{Bytes, Span};
+use tiersim_models::units::Span;
 use tiersim_models::workload::Mode;
 use tiersim_policies::command::Hazard;
 use tiersim_policies::policy::Action;
@@ -79,7 +79,7 @@ fn a_write_back_waits_for_the_copy_whose_contents_it_overwrites() {
     traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
     traced.op(0, 0, Span::ZERO, &[(object, Mode::ReadWrite)]);
     traced.op(0, 0, Span::ZERO, &[]);
-    let tier = |kind| (kind, Bytes::MAX, law(0, u64::MAX));
+    let tier = |kind| (kind, Capacity::Unlimited, law(0, u64::MAX));
     let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Dram)];
     let (quick, slow) = (law(0, 100_000_000_000_000), law(0, 1_000_000_000_000));
     let machine = hardware(&tiers, &[(0, 1, quick), (0, 2, quick), (1, 2, slow)]);

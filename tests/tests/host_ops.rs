@@ -62,7 +62,7 @@ pub(crate) fn play(
     let policy = with_setting(workload, hardware, repeat, |setting| {
         host_ops::build(setting, |setting| config.build(setting))
     });
-    let capacities: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let capacities = hardware.memory();
     let policy = policy.expect("the machine has memory of the host");
     let mut planner = Planner::new(workload, policy, &capacities, repeat)?;
     let start = planner.start();

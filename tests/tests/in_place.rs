@@ -3,12 +3,12 @@
 //! Links and tiers have rates of whole bytes per picosecond, so every time is a whole number.
 
 use std::num::NonZeroU32;
-use tiersim_models::hardware::Requests;
+use tiersim_models::hardware::{Capacity, DeviceRequests};
 use tiersim_models::hardware::{HBM, Hardware, Law, Link, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::loaded::{Curve, Loaded};
 use tiersim_models::service::{Detail, Service};
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span};
 use tiersim_models::workload::{Mode, Part};
 use tiersim_policies::drive::drive;
 use tiersim_policies::planner::Planner;
@@ -24,15 +24,17 @@ const ONE: u64 = PS_PER_S;
 
 /// HBM, and a tier used in place at `access` behind one link of law `link`.
 fn machine(access: Law, link: Law, service: Option<Service>) -> Hardware {
-    let tiers =
-        [(TierKind::Hbm, Bytes::MAX, law(0, u64::MAX)), (TierKind::Dram, Bytes::MAX, access)];
+    let tiers = [
+        (TierKind::Hbm, Capacity::Unlimited, law(0, u64::MAX)),
+        (TierKind::Dram, Capacity::Unlimited, access),
+    ];
     let mut hardware = hardware(&tiers, &[(0, 1, link)]);
     hardware.links[0].service = service;
     hardware
 }
 
-fn rate(per_ps: u64) -> Rate {
-    Rate::new(per_ps * ONE).expect("above zero")
+fn rate(per_ps: u64) -> Bandwidth {
+    Bandwidth::new(per_ps * ONE).expect("above zero")
 }
 
 /// What an op does: its stream, how long it computes, whether it uses its object in place or has it
@@ -72,7 +74,7 @@ fn together(hardware: Hardware, ops: &[Does]) -> (Vec<u64>, u64) {
 
 /// When each op of a world ends, under audit, and the delay by use in place of the far tier.
 fn measured(world: &World, start: Vec<TierId>, script: Vec<Vec<Action>>) -> (Vec<u64>, u64) {
-    let capacities: Vec<Bytes> = world.hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let capacities = world.hardware.memory();
     let policy = Box::new(Scripted { start, script });
     let mut planner = Planner::new(&world.workload, policy, &capacities, 1).expect("it fits");
     let mut machine = world.audited(&planner);
@@ -192,9 +194,12 @@ fn others_on_the_link_slow_use_in_place() {
 #[test]
 fn charges_of_an_op_come_one_after_the_other() {
     // Two tiers: one over a shared link, one behind a link of its own.
-    let tier = |access| (TierKind::Dram, Bytes::MAX, access);
-    let tiers =
-        [(TierKind::Hbm, Bytes::MAX, law(0, u64::MAX)), tier(law(3, 2 * ONE)), tier(law(7, ONE))];
+    let tier = |access| (TierKind::Dram, Capacity::Unlimited, access);
+    let tiers = [
+        (TierKind::Hbm, Capacity::Unlimited, law(0, u64::MAX)),
+        tier(law(3, 2 * ONE)),
+        tier(law(7, ONE)),
+    ];
     let links = [(0, 1, law(0, 4 * ONE)), (0, 2, law(0, ONE))];
     let mut hardware = hardware(&tiers, &links);
     hardware.links[0].service = fair(None, None);
@@ -214,8 +219,8 @@ fn charges_of_an_op_come_one_after_the_other() {
 }
 
 /// As many requests at once as there are.
-fn any() -> Requests {
-    Requests { granule: Some(Bytes::new(1)), depth: NonZeroU32::new(u32::MAX) }
+fn any() -> DeviceRequests {
+    DeviceRequests { granule: Some(Bytes::new(1)), depth: NonZeroU32::new(u32::MAX) }
 }
 
 #[test]
@@ -280,7 +285,7 @@ fn gathered(hardware: Hardware, bytes: u64, pieces: Option<(u128, u128)>) -> u64
 fn asked(setup: u64, granule: u64, depth: u32) -> Hardware {
     let mut hardware = machine(law(setup, 8 * ONE), law(0, 8 * ONE), None);
     let (granule, depth) = (Some(Bytes::new(granule)), NonZeroU32::new(depth));
-    hardware.tiers[1].requests = Requests { granule, depth };
+    hardware.tiers[1].requests = DeviceRequests { granule, depth };
     hardware
 }
 
@@ -326,7 +331,7 @@ fn without_a_curve_times_in_place_are_others() {
     // Nothing stated: what 8 per ps need at 100 ps is under way, and is not enough under load.
     let usual = |loaded| {
         let mut hardware = hardware(loaded);
-        hardware.tiers[1].requests = Requests::default();
+        hardware.tiers[1].requests = DeviceRequests::default();
         gathered(hardware, 5200, None)
     };
     assert_eq!(usual(None), 100 + 5200 / 8);

@@ -7,7 +7,7 @@
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{Hardware, TierKind};
+use tiersim_models::hardware::{Capacity, Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::service::{Discipline, Service};
@@ -88,7 +88,8 @@ fn sojourn(machine: &Hardware, gaps: Vec<Span>, sizes: &[Vec<u64>]) -> f64 {
 fn chain(links: usize, service: Option<Service>) -> Hardware {
     let one = law(0, PS_PER_S);
     let kinds = [TierKind::Hbm, TierKind::Dram, TierKind::Cxl, TierKind::Nvme];
-    let tiers: Vec<_> = kinds[..=links].iter().map(|&kind| (kind, Bytes::MAX, one)).collect();
+    let tiers: Vec<_> =
+        kinds[..=links].iter().map(|&kind| (kind, Capacity::Unlimited, one)).collect();
     let joins: Vec<_> = (0..links).map(|near| (near, near + 1, one)).collect();
     let mut machine = hardware(&tiers, &joins);
     machine.links.iter_mut().for_each(|link| link.service = service.clone());

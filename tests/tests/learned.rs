@@ -47,7 +47,7 @@ fn demand(algorithm: Algorithm, spill: Vec<TierId>) -> PolicyConfig {
 fn planned(world: &World, config: &PolicyConfig) -> (Vec<Command>, Option<String>) {
     let (workload, hardware) = (&world.workload, &world.hardware);
     let policy = with_setting(workload, hardware, 2, |setting| config.build(setting));
-    let capacities: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let capacities = hardware.memory();
     let mut commands = Vec::new();
     let mut planner = match Planner::new(workload, policy.expect("it is built"), &capacities, 2) {
         Ok(planner) => planner,

@@ -2,14 +2,14 @@
 //! that costs others; random worlds under audit; and which copy a fetch takes.
 
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{HBM, Hardware, Link, TierKind};
+use tiersim_models::hardware::{Capacity, HBM, Hardware, Link, Memory, TierKind};
 use tiersim_models::ids::{NodeId, ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::nodes::{Node, NodeKind, Way};
 use tiersim_models::raid0::Raid0;
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
+use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span, Time};
 use tiersim_models::workload::Mode;
 use tiersim_policies::command::{Command, Work};
 use tiersim_policies::planner::Planner;
@@ -24,13 +24,13 @@ const DRAM: TierId = TierId(1);
 const DRIVE: TierId = TierId(2);
 
 fn fair(total: Option<u64>) -> Option<Service> {
-    let total = total.and_then(Rate::new);
+    let total = total.and_then(Bandwidth::new);
     Some(Service { discipline: Discipline::FairShare, total, ..Service::default() })
 }
 
 /// HBM, DRAM and a drive around a socket: links `pcie`, `memory bus` and `drive`.
 fn host(laws: [(u64, u64); 3], services: [Option<Service>; 3]) -> Hardware {
-    let tier = |kind| (kind, Bytes::MAX, law(0, u64::MAX));
+    let tier = |kind| (kind, Capacity::Unlimited, law(0, u64::MAX));
     let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Nvme)];
     let link = |(near, far): (usize, usize), (setup, rate)| (near, far, law(setup, rate));
     let links = [link((0, 3), laws[0]), link((3, 1), laws[1]), link((3, 2), laws[2])];
@@ -96,7 +96,7 @@ fn a_copy_from_a_set_of_drives_takes_as_long_as_its_busiest_drive() {
     let raid0 = Some(Raid0 { drives, stripe: Bytes::new(100) });
     for (bytes, busiest) in [(40, 40), (400, 100), (401, 101), (999, 300), (1000, 300)] {
         for shared in [None, fair(None)] {
-            let tier = |kind| (kind, Bytes::MAX, law(0, u64::MAX));
+            let tier = |kind| (kind, Capacity::Unlimited, law(0, u64::MAX));
             let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Nvme)];
             let mut host = hardware(&tiers, &[(0, 1, law(0, ONE)), (0, 2, law(7, 12 * ONE))]);
             host.links[1] = Link { raid0, service: shared, ..host.links[1].clone() };
@@ -112,7 +112,7 @@ fn others_slow_a_copy_down_to_their_fair_share() {
     let end = |asked: [u64; 2], total| {
         let services = [fair(total), fair(None), None];
         let mut host = host([(0, 10 * ONE), (0, 100 * ONE), (0, ONE)], services);
-        host.links[0].others = asked.map(|asked| Rate::new(asked * ONE));
+        host.links[0].others = asked.map(|asked| Bandwidth::new(asked * ONE));
         fetched(host, &[(6000, DRAM)])[0]
     };
     assert_eq!(end([0, 0], None), 600);
@@ -174,7 +174,7 @@ fn random_machines_with_nodes_pass_the_audit_and_are_deterministic() {
 
 /// Where a fetch of so many bytes comes from, with copies in both far tiers.
 fn source(bytes: u64, told: bool) -> TierId {
-    let tier = |kind| (kind, Bytes::MAX, law(0, u64::MAX));
+    let tier = |kind| (kind, Capacity::Unlimited, law(0, u64::MAX));
     let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Cxl)];
     let links = [(0, 1, law(5, ONE)), (0, 2, law(500, 4 * ONE)), (1, 2, law(0, ONE))];
     let machine = hardware(&tiers, &links);
@@ -187,7 +187,8 @@ fn source(bytes: u64, told: bool) -> TierId {
     let script = vec![vec![copy], vec![Action::Fetch { object, to: HBM }]];
     let policy = Box::new(Scripted { start: vec![DRAM, HBM], script });
     let workload = Workload::new(traced.0);
-    let mut planner = Planner::new(&workload, policy, &[Bytes::MAX; 3], 1).expect("it fits");
+    let mut planner =
+        Planner::new(&workload, policy, &Memory::of([Capacity::Unlimited; 3]), 1).expect("it fits");
     if told {
         let routes = machine.routes().expect("it is joined");
         planner.fetch_the_quickest(CopyTimes::new(&machine, &routes));
@@ -210,7 +211,7 @@ fn a_fetch_takes_the_copy_that_is_there_first() {
 
 /// HBM, DRAM and a drive in a row, in chunks of 1000 bytes.
 fn row(pcie: (u64, u64), drive: (u64, u64)) -> Hardware {
-    let tier = |kind| (kind, Bytes::MAX, law(0, u64::MAX));
+    let tier = |kind| (kind, Capacity::Unlimited, law(0, u64::MAX));
     let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Nvme)];
     let links = [(0, 1, law(pcie.0, pcie.1)), (1, 2, law(drive.0, drive.1))];
     let mut row = hardware(&tiers, &links);

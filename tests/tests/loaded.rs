@@ -7,12 +7,12 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use tiersim_models::hardware::Requests;
+use tiersim_models::hardware::{Capacity, DeviceRequests};
 use tiersim_models::hardware::{Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::loaded::{Curve, Loaded};
-use tiersim_models::units::{Bytes, Rate, Span, Time};
+use tiersim_models::units::{Bandwidth, Bytes, Span, Time};
 use tiersim_models::workload::Mode;
 use tiersim_policies::command::{Allocating, Command, Machine, Ticket, Touch, Work};
 use tiersim_sim::durations::Durations;
@@ -25,7 +25,7 @@ const BYTES: u64 = 16 << 20;
 /// A memory whose own rate does not matter beside the pauses.
 const RATE: u64 = 1_000_000_000_000_000_000;
 
-type Points = Vec<(Rate, Span)>;
+type Points = Vec<(Bandwidth, Span)>;
 
 /// Points by memory and share of reads, in the order of the file.
 fn measured() -> BTreeMap<String, BTreeMap<u8, Points>> {
@@ -33,7 +33,7 @@ fn measured() -> BTreeMap<String, BTreeMap<u8, Points>> {
     for row in include_str!("../data/loaded_latency.csv").lines().skip(1) {
         let cells: Vec<&str> = row.split(',').collect();
         let number = |cell: usize| cells[cell].parse::<f64>().expect("a number");
-        let rate = Rate::new((number(2) * 1e9).round() as u64).expect("above zero");
+        let rate = Bandwidth::new((number(2) * 1e9).round() as u64).expect("above zero");
         // Cycles stand for nanoseconds: the shape is what is replayed.
         let latency = Span::from_ps((number(3) * 1e3).round() as u64);
         let curves = memories.entry(cells[0].to_owned()).or_default();
@@ -43,13 +43,13 @@ fn measured() -> BTreeMap<String, BTreeMap<u8, Points>> {
 }
 
 fn machine(loaded: Loaded, idle: Span) -> Hardware {
-    let near = (TierKind::Hbm, Bytes::MAX, law(0, RATE));
-    let far = (TierKind::Dram, Bytes::MAX, law(idle.ps(), RATE));
+    let near = (TierKind::Hbm, Capacity::Unlimited, law(0, RATE));
+    let far = (TierKind::Dram, Capacity::Unlimited, law(idle.ps(), RATE));
     let mut machine = hardware(&[near, far], &[(0, 1, law(0, RATE))]);
     machine.tiers[1].loaded = Some(loaded);
     // Injectors have as many requests under way as they like.
     let (granule, depth) = (Some(Bytes::new(1 << 20)), NonZeroU32::new(u32::MAX));
-    machine.tiers[1].requests = Requests { granule, depth };
+    machine.tiers[1].requests = DeviceRequests { granule, depth };
     machine
 }
 
@@ -96,7 +96,7 @@ fn replay(machine: &Hardware, reads: u8, pause: Span) -> (f64, f64) {
         last[stream] = now;
     }
     let mean = taken as f64 / count as f64;
-    let transfer = Rate::new(RATE).expect("above zero").span_of(BYTES);
+    let transfer = Bandwidth::new(RATE).expect("above zero").span_of(BYTES);
     let bandwidth = INJECTORS as f64 * BYTES as f64 / (mean / 1e12);
     (bandwidth, mean - pause.ps() as f64 - transfer.ps() as f64)
 }
@@ -112,7 +112,7 @@ fn injection_at_each_bandwidth_finds_each_point_of_each_curve_within_2_per_cent(
             let machine = machine(loaded.clone(), curve[0].1);
             for &(rate, latency) in curve {
                 let period = Span::from_ps(rate.span_of(INJECTORS as u64 * BYTES).ps());
-                let transfer = Rate::new(RATE).expect("above zero").span_of(BYTES);
+                let transfer = Bandwidth::new(RATE).expect("above zero").span_of(BYTES);
                 let pause = period.ps() - latency.ps() - transfer.ps();
                 let (bandwidth, seen) = replay(&machine, reads, Span::from_ps(pause));
                 let off = |found: f64, stated: u64| (found / stated as f64 - 1.0).abs();
@@ -134,7 +134,7 @@ fn an_idle_memory_and_one_without_curves_take_the_same() {
     let curve = Curve {
         reads: 100,
         points: [(1u64 << 30, 100_000u64), (1 << 40, 900_000)]
-            .map(|(rate, ps)| (Rate::new(rate).expect("above zero"), Span::from_ps(ps)))
+            .map(|(rate, ps)| (Bandwidth::new(rate).expect("above zero"), Span::from_ps(ps)))
             .to_vec(),
     };
     let with = machine(Loaded { curves: vec![curve] }, Span::from_ps(100_000));
@@ -154,7 +154,7 @@ fn reached(loaded: &Loaded, reads: u8, curve: &Points, under_way: u64) -> (f64, 
     machine.tiers[1].access.rate = curve[curve.len() - 1].0;
     // Requests of a byte, so that a depth is a number of bytes.
     let (granule, depth) = (Some(Bytes::new(1)), NonZeroU32::new(under_way as u32));
-    machine.tiers[1].requests = Requests { granule, depth };
+    machine.tiers[1].requests = DeviceRequests { granule, depth };
     let mut traced = Traced::new();
     // A hundred objects, of which so many are read.
     let uses: Vec<(ObjectId, Mode)> = (0..100)
@@ -240,7 +240,7 @@ fn docs_loaded_latency_has_published_random_accesses() {
         let mut machine = machine(Loaded { curves: Vec::new() }, Span::from_ns(latency));
         machine.tiers[1].loaded = None;
         let (granule, depth) = (Some(Bytes::new(granule)), NonZeroU32::new(depth));
-        machine.tiers[1].requests = Requests { granule, depth };
+        machine.tiers[1].requests = DeviceRequests { granule, depth };
         let rate = machine.tiers[1].pace(Default::default(), [1, 0], 1).get() as f64 / 1e9;
         let off = measured.map_or("-".to_owned(), |measured: f64| {
             format!("{:+.1}", 100.0 * (rate / measured - 1.0))

@@ -2,7 +2,7 @@
 
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
-use tiersim_models::hardware::HBM;
+use tiersim_models::hardware::{Capacity, HBM, Memory};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span};
@@ -46,7 +46,7 @@ fn by_policy(references: &[(u32, bool)], pages: u32, frames: usize) -> Story {
     let workload = Workload::new(traced.0);
     let config = DemandConfig::lru(vec![TierId(1)]);
     let policy = Box::new(Demand::new(&config, Lru::new(), pages as usize, None));
-    let capacities = [Bytes::new(frames as u64), Bytes::MAX];
+    let capacities = Memory::of([Bytes::new(frames as u64).into(), Capacity::Unlimited]);
     let mut planner = Planner::new(&workload, policy, &capacities, 1).expect("it fits");
     let mut story = Vec::new();
     let mut commands = Vec::new();

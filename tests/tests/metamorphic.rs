@@ -6,7 +6,7 @@
 //! different copies mix, and then it is no theorem.
 
 use tiersim_models::hardware::Law;
-use tiersim_models::units::{Bytes, Rate, Span, Time};
+use tiersim_models::units::{Bandwidth, Bytes, Span, Time};
 use tiersim_policies::command::Hazard;
 use tiersim_tests::world::World;
 
@@ -44,7 +44,7 @@ fn faster_links_end_no_op_later() {
         let Some(before) = run(&world) else { continue };
         every_law(&mut world, |law| Law {
             setup: Span::from_ps(law.setup.ps() / 2),
-            rate: Rate::new(law.rate.get() * 3).expect("above zero"),
+            rate: Bandwidth::new(law.rate.get() * 3).expect("above zero"),
         });
         let after = run(&world).expect("it fitted before");
         for (op, (before, after)) in before.iter().zip(&after).enumerate() {
@@ -64,14 +64,14 @@ fn sizes_and_rates_scaled_together_change_no_time() {
         let Some(before) = run(&world) else { continue };
         every_law(&mut world, |law| Law {
             setup: law.setup,
-            rate: Rate::new(law.rate.get() * K).expect("above zero"),
+            rate: Bandwidth::new(law.rate.get() * K).expect("above zero"),
         });
         world.hardware.chunk = Bytes::new(world.hardware.chunk.get() * K);
         for object in &mut world.workload.trace.objects {
             object.bytes = Bytes::new(object.bytes.get() * K);
         }
-        for tier in world.hardware.tiers.iter_mut().filter(|tier| tier.capacity != Bytes::MAX) {
-            tier.capacity = Bytes::new(tier.capacity.get() * K);
+        for tier in &mut world.hardware.tiers {
+            tier.capacity = tier.capacity.map(|bytes| bytes * K);
         }
         assert_eq!(run(&world), Some(before), "seed {seed}");
         compared += 1;

@@ -6,7 +6,7 @@ mod worlds;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
-use tiersim_models::hardware::{HBM, Hardware, TierKind};
+use tiersim_models::hardware::{Capacity, HBM, Hardware, TierKind};
 use tiersim_models::ids::{ModuleId, ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::nodes::{Node, NodeKind};
@@ -36,12 +36,12 @@ const ONE: u64 = PS_PER_S;
 /// PCIe, the two memories, the one between the sockets, the drive's.
 fn dual(gpu_at: usize, bytes: [u64; 2]) -> Hardware {
     let free = law(0, u64::MAX);
-    let dram = |bytes| (TierKind::Dram, Bytes::new(bytes), law(5, ONE));
+    let dram = |bytes| (TierKind::Dram, Bytes::new(bytes).into(), law(5, ONE));
     let tiers = [
-        (TierKind::Hbm, Bytes::MAX, free),
+        (TierKind::Hbm, Capacity::Unlimited, free),
         dram(bytes[0]),
         dram(bytes[1]),
-        (TierKind::Nvme, Bytes::MAX, law(100, ONE)),
+        (TierKind::Nvme, Capacity::Unlimited, law(100, ONE)),
     ];
     let (sockets, upi) = ([4, 5], law(7, 4 * ONE));
     let mut machine = hardware(
@@ -90,10 +90,6 @@ fn hinted(trace: &Trace, access: Access) -> PolicyConfig {
     HintsConfig { hints, kinds, access }.into()
 }
 
-fn capacities(hardware: &Hardware) -> Vec<Bytes> {
-    hardware.tiers.iter().map(|tier| tier.capacity).collect()
-}
-
 /// Where every object starts, by id.
 fn starts(
     config: &NumaConfig,
@@ -104,7 +100,7 @@ fn starts(
     let workload = Workload::new(trace.clone());
     let built = with_setting(&workload, machine, 1, |setting| config.build(policy, setting));
     let policy = built.expect("the trace has all that is named");
-    let planner = Planner::new(&workload, policy, &capacities(machine), 1)?;
+    let planner = Planner::new(&workload, policy, &machine.memory(), 1)?;
     Ok(planner.start().into_iter().map(|room| room.tier).collect())
 }
 
@@ -224,7 +220,7 @@ fn plan(
     machine: &Hardware,
     repeat: u32,
 ) -> Vec<Command> {
-    let planner = Planner::new(workload, policy, &capacities(machine), repeat);
+    let planner = Planner::new(workload, policy, &machine.memory(), repeat);
     let mut planner = planner.expect("it fits");
     let mut commands = Vec::new();
     while planner.plan_next(&mut commands).expect("it fits") {}
@@ -252,7 +248,7 @@ fn an_object_keeps_its_node_until_it_is_freed() {
     }
     traced.op(0, 0, Span::ZERO, &[(freed, Mode::Read)]);
     let mut machine = dual(0, [1000, 1000]);
-    machine.tiers[HBM.index()].capacity = Bytes::new(10);
+    machine.tiers[HBM.index()].capacity = Bytes::new(10).into();
     let workload = Workload::new(traced.0.clone());
     let lru: PolicyConfig = DemandConfig::lru(vec![DRAM0, DRAM1, NVME]).into();
     let numa = says(Placement::Interleave);

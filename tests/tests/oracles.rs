@@ -1,8 +1,8 @@
 //! Cases whose answer is a formula: 0 ps off.
 
-use tiersim_models::hardware::{HBM, Law, TierKind};
+use tiersim_models::hardware::{Capacity, HBM, Law, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::units::{Bytes, Rate, Span, Time};
+use tiersim_models::units::{Bandwidth, Bytes, Span, Time};
 use tiersim_models::workload::Mode;
 use tiersim_policies::policy::Action;
 use tiersim_tests::build::{Traced, hardware, law, two_tiers};
@@ -40,7 +40,7 @@ fn one_copy_takes_setup_plus_bytes_over_rate_rounded_up() {
         let mut traced = Traced::new();
         let object = traced.object(bytes, true);
         traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
-        let hardware = two_tiers(Bytes::MAX, law(setup, rate));
+        let hardware = two_tiers(Capacity::Unlimited, law(setup, rate));
         let world = World::of(hardware, traced.0, vec![Span::from_ps(11)]);
         let ends = ends(&world, vec![FAR], vec![vec![fetch(object)]]);
         assert_eq!(ends[0].ps(), formula(setup, rate, bytes) + 11);
@@ -54,7 +54,7 @@ fn k_chunks_over_two_links_take_k_plus_1_times_one() {
         let object = traced.object(1000 * chunks, true);
         traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
         let (link, none) = (law(13, 1_000_000_000_000), law(0, u64::MAX));
-        let tier = |kind| (kind, Bytes::MAX, none);
+        let tier = |kind| (kind, Capacity::Unlimited, none);
         let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Nvme)];
         let mut hardware = hardware(&tiers, &[(0, 1, link), (1, 2, link)]);
         hardware.chunk = Bytes::new(1000);
@@ -71,11 +71,11 @@ fn a_slow_second_link_holds_the_first_back_but_not_the_copy() {
     let object = traced.object(1000, true);
     traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
     let rate = |bytes_per_ns: u64| law(0, bytes_per_ns * 1_000_000_000);
-    let tier = |kind| (kind, Bytes::MAX, law(0, u64::MAX));
+    let tier = |kind| (kind, Capacity::Unlimited, law(0, u64::MAX));
     let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Nvme)];
     let mut hardware = hardware(&tiers, &[(0, 1, rate(1000)), (1, 2, rate(3000))]);
-    hardware.links[0].fetch.rate = Rate::new(333_333_333_334).expect("above zero");
-    hardware.links[1].fetch.rate = Rate::new(1_000_000_000_000).expect("above zero");
+    hardware.links[0].fetch.rate = Bandwidth::new(333_333_333_334).expect("above zero");
+    hardware.links[1].fetch.rate = Bandwidth::new(1_000_000_000_000).expect("above zero");
     hardware.chunk = Bytes::new(100);
     let world = World::of(hardware, traced.0, vec![Span::ZERO]);
     let ends = ends(&world, vec![TierId(2)], vec![vec![fetch(object)]]);
@@ -99,7 +99,7 @@ fn double_buffering_takes_the_longer_of_compute_and_copy_for_each_op() {
         }
     }
     let copy = |bytes: u64| formula(7, 1_000_000_000_000, bytes);
-    let hardware = two_tiers(Bytes::MAX, law(7, 1_000_000_000_000));
+    let hardware = two_tiers(Capacity::Unlimited, law(7, 1_000_000_000_000));
     let spans = computes.map(Span::from_ps).to_vec();
     let world = World::of(hardware, traced.0, spans);
     let ends = ends(&world, vec![FAR; 6], script);
@@ -125,7 +125,7 @@ fn deterministic_arrivals_and_service_never_wait() {
         traced.0.ops[served.index()].after.push(clock);
         spans.extend([Span::from_ps(gap), Span::from_ps(service)]);
     }
-    let world = World::of(two_tiers(Bytes::MAX, law(0, 1)), traced.0, spans);
+    let world = World::of(two_tiers(Capacity::Unlimited, law(0, 1)), traced.0, spans);
     let ends = ends(&world, Vec::new(), Vec::new());
     for customer in 0..customers {
         let arrival = gap * (customer as u64 + 1);
@@ -139,8 +139,8 @@ fn use_in_place_delays_an_op_by_the_tiers_law() {
     let mut traced = Traced::new();
     let object = traced.object(64 << 20, true);
     traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
-    let access = Law { setup: Span::from_us(5), rate: Rate::gb_per_s(150) };
-    let mut hardware = two_tiers(Bytes::MAX, law(1, 1));
+    let access = Law { setup: Span::from_us(5), rate: Bandwidth::gb_per_s(150) };
+    let mut hardware = two_tiers(Capacity::Unlimited, law(1, 1));
     hardware.tiers[1].access = access;
     let world = World::of(hardware, traced.0, vec![Span::from_ps(3)]);
     let charge = Action::Charge { tier: FAR, bytes: Bytes::mib(64) };

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::traces::read_traces;
-use tiersim_models::hardware::HBM;
+use tiersim_models::hardware::{Capacity, HBM, Memory};
 use tiersim_models::ids::TierId;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::results::{CaseRecord, Outcome, PressureRecord, RunRecord};
@@ -107,7 +107,7 @@ fn evicting_makes_a_run_fit_and_costs_copies() {
     let log = &pressure(evicting).log;
     assert!(log.evictions > 0 && log.highest == Level::Emergency);
     let figures = evicting.outcome.figures().expect("it fits");
-    assert!(figures.peak[0] <= evicting.hbm_budget);
+    assert!(evicting.hbm_budget.holds(figures.peak[0]));
     // All that left was changed by the optimizer before, so all of it was copied, and came back.
     let lane = |ends: &str| {
         let lane = record.lanes.iter().position(|lane| lane.ends == ends).expect("a lane");
@@ -360,7 +360,7 @@ fn any_policy_can_be_watched() {
     assert!(evicted.count() > 50);
     for case in &record.results {
         let Outcome::Done(figures) = &case.outcome else { continue };
-        assert!(figures.peak[0] <= case.hbm_budget, "{}", case.label);
+        assert!(case.hbm_budget.holds(figures.peak[0]), "{}", case.label);
     }
 }
 
@@ -377,7 +377,7 @@ fn a_drop_of_what_has_become_the_only_copy_is_left_out() {
     let fetch = |object| Action::Fetch { object, to: HBM };
     let script = vec![vec![fetch(a)], vec![fetch(b), Action::Drop { object: a, tier: far }]];
     let policy = Box::new(Scripted { start: vec![far; 2], script });
-    let capacities = [Bytes::new(100), Bytes::MAX];
+    let capacities = Memory::of([Bytes::new(100).into(), Capacity::Unlimited]);
     let mut planner = Planner::new(&workload, policy, &capacities, 1).expect("all is far");
     let responses = [vec![], vec![], vec![], vec![Response::Evict]];
     planner.watch(

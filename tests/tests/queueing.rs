@@ -4,7 +4,8 @@
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
-use tiersim_models::units::{Bytes, Span};
+use tiersim_models::hardware::Capacity;
+use tiersim_models::units::Span;
 use tiersim_models::workload::Trace;
 use tiersim_tests::build::{Traced, law, two_tiers};
 use tiersim_tests::scripted::Scripted;
@@ -39,7 +40,7 @@ fn sojourn(rho: f64, exponential_service: bool, seed: u64) -> f64 {
             false => Span::from_ps(SERVICE_PS as u64),
         });
     }
-    let world = World::of(two_tiers(Bytes::MAX, law(0, 1)), source_and_server(), spans);
+    let world = World::of(two_tiers(Capacity::Unlimited, law(0, 1)), source_and_server(), spans);
     let policy = Box::new(Scripted { start: Vec::new(), script: Vec::new() });
     // The source must be able to run far ahead of a server with a long queue.
     let ends = world.run(policy, None, 10_000).expect("no rule is broken").expect("it fits");

@@ -1,10 +1,10 @@
 //! Several ranks in runs that repeat themselves: what is left out changes nothing. And what ranks
 //! have of the host's processors.
 
-use tiersim_models::hardware::{HBM, Hardware, TierKind};
+use tiersim_models::hardware::{Capacity, HBM, Hardware, Memory, TierKind};
 use tiersim_models::ids::{LinkId, TierId};
 use tiersim_models::server::Cpu;
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span};
+use tiersim_models::units::{Bandwidth, FlopRate, PS_PER_S, Span};
 use tiersim_models::workload::{Mode, Unit};
 use tiersim_policies::drive::drive;
 use tiersim_policies::planner::Planner;
@@ -61,15 +61,16 @@ const FAR: TierId = TierId(1);
 fn fours(launch: u64) -> Hardware {
     let rates = [u64::MAX, 1000 * PS_PER_S];
     let [near, far] = rates.map(|rate| law(0, rate));
-    let tiers = [(TierKind::Hbm, Bytes::MAX, near), (TierKind::Dram, Bytes::MAX, far)];
+    let tiers =
+        [(TierKind::Hbm, Capacity::Unlimited, near), (TierKind::Dram, Capacity::Unlimited, far)];
     let mut machine = hardware(&tiers, &[(0, 1, law(0, 10 * PS_PER_S))]);
     machine.links[0].service = fair(None, None);
     machine.server.devices = 8;
     machine.server.links = vec![(LinkId(0), 4)];
     machine.server.tiers = vec![(FAR, 4)];
-    let rate = Rate::new(1).expect("above zero");
+    let (flops, memory) = (FlopRate::new(1).unwrap(), Bandwidth::new(1).unwrap());
     let launch = Span::from_ps(launch);
-    machine.cpu = Some(Cpu { name: "host".to_owned(), flops: rate, memory: rate, launch });
+    machine.cpu = Some(Cpu { name: "host".to_owned(), flops, memory, launch });
     machine
 }
 
@@ -89,7 +90,7 @@ fn ends(ranks: u32, launch: u64, fetched: Option<u64>, ops: &[(Unit, u64)]) -> V
     let start = vec![FAR; usize::from(object.is_some())];
     let fetch = object.map(|object| vec![Action::Fetch { object, to: HBM }]);
     let policy = Box::new(Scripted { start, script: fetch.into_iter().collect() });
-    let room = [Bytes::MAX; 2];
+    let room = Memory::of([Capacity::Unlimited; 2]);
     let mut planner = Planner::new(workload, policy, &room, 1).expect("it fits");
     let (start, routes) = (planner.start(), hardware.routes().expect("every tier is joined"));
     let mut machine = SimMachine::of_ranks(ranks, hardware, routes, workload, durations, &start);

@@ -2,11 +2,11 @@
 //! audit, and decisions that do not depend on who is served how.
 
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{HBM, Hardware, TierKind};
+use tiersim_models::hardware::{Capacity, HBM, Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::loaded::{Curve, Loaded};
 use tiersim_models::service::{Cache, Detail, Discipline, Service, Tail};
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
+use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span, Time};
 use tiersim_models::workload::Mode;
 use tiersim_policies::command::{Command, Machine, Ticket};
 use tiersim_policies::drive::{DriveError, drive};
@@ -53,7 +53,7 @@ fn a_copy_alone_takes_the_same_under_every_discipline() {
     for (setup, rate, bytes) in
         [(5_000_000, 150_000_000_000, 67_108_864), (0, 3, 1), (1, 7_000_000_000_001, 999_999_937)]
     {
-        let machine = || two_tiers(Bytes::MAX, law(setup, rate));
+        let machine = || two_tiers(Capacity::Unlimited, law(setup, rate));
         let alone = fetched_together(machine(), None, &[bytes]);
         for service in [fair(None, None), fair(Some(1), None), fifo(1), fifo(8)] {
             assert_eq!(fetched_together(machine(), service, &[bytes]), alone);
@@ -65,7 +65,7 @@ fn a_copy_alone_takes_the_same_under_every_discipline() {
 
 #[test]
 fn who_shares_ends_as_worked_out_by_hand() {
-    let machine = || two_tiers(Bytes::MAX, law(10, 6 * ONE));
+    let machine = || two_tiers(Capacity::Unlimited, law(10, 6 * ONE));
     // 6 bytes per ps. One after the other: 10 + 30, then 10 + 10, then 10 + 20.
     assert_eq!(fetched_together(machine(), None, &[180, 60, 120]), [40, 60, 90]);
     assert_eq!(fetched_together(machine(), fifo(1), &[180, 60, 120]), [40, 60, 90]);
@@ -82,7 +82,7 @@ fn who_shares_ends_as_worked_out_by_hand() {
 
 /// One fetch against one write-back of the same size, at the same time, over one link.
 fn both_ways(service: Option<Service>) -> u64 {
-    let mut hardware = two_tiers(Bytes::MAX, law(0, 55 * ONE));
+    let mut hardware = two_tiers(Capacity::Unlimited, law(0, 55 * ONE));
     hardware.links[0].service = service;
     let mut traced = Traced::new();
     let (out, back) = (traced.object(8300, true), traced.object(8300, true));
@@ -109,18 +109,18 @@ fn two_directions_share_what_both_together_reach() {
 
 #[test]
 fn a_mix_of_directions_has_its_own_total() {
-    let rate = |per_ps: u64| Rate::new(per_ps * ONE).expect("above zero");
+    let rate = |per_ps: u64| Bandwidth::new(per_ps * ONE).expect("above zero");
     let mix = vec![(0, rate(20)), (50, rate(83)), (100, rate(40))];
     let service = fair(None, Some(83 * ONE)).map(|service| Service { mix, ..service });
     assert_eq!(both_ways(service.clone()), 200);
     // Fetches alone stay below what the direction could do.
-    let machine = || two_tiers(Bytes::MAX, law(0, 55 * ONE));
+    let machine = || two_tiers(Capacity::Unlimited, law(0, 55 * ONE));
     assert_eq!(fetched_together(machine(), service, &[4000, 4000]), [200, 200]);
 }
 
 /// A fetch over two links; `services` near and far.
 fn over_two_links(services: [Option<Service>; 2], rates: [u64; 2], chunks: u64) -> u64 {
-    let tier = |kind| (kind, Bytes::MAX, law(0, u64::MAX));
+    let tier = |kind| (kind, Capacity::Unlimited, law(0, u64::MAX));
     let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Nvme)];
     let links = [(0, 1, law(13, rates[0])), (1, 2, law(13, rates[1]))];
     let mut hardware = hardware(&tiers, &links);
@@ -161,35 +161,35 @@ fn with_fetch(discipline: Discipline, fetch: Detail) -> Option<Service> {
 #[test]
 fn a_size_table_sets_the_time_of_a_copy_alone_and_is_a_set_up_to_one_that_shares() {
     // 60 bytes at 1 byte per ps take 60 ps, where the law would take 10.
-    let rate = |per_ps: u64| Rate::new(per_ps * ONE).expect("above zero");
+    let rate = |per_ps: u64| Bandwidth::new(per_ps * ONE).expect("above zero");
     let sizes = vec![(Bytes::new(60), rate(1)), (Bytes::new(600), rate(5))];
     let detail = Detail { sizes, ..Detail::default() };
     for discipline in [Discipline::Fifo, Discipline::FairShare] {
-        let machine = || two_tiers(Bytes::MAX, law(10, 6 * ONE));
+        let machine = || two_tiers(Capacity::Unlimited, law(10, 6 * ONE));
         let service = || with_fetch(discipline, detail.clone());
         assert_eq!(fetched_together(machine(), service(), &[60]), [10 + 60]);
         assert_eq!(fetched_together(machine(), service(), &[330]), [10 + 90]);
         assert_eq!(fetched_together(machine(), service(), &[1200]), [10 + 240]);
     }
     // Two that share pay the 50 ps beyond the law side by side, and then 60 bytes each at 3.
-    let machine = two_tiers(Bytes::MAX, law(10, 6 * ONE));
+    let machine = two_tiers(Capacity::Unlimited, law(10, 6 * ONE));
     let shared = with_fetch(Discipline::FairShare, detail);
     assert_eq!(fetched_together(machine, shared, &[60, 60]), [80, 80]);
 }
 
 #[test]
 fn a_ramp_gives_more_to_more_copies() {
-    let rate = |per_ps: u64| Rate::new(per_ps * ONE).expect("above zero");
+    let rate = |per_ps: u64| Bandwidth::new(per_ps * ONE).expect("above zero");
     let depths = vec![(1, rate(2)), (3, rate(6)), (4, rate(7))];
     let detail = Detail { depths, ..Detail::default() };
     for (copies, each) in [(1, 2), (2, 2), (3, 2)] {
-        let machine = two_tiers(Bytes::MAX, law(0, 8 * ONE));
+        let machine = two_tiers(Capacity::Unlimited, law(0, 8 * ONE));
         let service = with_fetch(Discipline::FairShare, detail.clone());
         let ends = fetched_together(machine, service, &vec![840; copies]);
         assert_eq!(ends, vec![840 / each; copies], "{copies} copies");
     }
     // Eight copies reach no more than four do.
-    let machine = two_tiers(Bytes::MAX, law(0, 8 * ONE));
+    let machine = two_tiers(Capacity::Unlimited, law(0, 8 * ONE));
     let service = with_fetch(Discipline::FairShare, detail);
     assert_eq!(fetched_together(machine, service, &[7; 8]), [8; 8]);
 }
@@ -199,11 +199,11 @@ fn a_delay_depends_on_the_place_in_the_plan_and_not_on_when_it_is_drawn() {
     let tail = Some(Tail { p50: Span::from_ps(1000), p99: Span::from_ps(9000) });
     let detail = Detail { tail, ..Detail::default() };
     let alone = |discipline| {
-        let machine = two_tiers(Bytes::MAX, law(0, ONE));
+        let machine = two_tiers(Capacity::Unlimited, law(0, ONE));
         fetched_together(machine, with_fetch(discipline, detail.clone()), &[5])[0]
     };
     let many = |discipline, sizes: &[u64]| {
-        let machine = two_tiers(Bytes::MAX, law(0, ONE));
+        let machine = two_tiers(Capacity::Unlimited, law(0, ONE));
         fetched_together(machine, with_fetch(discipline, detail.clone()), sizes)
     };
     assert!(alone(Discipline::Fifo) > 5, "a delay was drawn");
@@ -240,7 +240,7 @@ impl Machine for Told<'_> {
 
 /// Commands, bytes by lane and busy time by lane of a world under audit; `None` if it does not fit.
 fn told(world: &World) -> Option<(Vec<Command>, Vec<Bytes>, Vec<Span>)> {
-    let capacities: Vec<Bytes> = world.hardware.tiers.iter().map(|t| t.capacity).collect();
+    let capacities = world.hardware.memory();
     let mut planner =
         Planner::new(&world.workload, world.chaos(), &capacities, world.repeat).ok()?;
     let machine = world.audited(&planner);
@@ -256,7 +256,7 @@ fn told(world: &World) -> Option<(Vec<Command>, Vec<Bytes>, Vec<Span>)> {
 
 /// Everything that can be peculiar to a direction at once; `rate` is its law's.
 fn peculiar(rate: u64, fair: bool) -> Detail {
-    let per = |part: u64| Rate::new(rate / part).expect("above zero");
+    let per = |part: u64| Bandwidth::new(rate / part).expect("above zero");
     Detail {
         sizes: vec![(Bytes::new(100), per(3)), (Bytes::new(800), per(2))],
         depths: if fair { vec![(1, per(4)), (3, per(1))] } else { Vec::new() },
@@ -266,8 +266,8 @@ fn peculiar(rate: u64, fair: bool) -> Detail {
 }
 
 /// A memory that slows down under load.
-fn curves(rate: Rate) -> Loaded {
-    let per = |part: u64| Rate::new(rate.get() / part).expect("above zero");
+fn curves(rate: Bandwidth) -> Loaded {
+    let per = |part: u64| Bandwidth::new(rate.get() / part).expect("above zero");
     let points = |rise: u64| vec![(per(9), Span::from_ps(5)), (per(1), Span::from_ps(5 + rise))];
     let curves = [(40, 60), (100, 20)];
     Loaded { curves: curves.map(|(reads, rise)| Curve { reads, points: points(rise) }).to_vec() }
@@ -283,7 +283,7 @@ fn service(number: u64, rate: u64) -> Option<Service> {
     };
     match number % 13 {
         12 => {
-            let per = |part: u64| Rate::new(rate / part).expect("above zero");
+            let per = |part: u64| Bandwidth::new(rate / part).expect("above zero");
             let mix = vec![(0, per(3)), (60, per(1)), (100, per(2))];
             fair(None, Some(rate)).map(|service| Service { mix, ..service })
         }
@@ -292,7 +292,7 @@ fn service(number: u64, rate: u64) -> Option<Service> {
         9 => with(fair(None, Some(rate + rate / 3))),
         10 => with(fair(Some(1), None)),
         11 => {
-            let drain = Rate::new(rate / 5).expect("above zero");
+            let drain = Bandwidth::new(rate / 5).expect("above zero");
             let cache = Some(Cache { size: Bytes::new(700), drain });
             let evict = Detail { cache, ..Detail::default() };
             Some(Service { evict, ..Service::default() })

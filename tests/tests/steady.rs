@@ -153,7 +153,7 @@ impl Policy for Moody {
 /// A world in which everything fits and nothing is drawn.
 fn roomy(policy: Moody) -> Trial {
     let mut trial = world(3).under(Chosen::Config(policy.into()));
-    trial.hardware.tiers[HBM.index()].capacity = Bytes::gib(1 << 20);
+    trial.hardware.tiers[HBM.index()].capacity = Bytes::gib(1 << 20).into();
     trial.allocators.clear();
     (trial.pressure, trial.window, trial.spec.repeat) = (None, 16, 200);
     trial

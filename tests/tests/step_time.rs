@@ -9,7 +9,7 @@ use std::fs;
 use std::path::PathBuf;
 use tiersim_input::hardware_file::read_hardware;
 use tiersim_models::hardware::{HBM, Hardware};
-use tiersim_models::units::{Bytes, Span};
+use tiersim_models::units::Span;
 use tiersim_models::workload::{Op, Unit};
 use tiersim_policies::drive::drive;
 use tiersim_policies::planner::Planner;
@@ -93,7 +93,7 @@ fn simulated(hardware: Hardware, training: &Training, ranks: u32) -> u64 {
     let World { hardware, workload, durations, .. } = &world;
     let start = vec![HBM; workload.trace.objects.len()];
     let policy = Box::new(Scripted { start, script: Vec::new() });
-    let capacities: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let capacities = hardware.memory();
     let mut planner = Planner::new(workload, policy, &capacities, 1).expect("it fits");
     let (start, routes) = (planner.start(), hardware.routes().expect("every tier is joined"));
     let mut machine = SimMachine::of_ranks(ranks, hardware, routes, workload, durations, &start);

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use tiersim_models::ids::OpId;
 use tiersim_models::lifetime::Workload;
-use tiersim_models::requests::Requests;
+use tiersim_models::requests::ServingRequests;
 use tiersim_models::serving_plan::Served;
-use tiersim_models::units::{Bytes, Rate, Span, Time};
+use tiersim_models::units::{Bandwidth, Bytes, Span, Time};
 use tiersim_models::workload::{ObjectKind, Phase, Unit};
 use tiersim_workloads::layered::{Layered, Mode};
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
@@ -46,7 +46,7 @@ fn job() -> Serving {
 
 /// 400 TFLOP/s and 3 TB/s.
 fn pace(flops: u64, bytes: Bytes) -> Option<Span> {
-    let rate = |per_s| Rate::new(per_s).expect("not zero");
+    let rate = |per_s| Bandwidth::new(per_s).expect("not zero");
     let compute = rate(400_000_000_000_000).checked_span_of(flops)?;
     Some(compute.max(rate(3_000_000_000_000).checked_span_of(bytes.get())?))
 }
@@ -56,8 +56,8 @@ fn at_ms(ms: u64) -> Time {
 }
 
 /// Requests without names: (arrival in ms, prompt, output).
-fn unnamed(rows: &[(u64, u64, u64)]) -> Requests {
-    let mut requests = Requests::new(None);
+fn unnamed(rows: &[(u64, u64, u64)]) -> ServingRequests {
+    let mut requests = ServingRequests::new(None);
     for &(at, prompt, output) in rows {
         requests.push(at_ms(at), prompt, output, &[]).expect("a request");
     }
@@ -66,8 +66,8 @@ fn unnamed(rows: &[(u64, u64, u64)]) -> Requests {
 }
 
 /// Requests with names of blocks of 16 tokens; the last block is full.
-fn named(rows: &[(u64, &[u64], u64)]) -> Requests {
-    let mut requests = Requests::new(Some(16));
+fn named(rows: &[(u64, &[u64], u64)]) -> ServingRequests {
+    let mut requests = ServingRequests::new(Some(16));
     for &(at, names, output) in rows {
         requests.push(at_ms(at), 16 * names.len() as u64, output, names).expect("a request");
     }
@@ -75,7 +75,7 @@ fn named(rows: &[(u64, &[u64], u64)]) -> Requests {
     requests
 }
 
-fn served(job: &Serving, requests: &Requests) -> Served {
+fn served(job: &Serving, requests: &ServingRequests) -> Served {
     let served = job.serve(requests, &pace).unwrap_or_else(|problem| panic!("{problem}"));
     assert_eq!(served.trace.problems(), []);
     served
@@ -147,10 +147,10 @@ fn drawn(state: &mut u64) -> u64 {
 }
 
 /// Conversations: each turn's prompt is the last one's with some blocks more.
-fn conversations(count: u64, apart_ms: u64) -> Requests {
+fn conversations(count: u64, apart_ms: u64) -> ServingRequests {
     let mut seed = 5;
     let mut open: Vec<Vec<u64>> = vec![vec![0]; 6];
-    let mut requests = Requests::new(Some(16));
+    let mut requests = ServingRequests::new(Some(16));
     let mut name = 1;
     for index in 0..count {
         let at = drawn(&mut seed) as usize % open.len();
@@ -334,7 +334,7 @@ fn a_context_of_a_million_tokens_is_served() {
 #[test]
 fn what_cannot_be_served_is_refused() {
     let one = unnamed(&[(0, 100, 10)]);
-    let wrong = |job: Serving, requests: &Requests| {
+    let wrong = |job: Serving, requests: &ServingRequests| {
         job.serve(requests, &pace).expect_err("it cannot be served")
     };
     let option = |job: Serving| match wrong(job, &one) {
@@ -370,7 +370,7 @@ fn equal_requests_that_arrive_at_random_wait_as_pollaczek_and_khinchine_say() {
     let one_at_a_time = Serving { max_batch: 1, max_tokens_per_step: 2, ..job() };
     for (load, gate) in [(0.3, 0.02), (0.7, 0.06)] {
         let (mut seed, mut at) = (11, 0.0);
-        let mut requests = Requests::new(None);
+        let mut requests = ServingRequests::new(None);
         for _ in 0..20_000 {
             let uniform = (drawn(&mut seed) + 1) as f64 / (1u64 << 31) as f64;
             at += -uniform.ln() * service.ps() as f64 / load;

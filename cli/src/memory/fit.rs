@@ -7,7 +7,6 @@ use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::results::memory_fit::Rates;
 use tiersim_models::results::memory_fit::Room;
-use tiersim_models::units::Bytes;
 use tiersim_reports::FitTarget;
 use tiersim_workloads::transformer::format::Format;
 
@@ -35,10 +34,8 @@ pub(crate) fn target(text: &str, format: Format) -> Result<FitTarget, Failure> {
 
 /// What is left of the tier after hidden memory; `None` for one without a limit.
 fn left(machine: &Hardware, tier: TierId) -> Option<u128> {
-    let capacity = machine.tiers[tier.index()].capacity;
-    let hidden = machine.hidden.iter().filter(|hidden| hidden.tier == tier);
-    let hidden: u64 = hidden.map(|hidden| hidden.bytes.get()).sum();
-    (capacity != Bytes::MAX).then(|| u128::from(capacity.get().saturating_sub(hidden)))
+    let room = machine.memory().hiding(machine.hidden.clone()).room(tier);
+    room.limit().map(|bytes| u128::from(bytes.get()))
 }
 
 /// The first tier of a kind.

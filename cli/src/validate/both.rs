@@ -11,7 +11,6 @@ use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::Op;
 use tiersim_policies::command::Machine;
 use tiersim_policies::drive::{DriveError, WINDOW, drive};
-use tiersim_policies::ledger::Memory;
 use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::scenario::{Case, Scenario, WorkloadSpec};
 use tiersim_reports::words::what_fits;
@@ -111,11 +110,8 @@ impl Both<'_> {
     fn planner(&self, case: &Case, warmup: u32) -> Result<Result<Planner<'_>, String>, Failure> {
         let hardware = &self.scenario.hardware;
         let policy = self.bench.policy(case)?;
-        let capacities = self.bench.capacities_of(case)?;
         let repeat = self.bench.told();
-        let (hidden, allocators) = (self.bench.hidden_of(case)?, &case.allocators);
-        let memory = Memory { capacities: &capacities, hidden: &hidden, allocators };
-        match Planner::over(self.workload, policy, memory, repeat) {
+        match Planner::new(self.workload, policy, &self.bench.memory_of(case)?, repeat) {
             Ok(mut planner) => {
                 planner.stop_after(self.replays(warmup).into());
                 planner.fetch_the_quickest(CopyTimes::new(hardware, self.bench.routes()));

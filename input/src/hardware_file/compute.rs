@@ -4,13 +4,12 @@
 //! exist.
 
 use super::Resolver;
-use crate::text::quantity::{BYTES, Bandwidth, Dimension, Duration, Flops, Limits, Quantity};
+use crate::text::quantity::{BYTES, Bandwidth, Dimension, Duration, FlopRate, Limits, Quantity};
 use crate::text::quantity::{FlopCount, Size, Sourced, WORK, sourced};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use tiersim_models::efficiency::{Between, Efficiency, Shares, WHOLE};
 use tiersim_models::hardware::{Compute, Fact, Source};
-use tiersim_models::units::Rate;
 use tiersim_models::units::written::{Power, Price};
 
 /// More than any device has.
@@ -35,7 +34,7 @@ pub(super) struct RawCompute {
 #[serde(rename = "Peak", deny_unknown_fields)]
 struct RawPeak {
     precision: String,
-    rate: Sourced<Flops>,
+    rate: Sourced<FlopRate>,
 }
 
 /// Shares of the rates by size.
@@ -69,7 +68,7 @@ impl Resolver<'_> {
         if raw.name.trim().is_empty() {
             self.check.fault("compute.name", "a device has a name", "name it");
         }
-        let mut flops: Vec<Option<(String, Rate)>> = Vec::new();
+        let mut flops: Vec<Option<(String, FlopRate)>> = Vec::new();
         let mut seen = BTreeMap::new();
         let peaks = self.check.at_most("compute.flops", "precisions", &raw.flops, MAX_PRECISIONS);
         for (index, peak) in peaks.iter().enumerate() {

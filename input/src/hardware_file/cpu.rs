@@ -4,7 +4,7 @@
 
 use super::Resolver;
 use super::write::{Unwritable, Writer, quoted};
-use crate::text::quantity::{Bandwidth, Dimension, Duration, Flops, Sourced};
+use crate::text::quantity::{Bandwidth, Dimension, Duration, FlopRate, Sourced};
 use serde::Deserialize;
 use tiersim_models::server::Cpu;
 
@@ -13,7 +13,7 @@ use tiersim_models::server::Cpu;
 #[serde(rename = "Cpu", deny_unknown_fields)]
 pub(super) struct RawCpu {
     name: String,
-    flops: Sourced<Flops>,
+    flops: Sourced<FlopRate>,
     memory: Sourced<Bandwidth>,
     launch: Sourced<Duration>,
 }
@@ -39,7 +39,7 @@ impl Writer<'_> {
         let Some(cpu) = &self.hardware.cpu else { return Ok(()) };
         self.line(1, "cpu: (");
         self.line(2, &format!("name: {},", quoted(&cpu.name)));
-        let flops = self.sourced("cpu.flops".into(), cpu.flops.get(), Flops::UNIT)?;
+        let flops = self.sourced("cpu.flops".into(), cpu.flops.get(), FlopRate::UNIT)?;
         self.line(2, &format!("flops: {flops},"));
         let memory = self.sourced("cpu.memory".into(), cpu.memory.get(), Bandwidth::UNIT)?;
         self.line(2, &format!("memory: {memory},"));

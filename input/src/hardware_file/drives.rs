@@ -11,7 +11,7 @@ use serde::Deserialize;
 use tiersim_models::hardware::{Hardware, Law, Link, Tier, TierKind};
 use tiersim_models::raid0::Raid0;
 use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::{Bytes, Rate};
+use tiersim_models::units::Bytes;
 
 /// A set of equal drives, as written.
 #[derive(Debug, Deserialize)]
@@ -63,7 +63,7 @@ impl Resolver<'_> {
         here: &str,
         fact: &str,
         service: Option<&Service>,
-    ) -> [Option<Rate>; 2] {
+    ) -> [Option<Bandwidth>; 2] {
         let Some(others) = &raw.others else { return [None, None] };
         let (path, fact) = (format!("{here}.others"), format!("{fact}.others"));
         if service.is_none_or(|service| service.discipline != Discipline::FairShare) {
@@ -110,14 +110,14 @@ impl Resolver<'_> {
 /// Multiplies the numbers of a link and its tier; `None` if one leaves its range.
 fn grown(hardware: &mut Hardware, link: usize, tier: usize, raid0: Raid0) -> Option<()> {
     let drives = u64::from(raid0.drives.get());
-    let rate = |rate: Rate| {
+    let rate = |rate: Bandwidth| {
         let all = rate.get().checked_mul(drives).filter(|&all| all as f64 <= RATE.most)?;
-        Rate::new(all)
+        Bandwidth::new(all)
     };
     let tier = &mut hardware.tiers[tier];
-    if tier.capacity != Bytes::MAX {
-        let all = tier.capacity.get().checked_mul(drives)?;
-        tier.capacity = Bytes::new(all).min(Bytes::MAX);
+    if let Some(capacity) = tier.capacity.limit() {
+        let all = capacity.get().checked_mul(drives)?;
+        tier.capacity = Bytes::new(all).into();
         (all as f64 <= CAPACITY.most).then_some(())?;
     }
     tier.access = Law { rate: rate(tier.access.rate)?, ..tier.access };

@@ -3,7 +3,7 @@
 use super::{RawTier, Resolver};
 use crate::text::quantity::{Bandwidth, Duration, GRANULE, Quantity, SETUP, sourced};
 use serde::Deserialize;
-use tiersim_models::hardware::{Fact, Requests, Source};
+use tiersim_models::hardware::{DeviceRequests, Fact, Source};
 use tiersim_models::loaded::{Curve, Loaded};
 
 /// More curves, and more points of one, than anybody has measured.
@@ -21,7 +21,7 @@ pub(super) struct RawLoaded {
 
 impl Resolver<'_> {
     /// What the device asks for at once in a tier.
-    pub(super) fn requests(&mut self, raw: &RawTier, here: &str, fact: &str) -> Requests {
+    pub(super) fn requests(&mut self, raw: &RawTier, here: &str, fact: &str) -> DeviceRequests {
         let granule = raw.granule.as_ref().and_then(|size| {
             self.fact(size, &format!("{here}.granule"), format!("{fact}.granule"));
             let path = format!("{here}.granule.0");
@@ -32,7 +32,7 @@ impl Resolver<'_> {
             self.fact(depth, &path, format!("{fact}.depth"));
             depth.quantity.count(&mut self.check, &format!("{path}.0"))
         });
-        Requests { granule, depth }
+        DeviceRequests { granule, depth }
     }
 
     /// The curves of a tier; `here` is its place in the file, `fact` its place in listings.

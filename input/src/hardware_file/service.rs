@@ -10,7 +10,7 @@ use serde::Deserialize;
 use std::num::NonZeroU32;
 use tiersim_models::hardware::{Fact, Law, Source};
 use tiersim_models::service::{Cache, Detail, Discipline, Service, Tail};
-use tiersim_models::units::{Bytes, Rate};
+use tiersim_models::units::Bytes;
 
 /// More points than any measured curve has.
 const MAX_POINTS: usize = 64;
@@ -83,7 +83,7 @@ struct Direction<'r> {
     word: &'static str,
     here: &'r str,
     fact: &'r str,
-    rate: Rate,
+    rate: Bandwidth,
     sizes: Option<&'r RawSizes>,
     depths: Option<&'r RawDepths>,
     tail: Option<&'r RawTail>,
@@ -139,8 +139,8 @@ impl Resolver<'_> {
         raw: &RawLink,
         here: &str,
         fact: &str,
-        pinned: [Option<Rate>; 2],
-    ) -> [Option<Rate>; 2] {
+        pinned: [Option<Bandwidth>; 2],
+    ) -> [Option<Bandwidth>; 2] {
         let (path, fact) = (format!("{here}.pageable"), format!("{fact}.pageable"));
         let pageable = raw.pageable.as_ref().map(|raw| {
             [
@@ -189,7 +189,11 @@ impl Resolver<'_> {
         Detail { sizes, depths, tail, cache: None }
     }
 
-    fn sizes(&mut self, raw: &RawSizes, direction: &Direction<'_>) -> Option<Vec<(Bytes, Rate)>> {
+    fn sizes(
+        &mut self,
+        raw: &RawSizes,
+        direction: &Direction<'_>,
+    ) -> Option<Vec<(Bytes, Bandwidth)>> {
         let path = self.curve("sizes", direction, &raw.source);
         let points = self.check.at_most(&path, "points", &raw.points, MAX_POINTS);
         let mut sizes = Vec::new();
@@ -202,7 +206,7 @@ impl Resolver<'_> {
         let sizes: Vec<_> = sizes.into_iter().collect::<Option<_>>()?;
         self.not_empty(sizes.is_empty(), &path);
         self.not_faster(sizes.iter().map(|point| point.1), &path, direction);
-        let time = |(size, rate): &(Bytes, Rate)| rate.checked_span_of(size.get());
+        let time = |(size, rate): &(Bytes, Bandwidth)| rate.checked_span_of(size.get());
         for (index, pair) in sizes.windows(2).enumerate() {
             if pair[0].0 >= pair[1].0 || time(&pair[0]) > time(&pair[1]) {
                 let rule = "sizes rise, and a larger copy takes no less time";
@@ -216,7 +220,11 @@ impl Resolver<'_> {
         Some(sizes)
     }
 
-    fn depths(&mut self, raw: &RawDepths, direction: &Direction<'_>) -> Option<Vec<(u32, Rate)>> {
+    fn depths(
+        &mut self,
+        raw: &RawDepths,
+        direction: &Direction<'_>,
+    ) -> Option<Vec<(u32, Bandwidth)>> {
         let path = self.curve("depths", direction, &raw.source);
         let points = self.check.at_most(&path, "points", &raw.points, MAX_POINTS);
         let mut depths = Vec::new();
@@ -247,8 +255,8 @@ impl Resolver<'_> {
         raw: &RawMix,
         here: &str,
         fact: &str,
-        total: Option<Rate>,
-    ) -> Option<Vec<(u8, Rate)>> {
+        total: Option<Bandwidth>,
+    ) -> Option<Vec<(u8, Bandwidth)>> {
         let (here, fact) = (format!("{here}.mix"), format!("{fact}.mix"));
         let path = self.points(&here, fact, &raw.source);
         let points = self.check.at_most(&path, "points", &raw.points, MAX_POINTS);
@@ -299,7 +307,7 @@ impl Resolver<'_> {
 
     fn not_faster(
         &mut self,
-        rates: impl Iterator<Item = Rate>,
+        rates: impl Iterator<Item = Bandwidth>,
         path: &str,
         direction: &Direction<'_>,
     ) {
@@ -332,7 +340,7 @@ impl Resolver<'_> {
         Some(tail)
     }
 
-    fn cache(&mut self, raw: &RawCache, here: &str, fact: &str, rate: Rate) -> Option<Cache> {
+    fn cache(&mut self, raw: &RawCache, here: &str, fact: &str, rate: Bandwidth) -> Option<Cache> {
         let (path, fact) = (format!("{here}.write_cache"), format!("{fact}.write_cache"));
         self.fact(&raw.size, &format!("{path}.size"), format!("{fact}.size"));
         let size = raw.size.quantity.bytes(&mut self.check, &format!("{path}.size.0"), CAPACITY);

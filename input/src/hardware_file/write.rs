@@ -16,7 +16,6 @@ use std::fmt::Write;
 use std::path::Path;
 use tiersim_models::hardware::{Fact, Hardware, Link, Source, Tier, TierKind};
 use tiersim_models::service::Discipline;
-use tiersim_models::units::Bytes;
 
 /// Why a machine cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -142,8 +141,8 @@ impl Writer<'_> {
         self.line(2, "(");
         self.line(3, &format!("name: {},", quoted(&tier.name)));
         self.line(3, &format!("kind: {kind},"));
-        if tier.capacity != Bytes::MAX {
-            self.number(&place, "capacity", tier.capacity.get() / drives, Size::UNIT)?;
+        if let Some(capacity) = tier.capacity.limit() {
+            self.number(&place, "capacity", capacity.get() / drives, Size::UNIT)?;
         }
         self.number(&place, "setup", tier.access.setup.ps(), Duration::UNIT)?;
         self.number(&place, "bandwidth", tier.access.rate.get() / drives, Bandwidth::UNIT)?;

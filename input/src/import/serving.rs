@@ -14,7 +14,7 @@ mod tests;
 use crate::trace::tables::{Findings, Limits};
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostics, Place};
-use tiersim_models::requests::{MOST_TOKENS, RequestProblem, Requests};
+use tiersim_models::requests::{MOST_TOKENS, RequestProblem, ServingRequests};
 
 /// Tokens of a block of Mooncake's traces.
 pub const MOONCAKE_BLOCK: u32 = 512;
@@ -35,7 +35,7 @@ const ENOUGH: u64 = 50;
 /// # Errors
 /// No such file, no known format, and everything that is wrong with its rows, up to a number of
 /// problems.
-pub fn read_requests(path: &Path, block_tokens: u32) -> Result<Requests, Diagnostics> {
+pub fn read_requests(path: &Path, block_tokens: u32) -> Result<ServingRequests, Diagnostics> {
     let mut requests = match format(path)? {
         Format::Azure => azure::read(path)?,
         Format::Mooncake => mooncake::read(path, block_tokens)?,

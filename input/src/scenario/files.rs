@@ -107,7 +107,7 @@ impl Files {
     /// `machine`, or one that is equal to it and already in use: points of a sweep that have the
     /// same machine share it.
     pub fn shared(&mut self, machine: Arc<Hardware>) -> Arc<Hardware> {
-        let capacities = machine.tiers.iter().map(|tier| tier.capacity.get()).collect();
+        let capacities = machine.tiers.iter().map(|tier| tier.capacity.most().get()).collect();
         let alike = self.machines.entry(capacities).or_default();
         if let Some(known) = alike.iter().find(|known| **known == machine) {
             return known.clone();

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use tiersim_models::efficiency::Efficiency;
 use tiersim_models::energy::Economics;
-use tiersim_models::hardware::Requests;
+use tiersim_models::hardware::DeviceRequests;
 use tiersim_models::hardware::{Compute, Hardware, Link, Tier};
 use tiersim_models::nodes::{Node, Way};
 use tiersim_models::raid0::Raid0;
@@ -114,12 +114,13 @@ fn write_hardware(out: &mut String, hardware: &Hardware) {
     let _ = writeln!(out, "chunk {}", chunk.get());
     for Tier { name, kind, capacity, access, loaded, requests } in tiers {
         let (setup, rate) = (access.setup.ps(), access.rate.get());
-        let _ = writeln!(out, "tier {name:?} {kind:?} {} {setup} {rate}", capacity.get());
+        let _ = writeln!(out, "tier {name:?} {kind:?} {} {setup} {rate}", capacity.most().get());
         if let Some(loaded) = loaded {
             let _ = writeln!(out, "loaded {loaded:?}");
         }
-        if *requests != Requests::default() {
-            let _ = writeln!(out, "{requests:?}");
+        if *requests != DeviceRequests::default() {
+            let DeviceRequests { granule, depth } = requests;
+            let _ = writeln!(out, "Requests {{ granule: {granule:?}, depth: {depth:?} }}");
         }
     }
     for Node { name, kind } in nodes {

@@ -215,7 +215,7 @@ impl Resolver<'_, '_> {
             let Some(bytes) = size.bytes(&mut self.check, &path, CAPACITY) else { continue };
             let value = self.check.document.value(&path).unwrap_or_default().to_string();
             let machine = Arc::make_mut(hardware);
-            machine.tiers[id.index()].capacity = bytes;
+            machine.tiers[id.index()].capacity = bytes.into();
             let fact = format!("tiers.{tier}.capacity");
             machine.facts.retain(|known| known.path != fact);
             // Nobody says that the machine has this much: it is the scenario's "what if".
@@ -302,7 +302,7 @@ impl Resolver<'_, '_> {
         }
         let bytes = raw.bytes(&mut self.check, path)?;
         let most = hardware.tiers[HBM.index()].capacity;
-        if bytes > most {
+        if !most.holds(bytes) {
             let rule = format!("a policy cannot use more HBM than the hardware has: {most}");
             self.check.fault(path, rule, "write less, or raise the scenario's `capacity`");
             return None;

@@ -7,7 +7,7 @@ use crate::scenario::raw::work::RawWork;
 use crate::scenario::resolver::Resolver;
 use crate::scenario::training::Setting;
 use crate::text::quantity::TIME;
-use tiersim_models::requests::Requests;
+use tiersim_models::requests::ServingRequests;
 use tiersim_models::units::Time;
 use tiersim_policies::scenario::ServingSource;
 use tiersim_workloads::transformer::serving::{Serving, ServingProblem};
@@ -61,7 +61,7 @@ impl Resolver<'_, '_> {
             layer_groups: layer_groups.unwrap_or(1),
             merge: merge.unwrap_or(1),
         };
-        let problems = serving.problems(&Requests::new(None));
+        let problems = serving.problems(&ServingRequests::new(None));
         for problem in &problems {
             if let ServingProblem::Option(problem) = problem {
                 let at = format!("{path}.{}", problem.field);

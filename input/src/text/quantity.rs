@@ -16,9 +16,10 @@ use std::marker::PhantomData;
 use std::num::NonZeroU32;
 use tiersim_models::hardware::Source;
 pub use tiersim_models::units::written::{
-    Bandwidth, Budget, Copies, Dimension, Drives, Duration, EnergyPerBit, FlopCount, Flops,
-    Outstanding, Power, Price, PricePerSize, Size, StandingPower, Unit, by_name,
+    Budget, Copies, Dimension, Drives, Duration, EnergyPerBit, FlopCount, Outstanding, Power,
+    Price, PricePerSize, Size, StandingPower, Unit, by_name,
 };
+pub use tiersim_models::units::{Bandwidth, FlopRate};
 use tiersim_models::units::{Bytes, Rate, Span};
 
 /// A number with its unit, as written.
@@ -142,16 +143,12 @@ impl Quantity<Duration> {
     }
 }
 
-impl Quantity<Bandwidth> {
-    /// The bytes per second.
-    pub fn rate(&self, check: &mut Check<'_>, path: &str) -> Option<Rate> {
-        self.resolve(check, path, RATE).and_then(Rate::new)
-    }
-}
-
-impl Quantity<Flops> {
-    /// The FLOP per second.
-    pub fn rate(&self, check: &mut Check<'_>, path: &str) -> Option<Rate> {
+impl<Work: Copy> Quantity<Rate<Work>>
+where
+    Rate<Work>: Dimension,
+{
+    /// The bytes or FLOP per second.
+    pub fn rate(&self, check: &mut Check<'_>, path: &str) -> Option<Rate<Work>> {
         self.resolve(check, path, RATE).and_then(Rate::new)
     }
 }

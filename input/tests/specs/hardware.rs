@@ -6,8 +6,8 @@ use tiersim_input::hardware_file::{read_hardware, resolve_hardware};
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::text::ron_text::Document;
 use tiersim_models::diagnostic::Diagnostics;
-use tiersim_models::hardware::{Hardware, Law, Source, TierKind};
-use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::hardware::{Capacity, Hardware, Law, Source, TierKind};
+use tiersim_models::units::{Bandwidth, Bytes, FlopRate, Span};
 
 pub(crate) const TWO: &str = r#"Hardware(
     schema: 1,
@@ -32,21 +32,21 @@ pub(crate) fn shipped_hardware(name: &str) -> Hardware {
 }
 
 fn law(ps: u64, rate: u64) -> Law {
-    Law { setup: Span::from_ps(ps), rate: Rate::new(rate).unwrap() }
+    Law { setup: Span::from_ps(ps), rate: Bandwidth::new(rate).unwrap() }
 }
 
 #[test]
 fn a_machine_means_what_its_file_says() {
     let machine = read(TWO).unwrap();
-    assert_eq!(machine.tiers[0].capacity, Bytes::new(80_000_000_000));
+    assert_eq!(machine.tiers[0].capacity, Bytes::new(80_000_000_000).into());
     assert_eq!(machine.tiers[0].access, law(400_000, 1_750_000_000_000));
-    assert_eq!(machine.tiers[1].capacity, Bytes::MAX);
+    assert_eq!(machine.tiers[1].capacity, Capacity::Unlimited);
     assert_eq!(machine.tiers[1].access, law(1_090_000, 25 << 30));
     assert_eq!(machine.links[0].fetch, law(3_400_000, 26_000_000_000));
     assert_eq!(machine.links[0].evict, law(3_400_000, 25_900_000_000));
     assert_eq!(machine.links.len(), 1);
     let compute = machine.compute.unwrap();
-    assert_eq!(compute.flops, [("bf16".to_string(), Rate::new(271_200_000_000_000).unwrap())]);
+    assert_eq!(compute.flops, [("bf16".to_string(), FlopRate::new(271_200_000_000_000).unwrap())]);
     assert_eq!(machine.chunk, Bytes::mib(2));
     let facts: Vec<&str> = machine.facts.iter().map(|fact| fact.path.as_str()).collect();
     assert_eq!(
@@ -184,7 +184,7 @@ fn the_seed_tiers_are_exact_to_the_picosecond() {
     ] {
         let id = machine.tier(name).unwrap();
         let tier = &machine.tiers[id.index()];
-        assert_eq!((tier.kind, tier.capacity), (kind, Bytes::MAX));
+        assert_eq!((tier.kind, tier.capacity), (kind, Capacity::Unlimited));
         // bytes / (GB/s) is nanoseconds, so times 1000 is picoseconds.
         let expected = setup_us * 1_000_000 + (bytes * 1000).div_ceil(gb_per_s);
         assert_eq!(tier.access.span_of(Bytes::new(bytes)), Span::from_ps(expected), "{name}");

@@ -112,7 +112,7 @@ fn a_machine_of_parts_is_the_machine_that_the_same_text_in_one_file_means() {
     assert_eq!(fact("links.bus1.evict").value, "gb_per_s(5)");
     assert_eq!(fact("links.bus1.evict").source, Source::Measured("worn".into()));
     assert_eq!(fact("links.bus0.evict").source, Source::Datasheet("sheet".into()));
-    assert_eq!(composed.tiers[2].capacity, Bytes::new(2_000_000_000_000));
+    assert_eq!(composed.tiers[2].capacity, Bytes::new(2_000_000_000_000).into());
     let written = hardware_text(&composed, "").unwrap();
     assert_eq!(parts.read(&written).unwrap(), composed, "{written}");
 }
@@ -248,7 +248,10 @@ fn parts_are_found_beside_the_machine_and_in_the_project() {
     assert_eq!(Hardware { name: "m".into(), ..read_hardware(&beside).unwrap() }, composed);
     std::fs::create_dir_all(parts.project.root.join("scenarios/parts")).unwrap();
     parts.project.write("scenarios/parts/card.ron", CARD.replace("gb(80)", "gb(40)"));
-    assert_eq!(read_hardware(&beside).unwrap().tiers[0].capacity, Bytes::new(40_000_000_000));
+    assert_eq!(
+        read_hardware(&beside).unwrap().tiers[0].capacity,
+        Bytes::new(40_000_000_000).into()
+    );
 }
 
 #[test]

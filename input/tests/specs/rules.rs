@@ -19,7 +19,7 @@ use tiersim_policies::zoo::hints::HintsConfig;
 fn a_good_scenario_means_what_it_says() {
     let scenario = Project::new().read(GOOD).unwrap();
     assert_eq!(scenario.name, "case");
-    assert_eq!(scenario.hardware.tiers[0].capacity, Bytes::gib(2));
+    assert_eq!(scenario.hardware.tiers[0].capacity, Bytes::gib(2).into());
     assert_eq!((scenario.workload.repeat, scenario.workload.warmup), (3, 1));
     let OpTime::Roofline { compute, precision } = &scenario.workload.time else { panic!() };
     assert_eq!((compute.name.as_str(), precision.as_str()), ("H100 SXM 80 GB", "tf32"));
@@ -128,9 +128,12 @@ fn overrides_obey_the_same_rules() {
     assert_eq!(adam(set("policies.1.policy.cut.hbm", "0.2").unwrap()), cut);
     assert_eq!(adam(set("policies.adam.policy.cut.hbm", "0.2").unwrap()), cut);
     let more = set("capacity.dram", "gib(9)").unwrap();
-    assert_eq!(more.hardware.tiers[1].capacity, Bytes::gib(9));
+    assert_eq!(more.hardware.tiers[1].capacity, Bytes::gib(9).into());
     assert_eq!(set("policies.0.hbm", "mib(5)").unwrap().cases[0].hbm, Budget::Bytes(Bytes::mib(5)));
-    assert_eq!(set("capacity.hbm.0", "3").unwrap().hardware.tiers[0].capacity, Bytes::gib(3));
+    assert_eq!(
+        set("capacity.hbm.0", "3").unwrap().hardware.tiers[0].capacity,
+        Bytes::gib(3).into()
+    );
     let says = |at: &str, value: &str, expected: &[&str]| {
         assert_says(&set(at, value).unwrap_err(), expected);
     };

@@ -5,7 +5,7 @@ use tiersim_input::hardware_file::write::hardware_text;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::service::Discipline;
-use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, Span};
 
 /// A machine whose link says more of itself.
 fn with(fields: &str) -> Result<Hardware, Diagnostics> {
@@ -26,7 +26,7 @@ fn a_link_may_say_how_it_serves() {
     let machine = machine.unwrap();
     let service = machine.links[0].service.as_ref().expect("it has one");
     assert_eq!((service.discipline, service.at_once()), (Discipline::FairShare, 2));
-    assert_eq!(service.total, Rate::new(37_000_000_000));
+    assert_eq!(service.total, Bandwidth::new(37_000_000_000));
     let facts: Vec<&str> = machine.facts.iter().map(|fact| fact.path.as_str()).collect();
     assert!(facts.contains(&"links.pcie.lanes") && facts.contains(&"links.pcie.total"));
 }
@@ -73,9 +73,9 @@ fn a_link_may_use_pageable_memory() {
         "pageable: (fetch: (gb_per_s(10), measured(\"m\")), evict: (gb_per_s(9), measured(\"m\")))";
     let rates = |machine: &Hardware| [machine.links[0].fetch.rate, machine.links[0].evict.rate];
     let pinned = rates(&with(pageable).unwrap());
-    assert_eq!(pinned, [26_000_000_000, 25_900_000_000].map(|rate| Rate::new(rate).unwrap()));
+    assert_eq!(pinned, [26_000_000_000, 25_900_000_000].map(|rate| Bandwidth::new(rate).unwrap()));
     let machine = with(&format!("buffers: pageable, {pageable}")).unwrap();
-    assert_eq!(rates(&machine), [10, 9].map(Rate::gb_per_s));
+    assert_eq!(rates(&machine), [10, 9].map(Bandwidth::gb_per_s));
 }
 
 #[test]

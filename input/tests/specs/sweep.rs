@@ -68,7 +68,7 @@ fn whole_numbers_hardware_and_quantities_can_be_swept() {
     assert_eq!(sweep.points.len(), 12);
     let last = &sweep.points[11].scenario;
     assert_eq!(last.hardware.name, "h200-sxm-pcie5");
-    assert_eq!(last.hardware.tiers[0].capacity.get(), 5 << 29);
+    assert_eq!(last.hardware.tiers[0].capacity.most().get(), 5 << 29);
 }
 
 #[test]

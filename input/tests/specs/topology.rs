@@ -5,7 +5,7 @@ use tiersim_input::hardware_file::write::hardware_text;
 use tiersim_models::hardware::{HBM, Hardware};
 use tiersim_models::ids::NodeId;
 use tiersim_models::nodes::{LinkKind, NodeKind};
-use tiersim_models::units::{Bytes, Rate};
+use tiersim_models::units::{Bandwidth, Bytes};
 
 /// A GPU and a set of drives behind a switch, DRAM at a socket.
 const HOST: &str = r#"Hardware(
@@ -39,7 +39,7 @@ fn a_host_means_what_its_file_says_and_reads_back_equal() {
     assert_eq!((host.links[1].near, host.links[1].far), (NodeId(4), NodeId(3)));
     assert_eq!(host.links[0].kind, Some(LinkKind::Pcie { generation: 5, width: 16 }));
     assert_eq!(host.links[2].kind, Some(LinkKind::MemoryBus));
-    assert_eq!(host.links[1].others, [None, Some(Rate::gb_per_s(9))]);
+    assert_eq!(host.links[1].others, [None, Some(Bandwidth::gb_per_s(9))]);
     let routes = host.routes().unwrap();
     let drives = host.tier("nvme").unwrap();
     let lanes = routes.between(drives, HBM).iter();
@@ -61,10 +61,13 @@ fn numbers_of_a_set_are_written_for_one_drive() {
     let tier = &host.tiers[2];
     assert_eq!(
         (tier.capacity, tier.access.rate),
-        (Bytes::new(8_000_000_000_000), Rate::gb_per_s(12))
+        (Bytes::new(8_000_000_000_000).into(), Bandwidth::gb_per_s(12))
     );
     let link = &host.links[3];
-    assert_eq!([link.fetch.rate, link.evict.rate], [Rate::gb_per_s(12), Rate::gb_per_s(8)]);
+    assert_eq!(
+        [link.fetch.rate, link.evict.rate],
+        [Bandwidth::gb_per_s(12), Bandwidth::gb_per_s(8)]
+    );
     assert!(host.facts.iter().any(|fact| fact.path == "links.drives.raid0.drives"));
 }
 

@@ -7,12 +7,14 @@ use tiersim_input::hardware_file::write::{Unwritable, hardware_text};
 use tiersim_input::hardware_file::{read_hardware, resolve_hardware};
 use tiersim_input::text::ron_text::Document;
 use tiersim_models::efficiency::{Between, Efficiency, Shares, WHOLE};
-use tiersim_models::hardware::{Compute, Fact, Hardware, Law, Link, Source, Tier, TierKind};
+use tiersim_models::hardware::{
+    Capacity, Compute, Fact, Hardware, Law, Link, Source, Tier, TierKind,
+};
 use tiersim_models::ids::{LinkId, NodeId, TierId};
 use tiersim_models::nodes::{Node, NodeKind};
 use tiersim_models::server::Server;
 use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, Rate, Span};
 
 fn read(text: &str, name: &str) -> Hardware {
     let document = Document::from_text(Path::new("written.ron"), text.into());
@@ -52,7 +54,7 @@ fn any_law() -> impl Strategy<Value = Law> {
     let setup = prop_oneof![0..10_000_000_000_000u64, (0..100u64).prop_map(|us| us * 1_000_000)];
     (setup, rate).prop_map(|(setup, rate)| Law {
         setup: Span::from_ps(setup),
-        rate: Rate::new(rate).unwrap(),
+        rate: Bandwidth::new(rate).unwrap(),
     })
 }
 
@@ -105,7 +107,7 @@ prop_compose! {
             }
             fact(format!("tiers.t{index}.setup"));
             fact(format!("tiers.t{index}.bandwidth"));
-            let capacity = capacity.map_or(Bytes::MAX, Bytes::new);
+            let capacity = capacity.map_or(Capacity::Unlimited, |bytes| Bytes::new(bytes).into());
             made.push(Tier { name: format!("t{index}"), kind, capacity, access, loaded: None, requests: Default::default() });
         }
         let mut links = Vec::new();
@@ -146,7 +148,7 @@ prop_compose! {
             if !efficiency.memory.points.is_empty() {
                 fact("compute.efficiency.memory".into());
             }
-            let flops = vec![("fp32".to_owned(), one.rate)];
+            let flops = vec![("fp32".to_owned(), Rate::new(one.rate.get()).unwrap())];
             let name = "device".into();
             Compute { name, flops, memory: other.rate, launch: one.setup, efficiency }
         });
@@ -183,7 +185,7 @@ fn smoke() -> Hardware {
 #[test]
 fn numbers_are_written_in_units_that_people_use() {
     let mut machine = smoke();
-    machine.tiers[0].access = Law { setup: Span::from_ps(12_340), rate: Rate::gb_per_s(3350) };
+    machine.tiers[0].access = Law { setup: Span::from_ps(12_340), rate: Bandwidth::gb_per_s(3350) };
     machine.facts.iter_mut().for_each(|fact| fact.value.clear());
     let text = hardware_text(&machine, "").unwrap();
     for written in ["mib(16)", "ns(12.34)", "tb_per_s(3.35)", "us(20)", "gb_per_s(4)", "kib(64)"] {

@@ -1,7 +1,7 @@
 //! What collectives of the devices of a machine have to themselves of its links.
 
 use crate::hardware::{Hardware, Lane, Law};
-use crate::units::{Rate, Span};
+use crate::units::{Bandwidth, Span};
 
 impl Hardware {
     /// What one step of a collective takes within the server and between servers, and the bytes per
@@ -10,14 +10,14 @@ impl Hardware {
     /// The set-up is that of all links from one device to where they meet and to the next device.
     pub fn collective_laws(&self, ranks: u32) -> [Law; 2] {
         self.meetings().map(|node| {
-            let mut law = Law { setup: Span::ZERO, rate: Rate::MAX };
+            let mut law = Law { setup: Span::ZERO, rate: Bandwidth::MAX };
             for lane in node.and_then(|node| self.way_out(node)).unwrap_or_default() {
                 let by = self.server.sharers_of_link(lane.link).min(ranks).max(1);
                 for lane in [lane, Lane { evicting: !lane.evicting, ..lane }] {
                     let own = self.lane_law(lane);
                     law.setup += own.setup;
                     // Rounded up: nothing ends sooner than these laws say.
-                    let rate = Rate::new(own.rate.get().div_ceil(by.into()));
+                    let rate = Bandwidth::new(own.rate.get().div_ceil(by.into()));
                     law.rate = law.rate.min(rate.expect("above zero"));
                 }
             }

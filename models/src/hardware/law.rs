@@ -1,6 +1,6 @@
 //! The law that accesses and copies follow.
 
-use crate::units::{Bytes, Rate, Span};
+use crate::units::{Bandwidth, Bytes, Span};
 
 /// How long moving b bytes takes: `setup + ceil(b * 10^12 / rate)` picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub struct Law {
     /// Cost of one access or copy, whatever its size.
     pub setup: Span,
     /// Bytes per second after that.
-    pub rate: Rate,
+    pub rate: Bandwidth,
 }
 
 impl Law {

@@ -7,7 +7,7 @@
 use super::{delay, words};
 use crate::diagnostic::Warning;
 use crate::hardware::{Compute, HBM, Hardware, Tier, TierKind};
-use crate::units::{Bytes, Rate, Span};
+use crate::units::{Bandwidth, Bytes, Span};
 
 /// Two rates of one memory that differ by more than this are not of one memory.
 const FAR: u64 = 8;
@@ -17,8 +17,8 @@ const FASTER: u64 = 64;
 const MOST_HBM: (Bytes, &str) =
     (Bytes::new(1_024_000_000_000), "Rubin Ultra's 1 TB, announced 2025-03");
 /// The fastest memory of one device announced.
-const FASTEST_HBM: (Rate, &str) =
-    (Rate::gb_per_s(32_000), "Rubin Ultra's 32 TB/s, announced 2025-03");
+const FASTEST_HBM: (Bandwidth, &str) =
+    (Bandwidth::gb_per_s(32_000), "Rubin Ultra's 32 TB/s, announced 2025-03");
 /// The longest launch measured of a device, an order of magnitude up.
 const LONGEST_LAUNCH: Span = Span::from_us(1_000);
 /// FLOP per second below which nothing that is called an accelerator lies.
@@ -79,7 +79,7 @@ fn above_known(near: &Tier) -> Vec<Warning> {
         remedy: "check the unit".to_owned(),
     };
     // Without a capacity there is no limit, which is no claim about a device.
-    if near.capacity > MOST_HBM.0 && near.capacity != Bytes::MAX {
+    if near.capacity.limit().is_some_and(|bytes| bytes > MOST_HBM.0) {
         found.push(known("capacity", near.capacity.to_string(), MOST_HBM.1));
     }
     if near.access.rate > FASTEST_HBM.0 {

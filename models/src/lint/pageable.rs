@@ -8,15 +8,15 @@
 use super::{direction, words, written};
 use crate::diagnostic::Warning;
 use crate::hardware::{Hardware, Lane, Link};
-use crate::units::Rate;
-use crate::units::written::{Bandwidth, Dimension};
+use crate::units::Bandwidth;
+use crate::units::written::Dimension;
 
 /// The rate that a spec states at a place, such as `links.pcie.pageable.fetch`.
-fn stated(hardware: &Hardware, place: &str) -> Option<Rate> {
+fn stated(hardware: &Hardware, place: &str) -> Option<Bandwidth> {
     let fact = hardware.facts.iter().rfind(|fact| fact.path == place)?;
     let (word, number) = written(fact)?;
     let unit = Bandwidth::UNIT.words.iter().position(|&known| known == word)?;
-    Rate::new((number * Bandwidth::UNIT.factors[unit]).round() as u64)
+    Bandwidth::new((number * Bandwidth::UNIT.factors[unit]).round() as u64)
 }
 
 fn link(hardware: &Hardware, lane: Lane) -> &Link {
@@ -24,13 +24,13 @@ fn link(hardware: &Hardware, lane: Lane) -> &Link {
 }
 
 /// What copies of pageable memory reach, if the spec says so.
-fn pageable(hardware: &Hardware, lane: Lane) -> Option<Rate> {
+fn pageable(hardware: &Hardware, lane: Lane) -> Option<Bandwidth> {
     let (name, way) = (&link(hardware, lane).name, direction(lane));
     stated(hardware, &format!("links.{name}.pageable.{way}"))
 }
 
 /// What a link carries in one direction: the rate of pinned memory.
-pub(super) fn carried(hardware: &Hardware, lane: Lane) -> Rate {
+pub(super) fn carried(hardware: &Hardware, lane: Lane) -> Bandwidth {
     let pinned = pageable(hardware, lane).and_then(|_| {
         let (name, way) = (&link(hardware, lane).name, direction(lane));
         stated(hardware, &format!("links.{name}.{way}"))

@@ -13,9 +13,8 @@
 //! where a number is missing that is needed, there is no total.
 
 use crate::energy::{Confidence, per_gib};
-use crate::hardware::Hardware;
+use crate::hardware::{Capacity, Hardware, Memory};
 use crate::results::Figures;
-use crate::units::Bytes;
 
 /// Part of a sum.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,21 +75,17 @@ pub struct CaseEconomics {
 }
 
 impl CaseEconomics {
-    /// Of a case that may use these capacities, of which `left` is for objects, and of its figures
-    /// if it ran to its end.
-    pub fn of(
-        hardware: &Hardware,
-        (capacities, left): (&[Bytes], &[Bytes]),
-        figures: Option<&Figures>,
-    ) -> CaseEconomics {
-        let held = |figures: &Figures| -> Vec<Bytes> {
-            let beside = capacities.iter().zip(left).map(|(all, left)| all.get() - left.get());
-            let held = figures.peak.iter().zip(beside);
-            held.map(|(peak, beside)| Bytes::new(peak.get() + beside)).collect()
+    /// Of a case with this memory, and of its figures if it ran to its end.
+    pub fn of(hardware: &Hardware, memory: &Memory, figures: Option<&Figures>) -> CaseEconomics {
+        let held = |figures: &Figures| -> Vec<Capacity> {
+            let held = hardware.tier_ids().zip(&figures.peak);
+            // A tier without limit has room for what is hidden, too.
+            let beside = |tier| memory.capacity(tier).limit().map(|_| memory.hidden_in(tier));
+            held.map(|(tier, peak)| (*peak + beside(tier).unwrap_or_default()).into()).collect()
         };
         CaseEconomics {
-            energy: figures.map(|figures| energy(hardware, capacities, figures)),
-            cost: cost(hardware, capacities),
+            energy: figures.map(|figures| energy(hardware, memory.capacities(), figures)),
+            cost: cost(hardware, memory.capacities()),
             used: figures.map(|figures| cost(hardware, &held(figures))),
         }
     }
@@ -183,7 +178,7 @@ impl<'h> Ledger<'h> {
 }
 
 /// Energy of the measured steps.
-fn energy(hardware: &Hardware, capacities: &[Bytes], figures: &Figures) -> Energy {
+fn energy(hardware: &Hardware, capacities: &[Capacity], figures: &Figures) -> Energy {
     let time: u128 = figures.steps.total();
     let active = u128::from(figures.active.ps());
     let over = |power: u128| power.saturating_mul(time);
@@ -250,7 +245,7 @@ fn traffic(hardware: &Hardware, figures: &Figures, tier: usize) -> [u128; 2] {
 }
 
 /// Cost of the machine with these capacities.
-fn cost(hardware: &Hardware, capacities: &[Bytes]) -> Cost {
+fn cost(hardware: &Hardware, capacities: &[Capacity]) -> Cost {
     let economics = &hardware.economics;
     let mut ledger = Ledger::new(hardware);
     let mut unlimited = Vec::new();
@@ -262,11 +257,11 @@ fn cost(hardware: &Hardware, capacities: &[Bytes]) -> Cost {
         if own.price_included {
             continue;
         }
-        if capacity == Bytes::MAX {
+        let Some(bytes) = capacity.limit() else {
             unlimited.push(tier.name.clone());
             continue;
-        }
-        let price = own.price.map(|price| per_gib(price, capacity));
+        };
+        let price = own.price.map(|price| per_gib(price, bytes));
         ledger.add(format!("tiers.{}.price", tier.name), price);
     }
     let Ledger { parts, basis, .. } = ledger;

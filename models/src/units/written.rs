@@ -3,6 +3,7 @@
 //! Base units of energy, power and money are those of [`crate::energy`].
 //! Invariant: a dimension's words and factors have the same order.
 
+use crate::units::{Bandwidth, FlopRate};
 use std::fmt;
 
 /// A kind of quantity: its units, and what to tell somebody who forgot them.
@@ -35,9 +36,14 @@ macro_rules! dimension {
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub struct $name;
 
-        impl Dimension for $name {
+        dimension!(for $name as stringify!($name), $what, $remedy, $sample,
+            [$($word = $factor),*]);
+    };
+    (for $type:ty as $name:expr, $what:literal, $remedy:literal, $sample:literal,
+        [$($word:literal = $factor:literal),* $(,)?]) => {
+        impl Dimension for $type {
             const UNIT: &'static Unit = &Unit {
-                name: stringify!($name),
+                name: $name,
                 what: $what,
                 words: &[$($word),*],
                 factors: &[$($factor),*],
@@ -60,13 +66,11 @@ dimension!(
     ["ps" = 1.0, "ns" = 1e3, "us" = 1e6, "ms" = 1e9, "s" = 1e12]
 );
 dimension!(
-    /// Bytes per second.
-    Bandwidth, "a rate", "write gb_per_s(150)", "gb_per_s(1)",
+    for Bandwidth as "Bandwidth", "a rate", "write gb_per_s(150)", "gb_per_s(1)",
     ["mb_per_s" = 1e6, "gb_per_s" = 1e9, "tb_per_s" = 1e12, "gib_per_s" = 1073741824.0]
 );
 dimension!(
-    /// FLOP per second.
-    Flops, "a FLOP rate", "write tflops(156)", "tflops(1)",
+    for FlopRate as "Flops", "a FLOP rate", "write tflops(156)", "tflops(1)",
     ["gflops" = 1e9, "tflops" = 1e12, "pflops" = 1e15]
 );
 dimension!(
@@ -119,7 +123,7 @@ dimension!(
 );
 /// The units that the parser calls `name`.
 pub fn by_name(name: &str) -> Option<&'static Unit> {
-    let times = [Size::UNIT, Duration::UNIT, Bandwidth::UNIT, Flops::UNIT];
+    let times = [Size::UNIT, Duration::UNIT, Bandwidth::UNIT, FlopRate::UNIT];
     let others = [FlopCount::UNIT, Copies::UNIT, Outstanding::UNIT, Drives::UNIT, Budget::UNIT];
     let economics =
         [EnergyPerBit::UNIT, Power::UNIT, StandingPower::UNIT, Price::UNIT, PricePerSize::UNIT];

@@ -5,7 +5,7 @@
 //! allows, whatever its service: see [`lane_rate`].
 //! Invariant: rates are rounded up, so what follows from them is a lower bound on time.
 
-use tiersim_models::hardware::{Hardware, Lane, Law};
+use tiersim_models::hardware::{Hardware, Lane, Law, Memory};
 use tiersim_models::ids::TierId;
 use tiersim_models::service::Discipline;
 use tiersim_models::units::{Bytes, PS_PER_S};
@@ -25,19 +25,16 @@ pub struct Border {
 
 /// The borders of a machine, from the one around HBM outwards: the next tier inside is the one with
 /// the largest bandwidth. Those that hold all `objects` are left out, as nothing has to cross them.
-pub fn borders(hardware: &Hardware, capacities: &[Bytes], objects: &[Bytes]) -> Vec<Border> {
+pub fn borders(hardware: &Hardware, memory: &Memory, objects: &[Bytes]) -> Vec<Border> {
     let largest = objects.iter().copied().max().unwrap_or(Bytes::ZERO).max(Bytes::new(1));
     let all: u128 = objects.iter().map(|bytes| u128::from(bytes.get())).sum();
     let order = order(hardware);
     let mut borders = Vec::new();
     for inner in 1..order.len() {
         let (inside, outside) = order.split_at(inner);
-        let unlimited = inside.iter().any(|tier| capacities[tier.index()] == Bytes::MAX);
-        let capacity: u128 =
-            inside.iter().map(|tier| u128::from(capacities[tier.index()].get())).sum();
-        if unlimited || capacity >= all {
-            break;
-        }
+        let limits = inside.iter().map(|&tier| memory.room(tier).limit());
+        let capacity: Option<u128> = limits.map(|limit| Some(u128::from(limit?.get()))).sum();
+        let Some(capacity) = capacity.filter(|&capacity| capacity < all) else { break };
         let of = |tier: &TierId| per_second(hardware.tiers[tier.index()].access, largest);
         let in_place = outside.iter().map(of).max().unwrap_or(0);
         let rates = rates(hardware, inside, largest);

@@ -123,7 +123,7 @@ impl Usage {
 
     /// What was used longest ago leaves HBM.
     fn clear_hbm(&self, bytes: Bytes, step: &mut Step<'_>) -> bool {
-        if step.fits(HBM, bytes) || bytes > step.view().capacity(HBM) {
+        if step.fits(HBM, bytes) || !step.view().capacity(HBM).holds(bytes) {
             return step.fits(HBM, bytes);
         }
         let mut others = self.others_in(HBM, step);
@@ -142,7 +142,7 @@ impl Usage {
     /// Second copies go from a tier outside HBM, then what no op on the host uses, the longest
     /// unused first, and then what such an op used last: as these come in turn, it is needed last.
     fn clear(&self, tier: TierId, bytes: Bytes, step: &mut Step<'_>) -> bool {
-        if step.fits(tier, bytes) || bytes > step.view().capacity(tier) {
+        if step.fits(tier, bytes) || !step.view().capacity(tier).holds(bytes) {
             return step.fits(tier, bytes);
         }
         let mut others = self.others_in(tier, step);

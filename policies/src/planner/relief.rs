@@ -27,7 +27,7 @@ impl<'a> Planner<'a> {
         assert_eq!(self.next, 0, "a plan is watched from its start");
         let objects = self.workload.trace.objects.len();
         self.pressure = Some(Box::new(Monitor {
-            gauge: Gauge::new(&config, self.ledger.capacity(config.tier)),
+            gauge: Gauge::new(&config, self.ledger.capacity(config.tier).most()),
             config: Arc::new(config),
             pending: Vec::new(),
             forced: false,

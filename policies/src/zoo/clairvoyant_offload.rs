@@ -140,7 +140,7 @@ impl ClairvoyantOffload {
             window: config.window,
             outside: setting.hardware.tier_ids().filter(|&tier| tier != HBM).collect(),
             future: Future::new(setting, config.window),
-            estimate: Estimate::new(setting, setting.memory[HBM.index()])?,
+            estimate: Estimate::new(setting, setting.memory.room(HBM).most())?,
             stock: Stock::new(objects),
             under_way: under_way(setting),
             moved: vec![0; objects],
@@ -155,7 +155,7 @@ impl ClairvoyantOffload {
     /// Notes where an object is from now on.
     fn put(&mut self, object: ObjectId, place: Place, view: &View<'_>) {
         let now = self.now.occurrence;
-        let room = view.capacity(HBM);
+        let room = view.capacity(HBM).most();
         let place = match place {
             Place::Alone if !self.future.is_worth_a_copy(object, now, room) => Place::Kept,
             place => place,
@@ -239,7 +239,7 @@ impl ClairvoyantOffload {
             if !self.is_true(object, Place::Alone, view) {
                 continue;
             }
-            let room = view.capacity(HBM);
+            let room = view.capacity(HBM).most();
             if !self.future.is_worth_a_copy(object, self.now.occurrence, room) {
                 self.stock.put(object, Place::Kept, rank);
                 continue;
@@ -381,9 +381,9 @@ impl Policy for ClairvoyantOffload {
             occurrence,
             turn: self.estimate.turn(view.op().stream),
             free: view.free(HBM),
-            used: view.capacity(HBM).checked_sub(view.free(HBM)).unwrap_or(Bytes::ZERO),
+            used: view.capacity(HBM).most().checked_sub(view.free(HBM)).unwrap_or(Bytes::ZERO),
             excess: Bytes::new(
-                self.future.peak(occurrence).get().saturating_sub(view.capacity(HBM).get()),
+                self.future.peak(occurrence).get().saturating_sub(view.capacity(HBM).most().get()),
             ),
             ..Now::default()
         };

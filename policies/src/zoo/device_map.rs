@@ -18,7 +18,7 @@ use crate::policy::Policy;
 use crate::recipe::{Recipe, Setting};
 use crate::residents::spill_among;
 use std::collections::BTreeMap;
-use tiersim_models::hardware::HBM;
+use tiersim_models::hardware::{HBM, Memory};
 use tiersim_models::ids::{ModuleId, ObjectId, TierId};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{ObjectKind, Trace};
@@ -111,9 +111,9 @@ impl Recipe for DeviceMapConfig {
 }
 
 impl DeviceMapConfig {
-    /// The home of every object, by object id; `memory` by tier is what objects can have.
-    pub fn homes(&self, trace: &Trace, memory: &[Bytes]) -> Vec<TierId> {
-        let all = |part: usize| memory[self.tiers[part].index()];
+    /// The home of every object, by object id.
+    pub fn homes(&self, trace: &Trace, memory: &Memory) -> Vec<TierId> {
+        let all = |part: usize| memory.room(self.tiers[part]).most();
         let gpu = match self.hbm {
             Limit::Bytes(bytes) => bytes.min(all(0)),
             Limit::Reserve(share) => Bytes::new((all(0).get() as f64 * (1.0 - share)) as u64),

@@ -128,12 +128,9 @@ impl HotCold {
     }
 
     fn share(&self, share: f64, view: &View<'_>) -> Bytes {
-        let capacity = view.capacity(HBM);
         // Without limit nothing has to be kept free.
-        if capacity == Bytes::MAX {
-            return Bytes::ZERO;
-        }
-        Bytes::new((capacity.get() as f64 * share) as u64)
+        let limit = view.capacity(HBM).limit().unwrap_or_default();
+        Bytes::new((limit.get() as f64 * share) as u64)
     }
 
     fn is_idle(&self, object: ObjectId, now: u64) -> bool {

@@ -4,7 +4,7 @@ use tiersim_models::hardware::{Hardware, Law, Link, Tier, TierKind};
 use tiersim_models::ids::{ModuleId, NodeId, ObjectId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
-use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, Span};
 use tiersim_models::workload::{
     Mode, Object, ObjectKind, Op, Phase, Statistics, Trace, TraceMeta, Use,
 };
@@ -98,11 +98,12 @@ pub(crate) fn random_trace(dice: &mut Dice, most_objects: u64) -> Trace {
 
 /// HBM and the tiers of these kinds and sizes, each behind a link of its own.
 pub(crate) fn hardware(hbm: u64, others: &[(TierKind, u64)]) -> Hardware {
-    let law = |rate| Law { setup: Span::from_ps(5), rate: Rate::new(rate).expect("above zero") };
+    let law =
+        |rate| Law { setup: Span::from_ps(5), rate: Bandwidth::new(rate).expect("above zero") };
     let tier = |(index, &(kind, bytes)): (usize, &(TierKind, u64))| Tier {
         name: format!("t{index}"),
         kind,
-        capacity: Bytes::new(bytes),
+        capacity: Bytes::new(bytes).into(),
         access: law(1_000_000_000_000 >> index),
         loaded: None,
         requests: Default::default(),
@@ -136,7 +137,7 @@ pub(crate) fn with_setting<T>(
     hardware: &Hardware,
     ask: impl FnOnce(&Setting<'_>) -> T,
 ) -> T {
-    let memory: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let memory = hardware.memory();
     let spans: Vec<Span> =
         workload.trace.ops.iter().map(|op| op.duration.unwrap_or(Span::ZERO)).collect();
     let routes = hardware.routes().expect("every tier is joined");
@@ -153,8 +154,7 @@ pub(crate) fn plan(
     repeat: u32,
 ) -> Option<Vec<Command>> {
     use tiersim_policies::planner::PlanError::OutOfMemory;
-    let capacities: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
-    let mut planner = match Planner::new(workload, policy, &capacities, repeat) {
+    let mut planner = match Planner::new(workload, policy, &hardware.memory(), repeat) {
         Ok(planner) => planner,
         Err(OutOfMemory { .. }) => return None,
         Err(error) => panic!("{error}"),

@@ -12,9 +12,8 @@ use crate::frame::MARGIN;
 use crate::render::{CHART_SIZE, Chart};
 use crate::style::{FRAME, INK, LABEL, SMALL, SOFT_INK, SUBTITLE, TITLE, WHITE, series_color};
 use crate::words::{clean, number};
-use tiersim_models::hardware::{Hardware, Link, TierKind};
+use tiersim_models::hardware::{Capacity, Hardware, Link, TierKind};
 use tiersim_models::ids::NodeId;
-use tiersim_models::units::Bytes;
 use tiersim_models::units::shown::of_sizes;
 
 const BOX: f64 = 216.0;
@@ -243,10 +242,10 @@ fn lines(hardware: &Hardware, node: NodeId) -> Vec<String> {
 }
 
 /// A capacity as short as it can be.
-fn size(bytes: Bytes) -> String {
-    match bytes {
-        Bytes::MAX => "no limit".to_owned(),
-        bytes => {
+fn size(capacity: Capacity) -> String {
+    match capacity {
+        Capacity::Unlimited => "no limit".to_owned(),
+        Capacity::Limited(bytes) => {
             let (unit, size) = of_sizes(bytes.get() as f64);
             format!("{} {unit}", number(bytes.get() as f64 / size))
         }

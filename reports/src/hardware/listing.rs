@@ -9,16 +9,15 @@ use crate::text_table::text_table;
 use crate::words::{clean, elide};
 use serde::Serialize;
 use std::fmt::Write;
-use tiersim_models::hardware::Requests;
-use tiersim_models::hardware::{Fact, Hardware, Lane, Law, Link, Tier, TierKind};
+use tiersim_models::hardware::DeviceRequests;
+use tiersim_models::hardware::{Capacity, Fact, Hardware, Lane, Law, Link, Tier, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::routes::Routes;
 use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::Bytes;
 
 /// What the device asks for at once in a tier.
 fn asked(tier: &Tier) -> String {
-    let Requests { granule, depth } = tier.requests;
+    let DeviceRequests { granule, depth } = tier.requests;
     let assumed = |stated| if stated { "" } else { " (assumed)" };
     let (bytes, most) = (tier.granule(), tier.depth());
     let (of, at_once) = (assumed(granule.is_some()), assumed(depth.is_some()));
@@ -60,8 +59,8 @@ pub fn hardware_text(machine: &Hardware, routes: &Routes) -> String {
     let tiers = machine.tiers.iter().enumerate().map(|(index, tier)| {
         let Law { setup, rate } = tier.access;
         let capacity = match tier.capacity {
-            Bytes::MAX => "no limit".to_owned(),
-            bytes => bytes.to_string(),
+            Capacity::Unlimited => "no limit".to_owned(),
+            Capacity::Limited(bytes) => bytes.to_string(),
         };
         let cost = format!("{setup} + bytes at {} GB/s", gb_per_s(rate));
         let asked = if index == 0 { String::new() } else { asked(tier) };
@@ -278,7 +277,7 @@ pub fn hardware_json(machine: &Hardware, routes: &Routes) -> Result<String, Char
         machine.tier_ids().filter(move |&to| to != from).map(move |to| (from, to))
     });
     let tier = |tier: &'_ tiersim_models::hardware::Tier| {
-        (tier_word(tier.kind), (tier.capacity != Bytes::MAX).then(|| tier.capacity.get()))
+        (tier_word(tier.kind), tier.capacity.limit().map(|bytes| bytes.get()))
     };
     let json = MachineJson {
         name: &machine.name,

@@ -1,6 +1,6 @@
 //! Records made by hand, for tests and for the gallery of charts.
 
-use tiersim_models::hardware::TierKind;
+use tiersim_models::hardware::{Capacity, TierKind};
 use tiersim_models::results::AxisValue;
 use tiersim_models::results::Sight;
 use tiersim_models::results::{
@@ -72,7 +72,7 @@ fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecor
         params: Vec::new(),
         conditions: 0,
         statistics: None,
-        hbm_budget: Bytes::gib(40),
+        hbm_budget: Bytes::gib(40).into(),
         outcome,
         placement: None,
         economics: Default::default(),
@@ -93,7 +93,7 @@ fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecor
 fn out_of_memory(need: u64) -> Outcome {
     Outcome::OutOfMemory(OutOfMemory {
         tier: "hbm".to_owned(),
-        capacity: Bytes::gib(40),
+        capacity: Bytes::gib(40).into(),
         need: Bytes::mib(need),
         free: Bytes::mib(117),
         largest: None,
@@ -224,7 +224,7 @@ pub(crate) fn sweep() -> RunRecord {
                 let mut case =
                     case(&format!("hbm {h}, cpu {c}, {access}"), "adam-state", &details, outcome);
                 case.params = params;
-                case.hbm_budget = Bytes::gib(64);
+                case.hbm_budget = Bytes::gib(64).into();
                 record.results.push(case);
             }
         }
@@ -263,10 +263,10 @@ pub(crate) fn hostile() -> RunRecord {
 pub(crate) fn all_failed() -> RunRecord {
     let mut record = bare("nothing-fits");
     for (label, budget) in [
-        ("all in HBM", Bytes::gib(40)),
-        ("Adam 100/0", Bytes::gib(40)),
-        ("LRU 8 GiB", Bytes::gib(8)),
-        ("no DRAM", Bytes::MAX),
+        ("all in HBM", Bytes::gib(40).into()),
+        ("Adam 100/0", Bytes::gib(40).into()),
+        ("LRU 8 GiB", Bytes::gib(8).into()),
+        ("no DRAM", Capacity::Unlimited),
     ] {
         let mut failed = case(label, "lru", "", out_of_memory(2048));
         failed.hbm_budget = budget;

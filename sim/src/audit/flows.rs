@@ -9,31 +9,38 @@
 
 use super::Breach;
 use crate::fair_share::{ClassId, GRAINS};
-use crate::machine::Used;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::{HBM, Hardware, Lane};
 use tiersim_models::ids::TierId;
 use tiersim_models::instances::Instances;
 use tiersim_models::service::{Detail, Discipline, Service};
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Time};
+use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Time};
 use tiersim_policies::command::Ticket;
+
+/// The bandwidth of a tier that ops use in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Used {
+    pub(crate) tier: TierId,
+    /// Whether it is of what is written beside what is read.
+    pub(crate) back: bool,
+}
 
 /// The flows under way, by command and class.
 #[derive(Debug)]
 pub(super) struct Flows {
     /// By lane: its rate, and what is peculiar to it.
-    lanes: Vec<(Rate, Detail)>,
+    lanes: Vec<(Bandwidth, Detail)>,
     /// By link.
     services: Vec<Service>,
     /// By tier: its bandwidth, and the lanes to and from each of its devices if what is used there
     /// flows.
-    tiers: Vec<(Rate, Option<Vec<Vec<usize>>>)>,
+    tiers: Vec<(Bandwidth, Option<Vec<Vec<usize>>>)>,
     /// Bytes of flows of ops that have ended, by op and tier.
     used: BTreeMap<(Ticket, TierId), u128>,
     flows: BTreeMap<(Ticket, ClassId), Flow>,
     /// Those of others, which never end, and what each asks for: a resource of its own.
-    others: Vec<(Flow, Rate)>,
+    others: Vec<(Flow, Bandwidth)>,
     now: Time,
 }
 
@@ -90,7 +97,7 @@ impl Flows {
             let [fetched, evicted] = [used[2 * link], used[2 * link + 1]];
             let whole = (fetched + evicted).max(1);
             let share = |part: u128| (part << 30).div_ceil(whole) as u64;
-            service.total_of(share(fetched), share(evicted)).map_or(0, Rate::get)
+            service.total_of(share(fetched), share(evicted)).map_or(0, Bandwidth::get)
         });
         // What is read, or written alone, and what is written beside that.
         let tiers = || self.tiers.iter().map(|(rate, _)| rate.get());
@@ -239,7 +246,7 @@ impl Flows {
 }
 
 /// By tier: its bandwidth, and the lanes over which what its devices use there flows.
-fn tiers(one: &Hardware, instances: &Instances) -> Vec<(Rate, Option<Vec<Vec<usize>>>)> {
+fn tiers(one: &Hardware, instances: &Instances) -> Vec<(Bandwidth, Option<Vec<Vec<usize>>>)> {
     let routes = one.routes().ok();
     let all = instances.hardware().tiers.iter();
     let mut tiers: Vec<_> = all.map(|tier| (tier.access.rate, None)).collect();

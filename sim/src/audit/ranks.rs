@@ -3,7 +3,7 @@
 //! Invariant: of one rank, everything keeps its name.
 
 use std::borrow::Cow;
-use tiersim_models::hardware::Hardware;
+use tiersim_models::hardware::{Hardware, Memory};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::instances::Instances;
 use tiersim_models::units::Bytes;
@@ -37,12 +37,12 @@ pub(super) fn rooms(instances: &Instances, start: &[Room]) -> Vec<Room> {
 }
 
 /// By instance of a tier: the shares of all devices that use it.
-pub(super) fn capacities(instances: &Instances, shares: &[Bytes]) -> Vec<Bytes> {
+pub(super) fn capacities(instances: &Instances, memory: &Memory) -> Vec<Bytes> {
     let mut all = vec![0u64; instances.hardware().tiers.len()];
     for rank in 0..instances.ranks() {
-        for (tier, share) in shares.iter().enumerate() {
+        for (tier, share) in memory.rooms().iter().enumerate() {
             let capacity = &mut all[instances.tier(TierId::at(tier), rank).index()];
-            *capacity = capacity.saturating_add(share.get());
+            *capacity = capacity.saturating_add(share.most().get());
         }
     }
     all.into_iter().map(Bytes::new).collect()

@@ -7,7 +7,7 @@ use super::*;
 use std::path::Path;
 use tiersim_input::hardware_file::resolve_hardware;
 use tiersim_input::text::ron_text::Document;
-use tiersim_models::hardware::HBM;
+use tiersim_models::hardware::{Capacity, HBM, Memory};
 use tiersim_models::service::{Discipline, Service};
 use tiersim_models::workload::Mode;
 
@@ -56,8 +56,9 @@ fn room(object: ObjectId, tier: TierId) -> Room {
 
 fn audit_of(hardware: &Hardware) -> Audit {
     let start = [room(A, FAR), room(B, FAR), room(BOTH, FAR), room(BOTH, HBM)];
-    let capacities = [Bytes::new(HBM_BYTES), Bytes::MAX, Bytes::MAX];
-    Audit::new(hardware, &capacities, OBJECTS.len(), &start).expect("it fits")
+    let hbm = Bytes::new(HBM_BYTES).into();
+    let memory = Memory::of([hbm, Capacity::Unlimited, Capacity::Unlimited]);
+    Audit::new(hardware, &memory, OBJECTS.len(), &start).expect("it fits")
 }
 
 fn audit() -> Audit {
@@ -489,8 +490,9 @@ fn at_the_end_no_object_is_in_use() {
 /// The auditor of two devices, each with memory of its own. A ticket's rank is its rest by two.
 fn of_two_devices() -> Audit {
     let start = [room(A, FAR), room(B, FAR), room(BOTH, FAR), room(BOTH, HBM)];
-    let capacities = [Bytes::new(HBM_BYTES), Bytes::MAX, Bytes::MAX];
-    Audit::of_ranks(2, &machine(), &capacities, OBJECTS.len(), &start).expect("it fits")
+    let hbm = Bytes::new(HBM_BYTES).into();
+    let memory = Memory::of([hbm, Capacity::Unlimited, Capacity::Unlimited]);
+    Audit::of_ranks(2, &machine(), &memory, OBJECTS.len(), &start).expect("it fits")
 }
 
 #[test]

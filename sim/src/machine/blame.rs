@@ -5,7 +5,7 @@
 //! copy was on its way belongs to the copy's slowest lane; time in which another stream's op ran
 //! belongs to no lane.
 
-use super::state::Moment;
+use super::moment::Moment;
 use std::collections::VecDeque;
 use tiersim_models::units::{Span, Time};
 use tiersim_policies::command::Ticket;
@@ -28,9 +28,9 @@ pub(crate) struct Ended {
 /// The recent past of a run, by ticket.
 #[derive(Debug)]
 pub(crate) struct Blame {
-    memory: usize,
-    base: u32,
-    ended: VecDeque<Option<Ended>>,
+    pub(super) memory: usize,
+    pub(super) base: u32,
+    pub(super) ended: VecDeque<Option<Ended>>,
 }
 
 impl Blame {
@@ -110,7 +110,7 @@ impl Blame {
         out.word(0);
     }
 
-    fn get(&self, ticket: Ticket) -> Option<Ended> {
+    pub(super) fn get(&self, ticket: Ticket) -> Option<Ended> {
         *self.ended.get(ticket.0.checked_sub(self.base)? as usize)?
     }
 }

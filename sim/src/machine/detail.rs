@@ -3,32 +3,32 @@
 //! Invariant: a delay depends on the seed, the lane and the place of the copy and the chunk in the
 //! plan, never on what happened before, so the order of events cannot change it.
 
-use super::entry::Piece;
+use super::moment::Piece;
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 use rand_distr::{Distribution, LogNormal};
 use tiersim_models::hardware::Law;
 use tiersim_models::raid0::Raid0;
 use tiersim_models::service::{Cache, Detail, Tail};
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
+use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span, Time};
 use tiersim_policies::state::State;
 
 /// A lane that is more than its law.
 #[derive(Debug)]
 pub(super) struct Peculiar {
-    lane: usize,
-    detail: Detail,
-    raid0: Option<Raid0>,
-    tail: Option<(LogNormal<f64>, Span)>,
-    cache: Option<Filling>,
+    pub(super) lane: usize,
+    pub(super) detail: Detail,
+    pub(super) raid0: Option<Raid0>,
+    pub(super) tail: Option<(LogNormal<f64>, Span)>,
+    pub(super) cache: Option<Filling>,
 }
 
 /// A cache, and how full it was when.
 #[derive(Debug)]
-struct Filling {
-    cache: Cache,
-    level: Bytes,
-    at: Time,
+pub(super) struct Filling {
+    pub(super) cache: Cache,
+    pub(super) level: Bytes,
+    pub(super) at: Time,
 }
 
 impl Peculiar {
@@ -48,7 +48,7 @@ impl Peculiar {
     }
 
     /// What a piece pays beside `setup + bytes / rate`, and whoever shares the lane.
-    pub(super) fn fixed(&self, piece: &Piece, rate: Rate, seed: u64) -> Span {
+    pub(super) fn fixed(&self, piece: &Piece, rate: Bandwidth, seed: u64) -> Span {
         let bytes = piece.part.bytes;
         let beyond = match self.raid0 {
             Some(raid0) => {
@@ -88,7 +88,7 @@ impl Peculiar {
         cache.iter().for_each(|cache| cache.state(now, out));
     }
 
-    fn delay(&self, piece: &Piece, seed: u64) -> Span {
+    pub(super) fn delay(&self, piece: &Piece, seed: u64) -> Span {
         let Some((law, most)) = &self.tail else { return Span::ZERO };
         let mut own = [0; 32];
         let names = [seed, self.lane as u64, u64::from(piece.ticket.0), piece.part.number.into()];
@@ -101,14 +101,14 @@ impl Peculiar {
 }
 
 /// Bytes that leave a cache in a time.
-fn drained(drain: Rate, span: Span) -> u64 {
+pub(super) fn drained(drain: Bandwidth, span: Span) -> u64 {
     let bytes = u128::from(drain.get()) * u128::from(span.ps()) / u128::from(PS_PER_S);
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 impl Filling {
     /// Empty is empty, since whenever it was.
-    fn state(&self, now: Time, out: &mut State) {
+    pub(super) fn state(&self, now: Time, out: &mut State) {
         let Filling { cache, level, at } = self;
         let empty = *at <= now && drained(cache.drain, now.since(*at)) >= level.get();
         out.flag(empty);
@@ -120,7 +120,7 @@ impl Filling {
 
     /// Time to write `bytes` from `now` on, by the fluid rule: the level rises with rate less drain
     /// until the cache is full, and then writing goes at the drain's rate.
-    fn write(&mut self, bytes: Bytes, rate: Rate, now: Time) -> Span {
+    pub(super) fn write(&mut self, bytes: Bytes, rate: Bandwidth, now: Time) -> Span {
         let Cache { size, drain } = self.cache;
         let drained = |span| self::drained(drain, span);
         let level = self.level.get().saturating_sub(drained(now.since(self.at)));
@@ -151,13 +151,13 @@ mod tests {
     }
 
     fn law() -> Law {
-        Law { setup: Span::from_ps(10), rate: Rate::new(4 * PS_PER_S).expect("above zero") }
+        Law { setup: Span::from_ps(10), rate: Bandwidth::new(4 * PS_PER_S).expect("above zero") }
     }
 
     #[test]
     fn writing_slows_when_the_cache_is_full_and_recovers_when_it_has_drained() {
         let cache =
-            Cache { size: Bytes::new(300), drain: Rate::new(PS_PER_S).expect("above zero") };
+            Cache { size: Bytes::new(300), drain: Bandwidth::new(PS_PER_S).expect("above zero") };
         let detail = Detail { cache: Some(cache), ..Detail::default() };
         let mut lane = Peculiar::new(0, &detail, None).expect("it has a cache");
         let mut at =

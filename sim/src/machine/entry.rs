@@ -2,13 +2,14 @@
 
 use crate::machine::blame::Ended;
 use crate::machine::lines::LineName;
+use crate::machine::moment::Piece;
 use crate::machine::path::{Leg, Path};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use tiersim_models::hardware::Law;
 use tiersim_models::units::{Span, Time};
 use tiersim_policies::command::{Command, Ticket};
-use tiersim_policies::transit::{Part, Transit};
+use tiersim_policies::transit::Transit;
 
 /// A command from submission to its end.
 #[derive(Debug)]
@@ -136,21 +137,6 @@ impl Entries {
 
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
-    }
-}
-
-/// Part of a copy on one of its lanes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece {
-    pub(crate) ticket: Ticket,
-    pub(crate) part: Part,
-}
-
-impl Piece {
-    /// Whether both are the same piece of the same copy.
-    pub(crate) fn is(&self, other: Piece) -> bool {
-        let name = |piece: &Piece| (piece.ticket, piece.part.hop, piece.part.number);
-        name(self) == name(&other)
     }
 }
 

@@ -12,9 +12,8 @@
 //! alone on links no narrower than the tier, takes exactly that where requests do not bind.
 
 use super::loads::Costs;
-use super::sharing::{Cargo, Flight, Lanes, Used};
-use super::state::Moment;
-use super::{ENDS, Event, Fault, SimMachine};
+use super::moment::Moment;
+use super::sharing::Lanes;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::{HBM, Hardware};
@@ -28,22 +27,22 @@ use tiersim_policies::state::State;
 #[derive(Debug)]
 pub(super) struct Uses {
     /// By tier: the lanes towards the device and away from it; `None` if its charges do not flow.
-    ways: Vec<Option<[Lanes; 2]>>,
-    under_way: BTreeMap<Ticket, Use>,
+    pub(super) ways: Vec<Option<[Lanes; 2]>>,
+    pub(super) under_way: BTreeMap<Ticket, Use>,
 }
 
 /// How far an op has come.
 #[derive(Debug)]
-struct Use {
-    costs: Costs,
+pub(super) struct Use {
+    pub(super) costs: Costs,
     /// The charge that it pays or will pay next.
-    next: usize,
+    pub(super) next: usize,
     /// When the bytes of that charge began to go.
-    began: Time,
+    pub(super) began: Time,
     /// Flows of that charge that are under way.
-    open: u32,
+    pub(super) open: u32,
     /// What charges took beyond their laws.
-    beyond: SmallVec<[(usize, Span); 2]>,
+    pub(super) beyond: SmallVec<[(usize, Span); 2]>,
 }
 
 impl Uses {
@@ -92,104 +91,13 @@ impl Uses {
     }
 }
 
-impl SimMachine<'_> {
-    /// An op starts of which some charges flow.
-    pub(super) fn start_uses(&mut self, op: Ticket, costs: Costs) -> Result<(), Fault> {
-        let (began, beyond) = (self.engine.now(), SmallVec::new());
-        let entry = self.entries.get(op);
-        let Work::Compute { delay, .. } = entry.command.work else {
-            unreachable!("ops only have charges")
-        };
-        let compute = entry.compute + entry.allocating + delay;
-        let uses = self.uses.as_mut().expect("a machine on which charges flow");
-        uses.under_way.insert(op, Use { costs, next: 0, began, open: 0, beyond });
-        self.next_use(op, compute)
-    }
-
-    /// The op goes on with its next charge after `span`, or ends.
-    fn next_use(&mut self, op: Ticket, mut span: Span) -> Result<(), Fault> {
-        let uses = self.uses.as_mut().expect("a machine on which charges flow");
-        let used = uses.under_way.get_mut(&op).expect("it has charges that flow");
-        let mut next = used.next;
-        let mut flows = false;
-        while let Some(&charge) = charges(&self.entries.get(op).command.work).get(next) {
-            let cost = used.costs[next];
-            span += cost.setup;
-            flows = self::flows(&uses.ways, charge.0, charge.1);
-            if flows {
-                break;
-            }
-            span += cost.bytes;
-            next += 1;
-        }
-        used.next = next;
-        match (flows, span > Span::ZERO) {
-            (true, true) => self.engine.schedule_in(span, ENDS, Event::Uses(op)),
-            (true, false) => return self.use_flows(op),
-            (false, true) => self.engine.schedule_in(span, ENDS, Event::Op(op)),
-            (false, false) => return self.computed(op),
-        };
-        Ok(())
-    }
-
-    /// The bytes of a charge begin to go.
-    pub(super) fn use_flows(&mut self, op: Ticket) -> Result<(), Fault> {
-        let now = self.engine.now();
-        let all = self.uses.as_mut().expect("a machine on which charges flow");
-        let used = all.under_way.get_mut(&op).expect("it has charges that flow");
-        used.began = now;
-        let (tier, bytes) = charges(&self.entries.get(op).command.work)[used.next];
-        let asked = self.asked(op, tier);
-        let rate = self.accesses[tier.index()].rate;
-        for (away, bytes) in [false, true].into_iter().zip(asked.split(bytes)) {
-            if bytes == Bytes::ZERO {
-                continue;
-            }
-            // What is written goes beside what is read.
-            let back = away && !asked.only_writes();
-            let all = self.uses.as_mut().expect("a machine on which charges flow");
-            all.under_way.get_mut(&op).expect("it has charges that flow").open += 1;
-            let way = all.ways[tier.index()].as_ref().expect("its charges flow");
-            let lanes: Lanes = self.ranks.lanes(op, &way[usize::from(away)]);
-            let used = Used { tier: self.ranks.tier(op, tier), back };
-            let class = self.sharing().class(&lanes, Some((used, rate)));
-            self.flow(Flight { cargo: Cargo::Use { op, bytes }, class })?;
-        }
-        Ok(())
-    }
-
-    /// The charge whose bytes go.
-    pub(super) fn charge_under_way(&self, op: Ticket) -> (TierId, Bytes) {
-        let uses = self.uses.as_ref().expect("a machine on which charges flow");
-        charges(&self.entries.get(op).command.work)[uses.under_way[&op].next]
-    }
-
-    /// Bytes of a charge have gone one way.
-    pub(super) fn use_landed(&mut self, op: Ticket) -> Result<(), Fault> {
-        let now = self.engine.now();
-        let uses = self.uses.as_mut().expect("a machine on which charges flow");
-        let used = uses.under_way.get_mut(&op).expect("it has charges that flow");
-        used.open -= 1;
-        if used.open > 0 {
-            return Ok(());
-        }
-        let (tier, bytes) = charges(&self.entries.get(op).command.work)[used.next];
-        let gone = now.since(used.began);
-        let takes = gone.max(used.costs[used.next].bytes).ps();
-        let law = self.accesses[tier.index()].rate.span_of(bytes.get());
-        used.beyond.push((tier.index(), Span::from_ps(takes - law.ps())));
-        used.next += 1;
-        self.next_use(op, Span::from_ps(takes - gone.ps()))
-    }
-}
-
 /// Whether a charge flows. One of no bytes has nothing to send.
-fn flows(ways: &[Option<[Lanes; 2]>], tier: TierId, bytes: Bytes) -> bool {
+pub(super) fn flows(ways: &[Option<[Lanes; 2]>], tier: TierId, bytes: Bytes) -> bool {
     ways[tier.index()].is_some() && bytes > Bytes::ZERO
 }
 
 /// The charges of an op.
-fn charges(work: &Work) -> &[(TierId, Bytes)] {
+pub(super) fn charges(work: &Work) -> &[(TierId, Bytes)] {
     let Work::Compute { charges, .. } = work else { unreachable!("ops only have charges") };
     charges
 }

@@ -8,8 +8,8 @@
 //! Invariant: the time that a piece is served until so many bytes have crossed is the same in one
 //! turn and in many, to the picosecond.
 
-use super::entry::Piece;
-use super::state::Moment;
+use super::moment::Moment;
+use super::moment::Piece;
 use crate::engine::EventId;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -40,30 +40,30 @@ pub(super) struct Served {
     /// When its event comes.
     pub(super) end: Time,
     pub(super) event: EventId,
-    line: usize,
+    pub(super) line: usize,
 }
 
 #[derive(Debug)]
-struct Line {
-    name: LineName,
+pub(super) struct Line {
+    pub(super) name: LineName,
     /// Copies in the order of submission that were not let in yet.
-    gate: VecDeque<Ticket>,
+    pub(super) gate: VecDeque<Ticket>,
     /// Pieces to copy, those of the first submitted copy first.
-    ready: VecDeque<Waiting>,
+    pub(super) ready: VecDeque<Waiting>,
 }
 
 /// The lines of a lane, and whose turn it is.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    lines: SmallVec<[Line; 2]>,
+    pub(super) lines: SmallVec<[Line; 2]>,
     /// Lines with a piece ready, in turn.
-    turns: VecDeque<usize>,
+    pub(super) turns: VecDeque<usize>,
     /// Whom the lane serves.
     pub(super) served: SmallVec<[Served; 1]>,
 }
 
 impl Lines {
-    fn line(&mut self, name: LineName) -> usize {
+    pub(super) fn line(&mut self, name: LineName) -> usize {
         let known = self.lines.iter().position(|line| line.name == name);
         known.unwrap_or_else(|| {
             let (gate, ready) = (VecDeque::new(), VecDeque::new());
@@ -84,7 +84,7 @@ impl Lines {
         self.wait(line, waiting);
     }
 
-    fn wait(&mut self, line: usize, waiting: Waiting) {
+    pub(super) fn wait(&mut self, line: usize, waiting: Waiting) {
         let ready = &mut self.lines[line].ready;
         let before = |other: &Waiting| other.piece.ticket < waiting.piece.ticket;
         let place = ready.iter().rposition(before).map_or(0, |before| before + 1);

@@ -7,12 +7,10 @@
 //! stalls are its own, and the lanes that it uses are busy with whatever crosses them.
 //! Invariant: one rank is the machine of the file, ticket for ticket and event for event.
 
-use super::{Fault, SimMachine};
 use std::collections::BTreeMap;
 use tiersim_models::hardware::{Hardware, MAX_TIERS};
 use tiersim_models::ids::TierId;
 use tiersim_models::instances::Instances;
-use tiersim_models::units::{Bytes, Span};
 use tiersim_policies::command::{Command, Ticket};
 use tiersim_policies::state::State;
 
@@ -145,40 +143,5 @@ impl Ranks {
     /// The lane of one device that an instance is of.
     pub(super) fn kind(&self, instance: usize) -> usize {
         self.instances.kind(instance)
-    }
-}
-
-impl SimMachine<'_> {
-    /// Bytes of an entry have crossed a lane, which was busy for `busy` since that was last
-    /// counted.
-    pub(super) fn crossed(&mut self, entry: Ticket, lane: usize, bytes: Bytes, busy: Span) {
-        let kind = self.ranks.kind(lane);
-        if self.ranks.is_first(entry) {
-            self.meters.moved[kind] += bytes;
-        }
-        if self.ranks.instances.is_first(lane) {
-            self.meters.busy[kind] += busy;
-        }
-    }
-
-    /// Starts what all ranks do together, if it is first in the stream of each and may start there.
-    pub(super) fn start_together(
-        &mut self,
-        stream: usize,
-        entry: Ticket,
-        cause: Option<Ticket>,
-    ) -> Result<(), Fault> {
-        let ranks = self.ranks.count() as usize;
-        let first = stream - stream % ranks;
-        let is_ready = |(entry, rank): (Ticket, u32)| {
-            // A stream is made with its first command: this rank's may not have come yet.
-            let Some(queue) = self.streams.get(first + rank as usize) else { return false };
-            let is_next = queue.waiting.front() == Some(&entry) && !queue.running;
-            is_next && self.entries.get(entry).indegree == 0
-        };
-        if !self.ranks.all(entry).all(is_ready) {
-            return Ok(());
-        }
-        (first..first + ranks).try_for_each(|stream| self.start_op(stream, cause))
     }
 }

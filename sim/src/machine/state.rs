@@ -6,106 +6,15 @@
 //! for. Every struct is taken apart field by field, so a new field has to be thought of here.
 //! Invariant: two machines with the same state that get the same commands do the same.
 
-use super::entry::{Entry, Piece, Progress};
+use super::entry::{Entry, Progress};
 use super::meters::Meters;
+use super::moment::Moment;
 use super::path::Paths;
-use super::sharing::{Cargo, Flight};
 use super::streams::Stream;
 use super::{Event, SimMachine};
 use tiersim_models::units::{Span, Time};
 use tiersim_policies::command::{Command, Room, Ticket, Touch, Work};
 use tiersim_policies::state::State;
-use tiersim_policies::transit::Part;
-
-/// The moment that times and tickets are relative to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
-    pub(crate) now: Time,
-    /// The number of the command that is issued next.
-    pub(crate) ticket: u32,
-    /// Before this nobody was idle who is so now.
-    pub(crate) idle_since: Time,
-}
-
-impl Moment {
-    /// Writes a time of the past or to come.
-    pub(crate) fn time(self, at: Time, out: &mut State) {
-        out.word(at.ps().wrapping_sub(self.now.ps()));
-    }
-
-    /// Writes which command it is.
-    pub(crate) fn ticket(self, ticket: Ticket, out: &mut State) {
-        out.word((self.ticket - ticket.0).into());
-    }
-
-    /// Writes a part of a copy.
-    pub(crate) fn piece(self, piece: Piece, out: &mut State) {
-        let Piece { ticket, part: Part { hop, number, from, bytes } } = piece;
-        self.ticket(ticket, out);
-        for word in [hop as u64, number.into(), from.get(), bytes.get()] {
-            out.word(word);
-        }
-    }
-
-    /// Writes what is under way as a flow.
-    pub(super) fn flight(self, flight: &Flight, out: &mut State) {
-        let Flight { cargo, class } = *flight;
-        out.word(class.0.into());
-        match cargo {
-            Cargo::Piece(piece) => {
-                out.word(0);
-                self.piece(piece, out);
-            }
-            Cargo::Use { op, bytes } => {
-                out.word(1);
-                self.ticket(op, out);
-                out.bytes(bytes);
-            }
-            Cargo::Sent { op, bytes } => {
-                out.word(2);
-                self.ticket(op, out);
-                out.bytes(bytes);
-            }
-        }
-    }
-
-    fn event(self, event: &Event, out: &mut State) {
-        match *event {
-            Event::Op(op) => {
-                out.word(0);
-                self.ticket(op, out);
-            }
-            Event::Copied { lane, piece } => {
-                out.word(1);
-                out.word(lane.into());
-                self.piece(piece, out);
-            }
-            Event::Flows(flight) => {
-                out.word(2);
-                self.flight(&flight, out);
-            }
-            Event::Landed => out.word(3),
-            Event::Uses(op) => {
-                out.word(4);
-                self.ticket(op, out);
-            }
-            Event::Exchange(op) => {
-                out.word(8);
-                self.ticket(op, out);
-            }
-            Event::Launched { op, work } => {
-                out.word(5);
-                self.ticket(op, out);
-                out.word(work.ps());
-            }
-            Event::Worked => out.word(6),
-            Event::Released(stream) => {
-                out.word(7);
-                out.word(stream.into());
-            }
-        }
-    }
-}
 
 impl SimMachine<'_> {
     /// The current moment.
@@ -172,7 +81,7 @@ impl SimMachine<'_> {
         out.list(engine.pending_events(), |out, (at, class, event)| {
             moment.time(at, out);
             out.word(class.into());
-            moment.event(event, out);
+            write_event(moment, event, out);
         });
         let history = |cause: Option<Ticket>, out: &mut State| {
             blame.history(cause, |ticket| entries.is_under_way(ticket), moment, out);
@@ -318,4 +227,41 @@ fn write_rooms(rooms: &[Room], out: &mut State) {
         out.tier(tier);
         out.bytes(bytes);
     });
+}
+
+fn write_event(moment: Moment, event: &Event, out: &mut State) {
+    match *event {
+        Event::Op(op) => {
+            out.word(0);
+            moment.ticket(op, out);
+        }
+        Event::Copied { lane, piece } => {
+            out.word(1);
+            out.word(lane.into());
+            moment.piece(piece, out);
+        }
+        Event::Flows(flight) => {
+            out.word(2);
+            flight.state(moment, out);
+        }
+        Event::Landed => out.word(3),
+        Event::Uses(op) => {
+            out.word(4);
+            moment.ticket(op, out);
+        }
+        Event::Exchange(op) => {
+            out.word(8);
+            moment.ticket(op, out);
+        }
+        Event::Launched { op, work } => {
+            out.word(5);
+            moment.ticket(op, out);
+            out.word(work.ps());
+        }
+        Event::Worked => out.word(6),
+        Event::Released(stream) => {
+            out.word(7);
+            out.word(stream.into());
+        }
+    }
 }

@@ -1,12 +1,27 @@
-//! Streams: in-order queues of a device, and the ops on them.
+//! What ops run on: streams, the threads that ask for their memory, and the host's processors.
 //!
+//! The program's thread of each device asks for memory on behalf of one op after the other and is
+//! ahead of the device: what it takes is felt only by an op that could start before the thread is
+//! done. Where a segment comes or goes, the op waits for that too, and the thread goes on from
+//! there. With exact allocators nothing is added to any op.
+//!
+//! Ops on the host's processors share them: each pays its launch, and then its work is a flow over
+//! one resource, the processors' time in picoseconds. One that bytes hold up is not told from one
+//! that FLOPs hold up, as every kernel takes all cores. Alone an op takes exactly its duration, and
+//! of R that run at once none less than its share of the time that all take in turn.
 //! Invariant: of a stream at most one op runs, and they start in the order of submission.
 
-use super::{ENDS, Event, Fault, SimMachine, timeline};
+use super::moment::Moment;
+use crate::engine::EventId;
+use crate::fair_share::{ClassId, FairShare};
 use std::collections::VecDeque;
-use tiersim_models::units::{Span, Time};
-use tiersim_policies::command::{Ticket, Work};
+use tiersim_models::hardware::Hardware;
+use tiersim_models::units::{Bandwidth, PS_PER_S, Span, Time};
+use tiersim_models::workload::{Trace, Unit};
+use tiersim_policies::command::{Allocating, Ticket};
+use tiersim_policies::state::State;
 
+/// An in-order queue of a device.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     pub(super) waiting: VecDeque<Ticket>,
@@ -17,91 +32,91 @@ pub(super) struct Stream {
     pub(super) idle_since: Time,
 }
 
-impl SimMachine<'_> {
-    /// Starts the op at the head of a stream, if it may; `cause` is what has just ended. One that
-    /// all ranks do together waits for all of them.
-    pub(super) fn try_stream(&mut self, stream: usize, cause: Option<Ticket>) -> Result<(), Fault> {
-        let queue = &self.streams[stream];
-        let Some(&ticket) = queue.waiting.front() else { return Ok(()) };
-        if queue.running || self.entries.get(ticket).indegree > 0 {
-            return Ok(());
+/// When the thread of each device is done with what it was asked for so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Threads(Vec<Time>);
+
+impl Threads {
+    /// How long an op waits that could start at `now`.
+    pub(super) fn wait(&mut self, rank: usize, asked: Allocating, now: Time) -> Span {
+        if asked == Allocating::default() {
+            return Span::ZERO;
         }
-        if !self.is_released(stream, ticket) {
-            return Ok(());
+        if self.0.len() <= rank {
+            self.0.resize(rank + 1, Time::ZERO);
         }
-        if self.ranks.count() > 1 && self.is_collective(ticket) {
-            return self.start_together(stream, ticket, cause);
+        let done = &mut self.0[rank];
+        *done = *done + asked.thread;
+        let late = if *done > now { done.since(now) } else { Span::ZERO };
+        if asked.device == Span::ZERO {
+            return late;
         }
-        self.start_op(stream, cause)
+        let wait = late + asked.device;
+        *done = now + wait;
+        wait
+    }
+}
+
+/// The processors of the host.
+#[derive(Debug)]
+pub(super) struct Processors {
+    pub(super) time: FairShare<Ticket>,
+    pub(super) class: ClassId,
+    pub(super) launch: Span,
+    pub(super) next_end: Option<EventId>,
+    pub(super) ended: Vec<Ticket>,
+}
+
+impl Processors {
+    /// `None` if no op runs there.
+    pub(super) fn new(hardware: &Hardware, trace: &Trace) -> Option<Box<Processors>> {
+        if trace.ops.iter().all(|op| op.unit != Unit::Cpu) {
+            return None;
+        }
+        let second = Bandwidth::new(PS_PER_S).expect("above zero");
+        let mut time = FairShare::new(vec![second]);
+        let class = time.class(&[0]);
+        let launch = hardware.cpu.as_ref().map_or(Span::ZERO, |cpu| cpu.launch);
+        Some(Box::new(Processors { time, class, launch, next_end: None, ended: Vec::new() }))
     }
 
-    pub(super) fn start_op(&mut self, stream: usize, cause: Option<Ticket>) -> Result<(), Fault> {
-        let now = self.engine.now();
-        let queue = &mut self.streams[stream];
-        let ticket = queue.waiting.pop_front().expect("an op is first in its stream");
-        queue.running = true;
-        queue.awaits_release = false;
-        let idle_since = queue.idle_since;
-        let release = self.release(ticket);
-        let idle_since = idle_since.max(release);
-        self.sets_out(ticket, release);
-        let is_first = self.ranks.is_first(ticket);
-        if is_first {
-            let under_way = |ticket| self.entries.under_way(ticket);
-            let stall = |lane: usize, span| self.meters.stall[self.ranks.kind(lane)] += span;
-            self.blame.charge((idle_since, now), cause, under_way, stall);
-            self.meters.op_starts(now);
-        }
-        self.begin(ticket, cause)?;
-        let Work::Compute { allocating, .. } = self.entries.get(ticket).command.work else {
-            unreachable!("streams run ops only")
-        };
-        let allocating = self.allocate(ticket, allocating);
-        let entry = self.entries.get_mut(ticket);
-        entry.allocating = allocating;
-        let Work::Compute { occurrence, ref charges, delay, .. } = entry.command.work else {
-            unreachable!("streams run ops only")
-        };
-        entry.compute = self.durations.of(occurrence);
-        let computes = allocating + entry.compute + delay;
-        let flows = self.uses.as_ref().is_some_and(|uses| uses.any_flows(charges));
-        let costs = self.costs(ticket, computes);
-        if flows {
-            return self.start_uses(ticket, costs);
-        }
-        let total = computes + costs.iter().map(|cost| cost.setup + cost.bytes).sum();
-        if self.is_on_host(ticket) {
-            return self.start_on_host(ticket, total, allocating);
-        }
-        self.engine.schedule_in(total, ENDS, Event::Op(ticket));
-        Ok(())
+    /// Writes what runs and how far it is.
+    pub(super) fn state(&self, moment: Moment, out: &mut State) {
+        let Processors { time, class: _, launch: _, next_end, ended } = self;
+        out.flag(next_end.is_some());
+        out.list(ended, |out, &op| moment.ticket(op, out));
+        time.state(moment.now, out, |out, &op| moment.ticket(op, out));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(thread: u64, device: u64) -> Allocating {
+        Allocating { thread: Span::from_us(thread), device: Span::from_us(device) }
     }
 
-    /// The device has done its part of an op; what it does with others is still to come.
-    pub(super) fn computed(&mut self, ticket: Ticket) -> Result<(), Fault> {
-        match self.is_collective(ticket) {
-            true => self.meet(ticket),
-            false => self.finish(ticket),
-        }
+    fn at(us: u64) -> Time {
+        Time::ZERO + Span::from_us(us)
     }
 
-    /// Counts a command of the first device at its end, so that figures of a stretch of ops are
-    /// those ops' own; `beyond` is what its use of tiers took beyond their laws.
-    pub(super) fn count(&mut self, ticket: Ticket, beyond: &[(usize, Span)]) {
-        let in_place = self.in_place(ticket, beyond);
-        let (now, entry) = (self.engine.now(), self.entries.get(ticket));
-        if let Work::Compute { ref touches, delay, .. } = entry.command.work {
-            self.meters.compute += entry.compute;
-            self.meters.delay += delay;
-            self.meters.allocating += entry.allocating;
-            let objects = &self.workload.trace.objects;
-            let used = touches.iter().map(|touch| (*touch, objects[touch.object.index()].bytes));
-            self.meters.op_ends(now, used);
-            in_place.iter().for_each(|&(tier, span)| self.meters.in_place[tier] += span);
-        }
-        for room in &entry.command.frees {
-            self.meters.free(room);
-            timeline::holds(&mut self.timeline, now, room.tier, &self.meters);
-        }
+    #[test]
+    fn a_thread_that_is_ahead_costs_nothing_and_one_that_is_behind_its_rest() {
+        let mut threads = Threads::default();
+        // The first op waits for all of its request; the thread goes on while it runs.
+        assert_eq!(threads.wait(0, asked(4, 0), at(0)), Span::from_us(4));
+        assert_eq!(threads.wait(0, asked(4, 0), at(10)), Span::ZERO);
+        // 8 us of 12 were done by then.
+        assert_eq!(threads.wait(0, asked(4, 0), at(11)), Span::from_us(1));
+        assert_eq!(threads.wait(1, asked(4, 0), at(1)), Span::from_us(3), "another device");
+    }
+
+    #[test]
+    fn a_segment_is_waited_for_whole_and_the_thread_goes_on_from_there() {
+        let mut threads = Threads::default();
+        assert_eq!(threads.wait(0, asked(4, 335), at(100)), Span::from_us(335));
+        assert_eq!(threads.wait(0, asked(4, 0), at(435)), Span::from_us(4));
+        assert_eq!(threads.wait(0, asked(0, 0), at(436)), Span::ZERO, "nothing is asked for");
     }
 }

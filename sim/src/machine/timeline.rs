@@ -1,6 +1,5 @@
 //! What of the commands of the first device a timeline shows, and what its tiers hold meanwhile.
 
-use super::SimMachine;
 use super::collectives::Over;
 use super::entry::Entry;
 use super::meters::Meters;
@@ -9,22 +8,6 @@ use tiersim_models::results::{Slice, Timeline, Track};
 use tiersim_models::units::{Bytes, Time};
 use tiersim_models::workload::Trace;
 use tiersim_policies::command::Work;
-
-impl SimMachine<'_> {
-    /// From now on, remembers what runs when.
-    pub fn record_timeline(&mut self) {
-        let mut timeline = Box::new(Timeline::default());
-        let now = self.engine.now();
-        let used = self.meters.used.iter().enumerate();
-        used.for_each(|(tier, &bytes)| timeline.holds(now, tier, bytes));
-        self.timeline = Some(timeline);
-    }
-
-    /// What ran when since [`SimMachine::record_timeline`].
-    pub fn take_timeline(&mut self) -> Timeline {
-        self.timeline.take().map_or_else(Timeline::default, |timeline| *timeline)
-    }
-}
 
 /// A tier holds what the meters say from now on.
 pub(super) fn holds(

@@ -9,13 +9,11 @@
 //! Invariant: every case covers the same samples in every step.
 
 use crate::durations::Durations;
-use crate::run::memory::left;
 use crate::run::{Bench, RunError};
-use tiersim_models::hardware::Hardware;
+use tiersim_models::hardware::{Hardware, Memory};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
 use tiersim_policies::chunks::chunked;
-use tiersim_policies::ledger::Memory;
 use tiersim_policies::planner::Planner;
 use tiersim_policies::pressure::{MILLION, MicroBatch, PressureConfig, StepPressure, Thresholds};
 use tiersim_policies::recipe::{PolicyConfig, Setting};
@@ -71,7 +69,7 @@ impl Bench<'_> {
     pub(super) fn micro_batches(
         &self,
         case: &Case,
-        memory: Memory<'_>,
+        memory: &Memory,
     ) -> Result<Option<Vec<u32>>, RunError> {
         let TraceSource::Training(training) = &self.spec.trace else { return Ok(None) };
         let steps = training.sequences.len();
@@ -116,7 +114,7 @@ impl Bench<'_> {
         &self,
         case: &Case,
         batches: Option<&[u32]>,
-        memory: &[Bytes],
+        memory: &Memory,
     ) -> Result<Planned, RunError> {
         let own = self.own(batches, case.chunk)?;
         let (workload, durations) = match &own {
@@ -136,8 +134,7 @@ impl Bench<'_> {
 
     /// Whether the policy of a case has ops run more than once.
     pub fn repeats_ops(&self, case: &Case) -> Result<bool, RunError> {
-        let left = left(&self.capacities_of(case)?, &self.hidden_of(case)?);
-        Ok(self.planned(case, None, &left)?.repeats)
+        Ok(self.planned(case, None, &self.memory_of(case)?)?.repeats)
     }
 
     fn batched(&self, batches: Option<&[u32]>) -> Result<Option<Own>, RunError> {
@@ -157,23 +154,22 @@ impl Bench<'_> {
         &self,
         case: &Case,
         config: &PressureConfig,
-        memory: Memory<'_>,
+        memory: &Memory,
         (batches, fixed): (&[u32], usize),
     ) -> Result<Option<(usize, u32)>, RunError> {
-        let left = left(memory.capacities, memory.hidden);
-        let Planned { own, policy, .. } = self.planned(case, Some(batches), &left)?;
+        let Planned { own, policy, .. } = self.planned(case, Some(batches), memory)?;
         let (workload, durations) = match &own {
             Some(own) => (&own.workload, &own.durations),
             None => (self.workload, &self.durations),
         };
-        let setting = Setting { repeat: 1, ..self.setting(workload, durations, &left) };
+        let setting = Setting { repeat: 1, ..self.setting(workload, durations, memory) };
         let policy = case.numa.build(&policy, &setting).map_err(RunError::Input)?;
-        let planner = Planner::over(workload, policy, memory, 1);
+        let planner = Planner::new(workload, policy, memory, 1);
         // What goes wrong here goes wrong in the run, which says so.
         let Ok(mut planner) = planner else { return Ok(None) };
         planner.watch(config.clone(), batches.to_vec());
         planner.fetch_the_quickest(self.copies.clone());
-        let capacity = planner.ledger().capacity(config.tier);
+        let capacity = planner.ledger().capacity(config.tier).most();
         let bounds = config.micro_batch.unwrap_or(MicroBatch::between(1, u32::MAX));
         // Since the batch could change last.
         let mut since: Option<StepPressure> = None;

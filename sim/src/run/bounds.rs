@@ -8,7 +8,7 @@ use crate::durations::Durations;
 use crate::run::{Bench, RunError};
 use rayon::prelude::*;
 use std::sync::atomic::Ordering;
-use tiersim_models::hardware::HBM;
+use tiersim_models::hardware::{Capacity, HBM, Memory};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::results::CaseRecord;
 use tiersim_models::units::{Bytes, Span};
@@ -30,32 +30,27 @@ pub(super) struct StepBound {
 }
 
 impl Bench<'_> {
-    /// The bound of a workload with so many bytes for objects in each tier. That of the workload of
+    /// The bound of a workload with this memory. That of the workload of
     /// all cases is kept: points of a sweep have few different memories.
     pub(super) fn bound_of(
         &self,
         workload: &Workload,
         durations: &Durations,
-        capacities: &[Bytes],
+        memory: &Memory,
     ) -> StepBound {
         let shared = std::ptr::eq(workload, self.workload);
         let known = || self.bounds.lock().expect("nobody panics with it");
-        if let Some(bound) = known().get(capacities).filter(|_| shared) {
+        if let Some(bound) = known().get(memory.rooms()).filter(|_| shared) {
             return bound.clone();
         }
-        let bound = self.work_out(workload, durations, capacities);
+        let bound = self.work_out(workload, durations, memory);
         if shared {
-            known().insert(capacities.to_vec(), bound.clone());
+            known().insert(memory.rooms().to_vec(), bound.clone());
         }
         bound
     }
 
-    fn work_out(
-        &self,
-        workload: &Workload,
-        durations: &Durations,
-        capacities: &[Bytes],
-    ) -> StepBound {
+    fn work_out(&self, workload: &Workload, durations: &Durations, memory: &Memory) -> StepBound {
         let ops = workload.trace.ops.len() as u64;
         // Replays may be added to the warm-up: what is measured may not begin with the run, and a
         // bound that holds whatever was before holds in both cases.
@@ -65,7 +60,7 @@ impl Bench<'_> {
             least_time(&Question {
                 workload,
                 hardware: self.hardware,
-                capacities,
+                memory,
                 from: ops * from,
                 to: ops * (from + replays),
                 duration: &duration,
@@ -110,14 +105,15 @@ impl Bench<'_> {
         if other || cases.is_empty() {
             return Ok(Vec::new());
         }
-        let mut most = vec![Bytes::ZERO; self.hardware.tiers.len()];
+        let mut most = vec![Capacity::from(Bytes::ZERO); self.hardware.tiers.len()];
         for case in cases {
-            let left = super::memory::left(&self.capacities_of(case)?, &self.hidden_of(case)?);
-            most.iter_mut().zip(left).for_each(|(most, left)| *most = (*most).max(left));
+            let memory = self.memory_of(case)?;
+            most.iter_mut().zip(memory.rooms()).for_each(|(most, room)| *most = (*most).max(*room));
         }
         let held = |case: &CaseRecord| {
             let peak = case.outcome.figures().map(|figures| figures.peak[HBM.index()]);
-            peak.unwrap_or(Bytes::MAX).min(case.hbm_budget).get()
+            let budget = case.hbm_budget.most();
+            peak.map_or(budget, |peak| peak.min(budget)).get()
         };
         let peak = self.baseline.peak[HBM.index()].get();
         let least = results.map(held).min().unwrap_or(peak).min(peak);
@@ -126,8 +122,9 @@ impl Bench<'_> {
         budgets.dedup();
         let point = |hbm: u64| {
             let mut capacities = most.clone();
-            capacities[HBM.index()] = Bytes::new(hbm);
-            let bound = self.bound_of(self.workload, &self.durations, &capacities);
+            capacities[HBM.index()] = Bytes::new(hbm).into();
+            let memory = Memory::of(capacities);
+            let bound = self.bound_of(self.workload, &self.durations, &memory);
             (Bytes::new(hbm), bound.step)
         };
         Ok(budgets.into_par_iter().map(point).collect())

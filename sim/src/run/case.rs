@@ -1,6 +1,6 @@
 //! From a case to what is simulated (its memory, its own ops, what is watched), and to its record.
 
-use super::{Asked, Bench, Options, RunError, Simulated, memory};
+use super::{Asked, Bench, Options, RunError, Simulated};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use tiersim_models::hardware::{HBM, Hardware};
@@ -8,7 +8,6 @@ use tiersim_models::ids::ModuleId;
 use tiersim_models::results::CaseRecord;
 use tiersim_models::results::economics::CaseEconomics;
 use tiersim_models::workload::{ObjectKind, Trace};
-use tiersim_policies::ledger::Memory;
 use tiersim_policies::recipe::{Origin, PolicyConfig};
 use tiersim_policies::scenario::Case;
 
@@ -27,13 +26,9 @@ impl Bench<'_> {
         case: &Case,
         answer: impl FnOnce(&Asked<'_>) -> Result<T, RunError>,
     ) -> Result<T, RunError> {
-        let capacities = self.capacities_of(case)?;
-        let hidden = self.hidden_of(case)?;
-        let allocators = case.allocators.as_slice();
-        let memory = Memory { capacities: &capacities, hidden: &hidden, allocators };
+        let memory = &self.memory_of(case)?;
         let batches = self.micro_batches(case, memory)?;
-        let left = memory::left(&capacities, &hidden);
-        let planned = self.planned(case, batches.as_deref(), &left)?;
+        let planned = self.planned(case, batches.as_deref(), memory)?;
         self.repeats.fetch_or(planned.repeats, Ordering::Relaxed);
         let mut asked = self.plain(planned.policy.clone(), memory);
         asked.numa = case.numa.clone();
@@ -51,9 +46,8 @@ impl Bench<'_> {
         asked: &Asked<'_>,
         options: Options,
     ) -> Result<CaseRecord, RunError> {
-        let Memory { capacities, hidden, .. } = asked.memory;
-        let left = memory::left(capacities, hidden);
-        let bound = self.bound_of(asked.workload, asked.durations, &left);
+        let memory = asked.memory;
+        let bound = self.bound_of(asked.workload, asked.durations, memory);
         let Simulated { outcome, pressure, sight, left_out } =
             self.simulate(&case.label, asked, options)?;
         let placement = placement(&case.policy, &self.workload.trace, self.hardware)?;
@@ -67,15 +61,17 @@ impl Bench<'_> {
             learned: case.policy.origin() == Origin::Learned,
             params: case.params.clone(),
             conditions: 0,
-            hbm_budget: left[HBM.index()],
+            hbm_budget: memory.room(HBM),
             baseline_step: self.baseline.mean_step(),
             baseline_peak: self.baseline.peak[HBM.index()],
             bound_step: bound.step,
             bound_by: bound.by,
-            economics: CaseEconomics::of(self.hardware, (capacities, &left), outcome.figures()),
+            economics: CaseEconomics::of(self.hardware, memory, outcome.figures()),
             outcome,
             placement,
-            hidden: hidden.iter().map(|h| (h.tier.index(), h.what.word(), h.bytes)).collect(),
+            hidden: (memory.hidden().iter())
+                .map(|hidden| (hidden.tier.index(), hidden.what.word(), hidden.bytes))
+                .collect(),
             left_out,
             pressure,
             hints: case.policy.hint_matches(&self.workload.trace),

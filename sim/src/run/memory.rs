@@ -1,7 +1,7 @@
 //! The memory that a case may use, what of it is hidden, and what it means to run out of it.
 
 use super::{Bench, RunError};
-use tiersim_models::hardware::HBM;
+use tiersim_models::hardware::{Capacity, HBM, Memory};
 use tiersim_models::hidden::{Hidden, of_tier, over};
 use tiersim_models::ids::TierId;
 use tiersim_models::results::{OutOfMemory, Outcome};
@@ -12,76 +12,54 @@ use tiersim_policies::planner::PlanError;
 use tiersim_policies::recipe::PolicyConfig;
 use tiersim_policies::scenario::{Budget, Case};
 
-/// What objects can have of each tier, as the auditor works it out.
-pub(super) fn left(capacities: &[Bytes], hidden: &[Hidden]) -> Vec<Bytes> {
-    let left = |(tier, &capacity): (usize, &Bytes)| match capacity {
-        Bytes::MAX => capacity,
-        _ => Bytes::new(capacity.get().saturating_sub(of_tier(hidden, TierId::at(tier)).get())),
-    };
-    capacities.iter().enumerate().map(left).collect()
-}
-
 impl Bench<'_> {
     /// How many devices share a tier: each has an equal part.
     fn sharers(&self, tier: TierId) -> u64 {
         self.hardware.server.sharers_of_tier(tier).into()
     }
 
-    /// HBM that a case may use; a share of the peak is for objects alone.
-    fn budget(&self, case: &Case) -> Result<Bytes, RunError> {
-        match case.hbm {
-            Budget::Hardware => Ok(self.hardware.tiers[HBM.index()].capacity),
-            Budget::Bytes(bytes) => Ok(bytes),
-            Budget::ShareOfPeak(share) => {
-                let peak = self.baseline.peak[HBM.index()].get();
-                let bytes = Bytes::new((peak as f64 * share).round() as u64);
-                let has =
-                    left(&[self.hardware.tiers[HBM.index()].capacity], &self.all_hidden(case));
-                if bytes > has[0] {
-                    return Err(RunError::Input(format!(
-                        "case {:?}: share_of_peak({share}) is {bytes} and objects can have {} of the \
-                         HBM of {}; lower the share, or leave `hbm` out to give the case all there \
-                         is",
-                        case.label, has[0], self.hardware.name
-                    )));
-                }
-                Ok(bytes)
-            }
-        }
-    }
-
-    /// Capacity of each tier for a case, hidden memory included: one device's part of it.
-    pub fn capacities_of(&self, case: &Case) -> Result<Vec<Bytes>, RunError> {
-        let part = |id: TierId| match self.hardware.tiers[id.index()].capacity {
-            Bytes::MAX => Bytes::MAX,
-            capacity => Bytes::new(capacity.get() / self.sharers(id)),
-        };
-        let mut capacities: Vec<Bytes> = self.hardware.tier_ids().map(part).collect();
-        let budget = self.budget(case)?;
+    /// The memory of a case: one device's part of what devices share, the case's budget of HBM, and
+    /// what of it is hidden. What all devices together have decides whether hidden memory is
+    /// there, as parts are whole bytes.
+    pub fn memory_of(&self, case: &Case) -> Result<Memory, RunError> {
+        let tiers = &self.hardware.tiers;
+        let part = |id: TierId| tiers[id.index()].capacity.map(|all| all / self.sharers(id));
+        let mut capacities: Vec<Capacity> = self.hardware.tier_ids().map(part).collect();
+        let (shared, own) = (self.shared_hidden(case), self.hidden_of(case));
         capacities[HBM.index()] = match case.hbm {
-            Budget::Hardware | Budget::Bytes(_) => budget,
-            Budget::ShareOfPeak(_) => budget + of_tier(&self.all_hidden(case), HBM),
+            Budget::Hardware => tiers[HBM.index()].capacity,
+            Budget::Bytes(bytes) => bytes.into(),
+            Budget::ShareOfPeak(share) => {
+                (self.share(case, share, &own)? + of_tier(&own, HBM)).into()
+            }
         };
-        Ok(capacities)
-    }
-
-    /// Memory that no object of a case can have: one device's part of it. What all devices together
-    /// have decides whether it is there, as parts are whole bytes.
-    pub fn hidden_of(&self, case: &Case) -> Result<Vec<Hidden>, RunError> {
-        let (all, parts) = (self.shared_hidden(case), self.capacities_of(case)?);
-        for (id, part) in self.hardware.tier_ids().zip(parts) {
-            let own = of_tier(&all, id);
-            let tier = &self.hardware.tiers[id.index()];
-            let capacity = if id == HBM { part } else { tier.capacity };
-            if own > capacity {
+        for (tier, id) in tiers.iter().zip(self.hardware.tier_ids()) {
+            let hidden = of_tier(&shared, id);
+            let capacity = if id == HBM { capacities[HBM.index()] } else { tier.capacity };
+            if !capacity.holds(hidden) {
                 return Err(RunError::Input(format!(
-                    "case {:?}: hidden memory takes {own} of {}, which has {capacity}; raise its \
+                    "case {:?}: hidden memory takes {hidden} of {}, which has {capacity}; raise its \
                      capacity, or write what it really takes in `hidden`",
                     case.label, tier.name
                 )));
             }
         }
-        Ok(self.all_hidden(case))
+        Ok(Memory::of(capacities).hiding(own).with(&case.allocators))
+    }
+
+    /// A share of the peak, which is for objects alone.
+    fn share(&self, case: &Case, share: f64, hidden: &[Hidden]) -> Result<Bytes, RunError> {
+        let peak = self.baseline.peak[HBM.index()].get();
+        let bytes = Bytes::new((peak as f64 * share).round() as u64);
+        let has = self.hardware.tiers[HBM.index()].capacity.less(of_tier(hidden, HBM));
+        if has.holds(bytes) {
+            return Ok(bytes);
+        }
+        Err(RunError::Input(format!(
+            "case {:?}: share_of_peak({share}) is {bytes} and objects can have {has} of the HBM of \
+             {}; lower the share, or leave `hbm` out to give the case all there is",
+            case.label, self.hardware.name
+        )))
     }
 
     /// That of all devices.
@@ -89,7 +67,8 @@ impl Bench<'_> {
         over(&of_machine(self.hardware, &self.routes), &case.hidden)
     }
 
-    fn all_hidden(&self, case: &Case) -> Vec<Hidden> {
+    /// One device's part of it, in whole bytes.
+    fn hidden_of(&self, case: &Case) -> Vec<Hidden> {
         let mut hidden = self.shared_hidden(case);
         for entry in &mut hidden {
             entry.bytes = Bytes::new(entry.bytes.get().div_ceil(self.sharers(entry.tier)));
@@ -101,7 +80,7 @@ impl Bench<'_> {
     pub(super) fn out_of_memory(
         &self,
         error: PlanError,
-        hidden: &[Hidden],
+        memory: &Memory,
         (trace, policy): (&Trace, &PolicyConfig),
     ) -> Result<Outcome, String> {
         let PlanError::OutOfMemory {
@@ -124,7 +103,8 @@ impl Bench<'_> {
             need,
             free,
             largest,
-            hidden: hidden
+            hidden: memory
+                .hidden()
                 .iter()
                 .filter(|entry| entry.tier == tier)
                 .map(|entry| (entry.what.word(), entry.bytes))

@@ -2,7 +2,7 @@
 //!
 //! [`settle`]: super::settle
 
-use super::{Asked, Bench, Options, RunError, Simulated, memory};
+use super::{Asked, Bench, Options, RunError, Simulated};
 use crate::audit::Audit;
 use crate::machine::SimMachine;
 use crate::run::settle::{LONG, MOST_ADDED, compare};
@@ -89,12 +89,11 @@ impl Bench<'_> {
         let (warmup, repeat) = (self.warmup + added, self.repeat + added);
         let internal =
             |what: String| RunError::Internal { case: label.to_owned(), seed: self.seed, what };
-        let left = memory::left(memory.capacities, memory.hidden);
-        let setting = self.setting(workload, durations, &left);
+        let setting = self.setting(workload, durations, memory);
         let built = numa.build(policy, &setting).map_err(RunError::Input)?;
         let sight = built.sight();
-        let full = |error| self.out_of_memory(error, memory.hidden, (&workload.trace, policy));
-        let mut planner = match Planner::over(workload, built, *memory, setting.repeat) {
+        let full = |error| self.out_of_memory(error, memory, (&workload.trace, policy));
+        let mut planner = match Planner::new(workload, built, memory, setting.repeat) {
             Ok(planner) => planner,
             Err(error) => {
                 let outcome = full(error).map_err(internal)?;
@@ -119,7 +118,7 @@ impl Bench<'_> {
         }
         if options.audit {
             let objects = workload.trace.objects.len();
-            let audit = Audit::of_ranks(ranks, self.hardware, &left, objects, &start);
+            let audit = Audit::of_ranks(ranks, self.hardware, memory, objects, &start);
             machine.audit(audit.map_err(|breach| internal(breach.to_string()))?);
         }
         let mut stopwatch = Stopwatch::new(workload, repeat, warmup, options.timeline);
@@ -137,7 +136,7 @@ impl Bench<'_> {
         let left_out = steady.left_out() * workload.step_ends().len() as u64;
         let stopwatch = steady.stopwatch;
         let pressure = watched.as_ref().and_then(|(config, _)| {
-            let capacity = planner.ledger().capacity(config.tier);
+            let capacity = planner.ledger().capacity(config.tier).most();
             stopwatch.pressure(&planner, config.tier, capacity)
         });
         let outcome = match driven {

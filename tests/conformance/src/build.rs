@@ -1,30 +1,33 @@
 //! Small machines and traces, written out by hand in tests.
 
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{Hardware, Law, Link, Tier, TierKind};
+use tiersim_models::hardware::{Capacity, Hardware, Law, Link, Tier, TierKind};
 use tiersim_models::ids::{NodeId, ObjectId, OpId};
 use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, Span};
 use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Trace, TraceMeta, Use};
 
 /// `setup` picoseconds plus bytes at `rate` bytes per second.
 pub fn law(setup: u64, rate: u64) -> Law {
-    Law { setup: Span::from_ps(setup), rate: Rate::new(rate).expect("a rate above zero") }
+    Law { setup: Span::from_ps(setup), rate: Bandwidth::new(rate).expect("a rate above zero") }
 }
 
 /// A shared link's service: copies of a direction at once, and bytes per second of both together.
 pub fn fair(lanes: Option<u32>, total: Option<u64>) -> Option<Service> {
     let lanes = lanes.and_then(NonZeroU32::new);
-    let total = total.and_then(Rate::new);
+    let total = total.and_then(Bandwidth::new);
     Some(Service { discipline: Discipline::FairShare, lanes, total, ..Service::default() })
 }
 
 /// A machine of the given tiers (kind, capacity, access) and links (near, far, both directions).
-pub fn hardware(tiers: &[(TierKind, Bytes, Law)], links: &[(usize, usize, Law)]) -> Hardware {
-    let tier = |(index, &(kind, capacity, access)): (usize, &(TierKind, Bytes, Law))| Tier {
+pub fn hardware<C: Copy + Into<Capacity>>(
+    tiers: &[(TierKind, C, Law)],
+    links: &[(usize, usize, Law)],
+) -> Hardware {
+    let tier = |(index, &(kind, capacity, access)): (usize, &(TierKind, C, Law))| Tier {
         name: format!("t{index}"),
         kind,
-        capacity,
+        capacity: capacity.into(),
         access,
         loaded: None,
         requests: Default::default(),
@@ -50,9 +53,9 @@ pub fn hardware(tiers: &[(TierKind, Bytes, Law)], links: &[(usize, usize, Law)])
 }
 
 /// HBM of the given capacity, and an unlimited second tier behind one link of law `link`.
-pub fn two_tiers(hbm: Bytes, link: Law) -> Hardware {
+pub fn two_tiers(hbm: impl Into<Capacity>, link: Law) -> Hardware {
     let free = law(0, u64::MAX);
-    let tiers = [(TierKind::Hbm, hbm, free), (TierKind::Dram, Bytes::MAX, link)];
+    let tiers = [(TierKind::Hbm, hbm.into(), free), (TierKind::Dram, Capacity::Unlimited, link)];
     hardware(&tiers, &[(0, 1, link)])
 }
 

@@ -90,7 +90,7 @@ pub fn meters_show_a_missing_room_edge(site: &Site) -> Check<Counts> {
     let unmetered = Cell::new(false);
     let overfull = |report: &Report, world: &World| {
         unmetered.set(report.peak.is_empty());
-        report.peak.first().is_some_and(|peak| *peak > world.hardware.tiers[0].capacity)
+        report.peak.first().is_some_and(|peak| !world.hardware.tiers[0].capacity.holds(*peak))
     };
     match shown(site, Hazard::Room, overfull) {
         // Its machine cannot be asked.

@@ -49,7 +49,7 @@ impl Outcome {
 
 /// A planner for a world; `None` if it does not fit at the start.
 pub fn planner<'a>(world: &'a World, make: Make<'_>) -> Option<Planner<'a>> {
-    let capacities: Vec<Bytes> = world.hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let capacities = world.hardware.memory();
     Planner::new(&world.workload, make(), &capacities, world.repeat).ok()
 }
 
@@ -135,7 +135,7 @@ pub fn on_real(
         let first: Vec<String> = truth.first.iter().map(ToString::to_string).collect();
         format!("{} wrong contents: {}", truth.mismatches, first.join("; "))
     })?;
-    let over = |(peak, tier): (&Bytes, &Tier)| *peak > tier.capacity;
+    let over = |(peak, tier): (&Bytes, &Tier)| !tier.capacity.holds(*peak);
     ensure(!peak.iter().zip(&world.hardware.tiers).any(over), || {
         format!("a tier held more than it has room for: {peak:?}")
     })?;

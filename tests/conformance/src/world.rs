@@ -4,7 +4,7 @@ use crate::build::{Traced, hardware, law};
 use crate::chaos::Chaos;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
-use tiersim_models::hardware::{Hardware, TierKind};
+use tiersim_models::hardware::{Capacity, Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, OpId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span, Time};
@@ -35,7 +35,7 @@ impl World {
     pub fn audited(&self, planner: &Planner<'_>) -> SimMachine<'_> {
         let World { hardware, workload, durations, .. } = self;
         let (start, routes) = (planner.start(), hardware.routes().expect("every tier is joined"));
-        let capacities: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
+        let capacities = hardware.memory();
         let objects = workload.trace.objects.len();
         let audit = Audit::new(hardware, &capacities, objects, &start).expect("it fits");
         let mut machine = SimMachine::new(hardware, routes, workload, durations, &start);
@@ -93,7 +93,7 @@ impl World {
         without: Option<Hazard>,
         window: u64,
     ) -> Result<Option<Vec<Time>>, Fault> {
-        let capacities: Vec<Bytes> = self.hardware.tiers.iter().map(|t| t.capacity).collect();
+        let capacities = self.hardware.memory();
         let Ok(mut planner) = Planner::new(&self.workload, policy, &capacities, self.repeat) else {
             return Ok(None);
         };
@@ -177,9 +177,9 @@ fn machine(rng: &mut ChaCha12Rng, workload: &Workload) -> Hardware {
     let total: u64 = objects.iter().map(|object| object.bytes.get()).sum();
     let hbm = Bytes::new(rng.random_range(total / 4..=total));
     let mut law = || law(rng.random_range(0..100), rng.random_range(1..50) * 1_000_000_000_000);
-    let far = |kind| (kind, Bytes::MAX);
+    let far = |kind| (kind, Capacity::Unlimited);
     let kinds = [far(TierKind::Dram), far(TierKind::Cxl), far(TierKind::Nvme)];
-    let mut tiers = vec![(TierKind::Hbm, hbm, law())];
+    let mut tiers = vec![(TierKind::Hbm, hbm.into(), law())];
     tiers.extend(kinds.map(|(kind, capacity)| (kind, capacity, law())));
     // A chain, so that some copies go over several links.
     let links = [(0, 1, law()), (0, 2, law()), (1, 3, law())];

@@ -6,7 +6,7 @@ use crate::setting::with_setting;
 use crate::soak::drawn;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
-use tiersim_models::hardware::{Hardware, Law, TierKind};
+use tiersim_models::hardware::{Capacity, Hardware, Law, TierKind};
 use tiersim_models::ids::{ModuleId, ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
@@ -16,7 +16,6 @@ use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::bound::{Bound, Question, least_time};
 use tiersim_policies::drive::{DriveError, drive};
 use tiersim_policies::host_ops;
-use tiersim_policies::ledger::Memory;
 use tiersim_policies::placed::Placed;
 use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::policy::Policy;
@@ -62,11 +61,12 @@ impl Tiny {
 
     /// A world written out by a test: units of HBM, bytes of a unit, and the tiers outside.
     pub fn of(trace: Trace, (hbm, unit): (usize, u64), outside: Vec<[Law; 3]>) -> Tiny {
-        let mut tiers = vec![(TierKind::Hbm, Bytes::new(hbm as u64 * unit), law(0, u64::MAX))];
+        let mut tiers =
+            vec![(TierKind::Hbm, Bytes::new(hbm as u64 * unit).into(), law(0, u64::MAX))];
         let mut links = Vec::new();
         for (index, laws) in outside.iter().enumerate() {
             let kind = [TierKind::Dram, TierKind::Cxl][index];
-            tiers.push((kind, Bytes::MAX, laws[2]));
+            tiers.push((kind, Capacity::Unlimited, laws[2]));
             links.push((0, index + 1, laws[0]));
         }
         let mut hardware = hardware(&tiers, &links);
@@ -87,9 +87,7 @@ impl Tiny {
     /// if it runs out of memory.
     pub fn run(&self, policy: Box<dyn Policy>, repeat: u32) -> Option<(u32, u32)> {
         let routes = self.hardware.routes().expect("a star is joined");
-        let capacities: Vec<Bytes> = self.hardware.tiers.iter().map(|t| t.capacity).collect();
-        let memory = Memory { capacities: &capacities, hidden: &[], allocators: &[] };
-        let planner = Planner::over(&self.workload, policy, memory, repeat);
+        let planner = Planner::new(&self.workload, policy, &self.hardware.memory(), repeat);
         let mut planner = match planner {
             Ok(planner) => planner,
             Err(PlanError::OutOfMemory { .. }) => return None,
@@ -117,12 +115,12 @@ impl Tiny {
     /// The bound of one replay; of a later one if `warm`.
     pub fn bound(&self, warm: bool) -> Bound {
         let ops = self.workload.trace.ops.len() as u64;
-        let capacities: Vec<Bytes> = self.hardware.tiers.iter().map(|t| t.capacity).collect();
+        let memory = self.hardware.memory();
         let from = if warm { ops } else { 0 };
         least_time(&Question {
             workload: &self.workload,
             hardware: &self.hardware,
-            capacities: &capacities,
+            memory: &memory,
             from,
             to: from + ops,
             duration: &|occurrence| self.durations.of(occurrence),

@@ -58,7 +58,7 @@ impl Dice {
         Span::from_ps(if self.chance(33) { 0 } else { self.log(1..=most) })
     }
 
-    pub(super) fn rate(&mut self, range: RangeInclusive<u64>) -> Rate {
+    pub(super) fn rate<Work: Copy>(&mut self, range: RangeInclusive<u64>) -> Rate<Work> {
         Rate::new(self.log(range)).expect("a range above zero")
     }
 

@@ -9,7 +9,7 @@ use tiersim_models::hardware::{Hardware, Link, TierKind};
 use tiersim_models::hidden::{Hidden, What};
 use tiersim_models::raid0::Raid0;
 use tiersim_models::service::{Detail, Discipline, Service};
-use tiersim_models::units::{Bytes, Rate};
+use tiersim_models::units::{Bandwidth, Bytes};
 use tiersim_policies::transit::BOUNCE;
 
 /// Makes some links lead to sets of drives, some busy with the copies of others.
@@ -55,8 +55,8 @@ fn gather(dice: &mut Dice, link: &mut Link) -> Raid0 {
     raid0
 }
 
-fn times(rate: Rate, drives: NonZeroU32) -> Rate {
-    Rate::new(rate.get() * u64::from(drives.get())).expect("above zero")
+fn times(rate: Bandwidth, drives: NonZeroU32) -> Bandwidth {
+    Bandwidth::new(rate.get() * u64::from(drives.get())).expect("above zero")
 }
 
 /// The buffers of links that copy from and to pageable memory. That such links are slower is no

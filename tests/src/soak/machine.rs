@@ -5,14 +5,14 @@
 use super::dice::Dice;
 use super::drives::drives_and_others;
 use std::num::NonZeroU32;
-use tiersim_models::hardware::Requests;
+use tiersim_models::hardware::{Capacity, DeviceRequests};
 use tiersim_models::hardware::{Compute, Hardware, Law, Link, Tier, TierKind};
 use tiersim_models::ids::{NodeId, TierId};
 use tiersim_models::loaded::{Curve, Loaded};
 use tiersim_models::nodes::{Node, NodeKind, Way};
 use tiersim_models::server::Cpu;
 use tiersim_models::service::{Cache, Detail, Discipline, Service, Tail};
-use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, Span};
 use tiersim_models::workload::{Mode, Part, Trace, Unit};
 use tiersim_policies::host_ops;
 
@@ -81,7 +81,7 @@ pub(super) fn requests(dice: &mut Dice, hardware: &mut Hardware, trace: &mut Tra
     for tier in &mut hardware.tiers {
         let granule = dice.chance(15).then(|| Bytes::new(dice.log(1..=65536)));
         let depth = dice.chance(15).then(|| NonZeroU32::new(dice.log(1..=4096) as u32)).flatten();
-        tier.requests = Requests { granule, depth };
+        tier.requests = DeviceRequests { granule, depth };
     }
     if !dice.chance(30) {
         return;
@@ -105,8 +105,8 @@ fn tier(dice: &mut Dice, index: usize) -> Tier {
     let kind = if index == 0 { TierKind::Hbm } else { dice.pick(&others) };
     let access = law(dice);
     let loaded = dice.chance(15).then(|| loaded(dice));
-    let (name, requests) = (format!("t{index}"), Requests::default());
-    Tier { name, kind, capacity: Bytes::MAX, access, loaded, requests }
+    let (name, requests) = (format!("t{index}"), DeviceRequests::default());
+    Tier { name, kind, capacity: Capacity::Unlimited, access, loaded, requests }
 }
 
 fn loaded(dice: &mut Dice) -> Loaded {
@@ -114,7 +114,7 @@ fn loaded(dice: &mut Dice) -> Loaded {
     shares.sort_unstable();
     shares.dedup();
     let curve = |reads| {
-        let mut rates: Vec<Rate> =
+        let mut rates: Vec<Bandwidth> =
             (0..dice.within(1..=5)).map(|_| dice.rate(SLOWEST..=FASTEST)).collect();
         rates.sort_unstable();
         rates.dedup();
@@ -199,14 +199,14 @@ fn service(dice: &mut Dice, [fetch, evict]: [Law; 2]) -> Service {
     service
 }
 
-fn mix(dice: &mut Dice, total: Rate) -> Vec<(u8, Rate)> {
+fn mix(dice: &mut Dice, total: Bandwidth) -> Vec<(u8, Bandwidth)> {
     let mut shares: Vec<u8> = (0..dice.within(1..=4)).map(|_| dice.within(0..=100) as u8).collect();
     shares.sort_unstable();
     shares.dedup();
     shares.into_iter().map(|share| (share, dice.rate(total.get() / 8..=total.get()))).collect()
 }
 
-fn detail(dice: &mut Dice, rate: Rate, fair: bool) -> Detail {
+fn detail(dice: &mut Dice, rate: Bandwidth, fair: bool) -> Detail {
     let sizes = if dice.chance(25) { sizes(dice, rate) } else { Vec::new() };
     let depths = if fair && dice.chance(25) { depths(dice, rate) } else { Vec::new() };
     let tail = dice.chance(20).then(|| {
@@ -218,13 +218,13 @@ fn detail(dice: &mut Dice, rate: Rate, fair: bool) -> Detail {
 }
 
 /// Larger copies take no less time.
-fn sizes(dice: &mut Dice, rate: Rate) -> Vec<(Bytes, Rate)> {
-    let mut points: Vec<(Bytes, Rate)> = Vec::new();
+fn sizes(dice: &mut Dice, rate: Bandwidth) -> Vec<(Bytes, Bandwidth)> {
+    let mut points: Vec<(Bytes, Bandwidth)> = Vec::new();
     let mut size = 0;
     for _ in 0..dice.within(1..=5) {
         size += dice.log(1..=1 << 28);
         let point = (Bytes::new(size), dice.rate(rate.get() / 30..=rate.get()));
-        let time = |(size, rate): &(Bytes, Rate)| rate.span_of(size.get());
+        let time = |(size, rate): &(Bytes, Bandwidth)| rate.span_of(size.get());
         if points.last().is_none_or(|last| time(last) <= time(&point)) {
             points.push(point);
         }
@@ -233,8 +233,8 @@ fn sizes(dice: &mut Dice, rate: Rate) -> Vec<(Bytes, Rate)> {
 }
 
 /// More copies reach no less together.
-fn depths(dice: &mut Dice, rate: Rate) -> Vec<(u32, Rate)> {
-    let mut rates: Vec<Rate> =
+fn depths(dice: &mut Dice, rate: Bandwidth) -> Vec<(u32, Bandwidth)> {
+    let mut rates: Vec<Bandwidth> =
         (0..dice.within(1..=4)).map(|_| dice.rate(rate.get() / 10..=rate.get())).collect();
     rates.sort_unstable();
     let mut depth = 1;

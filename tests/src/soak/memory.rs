@@ -54,21 +54,9 @@ pub(super) fn of_finished(hardware: &mut Hardware, before: &[Hidden]) -> Vec<Hid
     let hidden = of_machine(hardware, &routes);
     for (index, tier) in hardware.tiers.iter_mut().enumerate() {
         let of = |hidden: &[Hidden]| of_tier(hidden, TierId::at(index)).get();
-        if tier.capacity != Bytes::MAX {
-            let room = tier.capacity.get() - of(before);
-            tier.capacity = Bytes::new(room.saturating_add(of(&hidden)));
-        }
+        tier.capacity = tier.capacity.map(|all| (all - of(before)).saturating_add(of(&hidden)));
     }
     hidden
-}
-
-/// What objects can have of each tier.
-pub(super) fn left(hardware: &Hardware, hidden: &[Hidden]) -> Vec<Bytes> {
-    let left = |tier: TierId| match hardware.tiers[tier.index()].capacity {
-        Bytes::MAX => Bytes::MAX,
-        capacity => Bytes::new(capacity.get().saturating_sub(of_tier(hidden, tier).get())),
-    };
-    hardware.tier_ids().map(left).collect()
 }
 
 /// On which nodes of host memory objects go, if there are any.

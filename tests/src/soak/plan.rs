@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use tiersim_models::allocator::{
     AllocatorSpec, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Model,
 };
-use tiersim_models::hardware::{HBM, Hardware};
+use tiersim_models::hardware::{Capacity, HBM, Hardware};
 use tiersim_models::hidden::{Hidden, of_tier};
 use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Span};
@@ -225,12 +225,15 @@ pub(super) fn capacities(
             3..8 => most,
             8..70 if near => dice.within(most..=all.max(most)),
             8..20 => dice.within(1..=all.max(1) + all / 2),
-            _ => u64::MAX,
+            _ => u64::MAX, // no limit
         };
         // What is rounded up, and lies in pieces, needs more room than its bytes.
         let exact = allocators.get(index).is_none_or(AllocatorSpec::is_exact);
         let more = if exact { 0 } else { dice.log(1..=64 << 20).max(most / 2) };
         let hidden = of_tier(hidden, TierId::at(index)).get();
-        tier.capacity = Bytes::new(room.saturating_add(more).saturating_add(hidden));
+        tier.capacity = match room.saturating_add(more).saturating_add(hidden) {
+            u64::MAX => Capacity::Unlimited,
+            bytes => Bytes::new(bytes).into(),
+        };
     }
 }

@@ -9,7 +9,7 @@ use tiersim_models::hardware::{HBM, Hardware, Lane, Law, Link};
 use tiersim_models::ids::{LinkId, NodeId};
 use tiersim_models::nodes::{Node, NodeKind};
 use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::{Bytes, Rate};
+use tiersim_models::units::{Bandwidth, Bytes};
 use tiersim_models::workload::{Collective, CollectiveKind, Trace, Unit};
 
 /// Makes the machine one of several devices, perhaps; how many of them run.
@@ -62,7 +62,7 @@ fn meeting(dice: &mut Dice, hardware: &mut Hardware, other: Option<NodeId>) -> O
         if link.service.as_ref().is_none_or(|service| service.discipline == Discipline::Fifo) {
             let faster = link.fetch.rate.max(link.evict.rate).get();
             let slower = link.fetch.rate.min(link.evict.rate).get();
-            let total = dice.chance(30).then(|| Rate::new(faster + slower / 2)).flatten();
+            let total = dice.chance(30).then(|| Bandwidth::new(faster + slower / 2)).flatten();
             let discipline = Discipline::FairShare;
             link.service = Some(Service { discipline, total, ..Service::default() });
         }

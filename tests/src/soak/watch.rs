@@ -6,11 +6,11 @@
 use super::Trial;
 use super::steps::Steps;
 use std::collections::BTreeSet;
-use tiersim_models::hardware::{HBM, Lane, Law};
+use tiersim_models::hardware::{HBM, Lane, Law, Memory};
 use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::routes::Routes;
 use tiersim_models::service::Discipline;
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
+use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span, Time};
 use tiersim_models::workload::{Collective, Unit};
 use tiersim_policies::asked::Asked;
 use tiersim_policies::command::{Command, Hazard, Machine, Ticket, Touch, Work};
@@ -189,7 +189,7 @@ impl<'a> Watch<'a> {
         let link = &hardware.links[lane.link.index()];
         let total = link.service.as_ref().and_then(|service| service.least_total());
         let total = total.map(|total| link.beside_others(total));
-        let seconds = |rate: Rate| bytes.get() as f64 / rate.get() as f64;
+        let seconds = |rate: Bandwidth| bytes.get() as f64 / rate.get() as f64;
         let slowest = seconds(hardware.slowest(lane).rate) + total.map_or(0.0, seconds);
         self.latest += PS_PER_S as f64 * slowest + 4.0;
     }
@@ -316,7 +316,7 @@ impl<'a> Watch<'a> {
     }
 
     /// What must hold once nothing is under way.
-    pub(super) fn finished(&mut self, room: &[Bytes], used: &[Bytes]) -> Result<(), Breach> {
+    pub(super) fn finished(&mut self, memory: &Memory, used: &[Bytes]) -> Result<(), Breach> {
         let events = self.machine.events();
         let more = self.machine.next().map_err(|fault| self.breach(fault.to_string()))?;
         self.ensure(more.is_none(), || format!("{more:?} ends after the end"))?;
@@ -345,8 +345,8 @@ impl<'a> Watch<'a> {
             self.ensure(moved == sent, || {
                 format!("{} moved {moved} bytes of {sent} together", tier.name)
             })?;
-            let (peak, room) = (meters.peak[index], room[index]);
-            let holds = peak <= room;
+            let (peak, room) = (meters.peak[index], memory.room(TierId::at(index)));
+            let holds = room.holds(peak);
             self.ensure(holds, || format!("{} held {peak} of {room}", tier.name))?;
             let needed = Self::needed(self.used_of[index], tier.access.rate.get(), 1);
             let holds = u128::from(end.ps() + events) >= needed;

@@ -2,12 +2,12 @@
 //!
 //! Links carry a byte per picosecond unless a test says otherwise, so every time is a whole number.
 
-use tiersim_models::hardware::{HBM, Law, TierKind};
+use tiersim_models::hardware::{Capacity, HBM, Law, TierKind};
 use tiersim_models::ids::{LinkId, NodeId, ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::nodes::{Node, NodeKind};
 use tiersim_models::results::Part;
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
+use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span, Time};
 use tiersim_models::workload::{Collective, CollectiveKind, Mode, Phase, Unit};
 use tiersim_policies::drive::drive;
 use tiersim_policies::planner::Planner;
@@ -30,7 +30,7 @@ type Parts = Vec<(Part, u64)>;
 /// The split of every step on `ranks` devices under audit; each adds up to its step.
 fn splits(world: &World, ranks: u32, policy: Box<dyn Policy>) -> Option<Vec<Parts>> {
     let World { hardware, workload, durations, .. } = world;
-    let capacities: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let capacities = hardware.memory();
     let mut planner = Planner::new(workload, policy, &capacities, world.repeat).ok()?;
     let (start, routes) = (planner.start(), hardware.routes().expect("every tier is joined"));
     let mut machine = SimMachine::of_ranks(ranks, hardware, routes, workload, durations, &start);
@@ -70,7 +70,7 @@ fn splits(world: &World, ranks: u32, policy: Box<dyn Policy>) -> Option<Vec<Part
 fn copies(world: &World, start: Vec<TierId>, script: Vec<Vec<Action>>) -> Vec<(u64, u64)> {
     let World { hardware, workload, durations, .. } = world;
     let policy = Box::new(Scripted { start, script });
-    let capacities: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let capacities = hardware.memory();
     let mut planner = Planner::new(workload, policy, &capacities, 1).expect("it fits");
     let (start, routes) = (planner.start(), hardware.routes().expect("every tier is joined"));
     let mut machine = SimMachine::of_ranks(1, hardware, routes, workload, durations, &start);
@@ -111,14 +111,14 @@ fn reads<const N: usize>(bytes: [u64; N]) -> (Traced, [ObjectId; N]) {
 #[test]
 fn a_copy_that_is_waited_for_is_exposed_and_one_behind_it_stood_in_line() {
     let (traced, [_, b]) = reads([10, 100]);
-    let world = World::of(two_tiers(Bytes::MAX, law(5, ONE)), traced.0, spans([10, 20]));
+    let world = World::of(two_tiers(Capacity::Unlimited, law(5, ONE)), traced.0, spans([10, 20]));
     let found = split(&world, vec![HBM, FAR], vec![vec![], vec![fetch(b)]]);
     assert_eq!(found, [(COMPUTE, 30), (Part::Copy(IN), 105)]);
     // The op needs both: the second waits while the first crosses.
     let mut traced = Traced::new();
     let [a, b] = [100, 50].map(|bytes| traced.object(bytes, true));
     traced.op(0, 0, Span::ZERO, &[(a, Mode::Read), (b, Mode::Read)]);
-    let world = World::of(two_tiers(Bytes::MAX, law(5, ONE)), traced.0, spans([20]));
+    let world = World::of(two_tiers(Capacity::Unlimited, law(5, ONE)), traced.0, spans([20]));
     let found = split(&world, vec![FAR; 2], vec![vec![fetch(a), fetch(b)]]);
     assert_eq!(found, [(COMPUTE, 20), (Part::Copy(IN), 55), (Part::Queue(IN), 105)]);
 }
@@ -126,13 +126,13 @@ fn a_copy_that_is_waited_for_is_exposed_and_one_behind_it_stood_in_line() {
 #[test]
 fn copies_are_counted_and_timed_from_their_start_to_their_end() {
     let (traced, [_, b]) = reads([10, 100]);
-    let world = World::of(two_tiers(Bytes::MAX, law(5, ONE)), traced.0, spans([10, 20]));
+    let world = World::of(two_tiers(Capacity::Unlimited, law(5, ONE)), traced.0, spans([10, 20]));
     let found = copies(&world, vec![HBM, FAR], vec![vec![], vec![fetch(b)]]);
     assert_eq!(found[IN], (1, 105));
     assert!(found.iter().skip(1).all(|&lane| lane == (0, 0)), "{found:?}");
     // A copy that waits for the one before it has not begun.
     let (traced, [a, b]) = reads([50, 100]);
-    let world = World::of(two_tiers(Bytes::MAX, law(5, ONE)), traced.0, spans([10, 20]));
+    let world = World::of(two_tiers(Capacity::Unlimited, law(5, ONE)), traced.0, spans([10, 20]));
     let found = copies(&world, vec![FAR; 2], vec![vec![fetch(a), prefetch(b)], vec![]]);
     assert_eq!(found[IN], (2, 55 + 105));
 }
@@ -145,7 +145,8 @@ fn a_copy_that_computing_hides_is_no_part_of_the_step() {
         (40, vec![(COMPUTE, 20), (Part::Copy(IN), 55)]),
     ] {
         let (traced, [_, b]) = reads([10, 50]);
-        let world = World::of(two_tiers(Bytes::MAX, law(5, ONE)), traced.0, spans([computes, 20]));
+        let world =
+            World::of(two_tiers(Capacity::Unlimited, law(5, ONE)), traced.0, spans([computes, 20]));
         assert_eq!(split(&world, vec![HBM, FAR], vec![vec![prefetch(b)]]), parts);
     }
 }
@@ -163,7 +164,7 @@ fn a_fetch_that_waits_for_room_waits_for_what_leaves_it() {
 /// HBM, DRAM and NVMe one behind the other, with these picoseconds per byte.
 fn chain(near: u64, far: u64) -> World {
     let (traced, _) = reads([1000]);
-    let tier = |kind| (kind, Bytes::MAX, law(0, u64::MAX));
+    let tier = |kind| (kind, Capacity::Unlimited, law(0, u64::MAX));
     let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Nvme)];
     let links = [(0, 1, law(0, ONE / near)), (1, 2, law(0, ONE / far))];
     let mut hardware = hardware(&tiers, &links);
@@ -186,7 +187,7 @@ fn chunks_over_two_links_are_of_the_link_that_holds_them_up() {
 #[test]
 fn use_in_place_and_delays_are_parts_of_their_own() {
     let (traced, [object]) = reads([300]);
-    let mut hardware = two_tiers(Bytes::MAX, law(1, 1));
+    let mut hardware = two_tiers(Capacity::Unlimited, law(1, 1));
     hardware.tiers[1].access = law(50, ONE);
     let world = World::of(hardware, traced.0, spans([3]));
     let charge = Action::Charge { tier: FAR, bytes: Bytes::new(300) };
@@ -219,7 +220,7 @@ fn what_ops_do_has_names() {
     }
     // Requests arrive once the second op could have started.
     traced.0.ops[1].release = Some(Time::from_ps(100));
-    let mut hardware = two_tiers(Bytes::MAX, law(0, ONE));
+    let mut hardware = two_tiers(Capacity::Unlimited, law(0, ONE));
     hardware.links.push(hardware.links[0].clone());
     hardware.links[1].far = NodeId(2);
     hardware.links.iter_mut().for_each(|link| link.service = fair(None, None));
@@ -252,7 +253,7 @@ fn a_copy_under_way_when_a_step_ends_counts_in_both_for_what_was_on_the_path() {
     let object = traced.object(300, true);
     traced.op(0, 0, Span::ZERO, &[]);
     traced.op(1, 0, Span::ZERO, &[(object, Mode::Read)]);
-    let world = World::of(two_tiers(Bytes::MAX, law(0, ONE)), traced.0, spans([100, 10]));
+    let world = World::of(two_tiers(Capacity::Unlimited, law(0, ONE)), traced.0, spans([100, 10]));
     let policy = Scripted { start: vec![FAR], script: vec![vec![prefetch(object)]] };
     let found = splits(&world, 1, Box::new(policy)).expect("it fits");
     assert_eq!(found, [vec![(COMPUTE, 100)], vec![(COMPUTE, 10), (Part::Copy(IN), 200)]]);
@@ -261,7 +262,7 @@ fn a_copy_under_way_when_a_step_ends_counts_in_both_for_what_was_on_the_path() {
 #[test]
 fn a_device_waits_for_another_on_the_link_that_they_share() {
     let (traced, [object]) = reads([100]);
-    let mut machine = two_tiers(Bytes::MAX, law(0, ONE));
+    let mut machine = two_tiers(Capacity::Unlimited, law(0, ONE));
     machine.server.devices = 2;
     machine.server.links = vec![(LinkId(0), 2)];
     let world = World::of(machine, traced.0, spans([7]));
@@ -296,7 +297,8 @@ fn links_without_limit_do_not_make_a_run_shorter_than_its_path_without_copies() 
         assert!(on_path.map(|(_, ps)| ps).sum::<u64>() <= computed, "seed {seed}");
         // All alike, so that copies go the same ways.
         let quick = |law: Law| {
-            let rate = Rate::new(law.rate.get().saturating_mul(1_000_000)).expect("above zero");
+            let rate =
+                Bandwidth::new(law.rate.get().saturating_mul(1_000_000)).expect("above zero");
             Law { setup: Span::ZERO, rate }
         };
         for link in &mut world.hardware.links {

@@ -3,10 +3,10 @@
 //! No mistake, but a known anomaly; only links that take whoever is ready have it.
 
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{HBM, TierKind};
+use tiersim_models::hardware::{Capacity, HBM, TierKind};
 use tiersim_models::ids::TierId;
 use tiersim_models::service::Service;
-use tiersim_models::units::{Bytes, Rate, Span, Time};
+use tiersim_models::units::{Bandwidth, Bytes, Span, Time};
 use tiersim_models::workload::Mode;
 use tiersim_policies::policy::Action;
 use tiersim_tests::build::{Traced, hardware, law};
@@ -34,10 +34,13 @@ fn a_faster_link_ends_the_same_plan_later() {
         traced.op(0, 0, Span::ZERO, &[(b, Mode::Read)]);
         traced.op(0, 0, Span::ZERO, &[(a, Mode::Read), (c, Mode::Read)]);
         let free = law(0, u64::MAX);
-        let tiers = [(TierKind::Hbm, Bytes::new(950), free), (TierKind::Dram, Bytes::MAX, free)];
+        let tiers = [
+            (TierKind::Hbm, Bytes::new(950).into(), free),
+            (TierKind::Dram, Capacity::Unlimited, free),
+        ];
         let mut hardware = hardware(&tiers, &[(0, 1, law(0, RATE))]);
         let link = &mut hardware.links[0];
-        link.evict.rate = Rate::new(evict).expect("above zero");
+        link.evict.rate = Bandwidth::new(evict).expect("above zero");
         link.service = Some(Service { lanes: NonZeroU32::new(2), ..Service::default() });
         let spans = [0, 100, 1000, 0].map(Span::from_ps).to_vec();
         let world = World::of(hardware, traced.0, spans);

@@ -4,7 +4,7 @@
 //! What another stream copied before the end of the warm-up is not copied again behind it, and what
 //! two parts of a trace take may be taken at once.
 
-use tiersim_models::hardware::{HBM, Hardware, TierKind};
+use tiersim_models::hardware::{Capacity, HBM, Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::Mode;
@@ -24,11 +24,11 @@ const RATE: u64 = 1_000_000_000_000;
 /// The bound of the last replay of a world.
 fn bound(world: &World) -> Bound {
     let ops = world.workload.trace.ops.len() as u64;
-    let capacities: Vec<Bytes> = world.hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let capacities = world.hardware.memory();
     least_time(&Question {
         workload: &world.workload,
         hardware: &world.hardware,
-        capacities: &capacities,
+        memory: &capacities,
         from: ops * u64::from(world.repeat - 1),
         to: ops * u64::from(world.repeat),
         duration: &|occurrence| world.durations.of(occurrence),
@@ -50,9 +50,9 @@ fn measured(world: &World, policy: Box<dyn Policy>) -> Option<u128> {
 fn machine(hbm: u64) -> Hardware {
     let (free, slow) = (law(0, u64::MAX), law(0, 1));
     let tiers = [
-        (TierKind::Hbm, Bytes::new(hbm), free),
-        (TierKind::Dram, Bytes::MAX, slow),
-        (TierKind::Nvme, Bytes::MAX, slow),
+        (TierKind::Hbm, Bytes::new(hbm).into(), free),
+        (TierKind::Dram, Capacity::Unlimited, slow),
+        (TierKind::Nvme, Capacity::Unlimited, slow),
     ];
     hardware(&tiers, &[(0, 1, law(0, RATE)), (0, 2, law(0, RATE / 2))])
 }

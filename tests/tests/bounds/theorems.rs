@@ -10,7 +10,7 @@ use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use tiersim_models::hardware::Law;
 use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::units::{Rate, Span};
+use tiersim_models::units::{Bandwidth, Span};
 use tiersim_models::workload::Mode;
 use tiersim_policies::replacement::Lru;
 use tiersim_policies::zoo::demand::DemandConfig;
@@ -59,7 +59,7 @@ fn slower_links_make_neither_the_bound_nor_the_best_schedule_quicker() {
         let quick = Tiny::new(seed);
         let slower = |which: usize, law: Law| match which {
             2 => law,
-            _ => Law { rate: Rate::new(law.rate.get() / 2).expect("above zero"), ..law },
+            _ => Law { rate: Bandwidth::new(law.rate.get() / 2).expect("above zero"), ..law },
         };
         let slow = changed(&quick, quick.machine.hbm, slower);
         let (before, after) = (quick.bound(false).ps, slow.bound(false).ps);

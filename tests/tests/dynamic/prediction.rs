@@ -4,7 +4,7 @@ use crate::dynamic::faults::FAULTS;
 use crate::dynamic::{FAR, build, machine, play, traced};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
-use tiersim_models::hardware::HBM;
+use tiersim_models::hardware::{Capacity, HBM, Memory};
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span};
@@ -91,8 +91,13 @@ fn decisions(workload: &Workload, config: &PolicyConfig, ops: usize) -> (Vec<Com
     let hardware = machine(500);
     let policy = build(&hardware, workload, config, 1);
     let sight = policy.sight();
-    let mut planner =
-        Planner::new(workload, policy, &[Bytes::new(500), Bytes::MAX], 1).expect("it fits");
+    let mut planner = Planner::new(
+        workload,
+        policy,
+        &Memory::of([Bytes::new(500).into(), Capacity::Unlimited]),
+        1,
+    )
+    .expect("it fits");
     let mut commands = Vec::new();
     for _ in 0..ops {
         assert!(planner.plan_next(&mut commands).expect("it fits"));

@@ -6,7 +6,7 @@ use tiersim_models::hardware::Hardware;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::server::Cpu;
 use tiersim_models::statistics::Stated;
-use tiersim_models::units::{Bytes, Rate, Span, Time};
+use tiersim_models::units::{Bandwidth, Bytes, FlopRate, Span, Time};
 use tiersim_models::workload::{Phase, Unit};
 use tiersim_policies::drive::drive;
 use tiersim_policies::host_ops;
@@ -24,8 +24,8 @@ fn processors() -> Hardware {
     let mut hardware = machine(1, 1, 1);
     hardware.cpu = Some(Cpu {
         name: "two sockets".to_owned(),
-        flops: Rate::new(2_000_000_000_000).expect("above zero"),
-        memory: Rate::gb_per_s(100),
+        flops: FlopRate::new(2_000_000_000_000).expect("above zero"),
+        memory: Bandwidth::gb_per_s(100),
         launch: Span::from_us(3),
     });
     hardware
@@ -44,11 +44,10 @@ fn ops(ops: &[(u64, u64)]) -> Workload {
 }
 
 fn spec(jitter: f64) -> WorkloadSpec {
-    let rate = Rate::new(1 << 50).expect("above zero");
     let compute = Compute {
         name: "device".to_owned(),
-        flops: vec![("fp32".to_owned(), rate)],
-        memory: rate,
+        flops: vec![("fp32".to_owned(), FlopRate::new(1 << 50).expect("above zero"))],
+        memory: Bandwidth::new(1 << 50).expect("above zero"),
         launch: Span::ZERO,
         efficiency: Default::default(),
     };
@@ -64,7 +63,7 @@ fn ends(hardware: &Hardware, workload: &Workload, jitter: f64) -> (Vec<u64>, Dur
     let policy = with_setting(workload, hardware, 1, |setting| {
         host_ops::build(setting, |setting| AllHbm.build(setting))
     });
-    let capacities: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let capacities = hardware.memory();
     let policy = policy.expect("there is memory of the host");
     let mut planner = Planner::new(workload, policy, &capacities, 1).expect("it is empty");
     let routes = hardware.routes().expect("every tier is joined");

@@ -4,7 +4,7 @@
 use crate::host_ops::{BYTE, play};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
-use tiersim_models::hardware::{Hardware, TierKind};
+use tiersim_models::hardware::{Capacity, Hardware, TierKind};
 use tiersim_models::ids::{ModuleId, ObjectId, OpId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span};
@@ -71,17 +71,17 @@ fn machine(rng: &mut ChaCha12Rng, trace: &Trace) -> Hardware {
     };
     let (hbm, host) = (most(Unit::Device), most(Unit::Cpu));
     let mut room = |least: u64| Bytes::new(least + [0, 0, 50, 300, 2000][rng.random_range(0..5)]);
-    let mut tiers = vec![(TierKind::Hbm, room(hbm), law(0, u64::MAX))];
+    let mut tiers = vec![(TierKind::Hbm, room(hbm).into(), law(0, u64::MAX))];
     match rng.random_range(0..4) {
-        0 => tiers.push((TierKind::Dram, Bytes::MAX, law(5, BYTE))),
-        1 => tiers.push((TierKind::Cxl, Bytes::new(host + 100), law(5, BYTE / 2))),
+        0 => tiers.push((TierKind::Dram, Capacity::Unlimited, law(5, BYTE))),
+        1 => tiers.push((TierKind::Cxl, Bytes::new(host + 100).into(), law(5, BYTE / 2))),
         2 => {
-            tiers.push((TierKind::Cxl, Bytes::new(rng.random_range(1..300)), law(5, BYTE)));
-            tiers.push((TierKind::Dram, Bytes::new(host), law(5, BYTE)));
+            tiers.push((TierKind::Cxl, Bytes::new(rng.random_range(1..300)).into(), law(5, BYTE)));
+            tiers.push((TierKind::Dram, Bytes::new(host).into(), law(5, BYTE)));
         }
-        _ => tiers.push((TierKind::Dram, Bytes::new(host), law(5, BYTE))),
+        _ => tiers.push((TierKind::Dram, Bytes::new(host).into(), law(5, BYTE))),
     }
-    tiers.push((TierKind::Nvme, Bytes::MAX, law(20, BYTE / 4)));
+    tiers.push((TierKind::Nvme, Capacity::Unlimited, law(20, BYTE / 4)));
     let links: Vec<_> = (1..tiers.len()).map(|far| (far - 1, far, law(3, BYTE / 2))).collect();
     hardware(&tiers, &links)
 }

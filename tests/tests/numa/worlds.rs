@@ -1,6 +1,6 @@
 //! Random worlds with nodes of host memory, under audit and against each other.
 
-use crate::numa::{DRAM1, capacities, copies, dual, hinted, pin, plan, says};
+use crate::numa::{DRAM1, copies, dual, hinted, pin, plan, says};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use tiersim_models::hardware::{HBM, Hardware, TierKind};
@@ -180,7 +180,7 @@ fn where_there_is_room_the_same_bytes_cross_pcie() {
         let policy = hinted(trace, Access::Migrate { prefetch_ops: rng.random_range(0..30) });
         let crossing = |config: &NumaConfig| -> Option<Vec<(ObjectId, bool)>> {
             let built = built(config, &policy, &world, &machine);
-            let planner = Planner::new(&world.workload, built, &capacities(&machine), 2);
+            let planner = Planner::new(&world.workload, built, &machine.memory(), 2);
             let (mut planner, mut commands) = (planner.ok()?, Vec::new());
             while planner.plan_next(&mut commands).ok()? {}
             Some(copies(&commands).iter().map(|&(object, from, _)| (object, from == HBM)).collect())

@@ -15,7 +15,7 @@ const LEFT: [(&str, &[usize]); 8] = [
     ("workloads", &[2, 2, 2, 2]),
     ("policies", &[]),
     ("input", &[12, 3, 2, 2, 2]),
-    ("sim", &[17, 4]),
+    ("sim", &[]),
     ("reports", &[3, 3, 2, 2]),
     ("validation", &[6, 5]),
     ("cli", &[7, 2]),

@@ -4,10 +4,10 @@
 
 use tiersim_models::hardware::{Hardware, Law, Link, Source, Tier, TierKind};
 use tiersim_models::ids::TierId;
-use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, Span};
 
 /// Stands in laws that calibration replaces.
-pub(crate) const UNKNOWN: Law = Law { setup: Span::ZERO, rate: Rate::gb_per_s(1) };
+pub(crate) const UNKNOWN: Law = Law { setup: Span::ZERO, rate: Bandwidth::gb_per_s(1) };
 
 /// A machine of three tiers of so many bytes, joined by two links of these names.
 pub(crate) fn of(sizes: [u64; 3], links: [&str; 2], chunk: Bytes) -> Hardware {
@@ -16,7 +16,7 @@ pub(crate) fn of(sizes: [u64; 3], links: [&str; 2], chunk: Bytes) -> Hardware {
         name: name.to_owned(),
         kind,
         // Whole MiB: that the last few bytes are lost matters less than that it can be read.
-        capacity: Bytes::new((bytes >> 20 << 20).max(1 << 20)),
+        capacity: Bytes::new((bytes >> 20 << 20).max(1 << 20)).into(),
         access: UNKNOWN,
         loaded: None,
         requests: Default::default(),

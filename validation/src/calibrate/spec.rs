@@ -334,7 +334,7 @@ fn span(seconds: f64) -> Span {
 }
 
 /// A fitted rate, to the digits that a spec gives, and within what a spec may say.
-fn rate(per_second: f64) -> Rate {
+fn rate<Work: Copy>(per_second: f64) -> Rate<Work> {
     let rounded = rounded(per_second, DIGITS).round().clamp(1e6, 1e18) as u64;
     Rate::new(rounded).expect("a rate of at least a million")
 }

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use tiersim_models::hardware::{Hardware, TierKind};
+use tiersim_models::hardware::{Capacity, Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
@@ -81,7 +81,7 @@ pub(crate) struct Rooms {
 
 struct Tier {
     kind: TierKind,
-    capacity: Bytes,
+    capacity: Capacity,
     /// The room that a plan can use: what all objects take, within the tier's capacity.
     planned: u64,
     arena: Arena,
@@ -122,7 +122,7 @@ impl Rooms {
         let tier = |tier: &tiersim_models::hardware::Tier| Tier {
             kind: tier.kind,
             capacity: tier.capacity,
-            planned: all.min(tier.capacity.get().saturating_add(padding)),
+            planned: all.min(tier.capacity.most().get().saturating_add(padding)),
             arena: Arena::default(),
             regions: Vec::new(),
             spare: BTreeMap::new(),
@@ -249,7 +249,7 @@ impl Rooms {
         tier.in_use = Bytes::new(tier.in_use.get() - held.room.get());
         match (&held.place, held.spot) {
             (Place::File(slot), _) => {
-                if tier.spare_bytes.saturating_add(held.bytes) <= tier.capacity.get() {
+                if tier.spare_bytes.saturating_add(held.bytes) <= tier.capacity.most().get() {
                     tier.spare_bytes += held.bytes;
                     tier.spare.entry(slot.pages).or_default().push((slot.clone(), ticket));
                 }

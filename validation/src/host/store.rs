@@ -14,14 +14,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tiersim_models::hardware::{Hardware, TierKind};
+use tiersim_models::hardware::{Capacity, Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
 use tiersim_policies::command::Room;
 
 /// All tiers' rooms.
 pub(crate) struct Store {
-    tiers: Vec<(TierKind, Bytes)>,
+    tiers: Vec<(TierKind, Capacity)>,
     table: Mutex<Table>,
     folder: PathBuf,
     live: Live,
@@ -113,7 +113,7 @@ impl Store {
         table.in_use[tier] -= held;
         let bytes = (slot.pages * PAGE) as u64;
         let spare = &mut table.spare_bytes[tier];
-        if *spare + bytes <= self.tiers[tier].1.get() {
+        if *spare + bytes <= self.tiers[tier].1.most().get() {
             *spare += bytes;
             table.spare.entry((room.tier, slot.pages)).or_default().push(slot);
             return;

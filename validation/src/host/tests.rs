@@ -6,7 +6,7 @@ use super::*;
 use crate::options::Delay;
 use tiersim_models::hardware::{Hardware, Law, Tier, TierKind};
 use tiersim_models::lifetime::Workload;
-use tiersim_models::units::Rate;
+use tiersim_models::units::Bandwidth;
 use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Trace, TraceMeta, Use};
 use tiersim_policies::command::{Allocating, Edge, Hazard, Room, Touch};
 
@@ -15,9 +15,9 @@ const HBM: TierId = TierId(0);
 
 /// One tier, one object, one op that reads it.
 fn world() -> (Hardware, Workload) {
-    let rate = Rate::gb_per_s(10);
+    let rate = Bandwidth::gb_per_s(10);
     let access = Law { setup: Span::ZERO, rate };
-    let (kind, capacity) = (TierKind::Hbm, Bytes::mib(1));
+    let (kind, capacity) = (TierKind::Hbm, Bytes::mib(1).into());
     let hardware = Hardware {
         name: "test".to_owned(),
         about: String::new(),

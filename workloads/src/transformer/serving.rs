@@ -20,7 +20,7 @@ use super::card::Card;
 use super::format::Formats;
 use crate::layered::ShapeProblem;
 use std::fmt;
-use tiersim_models::requests::Requests;
+use tiersim_models::requests::ServingRequests;
 use tiersim_models::serving_plan::Served;
 use tiersim_models::units::{Bytes, Span};
 
@@ -110,7 +110,7 @@ pub const MAX_USES: u64 = 1 << 25;
 impl Serving {
     /// Every rule that the options break with these requests; empty if they can be served, unless a
     /// limit shows on the way.
-    pub fn problems(&self, requests: &Requests) -> Vec<ServingProblem> {
+    pub fn problems(&self, requests: &ServingRequests) -> Vec<ServingProblem> {
         let mut found = Vec::new();
         let mut add = |field, rule: String, remedy| {
             found.push(ServingProblem::Option(ShapeProblem { field, rule, remedy }));
@@ -174,7 +174,11 @@ impl Serving {
     ///
     /// # Errors
     /// [`Serving::problems`], and limits that show on the way: see [`ServingProblem`].
-    pub fn serve(&self, requests: &Requests, pace: Pace<'_>) -> Result<Served, ServingProblem> {
+    pub fn serve(
+        &self,
+        requests: &ServingRequests,
+        pace: Pace<'_>,
+    ) -> Result<Served, ServingProblem> {
         match self.problems(requests).into_iter().next() {
             Some(problem) => Err(problem),
             None => schedule::serve(self, requests, pace),

@@ -1,7 +1,7 @@
 //! Writes the device that computes.
 
 use super::{Unwritable, Writer, quantity, quoted, source};
-use crate::text::quantity::{Bandwidth, Dimension, Duration, FlopCount, Flops, Size, Unit};
+use crate::text::quantity::{Bandwidth, Dimension, Duration, FlopCount, FlopRate, Size, Unit};
 use tiersim_models::efficiency::{Between, Efficiency, Shares, WHOLE};
 use tiersim_models::hardware::Compute;
 
@@ -12,7 +12,7 @@ impl Writer<'_> {
         self.line(2, "flops: [");
         for (precision, rate) in &compute.flops {
             let path = format!("compute.flops.{precision}");
-            let rate = self.sourced(path, rate.get(), Flops::UNIT)?;
+            let rate = self.sourced(path, rate.get(), FlopRate::UNIT)?;
             self.line(3, &format!("(precision: {}, rate: {rate}),", quoted(precision)));
         }
         self.line(2, "],");

@@ -10,7 +10,7 @@ use crate::trace::rows::{Row, read_rows, whole_number};
 use crate::trace::tables::{Column, Findings, Source, required};
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostics, Place};
-use tiersim_models::requests::Requests;
+use tiersim_models::requests::ServingRequests;
 use tiersim_models::units::Time;
 
 const COLUMNS: [Column; 3] =
@@ -23,7 +23,7 @@ const PS_PER_TICK: u64 = 100_000;
 /// A row: ticks, and tokens of prompt and answer.
 type Arrival = (u64, u64, u64);
 
-pub(super) fn read(path: &Path) -> Result<Requests, Diagnostics> {
+pub(super) fn read(path: &Path) -> Result<ServingRequests, Diagnostics> {
     let source = Source::at(path.to_owned(), true, LIMITS)?.open_ended();
     let (mut findings, mut rows) = (Findings::default(), Vec::new());
     let each = |row: &mut Row<'_>| {
@@ -41,7 +41,7 @@ pub(super) fn read(path: &Path) -> Result<Requests, Diagnostics> {
         return Err(findings.finish());
     }
     let first = rows.iter().map(|&(ticks, ..)| ticks).min().unwrap_or_default();
-    let mut requests = Requests::new(None);
+    let mut requests = ServingRequests::new(None);
     for (index, (ticks, prompt, output)) in rows.into_iter().enumerate() {
         let line = index as u64 + 2;
         let Some(at) = (ticks - first).checked_mul(PS_PER_TICK) else {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use tiersim_models::diagnostic::{Diagnostics, Place};
-use tiersim_models::requests::Requests;
+use tiersim_models::requests::ServingRequests;
 use tiersim_models::units::Time;
 
 /// Picoseconds of a millisecond.
@@ -84,9 +84,9 @@ impl Lines {
     }
 }
 
-pub(super) fn read(path: &Path, block_tokens: u32) -> Result<Requests, Diagnostics> {
+pub(super) fn read(path: &Path, block_tokens: u32) -> Result<ServingRequests, Diagnostics> {
     let mut lines = Lines::open(path)?;
-    let mut requests = Requests::new(Some(block_tokens));
+    let mut requests = ServingRequests::new(Some(block_tokens));
     while let Some(line) = lines.next()? {
         let place = Some(Place { line: lines.count, column: 0 });
         if lines.count > MOST_REQUESTS {

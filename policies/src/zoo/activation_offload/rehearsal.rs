@@ -8,12 +8,12 @@
 
 use crate::command::{Command, Ticket, Work};
 use crate::host_ops;
-use crate::ledger::Memory;
 use crate::planner::Planner;
 use crate::policy::Policy;
 use crate::recipe::Setting;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use tiersim_models::hardware::Memory;
 use tiersim_models::ids::TierId;
 use tiersim_models::routes::Routes;
 use tiersim_models::units::Bytes;
@@ -24,9 +24,9 @@ pub(super) const REPLAYS: u32 = 2;
 /// Picoseconds of the last rehearsed replay; `None` if it does not fit into memory.
 pub(super) fn time(setting: &Setting<'_>, routes: &Routes, policy: Box<dyn Policy>) -> Option<u64> {
     let replays = setting.repeat.clamp(1, REPLAYS);
-    let memory = Memory { capacities: setting.memory, hidden: &[], allocators: &[] };
+    let exact = Memory::of(setting.memory.rooms().iter().copied());
     let policy = host_ops::around(policy, setting.workload, setting.hardware);
-    let mut planner = Planner::over(setting.workload, policy, memory, replays).ok()?;
+    let mut planner = Planner::new(setting.workload, policy, &exact, replays).ok()?;
     planner.fetch_the_quickest(setting.copies.clone());
     let mut clock = Clock::new(setting, routes);
     let mut commands: Vec<Command> = Vec::new();

@@ -5,15 +5,15 @@ use super::layers::Layers;
 use crate::recipe::Setting;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
-use tiersim_models::hardware::{Hardware, Law, Link, Tier, TierKind};
+use tiersim_models::hardware::{Capacity, Hardware, Law, Link, Tier, TierKind};
 use tiersim_models::ids::{ModuleId, NodeId, ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
-use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, Span};
 use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Trace, TraceMeta, Use};
 
 fn machine(hbm: u64, rate: u64) -> Hardware {
-    let law = Law { setup: Span::ZERO, rate: Rate::new(rate).expect("above zero") };
+    let law = Law { setup: Span::ZERO, rate: Bandwidth::new(rate).expect("above zero") };
     let tier = |(name, kind, capacity): (&str, _, _)| Tier {
         name: name.to_owned(),
         kind,
@@ -22,7 +22,10 @@ fn machine(hbm: u64, rate: u64) -> Hardware {
         loaded: None,
         requests: Default::default(),
     };
-    let tiers = [("hbm", TierKind::Hbm, Bytes::new(hbm)), ("dram", TierKind::Dram, Bytes::MAX)];
+    let tiers = [
+        ("hbm", TierKind::Hbm, Bytes::new(hbm).into()),
+        ("dram", TierKind::Dram, Capacity::Unlimited),
+    ];
     Hardware {
         name: "test".to_owned(),
         about: String::new(),
@@ -92,11 +95,11 @@ const ALL: [Way; 3] = [Way::Keep, Way::Offload, Way::Recompute];
 
 /// Runs what is asked for a chain on a machine.
 fn ask<T>(workload: &Workload, hardware: &Hardware, ask: impl FnOnce(&Setting<'_>) -> T) -> T {
-    let memory: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
+    let memory = hardware.memory();
     let spans = workload.trace.ops.iter().map(|op| op.duration.unwrap_or(Span::ZERO));
     let spans: Vec<Span> = spans.collect();
     let copies = CopyTimes::new(hardware, &hardware.routes().expect("they are joined"));
-    let (memory, spans, copies) = (&memory[..], &spans[..], &copies);
+    let (memory, spans, copies) = (&memory, &spans[..], &copies);
     ask(&Setting { workload, hardware, memory, spans, copies, repeat: 1 })
 }
 

@@ -219,17 +219,17 @@ impl ClairvoyantOffload {
     /// of its ends.
     fn is_wanted(&self, tier: TierId, rank: u64, bytes: Bytes, view: &View<'_>) -> bool {
         let nearer = self.spill.iter().take_while(|&&near| near != tier);
-        let nearer = nearer.map(|&near| view.capacity(near).get());
+        let nearer = nearer.map(|&near| view.capacity(near).most().get());
         let Some(nearer) = nearer.reduce(u64::saturating_add) else { return true };
         let next = Future::in_sight(rank);
         if next.is_none() && self.window.is_some() {
             return true; // how much will be alive until then is not in sight either
         }
-        let held = view.capacity(tier).get() - view.free(tier).get();
+        let held = view.capacity(tier).most().get() - view.free(tier).get();
         let held = held.saturating_add(self.now.claimed[tier.index()].get());
         let alive = self.future.peak_until(self.now.occurrence, next);
         let under_way = self.under_way.get();
-        let inside = nearer.saturating_add(view.capacity(HBM).get());
+        let inside = nearer.saturating_add(view.capacity(HBM).most().get());
         held.saturating_add(bytes.get())
             <= alive.get().saturating_add(under_way).saturating_sub(inside)
     }
@@ -244,7 +244,7 @@ impl ClairvoyantOffload {
         view: &View<'_>,
     ) -> bool {
         let Now { occurrence, turn, excess, .. } = self.now;
-        if view.capacity(near) >= excess {
+        if view.capacity(near).holds(excess) {
             return false;
         }
         let next = Future::in_sight(rank);

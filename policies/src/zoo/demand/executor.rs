@@ -149,7 +149,8 @@ impl<R: Replacement> Demand<R> {
             }
             let Some(to) = home(step, object, &self.spill) else { continue };
             if !step.has_room(object, to) {
-                let margin = view.capacity(HBM).get().saturating_add(step.bytes(object).get());
+                let margin =
+                    view.capacity(HBM).most().get().saturating_add(step.bytes(object).get());
                 if !step.fits(to, Bytes::new(margin)) {
                     continue;
                 }

@@ -93,7 +93,7 @@ pub(super) fn plan(
 ) -> Vec<Option<Stay>> {
     let Intervals { lives, all: intervals, .. } = *trace;
     let times: Vec<u64> = setting.spans.iter().map(|span| span.ps().max(1)).collect();
-    let capacity = line(setting.memory[HBM.index()]);
+    let capacity = line(setting.memory.room(HBM).most());
     let needed = needed(lives, times.len());
     let above = needed.iter().map(|&bytes| bytes.saturating_sub(capacity)).collect::<Vec<_>>();
     let heights = Heights::new(&above, &times);
@@ -178,7 +178,7 @@ impl<'a> Draft<'a> {
         let slower = |time: &u64| time.saturating_mul(pace) / PARTS;
         let idle = Idle::new(&times.iter().map(slower).collect::<Vec<_>>());
         let room = |tier: &TierId| {
-            let free = line(setting.memory[tier.index()]);
+            let free = line(setting.memory.room(*tier).most());
             Heights::new(&vec![-free; times.len()], times)
         };
         Draft {

@@ -1,7 +1,8 @@
 //! The rules of flows over shared links, each broken alone.
 
 use super::*;
-use tiersim_models::units::{PS_PER_S, Rate};
+use crate::audit::flows::Used;
+use tiersim_models::units::{Bandwidth, PS_PER_S};
 
 /// Grains per second that a lane carries: a byte per picosecond.
 const FULL: u128 = PS_PER_S as u128 * crate::fair_share::GRAINS as u128;
@@ -57,7 +58,7 @@ fn a_flow_has_its_bottleneck_where_none_is_faster() {
 #[test]
 fn both_directions_together_carry_no_more_than_the_total() {
     let mut hardware = machine();
-    let total = Rate::new(PS_PER_S + PS_PER_S / 2);
+    let total = Bandwidth::new(PS_PER_S + PS_PER_S / 2);
     let service = Service { discipline: Discipline::FairShare, total, ..Service::default() };
     hardware.links[0].service = Some(service);
     let mut audit = audit_of(&hardware);
@@ -77,7 +78,7 @@ fn both_directions_together_carry_no_more_than_the_total() {
 #[test]
 fn what_a_link_carries_in_all_depends_on_the_share_that_is_fetched() {
     // Quarters of a lane's rate at no, half and nothing but fetches.
-    let quarters = |count: u64| Rate::new(PS_PER_S / 4 * count).expect("above zero");
+    let quarters = |count: u64| Bandwidth::new(PS_PER_S / 4 * count).expect("above zero");
     let mix = vec![(0, quarters(1)), (50, quarters(2)), (100, quarters(3))];
     let hardware = sharing(Service { total: Some(quarters(3)), mix, ..Service::default() });
     for (link, fetch) in FETCHES.into_iter().enumerate() {
@@ -111,7 +112,7 @@ fn what_others_send_is_counted() {
     let mut hardware = machine();
     let service = Service { discipline: Discipline::FairShare, ..Service::default() };
     hardware.links[0].service = Some(service);
-    hardware.links[0].others = [Rate::new(PS_PER_S / 4), None];
+    hardware.links[0].others = [Bandwidth::new(PS_PER_S / 4), None];
     let mut audit = audit_of(&hardware);
     // They have the first class.
     let own = (Ticket(0), ClassId(1));
@@ -221,7 +222,7 @@ fn what_is_used_in_place_goes_over_the_lanes_of_its_tier() {
 #[test]
 fn what_is_used_in_place_is_no_faster_than_its_tier() {
     let mut hardware = sharing(Service::default());
-    hardware.tiers[FAR.index()].access.rate = Rate::new(PS_PER_S / 2).expect("above zero");
+    hardware.tiers[FAR.index()].access.rate = Bandwidth::new(PS_PER_S / 2).expect("above zero");
     // Resources are four lanes, two links, three tiers, and what goes back to these beside reads.
     for (back, resource) in [(false, 7), (true, 10)] {
         let (mut audit, _) = begun_on(audit_of(&hardware), &[(FAR, BYTES)]);

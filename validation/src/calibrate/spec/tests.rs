@@ -3,14 +3,15 @@
 use super::*;
 use tiersim_models::hardware::{Lane, Link, Tier, TierKind};
 use tiersim_models::ids::{LinkId, TierId};
+use tiersim_models::units::{Bandwidth, FlopRate};
 
-const NONE: Law = Law { setup: Span::ZERO, rate: Rate::gb_per_s(1) };
+const NONE: Law = Law { setup: Span::ZERO, rate: Bandwidth::gb_per_s(1) };
 
 fn device() -> Device {
     let tier = |name: &str, kind| Tier {
         name: name.to_owned(),
         kind,
-        capacity: Bytes::gib(1),
+        capacity: Bytes::gib(1).into(),
         access: NONE,
         loaded: None,
         requests: Default::default(),
@@ -42,7 +43,7 @@ fn device() -> Device {
 
 /// Points of a law, exact to the picosecond: powers of two, and three of them held out.
 fn points(kind: Kind, setup_us: u64, gb_per_s: u64) -> Vec<Point> {
-    let law = Law { setup: Span::from_us(setup_us), rate: Rate::gb_per_s(gb_per_s) };
+    let law = Law { setup: Span::from_us(setup_us), rate: Bandwidth::gb_per_s(gb_per_s) };
     let sizes = (12..20).map(|power| (1u64 << power, false));
     let sizes = sizes.chain([(3 << 12, true), (3 << 14, true), (3 << 16, true)]);
     let point = |(size, held_out)| Point {
@@ -78,7 +79,7 @@ fn all() -> Vec<Point> {
 }
 
 fn law(setup_us: u64, gb_per_s: u64) -> Law {
-    Law { setup: Span::from_us(setup_us), rate: Rate::gb_per_s(gb_per_s) }
+    Law { setup: Span::from_us(setup_us), rate: Bandwidth::gb_per_s(gb_per_s) }
 }
 
 #[test]
@@ -117,7 +118,8 @@ fn a_device_that_computes_has_its_peak_its_memory_and_its_launch() {
     let compute = made.hardware.compute.expect("a device");
     // In the order of a spec, and only what was measured.
     let flops = [("fp32", 100), ("bf16", 800)];
-    let flops = flops.map(|(name, rate)| (name.to_owned(), Rate::gb_per_s(rate)));
+    let flops =
+        flops.map(|(name, rate)| (name.to_owned(), FlopRate::new(rate * 1_000_000_000).unwrap()));
     assert_eq!(compute.flops, flops);
     for name in ["fp32", "bf16"] {
         let path = format!("compute.flops.{name}");
@@ -125,7 +127,7 @@ fn a_device_that_computes_has_its_peak_its_memory_and_its_launch() {
         let Source::Measured(words) = &fact.source else { panic!("{fact:?} is measured") };
         assert!(words.starts_with(&format!("products of square matrices in {name}: ")), "{words}");
     }
-    assert_eq!((compute.memory, compute.launch), (Rate::gb_per_s(100), Span::from_us(4)));
+    assert_eq!((compute.memory, compute.launch), (Bandwidth::gb_per_s(100), Span::from_us(4)));
     assert_eq!(compute.name, "made up");
 }
 
@@ -157,7 +159,7 @@ fn what_was_not_measured_makes_no_spec() {
 
 /// Times that do not grow until the bytes of a copy take longer than to ask for it.
 fn plateau(kind: Kind, ask_us: u64, gb_per_s: u64) -> Vec<Point> {
-    let law = Law { setup: Span::ZERO, rate: Rate::gb_per_s(gb_per_s) };
+    let law = Law { setup: Span::ZERO, rate: Bandwidth::gb_per_s(gb_per_s) };
     let mut points = points(kind, 0, gb_per_s);
     points.extend(
         points
@@ -177,7 +179,7 @@ fn the_rate_of_copies_back_to_back_is_that_of_large_ones() {
     points.retain(|point| point.kind != lane(false, Start::Busy));
     points.extend(plateau(lane(false, Start::Busy), 15, 50));
     let made = calibration(&device(), &points, "made", "2026-01-31").expect("a spec");
-    assert_eq!(made.hardware.links[0].fetch.rate, Rate::gb_per_s(50));
+    assert_eq!(made.hardware.links[0].fetch.rate, Bandwidth::gb_per_s(50));
     // A line through all of them, which is what is reported of the kind, would be another.
     let kind = lane(false, Start::Busy);
     let (_, all) = made.laws.iter().find(|(of, _)| *of == kind).expect("it was measured");
@@ -204,7 +206,7 @@ fn both_ways_at_once_share_a_total_only_where_they_reach_less_than_the_sum() {
     ] {
         let service = made(both).links[0].service.clone();
         let found = service.as_ref().and_then(|service| service.total);
-        assert_eq!(found, total.map(Rate::gb_per_s), "{both:?}");
+        assert_eq!(found, total.map(Bandwidth::gb_per_s), "{both:?}");
         if let Some(service) = service {
             assert_eq!((service.discipline, service.at_once()), (Discipline::FairShare, 1));
         }

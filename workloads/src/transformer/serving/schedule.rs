@@ -15,7 +15,7 @@ use super::emit::{Emit, Touched};
 use super::pool::{BlockId, Pool};
 use super::{Pace, Serving, ServingProblem};
 use tiersim_models::ids::OpId;
-use tiersim_models::requests::{Request, Requests};
+use tiersim_models::requests::{Request, ServingRequests};
 use tiersim_models::serving_plan::{Course, Plan, Reuse, Served};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{Mode, Phase};
@@ -40,7 +40,7 @@ struct Running {
 
 struct Scheduler<'a> {
     job: &'a Serving,
-    requests: &'a Requests,
+    requests: &'a ServingRequests,
     pace: Pace<'a>,
     cost: Cost,
     pool: Pool,
@@ -54,7 +54,7 @@ struct Scheduler<'a> {
 
 pub(super) fn serve(
     job: &Serving,
-    requests: &Requests,
+    requests: &ServingRequests,
     pace: Pace<'_>,
 ) -> Result<Served, ServingProblem> {
     let cost = Cost::new(&job.card, &job.formats, job.layer_groups);

@@ -1,0 +1,148 @@
+//! The memory of one case: what each tier has, what of it is hidden, and what objects can have.
+//!
+//! The ledger, the auditor, bounds, policies and reports all read this value, so hidden memory is
+//! taken off in one place. What a tier has is what one device of the case may use of it: its share
+//! of what the file says, or the case's own budget.
+//! Invariant: `room(tier)` is `capacity(tier)` less the tier's hidden memory, and not below zero.
+
+use crate::allocator::AllocatorSpec;
+use crate::hardware::Hardware;
+use crate::hidden::{Hidden, of_tier};
+use crate::ids::TierId;
+use crate::units::Bytes;
+use std::fmt;
+
+/// How much memory there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Capacity {
+    /// So many bytes.
+    Limited(Bytes),
+    /// More than anybody asks for.
+    Unlimited,
+}
+
+impl Capacity {
+    /// The bytes; `None` where there is no limit.
+    pub const fn limit(self) -> Option<Bytes> {
+        match self {
+            Capacity::Limited(bytes) => Some(bytes),
+            Capacity::Unlimited => None,
+        }
+    }
+
+    /// The most bytes that can be there: without a limit as many as can be counted.
+    pub const fn most(self) -> Bytes {
+        match self {
+            Capacity::Limited(bytes) => bytes,
+            Capacity::Unlimited => Bytes::new(u64::MAX),
+        }
+    }
+
+    /// Whether so many bytes fit.
+    pub fn holds(self, bytes: Bytes) -> bool {
+        bytes <= self.most()
+    }
+
+    /// What `of` makes of a limit; no limit stays none.
+    pub fn map(self, of: impl FnOnce(u64) -> u64) -> Capacity {
+        match self {
+            Capacity::Limited(bytes) => Capacity::Limited(Bytes::new(of(bytes.get()))),
+            Capacity::Unlimited => Capacity::Unlimited,
+        }
+    }
+
+    /// What is left when `bytes` of it are taken, at least nothing.
+    pub fn less(self, bytes: Bytes) -> Capacity {
+        self.map(|all| all.saturating_sub(bytes.get()))
+    }
+}
+
+impl From<Bytes> for Capacity {
+    fn from(bytes: Bytes) -> Capacity {
+        Capacity::Limited(bytes)
+    }
+}
+
+impl fmt::Display for Capacity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Capacity::Limited(bytes) => bytes.fmt(f),
+            Capacity::Unlimited => f.write_str("unlimited"),
+        }
+    }
+}
+
+/// The memory of every tier, as one device of a case may use it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Memory {
+    capacities: Vec<Capacity>,
+    hidden: Vec<Hidden>,
+    rooms: Vec<Capacity>,
+    allocators: Vec<AllocatorSpec>,
+}
+
+impl Memory {
+    /// Tiers of these capacities, nothing of which is hidden, with exact allocators.
+    pub fn of(capacities: impl IntoIterator<Item = impl Into<Capacity>>) -> Memory {
+        let capacities: Vec<Capacity> = capacities.into_iter().map(Into::into).collect();
+        let rooms = capacities.clone();
+        Memory { capacities, hidden: Vec::new(), rooms, allocators: Vec::new() }
+    }
+
+    /// The same, of which so much is hidden.
+    pub fn hiding(mut self, hidden: Vec<Hidden>) -> Memory {
+        let rooms = self.capacities.iter().enumerate();
+        self.rooms =
+            rooms.map(|(tier, all)| all.less(of_tier(&hidden, TierId::at(tier)))).collect();
+        self.hidden = hidden;
+        self
+    }
+
+    /// The same with the allocator of each tier; exact where there is none.
+    pub fn with(mut self, allocators: &[AllocatorSpec]) -> Memory {
+        self.allocators = allocators.to_vec();
+        self
+    }
+
+    /// What a tier has, hidden memory included.
+    pub fn capacity(&self, tier: TierId) -> Capacity {
+        self.capacities[tier.index()]
+    }
+
+    /// What each tier has, hidden memory included.
+    pub fn capacities(&self) -> &[Capacity] {
+        &self.capacities
+    }
+
+    /// What objects can have of a tier.
+    pub fn room(&self, tier: TierId) -> Capacity {
+        self.rooms[tier.index()]
+    }
+
+    /// What objects can have of each tier.
+    pub fn rooms(&self) -> &[Capacity] {
+        &self.rooms
+    }
+
+    /// Memory that no object can have.
+    pub fn hidden(&self) -> &[Hidden] {
+        &self.hidden
+    }
+
+    /// How much of what a tier has is hidden.
+    pub fn hidden_in(&self, tier: TierId) -> Bytes {
+        of_tier(&self.hidden, tier).min(self.capacity(tier).most())
+    }
+
+    /// The allocator of a tier; `None` for an exact one.
+    pub fn allocator(&self, tier: TierId) -> Option<&AllocatorSpec> {
+        self.allocators.get(tier.index()).filter(|spec| !spec.is_exact())
+    }
+}
+
+impl Hardware {
+    /// All memory that the machine's tiers have, for objects alone.
+    pub fn memory(&self) -> Memory {
+        Memory::of(self.tiers.iter().map(|tier| tier.capacity))
+    }
+}
