@@ -9,7 +9,7 @@
 //! credits.
 
 use crate::arena::{Arena, Compacted};
-use crate::command::{Allocating, Edge, Hazard, Room, Ticket, add_edge};
+use crate::command::{Allocating, Edges, Hazard, Room, Ticket, add_edge};
 use crate::fragmentation::{MemoryUse, Moment};
 use crate::state::State;
 use crate::tickets::Tickets;
@@ -283,7 +283,7 @@ impl Ledger {
         &mut self,
         claim: Claim,
         tickets: &Tickets,
-        after: &mut SmallVec<[Edge; 6]>,
+        after: &mut Edges,
     ) -> Result<(), NoRoom> {
         let Room { object, tier, bytes: need } = claim.room;
         let free = self.free(tier);

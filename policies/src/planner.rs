@@ -13,7 +13,7 @@ mod reuse;
 mod room;
 mod steady;
 
-use crate::command::{Command, Edge, Hazard, Room, Ticket, Touch, Work, add_edge};
+use crate::command::{Command, Edges, Hazard, Room, Ticket, Touch, Work, add_edge};
 use crate::fragmentation::Moment;
 use crate::ledger::{Claim, Filled, Ledger, Memory, NoRoom, Slot};
 pub use crate::plan_error::PlanError;
@@ -67,6 +67,8 @@ pub struct Planner<'a> {
     delay: Span,
     /// The stream of the op that is planned.
     stream: u16,
+    /// The commands of the op that is planned.
+    out: Vec<Command>,
     /// How long copies take, if that is known.
     times: Option<CopyTimes>,
     /// Tiers in which room is made, the innermost last.
@@ -130,6 +132,7 @@ impl<'a> Planner<'a> {
             in_place: Vec::new(),
             charges: SmallVec::new(),
             delay: Span::ZERO,
+            out: Vec::new(),
             stream: workload.trace.ops.first().map_or(0, |op| op.stream),
             times: None,
             making_room: SmallVec::new(),
@@ -199,11 +202,17 @@ impl<'a> Planner<'a> {
         if self.next == self.until {
             return Ok(false);
         }
+        std::mem::swap(&mut self.out, out);
+        let planned = self.plan();
+        std::mem::swap(&mut self.out, out);
+        planned.map(|()| true)
+    }
+
+    fn plan(&mut self) -> Result<(), PlanError> {
         self.has_names()?;
-        let op = OpId::at((self.next % self.workload.trace.ops.len() as u64) as usize);
-        let uses = self.workload.trace.uses_of(op);
+        let op = self.op_planned();
         let counted = self.next >= self.count_from && !self.is_on_host(op);
-        let known = uses.iter().filter(|touched| self.ledger.exists(touched.object));
+        let known = self.uses().iter().filter(|touched| self.ledger.exists(touched.object));
         for touched in known.filter(|_| counted) {
             match self.ledger.holds(touched.object, HBM) {
                 true => self.counts.hits += 1,
@@ -224,22 +233,21 @@ impl<'a> Planner<'a> {
         self.charges.clear();
         self.delay = Span::ZERO;
         self.stream = self.workload.trace.ops[op.index()].stream;
-        let turn = self.last_op[usize::from(self.stream)];
         for action in actions.drain(..) {
             if !self.overtaken(&action) {
-                self.act(action, uses, turn, out)?;
+                self.act(action)?;
             }
         }
         self.actions = actions;
-        self.bring_back(uses, turn, out)?;
-        self.plan_op(op, turn, out)?;
-        self.compact(out);
+        self.bring_back()?;
+        self.compute(op)?;
+        self.compact();
         self.ledger.sample(self.moment(op));
         self.next += 1;
         if self.workload.step_ends().binary_search(&op).is_ok() {
             self.step_ended();
         }
-        Ok(true)
+        Ok(())
     }
 
     fn moment(&self, op: OpId) -> Moment {
@@ -255,30 +263,26 @@ impl<'a> Planner<'a> {
         self.tickets.end(ticket)
     }
 
-    fn plan_op(
-        &mut self,
-        op: OpId,
-        turn: Option<Ticket>,
-        out: &mut Vec<Command>,
-    ) -> Result<(), PlanError> {
+    /// The op itself: room for what it creates, its edges, and what ends with it.
+    fn compute(&mut self, op: OpId) -> Result<(), PlanError> {
         let record = &self.workload.trace.ops[op.index()];
         let stream = record.stream;
         let mut after = SmallVec::new();
         let mut claims: SmallVec<[Room; 2]> = SmallVec::new();
         let overwritten = self.overwritten(op);
         for &object in &overwritten {
-            self.forget(object, &mut after, out)?;
+            self.forget(object, &mut after);
         }
         for &object in self.workload.births(op).iter().chain(&overwritten) {
             let tier = self.ask(|policy, view| policy.allocate_in(object, view));
-            self.compact_for(object, tier, &claims, &mut after, out);
-            self.make_room(object, tier, turn, out)?;
+            self.compact_for(object, tier, &claims, &mut after);
+            self.make_room(object, tier)?;
             let claimed = self.claim(object, tier, &mut after);
             claimed.map_err(|full| out_of_memory(full, object, Some(self.next)))?;
             claims.push(self.room(object, tier));
             self.ledger.slots_mut(object).push(Slot::new(tier, None));
         }
-        self.relieve(None, turn, out)?;
+        self.relieve(None)?;
         let ticket = self.tickets.issue(Some((self.next, stream)));
         for room in &claims {
             let slot = self.ledger.slot_mut(room.object, room.tier).expect("just claimed");
@@ -304,10 +308,10 @@ impl<'a> Planner<'a> {
         let (occurrence, delay) = (self.next, self.delay);
         let allocating = self.ledger.allocating();
         let work = Work::Compute { occurrence, stream, touches, charges, delay, allocating };
-        let at = out.len();
-        out.push(Command { ticket, work, after, claims, frees: SmallVec::new() });
+        let at = self.out.len();
+        self.out.push(Command { ticket, work, after, claims, frees: SmallVec::new() });
         for &object in self.workload.releases(op) {
-            self.release(object, ticket, stream, at, out);
+            self.release(object, ticket, stream, at);
         }
         Ok(())
     }
@@ -320,7 +324,7 @@ impl<'a> Planner<'a> {
         object: ObjectId,
         tier: TierId,
         writes: bool,
-        after: &mut SmallVec<[Edge; 6]>,
+        after: &mut Edges,
     ) {
         let tickets = &self.tickets;
         let mut wait = |on: Ticket, hazard| {
@@ -347,7 +351,7 @@ impl<'a> Planner<'a> {
     }
 
     /// An edge for order that the trace states beyond its data.
-    fn await_op(&mut self, before: OpId, op: OpId, stream: u16, after: &mut SmallVec<[Edge; 6]>) {
+    fn await_op(&mut self, before: OpId, op: OpId, stream: u16, after: &mut Edges) {
         // The waited-for op comes earlier in the same replay, so it is the latest of its stream
         // or an older one; waiting for the latest planned of that stream would be too much, so
         // its ticket is looked up.
@@ -360,36 +364,48 @@ impl<'a> Planner<'a> {
     }
 
     /// Gives back all room of an object that is used no more after the op `ticket`.
-    fn release(
-        &mut self,
-        object: ObjectId,
-        ticket: Ticket,
-        stream: u16,
-        op_at: usize,
-        out: &mut Vec<Command>,
-    ) {
+    fn release(&mut self, object: ObjectId, ticket: Ticket, stream: u16, op_at: usize) {
         for slot in std::mem::take(self.ledger.slots_mut(object)) {
             let room = self.room(object, slot.tier);
             let filled = slot.filled.map(|filled| filled.ticket);
             let tickets = || filled.into_iter().chain(slot.users.iter().map(|user| user.ticket));
             // Usually the op ends last, and gives the room back itself.
             let giver = if tickets().all(|t| t == ticket || self.tickets.covered(t, stream)) {
-                out[op_at].frees.push(room);
+                self.out[op_at].frees.push(room);
                 ticket
             } else {
-                let giver = self.tickets.issue(None);
-                let mut after = SmallVec::new();
+                let mut after = Edges::new();
                 add_edge(&mut after, ticket, Hazard::LastUse);
-                for on in tickets().filter(|&on| !self.tickets.ended(on)) {
-                    add_edge(&mut after, on, Hazard::LastUse);
-                }
-                let (claims, frees) = (SmallVec::new(), SmallVec::from_iter([room]));
-                out.push(Command { ticket: giver, work: Work::Release, after, claims, frees });
-                giver
+                tickets().for_each(|on| self.wait(on, Hazard::LastUse, &mut after));
+                self.issue(Work::Release, after, None, Some(room))
             };
             self.ledger.give_back(room, giver, &self.tickets);
             self.observe();
         }
+    }
+
+    /// A command that is no op, with the room that it takes and the room that it gives back.
+    fn issue(
+        &mut self,
+        work: Work,
+        after: Edges,
+        claims: Option<Room>,
+        frees: Option<Room>,
+    ) -> Ticket {
+        let ticket = self.tickets.issue(None);
+        let (claims, frees) = (SmallVec::from_iter(claims), SmallVec::from_iter(frees));
+        self.out.push(Command { ticket, work, after, claims, frees });
+        ticket
+    }
+
+    /// The op that is planned.
+    fn op_planned(&self) -> OpId {
+        OpId::at((self.next % self.workload.trace.ops.len() as u64) as usize)
+    }
+
+    /// What it uses.
+    fn uses(&self) -> &'a [Use] {
+        self.workload.trace.uses_of(self.op_planned())
     }
 
     fn ask<T>(&mut self, question: impl FnOnce(&mut dyn Policy, &View<'_>) -> T) -> T {
@@ -403,12 +419,7 @@ impl<'a> Planner<'a> {
         question(&mut *self.policy, &view)
     }
 
-    fn claim(
-        &mut self,
-        object: ObjectId,
-        tier: TierId,
-        after: &mut SmallVec<[Edge; 6]>,
-    ) -> Result<(), NoRoom> {
+    fn claim(&mut self, object: ObjectId, tier: TierId, after: &mut Edges) -> Result<(), NoRoom> {
         let claim = Claim { room: self.room(object, tier), stream: self.stream };
         let claimed = self.ledger.claim(claim, &self.tickets, after);
         self.observe();

@@ -51,6 +51,7 @@ impl Planner<'_> {
             in_place: _,
             charges: _,
             delay: _,
+            out: _,
             making_room: _,
             stream: _,
             times: _,

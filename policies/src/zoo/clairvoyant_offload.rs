@@ -369,10 +369,6 @@ impl Policy for ClairvoyantOffload {
         tier
     }
 
-    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
-        HBM
-    }
-
     fn plan_op(&mut self, step: &mut Step<'_>) {
         let view = &step.view();
         let actions = &mut Vec::new();

@@ -12,7 +12,7 @@
 
 use crate::entry::{Entry, Kind, Parameter};
 use crate::paging::{Recency, evict_one, free_up, make_room, outside};
-use crate::policy::{Action, Policy, Sight};
+use crate::policy::{Action, Policy};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::state::{State, remember};
 use crate::step::Step;
@@ -136,16 +136,8 @@ impl Policy for CorrelationPrefetch {
         "correlation-prefetch"
     }
 
-    fn sight(&self) -> Sight {
-        Sight::Past
-    }
-
     fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         outside(object, &self.config.spill, view)
-    }
-
-    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
-        HBM
     }
 
     fn plan_op(&mut self, step: &mut Step<'_>) {

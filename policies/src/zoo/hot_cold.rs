@@ -13,7 +13,7 @@
 
 use crate::entry::{Entry, Fault, Kind, Parameter};
 use crate::paging::{Recency, evict_one, free_up, home, make_room, outside};
-use crate::policy::{Action, Policy, Sight};
+use crate::policy::{Action, Policy};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::state::{State, remember};
 use crate::step::Step;
@@ -246,10 +246,6 @@ impl HotCold {
 impl Policy for HotCold {
     fn name(&self) -> &'static str {
         "hot-cold"
-    }
-
-    fn sight(&self) -> Sight {
-        Sight::Past
     }
 
     /// In HBM up to the high watermark, as long as a program fills its memory.

@@ -302,10 +302,6 @@ impl Policy for PlannedMigration {
         home.unwrap_or_else(|| self.spill.last().copied().unwrap_or(HBM))
     }
 
-    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
-        HBM
-    }
-
     fn plan_op(&mut self, step: &mut Step<'_>) {
         let view = &step.view();
         let now = view.occurrence();

@@ -9,12 +9,11 @@
 
 use crate::entry::{Entry, Fault, Kind, Parameter, Params};
 use crate::paging::{Recency, free_up, make_room, outside};
-use crate::policy::{Action, Policy, Sight};
+use crate::policy::{Action, Policy};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::state::{State, remember};
 use crate::step::Step;
 use crate::view::View;
-use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::{Bytes, Span};
 
@@ -163,16 +162,8 @@ impl Policy for UnifiedMemory {
         "unified-memory"
     }
 
-    fn sight(&self) -> Sight {
-        Sight::Past
-    }
-
     fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         outside(object, &self.config.spill, view)
-    }
-
-    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
-        HBM
     }
 
     fn plan_op(&mut self, step: &mut Step<'_>) {
