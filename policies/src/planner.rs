@@ -18,9 +18,9 @@ use crate::fragmentation::Moment;
 use crate::ledger::{Claim, Filled, Ledger, Memory, NoRoom, Slot};
 pub use crate::plan_error::PlanError;
 use crate::plan_error::out_of_memory;
-use crate::policy::{Action, Policy, Sight};
+use crate::policy::{Policy, Sight};
 use crate::pressure::monitor::Monitor;
-use crate::step::Step;
+use crate::step::{Buffers, Step};
 use crate::tickets::Tickets;
 use crate::view::View;
 use smallvec::SmallVec;
@@ -60,7 +60,7 @@ pub struct Planner<'a> {
     stopped: Vec<Option<Ticket>>,
     counts: Counts,
     count_from: u64,
-    actions: Vec<Action>,
+    buffers: Buffers,
     in_place: Vec<ObjectId>,
     charges: SmallVec<[(TierId, Bytes); 2]>,
     /// What the op is delayed by beside its charges.
@@ -128,7 +128,7 @@ impl<'a> Planner<'a> {
             stopped: vec![None; streams.unwrap_or(0)],
             counts: Counts::default(),
             count_from: 0,
-            actions: Vec::new(),
+            buffers: Buffers::default(),
             in_place: Vec::new(),
             charges: SmallVec::new(),
             delay: Span::ZERO,
@@ -220,9 +220,9 @@ impl<'a> Planner<'a> {
             }
         }
         self.find_reuses(op);
-        let actions = std::mem::take(&mut self.actions);
-        let (mut actions, refused) = self.ask(|policy, view| {
-            let mut step = Step::over(view, actions);
+        let buffers = std::mem::take(&mut self.buffers);
+        let (buffers, refused) = self.ask(|policy, view| {
+            let mut step = Step::over(view, buffers);
             policy.plan_op(&mut step);
             step.done()
         });
@@ -233,12 +233,12 @@ impl<'a> Planner<'a> {
         self.charges.clear();
         self.delay = Span::ZERO;
         self.stream = self.workload.trace.ops[op.index()].stream;
-        for action in actions.drain(..) {
-            if !self.overtaken(&action) {
-                self.act(action)?;
+        for action in &buffers.actions {
+            if !self.overtaken(action) {
+                self.act(*action)?;
             }
         }
-        self.actions = actions;
+        self.buffers = buffers;
         self.bring_back()?;
         self.compute(op)?;
         self.compact();
@@ -409,14 +409,9 @@ impl<'a> Planner<'a> {
     }
 
     fn ask<T>(&mut self, question: impl FnOnce(&mut dyn Policy, &View<'_>) -> T) -> T {
-        let view = View {
-            workload: self.workload,
-            ledger: &self.ledger,
-            occurrence: self.next,
-            total: self.total,
-            sight: self.sight,
-        };
-        question(&mut *self.policy, &view)
+        let Planner { workload, ledger, next: occurrence, total, sight, .. } = self;
+        let (occurrence, total, sight) = (*occurrence, *total, *sight);
+        question(&mut *self.policy, &View { workload, ledger, occurrence, total, sight })
     }
 
     fn claim(&mut self, object: ObjectId, tier: TierId, after: &mut Edges) -> Result<(), NoRoom> {

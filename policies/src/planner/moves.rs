@@ -34,8 +34,8 @@ impl Planner<'_> {
             return Ok(());
         }
         let has_room = |object, tier| self.ledger.has_room(object, tier);
-        let holders = |object| self.ledger.tiers_of(object);
-        if let Some(why) = refusal(&action, self.uses(), has_room, holders) {
+        let beside = |object, tier| self.ledger.is_held_beside(object, tier);
+        if let Some(why) = refusal(&action, self.uses(), has_room, beside) {
             return Err(self.refused(why));
         }
         match action {

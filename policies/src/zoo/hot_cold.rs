@@ -87,7 +87,15 @@ impl Recipe for HotColdConfig {
     }
 
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
-        Ok(Box::new(HotCold::new(self, setting.workload.trace.objects.len())))
+        let objects = setting.workload.trace.objects.len();
+        Ok(Box::new(HotCold {
+            config: self.clone(),
+            used: vec![VecDeque::new(); objects],
+            recency: Recency::new(objects),
+            promising: Vec::new(),
+            promoted: Vec::new(),
+            born_slow: Vec::new(),
+        }))
     }
 
     fn spill(&self) -> Option<&[TierId]> {
@@ -101,7 +109,7 @@ impl Recipe for HotColdConfig {
 
 /// Promotes and demotes.
 #[derive(Debug)]
-pub struct HotCold {
+struct HotCold {
     config: HotColdConfig,
     /// By object: its last ops, the oldest first, `hot` at most.
     used: Vec<VecDeque<u64>>,
@@ -115,18 +123,6 @@ pub struct HotCold {
 }
 
 impl HotCold {
-    /// For a trace of so many objects.
-    pub fn new(config: &HotColdConfig, objects: usize) -> HotCold {
-        HotCold {
-            config: config.clone(),
-            used: vec![VecDeque::new(); objects],
-            recency: Recency::new(objects),
-            promising: Vec::new(),
-            promoted: Vec::new(),
-            born_slow: Vec::new(),
-        }
-    }
-
     fn share(&self, share: f64, view: &View<'_>) -> Bytes {
         let capacity = view.capacity(HBM);
         // Without limit nothing has to be kept free.

@@ -114,7 +114,8 @@ impl Recipe for UnifiedMemoryConfig {
     }
 
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
-        Ok(Box::new(UnifiedMemory::new(self, setting.workload.trace.objects.len())))
+        let recency = Recency::new(setting.workload.trace.objects.len());
+        Ok(Box::new(UnifiedMemory { config: self.clone(), recency }))
     }
 
     fn most_delay(&self, bytes: Bytes) -> Span {
@@ -132,16 +133,9 @@ impl Recipe for UnifiedMemoryConfig {
 
 /// Demand paging that pays for its faults.
 #[derive(Debug)]
-pub struct UnifiedMemory {
+struct UnifiedMemory {
     config: UnifiedMemoryConfig,
     recency: Recency,
-}
-
-impl UnifiedMemory {
-    /// For a trace of so many objects.
-    pub fn new(config: &UnifiedMemoryConfig, objects: usize) -> UnifiedMemory {
-        UnifiedMemory { config: config.clone(), recency: Recency::new(objects) }
-    }
 }
 
 /// Fetches what the op uses and HBM lacks, with the delay for its faults.
