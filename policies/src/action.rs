@@ -1,6 +1,5 @@
 //! What a policy can ask for before an op, and what the ledger refuses of it.
 
-use smallvec::SmallVec;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::Use;
@@ -75,21 +74,24 @@ impl Action {
 }
 
 /// Why the ledger refuses an action, if it does: the rules that do not depend on how much is free.
+/// The last question is whether a tier beside this one holds the object's present contents.
 pub(crate) fn refusal(
     action: &Action,
     uses: &[Use],
     has_room: impl Fn(ObjectId, TierId) -> bool,
-    holders: impl Fn(ObjectId) -> SmallVec<[TierId; 2]>,
+    is_held_beside: impl Fn(ObjectId, Option<TierId>) -> bool,
 ) -> Option<String> {
     match *action {
         Action::Fetch { object, .. } | Action::Prefetch { object, .. } => {
-            holders(object).is_empty().then(|| format!("fetches {object:?}, which does not exist"))
+            let exists = is_held_beside(object, None);
+            (!exists).then(|| format!("fetches {object:?}, which does not exist"))
         }
         Action::Evict { object, from, to } => (from == to || !has_room(object, from))
             .then(|| format!("evicts {object:?} {from:?} -> {to:?}")),
-        Action::Drop { object, tier } => (!has_room(object, tier)
-            || holders(object).as_slice() == [tier])
-        .then(|| format!("drops the only copy of {object:?}")),
+        Action::Drop { object, tier } => {
+            let spare = has_room(object, tier) && is_held_beside(object, Some(tier));
+            (!spare).then(|| format!("drops the only copy of {object:?}"))
+        }
         Action::InPlace { object } => (!uses.iter().any(|used| used.object == object))
             .then(|| format!("{object:?} in place, but not used")),
         Action::Charge { .. } | Action::Delay { .. } => None,

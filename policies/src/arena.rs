@@ -6,7 +6,7 @@
 //! under other addresses, so new claims then wait for all that was under way, as `cudaFree` does.
 //! Invariant: a claim has an edge to every command under way that used one of its addresses.
 
-use crate::command::{Allocating, Edge, Hazard, Ticket, add_edge, add_edges};
+use crate::command::{Allocating, Edges, Hazard, Ticket, add_edge, add_edges};
 use crate::fragmentation::{Meter, Moment};
 use crate::tickets::Tickets;
 use smallvec::SmallVec;
@@ -46,7 +46,7 @@ pub(crate) struct Compacted {
     /// Bytes copied.
     pub(crate) bytes: Bytes,
     /// Commands that may still use what the objects move into.
-    pub(crate) waits: SmallVec<[Edge; 6]>,
+    pub(crate) waits: Edges,
     /// Whether everything stops until the objects have moved.
     pub(crate) stops: bool,
     /// Addresses that are free once they have.
@@ -107,7 +107,7 @@ impl Arena {
         bytes: Bytes,
         stream: u16,
         tickets: &Tickets,
-        after: &mut SmallVec<[Edge; 6]>,
+        after: &mut Edges,
     ) -> Result<(), Full> {
         if bytes == Bytes::ZERO {
             return Ok(()); // no memory, no address
@@ -142,7 +142,7 @@ impl Arena {
         self.settled = false;
     }
 
-    fn reuse(&mut self, block: Block, tickets: &Tickets, after: &mut SmallVec<[Edge; 6]>) {
+    fn reuse(&mut self, block: Block, tickets: &Tickets, after: &mut Edges) {
         loop {
             let last = self.pending.range(..block.end()).next_back();
             let Some((&start, &(end, ticket))) = last.filter(|(_, (end, _))| *end > block.at)

@@ -41,6 +41,9 @@ pub struct Edge {
     pub hazard: Hazard,
 }
 
+/// What must end before a command starts.
+pub type Edges = SmallVec<[Edge; 6]>;
+
 /// The room of one object in one tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
@@ -128,7 +131,7 @@ pub struct Command {
     /// What it does.
     pub work: Work,
     /// What must end before it starts.
-    pub after: SmallVec<[Edge; 6]>,
+    pub after: Edges,
     /// Room that it takes when it starts.
     pub claims: SmallVec<[Room; 2]>,
     /// Room that it gives back when it ends.
@@ -160,7 +163,7 @@ impl<M: Machine + ?Sized> Machine for Box<M> {
 }
 
 /// Adds an edge unless there is one to that command already.
-pub(crate) fn add_edge(after: &mut SmallVec<[Edge; 6]>, ticket: Ticket, hazard: Hazard) {
+pub(crate) fn add_edge(after: &mut Edges, ticket: Ticket, hazard: Hazard) {
     if !after.iter().any(|edge| edge.ticket == ticket) {
         after.push(Edge { ticket, hazard });
     }
@@ -168,7 +171,7 @@ pub(crate) fn add_edge(after: &mut SmallVec<[Edge; 6]>, ticket: Ticket, hazard: 
 
 /// The same for many commands, each named once: their number does not multiply with the edges there
 /// are.
-pub(crate) fn add_edges(after: &mut SmallVec<[Edge; 6]>, tickets: &[Ticket], hazard: Hazard) {
+pub(crate) fn add_edges(after: &mut Edges, tickets: &[Ticket], hazard: Hazard) {
     if tickets.is_empty() {
         return;
     }

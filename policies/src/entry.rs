@@ -178,10 +178,8 @@ macro_rules! getters {
             })
         }
     )*};
-}
-
-macro_rules! defaulted {
-    ($($(#[$doc:meta])* $name:ident: $variant:ident -> $type:ty;)*) => {$(
+    // Of kinds that have a default.
+    ($($(#[$doc:meta])* $name:ident: $variant:ident => $type:ty;)*) => {$(
         $(#[$doc])*
         ///
         /// # Panics
@@ -219,13 +217,13 @@ impl Params {
         weights: Weights -> BTreeMap<&'static str, f64>;
     }
 
-    defaulted! {
+    getters! {
         /// Tiers: written or by default.
-        tiers: Tiers -> Vec<TierId>;
+        tiers: Tiers => Vec<TierId>;
         /// Kinds of objects: written or by default.
-        kinds: Kinds -> Vec<ObjectKind>;
+        kinds: Kinds => Vec<ObjectKind>;
         /// How objects are touched: written or by default.
-        access: Access -> Access;
+        access: Access => Access;
     }
 }
 

@@ -7,21 +7,28 @@
 //! Invariant: no action that the ledger would refuse leaves the wrapper, and an op never lacks room
 //! that another tier could have taken.
 
-mod device;
 mod guests;
 mod room;
-mod tiers;
 mod wrapper;
 
-pub use crate::host_ops::tiers::host_tiers;
 use crate::host_ops::wrapper::HostOps;
 use crate::policy::Policy;
 use crate::recipe::Setting;
-use tiersim_models::hardware::Hardware;
-use tiersim_models::ids::OpId;
+use tiersim_models::hardware::{HBM, Hardware, TierKind};
+use tiersim_models::ids::{OpId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Span;
 use tiersim_models::workload::{Trace, Unit};
+
+/// The tiers that are memory of the host, where ops on its processors use their objects: those of
+/// kind dram first, then cxl.
+pub fn host_tiers(hardware: &Hardware) -> Vec<TierId> {
+    let of = |kind| {
+        let is = move |tier: &TierId| *tier != HBM && hardware.tiers[tier.index()].kind == kind;
+        hardware.tier_ids().filter(is)
+    };
+    of(TierKind::Dram).chain(of(TierKind::Cxl)).collect()
+}
 
 /// Whether some op runs on the host's processors.
 pub fn has_host_ops(trace: &Trace) -> bool {
@@ -62,7 +69,8 @@ pub fn build(
     let spans: Vec<Span> = kept.iter().map(|op| setting.spans[op.index()]).collect();
     let device = Workload::new(ops_of(trace, &kept));
     let inner = make(&Setting { workload: &device, spans: &spans, ..*setting })?;
-    Ok(Box::new(HostOps::new(inner, Some(device), setting.workload, setting.hardware)))
+    let tiers = (host_tiers(setting.hardware), setting.hardware.tier_ids());
+    Ok(Box::new(HostOps::new(inner, Some(device), setting.workload, tiers)))
 }
 
 /// A policy that was made for a whole workload, with its ops on the host's processors served.
@@ -74,7 +82,8 @@ pub fn around(
     if !has_host_ops(&workload.trace) {
         return policy;
     }
-    Box::new(HostOps::new(policy, None, workload, hardware))
+    let tiers = (host_tiers(hardware), hardware.tier_ids());
+    Box::new(HostOps::new(policy, None, workload, tiers))
 }
 
 /// The trace with these ops only, in their order.

@@ -9,9 +9,9 @@
 //! credits.
 
 use crate::arena::{Arena, Compacted};
-use crate::command::{Allocating, Edge, Hazard, Room, Ticket, add_edge};
+use crate::command::{Allocating, Edges, Hazard, Room, Ticket, add_edge};
 use crate::fragmentation::{MemoryUse, Moment};
-use crate::state::State;
+use crate::state::{OfCommand, Remembered, State, remember};
 use crate::tickets::Tickets;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -246,6 +246,11 @@ impl Ledger {
         tiers
     }
 
+    /// Whether a tier beside this one holds the object's present contents.
+    pub(crate) fn is_held_beside(&self, object: ObjectId, tier: Option<TierId>) -> bool {
+        self.slots(object).iter().any(|slot| slot.valid && Some(slot.tier) != tier)
+    }
+
     pub(crate) fn slot(&self, object: ObjectId, tier: TierId) -> Option<&Slot> {
         self.objects[object.index()].iter().find(|slot| slot.tier == tier)
     }
@@ -267,7 +272,7 @@ impl Ledger {
         &mut self,
         claim: Claim,
         tickets: &Tickets,
-        after: &mut SmallVec<[Edge; 6]>,
+        after: &mut Edges,
     ) -> Result<(), NoRoom> {
         let Room { object, tier, bytes: need } = claim.room;
         let free = self.free(tier);
@@ -327,34 +332,9 @@ impl Ledger {
     }
 
     /// Writes what is where; `false` if an allocator is not exact: what it does is not known here.
-    pub(crate) fn state(&self, tickets: &Tickets, out: &mut State) -> bool {
-        let Ledger { tiers, objects, leaving } = self;
-        for account in tiers {
-            let Account { room: _, capacity: _, hidden: _, used, ready, credits, arena } = account;
-            if arena.is_some() {
-                return false;
-            }
-            out.bytes(*used);
-            // As they will be settled before they are looked at.
-            let settled = credits.iter().take_while(|(_, ticket)| tickets.ended(*ticket)).count();
-            let settling: Bytes = credits.iter().take(settled).map(|&(bytes, _)| bytes).sum();
-            out.bytes(*ready + settling);
-            out.list(credits.iter().skip(settled), |out, &(bytes, ticket)| {
-                out.bytes(bytes);
-                tickets.write(Some(ticket), out);
-            });
-        }
-        for slots in objects {
-            out.list(slots, |out, slot| slot.state(tickets, out));
-        }
-        for left in leaving {
-            let under_way = left.iter().filter(|(_, ticket)| !tickets.ended(*ticket));
-            out.list(under_way, |out, &(tier, ticket)| {
-                out.tier(tier);
-                tickets.write(Some(ticket), out);
-            });
-        }
-        true
+    pub(crate) fn state(&self, out: &mut State) -> bool {
+        remember!(out, self as Ledger { tiers, objects, leaving => each_under_way });
+        tiers.iter().all(|account| account.arena.is_none())
     }
 
     /// Removes an object's slot from a tier.
@@ -376,23 +356,51 @@ impl Account {
     }
 }
 
+impl Remembered for Account {
+    fn state(&self, out: &mut State) {
+        remember!(out, self as Account { used } skip { capacity, hidden, ready, credits, arena });
+        // As they will be settled before they are looked at.
+        let ended = |credit: &&(Bytes, Ticket)| !out.is_under_way(credit.1);
+        let settled = self.credits.iter().take_while(ended).count();
+        let ready: Bytes = self.credits.iter().take(settled).map(|&(bytes, _)| bytes).sum();
+        out.bytes(self.ready + ready);
+        out.list(self.credits.iter().skip(settled), |out, credit| credit.state(out));
+    }
+}
+
+impl Remembered for Slot {
+    fn state(&self, out: &mut State) {
+        remember!(out, self as Slot { tier, valid, filled => under_way, users => under_way });
+    }
+}
+
+impl Remembered for Filled {
+    fn state(&self, out: &mut State) {
+        remember!(out, self as Filled { ticket, by_copy });
+    }
+}
+
+impl OfCommand for Filled {
+    fn ticket(&self) -> Ticket {
+        self.ticket
+    }
+}
+
+impl Remembered for User {
+    fn state(&self, out: &mut State) {
+        remember!(out, self as User { ticket, stream });
+    }
+}
+
+impl OfCommand for User {
+    fn ticket(&self) -> Ticket {
+        self.ticket
+    }
+}
+
 impl Slot {
     pub(crate) fn new(tier: TierId, filled: Option<Filled>) -> Slot {
         Slot { tier, valid: true, filled, users: SmallVec::new() }
-    }
-
-    fn state(&self, tickets: &Tickets, out: &mut State) {
-        let Slot { tier, valid, filled, users } = self;
-        out.tier(*tier);
-        out.flag(*valid);
-        let filled = filled.filter(|filled| !tickets.ended(filled.ticket));
-        tickets.write(filled.map(|filled| filled.ticket), out);
-        out.flag(filled.is_some_and(|Filled { ticket: _, by_copy }| by_copy));
-        let users = users.iter().filter(|user| !tickets.ended(user.ticket));
-        out.list(users, |out, &User { ticket, stream }| {
-            tickets.write(Some(ticket), out);
-            out.word(stream.map_or(0, |stream| u64::from(stream) + 1));
-        });
     }
 
     /// Notes a user. Ops of one stream end in order, so only the latest of each stream matters.

@@ -108,6 +108,7 @@ impl NumaConfig {
             beyond,
             given: [Bytes::ZERO; MAX_TIERS],
             unborn: Vec::new(),
+            buffers: Default::default(),
         }))
     }
 

@@ -7,7 +7,7 @@
 //! room for what must leave, copies outside of objects that are in HBM too are given up first.
 
 use crate::policy::Action;
-use crate::state::State;
+use crate::state::{State, remember};
 use crate::step::Step;
 use crate::view::View;
 use std::collections::BTreeSet;
@@ -40,8 +40,7 @@ impl Recency {
 
     /// Writes the order: when each was used does not matter.
     pub(crate) fn state(&self, out: &mut State) {
-        let Recency { last: _, order, uses: _ } = self;
-        out.list(order, |out, &(_, object)| out.object(object));
+        remember!(out, self as Recency { order: second } skip { last, uses });
     }
 
     /// The object is listed no more.

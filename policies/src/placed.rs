@@ -46,6 +46,8 @@ pub struct Placed {
     /// Most bytes that may be fetched ahead, and those that are: (occurrence of the use, bytes).
     staging: Bytes,
     staged: VecDeque<(u64, Bytes)>,
+    /// The tier in which what is fetched from beyond it is put together whole before it goes on.
+    relay: Option<TierId>,
 }
 
 impl Placed {
@@ -97,14 +99,14 @@ impl Placed {
             confined: false,
             staging: Bytes::MAX,
             staged: VecDeque::new(),
+            relay: None,
             homes,
         }
     }
 
     /// The same, but what does not fit at home goes to the first of these tiers with room.
-    pub fn spilling(mut self, tiers: &[TierId]) -> Placed {
-        self.spill = Spill::new(tiers, self.homes.len());
-        self
+    pub fn spilling(self, tiers: &[TierId]) -> Placed {
+        Placed { spill: Spill::new(tiers, self.homes.len()), ..self }
     }
 
     /// The same, and nothing goes to a tier that is neither a home nor one to spill to.
@@ -117,10 +119,39 @@ impl Placed {
         Placed { staging: bytes, ..self }
     }
 
+    /// The same, but what is fetched from beyond a tier is put together there before it goes on.
+    ///
+    /// A copy over several links goes in chunks, and the links work at the same time. A library
+    /// that reads files into pinned buffers and copies from those to the device cannot do that: an
+    /// object must be in the buffer as a whole. So each such fetch becomes two copies, and the
+    /// buffer is free again when the second has ended. An object for which the tier has no room
+    /// goes straight, so nothing fails for its sake.
+    pub fn relayed(self, relay: Option<TierId>) -> Placed {
+        Placed { relay, ..self }
+    }
+
     /// The same, marked as chosen with the whole run in sight.
-    pub fn foreseen(mut self) -> Placed {
-        self.sight = Sight::Oracle;
-        self
+    pub fn foreseen(self) -> Placed {
+        Placed { sight: Sight::Oracle, ..self }
+    }
+
+    /// Brings an object to HBM, with a stop at the relay if there is one.
+    fn bring(&self, fetch: Action, object: ObjectId, step: &mut Step<'_>) {
+        let view = step.view();
+        let stops = |&relay: &TierId| {
+            // What leaves for the relay before the same op may take the room of the stop.
+            let full = |action: &Action| matches!(action, Action::Evict { to, .. } if *to == relay);
+            !step.actions().iter().any(full)
+                && view.is_exact(relay)
+                && !view.has_room(object, relay)
+                && !view.in_hbm(object)
+                && view.fits(relay, view.object(object).bytes)
+        };
+        let stop = self.relay.filter(stops);
+        stop.into_iter().for_each(|relay| step.fetch(object, relay));
+        step.take(fetch);
+        // The room is given back when the copy to HBM has ended. A prefetch may be given up.
+        stop.into_iter().for_each(|relay| step.drop_copy(object, relay));
     }
 
     fn use_in_place(&mut self, charge: Charge, step: &mut Step<'_>) {
@@ -175,7 +206,7 @@ impl Placed {
             if self.homes[object.index()] != HBM && !view.in_hbm(object) {
                 self.visitors.push(object);
                 if view.exists(object) {
-                    step.fetch(object, HBM);
+                    self.bring(Action::Fetch { object, to: HBM }, object, step);
                 }
             }
         }
@@ -193,7 +224,7 @@ impl Placed {
                 }
                 ahead += bytes;
                 self.staged.push_back((occurrence, bytes));
-                step.prefetch(object, HBM);
+                self.bring(Action::Prefetch { object, to: HBM }, object, step);
                 self.visitors.push(object);
             }
             self.wanted.pop_front();
@@ -354,7 +385,7 @@ impl Policy for Placed {
         self.spill.state(&self.homes, view, out);
         remember!(out, self as Placed {
             homes, visitors, needed_until: op_from_1, wanted: of_op, births: bytes, staged: of_op
-        } skip { name, modules, access, sight, spill, confined, staging });
+        } skip { name, modules, access, sight, spill, confined, staging, relay });
         true
     }
 }

@@ -13,14 +13,14 @@ mod reuse;
 mod room;
 mod steady;
 
-use crate::command::{Command, Edge, Hazard, Room, Ticket, Touch, Work, add_edge};
+use crate::command::{Command, Edges, Hazard, Room, Ticket, Touch, Work, add_edge};
 use crate::fragmentation::Moment;
 use crate::ledger::{Claim, Filled, Ledger, NoRoom, Slot};
 pub use crate::plan_error::PlanError;
 use crate::plan_error::out_of_memory;
-use crate::policy::{Action, Policy, Sight};
+use crate::policy::{Policy, Sight};
 use crate::pressure::monitor::Monitor;
-use crate::step::Step;
+use crate::step::{Buffers, Step};
 use crate::tickets::Tickets;
 use crate::view::View;
 use smallvec::SmallVec;
@@ -59,13 +59,15 @@ pub struct Planner<'a> {
     stopped: Vec<Option<Ticket>>,
     counts: Counts,
     count_from: u64,
-    actions: Vec<Action>,
+    buffers: Buffers,
     in_place: Vec<ObjectId>,
     charges: SmallVec<[(TierId, Bytes); 2]>,
     /// What the op is delayed by beside its charges.
     delay: Span,
     /// The stream of the op that is planned.
     stream: u16,
+    /// The commands of the op that is planned.
+    out: Vec<Command>,
     /// How long copies take, if that is known.
     times: Option<CopyTimes>,
     /// Tiers in which room is made, the innermost last.
@@ -104,10 +106,11 @@ impl<'a> Planner<'a> {
             stopped: vec![None; streams.unwrap_or(0)],
             counts: Counts::default(),
             count_from: 0,
-            actions: Vec::new(),
+            buffers: Buffers::default(),
             in_place: Vec::new(),
             charges: SmallVec::new(),
             delay: Span::ZERO,
+            out: Vec::new(),
             stream: workload.trace.ops.first().map_or(0, |op| op.stream),
             times: None,
             making_room: SmallVec::new(),
@@ -177,11 +180,17 @@ impl<'a> Planner<'a> {
         if self.next == self.until {
             return Ok(false);
         }
+        std::mem::swap(&mut self.out, out);
+        let planned = self.plan();
+        std::mem::swap(&mut self.out, out);
+        planned.map(|()| true)
+    }
+
+    fn plan(&mut self) -> Result<(), PlanError> {
         self.has_names()?;
-        let op = OpId::at((self.next % self.workload.trace.ops.len() as u64) as usize);
-        let uses = self.workload.trace.uses_of(op);
+        let op = self.op_planned();
         let counted = self.next >= self.count_from && !self.is_on_host(op);
-        let known = uses.iter().filter(|touched| self.ledger.exists(touched.object));
+        let known = self.uses().iter().filter(|touched| self.ledger.exists(touched.object));
         for touched in known.filter(|_| counted) {
             match self.ledger.holds(touched.object, HBM) {
                 true => self.counts.hits += 1,
@@ -189,9 +198,9 @@ impl<'a> Planner<'a> {
             }
         }
         self.find_reuses(op);
-        let actions = std::mem::take(&mut self.actions);
-        let (mut actions, refused) = self.ask(|policy, view| {
-            let mut step = Step::over(view, actions);
+        let buffers = std::mem::take(&mut self.buffers);
+        let (buffers, refused) = self.ask(|policy, view| {
+            let mut step = Step::over(view, buffers);
             policy.plan_op(&mut step);
             step.done()
         });
@@ -202,22 +211,21 @@ impl<'a> Planner<'a> {
         self.charges.clear();
         self.delay = Span::ZERO;
         self.stream = self.workload.trace.ops[op.index()].stream;
-        let turn = self.last_op[usize::from(self.stream)];
-        for action in actions.drain(..) {
-            if !self.overtaken(&action) {
-                self.act(action, uses, turn, out)?;
+        for action in &buffers.actions {
+            if !self.overtaken(action) {
+                self.act(*action)?;
             }
         }
-        self.actions = actions;
-        self.bring_back(uses, turn, out)?;
-        self.plan_op(op, turn, out)?;
-        self.compact(out);
+        self.buffers = buffers;
+        self.bring_back()?;
+        self.compute(op)?;
+        self.compact();
         self.ledger.sample(self.moment(op));
         self.next += 1;
         if self.workload.step_ends().binary_search(&op).is_ok() {
             self.step_ended();
         }
-        Ok(true)
+        Ok(())
     }
 
     fn moment(&self, op: OpId) -> Moment {
@@ -233,30 +241,26 @@ impl<'a> Planner<'a> {
         self.tickets.end(ticket)
     }
 
-    fn plan_op(
-        &mut self,
-        op: OpId,
-        turn: Option<Ticket>,
-        out: &mut Vec<Command>,
-    ) -> Result<(), PlanError> {
+    /// The op itself: room for what it creates, its edges, and what ends with it.
+    fn compute(&mut self, op: OpId) -> Result<(), PlanError> {
         let record = &self.workload.trace.ops[op.index()];
         let stream = record.stream;
         let mut after = SmallVec::new();
         let mut claims: SmallVec<[Room; 2]> = SmallVec::new();
         let overwritten = self.overwritten(op);
         for &object in &overwritten {
-            self.forget(object, &mut after, out)?;
+            self.forget(object, &mut after);
         }
         for &object in self.workload.births(op).iter().chain(&overwritten) {
             let tier = self.ask(|policy, view| policy.allocate_in(object, view));
-            self.compact_for(object, tier, &claims, &mut after, out);
-            self.make_room(object, tier, turn, out)?;
+            self.compact_for(object, tier, &claims, &mut after);
+            self.make_room(object, tier)?;
             let claimed = self.claim(object, tier, &mut after);
             claimed.map_err(|full| out_of_memory(full, object, Some(self.next)))?;
             claims.push(self.room(object, tier));
             self.ledger.slots_mut(object).push(Slot::new(tier, None));
         }
-        self.relieve(None, turn, out)?;
+        self.relieve(None)?;
         let ticket = self.tickets.issue(Some((self.next, stream)));
         for room in &claims {
             let slot = self.ledger.slot_mut(room.object, room.tier).expect("just claimed");
@@ -282,10 +286,10 @@ impl<'a> Planner<'a> {
         let (occurrence, delay) = (self.next, self.delay);
         let allocating = self.ledger.allocating();
         let work = Work::Compute { occurrence, stream, touches, charges, delay, allocating };
-        let at = out.len();
-        out.push(Command { ticket, work, after, claims, frees: SmallVec::new() });
+        let at = self.out.len();
+        self.out.push(Command { ticket, work, after, claims, frees: SmallVec::new() });
         for &object in self.workload.releases(op) {
-            self.release(object, ticket, stream, at, out);
+            self.release(object, ticket, stream, at);
         }
         Ok(())
     }
@@ -298,7 +302,7 @@ impl<'a> Planner<'a> {
         object: ObjectId,
         tier: TierId,
         writes: bool,
-        after: &mut SmallVec<[Edge; 6]>,
+        after: &mut Edges,
     ) {
         let tickets = &self.tickets;
         let mut wait = |on: Ticket, hazard| {
@@ -325,7 +329,7 @@ impl<'a> Planner<'a> {
     }
 
     /// An edge for order that the trace states beyond its data.
-    fn await_op(&mut self, before: OpId, op: OpId, stream: u16, after: &mut SmallVec<[Edge; 6]>) {
+    fn await_op(&mut self, before: OpId, op: OpId, stream: u16, after: &mut Edges) {
         // The waited-for op comes earlier in the same replay, so it is the latest of its stream
         // or an older one; waiting for the latest planned of that stream would be too much, so
         // its ticket is looked up.
@@ -338,55 +342,57 @@ impl<'a> Planner<'a> {
     }
 
     /// Gives back all room of an object that is used no more after the op `ticket`.
-    fn release(
-        &mut self,
-        object: ObjectId,
-        ticket: Ticket,
-        stream: u16,
-        op_at: usize,
-        out: &mut Vec<Command>,
-    ) {
+    fn release(&mut self, object: ObjectId, ticket: Ticket, stream: u16, op_at: usize) {
         for slot in std::mem::take(self.ledger.slots_mut(object)) {
             let room = self.room(object, slot.tier);
             let filled = slot.filled.map(|filled| filled.ticket);
             let tickets = || filled.into_iter().chain(slot.users.iter().map(|user| user.ticket));
             // Usually the op ends last, and gives the room back itself.
             let giver = if tickets().all(|t| t == ticket || self.tickets.covered(t, stream)) {
-                out[op_at].frees.push(room);
+                self.out[op_at].frees.push(room);
                 ticket
             } else {
-                let giver = self.tickets.issue(None);
-                let mut after = SmallVec::new();
+                let mut after = Edges::new();
                 add_edge(&mut after, ticket, Hazard::LastUse);
-                for on in tickets().filter(|&on| !self.tickets.ended(on)) {
-                    add_edge(&mut after, on, Hazard::LastUse);
-                }
-                let (claims, frees) = (SmallVec::new(), SmallVec::from_iter([room]));
-                out.push(Command { ticket: giver, work: Work::Release, after, claims, frees });
-                giver
+                tickets().for_each(|on| self.wait(on, Hazard::LastUse, &mut after));
+                self.issue(Work::Release, after, None, Some(room))
             };
             self.ledger.give_back(room, giver, &self.tickets);
             self.observe();
         }
     }
 
-    fn ask<T>(&mut self, question: impl FnOnce(&mut dyn Policy, &View<'_>) -> T) -> T {
-        let view = View {
-            workload: self.workload,
-            ledger: &self.ledger,
-            occurrence: self.next,
-            total: self.total,
-            sight: self.sight,
-        };
-        question(&mut *self.policy, &view)
+    /// A command that is no op, with the room that it takes and the room that it gives back.
+    fn issue(
+        &mut self,
+        work: Work,
+        after: Edges,
+        claims: Option<Room>,
+        frees: Option<Room>,
+    ) -> Ticket {
+        let ticket = self.tickets.issue(None);
+        let (claims, frees) = (SmallVec::from_iter(claims), SmallVec::from_iter(frees));
+        self.out.push(Command { ticket, work, after, claims, frees });
+        ticket
     }
 
-    fn claim(
-        &mut self,
-        object: ObjectId,
-        tier: TierId,
-        after: &mut SmallVec<[Edge; 6]>,
-    ) -> Result<(), NoRoom> {
+    /// The op that is planned.
+    fn op_planned(&self) -> OpId {
+        OpId::at((self.next % self.workload.trace.ops.len() as u64) as usize)
+    }
+
+    /// What it uses.
+    fn uses(&self) -> &'a [Use] {
+        self.workload.trace.uses_of(self.op_planned())
+    }
+
+    fn ask<T>(&mut self, question: impl FnOnce(&mut dyn Policy, &View<'_>) -> T) -> T {
+        let Planner { workload, ledger, next: occurrence, total, sight, .. } = self;
+        let (occurrence, total, sight) = (*occurrence, *total, *sight);
+        question(&mut *self.policy, &View { workload, ledger, occurrence, total, sight })
+    }
+
+    fn claim(&mut self, object: ObjectId, tier: TierId, after: &mut Edges) -> Result<(), NoRoom> {
         let claim = Claim { room: self.room(object, tier), stream: self.stream };
         let claimed = self.ledger.claim(claim, &self.tickets, after);
         self.observe();

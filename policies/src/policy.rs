@@ -7,6 +7,7 @@ pub use crate::action::Action;
 use crate::state::State;
 use crate::step::Step;
 use crate::view::View;
+use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
 pub use tiersim_models::results::Sight;
 
@@ -15,15 +16,19 @@ pub trait Policy: Send {
     /// Its name in tables and charts, such as `lru`.
     fn name(&self) -> &'static str;
 
-    /// How far it looks ahead.
-    fn sight(&self) -> Sight;
+    /// How far it looks ahead: not at all, unless it says so.
+    fn sight(&self) -> Sight {
+        Sight::Past
+    }
 
     /// Where an object that exists before the first op starts out. Asked once per object, in the
     /// order of the trace's table; `view` shows what has been placed so far.
     fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId;
 
-    /// Where an object that the next op creates gets its room.
-    fn allocate_in(&mut self, object: ObjectId, view: &View<'_>) -> TierId;
+    /// Where an object that the next op creates gets its room: in HBM, unless it says otherwise.
+    fn allocate_in(&mut self, _object: ObjectId, _view: &View<'_>) -> TierId {
+        HBM
+    }
 
     /// Asked before each op: takes the actions for it, in the order in which they take effect.
     fn plan_op(&mut self, step: &mut Step<'_>);

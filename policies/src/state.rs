@@ -6,7 +6,9 @@
 //! Invariant: a list is written with its length and a choice with its number, so different states
 //! have different words.
 
-use std::collections::BTreeMap;
+use crate::command::Ticket;
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
 
@@ -16,12 +18,14 @@ pub struct State {
     words: Vec<u64>,
     occurrence: u64,
     horizon: u64,
+    /// Commands under way, each with how many have been issued since.
+    commands: BTreeMap<Ticket, u64>,
 }
 
 impl State {
     /// Nothing written; op `occurrence` of the run comes next.
     pub fn new(occurrence: u64) -> State {
-        State { words: Vec::new(), occurrence, horizon: 0 }
+        State { occurrence, ..State::default() }
     }
 
     /// What was written.
@@ -96,10 +100,51 @@ impl State {
         self.word(occurrence.saturating_sub(self.occurrence));
     }
 
+    /// The same for the next use of something: there may be none known, or never one again, which
+    /// is [`u64::MAX`].
+    pub(crate) fn next_use(&mut self, occurrence: Option<u64>) {
+        self.word(occurrence.map_or(0, |at| if at == u64::MAX { 1 } else { 2 }));
+        self.op(occurrence.filter(|&at| at != u64::MAX).unwrap_or(self.occurrence));
+    }
+
     /// Writes an op of the run and something of it.
     pub(crate) fn of_op<T: Remembered>(&mut self, (occurrence, what): (u64, T)) {
         self.op(occurrence);
         what.state(self);
+    }
+
+    /// Writes the second of two, where the first says no more than the order.
+    pub(crate) fn second<A, T: Remembered>(&mut self, (_, what): (A, T)) {
+        what.state(self);
+    }
+
+    /// Commands are written by how far back they were issued, and only these: whoever names one
+    /// that has ended waits for nothing.
+    pub(crate) fn know_commands(&mut self, under_way: impl Iterator<Item = (Ticket, u64)>) {
+        self.commands = under_way.collect();
+    }
+
+    /// Whether a command is under way.
+    pub(crate) fn is_under_way(&self, ticket: Ticket) -> bool {
+        self.commands.contains_key(&ticket)
+    }
+
+    /// Writes those items whose command is under way, in their order.
+    pub(crate) fn under_way<'a, T: OfCommand + 'a>(
+        &mut self,
+        items: impl IntoIterator<Item = &'a T>,
+    ) {
+        let open = |item: &&T| self.is_under_way(item.ticket());
+        let items: SmallVec<[&T; 4]> = items.into_iter().filter(open).collect();
+        self.list(items, |state, item| item.state(state));
+    }
+
+    /// The same for each of several lists.
+    pub(crate) fn each_under_way<'a, T: OfCommand + 'a, I: IntoIterator<Item = &'a T>>(
+        &mut self,
+        lists: impl IntoIterator<Item = I>,
+    ) {
+        self.list(lists, State::under_way);
     }
 
     /// Writes all items of a list, in their order.
@@ -124,17 +169,20 @@ impl State {
 /// Writes the fields of a struct: `remember!(out, self as Lru { order } skip { capacity })`.
 ///
 /// A field is written by its own `state`, or each item of it by the function of [`State`] behind
-/// its name. To skip is what is the same throughout, follows from the others, or is written by
-/// hand: a field that is in neither list does not compile.
+/// its name and a colon, or all of it by the one behind an arrow. To skip is what is the same
+/// throughout, follows from the others, or is written by hand: a field that is in neither list does
+/// not compile.
 macro_rules! remember {
-    ($out:ident, $self:ident as $type:ident { $($field:ident $(: $how:ident)?),+ $(,)? }
+    ($out:ident, $self:ident as $type:ident
+        { $($field:ident $(: $how:ident)? $(=> $whole:ident)?),* $(,)? }
         $(skip { $($skipped:ident),+ $(,)? })?) => {
         #[allow(unused_imports)]
         use $crate::state::Remembered as _;
-        let $type { $($field,)+ $($($skipped: _,)+)? } = $self;
-        $(remember!(@ $out, $field $($how)?);)+
+        let $type { $($field,)* $($($skipped: _,)+)? } = $self;
+        $(remember!(@ $out, $field $($how)? $(=> $whole)?);)*
     };
     (@ $out:ident, $field:ident) => { $field.state($out) };
+    (@ $out:ident, $field:ident => $whole:ident) => { $out.$whole($field) };
     (@ $out:ident, $field:ident $how:ident) => {
         $out.list($field.iter().copied(), $crate::state::State::$how)
     };
@@ -144,6 +192,29 @@ pub(crate) use remember;
 /// Values whose words are the same at any moment.
 pub(crate) trait Remembered {
     fn state(&self, out: &mut State);
+}
+
+/// What names a command.
+pub(crate) trait OfCommand: Remembered {
+    fn ticket(&self) -> Ticket;
+}
+
+impl OfCommand for Ticket {
+    fn ticket(&self) -> Ticket {
+        *self
+    }
+}
+
+impl<T: Remembered> OfCommand for (T, Ticket) {
+    fn ticket(&self) -> Ticket {
+        self.1
+    }
+}
+
+impl Remembered for Ticket {
+    fn state(&self, out: &mut State) {
+        out.word(out.commands.get(self).copied().unwrap_or(0));
+    }
 }
 
 macro_rules! words {
@@ -159,6 +230,7 @@ macro_rules! words {
 
 words! {
     u8: |number| number.into();
+    u16: |number| number.into();
     u32: |number| number.into();
     u64: |number| number;
     usize: |number| number as u64;
@@ -176,10 +248,22 @@ impl<T: Remembered> Remembered for Option<T> {
     }
 }
 
-impl<T: Remembered> Remembered for Vec<T> {
-    fn state(&self, out: &mut State) {
-        out.list(self, |out, item| item.state(out));
-    }
+macro_rules! lists {
+    ($($type:ty, $item:ident: $bound:path;)+) => {$(
+        impl<$item: $bound> Remembered for $type {
+            fn state(&self, out: &mut State) {
+                out.list(self, |out, item| item.state(out));
+            }
+        }
+    )+};
+}
+
+lists! {
+    Vec<T>, T: Remembered;
+    VecDeque<T>, T: Remembered;
+    BTreeSet<T>, T: Remembered;
+    SmallVec<[T; 2]>, T: Remembered;
+    SmallVec<[T; 4]>, T: Remembered;
 }
 
 impl<K: Remembered, V: Remembered> Remembered for BTreeMap<K, V> {

@@ -9,7 +9,6 @@
 use crate::action::{Action, refusal};
 use crate::view::View;
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
 use tiersim_models::hardware::{HBM, MAX_TIERS};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::{Bytes, Span};
@@ -26,13 +25,23 @@ pub enum Residency {
     Valid,
 }
 
+/// Memory that one step after another uses.
+#[derive(Debug, Default)]
+pub struct Buffers {
+    /// The actions of the step before, in the order in which they are carried out.
+    pub actions: Vec<Action>,
+    /// Objects that actions have changed, each once, with what tiers have of them by then.
+    changed: Vec<(ObjectId, [Option<Residency>; MAX_TIERS])>,
+    /// By object: where it is among these, if it is there at all.
+    at: Vec<u32>,
+}
+
 /// The state before one op with the actions that are taken for it.
 pub struct Step<'a> {
     view: View<'a>,
-    actions: Vec<Action>,
+    buffers: Buffers,
     /// How many of the actions come first whatever was taken before them.
     first: usize,
-    changed: BTreeMap<(ObjectId, TierId), Residency>,
     /// By tier: bytes taken less bytes given back.
     taken: [i128; MAX_TIERS],
     refused: Option<String>,
@@ -41,14 +50,14 @@ pub struct Step<'a> {
 impl<'a> Step<'a> {
     /// No action so far.
     pub fn new(view: &View<'a>) -> Step<'a> {
-        Step::over(view, Vec::new())
+        Step::over(view, Buffers::default())
     }
 
-    /// As [`Step::new`], with memory for the actions that is used again.
-    pub(crate) fn over(view: &View<'a>, mut actions: Vec<Action>) -> Step<'a> {
-        actions.clear();
-        let (changed, taken) = (BTreeMap::new(), [0; MAX_TIERS]);
-        Step { view: *view, actions, first: 0, changed, taken, refused: None }
+    /// As [`Step::new`], with memory that is used again.
+    pub fn over(view: &View<'a>, mut buffers: Buffers) -> Step<'a> {
+        buffers.actions.clear();
+        buffers.changed.clear();
+        Step { view: *view, buffers, first: 0, taken: [0; MAX_TIERS], refused: None }
     }
 
     /// The state before the actions: the op, what lies ahead, what was where when it came.
@@ -73,8 +82,8 @@ impl<'a> Step<'a> {
 
     /// What a tier has of an object.
     pub fn residency(&self, object: ObjectId, tier: TierId) -> Residency {
-        match self.changed.get(&(object, tier)) {
-            Some(&residency) => residency,
+        match self.change(object).and_then(|change| change[tier.index()]) {
+            Some(residency) => residency,
             None if self.view.holds(object, tier) => Residency::Valid,
             None if self.view.has_room(object, tier) => Residency::Stale,
             None => Residency::Absent,
@@ -103,7 +112,7 @@ impl<'a> Step<'a> {
 
     /// The tiers with the object's present contents, nearest (lowest id) first.
     pub fn holders(&self, object: ObjectId) -> SmallVec<[TierId; 2]> {
-        if self.changed.is_empty() {
+        if self.change(object).is_none() {
             return self.view.ledger.tiers_of(object);
         }
         let tiers = (0..self.view.ledger.tiers()).map(TierId::at);
@@ -123,8 +132,14 @@ impl<'a> Step<'a> {
 
     /// Whether so many more bytes are free, in whatever pieces.
     pub fn has_free(&self, tier: TierId, bytes: Bytes) -> bool {
+        self.has_free_after(tier, bytes, Bytes::ZERO)
+    }
+
+    /// The same once so many others are given up. Where more is taken than there is, these pay for
+    /// that first.
+    pub fn has_free_after(&self, tier: TierId, bytes: Bytes, given_up: Bytes) -> bool {
         let need = self.taken[tier.index()] + i128::from(bytes.get());
-        need <= i128::from(self.view.free(tier).get())
+        need <= i128::from(self.view.free(tier).get()) + i128::from(given_up.get())
     }
 
     /// Whether so many more bytes can be claimed in one piece.
@@ -197,7 +212,7 @@ impl<'a> Step<'a> {
     /// Takes an action behind all others.
     pub fn take(&mut self, action: Action) {
         if self.apply(action) {
-            self.actions.push(action);
+            self.buffers.actions.push(action);
         }
     }
 
@@ -205,7 +220,7 @@ impl<'a> Step<'a> {
     /// come into its room.
     pub fn take_first(&mut self, action: Action) {
         if self.apply(action) {
-            self.actions.insert(self.first, action);
+            self.buffers.actions.insert(self.first, action);
             self.first += 1;
         }
     }
@@ -220,9 +235,30 @@ impl<'a> Step<'a> {
         self.taken[tier.index()] += i128::from(bytes.get());
     }
 
+    /// Counts no more of a tier as free than there was before the first action.
+    pub fn forfeit(&mut self, tier: TierId) {
+        self.taken[tier.index()] = self.taken[tier.index()].max(0);
+    }
+
+    /// Whether an action copies an object out of HBM for later.
+    pub fn is_copied_out(&self, object: ObjectId) -> bool {
+        self.actions().iter().any(|action| copies_out(action, object))
+    }
+
+    /// Lets an object leave HBM with the action that copies it out; `false` if none does.
+    pub fn leave_with_copy(&mut self, object: ObjectId) -> bool {
+        let copy = self.buffers.actions.iter_mut().find(|action| copies_out(action, object));
+        let Some(copy) = copy else { return false };
+        if let Action::Prefetch { object, to } = *copy {
+            *copy = Action::Evict { object, from: HBM, to };
+        }
+        self.set(object, HBM, Residency::Absent);
+        true
+    }
+
     /// The actions so far, in the order in which they are carried out.
     pub fn actions(&self) -> &[Action] {
-        &self.actions
+        &self.buffers.actions
     }
 
     /// The run ends with an action that a wrapped policy was refused.
@@ -231,14 +267,29 @@ impl<'a> Step<'a> {
     }
 
     /// The actions, and why one of them was not taken.
-    pub(crate) fn done(self) -> (Vec<Action>, Option<String>) {
-        (self.actions, self.refused)
+    pub(crate) fn done(self) -> (Buffers, Option<String>) {
+        (self.buffers, self.refused)
+    }
+
+    /// What tiers have of an object, where an action has changed that.
+    fn change(&self, object: ObjectId) -> Option<&[Option<Residency>; MAX_TIERS]> {
+        let at = *self.buffers.at.get(object.index())? as usize;
+        self.buffers.changed.get(at).filter(|(of, _)| *of == object).map(|(_, change)| change)
+    }
+
+    /// Whether a tier beside this one holds the object's present contents.
+    fn is_held_beside(&self, object: ObjectId, tier: Option<TierId>) -> bool {
+        match self.change(object) {
+            None => self.view.ledger.is_held_beside(object, tier),
+            Some(_) => self.holders(object).into_iter().any(|holder| Some(holder) != tier),
+        }
     }
 
     /// Notes what an action changes; `false` if it is refused.
     fn apply(&mut self, action: Action) -> bool {
         let has_room = |object, tier| self.has_room(object, tier);
-        let why = refusal(&action, self.uses(), has_room, |object| self.holders(object));
+        let beside = |object, tier| self.is_held_beside(object, tier);
+        let why = refusal(&action, self.uses(), has_room, beside);
         if why.is_some() {
             self.refuse(why);
             return false;
@@ -266,6 +317,124 @@ impl<'a> Step<'a> {
             (true, false) => self.taken[tier.index()] -= bytes,
             _ => {}
         }
-        self.changed.insert((object, tier), residency);
+        if self.change(object).is_none() {
+            let Buffers { changed, at, .. } = &mut self.buffers;
+            at.resize(self.view.workload.trace.objects.len(), 0);
+            at[object.index()] = changed.len() as u32;
+            changed.push((object, [None; MAX_TIERS]));
+        }
+        let at = self.buffers.at[object.index()] as usize;
+        self.buffers.changed[at].1[tier.index()] = Some(residency);
+    }
+}
+
+fn copies_out(action: &Action, object: ObjectId) -> bool {
+    matches!(*action, Action::Prefetch { object: copied, to } if copied == object && to != HBM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Room;
+    use crate::ledger::{Claim, Ledger, Memory, Slot};
+    use crate::tickets::Tickets;
+    use tiersim_models::lifetime::Workload;
+    use tiersim_models::results::Sight;
+    use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Trace, TraceMeta};
+
+    const DRAM: TierId = TierId(1);
+    const NEAR: ObjectId = ObjectId(0);
+    const FAR: ObjectId = ObjectId(1);
+    const BOTH: ObjectId = ObjectId(2);
+    const BORN: ObjectId = ObjectId(3);
+
+    /// HBM of 100 bytes and DRAM of 50. In HBM lie 20 and 10 bytes, in DRAM 15 and the same 10; an
+    /// op uses what is in DRAM and creates 30 bytes.
+    fn ask(question: impl FnOnce(&mut Step<'_>)) {
+        let object = |(name, bytes)| Object {
+            persistent: name != "born",
+            ..Object::new(name, ObjectKind::Weight, Bytes::new(bytes))
+        };
+        let objects = [("near", 20), ("far", 15), ("both", 10), ("born", 30)].map(object);
+        let uses = vec![Use::whole(FAR, Mode::Read), Use::whole(BORN, Mode::Write)];
+        let ops = vec![Op::new(0, Phase::Forward, "op", 0..2)];
+        let (meta, modules) = (TraceMeta::default(), Vec::new());
+        let objects = objects.into();
+        let workload = Workload::new(Trace { meta, modules, objects, ops, uses });
+        let capacities = [100, 50].map(Bytes::new);
+        let memory = Memory { capacities: &capacities, hidden: &[], allocators: &[] };
+        let mut ledger = Ledger::new(memory, 4, 1);
+        for (object, tier) in [(NEAR, HBM), (FAR, DRAM), (BOTH, HBM), (BOTH, DRAM)] {
+            let bytes = workload.trace.objects[object.index()].bytes;
+            let claim = Claim { room: Room { object, tier, bytes }, stream: 0 };
+            let claimed = ledger.claim(claim, &Tickets::default(), &mut Default::default());
+            claimed.expect("there is room");
+            ledger.slots_mut(object).push(Slot::new(tier, None));
+        }
+        let (workload, ledger, sight) = (&workload, &ledger, Sight::Past);
+        question(&mut Step::new(&View { workload, ledger, occurrence: 0, total: 1, sight }));
+    }
+
+    #[test]
+    fn a_step_shows_the_state_with_the_actions_taken() {
+        ask(|step| {
+            let free = |step: &Step<'_>| [HBM, DRAM].map(|tier| step.free(tier).get());
+            assert_eq!((free(step), step.missing().get(), step.born().get()), ([70, 25], 45, 30));
+            step.fetch(FAR, HBM);
+            assert_eq!(
+                (free(step), step.nearest(FAR), step.missing().get()),
+                ([55, 25], Some(HBM), 30)
+            );
+            step.evict(NEAR, HBM, DRAM);
+            assert_eq!((free(step), step.holders(NEAR).to_vec()), ([75, 5], vec![DRAM]));
+            assert!(!step.fits(DRAM, Bytes::new(6)) && step.fits(DRAM, Bytes::new(5)));
+            assert!(step.can_enter(FAR, DRAM) && !step.can_enter(BORN, DRAM));
+            step.take_first(Action::Drop { object: BOTH, tier: DRAM });
+            step.expect(BORN, HBM);
+            assert_eq!((free(step), step.missing()), ([45, 15], Bytes::ZERO));
+            assert!(step.holds(BORN, HBM) && !step.has_room(BOTH, DRAM) && step.stays_in_hbm(BOTH));
+            step.reserve(HBM, Bytes::new(50));
+            assert_eq!((free(step), step.has_free(HBM, Bytes::ZERO)), ([0, 15], false));
+            let after = |bytes| step.has_free_after(HBM, Bytes::new(3), Bytes::new(bytes));
+            assert_eq!([7, 8].map(after), [false, true], "5 are owed");
+            let [first, second, third] = step.actions() else { panic!("three actions") };
+            assert_eq!(*first, Action::Drop { object: BOTH, tier: DRAM });
+            assert_eq!([second, third].map(Action::object), [Some(FAR), Some(NEAR)]);
+            // Only the view shows what was there when the op came.
+            assert!(step.view().in_hbm(NEAR) && step.view().free(HBM).get() == 70);
+        });
+    }
+
+    #[test]
+    fn a_step_takes_nothing_that_the_ledger_would_refuse() {
+        let drop = |object, tier| Action::Drop { object, tier };
+        let evict = |object, from, to| Action::Evict { object, from, to };
+        let refused = [
+            (Action::Fetch { object: BORN, to: HBM }, "does not exist"),
+            (Action::Prefetch { object: BORN, to: DRAM }, "does not exist"),
+            (evict(FAR, HBM, DRAM), "evicts"),
+            (evict(NEAR, HBM, HBM), "evicts"),
+            (drop(NEAR, HBM), "the only copy"),
+            (drop(NEAR, DRAM), "the only copy"),
+            (Action::InPlace { object: NEAR }, "not used"),
+        ];
+        for (action, why) in refused {
+            ask(|step| {
+                step.take(action);
+                assert!(step.actions().is_empty(), "{action:?}");
+                let words = step.refused.as_deref();
+                assert!(words.is_some_and(|words| words.contains(why)), "{action:?}");
+            });
+        }
+        // What was taken before counts: a copy that is the only one by now, and one that has left.
+        for (before, action) in
+            [(drop(BOTH, HBM), drop(BOTH, DRAM)), (evict(NEAR, HBM, DRAM), evict(NEAR, HBM, DRAM))]
+        {
+            ask(|step| {
+                step.take(before);
+                step.take(action);
+                assert_eq!(step.actions(), [before]);
+            });
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! an earlier op of the same stream already waits for. Memory is bounded by what is under way.
 
 use crate::command::Ticket;
-use crate::state::State;
+use crate::state::{Remembered, State, remember};
 use std::collections::VecDeque;
 
 /// The commands of a plan, from the oldest that is still under way to the newest.
@@ -21,6 +21,12 @@ struct Issued {
     covered_on: Option<u16>,
     /// The op, for compute commands.
     occurrence: Option<u64>,
+}
+
+impl Remembered for Issued {
+    fn state(&self, out: &mut State) {
+        remember!(out, self as Issued { ended, covered_on, occurrence: op });
+    }
 }
 
 impl Tickets {
@@ -47,22 +53,15 @@ impl Tickets {
         self.base > u32::MAX / 2
     }
 
-    /// Writes a command: how far back it was issued; one that has ended is like none.
-    pub(crate) fn write(&self, ticket: Option<Ticket>, out: &mut State) {
-        let under_way = ticket.filter(|&ticket| !self.ended(ticket));
-        out.word(under_way.map_or(0, |ticket| u64::from(self.next().0 - ticket.0)));
+    /// The commands that are under way, each with how many have been issued since.
+    pub(crate) fn under_way(&self) -> impl Iterator<Item = (Ticket, u64)> {
+        let issued = (self.base..).zip(&self.issued).filter(|(_, issued)| !issued.ended);
+        issued.map(|(number, _)| (Ticket(number), u64::from(self.next().0 - number)))
     }
 
-    /// Writes all commands that are under way.
+    /// Writes all commands that are under way, and those that have ended behind the first of them.
     pub(crate) fn state(&self, out: &mut State) {
-        let Tickets { base: _, issued } = self;
-        out.list(issued, |out, issued| {
-            let Issued { ended, covered_on, occurrence } = *issued;
-            out.flag(ended);
-            out.word(covered_on.map_or(0, |stream| u64::from(stream) + 1));
-            out.flag(occurrence.is_some());
-            occurrence.into_iter().for_each(|occurrence| out.op(occurrence));
-        });
+        remember!(out, self as Tickets { issued } skip { base });
     }
 
     /// Notes that a command has ended; returns its op if it was one.

@@ -6,7 +6,7 @@
 //! Invariant: a copy has at most one piece on a hop at a time, no piece leaves for a hop before it
 //! has arrived from the one before, and at most [`BOUNCE`] of its pieces lie between two hops.
 
-use crate::state::State;
+use crate::state::{Remembered, State, remember};
 use smallvec::SmallVec;
 use tiersim_models::units::Bytes;
 
@@ -32,6 +32,12 @@ struct Hop {
     queued: u32,
     /// Pieces that have crossed the hop.
     done: u32,
+}
+
+impl Remembered for Hop {
+    fn state(&self, out: &mut State) {
+        remember!(out, self as Hop { end, queued, done });
+    }
 }
 
 /// One piece of a copy on one of its hops.
@@ -80,17 +86,7 @@ impl Transit {
 
     /// Writes how far it has come, and where it goes.
     pub fn state(&self, out: &mut State) {
-        let Transit { bytes, chunk, pieces, hops, lanes } = self;
-        out.bytes(*bytes);
-        out.bytes(*chunk);
-        out.word((*pieces).into());
-        out.list(hops, |out, hop| {
-            let Hop { end, queued, done } = *hop;
-            for word in [u64::from(end), queued.into(), done.into()] {
-                out.word(word);
-            }
-        });
-        out.list(lanes, |out, &lane| out.word(lane as u64));
+        remember!(out, self as Transit { bytes, chunk, pieces, hops, lanes });
     }
 
     /// The size of every piece but perhaps the last.

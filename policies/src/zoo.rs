@@ -5,7 +5,6 @@
 
 use crate::entry::Entry;
 
-pub mod access_density;
 pub mod activation_offload;
 pub mod adam_state;
 pub mod all_hbm;
@@ -16,18 +15,17 @@ pub mod device_map;
 pub mod gradient_aware;
 pub mod hints;
 pub mod hot_cold;
-pub mod knapsack;
 pub mod layers;
 pub mod percentages;
 pub mod planned_migration;
+pub mod residents;
 pub mod scored;
-pub mod size_greedy;
 pub mod unified_memory;
 pub mod zero_offload;
 
 /// Those of tiersim, by spelling.
 pub const ALL: &[&Entry] = &[
-    &access_density::ENTRY,
+    &residents::ACCESS_DENSITY,
     &activation_offload::ENTRY,
     &adam_state::ENTRY,
     &all_hbm::ENTRY,
@@ -42,7 +40,7 @@ pub const ALL: &[&Entry] = &[
     &gradient_aware::ENTRY,
     &hints::ENTRY,
     &hot_cold::ENTRY,
-    &knapsack::ENTRY,
+    &residents::KNAPSACK,
     &layers::HOOKS,
     &demand::LFU,
     &demand::LIRS,
@@ -53,7 +51,7 @@ pub const ALL: &[&Entry] = &[
     &demand::S3_FIFO,
     &scored::ENTRY,
     &demand::SIEVE,
-    &size_greedy::ENTRY,
+    &residents::SIZE_GREEDY,
     &demand::SLRU,
     &demand::TWO_Q,
     &unified_memory::ENTRY,

@@ -5,24 +5,23 @@ mod percentages;
 mod worlds;
 
 use std::collections::BTreeMap;
-use tiersim_models::hardware::{HBM, Memory, TierKind};
+use tiersim_models::hardware::{HBM, Hardware, Memory, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Mode, ObjectKind, Statistics};
 use tiersim_policies::access::{Access, Charge};
+use tiersim_policies::packing::Packed;
 use tiersim_policies::placed::Placed;
 use tiersim_policies::recipe::{PolicyConfig, Recipe};
 use tiersim_policies::residents::Residents;
 use tiersim_policies::visits::Visits;
-use tiersim_policies::zoo::access_density::AccessDensityConfig;
 use tiersim_policies::zoo::adam_state::{AdamStateConfig, Count, Cut};
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::device_map::{DeviceMapConfig, Limit};
 use tiersim_policies::zoo::gradient_aware::GradientAwareConfig;
-use tiersim_policies::zoo::knapsack::KnapsackConfig;
 use tiersim_policies::zoo::percentages::{PercentagesConfig, Six};
-use tiersim_policies::zoo::size_greedy::{First, SizeGreedyConfig};
+use tiersim_policies::zoo::residents::{ResidentsConfig, Rule, knapsack};
 use worlds::{Dice, copies, hardware, object, op, plan, random_trace, trace, with_setting};
 
 const DRAM: TierId = TierId(1);
@@ -66,17 +65,19 @@ fn drawn(dice: &mut Dice, tiers: usize) -> Vec<PolicyConfig> {
     let share = |dice: &mut Dice| dice.below(11) as f64 / 10.0;
     let (hbm, cpu) = (share(dice), share(dice));
     let cut = Cut::Cumulative { hbm: hbm.min(cpu), cpu: hbm.max(cpu) };
-    let first = if dice.below(2) == 0 { First::Smallest } else { First::Largest };
+    let size = if dice.below(2) == 0 { Rule::Smallest } else { Rule::Largest };
     let reserve = Limit::Reserve(share(dice));
     let six = [0; 3].map(|_| {
         let gpu = 10.0 * dice.below(11) as f64;
         [gpu, (100.0 - gpu) * share(dice)]
     });
     let modules = AdamStateConfig { cut, by: Count::Bytes, tiers, kinds: kinds.clone(), access };
+    let stays =
+        |rule| ResidentsConfig { rule, spill: spill.clone(), kinds: kinds.clone(), access }.into();
     vec![
-        SizeGreedyConfig { first, spill: spill.clone(), kinds: kinds.clone(), access }.into(),
-        AccessDensityConfig { spill: spill.clone(), kinds: kinds.clone(), access }.into(),
-        KnapsackConfig { spill, kinds: kinds.clone(), access }.into(),
+        stays(size),
+        stays(Rule::Densest),
+        stays(Rule::Knapsack),
         GradientAwareConfig { adam: 1.0, gradient: 0.5, modules }.into(),
         PercentagesConfig { six: Some(Six(six)), sep_layer: false, tiers, access }.into(),
         PercentagesConfig { six: None, sep_layer: false, tiers, access }.into(),
@@ -117,6 +118,19 @@ fn no_static_placement_fails_where_demand_paging_fits() {
     assert!(ran > 1000 && tight > 100, "only {ran} worlds fit, {tight} of them tight");
 }
 
+fn residents(rule: Rule) -> ResidentsConfig {
+    ResidentsConfig { rule, spill: vec![DRAM], kinds: STATE.to_vec(), access: DEMAND }
+}
+
+/// What the knapsack says of a workload on a machine.
+fn packed(workload: &Workload, machine: &Hardware) -> (Vec<TierId>, Packed) {
+    with_setting(workload, machine, |setting| {
+        let mut residents = Residents::new(setting, DEMAND, &[DRAM]);
+        residents.keep_others(&STATE);
+        knapsack::choose(&residents, &STATE)
+    })
+}
+
 #[test]
 fn what_stays_leaves_every_op_its_room_so_no_resident_ever_leaves() {
     let mut stayed = 0;
@@ -126,9 +140,8 @@ fn what_stays_leaves_every_op_its_room_so_no_resident_ever_leaves() {
         let trace = &workload.trace;
         let all: u64 = trace.objects.iter().map(|object| object.bytes.get()).sum();
         let machine = hardware(1 + dice.below(all), &[(TierKind::Dram, all)]);
-        let kinds = STATE.to_vec();
-        let config = KnapsackConfig { spill: vec![DRAM], kinds, access: DEMAND };
-        let (homes, _) = with_setting(&workload, &machine, |setting| config.homes(setting));
+        let config = residents(Rule::Knapsack);
+        let homes = with_setting(&workload, &machine, |setting| config.homes(setting));
         let policy = with_setting(&workload, &machine, |setting| config.build(setting));
         let Some(commands) = plan(&workload, &machine, policy.expect("it needs nothing"), 1) else {
             continue;
@@ -193,8 +206,7 @@ fn the_knapsack_saves_as_much_as_any_set_of_residents_on_3000_tiny_traces() {
         let all: u64 = trace.objects.iter().map(|object| object.bytes.get()).sum();
         let hbm = all / 4 + dice.below(all);
         let machine = hardware(hbm, &[(TierKind::Dram, all)]);
-        let config = KnapsackConfig { spill: vec![DRAM], kinds: STATE.to_vec(), access: DEMAND };
-        let (homes, packed) = with_setting(&workload, &machine, |setting| config.homes(setting));
+        let (homes, packed) = packed(&workload, &machine);
         let saved = with_setting(&workload, &machine, |setting| {
             let residents = Residents::new(setting, DEMAND, &[DRAM]);
             let kept = residents.of_kinds(&STATE).into_iter().filter(|o| homes[o.index()] == HBM);
@@ -225,25 +237,16 @@ fn size_and_density_choose_as_worked_out_by_hand() {
     // 50 bytes. Op by op, a resident needs its bytes beside the object of the op: beside 30, 20 are
     // left; so 10 alone or 20 alone can stay with 30 away, or 30 with nothing else but 20 visiting.
     let machine = hardware(50, &[(TierKind::Dram, 1000)]);
-    let (spill, kinds) = (vec![DRAM], STATE.to_vec());
-    let size = |first| {
-        let config =
-            SizeGreedyConfig { first, spill: spill.clone(), kinds: kinds.clone(), access: DEMAND };
-        with_setting(&workload, &machine, |setting| config.homes(setting))
-    };
+    let homes = |rule| with_setting(&workload, &machine, |setting| residents(rule).homes(setting));
     // 10 stays; 20 beside it does not, because 10 + 20 + 30 > 50; nor does 30.
-    assert_eq!(size(First::Smallest), [HBM, DRAM, DRAM]);
+    assert_eq!(homes(Rule::Smallest), [HBM, DRAM, DRAM]);
     // 30 stays; 20 and 10 do not: 20 + 30 + 10 > 50 when 10 is used, and so on.
-    assert_eq!(size(First::Largest), [DRAM, DRAM, HBM]);
+    assert_eq!(homes(Rule::Largest), [DRAM, DRAM, HBM]);
     // Fetches per idle op: 10 is fetched twice and idles in 5, 20 three times and 4, 30 twice
     // and 5.
-    let density =
-        AccessDensityConfig { spill: spill.clone(), kinds: kinds.clone(), access: DEMAND };
-    let homes = with_setting(&workload, &machine, |setting| density.homes(setting));
-    assert_eq!(homes, [DRAM, HBM, DRAM]);
+    assert_eq!(homes(Rule::Densest), [DRAM, HBM, DRAM]);
     // Saved: 10 twice = 20, 20 three times = 60, 30 twice = 60. One of the latter, not both.
-    let knapsack = KnapsackConfig { spill, kinds, access: DEMAND };
-    let (_, packed) = with_setting(&workload, &machine, |setting| knapsack.homes(setting));
+    let (_, packed) = packed(&workload, &machine);
     assert_eq!((packed.value, packed.exact), (60, true));
 }
 

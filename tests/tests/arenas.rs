@@ -70,7 +70,7 @@ fn policy(world: &World, seed: u64) -> Box<dyn Policy> {
         let spill: Vec<TierId> = (1..tiers).map(TierId::at).collect();
         let config = DemandConfig::lru(spill);
         let objects = world.workload.trace.objects.len();
-        return Box::new(Demand::new(&config, Lru::new(), objects, None));
+        return Box::new(Demand::new(&config, Lru::default(), objects, None));
     }
     let mut trace = world.workload.trace.clone();
     trace.modules = vec!["a".to_owned(), "b".to_owned()];

@@ -40,7 +40,7 @@ fn clairvoyant(world: &World, window: Option<u32>) -> Box<dyn Policy> {
 
 fn lru(world: &World) -> Box<dyn Policy> {
     let objects = world.workload.trace.objects.len();
-    Box::new(Demand::new(&DemandConfig::lru(spill(world)), Lru::new(), objects, None))
+    Box::new(Demand::new(&DemandConfig::lru(spill(world)), Lru::default(), objects, None))
 }
 
 /// When ops end.

@@ -45,7 +45,7 @@ fn by_policy(references: &[(u32, bool)], pages: u32, frames: usize) -> Story {
     }
     let workload = Workload::new(traced.0);
     let config = DemandConfig::lru(vec![TierId(1)]);
-    let policy = Box::new(Demand::new(&config, Lru::new(), pages as usize, None));
+    let policy = Box::new(Demand::new(&config, Lru::default(), pages as usize, None));
     let capacities = Memory::of([Bytes::new(frames as u64).into(), Capacity::Unlimited]);
     let mut planner = Planner::new(&workload, policy, &capacities, 1).expect("it fits");
     let mut story = Vec::new();

@@ -7,7 +7,7 @@
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_policies::entry::{Entry, Kind, Parameter};
-use tiersim_policies::policy::{Action, Policy, Sight};
+use tiersim_policies::policy::{Action, Policy};
 use tiersim_policies::recipe::{Recipe, Setting};
 use tiersim_policies::step::Step;
 use tiersim_policies::view::View;
@@ -64,16 +64,8 @@ impl Policy for NewestOut {
         "newest-out"
     }
 
-    fn sight(&self) -> Sight {
-        Sight::Past
-    }
-
     fn initial_tier(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
         self.home
-    }
-
-    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
-        HBM
     }
 
     fn plan_op(&mut self, step: &mut Step<'_>) {

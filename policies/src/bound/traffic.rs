@@ -39,26 +39,22 @@ pub(crate) struct Traffic<'a> {
     workload: &'a Workload,
     future: &'a Future,
     capacity: u128,
-    inward: [Shelf; 2],
-    outward: [Shelf; 2],
+    /// Inwards: strict and loose; outwards: the same.
+    shelves: [Shelf; 4],
 }
 
 impl<'a> Traffic<'a> {
     pub(crate) fn new(workload: &'a Workload, future: &'a Future, capacity: u128) -> Traffic<'a> {
         let shelf = || Shelf::new(workload.trace.objects.len());
-        let (inward, outward) = ([shelf(), shelf()], [shelf(), shelf()]);
-        Traffic { workload, future, capacity, inward, outward }
+        Traffic { workload, future, capacity, shelves: [(); 4].map(|()| shelf()) }
     }
 
     /// What must cross from op `cuts[0]` of the run up to each later cut, in one pass.
     pub(crate) fn count(&mut self, cuts: &[u64], found: &mut Vec<Crossing>) {
         let trace = &self.workload.trace;
         let (capacity, ops) = (self.capacity, trace.ops.len() as u64);
-        let [strict_in, loose_in] = &mut self.inward;
-        let [strict_out, loose_out] = &mut self.outward;
-        for shelf in [&mut *strict_in, &mut *loose_in, &mut *strict_out, &mut *loose_out] {
-            shelf.clear();
-        }
+        self.shelves.iter_mut().for_each(Shelf::clear);
+        let [strict_in, loose_in, strict_out, loose_out] = &mut self.shelves;
         self.future.alive(self.workload, cuts[0], |object, (next, bytes)| {
             strict_in.open(object, next, bytes);
             loose_in.open(object, next, bytes);

@@ -4,6 +4,7 @@
 //! only copy.
 
 use crate::policy::Action;
+use crate::state::{State, remember};
 use crate::step::{Residency, Step};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -28,6 +29,12 @@ pub(super) struct Usage {
 }
 
 impl Usage {
+    /// Writes when objects were used.
+    pub(super) fn state(&self, out: &mut State) {
+        remember!(out, self as Usage { last_used: op_from_1, host_last: op_from_1 }
+            skip { host, beyond, for_host });
+    }
+
     /// Every tier outside HBM that the policy uses, memory of the host first.
     fn outside(&self) -> impl Iterator<Item = TierId> + '_ {
         self.host.iter().chain(&self.beyond).copied()

@@ -4,17 +4,15 @@
 //! is where by now; what it did not think of is added. Before an op on the host it is not asked.
 //! Invariant: what the op uses is in its place after the actions, or the ledger says what is full.
 
-use super::device::DeviceOps;
 use super::guests::{Guests, soon};
 use super::room::{Usage, drop_spare, prefetch};
-use super::tiers::host_tiers;
 use crate::policy::{Action, Policy, Sight};
-use crate::state::State;
-use crate::step::Step;
+use crate::state::{State, remember};
+use crate::step::{Buffers, Step};
 use crate::view::View;
 use std::collections::BTreeSet;
 use std::fmt;
-use tiersim_models::hardware::{HBM, Hardware};
+use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
@@ -31,6 +29,32 @@ pub(super) struct HostOps {
     promised: Vec<(ObjectId, TierId)>,
     /// What the actions of the op name.
     named: BTreeSet<ObjectId>,
+    /// Memory for the steps of the wrapped policy.
+    buffers: Buffers,
+}
+
+/// The device's ops alone.
+struct DeviceOps {
+    workload: Workload,
+    /// By op of the whole trace: how many of the device's come before it.
+    before: Vec<u64>,
+}
+
+impl DeviceOps {
+    /// What is where, for a policy that knows these ops only.
+    fn view<'v>(&'v self, view: &View<'v>, sight: Sight) -> View<'v> {
+        let DeviceOps { workload, before } = self;
+        let (all, own) = (before.len() as u64, workload.trace.ops.len() as u64);
+        let at = view.occurrence;
+        let occurrence = at / all * own + before[(at % all) as usize];
+        View { workload, ledger: view.ledger, occurrence, total: view.total / all * own, sight }
+    }
+
+    /// In so many of these ops come at most so many of the whole trace.
+    fn ops_of_all(&self, own: u64) -> u64 {
+        let replays = own / self.workload.trace.ops.len() as u64 + 1;
+        replays.saturating_mul(self.before.len() as u64)
+    }
 }
 
 impl HostOps {
@@ -38,14 +62,13 @@ impl HostOps {
         inner: Box<dyn Policy>,
         device: Option<Workload>,
         workload: &Workload,
-        hardware: &Hardware,
+        (host, tiers): (Vec<TierId>, impl Iterator<Item = TierId>),
     ) -> HostOps {
         let trace = &workload.trace;
-        let host = host_tiers(hardware);
         let only = inner.keeps_to();
         let may = |tier: &TierId| only.is_none_or(|only| only.contains(tier));
         let beyond = |tier: &TierId| *tier != HBM && !host.contains(tier) && may(tier);
-        let beyond = hardware.tier_ids().filter(beyond).collect();
+        let beyond = tiers.filter(beyond).collect();
         let mut for_host = vec![false; trace.objects.len()];
         let mut before = Vec::with_capacity(trace.ops.len());
         let mut count = 0;
@@ -66,6 +89,7 @@ impl HostOps {
             guests: Guests::default(),
             promised: Vec::new(),
             named: BTreeSet::new(),
+            buffers: Buffers::default(),
         }
     }
 
@@ -86,16 +110,18 @@ impl HostOps {
     /// the op needs beside it.
     fn plan_device(&mut self, step: &mut Step<'_>) {
         let view = step.view();
-        let (wanted, refused) = self.ask(&view, |policy, view| {
-            let mut step = Step::new(view);
+        let buffers = std::mem::take(&mut self.buffers);
+        let (buffers, refused) = self.ask(&view, |policy, view| {
+            let mut step = Step::over(view, buffers);
             policy.plan_op(&mut step);
             step.done()
         });
         step.refuse(refused);
         let soon = soon(&view);
         self.guests.leave(&self.usage, &soon, step);
+        let wanted = &buffers.actions;
         let mut before = None;
-        for &action in &wanted {
+        for &action in wanted {
             self.grant(action, before, step);
             before = Some(action);
         }
@@ -107,12 +133,13 @@ impl HostOps {
         if born > Bytes::ZERO {
             self.usage.make_room(HBM, born, step);
         }
-        for action in wanted {
+        for &action in wanted {
             if let Action::Prefetch { object, to } = action {
                 prefetch(object, to, if to == HBM { born } else { Bytes::ZERO }, step);
             }
         }
         self.guests.come(&self.usage, &soon, step);
+        self.buffers = buffers;
     }
 
     /// Takes an action of the wrapped policy, which does not know what ops on the host have moved:
@@ -285,10 +312,9 @@ impl Policy for HostOps {
 
     fn state(&self, view: &View<'_>, out: &mut State) -> bool {
         // Promises and names are those of one op.
-        let HostOps { inner, device, usage, guests, promised: _, named: _ } = self;
-        guests.state(out);
-        let Usage { host: _, beyond: _, last_used, host_last, for_host: _ } = usage;
-        last_used.iter().chain(host_last).for_each(|&used| out.op_from_1(used));
+        remember!(out, self as HostOps { usage, guests }
+            skip { inner, device, promised, named, buffers });
+        let HostOps { inner, device, .. } = self;
         let Some(device) = device else { return inner.state(view, out) };
         let view = device.view(view, inner.sight());
         let mut own = State::new(view.occurrence);

@@ -8,7 +8,7 @@
 use super::placement::Placement;
 use crate::policy::{Action, Policy, Sight};
 use crate::state::{State, remember};
-use crate::step::Step;
+use crate::step::{Buffers, Step};
 use crate::view::View;
 use std::fmt;
 use tiersim_models::hardware::{HBM, MAX_TIERS};
@@ -29,6 +29,8 @@ pub(super) struct Numa {
     pub(super) given: [Bytes; MAX_TIERS],
     /// Objects that the next op creates in DRAM and pays for, with the node that they will get.
     pub(super) unborn: Vec<(ObjectId, TierId)>,
+    /// Memory for the steps of the policy.
+    pub(super) buffers: Buffers,
 }
 
 impl Numa {
@@ -178,10 +180,11 @@ impl Policy for Numa {
 
     fn plan_op(&mut self, step: &mut Step<'_>) {
         let view = &step.view();
-        let mut inner = Step::new(view);
+        let mut inner = Step::over(view, std::mem::take(&mut self.buffers));
         self.inner.plan_op(&mut inner);
-        let (actions, refused) = inner.done();
+        let (buffers, refused) = inner.done();
         step.refuse(refused);
+        let actions = &buffers.actions;
         self.unborn.clear();
         for (index, &action) in actions.iter().enumerate() {
             let before = index.checked_sub(1).map(|before| actions[before]);
@@ -193,12 +196,13 @@ impl Policy for Numa {
                     Some(Action::Charge { tier, bytes })
                 }
                 (Action::Charge { tier, bytes }, _) if self.is_node(tier) => {
-                    Some(Action::Charge { tier: self.most_used(&actions, tier, view), bytes })
+                    Some(Action::Charge { tier: self.most_used(actions, tier, view), bytes })
                 }
                 _ => self.meant(action, step),
             };
             meant.into_iter().for_each(|action| step.take(action));
         }
+        self.buffers = buffers;
     }
 
     fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {
@@ -223,7 +227,7 @@ impl Policy for Numa {
             nodes.iter().for_each(|node| out.bytes(given[node.index()] - least));
         }
         remember!(out, self as Numa { unborn }
-            skip { inner, nodes, placement, pinned, beyond, given });
+            skip { inner, nodes, placement, pinned, beyond, given, buffers });
         inner.state(view, out)
     }
 

@@ -8,18 +8,17 @@
 //! meets an object on its way.
 
 use crate::arena::Compacted;
-use crate::command::{Command, Edge, Hazard, Room, Ticket, Work, add_edge};
+use crate::command::{Edges, Hazard, Room, Ticket, Work, add_edge};
 use crate::ledger::Filled;
 use crate::planner::Planner;
-use smallvec::SmallVec;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
 
 impl Planner<'_> {
     /// Moves objects together in every tier where too much is in pieces.
-    pub(super) fn compact(&mut self, out: &mut Vec<Command>) {
+    pub(super) fn compact(&mut self) {
         for (tier, compacted) in self.ledger.compact(None, &self.tickets) {
-            self.move_together(tier, &compacted, &[], SmallVec::new(), out);
+            self.move_together(tier, &compacted, &[], Edges::new());
         }
     }
 
@@ -31,8 +30,7 @@ impl Planner<'_> {
         object: ObjectId,
         tier: TierId,
         born: &[Room],
-        after: &mut SmallVec<[Edge; 6]>,
-        out: &mut Vec<Command>,
+        after: &mut Edges,
     ) {
         let bytes = self.room(object, tier).bytes;
         let exact = self.ledger.is_exact(tier);
@@ -40,7 +38,7 @@ impl Planner<'_> {
             return;
         }
         for (tier, compacted) in self.ledger.compact(Some(tier), &self.tickets) {
-            let ticket = self.move_together(tier, &compacted, born, after.clone(), out);
+            let ticket = self.move_together(tier, &compacted, born, after.clone());
             add_edge(after, ticket, Hazard::Room);
         }
     }
@@ -50,17 +48,16 @@ impl Planner<'_> {
         tier: TierId,
         compacted: &Compacted,
         born: &[Room],
-        mut after: SmallVec<[Edge; 6]>,
-        out: &mut Vec<Command>,
+        mut after: Edges,
     ) -> Ticket {
-        let turn = self.last_op[usize::from(self.stream)];
-        let ticket = self.tickets.issue(None);
         compacted.waits.iter().for_each(|edge| add_edge(&mut after, edge.ticket, edge.hazard));
+        let tickets = &self.tickets;
         let mut wait = |on: Ticket, hazard| {
-            if !self.tickets.ended(on) {
+            if !tickets.ended(on) {
                 add_edge(&mut after, on, hazard);
             }
         };
+        let by_copy = Some(Filled { ticket: tickets.next(), by_copy: true });
         let mut bytes = compacted.bytes;
         let mut objects = Vec::new();
         for &(object, of) in &compacted.moved {
@@ -73,26 +70,25 @@ impl Planner<'_> {
                 wait(filled.ticket, Hazard::Arrival);
             }
             slot.users.drain(..).for_each(|user| wait(user.ticket, Hazard::LastUse));
-            slot.filled = Some(Filled { ticket, by_copy: true });
+            slot.filled = by_copy;
             objects.push(object);
         }
-        if let Some(op) = turn {
-            wait(op, Hazard::Turn);
-        }
+        self.await_turn(&mut after);
         if compacted.stops {
-            self.last_op.iter().flatten().for_each(|&op| wait(op, Hazard::Turn));
-            self.stopped.fill(Some(ticket));
-        }
-        if let Some(arena) = self.ledger.arena(tier) {
-            arena.vacate(compacted, ticket);
+            self.last_op.iter().flatten().for_each(|&op| self.wait(op, Hazard::Turn, &mut after));
         }
         let work = if bytes == Bytes::ZERO {
             Work::Release // all that moved is still to be born
         } else {
             Work::Compact { tier, bytes, objects: objects.into() }
         };
-        let (claims, frees) = (SmallVec::new(), SmallVec::new());
-        out.push(Command { ticket, work, after, claims, frees });
+        let ticket = self.issue(work, after, None, None);
+        if compacted.stops {
+            self.stopped.fill(Some(ticket));
+        }
+        if let Some(arena) = self.ledger.arena(tier) {
+            arena.vacate(compacted, ticket);
+        }
         ticket
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Invariant: an op of the device is planned as if nothing here existed.
 
-use crate::command::{Command, Edge, Hazard, add_edge};
+use crate::command::{Edges, Hazard, add_edge};
 use crate::plan_error::PlanError;
 use crate::planner::Planner;
 use smallvec::SmallVec;
@@ -12,11 +12,6 @@ use tiersim_models::ids::{ObjectId, OpId, TierId};
 use tiersim_models::workload::{Mode, Unit};
 
 impl Planner<'_> {
-    /// The op that is planned.
-    pub(super) fn op_planned(&self) -> OpId {
-        OpId::at((self.next % self.workload.trace.ops.len() as u64) as usize)
-    }
-
     /// Whether an op runs on the host's processors.
     pub(super) fn is_on_host(&self, op: OpId) -> bool {
         self.workload.trace.ops[op.index()].unit == Unit::Cpu
@@ -42,12 +37,7 @@ impl Planner<'_> {
 
     /// Gives up every room of an object. What overwrites it comes behind what wrote it, though not
     /// in the same place.
-    pub(super) fn forget(
-        &mut self,
-        object: ObjectId,
-        after: &mut SmallVec<[Edge; 6]>,
-        out: &mut Vec<Command>,
-    ) -> Result<(), PlanError> {
+    pub(super) fn forget(&mut self, object: ObjectId, after: &mut Edges) {
         let valid = self.ledger.slots(object).iter().filter(|slot| slot.valid);
         for filled in valid.filter_map(|slot| slot.filled) {
             if !self.tickets.covered(filled.ticket, self.stream) {
@@ -55,9 +45,8 @@ impl Planner<'_> {
             }
         }
         while let Some(tier) = self.ledger.slots(object).first().map(|slot| slot.tier) {
-            self.give_up(object, tier, out)?;
+            self.give_up(object, tier);
         }
-        Ok(())
     }
 
     /// Where the op uses an object: in memory of the host if it runs there; else in HBM, or where

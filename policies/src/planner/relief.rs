@@ -6,7 +6,6 @@
 //! Invariant: an object that the op in question uses is never evicted for it, and nothing here
 //! happens in a plan that is not watched.
 
-use crate::command::{Command, Ticket};
 use crate::ledger::Held;
 use crate::planner::{PlanError, Planner};
 use crate::policy::Action;
@@ -16,9 +15,8 @@ use crate::pressure::{
 };
 use std::sync::Arc;
 use tiersim_models::hardware::HBM;
-use tiersim_models::ids::{ObjectId, OpId, TierId};
+use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::Bytes;
-use tiersim_models::workload::Use;
 
 impl<'a> Planner<'a> {
     /// Watches a tier from now on. `micro_batches` says which micro-batch each step of the run has,
@@ -88,15 +86,10 @@ impl<'a> Planner<'a> {
     }
 
     /// Fetches what left because of pressure, is used now, and has not been fetched by the policy.
-    pub(super) fn bring_back(
-        &mut self,
-        uses: &[Use],
-        turn: Option<Ticket>,
-        out: &mut Vec<Command>,
-    ) -> Result<(), PlanError> {
+    pub(super) fn bring_back(&mut self) -> Result<(), PlanError> {
         // An op on the host's processors needs nothing in HBM.
         let on_host = self.is_on_host(self.op_planned());
-        for touched in uses {
+        for touched in self.uses() {
             let object = touched.object;
             let Some(monitor) = &mut self.pressure else { return Ok(()) };
             monitor.last_used[object.index()] = self.next + 1;
@@ -105,20 +98,14 @@ impl<'a> Planner<'a> {
             }
             monitor.away[object.index()] = false;
             if self.ledger.exists(object) && !self.ledger.holds(object, HBM) {
-                self.act(Action::Fetch { object, to: HBM }, uses, turn, out)?;
+                self.act(Action::Fetch { object, to: HBM })?;
             }
         }
-        self.relieve(None, turn, out)
+        self.relieve(None)
     }
 
     /// Answers a claim of so many bytes that does not fit.
-    pub(super) fn force(
-        &mut self,
-        tier: TierId,
-        bytes: Bytes,
-        turn: Option<Ticket>,
-        out: &mut Vec<Command>,
-    ) -> Result<(), PlanError> {
+    pub(super) fn force(&mut self, tier: TierId, bytes: Bytes) -> Result<(), PlanError> {
         if !self.watches(tier) || self.ledger.fits(tier, bytes, self.stream) {
             return Ok(());
         }
@@ -136,16 +123,11 @@ impl<'a> Planner<'a> {
             // Answered before, and it was not enough.
             monitor.pending.push(Level::Emergency);
         }
-        self.relieve(Some(bytes), turn, out)
+        self.relieve(Some(bytes))
     }
 
     /// Does what the levels ask for that were entered; with `need`, until so many bytes fit.
-    pub(super) fn relieve(
-        &mut self,
-        need: Option<Bytes>,
-        turn: Option<Ticket>,
-        out: &mut Vec<Command>,
-    ) -> Result<(), PlanError> {
+    pub(super) fn relieve(&mut self, need: Option<Bytes>) -> Result<(), PlanError> {
         let Some(monitor) = &mut self.pressure else { return Ok(()) };
         let pending = std::mem::take(&mut monitor.pending);
         let more = need.is_none() && std::mem::take(&mut monitor.forced);
@@ -156,13 +138,13 @@ impl<'a> Planner<'a> {
                 if response != Response::Warn && self.relieved(level, need) {
                     continue;
                 }
-                self.respond(response, need, turn, out)?;
+                self.respond(response, need)?;
             }
         }
         let level = Level::Emergency;
         let evicts = config.responses(level).contains(&Response::Evict);
         if more && evicts && !pending.contains(&level) && !self.relieved(level, None) {
-            self.respond(Response::Evict, None, turn, out)?;
+            self.respond(Response::Evict, None)?;
         }
         Ok(())
     }
@@ -176,13 +158,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn respond(
-        &mut self,
-        response: Response,
-        need: Option<Bytes>,
-        turn: Option<Ticket>,
-        out: &mut Vec<Command>,
-    ) -> Result<(), PlanError> {
+    fn respond(&mut self, response: Response, need: Option<Bytes>) -> Result<(), PlanError> {
         match response {
             Response::Warn => self.happened(What::Warn, Bytes::ZERO),
             Response::Clean => self.clean(),
@@ -191,7 +167,7 @@ impl<'a> Planner<'a> {
                     monitor.step.shrink = true;
                 }
             }
-            Response::Evict => self.evict(need, turn, out)?,
+            Response::Evict => self.evict(need)?,
         }
         Ok(())
     }
@@ -217,16 +193,10 @@ impl<'a> Planner<'a> {
     }
 
     /// Moves persistent objects out, the one used longest ago first.
-    fn evict(
-        &mut self,
-        need: Option<Bytes>,
-        turn: Option<Ticket>,
-        out: &mut Vec<Command>,
-    ) -> Result<(), PlanError> {
+    fn evict(&mut self, need: Option<Bytes>) -> Result<(), PlanError> {
         let Some(monitor) = &self.pressure else { return Ok(()) };
         let config = Arc::clone(&monitor.config);
-        let op = OpId::at((self.next % self.workload.trace.ops.len() as u64) as usize);
-        let uses = self.workload.trace.uses_of(op);
+        let uses = self.uses();
         let objects = self.workload.trace.objects.iter().enumerate();
         let mut candidates: Vec<(u64, ObjectId)> = objects
             .filter(|(_, object)| object.persistent && object.bytes > Bytes::ZERO)
@@ -247,7 +217,7 @@ impl<'a> Planner<'a> {
                 break;
             }
             let Some(to) = self.far(object, &config) else { continue };
-            self.act(Action::Evict { object, from: config.tier, to }, &[], turn, out)?;
+            self.act(Action::Evict { object, from: config.tier, to })?;
             gone += self.room(object, config.tier).bytes;
             if let Some(monitor) = &mut self.pressure {
                 monitor.away[object.index()] = true;

@@ -6,7 +6,6 @@
 //! ([`super::relief`]). Nothing moves into a tier while room is made there, so every answer leaves
 //! it with less and the asking ends.
 
-use crate::command::{Command, Ticket};
 use crate::planner::{PlanError, Planner};
 use crate::policy::Action;
 use tiersim_models::ids::{ObjectId, TierId};
@@ -14,13 +13,7 @@ use tiersim_models::ids::{ObjectId, TierId};
 impl Planner<'_> {
     /// Asks the policy for room until an object fits into a tier. If it has none to give, the claim
     /// that follows fails.
-    pub(super) fn make_room(
-        &mut self,
-        object: ObjectId,
-        tier: TierId,
-        turn: Option<Ticket>,
-        out: &mut Vec<Command>,
-    ) -> Result<(), PlanError> {
+    pub(super) fn make_room(&mut self, object: ObjectId, tier: TierId) -> Result<(), PlanError> {
         let bytes = self.room(object, tier).bytes;
         self.making_room.push(tier);
         while !self.ledger.is_exact(tier) && !self.ledger.fits(tier, bytes, self.stream) {
@@ -32,18 +25,18 @@ impl Planner<'_> {
                 Action::Drop { object, tier: from } if from == tier => object,
                 other => return Err(self.refused(format!("makes room by {other:?}"))),
             };
-            if self.uses(gone) {
+            if self.uses().iter().any(|touched| touched.object == gone) {
                 return Err(self.refused(format!("evicts {gone:?}, which the op uses")));
             }
             if matches!(action, Action::Evict { to, .. } if self.makes_room(to)) {
                 break;
             }
-            self.act(action, &[], turn, out)?;
+            self.act(action)?;
             if let Some(arena) = self.ledger.arena(tier) {
                 arena.meter.found.forced += 1;
             }
         }
-        self.force(tier, bytes, turn, out)?;
+        self.force(tier, bytes)?;
         self.making_room.pop();
         Ok(())
     }
@@ -65,11 +58,5 @@ impl Planner<'_> {
             arena.meter.found.given_up += 1;
         }
         given_up
-    }
-
-    fn uses(&self, object: ObjectId) -> bool {
-        let op = (self.next % self.workload.trace.ops.len() as u64) as usize;
-        let uses = self.workload.trace.uses_of(tiersim_models::ids::OpId::at(op));
-        uses.iter().any(|touched| touched.object == object)
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::planner::{Counts, PlanError, Planner};
 use crate::policy::Sight;
-use crate::state::State;
+use crate::state::{State, remember};
 use crate::view::View;
 
 impl Planner<'_> {
@@ -33,48 +33,30 @@ impl Planner<'_> {
 
     /// Writes the state; `false` if something in it cannot be told.
     pub fn state(&self, out: &mut State) -> bool {
-        let Planner {
-            workload: _,
-            policy,
-            sight,
-            ledger,
-            tickets,
-            next: _,
-            total: _,
-            until: _,
-            last_op,
-            stopped,
-            counts: _,
-            count_from: _,
-            // What follows is of the op that is being planned: there is none.
-            actions: _,
-            in_place: _,
-            charges: _,
-            delay: _,
-            making_room: _,
-            stream: _,
-            times: _,
-            // The same throughout a run.
-            host: _,
-            pressure,
-            // Requests arrive once: such a trace is not replayed.
-            found: _,
-            next_reuse: _,
-        } = self;
         // A log is kept of pressure, with moments.
-        if pressure.is_some() {
+        if self.pressure.is_some() {
             return false;
         }
-        match *sight {
+        match self.sight {
             Sight::Past | Sight::Oracle => {}
             Sight::Window(ops) => out.looks_ahead(ops.into()),
         }
-        tickets.state(out);
-        last_op.iter().for_each(|&ticket| tickets.write(ticket, out));
-        stopped.iter().for_each(|&ticket| tickets.write(ticket, out));
-        let (workload, occurrence, total) = (self.workload, self.next, self.total);
-        let view = View { workload, ledger, occurrence, total, sight: *sight };
-        ledger.state(tickets, out) && policy.state(&view, out)
+        out.know_commands(self.tickets.under_way());
+        remember!(out, self as Planner {
+            tickets, last_op => each_under_way, stopped => each_under_way
+        } skip {
+            // The same throughout a run, or counted only.
+            workload, sight, until, counts, count_from, times, host,
+            // Of the op that is planned: there is none.
+            buffers, in_place, charges, delay, stream, out, making_room,
+            // Requests arrive once: such a trace is not replayed.
+            found, next_reuse,
+            // Looked at above or below.
+            ledger, policy, next, total, pressure
+        });
+        let (workload, ledger, sight) = (self.workload, &self.ledger, self.sight);
+        let view = View { workload, ledger, occurrence: self.next, total: self.total, sight };
+        ledger.state(out) && self.policy.state(&view, out)
     }
 
     /// The number of the command that is issued next.

@@ -27,14 +27,14 @@ pub struct Belady {
     aside: Vec<(u64, u32)>,
 }
 
-impl Belady {
-    /// Empty. It needs no capacity.
-    #[expect(clippy::new_without_default, reason = "as the others, which need a capacity")]
-    pub fn new() -> Belady {
+impl Default for Belady {
+    fn default() -> Belady {
         let (next, held, aside) = (Vec::new(), Vec::new(), Vec::new());
         Belady { coming: NEVER, next, held, heap: BinaryHeap::new(), alive: 0, aside }
     }
+}
 
+impl Belady {
     fn push(&mut self, id: u32) {
         let next = std::mem::replace(&mut self.coming, NEVER);
         self.next[id as usize] = next;

@@ -8,18 +8,10 @@ use super::links::Links;
 use crate::state::{State, remember};
 
 /// Second chance with one bit; 9 bytes per object.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Clock {
     order: Links<1>,
     used: Vec<bool>,
-}
-
-impl Clock {
-    /// Empty. It needs no capacity.
-    #[expect(clippy::new_without_default, reason = "as the others, which need a capacity")]
-    pub fn new() -> Clock {
-        Clock { order: Links::new(), used: Vec::new() }
-    }
 }
 
 impl Replacement for Clock {
@@ -68,9 +60,7 @@ impl Replacement for Clock {
     }
 
     fn remove(&mut self, id: u32) {
-        if self.order.contains(id) {
-            self.order.remove(id);
-        }
+        self.order.remove(id);
     }
 
     fn state(&self, out: &mut State) -> bool {

@@ -7,17 +7,9 @@ use super::links::Links;
 use crate::state::{State, remember};
 
 /// First in, first out; 8 bytes per object.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Fifo {
     order: Links<1>,
-}
-
-impl Fifo {
-    /// Empty. It needs no capacity.
-    #[expect(clippy::new_without_default, reason = "as the others, which need a capacity")]
-    pub fn new() -> Fifo {
-        Fifo { order: Links::new() }
-    }
 }
 
 impl Replacement for Fifo {
@@ -46,9 +38,7 @@ impl Replacement for Fifo {
     }
 
     fn remove(&mut self, id: u32) {
-        if self.order.contains(id) {
-            self.order.remove(id);
-        }
+        self.order.remove(id);
     }
 
     fn state(&self, out: &mut State) -> bool {

@@ -37,13 +37,13 @@ struct Count {
     more: u32,
 }
 
-impl Lfu {
-    /// Empty. It needs no capacity.
-    #[expect(clippy::new_without_default, reason = "as the others, which need a capacity")]
-    pub fn new() -> Lfu {
+impl Default for Lfu {
+    fn default() -> Lfu {
         Lfu { nodes: Vec::new(), counts: Vec::new(), unused: Vec::new(), least: NONE }
     }
+}
 
+impl Lfu {
     /// The entry for a number of uses, right above the entry `below` (`NONE`: the least).
     fn count_above(&mut self, below: u32, uses: u64) -> u32 {
         let more = if below == NONE { self.least } else { self.counts[below as usize].more };

@@ -21,12 +21,14 @@ pub(super) struct Links<const LISTS: usize> {
     links: Vec<Link>,
 }
 
-impl<const LISTS: usize> Links<LISTS> {
-    pub(super) fn new() -> Self {
+impl<const LISTS: usize> Default for Links<LISTS> {
+    fn default() -> Self {
         let anchor = |list| Link { older: list as u32, newer: list as u32 };
         Links { links: (0..LISTS).map(anchor).collect() }
     }
+}
 
+impl<const LISTS: usize> Links<LISTS> {
     pub(super) fn grow(&mut self, ids: usize) {
         assert!(ids < OUT as usize - LISTS, "ids are numbered in u32");
         self.links.resize(ids + LISTS, Link { older: OUT, newer: OUT });
@@ -66,11 +68,14 @@ impl<const LISTS: usize> Links<LISTS> {
         self.links[list].older = slot;
     }
 
-    /// Takes an id out of its list.
+    /// Takes an id out of its list, if it is in one.
     #[inline]
     pub(super) fn remove(&mut self, id: u32) {
         let slot = id as usize + LISTS;
         let Link { older, newer } = self.links[slot];
+        if older == OUT {
+            return;
+        }
         self.links[older as usize].newer = newer;
         self.links[newer as usize].older = older;
         self.links[slot] = Link { older: OUT, newer: OUT };

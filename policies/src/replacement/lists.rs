@@ -21,7 +21,7 @@ pub(super) struct Lists<const LISTS: usize> {
 impl<const LISTS: usize> Lists<LISTS> {
     pub(super) fn new() -> Self {
         let (list, bytes) = (Vec::new(), Vec::new());
-        Lists { links: Links::new(), list, bytes, total: [0; LISTS] }
+        Lists { links: Links::default(), list, bytes, total: [0; LISTS] }
     }
 
     pub(super) fn grow(&mut self, ids: usize) {

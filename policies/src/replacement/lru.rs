@@ -9,17 +9,9 @@ use super::links::Links;
 use crate::state::{State, remember};
 
 /// Least recently used; 8 bytes per object.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Lru {
     order: Links<1>,
-}
-
-impl Lru {
-    /// Empty. It needs no capacity.
-    #[expect(clippy::new_without_default, reason = "as the others, which need a capacity")]
-    pub fn new() -> Lru {
-        Lru { order: Links::new() }
-    }
 }
 
 impl Replacement for Lru {
@@ -51,9 +43,7 @@ impl Replacement for Lru {
     }
 
     fn remove(&mut self, id: u32) {
-        if self.order.contains(id) {
-            self.order.remove(id);
-        }
+        self.order.remove(id);
     }
 
     fn state(&self, out: &mut State) -> bool {

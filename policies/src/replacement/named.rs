@@ -91,15 +91,15 @@ impl Algorithm {
     pub fn with<V: Visit>(self, capacity: u64, visit: V) -> V::Out {
         match self {
             Algorithm::Arc => visit.visit(Arc::new(capacity)),
-            Algorithm::Belady => visit.visit(Belady::new()),
-            Algorithm::Clock => visit.visit(Clock::new()),
-            Algorithm::Fifo => visit.visit(Fifo::new()),
-            Algorithm::Lfu => visit.visit(Lfu::new()),
+            Algorithm::Belady => visit.visit(Belady::default()),
+            Algorithm::Clock => visit.visit(Clock::default()),
+            Algorithm::Fifo => visit.visit(Fifo::default()),
+            Algorithm::Lfu => visit.visit(Lfu::default()),
             Algorithm::Lirs => visit.visit(Lirs::of_libcachesim(capacity)),
             Algorithm::LirsPaper => visit.visit(Lirs::new(capacity)),
-            Algorithm::Lru => visit.visit(Lru::new()),
+            Algorithm::Lru => visit.visit(Lru::default()),
             Algorithm::S3Fifo => visit.visit(S3Fifo::new(capacity)),
-            Algorithm::Sieve => visit.visit(Sieve::new()),
+            Algorithm::Sieve => visit.visit(Sieve::default()),
             Algorithm::Slru => visit.visit(Slru::new(capacity)),
             Algorithm::TwoQ => visit.visit(TwoQ::new(capacity)),
         }

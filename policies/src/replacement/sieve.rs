@@ -8,25 +8,12 @@ use super::links::Links;
 use crate::state::{State, remember};
 
 /// SIEVE; 9 bytes per object.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Sieve {
     order: Links<1>,
     used: Vec<bool>,
     /// Where the search goes on; at the oldest if there is none.
     hand: Option<u32>,
-}
-
-impl Sieve {
-    /// Empty. It needs no capacity.
-    #[expect(clippy::new_without_default, reason = "as the others, which need a capacity")]
-    pub fn new() -> Sieve {
-        Sieve { order: Links::new(), used: Vec::new(), hand: None }
-    }
-
-    fn leave(&mut self, id: u32) {
-        self.hand = self.order.newer(id);
-        self.order.remove(id);
-    }
 }
 
 impl Replacement for Sieve {
@@ -51,8 +38,9 @@ impl Replacement for Sieve {
         let mut rounds = 0;
         loop {
             let id = self.hand.or_else(|| self.order.oldest(0))?;
+            self.hand = Some(id);
             if !keep(id) && !std::mem::take(&mut self.used[id as usize]) {
-                self.leave(id);
+                self.remove(id);
                 return Some(id);
             }
             self.hand = self.order.newer(id);
@@ -72,12 +60,10 @@ impl Replacement for Sieve {
     }
 
     fn remove(&mut self, id: u32) {
-        if self.order.contains(id) {
-            if self.hand == Some(id) {
-                self.hand = self.order.newer(id);
-            }
-            self.order.remove(id);
+        if self.hand == Some(id) {
+            self.hand = self.order.newer(id);
         }
+        self.order.remove(id);
     }
 
     fn state(&self, out: &mut State) -> bool {

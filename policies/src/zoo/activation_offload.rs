@@ -110,8 +110,8 @@ impl ActivationOffloadConfig {
             Choice::All(Way::Recompute) if ways.contains(&Way::Recompute) => {
                 // What is made on the way may take more memory than there is, in all tiers.
                 let all = vec![Way::Recompute; count];
-                let fits = Search::new(setting, layers, how, ways)?.fits(&all)?;
-                if fits { all } else { vec![Way::Keep; count] }
+                let cost = Search::new(setting, layers, how, ways)?.cost(&all)?;
+                if cost.is_some() { all } else { vec![Way::Keep; count] }
             }
             Choice::All(way) => vec![*way; count],
             Choice::Each(each) => {

@@ -7,10 +7,10 @@
 
 use crate::access::Access;
 pub use crate::entry::Cut;
-use crate::entry::{Entry, Fault, Kind, Parameter, Params};
+use crate::entry::{Entry, Kind, Parameter, Params};
 use crate::placed::Placed;
 use crate::policy::Policy;
-use crate::recipe::{PolicyConfig, Recipe, Setting};
+use crate::recipe::{Recipe, Setting};
 use tiersim_models::hardware::{HBM, Hardware};
 use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::units::Bytes;
@@ -42,15 +42,16 @@ pub const ENTRY: Entry = Entry {
         Parameter::optional("kinds", Kind::Kinds),
         Parameter::optional("access", Kind::Access),
     ],
-    make,
+    make: |params| Ok(make(params).into()),
 };
 
-fn make(params: &Params) -> Result<PolicyConfig, Fault> {
+/// What this policy and its kin have in common.
+pub(crate) fn make(params: &Params) -> AdamStateConfig {
     let by = if params.word("by") == Some("bytes") { Count::Bytes } else { Count::Modules };
     let tiers = params.tiers("tiers").try_into().expect("three tiers");
     let cut = params.cut("cut").expect("required");
     let (kinds, access) = (params.kinds("kinds"), params.access("access"));
-    Ok(AdamStateConfig { cut, by, tiers, kinds, access }.into())
+    AdamStateConfig { cut, by, tiers, kinds, access }
 }
 
 impl Recipe for AdamStateConfig {

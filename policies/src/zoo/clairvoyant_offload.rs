@@ -108,21 +108,15 @@ struct Now {
     end: u64,
     /// Whether it creates objects.
     births: bool,
-    /// Free in HBM after what is decided, and used before it.
-    free: Bytes,
+    /// Used in HBM before what is decided.
     used: Bytes,
     /// Bytes of complete copies that could leave, as far as they have been looked at.
     pool: Bytes,
     cursor: Option<(u64, ObjectId)>,
     /// More than HBM holds will be alive: so much must be elsewhere.
     excess: Bytes,
-    /// Room outside that is promised, and tiers where none could be had.
-    claimed: [Bytes; MAX_TIERS],
+    /// Tiers outside where no room could be had.
     exhausted: [bool; MAX_TIERS],
-    /// Rooms outside that are given up.
-    dropped: Vec<(ObjectId, TierId)>,
-    leaving: Vec<Action>,
-    coming: Vec<Action>,
 }
 
 impl ClairvoyantOffload {
@@ -198,25 +192,24 @@ impl ClairvoyantOffload {
     }
 
     /// What the op needs and HBM does not hold.
-    fn demand(&mut self, view: &View<'_>) {
+    fn demand(&mut self, step: &mut Step<'_>) {
+        let view = &step.view();
         let born = view.births_ahead(0).unwrap_or(Bytes::ZERO);
         let missing = |object: &ObjectId| view.exists(*object) && !view.in_hbm(*object);
         let missing: Vec<ObjectId> =
             view.uses().iter().map(|touched| touched.object).filter(missing).collect();
         let bytes: Bytes = missing.iter().map(|&object| view.object(object).bytes).sum();
         self.now.births = born > Bytes::ZERO;
-        self.make_way(born + bytes, view);
+        self.make_way(born + bytes, step);
         for object in missing {
-            self.fetch(object, Action::Fetch { object, to: HBM }, view);
+            self.fetch(object, Action::Fetch { object, to: HBM }, step);
         }
     }
 
-    fn fetch(&mut self, object: ObjectId, action: Action, view: &View<'_>) {
-        let Some(from) = self.holder(object, view) else { return };
-        let bytes = view.object(object).bytes;
-        self.now.coming.push(action);
-        self.now.free = self.now.free.checked_sub(bytes).unwrap_or(Bytes::ZERO);
-        self.estimate.bring(object, from, HBM, bytes, self.now.turn);
+    fn fetch(&mut self, object: ObjectId, action: Action, step: &mut Step<'_>) {
+        let Some(from) = self.holder(object, &step.view()) else { return };
+        step.take(action);
+        self.estimate.bring(object, from, HBM, step.bytes(object), self.now.turn);
         self.moves(object);
     }
 
@@ -226,8 +219,9 @@ impl ClairvoyantOffload {
     }
 
     /// Copies out what is needed last and will have to leave, as long as a link is idle.
-    fn write_back(&mut self, view: &View<'_>) {
-        if self.now.excess == Bytes::ZERO && self.now.free > self.now.used {
+    fn write_back(&mut self, step: &mut Step<'_>) {
+        let view = &step.view();
+        if self.now.excess == Bytes::ZERO && step.free(HBM) > self.now.used {
             return; // nothing in sight asks for it
         }
         let mut passed = 0;
@@ -244,14 +238,14 @@ impl ClairvoyantOffload {
                 self.stock.put(object, Place::Kept, rank);
                 continue;
             }
-            let Some(to) = self.lodge(object, rank, true, view) else {
+            let Some(to) = self.lodge(object, rank, true, step) else {
                 passed += 1;
                 continue;
             };
             let bytes = view.object(object).bytes;
-            self.claim(object, to, view);
+            self.drop_stale(object, to, step);
             self.estimate.copy_out(object, HBM, to, bytes, self.now.turn);
-            self.now.coming.push(Action::Prefetch { object, to });
+            step.prefetch(object, to);
             self.moves(object);
             self.stock.put(object, Place::Copied, rank);
         }
@@ -259,7 +253,8 @@ impl ClairvoyantOffload {
 
     /// Brings back what is needed next, in the place of what is needed later, as long as a link is
     /// idle and what is created until then finds room.
-    fn look_ahead(&mut self, view: &View<'_>) {
+    fn look_ahead(&mut self, step: &mut Step<'_>) {
+        let view = &step.view();
         let occurrence = self.now.occurrence;
         let born = view.births_ahead(0).unwrap_or(Bytes::ZERO);
         let mut passed = 0;
@@ -282,17 +277,18 @@ impl ClairvoyantOffload {
             let bytes = view.object(object).bytes;
             let need = bytes + born;
             let grows = self.future.growth(occurrence, next);
-            if !self.displace(rank, need, need + grows, view) {
+            if !self.displace(rank, need, need + grows, step) {
                 break;
             }
-            self.fetch(object, Action::Prefetch { object, to: HBM }, view);
+            self.fetch(object, Action::Prefetch { object, to: HBM }, step);
             self.stock.put(object, Place::Copied, rank);
         }
     }
 
     /// Brings what is needed next from the tiers behind nearer to HBM, as long as their links are
     /// idle and what is alive until then leaves room there.
-    fn stage(&mut self, view: &View<'_>) {
+    fn stage(&mut self, step: &mut Step<'_>) {
+        let view = &step.view();
         let mut passed = 0;
         let mut above = (0, ObjectId(0));
         while passed < PASSED_OVER && self.spill.len() > 1 {
@@ -312,14 +308,13 @@ impl ClairvoyantOffload {
             }
             let bytes = view.object(object).bytes;
             let grows = self.future.growth(self.now.occurrence, next);
-            let claimed = self.now.claimed[near.index()];
-            let fits = view.fits(near, claimed + bytes + grows);
+            let fits = step.fits(near, bytes + grows);
             if !(fits && self.begins_in_time(from, near)) {
                 passed += 1;
                 continue;
             }
-            self.claim(object, near, view);
-            self.now.coming.push(Action::Evict { object, from, to: near });
+            self.drop_stale(object, near, step);
+            step.evict(object, from, near);
             self.estimate.copy_out(object, from, near, bytes, self.now.turn);
             self.moves(object);
         }
@@ -369,18 +364,12 @@ impl Policy for ClairvoyantOffload {
         tier
     }
 
-    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
-        HBM
-    }
-
     fn plan_op(&mut self, step: &mut Step<'_>) {
         let view = &step.view();
-        let actions = &mut Vec::new();
         let occurrence = view.occurrence();
         self.now = Now {
             occurrence,
             turn: self.estimate.turn(view.op().stream),
-            free: view.free(HBM),
             used: view.capacity(HBM).most().checked_sub(view.free(HBM)).unwrap_or(Bytes::ZERO),
             excess: Bytes::new(
                 self.future.peak(occurrence).get().saturating_sub(view.capacity(HBM).most().get()),
@@ -396,17 +385,14 @@ impl Policy for ClairvoyantOffload {
         for touched in view.uses() {
             self.stock.take(touched.object);
         }
-        self.demand(view);
+        self.demand(step);
         let op = self.future.op(occurrence).index();
         let needs = view.uses().iter().map(|touched| touched.object);
         self.now.end = self.estimate.end(op, self.now.turn, needs);
-        self.write_back(view);
-        self.look_ahead(view);
-        self.stage(view);
-        actions.append(&mut self.now.leaving);
-        actions.append(&mut self.now.coming);
+        self.write_back(step);
+        self.look_ahead(step);
+        self.stage(step);
         self.finish(view);
-        actions.drain(..).for_each(|action| step.take(action));
     }
 
     fn spill_tier(&mut self, object: ObjectId, view: &View<'_>) -> Option<TierId> {

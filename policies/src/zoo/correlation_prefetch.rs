@@ -12,7 +12,7 @@
 
 use crate::entry::{Entry, Kind, Parameter};
 use crate::paging::{Recency, evict_one, free_up, make_room, outside};
-use crate::policy::{Action, Policy, Sight};
+use crate::policy::{Action, Policy};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::state::{State, remember};
 use crate::step::Step;
@@ -73,7 +73,9 @@ impl Recipe for CorrelationPrefetchConfig {
     }
 
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
-        Ok(Box::new(CorrelationPrefetch::new(self, setting.workload.trace.objects.len())))
+        let recency = Recency::new(setting.workload.trace.objects.len());
+        let table = Table::default();
+        Ok(Box::new(CorrelationPrefetch { config: self.clone(), recency, table }))
     }
 
     fn most_delay(&self, bytes: Bytes) -> Span {
@@ -91,19 +93,13 @@ impl Recipe for CorrelationPrefetchConfig {
 
 /// Unified memory that fetches ahead what came next before.
 #[derive(Debug)]
-pub struct CorrelationPrefetch {
+struct CorrelationPrefetch {
     config: CorrelationPrefetchConfig,
     recency: Recency,
     table: Table,
 }
 
 impl CorrelationPrefetch {
-    /// For a trace of so many objects.
-    pub fn new(config: &CorrelationPrefetchConfig, objects: usize) -> CorrelationPrefetch {
-        let (recency, table) = (Recency::new(objects), Table::default());
-        CorrelationPrefetch { config: config.clone(), recency, table }
-    }
-
     /// Fetches ahead what is `expected`, in order, as long as there is room or can be.
     fn prefetch(&mut self, expected: &[ObjectId], step: &mut Step<'_>) {
         // What this op creates is spoken for, and what the ops on the chain create.
@@ -136,16 +132,8 @@ impl Policy for CorrelationPrefetch {
         "correlation-prefetch"
     }
 
-    fn sight(&self) -> Sight {
-        Sight::Past
-    }
-
     fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         outside(object, &self.config.spill, view)
-    }
-
-    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
-        HBM
     }
 
     fn plan_op(&mut self, step: &mut Step<'_>) {

@@ -13,7 +13,7 @@ use crate::placed::Placed;
 use crate::policy::Policy;
 use crate::recipe::{Recipe, Setting};
 use crate::residents::spill_through;
-use crate::zoo::adam_state::{self, AdamStateConfig, Count};
+use crate::zoo::adam_state::{self, AdamStateConfig};
 use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::TierId;
 use tiersim_models::workload::Trace;
@@ -43,11 +43,7 @@ pub const ENTRY: Entry = Entry {
         Parameter::optional("access", Kind::Access),
     ],
     make: |params| {
-        let by = if params.word("by") == Some("bytes") { Count::Bytes } else { Count::Modules };
-        let tiers = params.tiers("tiers").try_into().expect("three tiers");
-        let cut = params.cut("cut").expect("required");
-        let (kinds, access) = (params.kinds("kinds"), params.access("access"));
-        let modules = AdamStateConfig { cut, by, tiers, kinds, access };
+        let modules = adam_state::make(params);
         let weight = |name| params.number(name).unwrap_or(1.0);
         let (adam, gradient) = (weight("adam"), weight("gradient"));
         if adam == 0.0 && gradient == 0.0 {

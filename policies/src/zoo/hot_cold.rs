@@ -13,7 +13,7 @@
 
 use crate::entry::{Entry, Fault, Kind, Parameter};
 use crate::paging::{Recency, evict_one, free_up, home, make_room, outside};
-use crate::policy::{Action, Policy, Sight};
+use crate::policy::{Action, Policy};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::state::{State, remember};
 use crate::step::Step;
@@ -87,7 +87,15 @@ impl Recipe for HotColdConfig {
     }
 
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
-        Ok(Box::new(HotCold::new(self, setting.workload.trace.objects.len())))
+        let objects = setting.workload.trace.objects.len();
+        Ok(Box::new(HotCold {
+            config: self.clone(),
+            used: vec![VecDeque::new(); objects],
+            recency: Recency::new(objects),
+            promising: Vec::new(),
+            promoted: Vec::new(),
+            born_slow: Vec::new(),
+        }))
     }
 
     fn spill(&self) -> Option<&[TierId]> {
@@ -101,7 +109,7 @@ impl Recipe for HotColdConfig {
 
 /// Promotes and demotes.
 #[derive(Debug)]
-pub struct HotCold {
+struct HotCold {
     config: HotColdConfig,
     /// By object: its last ops, the oldest first, `hot` at most.
     used: Vec<VecDeque<u64>>,
@@ -115,18 +123,6 @@ pub struct HotCold {
 }
 
 impl HotCold {
-    /// For a trace of so many objects.
-    pub fn new(config: &HotColdConfig, objects: usize) -> HotCold {
-        HotCold {
-            config: config.clone(),
-            used: vec![VecDeque::new(); objects],
-            recency: Recency::new(objects),
-            promising: Vec::new(),
-            promoted: Vec::new(),
-            born_slow: Vec::new(),
-        }
-    }
-
     fn share(&self, share: f64, view: &View<'_>) -> Bytes {
         // Without limit nothing has to be kept free.
         let limit = view.capacity(HBM).limit().unwrap_or_default();
@@ -243,10 +239,6 @@ impl HotCold {
 impl Policy for HotCold {
     fn name(&self) -> &'static str {
         "hot-cold"
-    }
-
-    fn sight(&self) -> Sight {
-        Sight::Past
     }
 
     /// In HBM up to the high watermark, as long as a program fills its memory.

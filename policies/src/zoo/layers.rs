@@ -288,10 +288,6 @@ impl Policy for Layers {
         outside(object, &self.spill, view)
     }
 
-    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
-        HBM
-    }
-
     fn plan_op(&mut self, step: &mut Step<'_>) {
         let view = &step.view();
         self.look_ahead(view.occurrence());

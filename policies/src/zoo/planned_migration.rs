@@ -20,7 +20,7 @@ mod tests;
 use crate::entry::{Entry, Kind, Parameter};
 use crate::policy::{Action, Policy, Sight};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
-use crate::state::State;
+use crate::state::{State, remember};
 use crate::step::Step;
 use crate::view::View;
 use intervals::{Interval, Life, Version, first_use, next_use};
@@ -103,7 +103,7 @@ impl PlannedMigration {
         let (ops, replayed) = (setting.workload.trace.ops.len(), setting.repeat > 1);
         let (all, versions) = intervals::intervals(&lives, ops, replayed);
         let trace = Intervals { lives: &lives, all: &all, versions: &versions };
-        let stays = plan::plan(setting, &config.spill, &trace);
+        let stays = plan::plan(setting, &config.spill, trace);
         let mut starts = vec![0];
         for span in setting.spans {
             starts.push(starts.last().map_or(0, |&at| span.ps().saturating_add(at)));
@@ -302,10 +302,6 @@ impl Policy for PlannedMigration {
         home.unwrap_or_else(|| self.spill.last().copied().unwrap_or(HBM))
     }
 
-    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
-        HBM
-    }
-
     fn plan_op(&mut self, step: &mut Step<'_>) {
         let view = &step.view();
         let now = view.occurrence();
@@ -347,33 +343,13 @@ impl Policy for PlannedMigration {
     }
 
     fn state(&self, _: &View<'_>, out: &mut State) -> bool {
-        let PlannedMigration {
-            spill: _,
-            lives: _,
-            evict: _,
-            save: _,
-            back: _,
-            outside: _,
-            starts: _,
-            fetches: _,
-            replays: _,
-            // In order of the keys.
-            inside: _,
-            keys,
-            late,
-            due,
-        } = self;
         // A next use is in this replay or in the one behind it.
         out.looks_ahead(2 * self.evict.len() as u64);
-        for key in keys {
-            out.word(key.map_or(0, |key| if key == u64::MAX { 1 } else { 2 }));
-            out.op(key.filter(|&key| key != u64::MAX).unwrap_or(out.next_op()));
-        }
-        out.list(late, |out, &(key, object)| {
-            out.op(key);
-            out.object(object);
-            out.coming_op(due[object.index()]);
+        remember!(out, self as PlannedMigration { keys: next_use, late: of_op }
+        skip {
+            spill, lives, evict, save, back, outside, starts, fetches, replays, inside, due
         });
+        late.iter().for_each(|&(_, object)| out.coming_op(self.due[object.index()]));
         true
     }
 

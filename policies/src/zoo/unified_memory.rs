@@ -9,12 +9,11 @@
 
 use crate::entry::{Entry, Fault, Kind, Parameter, Params};
 use crate::paging::{Recency, free_up, make_room, outside};
-use crate::policy::{Action, Policy, Sight};
+use crate::policy::{Action, Policy};
 use crate::recipe::{PolicyConfig, Recipe, Setting};
 use crate::state::{State, remember};
 use crate::step::Step;
 use crate::view::View;
-use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::{Bytes, Span};
 
@@ -115,7 +114,8 @@ impl Recipe for UnifiedMemoryConfig {
     }
 
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
-        Ok(Box::new(UnifiedMemory::new(self, setting.workload.trace.objects.len())))
+        let recency = Recency::new(setting.workload.trace.objects.len());
+        Ok(Box::new(UnifiedMemory { config: self.clone(), recency }))
     }
 
     fn most_delay(&self, bytes: Bytes) -> Span {
@@ -133,16 +133,9 @@ impl Recipe for UnifiedMemoryConfig {
 
 /// Demand paging that pays for its faults.
 #[derive(Debug)]
-pub struct UnifiedMemory {
+struct UnifiedMemory {
     config: UnifiedMemoryConfig,
     recency: Recency,
-}
-
-impl UnifiedMemory {
-    /// For a trace of so many objects.
-    pub fn new(config: &UnifiedMemoryConfig, objects: usize) -> UnifiedMemory {
-        UnifiedMemory { config: config.clone(), recency: Recency::new(objects) }
-    }
 }
 
 /// Fetches what the op uses and HBM lacks, with the delay for its faults.
@@ -163,16 +156,8 @@ impl Policy for UnifiedMemory {
         "unified-memory"
     }
 
-    fn sight(&self) -> Sight {
-        Sight::Past
-    }
-
     fn initial_tier(&mut self, object: ObjectId, view: &View<'_>) -> TierId {
         outside(object, &self.config.spill, view)
-    }
-
-    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
-        HBM
     }
 
     fn plan_op(&mut self, step: &mut Step<'_>) {

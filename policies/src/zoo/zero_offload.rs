@@ -9,14 +9,11 @@
 //! twin-flow: DeepSpeed, ZeRO-Offload++.
 //! Invariant: all of a module's optimizer state has one home, and so have all of its parameters.
 
-mod relay;
-
 use crate::access::Access;
 use crate::entry::{Entry, Fault, Kind, Parameter, Params};
 use crate::placed::Placed;
 use crate::policy::Policy;
 use crate::recipe::{PolicyConfig, Recipe, Setting};
-use relay::Relayed;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::{HBM, TierKind};
 use tiersim_models::ids::{ModuleId, TierId};
@@ -125,21 +122,16 @@ impl Recipe for ZeroOffloadConfig {
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let trace = &setting.workload.trace;
         let access = Access::Migrate { prefetch_ops: self.prefetch_ops };
-        let placed = Placed::of_objects(NAME, trace, self.homes(trace), access)
-            .spilling(&self.tiers())
-            .confined();
-        let placed: Box<dyn Policy> = Box::new(match self.staging {
-            Some(bytes) => placed.staging(bytes),
-            None => placed,
-        });
         // Of several nodes of DRAM, which one an object gets is not said here.
         let tiers = &setting.hardware.tiers;
         let is_dram = |tier: &TierId| tiers[tier.index()].kind == TierKind::Dram;
         let nodes = setting.hardware.tier_ids().filter(is_dram).count();
-        Ok(match self.relay.filter(|relay| nodes < 2 || !is_dram(relay)) {
-            Some(relay) => Box::new(Relayed::new(placed, relay)),
-            None => placed,
-        })
+        let placed = Placed::of_objects(NAME, trace, self.homes(trace), access)
+            .spilling(&self.tiers())
+            .confined()
+            .staging(self.staging.unwrap_or(Bytes::MAX))
+            .relayed(self.relay.filter(|relay| nodes < 2 || !is_dram(relay)));
+        Ok(Box::new(placed))
     }
 
     fn keeps_to(&self) -> Option<Vec<TierId>> {

@@ -54,74 +54,37 @@ pub(crate) fn trace(rng: &mut ChaCha12Rng, ids: u32, length: usize) -> Vec<u32> 
     trace
 }
 
-/// Ten thousand traces; `most` is the largest cache.
-fn compare(algorithm: Algorithm, most: usize, by_hand: fn(&[u32], usize) -> Vec<bool>) {
-    let mut rng = ChaCha12Rng::seed_from_u64(algorithm as u64);
-    let mut evictions = 0;
-    for round in 0..10_000 {
-        let capacity = rng.random_range(1..=most);
-        let ids = rng.random_range(1..=(capacity as u32 + 2) * 2);
-        let length = rng.random_range(1..=150 + capacity);
-        let trace = trace(&mut rng, ids, length);
-        let replay = Replay { trace: &trace, capacity: capacity as u64 };
-        let (ours, expected) = (algorithm.with(capacity as u64, replay), by_hand(&trace, capacity));
-        assert_eq!(ours, expected, "round {round}: {trace:?} with {capacity}");
-        evictions += ours.iter().filter(|&&missed| missed).count().saturating_sub(capacity);
+/// Ten thousand traces for each; the largest cache is stated.
+#[test]
+fn every_algorithm_equals_the_naive_one_or_the_papers_rules() {
+    type ByHand = fn(&[u32], usize) -> Vec<bool>;
+    let all: [(Algorithm, usize, ByHand); 11] = [
+        (Algorithm::Lru, 24, naive::lru),
+        (Algorithm::Fifo, 24, naive::fifo),
+        (Algorithm::Lfu, 24, naive::lfu),
+        (Algorithm::Clock, 24, naive::clock),
+        (Algorithm::Sieve, 24, naive::sieve),
+        (Algorithm::Belady, 24, naive::belady),
+        (Algorithm::Arc, 24, naive::arc),
+        (Algorithm::S3Fifo, 80, naive::s3_fifo),
+        (Algorithm::Slru, 40, naive::slru),
+        (Algorithm::TwoQ, 40, naive::two_q),
+        (Algorithm::LirsPaper, 24, naive::lirs),
+    ];
+    for (algorithm, most, by_hand) in all {
+        let mut rng = ChaCha12Rng::seed_from_u64(algorithm as u64);
+        let mut evictions = 0;
+        for round in 0..10_000 {
+            let capacity = rng.random_range(1..=most);
+            let ids = rng.random_range(1..=(capacity as u32 + 2) * 2);
+            let length = rng.random_range(1..=150 + capacity);
+            let trace = trace(&mut rng, ids, length);
+            let replay = Replay { trace: &trace, capacity: capacity as u64 };
+            let ours = algorithm.with(capacity as u64, replay);
+            let expected = by_hand(&trace, capacity);
+            assert_eq!(ours, expected, "{algorithm:?}, {round}: {trace:?} with {capacity}");
+            evictions += ours.iter().filter(|&&missed| missed).count().saturating_sub(capacity);
+        }
+        assert!(evictions > 50_000, "{algorithm:?}: the traces are too easy: {evictions}");
     }
-    assert!(evictions > 50_000, "the traces are too easy: {evictions}");
-}
-
-#[test]
-fn lru_equals_the_naive_one() {
-    compare(Algorithm::Lru, 24, naive::lru);
-}
-
-#[test]
-fn fifo_equals_the_naive_one() {
-    compare(Algorithm::Fifo, 24, naive::fifo);
-}
-
-#[test]
-fn lfu_equals_the_naive_one() {
-    compare(Algorithm::Lfu, 24, naive::lfu);
-}
-
-#[test]
-fn clock_equals_the_naive_one() {
-    compare(Algorithm::Clock, 24, naive::clock);
-}
-
-#[test]
-fn sieve_equals_the_naive_one() {
-    compare(Algorithm::Sieve, 24, naive::sieve);
-}
-
-#[test]
-fn belady_equals_the_naive_one() {
-    compare(Algorithm::Belady, 24, naive::belady);
-}
-
-#[test]
-fn arc_equals_the_papers_pseudocode() {
-    compare(Algorithm::Arc, 24, naive::arc);
-}
-
-#[test]
-fn s3_fifo_equals_the_naive_one() {
-    compare(Algorithm::S3Fifo, 80, naive::s3_fifo);
-}
-
-#[test]
-fn slru_equals_the_naive_one() {
-    compare(Algorithm::Slru, 40, naive::slru);
-}
-
-#[test]
-fn two_q_equals_the_naive_one() {
-    compare(Algorithm::TwoQ, 40, naive::two_q);
-}
-
-#[test]
-fn lirs_equals_the_papers_rules() {
-    compare(Algorithm::LirsPaper, 24, naive::lirs);
 }

@@ -75,7 +75,7 @@ fn golden_fifo_misses_more_with_four_frames_than_with_three() {
 }
 
 fn lru_with_sizes(trace: &[(u32, u64)], capacity: u64) -> usize {
-    let mut cache = Cache::new(Lru::new(), capacity);
+    let mut cache = Cache::new(Lru::default(), capacity);
     let missed = |&&(id, bytes): &&(u32, u64)| cache.access(id, bytes) == Outcome::Miss;
     trace.iter().filter(missed).count()
 }

@@ -102,7 +102,7 @@ fn what_streams_do_beside_each_other_is_not_added_up() {
         let mut spans = vec![Span::ZERO; 11];
         spans[0] = Span::from_ps(long);
         let world = World::of(machine(100), traced.0, spans);
-        let lru = Demand::new(&DemandConfig::lru(vec![FAR]), Lru::new(), 2, None);
+        let lru = Demand::new(&DemandConfig::lru(vec![FAR]), Lru::default(), 2, None);
         (measured(&world, Box::new(lru)).expect("it fits"), bound(&world))
     };
     // One of the objects may be in HBM at the start, so 900 bytes cross at least. Both links
@@ -132,7 +132,7 @@ fn no_run_of_several_streams_is_quicker_than_its_bound() {
         let bound = bound(&world);
         let (tiers, objects) = (world.hardware.tiers.len(), world.workload.trace.objects.len());
         let spill = DemandConfig::lru((1..tiers).map(TierId::at).collect());
-        let lru = Demand::new(&spill, Lru::new(), objects, None);
+        let lru = Demand::new(&spill, Lru::default(), objects, None);
         // Those of even seeds use nothing in place.
         for policy in [world.chaos(), Box::new(lru)] {
             let name = policy.name();

@@ -89,8 +89,12 @@ fn lru_fetches_no_more_bytes_with_more_memory_when_ops_only_read() {
         let byte = law(0, 1_000_000_000_000);
         let end = |units: usize| {
             let tiny = Tiny::of(traced.0.clone(), (units, 1), vec![[byte; 3]]);
-            let lru =
-                Demand::new(&DemandConfig::lru(vec![TierId(1)]), Lru::new(), objects.len(), None);
+            let lru = Demand::new(
+                &DemandConfig::lru(vec![TierId(1)]),
+                Lru::default(),
+                objects.len(),
+                None,
+            );
             tiny.run(Box::new(lru), 1).expect("one object fits").0
         };
         let ends: Vec<u32> = (3..=8).map(end).collect();

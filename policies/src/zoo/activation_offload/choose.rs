@@ -102,11 +102,6 @@ impl<'a> Search<'a> {
         Ok(best)
     }
 
-    /// Whether a choice fits into memory, as rehearsed.
-    pub(super) fn fits(&mut self, choice: &[Way]) -> Result<bool, String> {
-        Ok(self.cost(choice)?.is_some())
-    }
-
     fn numbered(&self, mut number: usize) -> Vec<Way> {
         let ways = self.ways.len();
         let digits = (0..self.choosers.len()).map(|_| {
@@ -173,12 +168,20 @@ impl<'a> Search<'a> {
         }
         self.left = self.left.saturating_sub(cost);
         let made = Made::of(self.setting, self.layers, &self.choosers, choice)?;
-        let found = made.with(self.setting, |setting, layers, offloaded| {
+        let setting = self.setting;
+        let policy = |setting: &Setting<'_>, layers: &Layers| {
             let how = (self.spill, self.prefetch_ops);
-            let policy =
-                ActivationOffload::new(setting, layers.unwrap_or(self.layers), offloaded, how);
+            let policy = ActivationOffload::new(setting, layers, &made.offloaded, how);
             time(setting, &self.routes, Box::new(policy))
-        });
+        };
+        let found = match &made.rewrite {
+            None => policy(setting, self.layers),
+            Some(Rewrite { workload, source, .. }) => {
+                let spans: Vec<Span> = source.iter().map(|op| setting.spans[op.index()]).collect();
+                let own = Setting { workload, spans: &spans, ..*setting };
+                policy(&own, &Layers::of(&workload.trace))
+            }
+        };
         self.known.insert(choice.to_vec(), found);
         Ok(found)
     }
@@ -207,18 +210,5 @@ impl Made {
         let rewrite = rewritten(setting.workload, layers, &recomputed)?;
         let offloaded = layers.waiting.iter().filter(|w| ways[w.layer] == Way::Offload);
         Ok(Made { rewrite, offloaded: offloaded.map(|waiting| waiting.object).collect() })
-    }
-
-    /// Asks about it in its own setting; with its layers where they are others.
-    fn with<T>(
-        &self,
-        setting: &Setting<'_>,
-        ask: impl FnOnce(&Setting<'_>, Option<&Layers>, &BTreeSet<ObjectId>) -> T,
-    ) -> T {
-        let Some(rewrite) = &self.rewrite else { return ask(setting, None, &self.offloaded) };
-        let spans: Vec<Span> = rewrite.source.iter().map(|op| setting.spans[op.index()]).collect();
-        let layers = Layers::of(&rewrite.workload.trace);
-        let own = Setting { workload: &rewrite.workload, spans: &spans, ..*setting };
-        ask(&own, Some(&layers), &self.offloaded)
     }
 }

@@ -132,10 +132,6 @@ impl Policy for ActivationOffload {
         outside(object, &self.spill, view)
     }
 
-    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
-        HBM
-    }
-
     fn plan_op(&mut self, step: &mut Step<'_>) {
         let view = &step.view();
         self.recency.forget_absent(view);

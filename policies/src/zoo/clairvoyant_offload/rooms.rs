@@ -4,6 +4,7 @@
 
 use super::{ClairvoyantOffload, Future, Now, PASSED_OVER, Place, SOON};
 use crate::policy::Action;
+use crate::step::{Residency, Step};
 use crate::view::View;
 use tiersim_models::hardware::HBM;
 use tiersim_models::ids::{ObjectId, TierId};
@@ -11,12 +12,12 @@ use tiersim_models::units::Bytes;
 
 impl ClairvoyantOffload {
     /// Makes room in HBM for so many bytes.
-    pub(super) fn make_way(&mut self, need: Bytes, view: &View<'_>) {
-        while self.now.free < need {
-            let Some((object, place)) = self.victim(view) else { break };
+    pub(super) fn make_way(&mut self, need: Bytes, step: &mut Step<'_>) {
+        while step.free(HBM) < need {
+            let Some((object, place)) = self.victim(&step.view()) else { break };
             if place == Place::Copied {
-                self.give_up(object, view);
-            } else if !self.evict(object, view) {
+                self.give_up(object, step);
+            } else if !self.evict(object, step) {
                 break;
             }
         }
@@ -33,18 +34,13 @@ impl ClairvoyantOffload {
             };
             let copied = || spared(Place::Copied).map(|(_, object)| (object, Place::Copied));
             let done = copied().find(|(object, _)| landed(object));
-            let alone = || {
-                let places = [Place::Alone, Place::Kept];
-                let last = places.map(|place| spared(place).next().map(|found| (found, place)));
-                let last = last.into_iter().flatten().max_by_key(|found| found.0);
-                last.map(|((_, object), place)| (object, place))
+            let last = |places: &[Place], of: &dyn Fn(Place) -> Option<(u64, ObjectId)>| {
+                let found = places.iter().filter_map(|&place| Some((of(place)?, place)));
+                found.max_by_key(|found| found.0).map(|((_, object), place)| (object, place))
             };
-            let any = || {
-                let places = [Place::Copied, Place::Alone, Place::Kept];
-                let last = places.map(|place| self.stock.of(place).next_back().map(|f| (f, place)));
-                let last = last.into_iter().flatten().max_by_key(|found| found.0);
-                last.map(|((_, object), place)| (object, place))
-            };
+            let alone = || last(&[Place::Alone, Place::Kept], &|place| spared(place).next());
+            let all = [Place::Copied, Place::Alone, Place::Kept];
+            let any = || last(&all, &|place| self.stock.of(place).next_back());
             let found = done.or_else(|| copied().next()).or_else(alone).or_else(any);
             let (object, place) = found?;
             if self.is_true(object, place, view) {
@@ -64,39 +60,31 @@ impl ClairvoyantOffload {
     }
 
     /// Gives up the room of an object that has a copy outside.
-    pub(super) fn give_up(&mut self, object: ObjectId, view: &View<'_>) {
-        match self.pending(object).map(|index| &mut self.now.coming[index]) {
-            // It leaves with the copy that has just been decided.
-            Some(action) => {
-                if let Action::Prefetch { to, .. } = *action {
-                    *action = Action::Evict { object, from: HBM, to };
-                }
-            }
-            None => self.now.leaving.push(Action::Drop { object, tier: HBM }),
+    fn give_up(&mut self, object: ObjectId, step: &mut Step<'_>) {
+        if !step.leave_with_copy(object) {
+            step.take_first(Action::Drop { object, tier: HBM });
         }
-        self.left(object, view);
+        self.left(object, step);
     }
 
     /// Writes an object back and gives up its room; whether there is room for it outside.
-    fn evict(&mut self, object: ObjectId, view: &View<'_>) -> bool {
-        let bytes = view.object(object).bytes;
+    fn evict(&mut self, object: ObjectId, step: &mut Step<'_>) -> bool {
+        let bytes = step.bytes(object);
         let rank = self.rank(object);
         // Any copy outside is worth less than an op that can run. Where free bytes are not all that
         // counts, the planner asks for pieces.
-        let to = self.lodge(object, rank, false, view);
-        let to = to.or_else(|| self.lodge(object, u64::MAX, false, view));
+        let to = self.lodge(object, rank, false, step);
+        let to = to.or_else(|| self.lodge(object, u64::MAX, false, step));
         let Some(to) = to.or(self.spill.last().copied()) else { return false };
-        self.claim(object, to, view);
-        self.now.leaving.push(Action::Evict { object, from: HBM, to });
+        self.drop_stale(object, to, step);
+        step.take_first(Action::Evict { object, from: HBM, to });
         self.estimate.copy_out(object, HBM, to, bytes, self.now.turn);
-        self.left(object, view);
+        self.left(object, step);
         true
     }
 
-    fn left(&mut self, object: ObjectId, view: &View<'_>) {
-        let bytes = view.object(object).bytes;
-        self.estimate.leave(object, bytes);
-        self.now.free += bytes;
+    fn left(&mut self, object: ObjectId, step: &Step<'_>) {
+        self.estimate.leave(object, step.bytes(object));
         self.moves(object);
         self.stock.put(object, Place::Outside, self.rank(object));
     }
@@ -109,55 +97,42 @@ impl ClairvoyantOffload {
         rank: u64,
         now: Bytes,
         in_all: Bytes,
-        view: &View<'_>,
+        step: &mut Step<'_>,
     ) -> bool {
-        while self.now.free + self.now.pool < in_all {
+        let view = &step.view();
+        while step.free(HBM) + self.now.pool < in_all {
             let cursor = self.now.cursor.unwrap_or((u64::MAX, ObjectId(u32::MAX)));
             let next = self.stock.down_from(Place::Copied, cursor).next();
             let Some(found) = next.filter(|found| found.0 > rank) else { return false };
             self.now.cursor = Some(found);
-            if self.is_loose(found.1, view) {
+            if self.has_landed(found.1, step) && self.is_true(found.1, Place::Copied, view) {
                 self.now.pool += view.object(found.1).bytes;
             }
         }
-        while self.now.free < now {
-            let Some(object) = self.last_landed(rank) else { return false };
+        while step.free(HBM) < now {
+            let Some(object) = self.last_landed(rank, step) else { return false };
             if self.is_true(object, Place::Copied, view) {
                 let bytes = view.object(object).bytes;
                 self.now.pool = self.now.pool.checked_sub(bytes).unwrap_or(Bytes::ZERO);
-                self.give_up(object, view);
+                self.give_up(object, step);
             }
         }
         true
     }
 
-    /// Whether an object can leave before the op ends without a copy of its own.
-    fn is_loose(&mut self, object: ObjectId, view: &View<'_>) -> bool {
-        self.has_landed(object) && self.is_true(object, Place::Copied, view)
-    }
-
     /// What is needed last of those needed after `rank` that can leave before the op ends.
-    fn last_landed(&self, rank: u64) -> Option<ObjectId> {
+    fn last_landed(&self, rank: u64, step: &Step<'_>) -> Option<ObjectId> {
         let last = self.stock.of(Place::Copied).rev().take_while(|found| found.0 > rank);
-        last.map(|(_, object)| object).find(|&object| self.has_landed(object))
+        last.map(|(_, object)| object).find(|&object| self.has_landed(object, step))
     }
 
     /// Whether the copies of an object end before the op does, and nothing else is decided. Where
     /// the op creates objects they must have ended: room is given in the order in which it was
     /// given up, and new objects would get the room that comes late.
-    fn has_landed(&self, object: ObjectId) -> bool {
+    fn has_landed(&self, object: ObjectId, step: &Step<'_>) -> bool {
         let settled = self.estimate.settled(object);
-        let free = !self.has_moved(object) || self.pending(object).is_some();
+        let free = !self.has_moved(object) || step.is_copied_out(object);
         free && (settled <= self.now.turn || (!self.now.births && settled < self.now.end))
-    }
-
-    /// Which action copies an object out early.
-    fn pending(&self, object: ObjectId) -> Option<usize> {
-        let copies = |action: &Action| match action {
-            Action::Prefetch { object: copied, to } => *copied == object && *to != HBM,
-            _ => false,
-        };
-        self.now.coming.iter().position(copies)
     }
 
     /// Where an object goes that leaves HBM: the nearest tier of the list where it has room, can
@@ -169,32 +144,28 @@ impl ClairvoyantOffload {
         object: ObjectId,
         rank: u64,
         early: bool,
-        view: &View<'_>,
+        step: &mut Step<'_>,
     ) -> Option<TierId> {
-        let bytes = view.object(object).bytes;
-        let allowed = |all: &Self, tier| {
+        let (view, bytes) = (&step.view(), step.bytes(object));
+        let allowed = |all: &Self, tier, step: &Step<'_>| {
             !early
-                || (all.is_idle(object, rank, tier, view) && all.is_wanted(tier, rank, bytes, view))
-        };
-        let fits = |all: &Self, tier: TierId| {
-            let claimed = all.now.claimed[tier.index()];
-            all.has_room(object, tier, view) || view.fits(tier, claimed + bytes)
+                || (all.is_idle(object, rank, tier, view) && all.is_wanted(tier, rank, bytes, step))
         };
         for index in 0..self.spill.len() {
             let tier = self.spill[index];
-            if !allowed(self, tier) {
+            if !allowed(self, tier, step) {
                 continue;
             }
-            if fits(self, tier) {
+            if step.can_enter(object, tier) {
                 let mut far = self.spill[index + 1..].iter().copied();
                 let far = far.find(|&far| {
                     self.is_spared(tier, far, rank, bytes, view)
-                        && allowed(self, far)
-                        && fits(self, far)
+                        && allowed(self, far, step)
+                        && step.can_enter(object, far)
                 });
                 return Some(far.unwrap_or(tier));
             }
-            if !(early && self.now.exhausted[tier.index()]) && self.reclaim(tier, bytes, rank, view)
+            if !(early && self.now.exhausted[tier.index()]) && self.reclaim(tier, bytes, rank, step)
             {
                 return Some(tier);
             }
@@ -217,7 +188,8 @@ impl ClairvoyantOffload {
     /// Whether a tier behind others has to take so many bytes more before an op of this rank: what
     /// is alive until then and fits into nothing nearer, with room for what is on its way at both
     /// of its ends.
-    fn is_wanted(&self, tier: TierId, rank: u64, bytes: Bytes, view: &View<'_>) -> bool {
+    fn is_wanted(&self, tier: TierId, rank: u64, bytes: Bytes, step: &Step<'_>) -> bool {
+        let view = step.view();
         let nearer = self.spill.iter().take_while(|&&near| near != tier);
         let nearer = nearer.map(|&near| view.capacity(near).most().get());
         let Some(nearer) = nearer.reduce(u64::saturating_add) else { return true };
@@ -225,8 +197,7 @@ impl ClairvoyantOffload {
         if next.is_none() && self.window.is_some() {
             return true; // how much will be alive until then is not in sight either
         }
-        let held = view.capacity(tier).most().get() - view.free(tier).get();
-        let held = held.saturating_add(self.now.claimed[tier.index()].get());
+        let held = view.capacity(tier).most().get() - step.free(tier).get();
         let alive = self.future.peak_until(self.now.occurrence, next);
         let under_way = self.under_way.get();
         let inside = nearer.saturating_add(view.capacity(HBM).most().get());
@@ -257,19 +228,13 @@ impl ClairvoyantOffload {
         spare > both.saturating_mul(4)
     }
 
-    /// Whether an object has room in a tier outside after what is decided.
-    fn has_room(&self, object: ObjectId, tier: TierId, view: &View<'_>) -> bool {
-        view.has_room(object, tier) && !self.now.dropped.contains(&(object, tier))
-    }
-
-    /// Notes that an object gets room in a tier outside, and gives up stale room in others.
-    pub(super) fn claim(&mut self, object: ObjectId, to: TierId, view: &View<'_>) {
-        if !self.has_room(object, to, view) {
-            self.now.claimed[to.index()] += view.object(object).bytes;
-        }
+    /// An object goes to a tier: its stale rooms in others are given up. What they give back is not
+    /// promised to anybody before the same op.
+    pub(super) fn drop_stale(&self, object: ObjectId, to: TierId, step: &mut Step<'_>) {
         for &tier in self.outside.iter().filter(|&&tier| tier != to) {
-            if self.has_room(object, tier, view) && !view.holds(object, tier) {
-                self.now.leaving.push(Action::Drop { object, tier });
+            if step.residency(object, tier) == Residency::Stale {
+                step.take_first(Action::Drop { object, tier });
+                step.reserve(tier, step.bytes(object));
             }
         }
     }
@@ -284,33 +249,29 @@ impl ClairvoyantOffload {
 
     /// Makes room in a tier outside by giving up rooms there of objects that are in HBM: stale
     /// ones, then copies of what is needed before `rank`, the next first. Whether that was enough.
-    fn reclaim(&mut self, tier: TierId, bytes: Bytes, rank: u64, view: &View<'_>) -> bool {
-        let taken = self.now.claimed[tier.index()] + bytes;
-        let mut free = view.free(tier);
-        let mut gone = Vec::new();
+    fn reclaim(&mut self, tier: TierId, bytes: Bytes, rank: u64, step: &mut Step<'_>) -> bool {
+        let view = step.view();
+        let (mut given_up, mut gone) = (Bytes::ZERO, Vec::new());
         let stale = [Place::Kept, Place::Alone].into_iter().flat_map(|place| self.stock.of(place));
         let sooner = self.stock.of(Place::Copied).take_while(|found| found.0 < rank);
         for (_, object) in stale.chain(sooner) {
-            if free >= taken {
+            if step.has_free_after(tier, bytes, given_up) {
                 break;
             }
             if !self.has_moved(object) && view.has_room(object, tier) && view.in_hbm(object) {
-                free += view.object(object).bytes;
+                given_up += step.bytes(object);
                 gone.push(object);
             }
         }
-        if free < taken {
+        if !step.has_free_after(tier, bytes, given_up) {
             return false;
         }
         for object in gone {
-            self.now.leaving.push(Action::Drop { object, tier });
-            self.now.dropped.push((object, tier));
+            step.take_first(Action::Drop { object, tier });
             self.moves(object);
-            let bytes = view.object(object).bytes.get();
-            let claimed = &mut self.now.claimed[tier.index()];
-            *claimed = Bytes::new(claimed.get().saturating_sub(bytes));
-            self.put(object, Place::Alone, view);
+            self.put(object, Place::Alone, &view);
         }
+        step.forfeit(tier);
         true
     }
 

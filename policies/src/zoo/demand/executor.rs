@@ -174,10 +174,6 @@ impl<R: Replacement> Policy for Demand<R> {
         home(&Step::new(view), object, &self.spill).unwrap_or_else(|| self.last())
     }
 
-    fn allocate_in(&mut self, _: ObjectId, _: &View<'_>) -> TierId {
-        HBM
-    }
-
     fn plan_op(&mut self, step: &mut Step<'_>) {
         let view = &step.view();
         // Lives that ended with the op before.

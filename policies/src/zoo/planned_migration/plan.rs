@@ -17,7 +17,6 @@ use crate::recipe::Setting;
 use std::collections::BinaryHeap;
 use tiersim_models::hardware::{HBM, Hardware, Lane};
 use tiersim_models::ids::TierId;
-use tiersim_models::routes::Routes;
 use tiersim_models::units::Bytes;
 
 /// One pace is this many parts of the recorded one.
@@ -46,20 +45,18 @@ pub(super) struct Intervals<'a> {
     pub(super) versions: &'a [Version],
 }
 
-/// What a machine offers, by spill tier.
-pub(super) struct Ways {
-    tiers: Vec<TierId>,
-    evict: Vec<Vec<Lane>>,
-    fetch: Vec<Vec<Lane>>,
+/// The lanes to a spill tier and back.
+struct Way {
+    tier: TierId,
+    evict: Vec<Lane>,
+    fetch: Vec<Lane>,
 }
 
 /// A plan in the making.
 pub(super) struct Draft<'a> {
     pub(super) setting: &'a Setting<'a>,
-    lives: &'a [Life],
-    intervals: &'a [Interval],
-    versions: &'a [Version],
-    ways: &'a Ways,
+    trace: Intervals<'a>,
+    ways: &'a [Way],
     pub(super) slots: usize,
     /// HBM above its capacity.
     pub(super) heights: Heights,
@@ -89,9 +86,9 @@ struct Offer {
 pub(super) fn plan(
     setting: &Setting<'_>,
     spill: &[TierId],
-    trace: &Intervals<'_>,
+    trace: Intervals<'_>,
 ) -> Vec<Option<Stay>> {
-    let Intervals { lives, all: intervals, .. } = *trace;
+    let Intervals { lives, all: intervals, .. } = trace;
     let times: Vec<u64> = setting.spans.iter().map(|span| span.ps().max(1)).collect();
     let capacity = line(setting.memory.room(HBM).most());
     let needed = needed(lives, times.len());
@@ -101,7 +98,11 @@ pub(super) fn plan(
     if heights.removable(0, times.len(), PLENTY) == 0 {
         return vec![None; intervals.len()];
     }
-    let ways = Ways::new(&routes, spill);
+    let way = |&tier: &TierId| {
+        let lanes = |from, to| routes.between(from, to).to_vec();
+        Way { tier, evict: lanes(HBM, tier), fetch: lanes(tier, HBM) }
+    };
+    let ways: Vec<Way> = spill.iter().map(way).collect();
     let at = |pace: u64| {
         let draft = Draft::new(setting, trace, &ways, &times, heights.clone(), pace);
         draft.fill()
@@ -154,53 +155,39 @@ fn needed(lives: &[Life], slots: usize) -> Vec<i64> {
     change
 }
 
-impl Ways {
-    fn new(routes: &Routes, spill: &[TierId]) -> Ways {
-        let to = |tier: &TierId| routes.between(HBM, *tier).to_vec();
-        let from = |tier: &TierId| routes.between(*tier, HBM).to_vec();
-        Ways {
-            tiers: spill.to_vec(),
-            evict: spill.iter().map(to).collect(),
-            fetch: spill.iter().map(from).collect(),
-        }
-    }
-}
-
 impl<'a> Draft<'a> {
     fn new(
         setting: &'a Setting<'a>,
-        trace: &Intervals<'a>,
-        ways: &'a Ways,
+        trace: Intervals<'a>,
+        ways: &'a [Way],
         times: &[u64],
         heights: Heights,
         pace: u64,
     ) -> Draft<'a> {
         let slower = |time: &u64| time.saturating_mul(pace) / PARTS;
         let idle = Idle::new(&times.iter().map(slower).collect::<Vec<_>>());
-        let room = |tier: &TierId| {
-            let free = line(setting.memory.room(*tier).most());
+        let room = |way: &Way| {
+            let free = line(setting.memory.room(way.tier).most());
             Heights::new(&vec![-free; times.len()], times)
         };
         Draft {
             setting,
-            lives: trace.lives,
-            intervals: trace.all,
-            versions: trace.versions,
             ways,
             slots: times.len(),
             heights,
-            rooms: ways.tiers.iter().map(room).collect(),
+            rooms: ways.iter().map(room).collect(),
             idle: vec![idle; 2 * setting.hardware.links.len()],
             stays: vec![None; trace.all.len()],
             saved: vec![None; trace.versions.len()],
             homes: vec![None; trace.lives.len()],
+            trace,
         }
     }
 
     /// Takes interval after interval while any is worth something.
     fn fill(mut self) -> Draft<'a> {
         let mut heap = BinaryHeap::new();
-        for index in 0..self.intervals.len() {
+        for index in 0..self.trace.all.len() {
             self.enter(&mut heap, index);
         }
         while let Some((worth, std::cmp::Reverse(index))) = heap.pop() {
@@ -232,8 +219,8 @@ impl<'a> Draft<'a> {
 
     /// The best stay of an interval: what removes most, in the first of several tiers.
     fn offer(&self, index: usize) -> Option<Offer> {
-        let interval = &self.intervals[index];
-        let life = &self.lives[interval.object];
+        let interval = &self.trace.all[index];
+        let life = &self.trace.lives[interval.object];
         // Contents can be written back as soon as they are there, and go when nobody uses them.
         let saved = interval.version.and_then(|version| self.saved[version]);
         let written = self.version(index).filter(|_| interval.evicts && saved.is_none());
@@ -243,17 +230,16 @@ impl<'a> Draft<'a> {
             return None;
         }
         let mut best: Option<(i128, Offer)> = None;
-        for way in 0..self.ways.tiers.len() {
+        for (way, Way { tier, evict, fetch }) in self.ways.iter().enumerate() {
             if self.homes[interval.object].is_some_and(|(home, _)| home != way) {
                 continue;
             }
-            let tier = self.ways.tiers[way];
-            let ends = self.ways.evict[way].iter().filter(|_| dirty);
+            let ends = evict.iter().filter(|_| dirty);
             let from = written.map_or(first, |version| version.from);
             let ends = ends.map(|&lane| self.end(lane, from, until, life.bytes));
             let out_from = Some(saved.map_or(first, |end| end.max(first)));
             let Some(out_from) = ends.fold(out_from, |a, b| Some(a?.max(b?))) else { continue };
-            let starts = self.ways.fetch[way].iter().filter(|_| interval.fetches);
+            let starts = fetch.iter().filter(|_| interval.fetches);
             let mut starts = starts.map(|&lane| self.start(lane, first, until, life.bytes));
             let Some(back_at) = starts.try_fold(until, |a, b| Some(a.min(b?))) else { continue };
             if out_from >= back_at || !self.has_room(way, index) {
@@ -268,8 +254,8 @@ impl<'a> Draft<'a> {
                 true => i128::from(self.setting.copies.span(from, to, bytes).ps()),
                 false => 0,
             };
-            let cost = copy(dirty, HBM, tier) + copy(interval.fetches, tier, HBM);
-            let stay = Stay { tier, out_from, back_at };
+            let cost = copy(dirty, HBM, *tier) + copy(interval.fetches, *tier, HBM);
+            let stay = Stay { tier: *tier, out_from, back_at };
             let saved = if interval.evicts { out_from } else { 0 };
             best = Some((gone, Offer { way, stay, dirty, saved, worth: gone / cost.max(1) }));
         }
@@ -277,17 +263,17 @@ impl<'a> Draft<'a> {
     }
 
     fn take(&mut self, index: usize, offer: &Offer) {
-        let interval = &self.intervals[index];
-        let (bytes, until) = (self.lives[interval.object].bytes, interval.until);
-        let (ways, hardware) = (self.ways, self.setting.hardware);
-        for &lane in ways.evict[offer.way].iter().filter(|_| offer.dirty) {
+        let interval = &self.trace.all[index];
+        let (bytes, until) = (self.trace.lives[interval.object].bytes, interval.until);
+        let (way, hardware) = (&self.ways[offer.way], self.setting.hardware);
+        for &lane in way.evict.iter().filter(|_| offer.dirty) {
             let from = self.version(index).map_or(interval.from, |version| version.from);
             self.book(lane, from, 0, busy(hardware, lane, bytes));
         }
         if let Some(version) = interval.version {
             self.saved[version].get_or_insert(offer.saved);
         }
-        for &lane in ways.fetch[offer.way].iter().filter(|_| interval.fetches) {
+        for &lane in way.fetch.iter().filter(|_| interval.fetches) {
             let time = busy(hardware, lane, bytes);
             if let Some(start) = self.start(lane, interval.from, until, bytes) {
                 let kept = self.before(lane, until) - time - self.before(lane, start);
@@ -301,13 +287,13 @@ impl<'a> Draft<'a> {
 
     /// What the object holds in an interval, if that ever changes.
     fn version(&self, index: usize) -> Option<Version> {
-        self.intervals[index].version.map(|version| self.versions[version])
+        self.trace.all[index].version.map(|version| self.trace.versions[version])
     }
 
     /// The slots in which an object has room in its spill tier if it stays there in this interval.
     fn roomy(&self, index: usize) -> (usize, usize) {
-        let interval = &self.intervals[index];
-        let life = &self.lives[interval.object];
+        let interval = &self.trace.all[index];
+        let life = &self.trace.lives[interval.object];
         let from = self.version(index).map_or(interval.from, |version| version.from);
         if life.persistent { (0, self.slots) } else { (from.min(self.slots), life.dead) }
     }
@@ -315,7 +301,7 @@ impl<'a> Draft<'a> {
     /// The part of that in which it has none yet.
     fn new_room(&self, index: usize) -> (usize, usize) {
         let (from, until) = self.roomy(index);
-        match self.homes[self.intervals[index].object] {
+        match self.homes[self.trace.all[index].object] {
             Some((_, already)) => (from, until.min(already)),
             None => (from, until),
         }
@@ -323,15 +309,15 @@ impl<'a> Draft<'a> {
 
     fn has_room(&self, way: usize, index: usize) -> bool {
         let (from, until) = self.new_room(index);
-        let bytes = self.lives[self.intervals[index].object].bytes;
+        let bytes = self.trace.lives[self.trace.all[index].object].bytes;
         from >= until || self.rooms[way].last_above(from, until, -bytes).is_none()
     }
 
     fn settle(&mut self, index: usize, way: usize) {
         let (from, until) = self.new_room(index);
-        let object = self.intervals[index].object;
+        let object = self.trace.all[index].object;
         if from < until {
-            self.rooms[way].raise(from, until, self.lives[object].bytes);
+            self.rooms[way].raise(from, until, self.trace.lives[object].bytes);
             self.homes[object] = Some((way, from));
         }
     }
@@ -340,16 +326,16 @@ impl<'a> Draft<'a> {
     /// others.
     fn move_earlier(&mut self) {
         let mut order: Vec<usize> =
-            (0..self.stays.len()).filter(|&index| self.intervals[index].fetches).collect();
+            (0..self.stays.len()).filter(|&index| self.trace.all[index].fetches).collect();
         // Uses of the replay in which it leaves come before those of the next.
         let round = |index: usize| {
-            let Interval { from, until, .. } = self.intervals[index];
+            let Interval { from, until, .. } = self.trace.all[index];
             until - (from - from % self.slots)
         };
         order.sort_by_key(|&index| (round(index), index));
         for index in order {
             let Some(stay) = self.stays[index] else { continue };
-            let bytes = self.lives[self.intervals[index].object].bytes;
+            let bytes = self.trace.lives[self.trace.all[index].object].bytes;
             let full = self.last_above(stay.out_from, stay.back_at, -bytes);
             let back_at = full.map_or(stay.out_from, |slot| slot + 1);
             self.raise(back_at, stay.back_at, bytes);

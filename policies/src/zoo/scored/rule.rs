@@ -7,7 +7,7 @@
 
 use super::features::{Feature, Weights, count, time};
 use crate::replacement::{NEVER, Replacement};
-use crate::state::State;
+use crate::state::{State, remember};
 use std::cmp::Ordering;
 
 /// Lowest score; `FUTURE` if it is told when objects are used next. About 60 bytes per object.
@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 /// [`crate::replacement::Belady`].
 #[derive(Debug)]
 pub(super) struct Rule<const FUTURE: bool> {
-    weights: Dynamic,
+    weights: Weights,
     /// By id: the part of the score that never changes.
     fixed: Vec<f64>,
     past: Vec<Past>,
@@ -31,18 +31,6 @@ pub(super) struct Rule<const FUTURE: bool> {
     held: Vec<u32>,
     scores: Vec<(f64, u32)>,
     ranked: bool,
-}
-
-/// Weights of what changes over a run.
-#[derive(Clone, Copy, Debug)]
-struct Dynamic {
-    age: f64,
-    changed: f64,
-    count: f64,
-    due: f64,
-    next: f64,
-    once: f64,
-    reuse: f64,
 }
 
 /// What is remembered of an object.
@@ -71,18 +59,8 @@ impl Past {
 impl<const FUTURE: bool> Rule<FUTURE> {
     /// With the fixed part of every object's score.
     pub(super) fn new(weights: &Weights, fixed: Vec<f64>) -> Rule<FUTURE> {
-        let of = |feature| weights.get(feature);
-        let weights = Dynamic {
-            age: of(Feature::Age),
-            changed: of(Feature::Changed),
-            count: of(Feature::Count),
-            due: of(Feature::Due),
-            next: of(Feature::Next),
-            once: of(Feature::Once),
-            reuse: of(Feature::Reuse),
-        };
         Rule {
-            weights,
+            weights: *weights,
             past: vec![Past::NOTHING; fixed.len()],
             fixed,
             occurrence: 0,
@@ -96,24 +74,25 @@ impl<const FUTURE: bool> Rule<FUTURE> {
     }
 
     fn score(&self, id: u32) -> f64 {
-        let (past, weights) = (&self.past[id as usize], &self.weights);
+        let past = &self.past[id as usize];
         let mut score = self.fixed[id as usize];
-        let mut add = |weight: f64, value: &dyn Fn() -> f64| {
+        let mut add = |feature: Feature, value: &dyn Fn() -> f64| {
+            let weight = self.weights.get(feature);
             if weight != 0.0 {
                 score += weight * value();
             }
         };
-        add(weights.age, &|| time(self.now.saturating_sub(past.last)));
-        add(weights.changed, &|| f64::from(u8::from(past.changed)));
-        add(weights.count, &|| count(u64::from(past.count)));
+        add(Feature::Age, &|| time(self.now.saturating_sub(past.last)));
+        add(Feature::Changed, &|| f64::from(u8::from(past.changed)));
+        add(Feature::Count, &|| count(u64::from(past.count)));
         if past.interval > 0 {
-            add(weights.due, &|| time((past.last + past.interval).abs_diff(self.now)));
-            add(weights.reuse, &|| time(past.interval));
+            add(Feature::Due, &|| time((past.last + past.interval).abs_diff(self.now)));
+            add(Feature::Reuse, &|| time(past.interval));
         } else {
-            add(weights.once, &|| 1.0);
+            add(Feature::Once, &|| 1.0);
         }
         if FUTURE {
-            add(weights.next, &|| match past.next {
+            add(Feature::Next, &|| match past.next {
                 NEVER => time(NEVER),
                 next => time(next.saturating_sub(self.occurrence)),
             });
@@ -231,31 +210,20 @@ impl<const FUTURE: bool> Replacement for Rule<FUTURE> {
 
     /// Never the same again where uses are counted over the whole run.
     fn state(&self, out: &mut State) -> bool {
-        let Rule {
-            weights,
-            fixed: _,
-            past,
-            // Of the op that is planned: none is.
-            occurrence: _,
-            now: _,
-            uses,
-            coming: _,
-            held: _,
-            scores: _,
-            ranked: _,
-        } = self;
-        for past in past {
+        // Scores are of the op that is planned: there is none.
+        remember!(out, self as Rule {}
+            skip { weights, fixed, past, occurrence, now, uses, coming, held, scores, ranked });
+        for past in &self.past {
             let Past { place, count, last, interval, next, changed } = *past;
             out.flag(place != ABSENT);
             out.flag(count > 0);
             if count > 0 {
-                out.word(uses - last);
+                out.word(self.uses - last);
                 out.word(interval);
-                out.flag(next == NEVER);
-                out.op(if next == NEVER { out.next_op() } else { next });
+                out.next_use(Some(next));
             }
             out.flag(changed);
         }
-        weights.count == 0.0
+        self.weights.get(Feature::Count) == 0.0
     }
 }

@@ -8,99 +8,36 @@
 //! relaxation ([`crate::packing`]). What fits beside the choice stays too, by falling density.
 //! Source of the row generation: Gilmore, Gomory, "A Linear Programming Approach to the
 //! Cutting-Stock Problem", Operations Research 1961, here for rows.
-//! Invariant: what stays leaves every op its room ([`Residents`]).
+//! Invariant: a choice that the limits let through breaks none of them.
 
-use crate::access::Access;
-use crate::entry::{Entry, Kind, Parameter};
 use crate::packing::{Packed, Packing, Period};
-use crate::policy::Policy;
-use crate::recipe::{PolicyConfig, Recipe, Setting};
-use crate::residents::{Residents, policy_of};
+use crate::residents::Residents;
 use std::collections::BTreeSet;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::workload::ObjectKind;
 
-/// Parameters of `knapsack`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct KnapsackConfig {
-    /// Where objects live that do not stay: the first of these with room.
-    pub spill: Vec<TierId>,
-    /// Kinds that the rule is for; objects of others stay in HBM before them.
-    pub kinds: Vec<ObjectKind>,
-    /// How objects outside HBM are touched.
-    pub access: Access,
-}
-
-/// How scenarios spell it.
-pub const ENTRY: Entry = Entry {
-    spelling: "Knapsack",
-    about: "the residents of HBM that save the most moved bytes, as a knapsack",
-    parameters: &[
-        Parameter::optional("spill", Kind::Spill),
-        Parameter::optional("kinds", Kind::Kinds),
-        Parameter::optional("access", Kind::Access),
-    ],
-    make: |params| {
-        let (spill, kinds) = (params.tiers("spill"), params.kinds("kinds"));
-        Ok(KnapsackConfig { spill, kinds, access: params.access("access") }.into())
-    },
-};
-
-impl Recipe for KnapsackConfig {
-    fn name(&self) -> &'static str {
-        "knapsack"
-    }
-
-    fn details(&self) -> String {
-        self.access.to_string()
-    }
-
-    fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
-        let (homes, _) = self.homes(setting);
-        Ok(policy_of((self.name(), homes), self.access, &self.spill, setting))
-    }
-
-    fn access(&self) -> Option<Access> {
-        Some(self.access)
-    }
-
-    fn spill(&self) -> Option<&[TierId]> {
-        Some(&self.spill)
-    }
-
-    fn with_spill(&self, spill: Vec<TierId>) -> Option<PolicyConfig> {
-        Some(KnapsackConfig { spill, ..self.clone() }.into())
-    }
-}
-
-impl KnapsackConfig {
-    /// The home of every object, by object id, and what the knapsack said: its value and its bound
-    /// are of the [`MOST_ITEMS`] densest objects that save anything.
-    pub fn homes(&self, setting: &Setting<'_>) -> (Vec<TierId>, Packed) {
-        let mut residents = Residents::new(setting, self.access, &self.spill);
-        residents.keep_others(&self.kinds);
-        let mut objects = residents.of_kinds(&self.kinds);
-        objects.sort_by(|&a, &b| residents.denser(a, b));
-        let saves = |object: &ObjectId| residents.saved(*object) > 0;
-        let items: Vec<ObjectId> = objects.iter().copied().filter(saves).take(MOST_ITEMS).collect();
-        let packed = Model::new(&residents, items.clone()).solve();
-        let chosen = items.iter().zip(&packed.chosen).filter(|(_, chosen)| **chosen);
-        let mut order: Vec<ObjectId> = chosen.map(|(object, _)| *object).collect();
-        order.extend(&objects);
-        // A rounded choice may lose to the greedy order.
-        let placed = [order, objects.clone()].map(|order| {
-            let mut residents = residents.clone();
-            residents.place(&order);
-            residents
-        });
-        let saved = |placed: &Residents<'_>| {
-            let stay = objects.iter().filter(|object| placed.stays(**object));
-            stay.map(|object| u128::from(placed.saved(*object))).sum::<u128>()
-        };
-        let [chosen, greedy] = placed;
-        let better = if saved(&greedy) > saved(&chosen) { greedy } else { chosen };
-        (better.homes(), packed)
-    }
+/// The home of every object, by object id, where all but these kinds are placed already; and what
+/// the knapsack said: its value and its bound are of the [`MOST_ITEMS`] densest objects that save
+/// anything.
+pub fn choose(residents: &Residents<'_>, kinds: &[ObjectKind]) -> (Vec<TierId>, Packed) {
+    let mut objects = residents.of_kinds(kinds);
+    objects.sort_by(|&a, &b| residents.denser(a, b));
+    let saves = |object: &ObjectId| residents.saved(*object) > 0;
+    let items: Vec<ObjectId> = objects.iter().copied().filter(saves).take(MOST_ITEMS).collect();
+    let packed = Model::new(residents, items.clone()).solve();
+    let chosen = items.iter().zip(&packed.chosen).filter(|(_, chosen)| **chosen);
+    let mut order: Vec<ObjectId> = chosen.map(|(object, _)| *object).collect();
+    order.extend(&objects);
+    // A rounded choice may lose to the greedy order.
+    let [chosen, greedy] = [order, objects.clone()].map(|order| {
+        let mut placed = residents.clone();
+        placed.place(&order);
+        let stay = objects.iter().filter(|object| placed.stays(**object));
+        let saved: u128 = stay.map(|object| u128::from(placed.saved(*object))).sum();
+        (saved, placed)
+    });
+    let (_, better) = if greedy.0 > chosen.0 { greedy } else { chosen };
+    (better.homes(), packed)
 }
 
 /// At most so many objects are items of the knapsack.
