@@ -141,7 +141,7 @@ impl Resolver<'_, '_> {
     /// What is not written is as measured.
     fn costs(&mut self, at: &str, raw: &RawCosts) -> Option<Costs> {
         let mut cost = |name: &str, raw: &Option<Quantity<Duration>>, measured: Span| match raw {
-            Some(cost) => cost.span(&mut self.check, &format!("{at}.{name}"), SETUP),
+            Some(cost) => cost.value(&mut self.check, &format!("{at}.{name}"), SETUP),
             None => Some(measured),
         };
         let hit = cost("hit", &raw.hit, Costs::MEASURED.hit);
@@ -162,7 +162,7 @@ impl Resolver<'_, '_> {
     }
 
     fn size(&mut self, path: &str, raw: &Quantity<Size>, least: u64, most: u64) -> Option<Bytes> {
-        let bytes = raw.bytes(&mut self.check, path, BYTES)?;
+        let bytes = raw.value(&mut self.check, path, BYTES)?;
         if !(least..=most).contains(&bytes.get()) {
             let (least, most) = (Bytes::new(least), Bytes::new(most));
             let rule = match most {

@@ -120,8 +120,8 @@ impl Resolver<'_, '_> {
     fn figure(&mut self, at: &str, unit: Unit, raw: &RawValue) -> Option<Figure> {
         let check = &mut self.check;
         match (unit, raw) {
-            (_, RawValue::Duration(time)) => time.span(check, at, TIME).map(Figure::Time),
-            (_, RawValue::Size(size)) => size.bytes(check, at, BYTES).map(Figure::Size),
+            (_, RawValue::Duration(time)) => time.value(check, at, TIME).map(Figure::Time),
+            (_, RawValue::Size(size)) => size.value(check, at, BYTES).map(Figure::Size),
             (Unit::Number { what, most }, RawValue::Number(number)) => {
                 check.number(at, what, *number, 0.0, most).map(Figure::Number)
             }

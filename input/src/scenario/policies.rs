@@ -98,11 +98,11 @@ fn written(
             Value::Number(resolver.check.number(at, "it", *number, least, most)?)
         }
         (Kind::Size, RawValue::Size(size)) => {
-            Value::Size(size.bytes(&mut resolver.check, at, CAPACITY)?)
+            Value::Size(size.value(&mut resolver.check, at, CAPACITY)?)
         }
         (_, RawValue::Flag(flag)) => Value::Flag(*flag),
         (_, RawValue::Duration(duration)) => {
-            Value::Duration(duration.span(&mut resolver.check, at, SETUP)?)
+            Value::Duration(duration.value(&mut resolver.check, at, SETUP)?)
         }
         (_, RawValue::Word(word)) => Value::Word(word),
         (Kind::Hints, RawValue::Name(file)) => hints(resolver, at, file, hardware)?,

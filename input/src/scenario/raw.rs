@@ -6,11 +6,11 @@
 pub(crate) mod pieces;
 pub(crate) mod work;
 
-use crate::hidden::RawHidden;
 use crate::text::quantity::{Budget, Duration, Quantity, Size};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
+use tiersim_models::hidden::What;
 use tiersim_models::workload::ObjectKind;
 use tiersim_policies::pressure::Response;
 use tiersim_workloads::layered::{Family, Precision};
@@ -126,6 +126,15 @@ pub(crate) struct RawCase {
     pub(crate) pressure: Option<RawPressure>,
     pub(crate) numa: Option<RawNuma>,
     pub(crate) pins: Option<Vec<RawPin>>,
+}
+
+/// Memory that no object can have.
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Hidden", deny_unknown_fields)]
+pub(crate) struct RawHidden {
+    pub(crate) tier: String,
+    pub(crate) what: What,
+    pub(crate) bytes: Quantity<Size>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -154,7 +154,7 @@ impl Resolver<'_, '_> {
         let hidden = hidden::resolve(self, "hidden", &raw.hidden, &[], &hardware);
         let said = (raw.numa.as_ref(), raw.pins.as_deref());
         let numa = numa::resolve(self, "", said, &NumaConfig::default(), &hardware);
-        let common = (allocators.zip(hidden.as_deref())).zip(numa.as_ref());
+        let common = allocators.map(|all| (all, &hidden[..])).zip(numa.as_ref());
         let spec = workload.as_ref().map(|(spec, _)| spec);
         let cases =
             self.cases((&raw.policies, &spelled.policies), (common, spec), &hardware, params);
@@ -212,7 +212,7 @@ impl Resolver<'_, '_> {
                 self.check.unknown(&path, &rule, tier, &known);
                 continue;
             };
-            let Some(bytes) = size.bytes(&mut self.check, &path, CAPACITY) else { continue };
+            let Some(bytes) = size.value(&mut self.check, &path, CAPACITY) else { continue };
             let value = self.check.document.value(&path).unwrap_or_default().to_string();
             let machine = Arc::make_mut(hardware);
             machine.tiers[id.index()].capacity = bytes;
@@ -257,14 +257,14 @@ impl Resolver<'_, '_> {
             let hbm = self.budget(&format!("{here}.hbm"), case.hbm.as_ref(), hardware);
             let at = format!("{here}.chunk");
             let chunk = case.chunk.as_ref();
-            let chunk = chunk.map(|size| size.bytes(&mut self.check, &at, CAPACITY));
+            let chunk = chunk.map(|size| size.value(&mut self.check, &at, CAPACITY));
             let watched = pressure::resolve(self, &here, case, hardware, workload);
             let ((allocators, hidden), nodes) = common.unwrap_or((Default::default(), &nothing));
             let at = format!("{here}.allocators");
             let own = allocators::resolve(self, &at, &case.allocators, allocators, hardware);
             let at = format!("{here}.hidden");
             let hidden = hidden::resolve(self, &at, &case.hidden, hidden, hardware);
-            let memory = own.zip(hidden).filter(|_| common.is_some());
+            let memory = own.map(|own| (own, hidden)).filter(|_| common.is_some());
             let said = (case.numa.as_ref(), case.pins.as_deref());
             let numa = numa::resolve(self, &format!("{here}."), said, nodes, hardware);
             let (label, params) = (labelled(name, params), params.to_vec());
@@ -300,7 +300,7 @@ impl Resolver<'_, '_> {
         if let Some(share) = raw.share(&mut self.check, path)? {
             return Some(Budget::ShareOfPeak(share));
         }
-        let bytes = raw.bytes(&mut self.check, path)?;
+        let bytes = raw.value(&mut self.check, path, CAPACITY)?;
         let most = hardware.tiers[HBM.index()].capacity;
         if bytes > most {
             let rule = format!("a policy cannot use more HBM than the hardware has: {most}");

@@ -50,7 +50,7 @@ impl Resolver<'_, '_> {
             self.check.fault(&at, "`first` must be 1 or more", "leave it out for all requests");
         }
         let at = format!("{path}.until");
-        let until = until.as_ref().map(|until| until.span(&mut self.check, &at, TIME));
+        let until = until.as_ref().map(|until| until.value(&mut self.check, &at, TIME));
         let serving = Serving {
             card: setting.card.clone(),
             formats: setting.formats,

@@ -95,7 +95,7 @@ impl RawZero {
         let share = resolver.check.number(&at, "`host_update`", share, 0.0, 1.0);
         let at = format!("{path}.bucket");
         let bucket = self.bucket.as_ref();
-        let bucket = bucket.map(|size| size.bytes(&mut resolver.check, &at, CAPACITY));
+        let bucket = bucket.map(|size| size.value(&mut resolver.check, &at, CAPACITY));
         Some(Zero {
             stage: self.stage,
             // In parts per thousand.

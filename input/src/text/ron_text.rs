@@ -320,6 +320,19 @@ pub fn shorten(text: &str) -> String {
     format!("`{words}`")
 }
 
+/// A string of the format; only what must be escaped is.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            letter if letter.is_control() => quoted.extend(letter.escape_unicode()),
+            letter => quoted.push(letter),
+        }
+    }
+    quoted + "\""
+}
+
 pub(crate) fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c == '_' || c.is_alphabetic())
         && text.chars().all(|c| matches!(c, '_' | '-') || c.is_alphanumeric())
