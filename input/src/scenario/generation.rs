@@ -3,7 +3,6 @@
 use crate::scenario::raw::work::RawWork;
 use crate::scenario::resolver::Resolver;
 use crate::scenario::training::Setting;
-use tiersim_workloads::layered::ShapeProblem;
 use tiersim_workloads::transformer::generation::{AttentionOn, Generation};
 use tiersim_workloads::transformer::training::Router;
 
@@ -46,9 +45,6 @@ pub(crate) fn generation(
         devices: setting.devices,
         router,
     };
-    let problems = generation.problems();
-    for ShapeProblem { field, rule, remedy } in &problems {
-        resolver.check.fault(&format!("{path}.{field}"), rule.as_str(), *remedy);
-    }
-    problems.is_empty().then_some(generation)
+    let broken = resolver.broken(&generation.problems(), |field| format!("{path}.{field}"));
+    (!broken).then_some(generation)
 }

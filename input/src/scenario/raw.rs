@@ -3,7 +3,6 @@
 //! Nothing is checked here but form. Unknown fields are errors everywhere; a field that may be left
 //! out is an `Option`, so that its default is chosen in one place, where it is resolved.
 
-pub(crate) mod pieces;
 pub(crate) mod work;
 
 use crate::text::quantity::{Budget, Duration, Quantity, Size};
@@ -12,6 +11,7 @@ use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 use tiersim_models::hidden::What;
 use tiersim_models::workload::ObjectKind;
+use tiersim_policies::access::Charge;
 use tiersim_policies::pressure::Response;
 use tiersim_workloads::layered::{Family, Precision};
 use tiersim_workloads::transformer::format::Format;
@@ -135,6 +135,18 @@ pub(crate) struct RawHidden {
     pub(crate) tier: String,
     pub(crate) what: What,
     pub(crate) bytes: Quantity<Size>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Access", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum RawAccess {
+    InPlace {
+        charge: Charge,
+    },
+    Migrate {
+        #[serde(default)]
+        prefetch_ops: u32,
+    },
 }
 
 #[derive(Debug, Deserialize)]

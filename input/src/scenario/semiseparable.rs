@@ -3,7 +3,6 @@
 
 use crate::scenario::raw::work::RawWork;
 use crate::scenario::resolver::Resolver;
-use tiersim_workloads::layered::ShapeProblem;
 use tiersim_workloads::memory::semiseparable::{Formats, Shape};
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::semiseparable::Semiseparable;
@@ -38,11 +37,9 @@ pub(crate) fn operators(
         devices,
         overlap: overlap.unwrap_or(true),
     };
-    let problems = operators.problems();
-    for ShapeProblem { field, rule, remedy } in &problems {
-        let at =
-            if *field == "devices" { "hardware".to_owned() } else { format!("{path}.{field}") };
-        resolver.check.fault(&at, rule.as_str(), *remedy);
-    }
-    problems.is_empty().then_some(operators)
+    let broken = resolver.broken(&operators.problems(), |field| match field {
+        "devices" => "hardware".to_owned(),
+        field => format!("{path}.{field}"),
+    });
+    (!broken).then_some(operators)
 }

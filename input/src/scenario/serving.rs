@@ -38,19 +38,15 @@ impl Resolver<'_, '_> {
         else {
             return None;
         };
-        let requests = match self.files.path(requests) {
-            Ok(requests) => Some(requests),
-            Err(fault) => {
-                self.path_fault(&format!("{path}.requests"), fault);
-                None
-            }
-        };
+        let requests = self.files.path(requests);
+        let requests =
+            requests.map_err(|fault| self.path_fault(&format!("{path}.requests"), fault)).ok();
         if *first == Some(0) {
             let at = format!("{path}.first");
             self.check.fault(&at, "`first` must be 1 or more", "leave it out for all requests");
         }
         let at = format!("{path}.until");
-        let until = until.as_ref().map(|until| until.value(&mut self.check, &at, TIME));
+        let until = until.as_ref().and_then(|until| until.value(&mut self.check, &at, TIME));
         let serving = Serving {
             card: setting.card.clone(),
             formats: setting.formats,
@@ -68,10 +64,7 @@ impl Resolver<'_, '_> {
                 self.check.fault(&at, problem.rule.as_str(), problem.remedy);
             }
         }
-        let until = match until {
-            Some(span) => Some(Time::from_ps(span?.ps())),
-            None => None,
-        };
+        let until = until.map(|span| Time::from_ps(span.ps()));
         let source =
             ServingSource { requests: requests?, first: *first, until, serving, device: None };
         problems.is_empty().then_some(source)

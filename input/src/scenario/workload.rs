@@ -108,22 +108,15 @@ impl Resolver<'_, '_> {
         {
             let micro_batch = micro_batch.unwrap_or(shape.batch);
             let training = Training { shape, sequences: sequences.clone(), micro_batch };
-            let found = training.problems(micro_batch.max(1));
-            for problem in &found {
+            let broken = self.broken(&training.problems(micro_batch.max(1)), |field| match field {
                 // The longest stands for all of them.
-                let field = problem.field.replace("mode.sequence", "mode.sequences");
-                let field = field.replace("sequencess", "sequences");
-                let path = format!("workload.{field}");
-                self.check.fault(&path, problem.rule.as_str(), problem.remedy);
-            }
-            return found.is_empty().then_some(TraceSource::Training(training));
+                "mode.sequence" => "workload.mode.sequences".to_owned(),
+                field => format!("workload.{field}"),
+            });
+            return (!broken).then_some(TraceSource::Training(training));
         }
-        let problems = shape.problems();
-        for problem in &problems {
-            let path = format!("workload.{}", problem.field);
-            self.check.fault(&path, problem.rule.as_str(), problem.remedy);
-        }
-        problems.is_empty().then_some(TraceSource::Layered(shape))
+        let broken = self.broken(&shape.problems(), |field| format!("workload.{field}"));
+        (!broken).then_some(TraceSource::Layered(shape))
     }
 
     fn op_time(

@@ -4,7 +4,9 @@ use crate::text::quantity::{Duration, Quantity, Size};
 use serde::Deserialize;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::generation::AttentionOn;
-use tiersim_workloads::transformer::training::{Attention, Checkpointing, Optimizer, Parallel};
+use tiersim_workloads::transformer::training::{
+    Attention, Checkpointing, Loader, Optimizer, Parallel,
+};
 
 /// What is done with a model, as written.
 #[derive(Clone, Debug, Deserialize)]
@@ -21,7 +23,7 @@ pub(crate) enum RawWork {
         parallel: Option<Parallel>,
         zero: Option<RawZero>,
         router: Option<RawRouter>,
-        loader: Option<RawLoader>,
+        loader: Option<Loader>,
     },
     Generate {
         batch: u32,
@@ -71,14 +73,6 @@ pub(crate) struct RawZero {
 pub(crate) struct RawRouter {
     pub(crate) seed: Option<u64>,
     pub(crate) skew: Option<f64>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Loader", deny_unknown_fields)]
-pub(crate) struct RawLoader {
-    pub(crate) workers: u32,
-    pub(crate) prefetch: Option<u32>,
-    pub(crate) token_bytes: Option<u32>,
 }
 
 /// The format of each kind of object; those left out have the precision of all.
