@@ -9,10 +9,12 @@
 
 mod config;
 mod header;
+mod tensors;
 mod truth;
 mod weights;
 
-pub use weights::{Dtype, Stored, WeightTable, read_weights};
+pub use tensors::{Dtype, Stored, WeightTable};
+pub use weights::read_weights;
 
 use crate::file_kind::{FileKind, refused};
 use serde::de::DeserializeOwned;

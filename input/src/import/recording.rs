@@ -11,8 +11,9 @@ mod build;
 mod cost;
 mod modules;
 mod raw;
+mod words;
 
-pub(crate) use raw::element_type;
+pub(crate) use words::element_type;
 
 use crate::trace::tables::Findings;
 use std::fmt;

@@ -6,14 +6,56 @@
 //! Invariant: every byte is looked at a bounded number of times.
 
 use crate::text::ron_lex::{blank_end, leaf_end, word_end};
-use crate::text::ron_tree::{Label, NONE, Node, Shape, append};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Deepest nesting that a file may have.
 pub const MAX_DEPTH: usize = 128;
 
 /// Most repeated names that are listed: each costs a look at the text before it.
 const MAX_PROBLEMS: usize = 20;
+
+/// No node.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// What a value is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A number, string, word: nothing inside.
+    Leaf,
+    /// `(a: 1)`, `Name(a: 1)` or `()`: named fields.
+    Struct,
+    /// `(1, 2)`: positions.
+    Tuple,
+    /// `gib(80)`: a name around one value, which shares its path.
+    Newtype,
+    /// `[1, 2]`.
+    List,
+    /// `{"a": 1}`.
+    Map,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Label {
+    Index(u32),
+    Name(Arc<str>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    /// Which of the tree's texts it stands in.
+    pub(crate) source: u32,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    /// Where the name or key before it starts; `start` without one.
+    pub(crate) name_start: u32,
+    pub(crate) parent: u32,
+    pub(crate) first: u32,
+    pub(crate) last: u32,
+    pub(crate) next: u32,
+    pub(crate) shape: Shape,
+    pub(crate) label: Label,
+}
 
 /// A mistake that the scanner sees, at a byte of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -348,4 +390,17 @@ impl<'t> Scanner<'t> {
         let found = if shown.trim().is_empty() { String::new() } else { format!("`{shown}`") };
         ScanProblem { at, rule: rule.into(), found, remedy: remedy.into() }
     }
+}
+
+/// Adds a node as the last one in its parent.
+pub(crate) fn append(nodes: &mut Vec<Node>, node: Node) -> u32 {
+    let id = nodes.len() as u32;
+    if let Some(parent) = nodes.get_mut(node.parent as usize) {
+        match std::mem::replace(&mut parent.last, id) {
+            NONE => parent.first = id,
+            previous => nodes[previous as usize].next = id,
+        }
+    }
+    nodes.push(node);
+    id
 }

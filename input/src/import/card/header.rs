@@ -6,7 +6,7 @@
 //! Invariant: the tensors that are returned have the bytes that type and shape say, and fill the
 //! file.
 
-use super::weights::{Dtype, Stored, WeightTable};
+use super::tensors::{Dtype, Stored, WeightTable};
 use super::{parse, read_bytes};
 use crate::text::check::MAX_PROBLEMS;
 use serde::Deserialize;

@@ -5,7 +5,7 @@
 //! Invariant: in a [`Recording`] every id of an op is a row of `objects`, every element type has a
 //! size, and every parameter, gradient and optimizer state has an owner.
 
-use super::modules::short_name;
+use super::words::{element_type, short_name};
 use crate::trace::rows::{Row, read_rows, whole_number};
 use crate::trace::tables::{
     Column, Findings, LIMITS, Room, Source, describe, optional, regular_file, required,
@@ -365,32 +365,6 @@ fn shape(row: &mut Row<'_>) -> Vec<u64> {
         row.problem("shape is sizes joined by 'x'", text, "such as 2x256x768");
         Vec::new()
     })
-}
-
-/// The element types of PyTorch with their bytes.
-const ELEMENT_TYPES: [(&str, u64); 17] = [
-    ("bool", 1),
-    ("uint8", 1),
-    ("int8", 1),
-    ("float8_e4m3fn", 1),
-    ("float8_e5m2", 1),
-    ("float16", 2),
-    ("bfloat16", 2),
-    ("int16", 2),
-    ("uint16", 2),
-    ("float32", 4),
-    ("int32", 4),
-    ("uint32", 4),
-    ("float64", 8),
-    ("int64", 8),
-    ("uint64", 8),
-    ("complex64", 8),
-    ("complex128", 16),
-];
-
-/// The element type of a name, with its bytes.
-pub(crate) fn element_type(dtype: &str) -> Option<(&'static str, u64)> {
-    ELEMENT_TYPES.into_iter().find(|(name, _)| *name == dtype)
 }
 
 fn read_table(

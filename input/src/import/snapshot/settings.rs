@@ -3,8 +3,7 @@
 //! Rules as in `c10/core/AllocatorConfig.cpp` and `c10/cuda/CUDAAllocatorConfig.cpp`. Settings that
 //! change where blocks go and that no model here knows are named in [`Settings::ignored`].
 
-use crate::import::snapshot::Problem;
-use crate::import::snapshot::tree::{Item, Tree};
+use crate::import::snapshot::tree::{Item, Problem, Tree};
 use tiersim_models::allocator::caching::INTERVALS;
 
 /// Settings of the caching allocator; what a file does not say has PyTorch's default.

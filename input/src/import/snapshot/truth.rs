@@ -7,7 +7,7 @@
 //! is had by undoing all entries from the end, as PyTorch's own viewer does.
 //! Invariant: `reserved` and `active` are the sums over the segments and blocks listed.
 
-use crate::import::snapshot::{Action, Device, PoolId, What};
+use crate::import::snapshot::rows::{Action, Device, PoolId, What};
 use std::collections::{BTreeMap, BTreeSet};
 
 const SMALL: u64 = 1 << 20;
