@@ -1,7 +1,7 @@
 //! `mode: semiseparable(...)`: layers of structured operators in the place of a model, as written,
 //! and what they mean.
 
-use crate::scenario::raw::work::RawWork;
+use crate::scenario::raw::work::RawSemiseparable;
 use crate::scenario::resolver::Resolver;
 use tiersim_workloads::memory::semiseparable::{Formats, Shape};
 use tiersim_workloads::transformer::format::Format;
@@ -12,13 +12,10 @@ use tiersim_workloads::transformer::semiseparable::Semiseparable;
 pub(crate) fn operators(
     resolver: &mut Resolver<'_, '_>,
     path: &str,
-    raw: &RawWork,
+    raw: &RawSemiseparable,
     (precision, devices): (Option<&Format>, u32),
 ) -> Option<Semiseparable> {
-    let RawWork::Semiseparable { size, layers, batch, levels, nested, ranks, overlap } = raw else {
-        return None;
-    };
-    let shape = match (levels, nested) {
+    let shape = match (raw.levels, raw.nested) {
         (Some(_), Some(true)) => {
             let rule = "nested operators have as many levels as there are";
             resolver.check.fault(&format!("{path}.levels"), rule, "leave `levels` or `nested` out");
@@ -28,14 +25,14 @@ pub(crate) fn operators(
         (levels, _) => Shape::Sum(levels.unwrap_or(1)),
     };
     let operators = Semiseparable {
-        size: *size,
-        layers: *layers,
-        batch: *batch,
+        size: raw.size,
+        layers: raw.layers,
+        batch: raw.batch,
         shape,
         factors: precision.copied().unwrap_or(Formats::MIXED.factors),
-        ranks: ranks.unwrap_or(1),
+        ranks: raw.ranks.unwrap_or(1),
         devices,
-        overlap: overlap.unwrap_or(true),
+        overlap: raw.overlap.unwrap_or(true),
     };
     let broken = resolver.broken(&operators.problems(), |field| match field {
         "devices" => "hardware".to_owned(),

@@ -3,7 +3,7 @@
 //! Defaults are chosen here; rules on numbers are those of the step itself
 //! ([`Training::problems`]), whose fields are told by their paths in the scenario.
 
-use crate::scenario::raw::work::{RawRouter, RawWork, RawZero};
+use crate::scenario::raw::work::{RawRouter, RawTrain, RawZero};
 use crate::scenario::resolver::Resolver;
 use crate::text::quantity::CAPACITY;
 use tiersim_workloads::transformer::Card;
@@ -24,48 +24,32 @@ pub(crate) struct Setting<'a> {
 pub(crate) fn training(
     resolver: &mut Resolver<'_, '_>,
     path: &str,
-    raw: &RawWork,
+    raw: &RawTrain,
     setting: Setting<'_>,
 ) -> Option<Training> {
-    let RawWork::Train {
-        batch,
-        micro_batch,
-        sequence,
-        optimizer,
-        checkpointing,
-        attention,
-        dropout,
-        parallel,
-        zero,
-        router,
-        loader,
-    } = raw
-    else {
-        return None;
-    };
-    let zero = match zero {
+    let zero = match &raw.zero {
         Some(raw) => raw.meaning(resolver, &format!("{path}.zero"))?,
         None => Zero::default(),
     };
-    let router = match router {
+    let router = match raw.router {
         Some(raw) => raw.meaning(resolver, &format!("{path}.router"))?,
         None => Router::default(),
     };
     let training = Training {
         card: setting.card.clone(),
-        batch: *batch,
-        micro_batch: micro_batch.unwrap_or(*batch),
-        sequence: *sequence,
+        batch: raw.batch,
+        micro_batch: raw.micro_batch.unwrap_or(raw.batch),
+        sequence: raw.sequence,
         formats: setting.formats,
-        optimizer: optimizer.unwrap_or(Optimizer::AdamW),
-        checkpointing: checkpointing.unwrap_or(Checkpointing::None),
-        attention: attention.unwrap_or(Attention::Flash),
-        dropout: dropout.unwrap_or(false),
-        parallel: parallel.unwrap_or_default(),
+        optimizer: raw.optimizer.unwrap_or(Optimizer::AdamW),
+        checkpointing: raw.checkpointing.unwrap_or(Checkpointing::None),
+        attention: raw.attention.unwrap_or(Attention::Flash),
+        dropout: raw.dropout.unwrap_or(false),
+        parallel: raw.parallel.unwrap_or_default(),
         zero,
         devices: setting.devices,
         router,
-        loader: *loader,
+        loader: raw.loader,
     };
     // What is not of the mode stands elsewhere.
     let broken = resolver.broken(&training.problems(), |field| match field.split('.').next() {

@@ -261,6 +261,10 @@ impl<'de> VariantAccess<'de> for Value<'_> {
     }
 
     fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Fault> {
+        // What takes fields is a structure that is called like the variant.
+        if self.shape() == Shape::Struct {
+            return seed.deserialize(self);
+        }
         seed.deserialize(self.content(self.word().unwrap_or_default())?)
     }
 

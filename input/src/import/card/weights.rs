@@ -5,10 +5,10 @@
 //! their bytes in all. Where the files that an index names lie beside it, their headers are read
 //! too.
 
-use super::header::{MAX_HEADER, Texts, read_bare, read_safetensors};
+use super::header::{MAX_HEADER, read_bare, read_safetensors};
 use super::tensors::WeightTable;
-use super::{parse, read_bytes};
 use crate::file_kind::{FileKind, refused};
+use crate::json::{self, Texts};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -53,11 +53,12 @@ fn read_by_name(path: &Path) -> Result<WeightTable, Diagnostics> {
 }
 
 fn read_index(path: &Path) -> Result<WeightTable, Diagnostics> {
-    let bytes = read_bytes(path, MAX_HEADER)?;
+    let bytes = json::read(path, MAX_HEADER)?;
     let remedy = "a model.safetensors.index.json is wanted";
-    let index: Index = parse(path, &bytes, remedy)?;
+    let index: Index = json::object(path, &bytes, remedy)?;
     let total = index.metadata.total_size;
-    let shards: BTreeSet<&str> = index.weight_map.0.values().map(String::as_str).collect();
+    let Texts(tensors) = index.weight_map;
+    let shards: BTreeSet<&str> = tensors.iter().map(|(_, shard)| shard.as_str()).collect();
     if shards.len() > MAX_SHARDS {
         let rule = format!("an index names at most {MAX_SHARDS} files");
         return Err(Diagnostics::one(path, None, rule, shards.len().to_string(), remedy));
@@ -74,7 +75,7 @@ fn read_index(path: &Path) -> Result<WeightTable, Diagnostics> {
     let beside: Vec<_> = shards.iter().map(|name| path.with_file_name(name)).collect();
     let there = beside.iter().filter(|shard| shard.is_file()).count();
     if there == 0 {
-        let names = index.weight_map.0.into_keys().collect();
+        let names = tensors.into_iter().map(|(name, _)| name).collect();
         return Ok(WeightTable { tensors: Vec::new(), names, bytes: total });
     }
     if there < beside.len() {
