@@ -137,7 +137,7 @@ impl<'de> Visitor<'de> for Texts {
     type Value = Texts;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("texts by name")
+        f.write_str("an object of texts by name")
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Texts, A::Error> {

@@ -57,6 +57,15 @@ pub(crate) struct Node {
     pub(crate) label: Label,
 }
 
+impl Node {
+    /// A value without anything in it, of no text yet.
+    pub(crate) fn new(parent: u32, shape: Shape, label: Label) -> Node {
+        let (source, start, end, name_start) = (0, 0, 0, 0);
+        let (first, last, next) = (NONE, NONE, NONE);
+        Node { source, start, end, name_start, parent, first, last, next, shape, label }
+    }
+}
+
 /// A mistake that the scanner sees, at a byte of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanProblem {
@@ -87,6 +96,7 @@ pub(crate) fn nodes(text: &str) -> Result<Vec<Node>, Vec<ScanProblem>> {
 }
 
 /// What a container still needs.
+#[derive(Default)]
 struct Frame<'t> {
     node: u32,
     close: char,
@@ -258,17 +268,7 @@ impl<'t> Scanner<'t> {
             _ => Shape::Struct,
         };
         let node = self.add(start, shape);
-        self.stack.push(Frame {
-            node,
-            close,
-            count: 0,
-            named: None,
-            ident,
-            key: None,
-            fields: BTreeSet::new(),
-            keys: BTreeSet::new(),
-            after_item: false,
-        });
+        self.stack.push(Frame { node, close, ident, ..Frame::default() });
         Ok(())
     }
 
@@ -303,18 +303,8 @@ impl<'t> Scanner<'t> {
                 None => (Label::Index(frame.count), start),
             };
         }
-        let node = Node {
-            source: 0,
-            start: start as u32,
-            end: self.at as u32,
-            name_start: name_start as u32,
-            parent,
-            first: NONE,
-            last: NONE,
-            next: NONE,
-            shape,
-            label,
-        };
+        let (start, end, name_start) = (start as u32, self.at as u32, name_start as u32);
+        let node = Node { start, end, name_start, ..Node::new(parent, shape, label) };
         append(&mut self.nodes, node)
     }
 
@@ -328,30 +318,20 @@ impl<'t> Scanner<'t> {
     /// Takes a string, character, number or word.
     fn leaf(&mut self) -> Result<(), ScanProblem> {
         let start = self.at;
-        match leaf_end(self.text, start) {
-            Ok(end) => {
-                self.at = end;
-                Ok(())
-            }
-            Err(rule) => {
-                let remedy = "write a value here, or close what is open";
-                Err(self.problem(start, rule, remedy))
-            }
-        }
+        let end = leaf_end(self.text, start);
+        self.at = end.map_err(|rule| {
+            self.problem(start, rule, "write a value here, or close what is open")
+        })?;
+        Ok(())
     }
 
     /// Skips white space and comments.
     fn skip_blank(&mut self) -> Result<(), ScanProblem> {
-        match blank_end(self.text, self.at) {
-            Ok(end) => {
-                self.at = end;
-                Ok(())
-            }
-            Err(start) => {
-                let rule = "a comment is never closed";
-                Err(self.problem(start, rule, "write `*/` where it ends"))
-            }
-        }
+        let end = blank_end(self.text, self.at);
+        self.at = end.map_err(|start| {
+            self.problem(start, "a comment is never closed", "write `*/` where it ends")
+        })?;
+        Ok(())
     }
 
     /// Notes a repeated name and goes on, unless there are too many.

@@ -13,7 +13,7 @@ use crate::text::ron_scan::{Label, NONE, Node, ScanProblem, append, nodes};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tiersim_models::diagnostic::Place;
+use tiersim_models::diagnostic::{Diagnostics, Place};
 
 pub use crate::text::ron_scan::Shape;
 
@@ -42,10 +42,18 @@ pub struct ValueId(u32);
 
 impl Tree {
     /// Reads a text, or lists what is wrong with it.
-    pub fn scan(source: Source) -> Result<Tree, (Source, Vec<ScanProblem>)> {
+    pub fn scan(source: Source) -> Result<Tree, Diagnostics> {
         match nodes(&source.text) {
             Ok(nodes) => Ok(Tree { sources: vec![Arc::new(source)], nodes }),
-            Err(problems) => Err((source, problems)),
+            Err(problems) => {
+                let mut all = Diagnostics::default();
+                for ScanProblem { at, rule, found, remedy } in problems {
+                    let own = source.instead_of.is_none();
+                    let place = own.then(|| place_in(&source.text, at));
+                    all.push(&source.file, place, rule, found, remedy);
+                }
+                Err(all)
+            }
         }
     }
 
@@ -324,17 +332,13 @@ impl Tree {
         // A value that stands under another name here has no name there.
         let name_start = if node.label == *label { name_start } else { start };
         let Node { parent, next, label, .. } = node.clone();
-        let (source, first, last) = (at as u32, NONE, NONE);
-        *node = Node { source, start, end, name_start, parent, first, last, next, shape, label };
+        let new = Node::new(parent, shape, label);
+        *node = Node { source: at as u32, start, end, name_start, next, ..new };
     }
 
     /// A new leaf behind what is in `parent`, of no text yet.
     fn add(&mut self, parent: ValueId, label: Label) -> ValueId {
-        let (parent, shape) = (parent.0, Shape::Leaf);
-        let (first, last, next) = (NONE, NONE, NONE);
-        let (source, start, end, name_start) = (0, 0, 0, 0);
-        let node = Node { source, start, end, name_start, parent, first, last, next, shape, label };
-        ValueId(append(&mut self.nodes, node))
+        ValueId(append(&mut self.nodes, Node::new(parent.0, Shape::Leaf, label)))
     }
 }
 

@@ -261,11 +261,10 @@ impl<'de> VariantAccess<'de> for Value<'_> {
     }
 
     fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Fault> {
-        // What takes fields is a structure that is called like the variant.
-        if self.shape() == Shape::Struct {
-            return seed.deserialize(self);
+        match self.only_child() {
+            Some(only) => seed.deserialize(only),
+            None => seed.deserialize(Content(self)),
         }
-        seed.deserialize(self.content(self.word().unwrap_or_default())?)
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Fault> {
@@ -279,6 +278,33 @@ impl<'de> VariantAccess<'de> for Value<'_> {
     ) -> Result<V::Value, Fault> {
         self.with_fields(fields)?;
         self.map(self.word().unwrap_or_default(), fields, visitor)
+    }
+}
+
+/// What a word with brackets takes, if that is not one value without a name: fields are a structure,
+/// and anything else must be one value.
+struct Content<'r>(Value<'r>);
+
+impl<'de> Deserializer<'de> for Content<'_> {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.0.content(self.0.word().unwrap_or_default())?.deserialize_any(visitor)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        self.0.with_fields(fields)?;
+        self.0.map(self.0.word().unwrap_or_default(), fields, visitor)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
+        unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
     }
 }
 
