@@ -7,6 +7,7 @@ pub mod file_kind;
 pub mod hardware_file;
 pub mod hidden;
 pub mod import;
+mod json;
 pub mod lint;
 pub mod project;
 pub mod scenario;

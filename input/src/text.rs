@@ -13,3 +13,4 @@ pub mod ron_scan;
 pub mod ron_text;
 pub mod ron_tree;
 pub mod typed;
+pub(crate) mod value;

@@ -22,47 +22,15 @@ pub use write::{Packing, trace_hash, write_trace};
 /// The version of the folder format that is read and written.
 pub const SCHEMA: u32 = 1;
 
-/// Columns of `objects.csv`, in the order in which they are written.
-pub(crate) const OBJECT_COLUMNS: &[tables::Column] = &[
-    tables::required("id"),
-    tables::required("name"),
-    tables::required("kind"),
-    tables::required("bytes"),
-    tables::optional("dtype"),
-    tables::required("persistent"),
-    tables::optional("module"),
-    tables::optional("adam_m"),
-    tables::optional("adam_v"),
-    tables::optional("grad_norm"),
-    tables::optional("freed_after"),
-];
+/// Columns of `objects.csv`, in the order in which they are written; those that end in `?` may be
+/// left out.
+pub(crate) const OBJECT_COLUMNS: &str = "id name kind bytes dtype? persistent module? adam_m? \
+                                         adam_v? grad_norm? freed_after?";
 
-/// Columns of `ops.csv`, in the order in which they are written.
-pub(crate) const OP_COLUMNS: &[tables::Column] = &[
-    tables::required("id"),
-    tables::required("step"),
-    tables::required("phase"),
-    tables::required("name"),
-    tables::optional("module"),
-    tables::optional("stream"),
-    tables::optional("rank"),
-    tables::optional("duration_ns"),
-    tables::optional("flops"),
-    tables::optional("bytes"),
-    tables::optional("at_ns"),
-    tables::optional("after"),
-    tables::optional("unit"),
-    tables::optional("collective_bytes"),
-    tables::optional("group"),
-    // Left out where no op has one.
-    tables::optional("release_ns"),
-];
+/// Columns of `ops.csv`. The last one is left out where no op has one.
+pub(crate) const OP_COLUMNS: &str = "id step phase name module? stream? rank? duration_ns? flops? \
+                                     bytes? at_ns? after? unit? collective_bytes? group? \
+                                     release_ns?";
 
-/// Columns of `uses.csv`, in the order in which they are written.
-pub(crate) const USE_COLUMNS: &[tables::Column] = &[
-    tables::required("op"),
-    tables::required("object"),
-    tables::required("mode"),
-    tables::optional("pieces"),
-    tables::optional("piece_bytes"),
-];
+/// Columns of `uses.csv`.
+pub(crate) const USE_COLUMNS: &str = "op object mode pieces? piece_bytes?";

@@ -1,8 +1,8 @@
 //! Recordings that are damaged or odd: each is refused with file and line, or imported as stated.
 
+use crate::files::folder;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tiersim_input::import::recording::{Imported, import_recording};
 use tiersim_models::ids::OpId;
 use tiersim_models::workload::{Mode, ObjectKind, Phase};
@@ -25,28 +25,12 @@ const OPS: [&str; 6] = [
 ];
 
 fn recording(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("import-hostile").join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
+    let folder = folder(name);
     fs::write(folder.join("objects.csv"), OBJECTS).unwrap();
     fs::write(folder.join("ops.jsonl"), OPS.join("\n") + "\n").unwrap();
     fs::write(folder.join("params.csv"), "param,module\nfc.weight,fc\n").unwrap();
     fs::write(folder.join("run.json"), r#"{"batch":1,"seq":4,"dtype":"bfloat16"}"#).unwrap();
     folder
-}
-
-/// After replacing `from` by `to` in `file`, the import must fail with `texts` in the message.
-fn refused(file: &str, from: &str, to: &str, texts: &[&str]) {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let folder = recording(&format!("refused-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
-    let old = fs::read_to_string(folder.join(file)).unwrap();
-    assert!(old.contains(from), "{from} is not in {file}");
-    fs::write(folder.join(file), old.replacen(from, to, 1)).unwrap();
-    let message = import_recording(&folder).unwrap_err().to_string();
-    for text in texts {
-        assert!(message.contains(text), "{text:?} is not in:\n{message}");
-    }
-    fs::remove_dir_all(&folder).unwrap();
 }
 
 fn changed(name: &str, file: &str, from: &str, to: &str) -> Imported {
@@ -97,8 +81,11 @@ fn an_object_that_is_never_freed_lives_until_the_last_op() {
 
 #[test]
 fn a_deep_row_is_refused() {
-    let deep = format!(r#""w":{}"#, "[".repeat(100_000));
-    refused("ops.jsonl", r#""w":[4]"#, &deep, &["ops.jsonl:4:"]);
+    let folder = recording("deep");
+    let deep = OPS.join("\n").replace(r#""w":[4]"#, &format!(r#""w":{}"#, "[".repeat(100_000)));
+    fs::write(folder.join("ops.jsonl"), deep + "\n").unwrap();
+    let message = import_recording(&folder).unwrap_err().to_string();
+    assert!(message.contains("ops.jsonl:4:"), "{message}");
 }
 
 #[test]

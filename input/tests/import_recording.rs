@@ -1,6 +1,7 @@
 //! The shipped recording against what is known about it from elsewhere: the shipped trace, the
 //! profiler's shapes of the same run, the module hooks' output sizes, and the rule of thumb.
 
+use crate::files::{folder, shared};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -25,18 +26,11 @@ fn trace() -> &'static Trace {
     &imported().trace
 }
 
-/// A file that lies beside the checkout in development; says so where it does not.
+/// The text of a packed file of the same run.
 fn beside(name: &str) -> Option<String> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data/gpt2-train-cpu");
-    // A worktree lies one level deeper than the main checkout.
-    let deeper = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/gpt2-train-cpu");
-    let path = [folder, deeper].map(|folder| Path::new(folder).join(name));
-    let Some(path) = path.into_iter().find(|path| path.exists()) else {
-        eprintln!("{name} is not beside this checkout: nothing was compared with it");
-        return None;
-    };
     let mut text = String::new();
-    GzDecoder::new(fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+    let file = fs::File::open(shared(&format!("gpt2-train-cpu/{name}"))?).unwrap();
+    GzDecoder::new(file).read_to_string(&mut text).unwrap();
     Some(text)
 }
 
@@ -52,13 +46,6 @@ fn is_attention(op: &Op) -> bool {
     op.name.contains("scaled_dot_product")
 }
 
-fn fresh_folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("import-recording").join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
 /// Unpacked where packed: the compressor's version is no part of what the project promises.
 fn table(folder: &Path, name: &str) -> String {
     let mut text = String::new();
@@ -71,7 +58,7 @@ fn table(folder: &Path, name: &str) -> String {
 
 #[test]
 fn the_shipped_trace_is_what_the_shipped_recording_gives() {
-    let folder = fresh_folder("again");
+    let folder = folder("again");
     write_trace(trace(), &folder, Packing::Smaller).unwrap();
     for name in ["trace.ron", "objects.csv", "ops.csv", "uses.csv"] {
         assert!(table(&folder, name) == table(&shipped(), name), "{name} differs");
@@ -268,12 +255,7 @@ fn a_lookup_reads_the_rows_that_it_gathers() {
 /// Prefill and decode of the same model: no `run.json`, no `params.csv`, keys and values labelled.
 #[test]
 fn the_recording_of_inference_makes_the_shipped_trace() {
-    let roots = ["/../../shared/data/gpt2-infer-cpu", "/../../../shared/data/gpt2-infer-cpu"];
-    let folders = roots.map(|root| PathBuf::from(format!("{}{root}", env!("CARGO_MANIFEST_DIR"))));
-    let Some(folder) = folders.into_iter().find(|folder| folder.is_dir()) else {
-        eprintln!("gpt2-infer-cpu is not beside this checkout: nothing was compared with it");
-        return;
-    };
+    let Some(folder) = shared("gpt2-infer-cpu") else { return };
     let made = import_recording(&folder).unwrap().trace;
     assert_eq!((made.meta.batch, made.meta.sequence, made.meta.precision.as_str()), (4, 1, "fp32"));
     let ours = read_trace(&shipped().join("../gpt2-infer-cpu")).unwrap();

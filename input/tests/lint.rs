@@ -1,8 +1,6 @@
 //! Every rule with the least machine that trips it, and one at the limit that does not.
 
-use std::path::Path;
-use tiersim_input::hardware_file::resolve_hardware;
-use tiersim_input::text::ron_text::Document;
+use crate::specs::hardware::read;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::lint::{assumed_note, lint_hardware};
 use tiersim_models::units::Bandwidth;
@@ -15,8 +13,7 @@ fn machine(kind: &str, tier: &str, link: &str) -> Hardware {
         (name: "far", kind: {kind}, {tier}),
     ], links: [(name: "bus", near: "hbm", far: "far", {link})], chunk: mib(1))"#
     );
-    let document = Document::from_text(Path::new("m.ron"), text).expect("RON");
-    resolve_hardware(&document, "m".to_owned()).unwrap_or_else(|problems| panic!("{problems}"))
+    read(&text).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
 fn far(setup: &str, rate: &str) -> String {

@@ -5,7 +5,7 @@ mod allocators;
 mod economics;
 mod efficiency;
 mod form;
-mod hardware;
+pub(crate) mod hardware;
 mod hostile;
 mod numa;
 mod parts;

@@ -2,6 +2,7 @@
 //! than running.
 
 mod cards;
+mod files;
 mod import_hostile;
 mod import_recording;
 mod lint;

@@ -1,6 +1,7 @@
 //! Reading and writing trace folders: what is written reads back, and every kind of damage is
 //! reported with its file and line, never with a panic.
 
+use crate::files::folder;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::fs;
@@ -12,14 +13,6 @@ use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{
     Mode, Object, ObjectKind, Op, Phase, Recorded, Statistics, Trace, TraceMeta, Use,
 };
-
-/// An empty folder below the build's own.
-fn fresh_folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("trace-folder").join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
-}
 
 /// Two ops: the first writes an activation from a weight, the second reads both.
 fn small_trace() -> Trace {
@@ -69,7 +62,7 @@ fn small_trace() -> Trace {
 
 /// A folder with [`small_trace`] in it.
 fn small_folder(name: &str) -> PathBuf {
-    let folder = fresh_folder(name);
+    let folder = folder(name);
     write_trace(&small_trace(), &folder, Packing::Plain).unwrap();
     folder
 }
@@ -105,8 +98,8 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
 #[test]
 fn what_is_written_reads_back_and_writes_the_same_bytes() {
     for packing in [Packing::Plain, Packing::Gzip, Packing::Smaller] {
-        let first = fresh_folder(&format!("round-{packing:?}-1"));
-        let second = fresh_folder(&format!("round-{packing:?}-2"));
+        let first = folder(&format!("round-{packing:?}-1"));
+        let second = folder(&format!("round-{packing:?}-2"));
         write_trace(&small_trace(), &first, packing).unwrap();
         let read = read_trace(&first).unwrap();
         assert_eq!(read, small_trace());
@@ -118,7 +111,7 @@ fn what_is_written_reads_back_and_writes_the_same_bytes() {
 
 #[test]
 fn writing_again_replaces_tables_packed_otherwise() {
-    let folder = fresh_folder("replace");
+    let folder = folder("replace");
     write_trace(&small_trace(), &folder, Packing::Gzip).unwrap();
     write_trace(&small_trace(), &folder, Packing::Plain).unwrap();
     assert_eq!(read_trace(&folder).unwrap(), small_trace());
@@ -126,7 +119,7 @@ fn writing_again_replaces_tables_packed_otherwise() {
 
 #[test]
 fn a_broken_trace_is_not_written() {
-    let folder = fresh_folder("broken");
+    let folder = folder("broken");
     let mut trace = small_trace();
     trace.objects[0].bytes = Bytes::ZERO;
     let text = write_trace(&trace, &folder, Packing::Plain).unwrap_err().to_string();
@@ -136,7 +129,7 @@ fn a_broken_trace_is_not_written() {
 
 #[test]
 fn a_folder_that_cannot_be_written_is_left_without_partial_files() {
-    let folder = fresh_folder("occupied");
+    let folder = folder("occupied");
     fs::create_dir_all(folder.join("uses.csv/inside")).unwrap();
     let text = write_trace(&small_trace(), &folder, Packing::Plain).unwrap_err().to_string();
     assert!(text.contains("cannot be read or written"), "{text}");

@@ -1,23 +1,15 @@
 //! Properties of trace folders over generated traces: what is written reads back equal, and a
 //! damaged folder gives a trace that keeps every rule or a list of problems.
 
+use crate::files::folder;
 use proptest::prelude::*;
 use std::fs;
-use std::path::{Path, PathBuf};
 use tiersim_input::trace::{Packing, read_trace, write_trace};
 use tiersim_models::ids::{ModuleId, ObjectId, OpId, RankId};
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::{
     Mode, Object, ObjectKind, Op, Phase, Recorded, Statistics, Trace, TraceMeta, Unit, Use,
 };
-
-/// An empty folder below the build's own.
-fn fresh_folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("trace-properties").join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
-}
 
 fn any_name() -> impl Strategy<Value = String> {
     proptest::string::string_regex("[a-z,\"';. é#]{1,12}").unwrap()
@@ -90,7 +82,7 @@ proptest! {
     #[test]
     fn any_valid_trace_reads_back_equal(trace in any_trace()) {
         prop_assert_eq!(trace.problems(), vec![]);
-        let folder = fresh_folder("any");
+        let folder = folder("any");
         write_trace(&trace, &folder, Packing::Smaller).unwrap();
         prop_assert_eq!(read_trace(&folder).unwrap(), trace);
     }
@@ -103,7 +95,7 @@ proptest! {
         byte: u8,
         cut: bool,
     ) {
-        let folder = fresh_folder("damage");
+        let folder = folder("damage");
         write_trace(&trace, &folder, Packing::Plain).unwrap();
         let file = folder.join(["trace.ron", "objects.csv", "ops.csv", "uses.csv"][file]);
         let mut bytes = fs::read(&file).unwrap();

@@ -1,18 +1,11 @@
 //! What ops run on, in trace folders: it reads back, a trace of one device is written as ever, and
 //! every wrong field is told with its line.
 
+use crate::files::folder;
 use std::fs;
-use std::path::{Path, PathBuf};
 use tiersim_input::trace::{Packing, info, read_trace, trace_hash, write_trace};
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{Collective, CollectiveKind, Op, Phase, Trace, TraceMeta, Unit};
-
-fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("trace-units").join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
-}
 
 fn trace(units: &[Unit]) -> Trace {
     let op = |(row, &unit): (usize, &Unit)| Op {

@@ -8,6 +8,7 @@
 //! so a share is the same on every computer.
 
 use crate::units::Rate;
+use serde::Deserialize;
 
 /// All of the rate, in the unit of shares: parts per million.
 pub const WHOLE: u32 = 1_000_000;
@@ -32,7 +33,8 @@ pub struct Shares {
 }
 
 /// What holds between two points.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Between {
     /// The share moves in proportion to the logarithm of the size; sizes are above 0.
     #[default]

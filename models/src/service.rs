@@ -8,10 +8,12 @@
 use crate::hardware::law::Law;
 use crate::loaded::between;
 use crate::units::{Bandwidth, Bytes, Span};
+use serde::Deserialize;
 use std::num::NonZeroU32;
 
 /// Who is served when several copies want a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename = "Service", rename_all = "snake_case")]
 pub enum Discipline {
     /// In order of arrival, each at the full rate of the law.
     #[default]

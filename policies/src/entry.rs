@@ -6,6 +6,7 @@
 
 use crate::access::Access;
 use crate::recipe::PolicyConfig;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::TierKind;
 use tiersim_models::ids::TierId;
@@ -26,7 +27,8 @@ pub struct Entry {
 }
 
 /// Where a ranked list is cut. The field uses both spellings, so both exist by name.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Cut {
     /// The first `hbm` of the list, the next `cpu` of it, the rest.
     Shares {

@@ -358,7 +358,7 @@ impl Account {
 
 impl Remembered for Account {
     fn state(&self, out: &mut State) {
-        remember!(out, self as Account { used } skip { capacity, hidden, ready, credits, arena });
+        remember!(out, self as Account { used } skip { room, capacity, hidden, ready, credits, arena });
         // As they will be settled before they are looked at.
         let ended = |credit: &&(Bytes, Ticket)| !out.is_under_way(credit.1);
         let settled = self.credits.iter().take_while(ended).count();

@@ -46,10 +46,7 @@ fn refused(folder: &str, commands: &[&[&str]]) {
             let said = ran.stderr.replace(&root, "");
             assert_eq!((ran.code, &*ran.stdout), (Some(2), ""), "{args:?}: {said}");
             assert!(said.starts_with("error: ") && !said.contains('\u{1b}'), "{args:?}: {said}");
-            if at == 0 && std::env::var_os("TIERSIM_RENEW").is_some() {
-                fs::write(&text, &said).expect("the folder of the tests' data can be written");
-            }
-            let expected = fs::read_to_string(&text).unwrap_or_default();
+            let expected = expected(&text, &said, at == 0);
             if said != expected {
                 wrong.push(format!("{args:?} says\n{said}and not\n{expected}"));
             }
@@ -58,6 +55,14 @@ fn refused(folder: &str, commands: &[&[&str]]) {
     assert!(unused.is_empty(), "of no case: {unused:?}");
     assert_eq!(project.files(""), before, "something was written");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The expected text of a file, which is what was `said` if it may be renewed and is to be.
+fn expected(file: &Path, said: &str, renew: bool) -> String {
+    if renew && std::env::var_os("TIERSIM_RENEW").is_some() {
+        fs::write(file, said).expect("the folder of the tests' data can be written");
+    }
+    fs::read_to_string(file).unwrap_or_default()
 }
 
 #[test]
@@ -103,4 +108,45 @@ fn traces_and_recordings() {
 #[test]
 fn cards_of_models() {
     refused("models", &[&["memory", "--model", FILE]]);
+}
+
+#[test]
+fn what_is_no_ron() {
+    refused("form", &[&["check", FILE], &["run", FILE, "--out", "made"]]);
+}
+
+#[test]
+fn requests_and_kernels() {
+    refused("requests", &[&["run", "serving.ron", "--set", "workload.mode.requests=FILE"]]);
+    refused("accesses", &[&["cache", FILE, "--policy", "lru", "--capacity", "64"]]);
+    let [kernels, tensors] = ["FILE/net.kernels.csv", "FILE/net.tensors.csv"];
+    let tables = ["trace", "import", "tables", "--kernels", kernels, "--tensors", tensors];
+    refused("kernels", &[&[&tables[..], &["--out", "made"]].concat()]);
+}
+
+/// A file of commands, one a line, each of which is refused; beside it stands what all of them say.
+/// What stands in quotation marks is one argument.
+#[test]
+fn arguments_of_commands() {
+    let (project, data) = (Project::empty(), shipped("tests/errors"));
+    copy(&data, &project.root);
+    let before = project.files("");
+    for verb in ["cache", "generate", "memory"] {
+        let lines = fs::read_to_string(data.join(format!("commands/{verb}.txt"))).unwrap();
+        let said = lines.lines().map(|line| {
+            let parts = line.split('"').enumerate();
+            let args: Vec<&str> = parts
+                .flat_map(|(at, part)| match at % 2 {
+                    0 => part.split_whitespace().collect(),
+                    _ => vec![part],
+                })
+                .collect();
+            let ran = project.run(&args);
+            assert_eq!((ran.code, &*ran.stdout), (Some(2), ""), "{line}: {}", ran.stderr);
+            format!("$ tiersim {line}\n{}\n", ran.stderr.trim_end())
+        });
+        let said = said.collect::<Vec<_>>().join("\n");
+        assert_eq!(said, expected(&data.join(format!("commands/{verb}.stderr")), &said, true));
+    }
+    assert_eq!(project.files(""), before, "something was written");
 }

@@ -40,31 +40,6 @@ fn a_generated_trace_is_read_again() {
 }
 
 #[test]
-fn mistakes_end_with_2_and_write_nothing() {
-    let project = Project::empty();
-    project.write("tiny.config.json", TINY);
-    project.write("bad.json", "{\"model_type\": \"mamba\"}");
-    let refused = |args: &[&str], pieces: &[&str]| {
-        project.run(args).ends_with(2).says(pieces);
-        assert!(project.files("trace").is_empty());
-    };
-    refused(&generate("gpt9", &[]), &["no model called \"gpt9\"", "llama-2-7b"]);
-    refused(&generate("bad.json", &[]), &["bad.json:1:2: this `model_type` is not known: `mamba`"]);
-    refused(&generate("none.json", &[]), &["none.json: the file cannot be read"]);
-    let micro = generate("tiny.config.json", &["--micro-batch", "3"]);
-    refused(&micro, &["error: --micro-batch: "]);
-    refused(&generate("tiny.config.json", &["--tensor", "3"]), &["error: --tensor: "]);
-    refused(&generate("tiny.config.json", &["--stage", "4"]), &["--stage"]);
-    refused(
-        &generate("tiny.config.json", &["--weights", "bad.json"]),
-        &["bad.json:1:", "a table of tensors"],
-    );
-    refused(&["trace", "generate", "--model", "gpt2", "--out", "trace"], &["--train"]);
-    refused(&["trace", "generate"], &["--model"]);
-    refused(&["trace", "generate", "--list", "--model", "gpt2"], &["--list"]);
-}
-
-#[test]
 fn a_scenario_runs_a_model_and_warns_of_its_weights() {
     let project = Project::shipped();
     project.write("scenarios/tiny.config.json", TINY);

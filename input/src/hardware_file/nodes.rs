@@ -1,15 +1,14 @@
-//! Reads what joins what: nodes without memory, kinds of links, ends of links, prescribed ways.
+//! Reads what joins what: nodes without memory, ends of links, prescribed ways.
 //!
 //! Invariant: every tier of a returned machine has a route to every other, and every prescribed way
 //! is one.
 
-use super::write::{Writer, quoted};
-use super::{RawHardware, RawLink, RawTier, Resolver};
-use serde::Deserialize;
+use super::raw::{RawHardware, RawLink, RawNode, RawWay};
+use super::resolver::Resolver;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::{Hardware, Link, MAX_TIERS};
 use tiersim_models::ids::{NodeId, TierId};
-use tiersim_models::nodes::{LinkKind, MAX_NODES, Node, NodeKind, Way};
+use tiersim_models::nodes::{MAX_NODES, Node, Way};
 use tiersim_models::routes::{NoRoute, WayFault};
 
 /// More ways than pairs of tiers are never needed.
@@ -18,30 +17,12 @@ const MAX_WAYS: usize = MAX_TIERS * (MAX_TIERS - 1);
 /// More than any copy passes.
 const MAX_VIA: usize = 16;
 
-/// A node without memory, as written.
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Node", deny_unknown_fields)]
-pub(super) struct RawNode {
-    pub(super) name: String,
-    kind: NodeKind,
-}
-
-/// A prescribed way, as written.
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Route", deny_unknown_fields)]
-pub(super) struct RawWay {
-    pub(super) from: String,
-    pub(super) to: String,
-    pub(super) via: Vec<String>,
-}
-
 impl Resolver<'_> {
     /// The nodes without memory.
     pub(super) fn nodes(&mut self, raw: &RawHardware) -> Vec<Node> {
         let most = MAX_NODES - MAX_TIERS;
         let nodes = self.check.at_most("nodes", "nodes", &raw.nodes, most);
-        let named = nodes.iter().enumerate();
-        self.names("node", named.map(|(i, node)| (format!("nodes.{i}.name"), node.name.as_str())));
+        self.names(("nodes", "node"), nodes.iter().map(|node| &node.name));
         for (index, node) in nodes.iter().enumerate() {
             if raw.tiers.iter().take(MAX_TIERS).any(|tier| tier.name == node.name) {
                 let rule = "a tier has this name: a tier is a node already";
@@ -57,44 +38,15 @@ impl Resolver<'_> {
         nodes.iter().map(node).collect()
     }
 
-    /// What a link is made of.
-    pub(super) fn kind(&mut self, raw: LinkKind, here: &str) -> LinkKind {
-        let path = format!("{here}.kind");
-        let mut within = |what: &str, number: u8, most: u8| {
-            if number == 0 || number > most {
-                let rule = format!("{what} must lie between 1 and {most}");
-                self.check.fault(&path, rule, "write what the link is made of, or leave it out");
-            }
-        };
-        match raw {
-            LinkKind::Pcie { generation, width } => {
-                within("the generation of PCIe", generation, 7);
-                within("the width of a link", width, 32);
-            }
-            LinkKind::Cxl { generation, width } => {
-                within("the generation of CXL", generation, 4);
-                within("the width of a link", width, 32);
-            }
-            LinkKind::Nvlink { generation } => within("the generation of NVLink", generation, 6),
-            _ => {}
-        }
-        raw
-    }
-
     /// The node called `name`: a tier, or one without memory.
     pub(super) fn end(&mut self, path: &str, name: &str, raw: &RawHardware) -> Option<NodeId> {
         let nodes = raw.nodes.iter().take(MAX_NODES - MAX_TIERS).map(|node| node.name.as_str());
-        let all: Vec<&str> = tiers(&raw.tiers).chain(nodes).collect();
-        let found = all.iter().position(|known| *known == name);
-        if found.is_none() {
-            let rule = if raw.nodes.is_empty() {
-                "no tier has this name"
-            } else {
-                "no tier or node has this name"
-            };
-            self.check.unknown(path, rule, name, &all);
-        }
-        found.map(NodeId::at)
+        let all: Vec<&str> = tiers(raw).chain(nodes).collect();
+        let rule = match raw.nodes.is_empty() {
+            true => "no tier has this name",
+            false => "no tier or node has this name",
+        };
+        self.named(path, rule, name, &all).map(NodeId::at)
     }
 
     /// The prescribed ways.
@@ -117,8 +69,12 @@ impl Resolver<'_> {
 
     fn resolve_way(&mut self, index: usize, way: &RawWay, raw: &RawHardware) -> Option<Way> {
         let here = format!("routes.{index}");
-        let from = self.tier_named(&format!("{here}.from"), &way.from, raw);
-        let to = self.tier_named(&format!("{here}.to"), &way.to, raw);
+        let known: Vec<&str> = tiers(raw).collect();
+        let mut tier = |end: &str, name: &str| {
+            let path = format!("{here}.{end}");
+            self.named(&path, "no tier has this name", name, &known).map(TierId::at)
+        };
+        let (from, to) = (tier("from", &way.from), tier("to", &way.to));
         if from.is_some() && from == to {
             let rule = "a route leads from one tier to another";
             self.check.fault(&format!("{here}.to"), rule, "name two different tiers");
@@ -138,22 +94,11 @@ impl Resolver<'_> {
             if node == Some(NodeId(0)) {
                 let rule = "no copy between others passes the device's own memory";
                 self.check.fault(&path, rule, "name another node, or leave the route out");
-                via.push(None);
-                continue;
             }
-            via.push(node);
+            via.push(node.filter(|node| *node != NodeId(0)));
         }
         let via = via.into_iter().collect::<Option<Vec<_>>>()?;
         Some(Way { from: from?, to: to?, via })
-    }
-
-    fn tier_named(&mut self, path: &str, name: &str, raw: &RawHardware) -> Option<TierId> {
-        let known: Vec<&str> = tiers(&raw.tiers).collect();
-        let found = known.iter().position(|known| *known == name);
-        if found.is_none() {
-            self.check.unknown(path, "no tier has this name", name, &known);
-        }
-        found.map(TierId::at)
     }
 
     /// Joins tiers that no link mentions to the first one, and checks that all can be reached.
@@ -216,38 +161,7 @@ impl Resolver<'_> {
     }
 }
 
-impl Writer<'_> {
-    /// The nodes without memory, if there are any.
-    pub(super) fn nodes(&mut self) {
-        let nodes = &self.hardware.nodes;
-        if nodes.is_empty() {
-            return;
-        }
-        self.line(1, "nodes: [");
-        for Node { name, kind } in nodes {
-            self.line(2, &format!("(name: {}, kind: {}),", quoted(name), kind.word()));
-        }
-        self.line(1, "],");
-    }
-
-    /// The prescribed ways, if there are any.
-    pub(super) fn ways(&mut self) {
-        let hardware = self.hardware;
-        if hardware.ways.is_empty() {
-            return;
-        }
-        self.line(1, "routes: [");
-        for Way { from, to, via } in &hardware.ways {
-            let name = |node: NodeId| quoted(hardware.node_name(node));
-            let (from, to) = (name((*from).into()), name((*to).into()));
-            let via: Vec<String> = via.iter().map(|&node| name(node)).collect();
-            self.line(2, &format!("(from: {from}, to: {to}, via: [{}]),", via.join(", ")));
-        }
-        self.line(1, "],");
-    }
-}
-
 /// The names of the tiers.
-fn tiers(raw: &[RawTier]) -> impl Iterator<Item = &str> {
-    raw.iter().take(MAX_TIERS).map(|tier| tier.name.as_str())
+fn tiers(raw: &RawHardware) -> impl Iterator<Item = &str> {
+    raw.tiers.iter().take(MAX_TIERS).map(|tier| tier.name.as_str())
 }

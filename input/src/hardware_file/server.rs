@@ -4,21 +4,11 @@
 //! memory, and every number of sharers divides the number of devices, and that of the tier where a
 //! link ends.
 
-use super::write::{Writer, quoted};
-use super::{RawHardware, Resolver};
-use serde::Deserialize;
+use super::raw::RawHardware;
+use super::resolver::Resolver;
 use tiersim_models::hardware::{HBM, Hardware};
-use tiersim_models::ids::{LinkId, NodeId, TierId};
+use tiersim_models::ids::{LinkId, NodeId};
 use tiersim_models::server::{MAX_DEVICES, Server};
-
-/// The devices of one server, as written.
-#[derive(Debug, Deserialize)]
-#[serde(rename = "Server", deny_unknown_fields)]
-pub(super) struct RawServer {
-    devices: u32,
-    within: Option<String>,
-    between: Option<String>,
-}
 
 impl Resolver<'_> {
     /// The server. Tiers that are joined to the device by themselves are shared with their links.
@@ -126,37 +116,5 @@ impl Resolver<'_> {
             format!("{by} devices cannot share what {devices} devices of a server use alike");
         let remedy = "write a number that divides `devices` of `server`, which is 1 if left out";
         self.check.fault(path, rule, remedy);
-    }
-}
-
-impl Writer<'_> {
-    /// `devices: 4` of a tier or link that several share.
-    pub(super) fn sharers(&mut self, by: u32) {
-        if by != 1 {
-            self.line(3, &format!("devices: {by},"));
-        }
-    }
-
-    pub(super) fn tier_sharers(&mut self, tier: usize) {
-        self.sharers(self.hardware.server.sharers_of_tier(TierId::at(tier)));
-    }
-
-    pub(super) fn link_sharers(&mut self, link: usize) {
-        self.sharers(self.hardware.server.sharers_of_link(LinkId::at(link)));
-    }
-
-    /// The server, unless it has one device.
-    pub(super) fn server(&mut self) {
-        let Server { devices, within, between, .. } = &self.hardware.server;
-        if (*devices, *within, *between) == (1, None, None) {
-            return;
-        }
-        let mut text = format!("devices: {devices}");
-        for (field, node) in [("within", within), ("between", between)] {
-            if let Some(node) = node {
-                text += &format!(", {field}: {}", quoted(self.hardware.node_name(*node)));
-            }
-        }
-        self.line(1, &format!("server: ({text}),"));
     }
 }

@@ -1,20 +1,24 @@
 //! Writes a machine: [`Hardware`] -> the text of a `hardware-specs/*.ron` file.
 //!
-//! The way back from [`super::resolve_hardware`]. A fact that knows how its number was written
-//! keeps that; one without a value gets the unit that says the number exactly and in few digits.
-//! The format's numbers are 64-bit floats, so one of more than 53 bits may be refused.
+//! The way back from [`resolve_hardware`]. Numbers are written by their facts, whose paths say
+//! where they stand: a fact that knows how its number was written keeps that, for one without a
+//! value [`values`] has the unit that says the number exactly and in few digits. The format's
+//! numbers are 64-bit floats, so one of more than 53 bits may be refused.
 //! Invariant: what is returned reads back as a machine that is equal in everything: the text is
 //! read before it is returned.
 
-mod compute;
-mod economics;
+mod values;
 
 use crate::hardware_file::{SCHEMA, resolve_hardware};
-use crate::text::quantity::{Bandwidth, Copies, Dimension, Duration, Outstanding, Size, Unit};
-use crate::text::ron_text::Document;
-use std::fmt::Write;
+use crate::text::ron_text::{Document, quoted};
+use std::collections::BTreeMap;
+use std::fmt::{Debug, Write};
 use std::path::Path;
-use tiersim_models::hardware::{Fact, Hardware, Link, Source, Tier, TierKind};
+use tiersim_models::efficiency::{Between, Efficiency, Shares};
+use tiersim_models::hardware::{Compute, Fact, Hardware, Link, Source, Tier, TierKind};
+use tiersim_models::ids::{LinkId, NodeId, TierId};
+use tiersim_models::nodes::{Node, Way};
+use tiersim_models::server::Server;
 use tiersim_models::service::Discipline;
 
 /// Why a machine cannot be written.
@@ -38,98 +42,124 @@ pub enum Unwritable {
 ///
 /// Links that the reader adds by itself (a tier's own, without sources) are left out.
 pub fn hardware_text(hardware: &Hardware, comment: &str) -> Result<String, Unwritable> {
-    let mut writer =
-        Writer { hardware, text: String::new(), facts: Vec::new(), economics: Vec::new() };
+    let mut meant = hardware.clone();
+    let mut values = values::values(hardware);
+    for fact in &mut meant.facts {
+        let value = values.remove(&fact.path).unwrap_or_default();
+        if fact.value.is_empty() {
+            fact.value = value;
+        }
+    }
+    if let Some((path, _)) = values.pop_first() {
+        return Err(Unwritable::NoSource(path));
+    }
+    let facts = || meant.facts.iter().chain(&meant.economics.facts);
+    if let Some(fact) = facts().find(|fact| fact.value.is_empty()) {
+        return Err(Unwritable::NoSource(fact.path.clone()));
+    }
+    let mut writer = Writer { hardware: &meant, text: String::new(), left: BTreeMap::new() };
+    for fact in facts() {
+        if writer.left.insert(&fact.path, fact).is_some() {
+            return Err(Unwritable::Stray(fact.path.clone()));
+        }
+    }
     for line in comment.lines() {
         writer.line(0, format!("// {line}").trim_end());
     }
-    writer.whole()?;
-    let Writer { text, facts, economics: priced, .. } = writer;
-    if let Some(stray) = economics::stray(hardware, &priced) {
-        return Err(stray);
-    }
-    if facts.len() != hardware.facts.len() {
-        let once =
-            |of: &[Fact], path: &str| of.iter().filter(|fact| fact.path == path).count() == 1;
-        let good = |fact: &&Fact| once(&facts, &fact.path) && once(&hardware.facts, &fact.path);
-        let stray = hardware.facts.iter().find(|fact| !good(fact));
-        return Err(Unwritable::Stray(stray.map_or_else(String::new, |fact| fact.path.clone())));
+    writer.whole();
+    let Writer { text, left, .. } = writer;
+    if let Some(stray) = left.keys().next() {
+        return Err(Unwritable::Stray((*stray).to_owned()));
     }
     let path = Path::new("the written text");
     let document = Document::from_text(path, text.clone());
     let read = document.and_then(|document| resolve_hardware(&document, hardware.name.clone()));
-    let read = read.map_err(|problems| Unwritable::Refused(problems.to_string()))?;
-    let mut meant = Hardware { facts, ..hardware.clone() };
+    let mut read = read.map_err(|problems| Unwritable::Refused(problems.to_string()))?;
     // The order of facts is the file's.
-    meant.economics.facts = priced;
-    meant.economics.trim();
+    for machine in [&mut read, &mut meant] {
+        machine.facts.sort_by(|one, other| one.path.cmp(&other.path));
+        machine.economics.facts.sort_by(|one, other| one.path.cmp(&other.path));
+        machine.economics.trim();
+    }
     if read == meant { Ok(text) } else { Err(Unwritable::Differs(difference(&read, &meant))) }
 }
 
-pub(super) struct Writer<'h> {
-    pub(super) hardware: &'h Hardware,
+struct Writer<'h> {
+    hardware: &'h Hardware,
     text: String,
-    /// What was written, in the order of the file.
-    pub(super) facts: Vec<Fact>,
-    /// The same for what the machine draws and costs.
-    economics: Vec<Fact>,
+    /// Facts that are not written yet.
+    left: BTreeMap<&'h str, &'h Fact>,
 }
 
-impl Writer<'_> {
-    pub(super) fn line(&mut self, depth: usize, line: &str) {
+impl<'h> Writer<'h> {
+    fn line(&mut self, depth: usize, line: &str) {
         let _ = writeln!(self.text, "{:1$}{line}", "", depth * 4);
     }
 
-    fn whole(&mut self) -> Result<(), Unwritable> {
+    /// A list, unless it is empty; `each` writes one of its entries.
+    fn list<T>(&mut self, name: &str, all: &[T], mut each: impl FnMut(&mut Self, usize, &T)) {
+        if !all.is_empty() {
+            self.line(1, &format!("{name}: ["));
+            all.iter().enumerate().for_each(|(index, one)| each(self, index, one));
+            self.line(1, "],");
+        }
+    }
+
+    fn whole(&mut self) {
         let hardware = self.hardware;
         self.line(0, "Hardware(");
         self.line(1, &format!("schema: {SCHEMA},"));
         self.line(1, &format!("about: {},", quoted(&hardware.about)));
-        self.line(1, "tiers: [");
-        hardware.tiers.iter().enumerate().try_for_each(|(i, tier)| self.tier(i, tier))?;
-        self.line(1, "],");
-        self.nodes();
-        self.line(1, "links: [");
-        let own = |link: &&Link| self.source(&format!("links.{}.setup", link.name)).is_some();
-        let links = hardware.links.iter().enumerate();
-        let written: Vec<_> = links.filter(|(_, link)| own(link)).collect();
-        written.into_iter().try_for_each(|(i, link)| self.link(i, link))?;
-        self.line(1, "],");
-        self.ways();
-        self.server();
+        self.list("tiers", &hardware.tiers, Self::tier);
+        self.list("nodes", &hardware.nodes, |writer, _, Node { name, kind }| {
+            writer.line(2, &format!("(name: {}, kind: {}),", quoted(name), kind.word()));
+        });
+        self.list("links", &hardware.links, Self::link);
+        self.list("routes", &hardware.ways, |writer, _, Way { from, to, via }| {
+            let (from, to) = (writer.node((*from).into()), writer.node((*to).into()));
+            let via: Vec<String> = via.iter().map(|&node| writer.node(node)).collect();
+            writer.line(2, &format!("(from: {from}, to: {to}, via: [{}]),", via.join(", ")));
+        });
+        let Server { devices, within, between, .. } = &hardware.server;
+        if (*devices, *within, *between) != (1, None, None) {
+            let mut text = format!("devices: {devices}");
+            for (field, node) in [("within", within), ("between", between)] {
+                text +=
+                    &node.map_or_else(String::new, |id| format!(", {field}: {}", self.node(id)));
+            }
+            self.line(1, &format!("server: ({text}),"));
+        }
         if let Some(compute) = &hardware.compute {
-            self.compute(compute)?;
+            self.compute(compute);
         }
-        self.cpu()?;
-        self.hidden()?;
-        self.line(1, &format!("chunk: {},", quantity(hardware.chunk.get(), Size::UNIT)));
-        self.host()?;
+        if let Some(cpu) = &hardware.cpu {
+            self.line(1, "cpu: (");
+            self.line(2, &format!("name: {},", quoted(&cpu.name)));
+            self.fields(2, "cpu");
+            self.line(1, "),");
+        }
+        self.list("hidden", &hardware.hidden, |writer, _, entry| {
+            let tier = &hardware.tiers[entry.tier.index()].name;
+            let what = entry.what.word();
+            if let Some(bytes) = writer.number(&format!("hidden.{tier}.{what}")) {
+                let tier = quoted(tier);
+                writer.line(2, &format!("(tier: {tier}, what: {what}, bytes: {bytes}),"));
+            }
+        });
+        self.line(1, &format!("chunk: {},", values::chunk(hardware)));
+        if self.left.keys().any(|path| path.starts_with("host.")) {
+            self.line(1, "host: (");
+            self.fields(2, "host");
+            self.line(1, "),");
+        }
         self.line(0, ")");
-        Ok(())
     }
 
-    fn hidden(&mut self) -> Result<(), Unwritable> {
-        let hardware = self.hardware;
-        if hardware.hidden.is_empty() {
-            return Ok(());
-        }
-        self.line(1, "hidden: [");
-        for entry in &hardware.hidden {
-            let (tier, what) = (&hardware.tiers[entry.tier.index()].name, entry.what.word());
-            self.line(2, "(");
-            self.line(3, &format!("tier: {},", quoted(tier)));
-            self.line(3, &format!("what: {what},"));
-            let place = format!("hidden.{tier}.{what}");
-            let sourced = self.sourced(place, entry.bytes.get(), Size::UNIT)?;
-            self.line(3, &format!("bytes: {sourced},"));
-            self.line(2, "),");
-        }
-        self.line(1, "],");
-        Ok(())
+    fn node(&self, id: NodeId) -> String {
+        quoted(self.hardware.node_name(id))
     }
 
-    fn tier(&mut self, index: usize, tier: &Tier) -> Result<(), Unwritable> {
-        let drives = self.drives(tier);
+    fn tier(&mut self, index: usize, tier: &Tier) {
         let kind = match tier.kind {
             TierKind::Hbm => "hbm",
             TierKind::Cxl => "cxl",
@@ -141,219 +171,137 @@ impl Writer<'_> {
         self.line(2, "(");
         self.line(3, &format!("name: {},", quoted(&tier.name)));
         self.line(3, &format!("kind: {kind},"));
-        if let Some(capacity) = tier.capacity.limit() {
-            self.number(&place, "capacity", capacity.get() / drives, Size::UNIT)?;
-        }
-        self.number(&place, "setup", tier.access.setup.ps(), Duration::UNIT)?;
-        self.number(&place, "bandwidth", tier.access.rate.get() / drives, Bandwidth::UNIT)?;
-        self.tier_sharers(index);
+        self.sharers(self.hardware.server.sharers_of_tier(TierId::at(index)));
         if let Some(loaded) = &tier.loaded {
             self.line(3, "loaded: [");
             for (index, curve) in loaded.curves.iter().enumerate() {
-                let curve_of = self.curve(format!("{place}.loaded.{index}"))?;
+                let points = self.number(&format!("{place}.loaded.{index}")).unwrap_or_default();
                 let reads = f64::from(curve.reads) / 100.0;
-                self.line(4, &format!("(reads: {reads}, {curve_of}),"));
+                self.line(4, &format!("(reads: {reads}, {},", points.trim_start_matches('(')));
             }
             self.line(3, "],");
         }
-        if let Some(granule) = tier.requests.granule {
-            self.number(&place, "granule", granule.get(), Size::UNIT)?;
-        }
-        if let Some(depth) = tier.requests.depth {
-            self.number(&place, "depth", depth.get().into(), Outstanding::UNIT)?;
-        }
+        self.fields(3, &place);
         let own = self.hardware.economics.tier(index);
-        let included = [own.power_included, own.price_included];
-        self.economics(&place, 3, &["energy", "write_energy", "idle", "price"], included)?;
+        self.included(own.power_included, own.price_included);
         self.line(2, "),");
-        Ok(())
     }
 
-    fn link(&mut self, index: usize, link: &Link) -> Result<(), Unwritable> {
-        let node = |id| quoted(self.hardware.node_name(id));
-        let (near, far) = (node(link.near), node(link.far));
+    fn link(&mut self, index: usize, link: &Link) {
         let place = format!("links.{}", link.name);
+        if !self.left.contains_key(&*format!("{place}.setup")) {
+            return;
+        }
         self.line(2, "(");
         self.line(3, &format!("name: {},", quoted(&link.name)));
-        self.line(3, &format!("near: {near},"));
-        self.line(3, &format!("far: {far},"));
+        self.line(3, &format!("near: {},", self.node(link.near)));
+        self.line(3, &format!("far: {},", self.node(link.far)));
         if let Some(kind) = link.kind {
             self.line(3, &format!("kind: {kind},"));
         }
-        self.link_sharers(index);
-        self.number(&place, "setup", link.fetch.setup.ps(), Duration::UNIT)?;
-        let drives = link.raid0.map_or(1, |raid0| raid0.drives.get().into());
-        self.number(&place, "fetch", link.fetch.rate.get() / drives, Bandwidth::UNIT)?;
-        let own = self.source(&format!("{place}.evict_setup")).is_some();
-        // With `half` they differ where the rates do.
-        let half = self.source(&format!("{place}.half")).is_some();
-        if own || (!half && link.evict.setup != link.fetch.setup) {
-            self.number(&place, "evict_setup", link.evict.setup.ps(), Duration::UNIT)?;
-        }
-        self.number(&place, "evict", link.evict.rate.get() / drives, Bandwidth::UNIT)?;
-        self.service(link, &place, drives)?;
-        self.set_and_others(link, &place)?;
-        let own = self.hardware.economics.link(index);
-        self.economics(&place, 3, &["energy"], [own.power_included, false])?;
-        self.line(2, "),");
-        Ok(())
-    }
-
-    /// The optional fields of a link, in the order in which they are read. That its copies use
-    /// pageable memory cannot be told from its laws, so such a machine is refused and not changed.
-    fn service(&mut self, link: &Link, place: &str, drives: u64) -> Result<(), Unwritable> {
-        let service = link.service.clone().unwrap_or_default();
-        if service.discipline == Discipline::FairShare {
+        self.sharers(self.hardware.server.sharers_of_link(LinkId::at(index)));
+        let discipline = link.service.as_ref().map(|service| service.discipline);
+        if discipline == Some(Discipline::FairShare) {
             self.line(3, "service: fair_share,");
         }
-        self.group(place, "pageable", ["fetch", "evict"], [0, 0], [Bandwidth::UNIT; 2])?;
-        if self.source(&format!("{place}.half")).is_some() {
-            self.number(place, "half", 0, Size::UNIT)?;
-        }
-        if let Some(lanes) = service.lanes {
-            self.number(place, "lanes", lanes.get().into(), Copies::UNIT)?;
-        }
-        if let Some(total) = service.total {
-            self.number(place, "total", total.get() / drives, Bandwidth::UNIT)?;
-        }
-        for (word, detail) in [("fetch", &service.fetch), ("evict", &service.evict)] {
-            self.points(place, &format!("{word}_sizes"), detail.sizes.is_empty())?;
-            self.points(place, &format!("{word}_depths"), detail.depths.is_empty())?;
-            let tail = detail.tail.map_or([0, 0], |tail| [tail.p50.ps(), tail.p99.ps()]);
-            let field = format!("{word}_tail");
-            self.group(place, &field, ["p50", "p99"], tail, [Duration::UNIT; 2])?;
-        }
-        let cache = service.evict.cache;
-        let cache = cache.map_or([0, 0], |cache| [cache.size.get(), cache.drain.get()]);
-        let units = [Size::UNIT, Bandwidth::UNIT];
-        self.group(place, "write_cache", ["size", "drain"], cache, units)?;
-        self.points(place, "mix", service.mix.is_empty())
+        self.fields(3, &place);
+        self.included(self.hardware.economics.link(index).power_included, false);
+        self.line(2, "),");
     }
 
-    /// A field of two numbers, if it is there.
-    pub(super) fn group(
-        &mut self,
-        place: &str,
-        field: &str,
-        names: [&str; 2],
-        values: [u64; 2],
-        units: [&Unit; 2],
-    ) -> Result<(), Unwritable> {
-        let place = format!("{place}.{field}");
-        let known = self.source(&format!("{place}.{}", names[0])).is_some();
-        if !known && values == [0, 0] {
-            return Ok(());
+    fn compute(&mut self, compute: &Compute) {
+        self.line(1, "compute: (");
+        self.line(2, &format!("name: {},", quoted(&compute.name)));
+        self.line(2, "flops: [");
+        for (precision, _) in &compute.flops {
+            if let Some(rate) = self.number(&format!("compute.flops.{precision}")) {
+                self.line(3, &format!("(precision: {}, rate: {rate}),", quoted(precision)));
+            }
         }
-        let one = self.sourced(format!("{place}.{}", names[0]), values[0], units[0])?;
-        let other = self.sourced(format!("{place}.{}", names[1]), values[1], units[1])?;
-        self.line(3, &format!("{field}: ({}: {one}, {}: {other}),", names[0], names[1]));
-        Ok(())
-    }
-
-    /// A field that is a curve, if it is there.
-    fn points(&mut self, place: &str, field: &str, empty: bool) -> Result<(), Unwritable> {
-        if !empty {
-            let curve = self.curve(format!("{place}.{field}"))?;
-            self.line(3, &format!("{field}: ({curve}),"));
-        }
-        Ok(())
-    }
-
-    /// `points: [...], source: measured("...")`, the points as they were written.
-    fn curve(&mut self, path: String) -> Result<String, Unwritable> {
-        let Some(fact) = self.source(&path).cloned() else {
-            return Err(Unwritable::NoSource(path));
+        self.line(2, "],");
+        let Efficiency { products, memory } = &compute.efficiency;
+        let mut shares = |what: &str, shares: &Shares| {
+            let table = self.number(&format!("compute.efficiency.{what}")).unwrap_or_default();
+            let between = match shares.between {
+                Between::Steps => "between: steps, ",
+                Between::Interpolated => "",
+            };
+            (!table.is_empty())
+                .then(|| format!("{what}: ({between}{}", table.trim_start_matches('(')))
         };
-        let curve = format!("points: {}, source: {}", fact.value, source(&fact.source));
-        self.facts.push(fact);
-        Ok(curve)
-    }
-
-    fn number(
-        &mut self,
-        place: &str,
-        field: &str,
-        value: u64,
-        unit: &Unit,
-    ) -> Result<(), Unwritable> {
-        let sourced = self.sourced(format!("{place}.{field}"), value, unit)?;
-        self.line(3, &format!("{field}: {sourced},"));
-        Ok(())
-    }
-
-    /// `(us(5), measured("..."))`
-    pub(super) fn sourced(
-        &mut self,
-        path: String,
-        value: u64,
-        unit: &Unit,
-    ) -> Result<String, Unwritable> {
-        let Some(fact) = self.source(&path) else { return Err(Unwritable::NoSource(path)) };
-        let mut fact = fact.clone();
-        if fact.value.is_empty() {
-            fact.value = quantity(value, unit);
+        let tables: Vec<String> = [shares("products", products), shares("memory", memory)]
+            .into_iter()
+            .flatten()
+            .collect();
+        if !tables.is_empty() {
+            self.line(2, &format!("efficiency: ({}),", tables.join(", ")));
         }
-        let sourced = format!("({}, {})", fact.value, source(&fact.source));
-        self.facts.push(fact);
-        Ok(sourced)
+        self.fields(2, "compute");
+        self.line(1, "),");
     }
 
-    pub(super) fn source(&self, path: &str) -> Option<&Fact> {
-        self.hardware.facts.iter().find(|fact| fact.path == path)
-    }
-}
-
-/// `measured("...")`
-pub(super) fn source(source: &Source) -> String {
-    let (word, text) = match source {
-        Source::Datasheet(text) => ("datasheet", text),
-        Source::Measured(text) => ("measured", text),
-        Source::Announced(text) => ("announced", text),
-        Source::Assumed(text) => ("assumed", text),
-    };
-    format!("{word}({})", quoted(text))
-}
-
-/// A whole number of base units in the largest unit that says it without loss, and shortest there.
-pub(super) fn quantity(value: u64, unit: &Unit) -> String {
-    let say = |(word, factor): (&&str, &f64)| {
-        let number = value as f64 / factor;
-        let exact = (number * factor).round() as u64 == value;
-        // A power of two only where it is a whole number: mib(1), never gib(0.0009765625).
-        let binary = word.contains("ib") && !word.starts_with('b');
-        let fits = number >= 1.0 && (!binary || number.fract() == 0.0);
-        (exact && fits).then(|| format!("{word}({number})"))
-    };
-    let all: Vec<String> = unit.words.iter().zip(unit.factors).filter_map(say).collect();
-    let shortest = all.iter().map(String::len).min().unwrap_or(0);
-    // The largest unit that costs no more than a decimal point: us(3.45), not ns(3450).
-    let best = all.into_iter().rev().find(|said| said.len() <= shortest + 1);
-    best.unwrap_or_else(|| format!("{}({})", unit.words[0], value as f64 / unit.factors[0]))
-}
-
-/// A string of the format; only what must be escaped is.
-pub(super) fn quoted(text: &str) -> String {
-    let mut quoted = "\"".to_owned();
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_control() => quoted.extend(c.escape_unicode()),
-            c => quoted.push(c),
+    /// `devices: 4` of a tier or link that several share.
+    fn sharers(&mut self, by: u32) {
+        if by != 1 {
+            self.line(3, &format!("devices: {by},"));
         }
     }
-    quoted + "\""
+
+    /// What is in the numbers of the device or of the host already.
+    fn included(&mut self, power: bool, price: bool) {
+        let words = [("power", power), ("price", price)].into_iter();
+        let words: Vec<&str> = words.filter_map(|(word, is)| is.then_some(word)).collect();
+        if !words.is_empty() {
+            self.line(3, &format!("included: [{}],", words.join(", ")));
+        }
+    }
+
+    /// The numbers of `place` that are left: `links.pcie.setup` is a field, and what is one deeper,
+    /// such as `links.pcie.fetch_tail.p50`, is in a field of that field.
+    fn fields(&mut self, depth: usize, place: &str) {
+        let below = format!("{place}.");
+        let all: Vec<&str> =
+            self.left.keys().copied().filter(|path| path.starts_with(&below)).collect();
+        let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for path in all {
+            let number = self.number(path).unwrap_or_default();
+            match path[below.len()..].split_once('.') {
+                Some((group, field)) => {
+                    groups.entry(group).or_default().push(format!("{field}: {number}"));
+                }
+                None => self.line(depth, &format!("{}: {number},", &path[below.len()..])),
+            }
+        }
+        for (group, fields) in groups {
+            self.line(depth, &format!("{group}: ({}),", fields.join(", ")));
+        }
+    }
+
+    /// `(us(5), measured("..."))`, or `(points: [...], source: measured("..."))` of a curve.
+    fn number(&mut self, path: &str) -> Option<String> {
+        let Fact { value, source, .. } = self.left.remove(path)?;
+        let word = match source {
+            Source::Datasheet(_) => "datasheet",
+            Source::Measured(_) => "measured",
+            Source::Announced(_) => "announced",
+            Source::Assumed(_) => "assumed",
+        };
+        let source = format!("{word}({})", quoted(source.text()));
+        Some(match value.starts_with('[') {
+            true => format!("(points: {value}, source: {source})"),
+            false => format!("({value}, {source})"),
+        })
+    }
 }
 
 /// The first thing in which two machines differ, for the message.
 fn difference(read: &Hardware, meant: &Hardware) -> String {
-    let facts = read.facts.iter().zip(&meant.facts).find(|(one, other)| one != other);
-    if let Some((one, other)) = facts {
-        return format!("{one:?}, not {other:?}");
+    fn first<T: Debug + PartialEq>(read: &[T], meant: &[T]) -> Option<String> {
+        let (one, other) = read.iter().zip(meant).find(|(one, other)| one != other)?;
+        Some(format!("{one:?}, not {other:?}"))
     }
-    let tiers = read.tiers.iter().zip(&meant.tiers).find(|(one, other)| one != other);
-    if let Some((one, other)) = tiers {
-        return format!("{one:?}, not {other:?}");
-    }
-    let links = read.links.iter().zip(&meant.links).find(|(one, other)| one != other);
-    links.map_or_else(String::new, |(one, other)| format!("{one:?}, not {other:?}"))
+    first(&read.facts, &meant.facts)
+        .or_else(|| first(&read.tiers, &meant.tiers))
+        .or_else(|| first(&read.links, &meant.links))
+        .unwrap_or_default()
 }

@@ -9,23 +9,19 @@
 
 mod config;
 mod header;
+mod tensors;
 mod truth;
 mod weights;
 
-pub use weights::{Dtype, Stored, WeightTable, read_weights};
+pub use tensors::{Dtype, Stored, WeightTable};
+pub use weights::read_weights;
 
 use crate::file_kind::{FileKind, refused};
-use serde::de::DeserializeOwned;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
-use tiersim_models::diagnostic::{Diagnostics, Place};
+use tiersim_models::diagnostic::Diagnostics;
 use tiersim_workloads::transformer::Card;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::known::{KNOWN, known};
-
-/// Most bytes of a `config.json`.
-const MAX_CONFIG: u64 = 1 << 20;
 
 /// A model, as its files or the table of known ones have it.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,50 +66,4 @@ fn with_weights(model: Model, card: &Path, path: Option<&Path>) -> Result<Model,
     let Some(path) = path else { return Ok(model) };
     let table = read_weights(path)?;
     truth::apply(model, card, &table, path)
-}
-
-/// The bytes of a file of at most `most` bytes, which is a regular file.
-fn read_bytes(path: &Path, most: u64) -> Result<Vec<u8>, Diagnostics> {
-    let fail = |rule: &str, found: String, remedy: &str| {
-        Err(Diagnostics::one(path, None, rule, found, remedy))
-    };
-    let cannot = |error: std::io::Error| {
-        Diagnostics::one(path, None, "the file cannot be read", error.to_string(), "check the path")
-    };
-    let meta = std::fs::metadata(path).map_err(cannot)?;
-    if !meta.is_file() {
-        return fail("not a regular file", String::new(), "name a file");
-    }
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(cannot)?;
-    file.take(most + 1).read_to_end(&mut bytes).map_err(cannot)?;
-    if bytes.len() as u64 > most {
-        let found = format!("{} bytes", meta.len());
-        return fail(&format!("such a file has at most {most} bytes"), found, "check what it is");
-    }
-    Ok(bytes)
-}
-
-/// A JSON object as `T`. An array would do for serde, whose fields it would take by their order.
-fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8], remedy: &str) -> Result<T, Diagnostics> {
-    if let Some(first) = bytes.trim_ascii_start().first().filter(|first| **first != b'{') {
-        let place = Some(Place { line: 1, column: 1 });
-        let found = (*first as char).escape_default().to_string();
-        return Err(Diagnostics::one(path, place, "a JSON object is wanted", found, remedy));
-    }
-    serde_json::from_slice(bytes).map_err(|error| json_problem(path, &error, remedy))
-}
-
-/// What serde_json says, at its place.
-fn json_problem(path: &Path, error: &serde_json::Error, remedy: &str) -> Diagnostics {
-    let place = Place { line: error.line() as u64, column: error.column() as u64 };
-    let place = Some(place).filter(|place| place.line > 0);
-    let mut rule = error.to_string();
-    // The error's own text ends with the same place.
-    if let Some(end) = rule.rfind(" at line ") {
-        rule.truncate(end);
-    }
-    // It quotes what it found, of whatever length.
-    let rule: String = rule.chars().take(200).collect();
-    Diagnostics::one(path, place, rule, "", remedy)
 }

@@ -11,14 +11,15 @@ mod build;
 mod cost;
 mod modules;
 mod raw;
+mod words;
 
-pub(crate) use raw::element_type;
+pub(crate) use words::element_type;
 
 use crate::trace::tables::Findings;
 use std::fmt;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
-use tiersim_models::workload::{Trace, TraceProblem};
+use tiersim_models::workload::Trace;
 
 /// A native trace, and what was left out or changed on the way to it.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,10 +64,7 @@ pub fn import_recording(source: &Path) -> Result<Imported, Diagnostics> {
     let recording = raw::read(source)?;
     let mut findings = Findings::default();
     let (trace, counts) = build::build(&recording, &mut findings);
-    for TraceProblem { table, row, found, remedy } in trace.problems() {
-        let rule = format!("the trace made from it breaks a rule: {table}, row {row}: {found}");
-        findings.push(source, None, rule, "", remedy);
-    }
+    findings.unsound(source, &trace);
     findings.finish().into_result(Imported { trace, counts })
 }
 

@@ -12,11 +12,11 @@ mod binary;
 mod prefixes;
 mod table;
 
-use crate::trace::tables::Limits;
+use crate::trace::tables::{Limits, unpacked_name};
 use binary::Records;
 use prefixes::Prefixes;
 use std::path::Path;
-use table::Rows;
+use table::Table;
 use tiersim_models::block_trace::{Request, Requests};
 use tiersim_models::diagnostic::Diagnostics;
 
@@ -29,7 +29,7 @@ pub struct RequestFile(Format);
 
 enum Format {
     Binary(Records),
-    Table(Rows),
+    Table(Table),
     Prefixes(Prefixes),
 }
 
@@ -64,9 +64,7 @@ impl Reader {
 
     /// The reader that a file's name asks for.
     fn of(path: &Path) -> Result<Reader, Diagnostics> {
-        let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase());
-        let name = name.unwrap_or_default();
-        let name = name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name);
+        let name = unpacked_name(path);
         if path.is_dir() || name.ends_with(".csv") {
             Ok(Reader::Table)
         } else if name.contains("oraclegeneral") || name.ends_with(".bin") {
@@ -97,7 +95,7 @@ impl RequestFile {
         sizes: bool,
     ) -> Result<RequestFile, Diagnostics> {
         Ok(RequestFile(match reader.map_or_else(|| Reader::of(path), Ok)? {
-            Reader::Table => Format::Table(Rows::open(path, sizes, LIMITS)?),
+            Reader::Table => Format::Table(Table::open(path, sizes, LIMITS)?),
             Reader::OracleGeneral => Format::Binary(Records::open(path, LIMITS)?),
             Reader::Mooncake => Format::Prefixes(Prefixes::open(path, sizes)?),
         }))
@@ -113,7 +111,7 @@ impl Requests for RequestFile {
         batch.clear();
         match &mut self.0 {
             Format::Binary(records) => records.next_batch(batch),
-            Format::Table(rows) => rows.next_batch(batch),
+            Format::Table(table) => table.next_batch(batch),
             Format::Prefixes(prefixes) => prefixes.next_batch(batch),
         }
     }

@@ -11,7 +11,7 @@ pub(crate) mod mooncake;
 #[cfg(test)]
 mod tests;
 
-use crate::trace::tables::{Findings, Limits};
+use crate::trace::tables::{Findings, Limits, unpacked_name};
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostics, Place};
 use tiersim_models::requests::{MOST_TOKENS, RequestProblem, ServingRequests};
@@ -54,9 +54,7 @@ enum Format {
 }
 
 fn format(path: &Path) -> Result<Format, Diagnostics> {
-    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase());
-    let name = name.unwrap_or_default();
-    let name = name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name);
+    let name = unpacked_name(path);
     if name.ends_with(".csv") {
         Ok(Format::Azure)
     } else if name.ends_with(".jsonl") {

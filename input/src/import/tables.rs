@@ -19,7 +19,7 @@ use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::ids::ObjectId;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::{
-    Mode, Object, ObjectKind, Op, Phase, Recorded, Trace, TraceMeta, TraceProblem, Use,
+    Mode, Object, ObjectKind, Op, Phase, Recorded, Trace, TraceMeta, Use,
 };
 
 /// Where the tables are, and what they do not say themselves.
@@ -73,10 +73,7 @@ pub fn import_tables(from: &Tables) -> Result<Imported, Diagnostics> {
         return Err(findings.finish());
     }
     let (trace, counts) = build(from, &kernels, &tensors);
-    for TraceProblem { table, row, found, remedy } in trace.problems() {
-        let rule = format!("the trace made from it breaks a rule: {table}, row {row}: {found}");
-        findings.push(&from.kernels, None, rule, "", remedy);
-    }
+    findings.unsound(&from.kernels, &trace);
     findings.finish().into_result(Imported { trace, counts })
 }
 

@@ -110,18 +110,26 @@ impl Resolver<'_, '_> {
                 self.tier_of(at, raw, known.hardware).map(|tier| metric(tier, over))
             }
         };
-        let [low, high] = ["at_least", "at_most"].map(|name| {
-            raw.values.get(name).map(|value| self.figure(&format!("{at}.{name}"), unit, value))
+        let [at_least, at_most] = ["at_least", "at_most"].map(|name| {
+            let value = raw.values.get(name)?;
+            self.figure(&format!("{at}.{name}"), unit, value)
         });
-        let (at_least, at_most) = self.bounds(at, low, high)?;
+        if !["at_least", "at_most"].iter().any(|name| raw.values.contains_key(name)) {
+            let rule = "an expectation without a bound always holds";
+            self.check.fault(at, rule, "write `at_least`, `at_most` or both");
+        }
+        if at_least.zip(at_most).is_some_and(|(low, high)| low > high) {
+            let rule = "`at_least` is above `at_most`, so this never holds";
+            self.check.fault(at, rule, "swap them");
+        }
         Some(Expectation::Within { metric: metric?, case: case?, at_least, at_most })
     }
 
     fn figure(&mut self, at: &str, unit: Unit, raw: &RawValue) -> Option<Figure> {
         let check = &mut self.check;
         match (unit, raw) {
-            (_, RawValue::Duration(time)) => time.span(check, at, TIME).map(Figure::Time),
-            (_, RawValue::Size(size)) => size.bytes(check, at, BYTES).map(Figure::Size),
+            (_, RawValue::Duration(time)) => time.value(check, at, TIME).map(Figure::Time),
+            (_, RawValue::Size(size)) => size.value(check, at, BYTES).map(Figure::Size),
             (Unit::Number { what, most }, RawValue::Number(number)) => {
                 check.number(at, what, *number, 0.0, most).map(Figure::Number)
             }
@@ -134,29 +142,6 @@ impl Resolver<'_, '_> {
                 LEVELS.into_iter().find(|level| level.word() == *word).map(Figure::Level)
             }
             (unit, raw) => unreachable!("{raw:?} was not read as {unit:?}"),
-        }
-    }
-
-    /// Both bounds if they are good: one at least, and in order.
-    fn bounds<T: PartialOrd>(
-        &mut self,
-        at: &str,
-        low: Option<Option<T>>,
-        high: Option<Option<T>>,
-    ) -> Option<(Option<T>, Option<T>)> {
-        match (low, high) {
-            (None, None) => {
-                let rule = "an expectation without a bound always holds";
-                self.check.fault(at, rule, "write `at_least`, `at_most` or both");
-                None
-            }
-            (Some(Some(low)), Some(Some(high))) if low > high => {
-                let rule = "`at_least` is above `at_most`, so this never holds";
-                self.check.fault(at, rule, "swap them");
-                None
-            }
-            (Some(None), _) | (_, Some(None)) => None,
-            (low, high) => Some((low.flatten(), high.flatten())),
         }
     }
 

@@ -37,20 +37,23 @@ pub(crate) enum ModelFound {
     Weights(PathFault),
 }
 
+/// What is remembered of one kind of file, by name.
+type Known<T> = BTreeMap<String, Found<T>>;
+
 /// Finds and remembers files.
 #[derive(Debug)]
 pub struct Files {
     project: Project,
+    /// The policies that the scenario can name.
+    pub(super) registry: Registry,
     paths: BTreeMap<String, Result<PathBuf, PathFault>>,
-    hardware: BTreeMap<String, Found<Hardware>>,
-    hints: BTreeMap<String, Found<HintFile>>,
-    weights: BTreeMap<String, Found<WeightFile>>,
-    statistics: BTreeMap<String, Found<Vec<Given>>>,
+    hardware: Known<Hardware>,
+    hints: Known<HintFile>,
+    weights: Known<WeightFile>,
+    statistics: Known<Vec<Given>>,
     /// By name and file of weights.
     pub(super) models: BTreeMap<(String, Option<String>), ModelFound>,
     machines: BTreeMap<Vec<u64>, Vec<Arc<Hardware>>>,
-    /// The policies that the scenario can name.
-    pub(super) registry: Registry,
 }
 
 impl Files {
@@ -61,11 +64,12 @@ impl Files {
             let rule = "the scenario's folder cannot be read";
             Diagnostics::one(scenario, None, rule, error.to_string(), "check the path")
         })?;
-        let (paths, hardware, hints, weights, models, machines) = Default::default();
-        let statistics = BTreeMap::new();
+        let (paths, models, machines) = Default::default();
+        let (hardware, hints, weights, statistics) = Default::default();
         let registry = registry.clone();
         Ok(Files {
             project,
+            registry,
             paths,
             hardware,
             hints,
@@ -73,35 +77,23 @@ impl Files {
             statistics,
             models,
             machines,
-            registry,
         })
     }
 
     /// The file or folder that the scenario calls `name`.
     pub fn path(&mut self, name: &str) -> Result<PathBuf, PathFault> {
-        if let Some(known) = self.paths.get(name) {
-            return known.clone();
-        }
-        let found = self.project.path(name);
-        self.paths.insert(name.to_string(), found.clone());
-        found
+        let path = || self.project.path(name);
+        self.paths.entry(name.to_owned()).or_insert_with(path).clone()
     }
 
     /// The machine called `name`: a spec of the project or of the command, such as `host-smoke` or
     /// `measured/host`, or a file if the name ends in `.ron`.
     pub fn hardware(&mut self, name: &str) -> Found<Hardware> {
-        if let Some(known) = self.hardware.get(name) {
-            return known.clone();
-        }
-        let found = match name.ends_with(".ron") {
-            true => read(self.path(name), read_hardware),
-            false => {
-                let of = |path: &Path| read_hardware_of(path, &self.project);
-                read(self.project.machine(name), of)
-            }
-        };
-        self.hardware.insert(name.to_string(), found.clone());
-        found
+        let project = &self.project;
+        once(&mut self.hardware, name, || match name.ends_with(".ron") {
+            true => found(project.path(name), read_hardware),
+            false => found(project.machine(name), |path| read_hardware_of(path, project)),
+        })
     }
 
     /// `machine`, or one that is equal to it and already in use: points of a sweep that have the
@@ -121,37 +113,27 @@ impl Files {
 
     /// The hint file called `name`.
     pub fn hints(&mut self, name: &str) -> Found<HintFile> {
-        if let Some(known) = self.hints.get(name) {
-            return known.clone();
-        }
-        let found = read(self.path(name), read_hints);
-        self.hints.insert(name.to_string(), found.clone());
-        found
+        once(&mut self.hints, name, || found(self.project.path(name), read_hints))
     }
 
     /// The file of trained weights called `name`.
     pub fn weights(&mut self, name: &str) -> Found<WeightFile> {
-        if let Some(known) = self.weights.get(name) {
-            return known.clone();
-        }
-        let path = self.path(name);
-        let found = read(path, |path| read_weights(path, &self.registry));
-        self.weights.insert(name.to_string(), found.clone());
-        found
+        let read = |path: &Path| read_weights(path, &self.registry);
+        once(&mut self.weights, name, || found(self.project.path(name), read))
     }
 
     /// The table of statistics called `name`.
     pub fn statistics(&mut self, name: &str) -> Found<Vec<Given>> {
-        if let Some(known) = self.statistics.get(name) {
-            return known.clone();
-        }
-        let found = read(self.path(name), read_statistics);
-        self.statistics.insert(name.to_string(), found.clone());
-        found
+        once(&mut self.statistics, name, || found(self.project.path(name), read_statistics))
     }
 }
 
-fn read<T>(
+/// What is known of `name`, read if nothing is.
+fn once<T: Clone>(known: &mut Known<T>, name: &str, read: impl FnOnce() -> Found<T>) -> Found<T> {
+    known.entry(name.to_owned()).or_insert_with(read).clone()
+}
+
+fn found<T>(
     path: Result<PathBuf, PathFault>,
     read: impl Fn(&Path) -> Result<T, Diagnostics>,
 ) -> Found<T> {

@@ -1,9 +1,8 @@
 //! `mode: generate(...)` of a model: text generation as written, and what it means.
 
-use crate::scenario::raw::work::RawWork;
+use crate::scenario::raw::work::RawGenerate;
 use crate::scenario::resolver::Resolver;
 use crate::scenario::training::Setting;
-use tiersim_workloads::layered::ShapeProblem;
 use tiersim_workloads::transformer::generation::{AttentionOn, Generation};
 use tiersim_workloads::transformer::training::Router;
 
@@ -11,44 +10,27 @@ use tiersim_workloads::transformer::training::Router;
 pub(crate) fn generation(
     resolver: &mut Resolver<'_, '_>,
     path: &str,
-    raw: &RawWork,
+    raw: &RawGenerate,
     setting: Setting<'_>,
 ) -> Option<Generation> {
-    let RawWork::Generate {
-        batch,
-        batches,
-        prompt,
-        tokens,
-        prefill,
-        attention_on,
-        kv_block,
-        tensor,
-        router,
-    } = raw
-    else {
-        return None;
-    };
-    let router = match router {
+    let router = match raw.router {
         Some(raw) => raw.meaning(resolver, &format!("{path}.router"))?,
         None => Router::default(),
     };
     let generation = Generation {
         card: setting.card.clone(),
         formats: setting.formats,
-        batch: *batch,
-        batches: batches.unwrap_or(1),
-        prompt: *prompt,
-        tokens: *tokens,
-        prefill: prefill.unwrap_or(true),
-        attention: attention_on.unwrap_or(AttentionOn::Device),
-        kv_block: *kv_block,
-        tensor: tensor.unwrap_or(1),
+        batch: raw.batch,
+        batches: raw.batches.unwrap_or(1),
+        prompt: raw.prompt,
+        tokens: raw.tokens,
+        prefill: raw.prefill.unwrap_or(true),
+        attention: raw.attention_on.unwrap_or(AttentionOn::Device),
+        kv_block: raw.kv_block,
+        tensor: raw.tensor.unwrap_or(1),
         devices: setting.devices,
         router,
     };
-    let problems = generation.problems();
-    for ShapeProblem { field, rule, remedy } in &problems {
-        resolver.check.fault(&format!("{path}.{field}"), rule.as_str(), *remedy);
-    }
-    problems.is_empty().then_some(generation)
+    let broken = resolver.broken(&generation.problems(), |field| format!("{path}.{field}"));
+    (!broken).then_some(generation)
 }

@@ -4,11 +4,10 @@
 //! The file comes from other programs, so it is plain JSON. JSON is close enough to RON for the
 //! scanner to find the place of every entry; serde_json decides what is JSON.
 
+use crate::json::Texts;
 use crate::text::check::{Check, MAX_PROBLEMS};
 use crate::text::ron_text::{Document, read_text};
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostics, Place};
 use tiersim_models::hardware::TierKind;
@@ -27,7 +26,7 @@ pub struct HintFile {
 /// Reads a hint file; refuses unknown words and modules that are named twice.
 pub fn read_hints(path: &Path) -> Result<HintFile, Diagnostics> {
     let text = read_text(path)?;
-    let Entries(entries) = serde_json::from_str(&text).map_err(|error| {
+    let Texts(entries) = serde_json::from_str(&text).map_err(|error| {
         let place = Place { line: error.line() as u64, column: error.column() as u64 };
         let remedy = "write {\"module\": \"HBM\" | \"CXL\" | \"CPU\" | \"SSD\"}";
         Diagnostics::one(path, Some(place), "not a JSON object of words", error.to_string(), remedy)
@@ -85,29 +84,4 @@ fn place_of(document: &Document, entry: usize) -> Place {
     let tree = document.tree();
     let value = tree.children(tree.root()).nth(entry).unwrap_or(tree.root());
     tree.place(value)
-}
-
-/// Entries in the order of the file, repeated ones included.
-struct Entries(Vec<(String, String)>);
-
-impl<'de> Deserialize<'de> for Entries {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Entries, D::Error> {
-        struct EntriesVisitor;
-        impl<'de> Visitor<'de> for EntriesVisitor {
-            type Value = Entries;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object of module names and tiers")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry::<String, String>()? {
-                    entries.push(entry);
-                }
-                Ok(Entries(entries))
-            }
-        }
-        deserializer.deserialize_map(EntriesVisitor)
-    }
 }

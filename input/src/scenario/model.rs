@@ -7,7 +7,7 @@ use crate::import::card::{Model, known_model, known_names, read_model};
 use crate::scenario::TraceSource;
 use crate::scenario::files::{Files, Found, ModelFound};
 use crate::scenario::generation::generation;
-use crate::scenario::raw::RawWorkload;
+use crate::scenario::raw::RawModelled;
 use crate::scenario::raw::work::{RawFormats, RawWork};
 use crate::scenario::resolver::Resolver;
 use crate::scenario::semiseparable::operators;
@@ -69,14 +69,12 @@ impl Resolver<'_, '_> {
     /// What is done with the model that `raw` names, and the ranks of one server that do it.
     pub(crate) fn modelled(
         &mut self,
-        raw: &RawWorkload,
+        raw: &RawModelled,
         hardware: Option<&Arc<Hardware>>,
     ) -> Option<(TraceSource, u32)> {
-        let RawWorkload::Model { model: name, weights, precision, formats, mode, .. } = raw else {
-            return None;
-        };
+        let RawModelled { model: name, weights, precision, formats, mode, .. } = raw;
         let devices = hardware.map(|hardware| hardware.server.devices);
-        if let RawWork::Semiseparable { .. } = mode {
+        if let RawWork::Semiseparable(raw) = mode {
             for (at, said) in [
                 ("workload.model", name.is_some()),
                 ("workload.weights", weights.is_some()),
@@ -88,7 +86,7 @@ impl Resolver<'_, '_> {
                     return None;
                 }
             }
-            let operators = operators(self, "workload.mode", mode, (precision.as_ref(), devices?))?;
+            let operators = operators(self, "workload.mode", raw, (precision.as_ref(), devices?))?;
             let ranks = operators.ranks.min(operators.devices);
             return Some((TraceSource::Model(Work::Operators(operators)), ranks));
         }
@@ -115,22 +113,23 @@ impl Resolver<'_, '_> {
         let formats = self.formats(precision.as_ref(), formats.as_ref(), &model);
         let setting = Setting { card: &model.card, formats: formats?, devices: devices? };
         match mode {
-            RawWork::Train { .. } => {
-                let training = training(self, "workload.mode", mode, setting)?;
+            RawWork::Train(raw) => {
+                let training = training(self, "workload.mode", raw, setting)?;
                 let ranks = training.parallel.ranks().min(training.devices.into());
                 let ranks = u32::try_from(ranks).expect("no more than the devices of a server");
                 Some((TraceSource::Model(Work::Train(training)), ranks))
             }
-            RawWork::Generate { .. } => {
-                let generation = generation(self, "workload.mode", mode, setting)?;
+            RawWork::Generate(raw) => {
+                let generation = generation(self, "workload.mode", raw, setting)?;
                 let ranks = generation.tensor.min(generation.devices);
                 Some((TraceSource::Model(Work::Generate(generation)), ranks))
             }
-            RawWork::Semiseparable { .. } => None,
-            RawWork::Serve { .. } => {
-                let source = self.serving("workload.mode", mode, setting)?;
+            RawWork::Serve(raw) => {
+                let source = self.serving("workload.mode", raw, setting)?;
                 Some((TraceSource::Serving(Box::new(source)), 1))
             }
+            // It has no card, and was read above.
+            RawWork::Semiseparable(_) => None,
         }
     }
 

@@ -16,33 +16,33 @@ const MAX_PINS: usize = 100;
 const MAX_PATTERN: usize = 200;
 
 /// `base` with what stands in the fields `numa` and `pins` of the document's part `at` (`""` for
-/// the scenario itself, else with a dot at its end); `None` after problems.
+/// the scenario itself, else with a dot at its end).
 pub(crate) fn resolve(
     resolver: &mut Resolver<'_, '_>,
     at: &str,
     (numa, pins): (Option<&RawNuma>, Option<&[RawPin]>),
     base: &NumaConfig,
     hardware: &Hardware,
-) -> Option<NumaConfig> {
+) -> NumaConfig {
     let path = format!("{at}numa");
     let placement = match numa {
-        None => Some(base.placement),
+        None => base.placement,
         Some(_) if !hardware.tiers.iter().any(|tier| tier.kind == TierKind::Dram) => {
             let rule = "the hardware has no tier of kind dram, so there is no node to choose";
             resolver.check.fault(&path, rule, "leave `numa` out, or choose other hardware");
             None
         }
-        Some(RawNuma::NearGpu) => Some(Some(Placement::NearGpu)),
-        Some(RawNuma::Interleave) => Some(Some(Placement::Interleave)),
-        Some(RawNuma::FirstTouch { node }) => resolver
-            .node(&format!("{path}.node"), node, hardware)
-            .map(|node| Some(Placement::FirstTouch(node))),
+        Some(RawNuma::NearGpu) => Some(Placement::NearGpu),
+        Some(RawNuma::Interleave) => Some(Placement::Interleave),
+        Some(RawNuma::FirstTouch { node }) => {
+            resolver.node(&format!("{path}.node"), node, hardware).map(Placement::FirstTouch)
+        }
     };
     let pins = match pins {
-        None => Some(base.pins.clone()),
+        None => base.pins.clone(),
         Some(raw) => resolver.pins(&format!("{at}pins"), raw, hardware),
     };
-    Some(NumaConfig { placement: placement?, pins: pins? })
+    NumaConfig { placement, pins }
 }
 
 impl Resolver<'_, '_> {
@@ -66,16 +66,12 @@ impl Resolver<'_, '_> {
         Some(found)
     }
 
-    fn pins(&mut self, at: &str, raw: &[RawPin], hardware: &Hardware) -> Option<Vec<Pin>> {
+    fn pins(&mut self, at: &str, raw: &[RawPin], hardware: &Hardware) -> Vec<Pin> {
         let mut pins: Vec<Pin> = Vec::new();
         let raw = self.check.at_most(at, "pins", raw, MAX_PINS);
-        let mut good = true;
         for (index, raw) in raw.iter().enumerate() {
             let here = format!("{at}.{index}");
-            let Some(pin) = self.pin(&here, raw, hardware) else {
-                good = false;
-                continue;
-            };
+            let Some(pin) = self.pin(&here, raw, hardware) else { continue };
             let shares = |other: &Pin| {
                 let of_kind = |kind| pin.kinds.is_empty() || pin.kinds.contains(kind);
                 other.kinds.is_empty() || pin.kinds.is_empty() || other.kinds.iter().any(of_kind)
@@ -83,28 +79,24 @@ impl Resolver<'_, '_> {
             if pins.iter().any(|other| other.module == pin.module && shares(other)) {
                 let rule = "these objects are pinned twice, and the first pin counts";
                 self.check.fault(&here, rule, "keep one of them");
-                good = false;
             }
             pins.push(pin);
         }
-        good.then_some(pins)
+        pins
     }
 
     fn pin(&mut self, here: &str, raw: &RawPin, hardware: &Hardware) -> Option<Pin> {
-        let mut good = true;
         if raw.kinds.as_ref().map_or(raw.module.is_none(), Vec::is_empty) {
             let rule = "a pin says which objects it is for";
             self.check.fault(here, rule, "write `kinds: [...]`, `module: \"...\"` or both");
-            good = false;
         }
         let long = |name: &String| name.is_empty() || name.len() > MAX_PATTERN;
         if raw.module.as_ref().is_some_and(long) {
             let rule = format!("the pattern of module names has 1 to {MAX_PATTERN} bytes");
             self.check.fault(&format!("{here}.module"), rule, "shorten it; `*` is any text");
-            good = false;
         }
         let node = self.node(&format!("{here}.node"), &raw.node, hardware)?;
         let kinds = raw.kinds.as_deref().map(object_kinds).unwrap_or_default();
-        good.then(|| Pin { kinds, module: raw.module.clone(), node })
+        Some(Pin { kinds, module: raw.module.clone(), node })
     }
 }

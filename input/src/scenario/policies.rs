@@ -3,8 +3,8 @@
 //! Policies are not known here by name: the registry says what each parameter is, and the policy's
 //! own file makes its configuration of values that are already checked.
 
-use crate::scenario::raw::pieces::{RawAccess, RawCut};
-use crate::scenario::resolver::Resolver;
+use crate::scenario::raw::RawAccess;
+use crate::scenario::resolver::{Resolver, nearest_first};
 use crate::scenario::spelling::{Field, Form, RawValue, Spelled, Spelling};
 use crate::text::check::MAX_PROBLEMS;
 use crate::text::quantity::{CAPACITY, SETUP};
@@ -98,11 +98,11 @@ fn written(
             Value::Number(resolver.check.number(at, "it", *number, least, most)?)
         }
         (Kind::Size, RawValue::Size(size)) => {
-            Value::Size(size.bytes(&mut resolver.check, at, CAPACITY)?)
+            Value::Size(size.value(&mut resolver.check, at, CAPACITY)?)
         }
         (_, RawValue::Flag(flag)) => Value::Flag(*flag),
         (_, RawValue::Duration(duration)) => {
-            Value::Duration(duration.span(&mut resolver.check, at, SETUP)?)
+            Value::Duration(duration.value(&mut resolver.check, at, SETUP)?)
         }
         (_, RawValue::Word(word)) => Value::Word(word),
         (Kind::Hints, RawValue::Name(file)) => hints(resolver, at, file, hardware)?,
@@ -113,8 +113,13 @@ fn written(
         }
         (_, RawValue::Names(names)) => Value::Tiers(spill_tiers(resolver, at, names, hardware)?),
         (_, RawValue::Kinds(kinds)) => Value::Kinds(resolve_kinds(resolver, at, kinds)?),
-        (_, RawValue::Access(access)) => Value::Access(resolve_access(*access)),
-        (_, RawValue::Cut(cut)) => Value::Cut(resolve_cut(resolver, at, cut)?),
+        (_, RawValue::Access(RawAccess::Migrate { prefetch_ops })) => {
+            Value::Access(Access::Migrate { prefetch_ops: *prefetch_ops })
+        }
+        (_, RawValue::Access(RawAccess::InPlace { charge })) => {
+            Value::Access(Access::InPlace(*charge))
+        }
+        (_, RawValue::Cut(cut)) => Value::Cut(resolve_cut(resolver, at, *cut)?),
         (kind, raw) => unreachable!("{raw:?} was not read as {kind:?}"),
     })
 }
@@ -170,22 +175,20 @@ fn weights(resolver: &mut Resolver<'_, '_>, at: &str, file: &str, entry: &Entry)
     Some(Value::Weights(found.weights.clone()))
 }
 
-fn resolve_cut(resolver: &mut Resolver<'_, '_>, at: &str, raw: &RawCut) -> Option<Cut> {
-    let (RawCut::Shares { hbm, cpu } | RawCut::Cumulative { hbm, cpu }) = raw;
-    let [hbm, cpu] = [("hbm", *hbm), ("cpu", *cpu)].map(|(name, share)| {
+fn resolve_cut(resolver: &mut Resolver<'_, '_>, at: &str, mut cut: Cut) -> Option<Cut> {
+    let is_shares = matches!(cut, Cut::Shares { .. });
+    let (Cut::Shares { hbm, cpu } | Cut::Cumulative { hbm, cpu }) = &mut cut;
+    let [first, second] = [("hbm", *hbm), ("cpu", *cpu)].map(|(name, share)| {
         resolver.check.number(&format!("{at}.{name}"), "a share", share, 0.0, 1.0)
     });
-    let (hbm, cpu) = (hbm?, cpu?);
-    match raw {
-        RawCut::Shares { .. } if hbm + cpu > 1.0 + ROUNDING => {
-            let rule = "the shares of `hbm` and `cpu` add up to more than 1";
-            let remedy = "lower one of them, or write cumulative(...) if both count from the top";
-            resolver.check.fault(at, rule, remedy);
-            None
-        }
-        RawCut::Shares { .. } => Some(Cut::Shares { hbm, cpu }),
-        RawCut::Cumulative { .. } => Some(Cut::Cumulative { hbm, cpu }),
+    (*hbm, *cpu) = (first?, second?);
+    if is_shares && *hbm + *cpu > 1.0 + ROUNDING {
+        let rule = "the shares of `hbm` and `cpu` add up to more than 1";
+        let remedy = "lower one of them, or write cumulative(...) if both count from the top";
+        resolver.check.fault(at, rule, remedy);
+        return None;
     }
+    Some(cut)
 }
 
 fn three_tiers(
@@ -232,22 +235,7 @@ fn spill_tiers(
         resolver.check.fault(at, rule, "name at least one tier");
         return None;
     }
-    let mut spill = Vec::new();
-    for (index, name) in names.iter().take(hardware.tiers.len() + 1).enumerate() {
-        let path = format!("{at}.{index}");
-        let id = resolver.tier(&path, name, hardware)?;
-        if id == HBM || spill.contains(&id) {
-            let rule = if id == HBM {
-                "objects leave the first tier, so it cannot take them"
-            } else {
-                "a tier is listed twice"
-            };
-            resolver.check.fault(&path, rule, "leave it out");
-            return None;
-        }
-        spill.push(id);
-    }
-    Some(spill)
+    resolver.spill(at, names, HBM, hardware)
 }
 
 /// Every tier but the first; nearer kinds first.
@@ -256,9 +244,7 @@ fn default_spill(
     at: &str,
     hardware: &Hardware,
 ) -> Option<Vec<TierId>> {
-    let order = [TierKind::Hbm, TierKind::Dram, TierKind::Cxl, TierKind::Nvme, TierKind::Remote];
-    let mut spill: Vec<TierId> = hardware.tier_ids().skip(1).collect();
-    spill.sort_by_key(|id| order.iter().position(|kind| *kind == hardware.tiers[id.index()].kind));
+    let spill = nearest_first(HBM, hardware);
     if spill.is_empty() {
         let rule = "the hardware has only one tier, so nothing can leave it";
         resolver.check.fault(at, rule, "choose hardware with more tiers");
@@ -305,13 +291,4 @@ pub(crate) fn object_kinds(raw: &[ObjectKind]) -> Vec<ObjectKind> {
     kinds.sort();
     kinds.dedup();
     kinds
-}
-
-fn resolve_access(raw: RawAccess) -> Access {
-    match raw {
-        RawAccess::Migrate { prefetch_ops } => {
-            Access::Migrate { prefetch_ops: prefetch_ops.unwrap_or(0) }
-        }
-        RawAccess::InPlace { charge } => Access::InPlace(charge),
-    }
 }

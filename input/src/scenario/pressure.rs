@@ -6,11 +6,10 @@
 use crate::scenario::raw::{
     RawCase, RawMicroBatch, RawPressure, RawProfile, RawResponses, RawThresholds,
 };
-use crate::scenario::resolver::Resolver;
+use crate::scenario::resolver::{Resolver, nearest_first};
 use crate::scenario::{TraceSource, WorkloadSpec};
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{Hardware, TierKind};
-use tiersim_models::ids::TierId;
+use tiersim_models::hardware::Hardware;
 use tiersim_policies::pressure::{
     HYSTERESIS, Level, MILLION, MicroBatch, PressureConfig, Response, Thresholds,
 };
@@ -27,29 +26,19 @@ pub(crate) fn resolve(
     case: &RawCase,
     hardware: &Hardware,
     workload: Option<&WorkloadSpec>,
-) -> Option<(Option<u32>, Option<PressureConfig>)> {
+) -> (Option<u32>, Option<PressureConfig>) {
     let path = format!("{at}.micro_batch");
     let own = case.micro_batch;
-    let own = own.map(|samples| resolver.micro_batch(&path, samples, samples, workload));
-    let path = format!("{at}.pressure");
+    let own = own.and_then(|samples| resolver.micro_batch(&path, samples, samples, workload));
     let pressure = case.pressure.as_ref();
-    let pressure = pressure.map(|raw| resolver.pressure(&path, raw, hardware, workload));
+    let pressure = pressure
+        .and_then(|raw| resolver.pressure(&format!("{at}.pressure"), raw, hardware, workload));
     let dynamic = case.pressure.as_ref().is_some_and(|raw| raw.micro_batch.is_some());
-    if own.is_some() && dynamic {
+    if case.micro_batch.is_some() && dynamic {
         let rule = "the micro-batch is either fixed or changes under pressure";
-        let path = format!("{at}.micro_batch");
         resolver.check.fault(&path, rule, "leave it out, and write `max` in the other place");
-        return None;
     }
-    let own = match own {
-        Some(found) => Some(found?),
-        None => None,
-    };
-    let pressure = match pressure {
-        Some(found) => Some(found?),
-        None => None,
-    };
-    Some((own.map(|bounds| bounds.max), pressure))
+    (own.map(|bounds| bounds.max), pressure)
 }
 
 impl Resolver<'_, '_> {
@@ -65,31 +54,28 @@ impl Resolver<'_, '_> {
         let hysteresis = self.hysteresis(at, raw.hysteresis, thresholds);
         let path = format!("{at}.micro_batch");
         let bounds = raw.micro_batch.as_ref();
-        let micro_batch = bounds.map(|bounds| self.dynamic(&path, bounds, workload));
+        let micro_batch = bounds.and_then(|bounds| self.dynamic(&path, bounds, workload));
         let responses = self.responses(at, raw.actions.as_ref(), bounds);
-        if let (Some(Some(batch)), Some(thresholds), Some(responses)) =
+        if let (Some(batch), Some(thresholds), Some(responses)) =
             (micro_batch, thresholds, &responses)
         {
-            self.utilisation(&path, batch.target, thresholds, responses)?;
+            self.utilisation(&path, batch.target, thresholds, responses);
         }
         let path = format!("{at}.clear_cache_frequency");
         let clear = self.frequency(&path, raw.clear_cache_frequency);
-        let spill = match (&raw.spill, tier) {
-            (Some(names), Some(tier)) => self.spill(&format!("{at}.spill"), names, tier, hardware),
-            (None, Some(tier)) => Some(others(tier, hardware)),
-            (_, None) => None,
+        let tier = tier?;
+        let spill = match &raw.spill {
+            Some(names) => self.spill(&format!("{at}.spill"), names, tier, hardware)?,
+            None => nearest_first(tier, hardware),
         };
         Some(PressureConfig {
-            tier: tier?,
+            tier,
             thresholds: thresholds?,
             hysteresis: hysteresis?,
             responses: responses?,
-            spill: spill?,
-            micro_batch: match micro_batch {
-                Some(bounds) => Some(bounds?),
-                None => None,
-            },
-            clear_cache_frequency: clear?,
+            spill,
+            micro_batch,
+            clear_cache_frequency: clear,
         })
     }
 
@@ -108,18 +94,14 @@ impl Resolver<'_, '_> {
         }
         let path = |name: &str| format!("{at}.thresholds.{name}");
         let all = [target, warning, critical, emergency];
-        let mut found = [0; 4];
-        let mut good = true;
-        for ((level, share), place) in Level::ALL.iter().zip(all).zip(&mut found) {
-            let least = 1.0 / f64::from(MILLION);
-            match self.check.number(&path(level.word()), "a threshold", share, least, 1.0) {
-                Some(share) => *place = millionths(share),
-                None => good = false,
-            }
-        }
-        if !good {
-            return None;
-        }
+        let least = 1.0 / f64::from(MILLION);
+        let found = Level::ALL.iter().zip(all).map(|(level, share)| {
+            let found = self.check.number(&path(level.word()), "a threshold", share, least, 1.0);
+            found.map(millionths)
+        });
+        let found: Vec<Option<u32>> = found.collect();
+        let [Some(a), Some(b), Some(c), Some(d)] = found[..] else { return None };
+        let (found, mut good) = ([a, b, c, d], true);
         for (pair, levels) in found.windows(2).zip(Level::ALL.windows(2)) {
             if pair[0] >= pair[1] {
                 let (low, high) = (levels[0].word(), levels[1].word());
@@ -200,31 +182,6 @@ impl Resolver<'_, '_> {
         good.then_some(found)
     }
 
-    fn spill(
-        &mut self,
-        at: &str,
-        names: &[String],
-        tier: TierId,
-        hardware: &Hardware,
-    ) -> Option<Vec<TierId>> {
-        let mut spill = Vec::new();
-        for (index, name) in names.iter().take(hardware.tiers.len() + 1).enumerate() {
-            let path = format!("{at}.{index}");
-            let id = self.tier(&path, name, hardware)?;
-            if id == tier || spill.contains(&id) {
-                let rule = if id == tier {
-                    "objects leave this tier, so it cannot take them"
-                } else {
-                    "a tier is listed twice"
-                };
-                self.check.fault(&path, rule, "leave it out");
-                return None;
-            }
-            spill.push(id);
-        }
-        Some(spill)
-    }
-
     fn dynamic(
         &mut self,
         at: &str,
@@ -241,33 +198,27 @@ impl Resolver<'_, '_> {
         let path = format!("{at}.adjustment_frequency");
         let every = self.frequency(&path, raw.adjustment_frequency);
         let path = format!("{at}.target_utilisation");
-        let target = match raw.target_utilisation {
-            Some(share) => {
-                let least = 1.0 / f64::from(MILLION);
-                let what = "`target_utilisation`";
-                Some(millionths(self.check.number(&path, what, share, least, 1.0)?))
-            }
-            None => None,
-        };
+        let (what, least) = ("`target_utilisation`", 1.0 / f64::from(MILLION));
+        let target = raw.target_utilisation;
+        let target = target.and_then(|share| self.check.number(&path, what, share, least, 1.0));
+        let target = target.map(millionths);
         if workload.repeat > 1 {
             let rule = "a micro-batch that changes from step to step needs a run without replays";
             let remedy = "write `repeat: 1, warmup: 0`, and more `sequences` if that is too short";
             self.check.fault(at, rule, remedy);
-            return None;
         }
-        let every = every?.unwrap_or(NonZeroU32::MIN);
+        let every = every.unwrap_or(NonZeroU32::MIN);
         Some(MicroBatch { target, every, smooth: raw.smooth.unwrap_or(true), ..bounds? })
     }
 
     /// Every so many steps, if anything is written.
-    fn frequency(&mut self, at: &str, raw: Option<u32>) -> Option<Option<NonZeroU32>> {
-        let Some(steps) = raw else { return Some(None) };
-        let every = NonZeroU32::new(steps);
+    fn frequency(&mut self, at: &str, raw: Option<u32>) -> Option<NonZeroU32> {
+        let every = NonZeroU32::new(raw?);
         if every.is_none() {
             let rule = "a frequency is a number of steps, 1 or more";
             self.check.fault(at, rule, "write how many steps pass between two, or leave it out");
         }
-        every.map(Some)
+        every
     }
 
     /// A batch must not grow into a level that shrinks it.
@@ -277,19 +228,18 @@ impl Resolver<'_, '_> {
         target: Option<u32>,
         Thresholds(thresholds): Thresholds,
         responses: &[Vec<Response>; 4],
-    ) -> Option<()> {
+    ) {
         let shrinks = |list: &Vec<Response>| list.contains(&Response::Shrink);
         let lowest = responses.iter().position(shrinks).map(|level| (level, thresholds[level]));
-        let (Some(target), Some((level, limit))) = (target, lowest) else { return Some(()) };
+        let (Some(target), Some((level, limit))) = (target, lowest) else { return };
         if target < limit {
-            return Some(());
+            return;
         }
         let level = Level::ALL[level].word();
         let rule = format!(
             "`target_utilisation` must be below the threshold of `{level}`, which shrinks the batch"
         );
         self.check.fault(&format!("{at}.target_utilisation"), rule, "write less");
-        None
     }
 
     /// Bounds of micro-batches that the workload can be cut into.
@@ -302,14 +252,14 @@ impl Resolver<'_, '_> {
     ) -> Option<MicroBatch> {
         let training: &Training = match &workload?.trace {
             TraceSource::Training(training) => training,
-            TraceSource::Folder(_) => {
-                let rule = "a recording is of one batch size: how its ops, sizes and times would be \
-                            at another is not in it";
-                self.check.fault(at, rule, STEPS);
-                return None;
-            }
-            TraceSource::Layered(_) | TraceSource::Model(_) | TraceSource::Serving(_) => {
-                let rule = "micro-batches belong to a training of several steps";
+            other => {
+                let rule = match other {
+                    TraceSource::Folder(_) => {
+                        "a recording is of one batch size: how its ops, sizes and times would be \
+                         at another is not in it"
+                    }
+                    _ => "micro-batches belong to a training of several steps",
+                };
                 self.check.fault(at, rule, STEPS);
                 return None;
             }
@@ -323,11 +273,8 @@ impl Resolver<'_, '_> {
             self.check.fault(at, rule, "write whole numbers in that range");
             return None;
         }
-        let problems = training.problems(min);
-        for problem in &problems {
-            self.check.fault(at, problem.rule.as_str(), problem.remedy);
-        }
-        problems.is_empty().then_some(MicroBatch::between(min, max))
+        let broken = self.broken(&training.problems(min), |_| at.to_owned());
+        (!broken).then_some(MicroBatch::between(min, max))
     }
 }
 
@@ -345,13 +292,4 @@ fn usual(level: Level, changes: bool) -> Vec<Response> {
         (Level::Critical, true) => vec![Response::Clean, Response::Shrink],
         (Level::Emergency, _) => vec![Response::Evict],
     }
-}
-
-/// Every other tier; nearer kinds first.
-fn others(tier: TierId, hardware: &Hardware) -> Vec<TierId> {
-    let order = [TierKind::Hbm, TierKind::Dram, TierKind::Cxl, TierKind::Nvme, TierKind::Remote];
-    let kind = |id: TierId| hardware.tiers[id.index()].kind;
-    let mut others: Vec<TierId> = hardware.tier_ids().filter(|&id| id != tier).collect();
-    others.sort_by_key(|&id| order.iter().position(|known| *known == kind(id)));
-    others
 }

@@ -3,15 +3,15 @@
 //! Nothing is checked here but form. Unknown fields are errors everywhere; a field that may be left
 //! out is an `Option`, so that its default is chosen in one place, where it is resolved.
 
-pub(crate) mod pieces;
 pub(crate) mod work;
 
-use crate::hidden::RawHidden;
 use crate::text::quantity::{Budget, Duration, Quantity, Size};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
+use tiersim_models::hidden::What;
 use tiersim_models::workload::ObjectKind;
+use tiersim_policies::access::Charge;
 use tiersim_policies::pressure::Response;
 use tiersim_workloads::layered::{Family, Precision};
 use tiersim_workloads::transformer::format::Format;
@@ -44,47 +44,59 @@ pub struct RawScenario {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(rename = "Workload", deny_unknown_fields)]
+#[serde(rename = "Workload")]
 pub(crate) enum RawWorkload {
-    Trace {
-        path: String,
-        time: RawTime,
-        repeat: Option<u32>,
-        warmup: Option<u32>,
-        jitter: Option<f64>,
-        ranks: Option<u32>,
-    },
-    Layered {
-        family: Family,
-        layers: u32,
-        hidden: u32,
-        ffn: u32,
-        heads: u32,
-        kv_heads: Option<u32>,
-        vocab: u32,
-        positions: Option<u32>,
-        tied: Option<bool>,
-        precision: Precision,
-        batch: u32,
-        mode: RawMode,
-        time: RawTime,
-        repeat: Option<u32>,
-        warmup: Option<u32>,
-        jitter: Option<f64>,
-        statistics: Option<RawStatistics>,
-    },
-    Model {
-        model: Option<String>,
-        weights: Option<String>,
-        precision: Option<Format>,
-        formats: Option<RawFormats>,
-        mode: RawWork,
-        time: RawTime,
-        repeat: Option<u32>,
-        warmup: Option<u32>,
-        jitter: Option<f64>,
-        statistics: Option<RawStatistics>,
-    },
+    Trace(RawTrace),
+    Layered(RawLayered),
+    Model(RawModelled),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Trace", deny_unknown_fields)]
+pub(crate) struct RawTrace {
+    pub(crate) path: String,
+    pub(crate) time: RawTime,
+    pub(crate) repeat: Option<u32>,
+    pub(crate) warmup: Option<u32>,
+    pub(crate) jitter: Option<f64>,
+    pub(crate) ranks: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Layered", deny_unknown_fields)]
+pub(crate) struct RawLayered {
+    pub(crate) family: Family,
+    pub(crate) layers: u32,
+    pub(crate) hidden: u32,
+    pub(crate) ffn: u32,
+    pub(crate) heads: u32,
+    pub(crate) kv_heads: Option<u32>,
+    pub(crate) vocab: u32,
+    pub(crate) positions: Option<u32>,
+    pub(crate) tied: Option<bool>,
+    pub(crate) precision: Precision,
+    pub(crate) batch: u32,
+    pub(crate) mode: RawMode,
+    pub(crate) time: RawTime,
+    pub(crate) repeat: Option<u32>,
+    pub(crate) warmup: Option<u32>,
+    pub(crate) jitter: Option<f64>,
+    pub(crate) statistics: Option<RawStatistics>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Model", deny_unknown_fields)]
+pub(crate) struct RawModelled {
+    pub(crate) model: Option<String>,
+    pub(crate) weights: Option<String>,
+    pub(crate) precision: Option<Format>,
+    pub(crate) formats: Option<RawFormats>,
+    pub(crate) mode: RawWork,
+    pub(crate) time: RawTime,
+    pub(crate) repeat: Option<u32>,
+    pub(crate) warmup: Option<u32>,
+    pub(crate) jitter: Option<f64>,
+    pub(crate) statistics: Option<RawStatistics>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -126,6 +138,27 @@ pub(crate) struct RawCase {
     pub(crate) pressure: Option<RawPressure>,
     pub(crate) numa: Option<RawNuma>,
     pub(crate) pins: Option<Vec<RawPin>>,
+}
+
+/// Memory that no object can have.
+#[derive(Debug, Deserialize)]
+#[serde(rename = "Hidden", deny_unknown_fields)]
+pub(crate) struct RawHidden {
+    pub(crate) tier: String,
+    pub(crate) what: What,
+    pub(crate) bytes: Quantity<Size>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename = "Access", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum RawAccess {
+    InPlace {
+        charge: Charge,
+    },
+    Migrate {
+        #[serde(default)]
+        prefetch_ops: u32,
+    },
 }
 
 #[derive(Debug, Deserialize)]

@@ -21,7 +21,6 @@ use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::hardware::{Fact, HBM, Hardware, Source};
 use tiersim_models::hidden::Hidden;
-use tiersim_models::ids::TierId;
 use tiersim_policies::entry::Entry;
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::zoo::Registry;
@@ -31,8 +30,12 @@ pub const SCHEMA: u32 = 1;
 /// Most bytes of `about`: every point of a sweep carries it.
 const MAX_ABOUT: usize = 1000;
 
-/// Allocators and hidden memory of all cases.
-type Common<'a> = ((&'a [AllocatorSpec], &'a [Hidden]), &'a NumaConfig);
+/// What a scenario says of all cases.
+struct Common {
+    allocators: Vec<AllocatorSpec>,
+    hidden: Vec<Hidden>,
+    numa: NumaConfig,
+}
 
 /// Why a document is not a scenario.
 #[derive(Debug)]
@@ -149,15 +152,15 @@ impl Resolver<'_, '_> {
             machine.economics.take_device(&device.economics);
         }
         let hardware = self.files.shared(hardware);
-        let allocators = allocators::resolve(self, "allocators", &raw.allocators, &[], &hardware);
-        let allocators = allocators.as_deref();
-        let hidden = hidden::resolve(self, "hidden", &raw.hidden, &[], &hardware);
         let said = (raw.numa.as_ref(), raw.pins.as_deref());
-        let numa = numa::resolve(self, "", said, &NumaConfig::default(), &hardware);
-        let common = (allocators.zip(hidden.as_deref())).zip(numa.as_ref());
+        let common = Common {
+            allocators: allocators::resolve(self, "allocators", &raw.allocators, &[], &hardware),
+            hidden: hidden::resolve(self, "hidden", &raw.hidden, &[], &hardware),
+            numa: numa::resolve(self, "", said, &NumaConfig::default(), &hardware),
+        };
         let spec = workload.as_ref().map(|(spec, _)| spec);
         let cases =
-            self.cases((&raw.policies, &spelled.policies), (common, spec), &hardware, params);
+            self.cases((&raw.policies, &spelled.policies), (&common, spec), &hardware, params);
         self.refuse_without(spec, cases.as_deref().unwrap_or_default());
         let expect = expectations::resolve(self, raw, &spelled.expect, &hardware);
         Some(Scenario {
@@ -212,7 +215,7 @@ impl Resolver<'_, '_> {
                 self.check.unknown(&path, &rule, tier, &known);
                 continue;
             };
-            let Some(bytes) = size.bytes(&mut self.check, &path, CAPACITY) else { continue };
+            let Some(bytes) = size.value(&mut self.check, &path, CAPACITY) else { continue };
             let value = self.check.document.value(&path).unwrap_or_default().to_string();
             let machine = Arc::make_mut(hardware);
             machine.tiers[id.index()].capacity = bytes.into();
@@ -227,7 +230,7 @@ impl Resolver<'_, '_> {
     fn cases(
         &mut self,
         (raw, spelled): (&[RawCase], &[Option<SpelledPolicy>]),
-        (common, workload): (Option<Common<'_>>, Option<&WorkloadSpec>),
+        (common, workload): (&Common, Option<&WorkloadSpec>),
         hardware: &Hardware,
         params: &[(String, AxisValue)],
     ) -> Option<Vec<Case>> {
@@ -235,7 +238,6 @@ impl Resolver<'_, '_> {
             self.check.fault("policies", "a scenario compares at least one policy", "add one");
         }
         let raw = self.check.at_most("policies", "policies", raw, MAX_ENTRIES);
-        let nothing = NumaConfig::default();
         let mut seen = BTreeMap::new();
         let mut cases = Vec::new();
         for (index, case) in raw.iter().enumerate() {
@@ -255,37 +257,31 @@ impl Resolver<'_, '_> {
                     policies::resolve(self, &format!("{here}.policy"), (entry, spelled), hardware)
                 });
             let hbm = self.budget(&format!("{here}.hbm"), case.hbm.as_ref(), hardware);
-            let at = format!("{here}.chunk");
-            let chunk = case.chunk.as_ref();
-            let chunk = chunk.map(|size| size.bytes(&mut self.check, &at, CAPACITY));
-            let watched = pressure::resolve(self, &here, case, hardware, workload);
-            let ((allocators, hidden), nodes) = common.unwrap_or((Default::default(), &nothing));
+            let chunk = case
+                .chunk
+                .as_ref()
+                .and_then(|size| size.value(&mut self.check, &format!("{here}.chunk"), CAPACITY));
+            let (micro_batch, pressure) = pressure::resolve(self, &here, case, hardware, workload);
             let at = format!("{here}.allocators");
-            let own = allocators::resolve(self, &at, &case.allocators, allocators, hardware);
+            let allocators =
+                allocators::resolve(self, &at, &case.allocators, &common.allocators, hardware);
             let at = format!("{here}.hidden");
-            let hidden = hidden::resolve(self, &at, &case.hidden, hidden, hardware);
-            let memory = own.zip(hidden).filter(|_| common.is_some());
+            let hidden = hidden::resolve(self, &at, &case.hidden, &common.hidden, hardware);
             let said = (case.numa.as_ref(), case.pins.as_deref());
-            let numa = numa::resolve(self, &format!("{here}."), said, nodes, hardware);
+            let numa = numa::resolve(self, &format!("{here}."), said, &common.numa, hardware);
             let (label, params) = (labelled(name, params), params.to_vec());
-            cases.push((|| {
-                let (micro_batch, pressure) = watched?;
-                let (allocators, hidden) = memory?;
-                let (policy, hbm, numa) = (policy?, hbm?, numa?);
-                let chunk = chunk.map_or(Some(None), |chunk| chunk.map(Some))?;
-                Some(Case {
-                    label,
-                    policy,
-                    hbm,
-                    allocators,
-                    hidden,
-                    numa,
-                    chunk,
-                    micro_batch,
-                    pressure,
-                    params,
-                })
-            })());
+            cases.push(policy.zip(hbm).map(|(policy, hbm)| Case {
+                label,
+                policy,
+                hbm,
+                allocators,
+                hidden,
+                numa,
+                chunk,
+                micro_batch,
+                pressure,
+                params,
+            }));
         }
         cases.into_iter().collect()
     }
@@ -300,7 +296,7 @@ impl Resolver<'_, '_> {
         if let Some(share) = raw.share(&mut self.check, path)? {
             return Some(Budget::ShareOfPeak(share));
         }
-        let bytes = raw.bytes(&mut self.check, path)?;
+        let bytes = raw.value(&mut self.check, path, CAPACITY)?;
         let most = hardware.tiers[HBM.index()].capacity;
         if !most.holds(bytes) {
             let rule = format!("a policy cannot use more HBM than the hardware has: {most}");
@@ -308,16 +304,6 @@ impl Resolver<'_, '_> {
             return None;
         }
         Some(Budget::Bytes(bytes))
-    }
-
-    /// The tier called `name`, a problem at `path` if there is none.
-    pub(crate) fn tier(&mut self, path: &str, name: &str, hardware: &Hardware) -> Option<TierId> {
-        let id = hardware.tier(name);
-        if id.is_none() {
-            let known: Vec<&str> = hardware.tiers.iter().map(|tier| tier.name.as_str()).collect();
-            self.check.unknown(path, "the hardware has no tier of this name", name, &known);
-        }
-        id
     }
 }
 

@@ -1,9 +1,8 @@
 //! `mode: semiseparable(...)`: layers of structured operators in the place of a model, as written,
 //! and what they mean.
 
-use crate::scenario::raw::work::RawWork;
+use crate::scenario::raw::work::RawSemiseparable;
 use crate::scenario::resolver::Resolver;
-use tiersim_workloads::layered::ShapeProblem;
 use tiersim_workloads::memory::semiseparable::{Formats, Shape};
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::semiseparable::Semiseparable;
@@ -13,13 +12,10 @@ use tiersim_workloads::transformer::semiseparable::Semiseparable;
 pub(crate) fn operators(
     resolver: &mut Resolver<'_, '_>,
     path: &str,
-    raw: &RawWork,
+    raw: &RawSemiseparable,
     (precision, devices): (Option<&Format>, u32),
 ) -> Option<Semiseparable> {
-    let RawWork::Semiseparable { size, layers, batch, levels, nested, ranks, overlap } = raw else {
-        return None;
-    };
-    let shape = match (levels, nested) {
+    let shape = match (raw.levels, raw.nested) {
         (Some(_), Some(true)) => {
             let rule = "nested operators have as many levels as there are";
             resolver.check.fault(&format!("{path}.levels"), rule, "leave `levels` or `nested` out");
@@ -29,20 +25,18 @@ pub(crate) fn operators(
         (levels, _) => Shape::Sum(levels.unwrap_or(1)),
     };
     let operators = Semiseparable {
-        size: *size,
-        layers: *layers,
-        batch: *batch,
+        size: raw.size,
+        layers: raw.layers,
+        batch: raw.batch,
         shape,
         factors: precision.copied().unwrap_or(Formats::MIXED.factors),
-        ranks: ranks.unwrap_or(1),
+        ranks: raw.ranks.unwrap_or(1),
         devices,
-        overlap: overlap.unwrap_or(true),
+        overlap: raw.overlap.unwrap_or(true),
     };
-    let problems = operators.problems();
-    for ShapeProblem { field, rule, remedy } in &problems {
-        let at =
-            if *field == "devices" { "hardware".to_owned() } else { format!("{path}.{field}") };
-        resolver.check.fault(&at, rule.as_str(), *remedy);
-    }
-    problems.is_empty().then_some(operators)
+    let broken = resolver.broken(&operators.problems(), |field| match field {
+        "devices" => "hardware".to_owned(),
+        field => format!("{path}.{field}"),
+    });
+    (!broken).then_some(operators)
 }

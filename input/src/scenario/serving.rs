@@ -3,7 +3,7 @@
 //! The requests are read where traces are, once for all cases and points that serve the same ones.
 
 use crate::import::serving::MOONCAKE_BLOCK;
-use crate::scenario::raw::work::RawWork;
+use crate::scenario::raw::work::RawServe;
 use crate::scenario::resolver::Resolver;
 use crate::scenario::training::Setting;
 use crate::text::quantity::TIME;
@@ -21,45 +21,27 @@ impl Resolver<'_, '_> {
     pub(crate) fn serving(
         &mut self,
         path: &str,
-        raw: &RawWork,
+        raw: &RawServe,
         setting: Setting<'_>,
     ) -> Option<ServingSource> {
-        let RawWork::Serve {
-            requests,
-            first,
-            until,
-            block_tokens,
-            kv_blocks,
-            max_batch,
-            max_tokens_per_step,
-            layer_groups,
-            merge,
-        } = raw
-        else {
-            return None;
-        };
-        let requests = match self.files.path(requests) {
-            Ok(requests) => Some(requests),
-            Err(fault) => {
-                self.path_fault(&format!("{path}.requests"), fault);
-                None
-            }
-        };
-        if *first == Some(0) {
+        let requests = self.files.path(&raw.requests);
+        let requests =
+            requests.map_err(|fault| self.path_fault(&format!("{path}.requests"), fault)).ok();
+        if raw.first == Some(0) {
             let at = format!("{path}.first");
             self.check.fault(&at, "`first` must be 1 or more", "leave it out for all requests");
         }
         let at = format!("{path}.until");
-        let until = until.as_ref().map(|until| until.span(&mut self.check, &at, TIME));
+        let until = raw.until.as_ref().and_then(|until| until.value(&mut self.check, &at, TIME));
         let serving = Serving {
             card: setting.card.clone(),
             formats: setting.formats,
-            block_tokens: block_tokens.unwrap_or(MOONCAKE_BLOCK),
-            kv_blocks: *kv_blocks,
-            max_batch: max_batch.unwrap_or(MAX_BATCH),
-            max_tokens_per_step: max_tokens_per_step.unwrap_or(MAX_TOKENS),
-            layer_groups: layer_groups.unwrap_or(1),
-            merge: merge.unwrap_or(1),
+            block_tokens: raw.block_tokens.unwrap_or(MOONCAKE_BLOCK),
+            kv_blocks: raw.kv_blocks,
+            max_batch: raw.max_batch.unwrap_or(MAX_BATCH),
+            max_tokens_per_step: raw.max_tokens_per_step.unwrap_or(MAX_TOKENS),
+            layer_groups: raw.layer_groups.unwrap_or(1),
+            merge: raw.merge.unwrap_or(1),
         };
         let problems = serving.problems(&ServingRequests::new(None));
         for problem in &problems {
@@ -68,12 +50,9 @@ impl Resolver<'_, '_> {
                 self.check.fault(&at, problem.rule.as_str(), problem.remedy);
             }
         }
-        let until = match until {
-            Some(span) => Some(Time::from_ps(span?.ps())),
-            None => None,
-        };
+        let until = until.map(|span| Time::from_ps(span.ps()));
         let source =
-            ServingSource { requests: requests?, first: *first, until, serving, device: None };
+            ServingSource { requests: requests?, first: raw.first, until, serving, device: None };
         problems.is_empty().then_some(source)
     }
 }

@@ -4,18 +4,17 @@
 //! and of what form, so that a new policy or metric needs no line here. Values are read one by one
 //! at their place in the document's tree: a wrong one is told with its place and hides no other.
 
-use crate::scenario::raw::pieces::{RawAccess, RawCut};
+use crate::scenario::raw::RawAccess;
 use crate::scenario::resolver::MAX_ENTRIES;
-use crate::text::check::MAX_PROBLEMS;
-use crate::text::choices::choices;
 use crate::text::quantity::{Duration, Quantity, Size};
-use crate::text::ron_lex::word_end;
 use crate::text::ron_text::Document;
-use crate::text::ron_tree::{Shape, ValueId};
+use crate::text::value::{Fault, Reading, Value};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
-use tiersim_models::diagnostic::{Diagnostic, Diagnostics};
+use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::workload::ObjectKind;
+use tiersim_policies::zoo::adam_state::Cut;
 
 /// A word and what it takes in brackets: nothing, one value, or fields.
 pub(crate) struct Spelling {
@@ -63,7 +62,7 @@ pub(crate) enum RawValue {
     Names(Vec<String>),
     Kinds(Vec<ObjectKind>),
     Access(RawAccess),
-    Cut(RawCut),
+    Cut(Cut),
 }
 
 /// What was written: one of the spellings, and its values by name.
@@ -93,147 +92,102 @@ pub(crate) fn read_all(
     spellings: &[Spelling],
     problems: &mut Diagnostics,
 ) -> Vec<Option<Spelled>> {
-    let tree = document.tree();
+    let (tree, reading) = (document.tree(), Reading::of(document));
     let Some(list) = tree.find(list) else { return Vec::new() };
-    let mut reader = Reader { document, problems };
-    let elements = tree.children(list).take(MAX_ENTRIES);
-    let mut read = |element| match part {
-        "" => reader.spelled(element, noun, spellings),
-        part => {
-            let inside = tree.inside(element);
-            let part = tree.children(inside).find(|&child| tree.name(child) == Some(part))?;
-            reader.spelled(part, noun, spellings)
-        }
+    let read = |element| {
+        let mut parts = tree.children(tree.inside(element));
+        let id = match part {
+            "" => element,
+            part => parts.find(|&child| tree.name(child) == Some(part))?,
+        };
+        spelled(Value { reading: &reading, id }, noun, spellings).ok()
     };
-    elements.map(&mut read).collect()
+    let all = tree.children(list).take(MAX_ENTRIES).map(read).collect();
+    problems.0.append(&mut reading.problems.into_inner().0);
+    all
 }
 
-struct Reader<'d, 'p> {
-    document: &'d Document,
-    problems: &'p mut Diagnostics,
+fn spelled(value: Value<'_>, noun: &str, spellings: &[Spelling]) -> Result<Spelled, Fault> {
+    let words: Vec<&str> = spellings.iter().map(|known| known.word).collect();
+    let index = value.known_word(noun, &words)?;
+    let Spelling { word, fields } = &spellings[index];
+    let values = match &fields[..] {
+        [] => value.without_brackets().map(|()| BTreeMap::new())?,
+        [Field { name: ONLY, form, .. }] => {
+            let only = value.content(word)?;
+            form.read(only)?.into_iter().map(|read| (ONLY, read)).collect()
+        }
+        fields => values(value, word, fields)?,
+    };
+    Ok(Spelled { index, values })
 }
 
-impl Reader<'_, '_> {
-    fn spelled(&mut self, id: ValueId, noun: &str, spellings: &[Spelling]) -> Option<Spelled> {
-        let tree = self.document.tree();
-        let text = tree.written(id);
-        let Some(end) = word_end(text, 0) else {
-            return self.fault(id, "a word must stand here", String::new());
-        };
-        let word = &text[..end];
-        let Some(index) = spellings.iter().position(|known| known.word == word) else {
-            let known: Vec<&str> = spellings.iter().map(|known| known.word).collect();
-            return self.fault(id, format!("`{word}` is not {noun}"), choices(word, &known));
-        };
-        let fields = &spellings[index].fields;
-        let wrong = match (&fields[..], tree.shape(id)) {
-            ([], Shape::Leaf) => return Some(Spelled { index, values: BTreeMap::new() }),
-            ([], _) => (format!("`{word}` takes no brackets"), format!("write `{word}`")),
-            ([Field { name: ONLY, form, .. }], Shape::Newtype) => {
-                let value = self.value(tree.children(id).next()?, *form)?;
-                return Some(Spelled { index, values: BTreeMap::from([(ONLY, value?)]) });
-            }
-            ([Field { name: ONLY, .. }], _) => {
-                (format!("`{word}` takes one value"), format!("write `{word}(\"...\")`"))
-            }
-            (_, Shape::Struct) => {
-                let values = self.values(id, word, fields)?;
-                return Some(Spelled { index, values });
-            }
-            (_, Shape::Leaf) => {
-                let remedy = format!("write `{word}(...)`, or `{word}()` for the defaults");
-                (format!("`{word}` needs its brackets"), remedy)
-            }
-            _ => {
-                let known: Vec<&str> = fields.iter().map(|field| field.name).collect();
-                let remedy = format!("write `name: value`; known: {}", known.join(", "));
-                (format!("values of `{word}` are named"), remedy)
-            }
-        };
-        self.fault(id, wrong.0, wrong.1)
-    }
-
-    fn values(
-        &mut self,
-        id: ValueId,
-        word: &str,
-        fields: &[Field],
-    ) -> Option<BTreeMap<&'static str, RawValue>> {
-        let tree = self.document.tree();
-        let (mut values, mut good) = (BTreeMap::new(), true);
-        let mut left: Vec<&Field> = fields.iter().collect();
-        for child in tree.children(id) {
-            let name = tree.name(child).unwrap_or_default();
-            let Some(at) = left.iter().position(|field| field.name == name) else {
-                let known: Vec<&str> = fields.iter().map(|field| field.name).collect();
-                let rule = format!("`{word}` has no field `{name}`");
-                let (found, remedy) = (tree.written(child), choices(name, &known));
-                self.push(self.document.problem_of_name(child, rule, found, remedy));
-                good = false;
-                continue;
-            };
-            let field = left[at];
-            match self.value(child, field.form) {
-                Some(Some(value)) => _ = values.insert(left.remove(at).name, value),
-                Some(None) => {}
-                None => (_, good) = (left.remove(at), false),
+/// The values in the brackets of `outer`; those that say that they are left out are.
+fn values(
+    outer: Value<'_>,
+    word: &str,
+    fields: &[Field],
+) -> Result<BTreeMap<&'static str, RawValue>, Fault> {
+    let names: Vec<&str> = fields.iter().map(|field| field.name).collect();
+    outer.with_fields(&names)?;
+    let (mut values, mut wrong) = (BTreeMap::new(), BTreeMap::new());
+    let known = outer.fields(word, &names);
+    let all_known = known.len() == outer.children().count();
+    for value in known {
+        for field in fields.iter().filter(|field| field.name == value.name()) {
+            match field.form.read(value) {
+                Ok(read) => values.extend(read.map(|read| (field.name, read))),
+                Err(fault) => _ = wrong.insert(field.name, fault),
             }
         }
-        if let Some(field) = left.iter().find(|field| field.required) {
-            let name = field.name;
-            let rule = format!("the field `{name}` is missing");
-            return self.fault(id, rule, format!("`{word}` needs it: write `{name}: ...`"));
-        }
-        good.then_some(values)
     }
+    let there = |name| values.contains_key(name) || wrong.contains_key(name);
+    if let Some(field) = fields.iter().find(|field| field.required && !there(field.name)) {
+        return Err(outer.missing(&format!("`{word}`"), field.name));
+    }
+    match wrong.pop_first() {
+        Some((_, fault)) => Err(fault),
+        None if all_known => Ok(values),
+        None => Err(Fault::Noted),
+    }
+}
 
-    /// The value, `Some(None)` if it says that it is left out.
-    fn value(&mut self, id: ValueId, form: Form) -> Option<Option<RawValue>> {
-        match form {
-            Form::Count => self.typed(id, RawValue::Count),
-            Form::Number => self.typed(id, RawValue::Number),
-            Form::Flag => self.typed(id, RawValue::Flag),
-            Form::Size => self.typed(id, RawValue::Size),
-            Form::Duration => self.typed(id, RawValue::Duration),
-            Form::Name => self.typed(id, RawValue::Name),
-            Form::Names => self.typed(id, RawValue::Names),
-            Form::Kinds => self.typed(id, RawValue::Kinds),
-            Form::Access => self.typed(id, RawValue::Access),
-            Form::Cut => self.typed(id, RawValue::Cut),
+impl Form {
+    /// The value, none if it says that it is left out.
+    fn read(self, value: Value<'_>) -> Result<Option<RawValue>, Fault> {
+        match self {
+            Form::Count => read(value, RawValue::Count),
+            Form::Number => read(value, RawValue::Number),
+            Form::Flag => read(value, RawValue::Flag),
+            Form::Size => read(value, RawValue::Size),
+            Form::Duration => read(value, RawValue::Duration),
+            Form::Name => read(value, RawValue::Name),
+            Form::Names => read(value, RawValue::Names),
+            Form::Kinds => read(value, RawValue::Kinds),
+            Form::Access => read(value, RawValue::Access),
+            Form::Cut => read(value, RawValue::Cut),
             Form::Word(words) => {
-                let tree = self.document.tree();
-                let text = tree.written(id);
-                if let Some(word) = words.iter().find(|word| **word == text) {
-                    return Some(Some(RawValue::Word(word)));
-                }
-                let name = tree.name(id).unwrap_or_default();
-                self.fault(id, format!("`{name}` cannot be `{text}`"), choices(text, words))
+                let text = value.text();
+                let found = words.iter().find(|word| **word == text);
+                found.map(|word| Some(RawValue::Word(word))).ok_or_else(|| {
+                    let rule = format!("`{}` cannot be `{text}`", value.name());
+                    value.fault(rule, value.choices(text, words))
+                })
             }
         }
     }
+}
 
-    fn typed<T: DeserializeOwned>(
-        &mut self,
-        id: ValueId,
-        make: fn(T) -> RawValue,
-    ) -> Option<Option<RawValue>> {
-        match self.document.typed::<Option<T>>(id) {
-            Ok(value) => Some(value.map(make)),
-            Err(problems) => {
-                problems.0.into_iter().for_each(|problem| self.push(problem));
-                None
-            }
-        }
-    }
-
-    fn fault<T>(&mut self, id: ValueId, rule: impl Into<String>, remedy: String) -> Option<T> {
-        self.push(self.document.problem_of(id, rule.into(), remedy));
-        None
-    }
-
-    fn push(&mut self, problem: Diagnostic) {
-        if self.problems.0.len() < MAX_PROBLEMS {
-            self.problems.0.push(problem);
-        }
-    }
+/// A stand-in for a quantity that cannot be read is none here: nothing else rests on the value.
+fn read<T: DeserializeOwned>(
+    value: Value<'_>,
+    make: fn(T) -> RawValue,
+) -> Result<Option<RawValue>, Fault> {
+    let reading = Reading::of(value.reading.document);
+    let alone = Value { reading: &reading, ..value };
+    let read = alone.placed(Option::<T>::deserialize(alone));
+    let problems = reading.problems.into_inner().0;
+    let good = problems.is_empty();
+    value.reading.problems.borrow_mut().0.extend(problems);
+    read.ok().filter(|_| good).map(|read| read.map(make)).ok_or(Fault::Noted)
 }

@@ -10,9 +10,10 @@ use tiersim_models::statistics::Stated;
 
 impl Resolver<'_, '_> {
     pub(crate) fn statistics(&mut self, raw: &RawWorkload) -> Option<Stated> {
-        let (RawWorkload::Layered { statistics, .. } | RawWorkload::Model { statistics, .. }) = raw
-        else {
-            return Some(Stated::MadeUp);
+        let statistics = match raw {
+            RawWorkload::Trace(_) => &None,
+            RawWorkload::Layered(raw) => &raw.statistics,
+            RawWorkload::Model(raw) => &raw.statistics,
         };
         let file = match statistics {
             None => return Some(Stated::MadeUp),

@@ -1,14 +1,13 @@
 //! Tables of statistics by pattern of module names.
 
 use crate::trace::rows::{Row, read_rows};
-use crate::trace::tables::{Column, Findings, Limits, Source, optional, required};
+use crate::trace::tables::{Findings, Limits, Source};
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::statistics::Given;
 use tiersim_models::workload::Statistics;
 
-const COLUMNS: [Column; 4] =
-    [required("module"), optional("adam_m"), optional("adam_v"), optional("grad_norm")];
+const COLUMNS: &str = "module adam_m? adam_v? grad_norm?";
 /// Most bytes of a file, unpacked.
 const LIMITS: Limits = Limits { expanded: 16 << 20, ratio: 200, free: 1 << 20 };
 
@@ -33,6 +32,6 @@ pub(crate) fn read_statistics(path: &Path) -> Result<Vec<Given>, Diagnostics> {
         };
         rows.push(Given { pattern, statistics });
     };
-    read_rows(source, &COLUMNS, None, &mut findings, each);
+    read_rows(source, COLUMNS, None, &mut findings, each);
     findings.finish().into_result(rows)
 }

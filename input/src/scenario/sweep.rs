@@ -56,7 +56,6 @@ fn read_document(
         Diagnostics::one(path, None, "the scenario has no `sweep`", "", remedy)
     })?;
     let mut sweep = Sweep { base, axes, points: Vec::new(), skipped: Vec::new() };
-    let mut problems = Problems::default();
     let mut at = vec![0; sweep.axes.len()];
     let mut weight = 0usize;
     loop {
@@ -72,27 +71,27 @@ fn read_document(
             Err(Failure::Meaning(found)) if skip_invalid => {
                 sweep.skipped.push((params, reason(&found)));
             }
-            Err(Failure::Form(found, _)) if skip_invalid => problems.add(found),
-            Err(failure) => problems.add(failure.into_problems()),
+            // One bad point says enough: the others may be a million.
+            Err(Failure::Form(found, _)) if skip_invalid => return Err(each_kind(found)),
+            Err(failure) => return Err(each_kind(failure.into_problems())),
         }
         if weight > MAX_WEIGHT {
             let rule =
                 format!("a sweep has at most {MAX_WEIGHT} cases and hints at all its points");
             let remedy = "take fewer values, or fewer policies";
-            problems.list.0.push(document.problem_found("sweep", rule, "", remedy));
-            break;
+            return Err(Diagnostics(vec![document.problem_found("sweep", rule, "", remedy)]));
         }
-        // One bad point says enough: the others may be a million.
-        if !problems.list.0.is_empty() || !advance(&mut at, &sweep.axes) {
+        if !advance(&mut at, &sweep.axes) {
             break;
         }
     }
-    if problems.list.0.is_empty() && sweep.points.is_empty() {
+    if sweep.points.is_empty() {
         let rule = "no point of the sweep is valid";
         let why = sweep.skipped.first().map(|(_, why)| why.clone()).unwrap_or_default();
-        problems.list.0.push(document.problem_found("sweep", rule, why, "mend the axes"));
+        let problem = document.problem_found("sweep", rule, why, "mend the axes");
+        return Err(Diagnostics(vec![problem]));
     }
-    problems.list.into_result(sweep)
+    Ok(sweep)
 }
 
 /// The axes of a document and whether invalid points are skipped; `None` without a sweep.
@@ -289,29 +288,13 @@ fn reason(problems: &Diagnostics) -> String {
     }
 }
 
-/// Problems of many points, each kind once.
-#[derive(Default)]
-struct Problems {
-    list: Diagnostics,
-    seen: BTreeSet<String>,
-}
-
-impl Problems {
-    fn add(&mut self, found: Diagnostics) {
-        for problem in found.0 {
-            if !self.full() && self.seen.insert(kind_of(&problem)) {
-                self.list.0.push(problem);
-            }
-        }
-    }
-
-    fn full(&self) -> bool {
-        self.list.0.len() >= MAX_PROBLEMS
-    }
-}
-
-/// The place and the rule without the note of the point.
-fn kind_of(problem: &Diagnostic) -> String {
-    let rule = problem.rule.split(" [").next().unwrap_or_default();
-    format!("{:?} {} {rule}", problem.place, problem.file.display())
+/// Problems of a point, each kind once: of one place and one rule without the note of the point.
+fn each_kind(mut problems: Diagnostics) -> Diagnostics {
+    let mut seen = BTreeSet::new();
+    problems.0.retain(|problem| {
+        let rule = problem.rule.split(" [").next().unwrap_or_default();
+        seen.insert(format!("{:?} {} {rule}", problem.place, problem.file.display()))
+    });
+    problems.0.truncate(MAX_PROBLEMS);
+    problems
 }

@@ -3,20 +3,14 @@
 //! Defaults are chosen here; rules on numbers are those of the step itself
 //! ([`Training::problems`]), whose fields are told by their paths in the scenario.
 
-use crate::scenario::raw::work::{RawLoader, RawRouter, RawWork, RawZero};
+use crate::scenario::raw::work::{RawRouter, RawTrain, RawZero};
 use crate::scenario::resolver::Resolver;
 use crate::text::quantity::CAPACITY;
-use tiersim_workloads::layered::ShapeProblem;
 use tiersim_workloads::transformer::Card;
 use tiersim_workloads::transformer::format::Formats;
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Loader, Optimizer, Router, Training, Zero,
+    Attention, Checkpointing, Optimizer, Router, Training, Zero,
 };
-
-/// Batches that a worker has ready: PyTorch's `prefetch_factor`.
-const PREFETCH: u32 = 2;
-/// Bytes of a token: an int64 id.
-const TOKEN_BYTES: u32 = 8;
 
 /// What a training step is of.
 pub(crate) struct Setting<'a> {
@@ -30,61 +24,41 @@ pub(crate) struct Setting<'a> {
 pub(crate) fn training(
     resolver: &mut Resolver<'_, '_>,
     path: &str,
-    raw: &RawWork,
+    raw: &RawTrain,
     setting: Setting<'_>,
 ) -> Option<Training> {
-    let RawWork::Train {
-        batch,
-        micro_batch,
-        sequence,
-        optimizer,
-        checkpointing,
-        attention,
-        dropout,
-        parallel,
-        zero,
-        router,
-        loader,
-    } = raw
-    else {
-        return None;
-    };
-    let zero = match zero {
+    let zero = match &raw.zero {
         Some(raw) => raw.meaning(resolver, &format!("{path}.zero"))?,
         None => Zero::default(),
     };
-    let router = match router {
+    let router = match raw.router {
         Some(raw) => raw.meaning(resolver, &format!("{path}.router"))?,
         None => Router::default(),
     };
     let training = Training {
         card: setting.card.clone(),
-        batch: *batch,
-        micro_batch: micro_batch.unwrap_or(*batch),
-        sequence: *sequence,
+        batch: raw.batch,
+        micro_batch: raw.micro_batch.unwrap_or(raw.batch),
+        sequence: raw.sequence,
         formats: setting.formats,
-        optimizer: optimizer.unwrap_or(Optimizer::AdamW),
-        checkpointing: checkpointing.unwrap_or(Checkpointing::None),
-        attention: attention.unwrap_or(Attention::Flash),
-        dropout: dropout.unwrap_or(false),
-        parallel: parallel.unwrap_or_default(),
+        optimizer: raw.optimizer.unwrap_or(Optimizer::AdamW),
+        checkpointing: raw.checkpointing.unwrap_or(Checkpointing::None),
+        attention: raw.attention.unwrap_or(Attention::Flash),
+        dropout: raw.dropout.unwrap_or(false),
+        parallel: raw.parallel.unwrap_or_default(),
         zero,
         devices: setting.devices,
         router,
-        loader: loader.map(RawLoader::meaning),
+        loader: raw.loader,
     };
-    let problems = training.problems();
-    for ShapeProblem { field, rule, remedy } in &problems {
-        // What is not of the mode stands elsewhere.
-        let at = match field.split('.').next() {
-            Some("card") => "workload.model".to_owned(),
-            Some("formats") => format!("workload.{field}"),
-            Some("devices") => "hardware".to_owned(),
-            _ => format!("{path}.{field}"),
-        };
-        resolver.check.fault(&at, rule.as_str(), *remedy);
-    }
-    problems.is_empty().then_some(training)
+    // What is not of the mode stands elsewhere.
+    let broken = resolver.broken(&training.problems(), |field| match field.split('.').next() {
+        Some("card") => "workload.model".to_owned(),
+        Some("formats") => format!("workload.{field}"),
+        Some("devices") => "hardware".to_owned(),
+        _ => format!("{path}.{field}"),
+    });
+    (!broken).then_some(training)
 }
 
 impl RawZero {
@@ -95,12 +69,12 @@ impl RawZero {
         let share = resolver.check.number(&at, "`host_update`", share, 0.0, 1.0);
         let at = format!("{path}.bucket");
         let bucket = self.bucket.as_ref();
-        let bucket = bucket.map(|size| size.bytes(&mut resolver.check, &at, CAPACITY));
+        let bucket = bucket.and_then(|size| size.value(&mut resolver.check, &at, CAPACITY));
         Some(Zero {
             stage: self.stage,
             // In parts per thousand.
             host_update: (share? * 1000.0).round() as u16,
-            bucket: bucket.unwrap_or(Some(default.bucket))?,
+            bucket: bucket.unwrap_or(default.bucket),
             prefetch: self.prefetch.unwrap_or(default.prefetch),
             overlap: self.overlap.unwrap_or(default.overlap),
         })
@@ -113,15 +87,5 @@ impl RawRouter {
         let skew = resolver.check.number(&at, "`skew`", skew, 0.0, 10.0)?;
         // In hundredths.
         Some(Router { seed: self.seed.unwrap_or(0), skew: (skew * 100.0).round() as u32 })
-    }
-}
-
-impl RawLoader {
-    fn meaning(self) -> Loader {
-        Loader {
-            workers: self.workers,
-            prefetch: self.prefetch.unwrap_or(PREFETCH),
-            token_bytes: self.token_bytes.unwrap_or(TOKEN_BYTES),
-        }
     }
 }

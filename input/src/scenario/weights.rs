@@ -7,7 +7,7 @@
 //! finite and name features of their policy.
 
 use crate::text::check::Check;
-use crate::text::ron_text::Document;
+use crate::text::ron_text::{Document, quoted};
 use crate::text::typed::Parsed;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -122,17 +122,4 @@ pub fn weights_text(file: &WeightFile) -> String {
         let _ = writeln!(text, "        before: {before:?},\n        after: {after:?},\n    ),");
     }
     text + ")\n"
-}
-
-/// A string of the format; only what must be escaped is.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => quoted.extend(['\\', letter]),
-            letter if letter.is_control() => quoted.extend(letter.escape_unicode()),
-            letter => quoted.push(letter),
-        }
-    }
-    quoted + "\""
 }

@@ -3,7 +3,7 @@
 //! A trace is named by its folder, or generated from a shape or a model; how often it runs and how
 //! long its ops take is said alike for all.
 
-use crate::scenario::raw::{RawMode, RawTime, RawWorkload};
+use crate::scenario::raw::{RawLayered, RawMode, RawTime, RawWorkload};
 use crate::scenario::resolver::Resolver;
 use crate::scenario::{OpTime, TraceSource, WorkloadSpec};
 use crate::shipped;
@@ -27,17 +27,18 @@ impl Resolver<'_, '_> {
         raw: &RawWorkload,
         hardware: Option<&Arc<Hardware>>,
     ) -> Option<(WorkloadSpec, Option<Arc<Hardware>>)> {
-        let (RawWorkload::Trace { time, repeat, warmup, jitter, .. }
-        | RawWorkload::Layered { time, repeat, warmup, jitter, .. }
-        | RawWorkload::Model { time, repeat, warmup, jitter, .. }) = raw;
-        let alone = |trace| (trace, 1);
+        let (time, repeat, warmup, jitter) = match raw {
+            RawWorkload::Trace(raw) => (&raw.time, raw.repeat, raw.warmup, raw.jitter),
+            RawWorkload::Layered(raw) => (&raw.time, raw.repeat, raw.warmup, raw.jitter),
+            RawWorkload::Model(raw) => (&raw.time, raw.repeat, raw.warmup, raw.jitter),
+        };
         let trace = match raw {
-            RawWorkload::Trace { path, ranks, .. } => {
-                let ranks = self.ranks(*ranks, hardware);
-                self.folder(path).zip(ranks)
+            RawWorkload::Trace(raw) => {
+                let ranks = self.ranks(raw.ranks, hardware);
+                self.folder(&raw.path).zip(ranks)
             }
-            RawWorkload::Layered { .. } => self.layered(raw).map(alone),
-            RawWorkload::Model { .. } => self.modelled(raw, hardware),
+            RawWorkload::Layered(raw) => self.layered(raw).map(|trace| (trace, 1)),
+            RawWorkload::Model(raw) => self.modelled(raw, hardware),
         };
         let serves = matches!(trace, Some((TraceSource::Serving(_), _)));
         let repeat = repeat.unwrap_or(if serves { 1 } else { 3 });
@@ -59,7 +60,7 @@ impl Resolver<'_, '_> {
             let rule = format!("with `jitter` no more than {MAX_DRAWN} replays can be simulated");
             self.check.fault("workload.repeat", rule, "lower `repeat`, or leave `jitter` out");
         }
-        let generated = !matches!(raw, RawWorkload::Trace { .. });
+        let generated = !matches!(raw, RawWorkload::Trace(_));
         let time = self.op_time(time, generated, hardware);
         let statistics = self.statistics(raw);
         let ((time, device), (mut trace, ranks), jitter) = (time?, trace?, jitter?);
@@ -100,30 +101,20 @@ impl Resolver<'_, '_> {
         None
     }
 
-    fn layered(&mut self, raw: &RawWorkload) -> Option<TraceSource> {
-        let shape = shape(raw)?;
-        if let RawWorkload::Layered {
-            mode: RawMode::TrainSteps { sequences, micro_batch }, ..
-        } = raw
-        {
+    fn layered(&mut self, raw: &RawLayered) -> Option<TraceSource> {
+        let shape = shape(raw);
+        if let RawMode::TrainSteps { sequences, micro_batch } = &raw.mode {
             let micro_batch = micro_batch.unwrap_or(shape.batch);
             let training = Training { shape, sequences: sequences.clone(), micro_batch };
-            let found = training.problems(micro_batch.max(1));
-            for problem in &found {
+            let broken = self.broken(&training.problems(micro_batch.max(1)), |field| match field {
                 // The longest stands for all of them.
-                let field = problem.field.replace("mode.sequence", "mode.sequences");
-                let field = field.replace("sequencess", "sequences");
-                let path = format!("workload.{field}");
-                self.check.fault(&path, problem.rule.as_str(), problem.remedy);
-            }
-            return found.is_empty().then_some(TraceSource::Training(training));
+                "mode.sequence" => "workload.mode.sequences".to_owned(),
+                field => format!("workload.{field}"),
+            });
+            return (!broken).then_some(TraceSource::Training(training));
         }
-        let problems = shape.problems();
-        for problem in &problems {
-            let path = format!("workload.{}", problem.field);
-            self.check.fault(&path, problem.rule.as_str(), problem.remedy);
-        }
-        problems.is_empty().then_some(TraceSource::Layered(shape))
+        let broken = self.broken(&shape.problems(), |field| format!("workload.{field}"));
+        (!broken).then_some(TraceSource::Layered(shape))
     }
 
     fn op_time(
@@ -174,48 +165,30 @@ impl Resolver<'_, '_> {
     }
 }
 
-/// The shape that `raw` writes down, with its defaults; `None` for a trace in a folder.
-fn shape(raw: &RawWorkload) -> Option<Layered> {
-    let RawWorkload::Layered {
-        family,
-        layers,
-        hidden,
-        ffn,
-        heads,
-        kv_heads,
-        vocab,
-        positions,
-        tied,
-        precision,
-        batch,
-        mode,
-        ..
-    } = raw
-    else {
-        return None;
-    };
-    let default_positions = match family {
+/// The shape that `raw` writes down, with its defaults.
+fn shape(raw: &RawLayered) -> Layered {
+    let default_positions = match raw.family {
         Family::Gpt2 => GPT2_POSITIONS,
         Family::Llama => 0,
     };
-    Some(Layered {
-        family: *family,
-        layers: *layers,
-        hidden: *hidden,
-        ffn: *ffn,
-        heads: *heads,
-        kv_heads: kv_heads.unwrap_or(*heads),
-        vocab: *vocab,
-        positions: positions.unwrap_or(default_positions),
-        tied: tied.unwrap_or(*family == Family::Gpt2),
-        precision: *precision,
-        batch: *batch,
-        mode: match mode {
+    Layered {
+        family: raw.family,
+        layers: raw.layers,
+        hidden: raw.hidden,
+        ffn: raw.ffn,
+        heads: raw.heads,
+        kv_heads: raw.kv_heads.unwrap_or(raw.heads),
+        vocab: raw.vocab,
+        positions: raw.positions.unwrap_or(default_positions),
+        tied: raw.tied.unwrap_or(raw.family == Family::Gpt2),
+        precision: raw.precision,
+        batch: raw.batch,
+        mode: match &raw.mode {
             RawMode::Train { sequence } => Mode::Train { sequence: *sequence },
             RawMode::TrainSteps { sequences, .. } => Training::longest(sequences),
             RawMode::Decode { context, tokens } => {
                 Mode::Decode { context: *context, tokens: *tokens }
             }
         },
-    })
+    }
 }

@@ -20,7 +20,7 @@ pub use tiersim_models::units::written::{
     Price, PricePerSize, Size, StandingPower, Unit, by_name,
 };
 pub use tiersim_models::units::{Bandwidth, FlopRate};
-use tiersim_models::units::{Bytes, Rate, Span};
+use tiersim_models::units::{Bytes, Span};
 
 /// A number with its unit, as written.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,26 +93,51 @@ impl<D: Dimension> Quantity<D> {
     }
 }
 
-impl<D: Dimension> Quantity<D> {
-    fn whole(
-        &self,
-        check: &mut Check<'_>,
-        path: &str,
-        what: &str,
-        limits: Limits,
-    ) -> Option<NonZeroU32> {
-        if self.number.is_finite() && self.number.fract() != 0.0 {
+/// What a number of a dimension is once it is read.
+pub trait Meaning: Dimension {
+    /// Its type.
+    type Value;
+    /// What comes in whole numbers, if this does.
+    const WHOLE: Option<&'static str> = None;
+
+    /// The meaning of so many base units, written in the unit `word`.
+    fn of(base: u64, word: &str) -> Option<Self::Value>;
+}
+
+macro_rules! meaning {
+    ($dimension:ident, $value:ty, $base:ident => $of:expr $(, $whole:literal)?) => {
+        impl Meaning for $dimension {
+            type Value = $value;
+            $(const WHOLE: Option<&'static str> = Some($whole);)?
+
+            fn of($base: u64, _: &str) -> Option<$value> {
+                $of
+            }
+        }
+    };
+}
+pub(crate) use meaning;
+
+meaning!(Size, Bytes, bytes => Some(Bytes::new(bytes)));
+meaning!(Duration, Span, ps => Some(Span::from_ps(ps)));
+meaning!(Bandwidth, Bandwidth, rate => Bandwidth::new(rate));
+meaning!(FlopRate, FlopRate, rate => FlopRate::new(rate));
+meaning!(Budget, Bytes, bytes => Some(Bytes::new(bytes)));
+meaning!(Copies, NonZeroU32, count => NonZeroU32::new(u32::try_from(count).ok()?), "copies");
+meaning!(Outstanding, NonZeroU32, count => NonZeroU32::new(u32::try_from(count).ok()?), "requests");
+meaning!(Drives, NonZeroU32, count => NonZeroU32::new(u32::try_from(count).ok()?), "drives");
+
+impl<D: Meaning> Quantity<D> {
+    /// What it means; a problem at `path` if it is out of range.
+    pub fn value(&self, check: &mut Check<'_>, path: &str, limits: Limits) -> Option<D::Value> {
+        if let Some(what) = D::WHOLE
+            && self.number.is_finite()
+            && self.number.fract() != 0.0
+        {
             check.fault(path, format!("{what} come in whole numbers"), D::UNIT.remedy);
             return None;
         }
-        NonZeroU32::new(u32::try_from(self.resolve(check, path, limits)?).ok()?)
-    }
-}
-
-impl Quantity<Size> {
-    /// The bytes.
-    pub fn bytes(&self, check: &mut Check<'_>, path: &str, limits: Limits) -> Option<Bytes> {
-        self.resolve(check, path, limits).map(Bytes::new)
+        D::of(self.resolve(check, path, limits)?, D::UNIT.words[self.unit])
     }
 }
 
@@ -128,49 +153,6 @@ impl Quantity<Budget> {
         let rule = "a share of the peak must lie above 0 and at most at 1000";
         check.fault(path, rule, "write share_of_peak(0.25) for a quarter");
         None
-    }
-
-    /// The bytes, if this is no share.
-    pub fn bytes(&self, check: &mut Check<'_>, path: &str) -> Option<Bytes> {
-        self.resolve(check, path, CAPACITY).map(Bytes::new)
-    }
-}
-
-impl Quantity<Duration> {
-    /// The time.
-    pub fn span(&self, check: &mut Check<'_>, path: &str, limits: Limits) -> Option<Span> {
-        self.resolve(check, path, limits).map(Span::from_ps)
-    }
-}
-
-impl<Work: Copy> Quantity<Rate<Work>>
-where
-    Rate<Work>: Dimension,
-{
-    /// The bytes or FLOP per second.
-    pub fn rate(&self, check: &mut Check<'_>, path: &str) -> Option<Rate<Work>> {
-        self.resolve(check, path, RATE).and_then(Rate::new)
-    }
-}
-
-impl Quantity<Copies> {
-    /// The number, which must be whole.
-    pub fn count(&self, check: &mut Check<'_>, path: &str) -> Option<NonZeroU32> {
-        self.whole(check, path, "copies", COPIES)
-    }
-}
-
-impl Quantity<Outstanding> {
-    /// The number, which must be whole.
-    pub fn count(&self, check: &mut Check<'_>, path: &str) -> Option<NonZeroU32> {
-        self.whole(check, path, "requests", DEPTH)
-    }
-}
-
-impl Quantity<Drives> {
-    /// The number, which must be whole.
-    pub fn count(&self, check: &mut Check<'_>, path: &str) -> Option<NonZeroU32> {
-        self.whole(check, path, "drives", DRIVES)
     }
 }
 
@@ -226,21 +208,6 @@ pub struct Sourced<D> {
     pub quantity: Quantity<D>,
     /// Where it comes from.
     pub source: Source,
-}
-
-/// `source` as written at `path`; a problem there if it says nothing.
-pub(crate) fn sourced(source: &Source, check: &mut Check<'_>, path: &str) -> Source {
-    let mut source = source.clone();
-    let (Source::Datasheet(text)
-    | Source::Measured(text)
-    | Source::Announced(text)
-    | Source::Assumed(text)) = &mut source;
-    *text = text.trim().to_string();
-    if text.is_empty() {
-        let remedy = "say where the number stands, or why it was assumed";
-        check.fault(path, "a source may not be empty", remedy);
-    }
-    source
 }
 
 impl<'de, D: Dimension> Deserialize<'de> for Sourced<D> {

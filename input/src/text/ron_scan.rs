@@ -6,14 +6,65 @@
 //! Invariant: every byte is looked at a bounded number of times.
 
 use crate::text::ron_lex::{blank_end, leaf_end, word_end};
-use crate::text::ron_tree::{Label, NONE, Node, Shape, append};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Deepest nesting that a file may have.
 pub const MAX_DEPTH: usize = 128;
 
 /// Most repeated names that are listed: each costs a look at the text before it.
 const MAX_PROBLEMS: usize = 20;
+
+/// No node.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// What a value is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A number, string, word: nothing inside.
+    Leaf,
+    /// `(a: 1)`, `Name(a: 1)` or `()`: named fields.
+    Struct,
+    /// `(1, 2)`: positions.
+    Tuple,
+    /// `gib(80)`: a name around one value, which shares its path.
+    Newtype,
+    /// `[1, 2]`.
+    List,
+    /// `{"a": 1}`.
+    Map,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Label {
+    Index(u32),
+    Name(Arc<str>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    /// Which of the tree's texts it stands in.
+    pub(crate) source: u32,
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    /// Where the name or key before it starts; `start` without one.
+    pub(crate) name_start: u32,
+    pub(crate) parent: u32,
+    pub(crate) first: u32,
+    pub(crate) last: u32,
+    pub(crate) next: u32,
+    pub(crate) shape: Shape,
+    pub(crate) label: Label,
+}
+
+impl Node {
+    /// A value without anything in it, of no text yet.
+    pub(crate) fn new(parent: u32, shape: Shape, label: Label) -> Node {
+        let (source, start, end, name_start) = (0, 0, 0, 0);
+        let (first, last, next) = (NONE, NONE, NONE);
+        Node { source, start, end, name_start, parent, first, last, next, shape, label }
+    }
+}
 
 /// A mistake that the scanner sees, at a byte of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +96,7 @@ pub(crate) fn nodes(text: &str) -> Result<Vec<Node>, Vec<ScanProblem>> {
 }
 
 /// What a container still needs.
+#[derive(Default)]
 struct Frame<'t> {
     node: u32,
     close: char,
@@ -216,17 +268,7 @@ impl<'t> Scanner<'t> {
             _ => Shape::Struct,
         };
         let node = self.add(start, shape);
-        self.stack.push(Frame {
-            node,
-            close,
-            count: 0,
-            named: None,
-            ident,
-            key: None,
-            fields: BTreeSet::new(),
-            keys: BTreeSet::new(),
-            after_item: false,
-        });
+        self.stack.push(Frame { node, close, ident, ..Frame::default() });
         Ok(())
     }
 
@@ -261,18 +303,8 @@ impl<'t> Scanner<'t> {
                 None => (Label::Index(frame.count), start),
             };
         }
-        let node = Node {
-            source: 0,
-            start: start as u32,
-            end: self.at as u32,
-            name_start: name_start as u32,
-            parent,
-            first: NONE,
-            last: NONE,
-            next: NONE,
-            shape,
-            label,
-        };
+        let (start, end, name_start) = (start as u32, self.at as u32, name_start as u32);
+        let node = Node { start, end, name_start, ..Node::new(parent, shape, label) };
         append(&mut self.nodes, node)
     }
 
@@ -286,30 +318,20 @@ impl<'t> Scanner<'t> {
     /// Takes a string, character, number or word.
     fn leaf(&mut self) -> Result<(), ScanProblem> {
         let start = self.at;
-        match leaf_end(self.text, start) {
-            Ok(end) => {
-                self.at = end;
-                Ok(())
-            }
-            Err(rule) => {
-                let remedy = "write a value here, or close what is open";
-                Err(self.problem(start, rule, remedy))
-            }
-        }
+        let end = leaf_end(self.text, start);
+        self.at = end.map_err(|rule| {
+            self.problem(start, rule, "write a value here, or close what is open")
+        })?;
+        Ok(())
     }
 
     /// Skips white space and comments.
     fn skip_blank(&mut self) -> Result<(), ScanProblem> {
-        match blank_end(self.text, self.at) {
-            Ok(end) => {
-                self.at = end;
-                Ok(())
-            }
-            Err(start) => {
-                let rule = "a comment is never closed";
-                Err(self.problem(start, rule, "write `*/` where it ends"))
-            }
-        }
+        let end = blank_end(self.text, self.at);
+        self.at = end.map_err(|start| {
+            self.problem(start, "a comment is never closed", "write `*/` where it ends")
+        })?;
+        Ok(())
     }
 
     /// Notes a repeated name and goes on, unless there are too many.
@@ -348,4 +370,17 @@ impl<'t> Scanner<'t> {
         let found = if shown.trim().is_empty() { String::new() } else { format!("`{shown}`") };
         ScanProblem { at, rule: rule.into(), found, remedy: remedy.into() }
     }
+}
+
+/// Adds a node as the last one in its parent.
+pub(crate) fn append(nodes: &mut Vec<Node>, node: Node) -> u32 {
+    let id = nodes.len() as u32;
+    if let Some(parent) = nodes.get_mut(node.parent as usize) {
+        match std::mem::replace(&mut parent.last, id) {
+            NONE => parent.first = id,
+            previous => nodes[previous as usize].next = id,
+        }
+    }
+    nodes.push(node);
+    id
 }

@@ -100,17 +100,7 @@ impl Document {
             return Err(Diagnostics::one(file, None, rule, found, "make it shorter"));
         }
         let source = Source { file: file.to_path_buf(), text, instead_of: None };
-        match Tree::scan(source) {
-            Ok(tree) => Ok(Document { tree: Arc::new(tree), changes: Vec::new() }),
-            Err((source, problems)) => {
-                let mut all = Diagnostics::default();
-                for problem in problems {
-                    let place = Some(place_in(&source.text, problem.at));
-                    all.push(file, place, problem.rule, problem.found, problem.remedy);
-                }
-                Err(all)
-            }
-        }
+        Ok(Document { tree: Arc::new(Tree::scan(source)?), changes: Vec::new() })
     }
 
     /// This document with the values of `tree`.
@@ -215,13 +205,9 @@ impl Document {
             value.to_string()
         };
         let (file, instead_of) = (self.tree.file(id).to_owned(), Some(self.tree.place(id)));
-        let given = Tree::scan(Source { file, text, instead_of }).map_err(|(_, problems)| {
-            let mut all = Diagnostics::default();
-            for problem in problems {
-                let rule = format!("{} [{note}]", problem.rule);
-                all.push(self.file(), None, rule, problem.found, problem.remedy);
-            }
-            all
+        let given = Tree::scan(Source { file, text, instead_of }).map_err(|mut problems| {
+            problems.0.iter_mut().for_each(|problem| problem.rule += &format!(" [{note}]"));
+            problems
         })?;
         let deepest = given.values().map(|inner| given.depth(inner)).max().unwrap_or(0);
         if self.tree.depth(id) + deepest > MAX_DEPTH {
@@ -318,6 +304,19 @@ pub fn shorten(text: &str) -> String {
         words = words.chars().take(57).collect::<String>() + "...";
     }
     format!("`{words}`")
+}
+
+/// A string of the format; only what must be escaped is.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            letter if letter.is_control() => quoted.extend(letter.escape_unicode()),
+            letter => quoted.push(letter),
+        }
+    }
+    quoted + "\""
 }
 
 pub(crate) fn is_name(text: &str) -> bool {

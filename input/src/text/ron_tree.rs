@@ -9,53 +9,13 @@
 //! Invariant: a child of the same text lies within its parent.
 
 use crate::text::ron_lex::word_end;
-use crate::text::ron_scan::{self, ScanProblem};
+use crate::text::ron_scan::{Label, NONE, Node, ScanProblem, append, nodes};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tiersim_models::diagnostic::Place;
+use tiersim_models::diagnostic::{Diagnostics, Place};
 
-/// No node.
-pub(crate) const NONE: u32 = u32::MAX;
-
-/// What a value is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// A number, string, word: nothing inside.
-    Leaf,
-    /// `(a: 1)`, `Name(a: 1)` or `()`: named fields.
-    Struct,
-    /// `(1, 2)`: positions.
-    Tuple,
-    /// `gib(80)`: a name around one value, which shares its path.
-    Newtype,
-    /// `[1, 2]`.
-    List,
-    /// `{"a": 1}`.
-    Map,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Label {
-    Index(u32),
-    Name(Arc<str>),
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Node {
-    /// Which of the tree's texts it stands in.
-    pub(crate) source: u32,
-    pub(crate) start: u32,
-    pub(crate) end: u32,
-    /// Where the name or key before it starts; `start` without one.
-    pub(crate) name_start: u32,
-    pub(crate) parent: u32,
-    pub(crate) first: u32,
-    pub(crate) last: u32,
-    pub(crate) next: u32,
-    pub(crate) shape: Shape,
-    pub(crate) label: Label,
-}
+pub use crate::text::ron_scan::Shape;
 
 /// A text that values stand in.
 #[derive(Debug)]
@@ -82,10 +42,18 @@ pub struct ValueId(u32);
 
 impl Tree {
     /// Reads a text, or lists what is wrong with it.
-    pub fn scan(source: Source) -> Result<Tree, (Source, Vec<ScanProblem>)> {
-        match ron_scan::nodes(&source.text) {
+    pub fn scan(source: Source) -> Result<Tree, Diagnostics> {
+        match nodes(&source.text) {
             Ok(nodes) => Ok(Tree { sources: vec![Arc::new(source)], nodes }),
-            Err(problems) => Err((source, problems)),
+            Err(problems) => {
+                let mut all = Diagnostics::default();
+                for ScanProblem { at, rule, found, remedy } in problems {
+                    let own = source.instead_of.is_none();
+                    let place = own.then(|| place_in(&source.text, at));
+                    all.push(&source.file, place, rule, found, remedy);
+                }
+                Err(all)
+            }
         }
     }
 
@@ -364,31 +332,14 @@ impl Tree {
         // A value that stands under another name here has no name there.
         let name_start = if node.label == *label { name_start } else { start };
         let Node { parent, next, label, .. } = node.clone();
-        let (source, first, last) = (at as u32, NONE, NONE);
-        *node = Node { source, start, end, name_start, parent, first, last, next, shape, label };
+        let new = Node::new(parent, shape, label);
+        *node = Node { source: at as u32, start, end, name_start, next, ..new };
     }
 
     /// A new leaf behind what is in `parent`, of no text yet.
     fn add(&mut self, parent: ValueId, label: Label) -> ValueId {
-        let (parent, shape) = (parent.0, Shape::Leaf);
-        let (first, last, next) = (NONE, NONE, NONE);
-        let (source, start, end, name_start) = (0, 0, 0, 0);
-        let node = Node { source, start, end, name_start, parent, first, last, next, shape, label };
-        ValueId(append(&mut self.nodes, node))
+        ValueId(append(&mut self.nodes, Node::new(parent.0, Shape::Leaf, label)))
     }
-}
-
-/// Adds a node as the last one in its parent.
-pub(crate) fn append(nodes: &mut Vec<Node>, node: Node) -> u32 {
-    let id = nodes.len() as u32;
-    if let Some(parent) = nodes.get_mut(node.parent as usize) {
-        match std::mem::replace(&mut parent.last, id) {
-            NONE => parent.first = id,
-            previous => nodes[previous as usize].next = id,
-        }
-    }
-    nodes.push(node);
-    id
 }
 
 /// Line and column of a byte of a text.

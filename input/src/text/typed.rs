@@ -1,29 +1,25 @@
 //! Typed values from the tree of a document: what serde asks for, with the place of every mistake.
 //!
-//! The tree is a `Deserializer`, so that a mistake is told where it stands when it is met, and
-//! reading goes on wherever that can be done: behind an unknown field, behind a quantity that
-//! cannot be read (a harmless one stands in), and at the next entry of a list or a map. `ron` reads
-//! strings and numbers.
+//! A [`Value`] is a `Deserializer`, so that reading goes on behind an unknown field, behind a
+//! quantity that cannot be read (a harmless one stands in), and at the next entry of a list or a
+//! map.
 //! Invariant: recursion follows the types that are asked for, and one reading looks at each value
 //! a bounded number of times.
 
-use crate::text::check::MAX_PROBLEMS;
-use crate::text::choices::choices;
-use crate::text::ron_lex::{leaf_end, word_end};
-use crate::text::ron_text::{Document, shorten};
-use crate::text::ron_tree::{Shape, ValueId};
+use crate::text::ron_lex::leaf_end;
+use crate::text::ron_text::Document;
+use crate::text::ron_tree::Shape;
+use crate::text::value::{Fault, Reading, Value};
 use serde::de::value::StrDeserializer;
 use serde::de::{
-    self, Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Expected,
+    self, Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess,
     IntoDeserializer, MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
-use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::path::Path;
 use std::vec::IntoIter;
 use tiersim_models::diagnostic::Diagnostics;
-use tiersim_models::units::written::{Unit, by_name};
+use tiersim_models::units::written::by_name;
 
 /// What a document says, and what is wrong with how it says it.
 #[derive(Debug)]
@@ -45,218 +41,6 @@ impl Document {
             Ok(raw) if !lost => Ok(Parsed { raw, problems }),
             _ => Err(problems),
         }
-    }
-}
-
-impl Document {
-    /// Reads the value at a place of the tree, without standing in for what cannot be read.
-    pub(crate) fn typed<T: DeserializeOwned>(&self, id: ValueId) -> Result<T, Diagnostics> {
-        let reading = Reading::of(self);
-        let value = Value { reading: &reading, id };
-        let read = value.placed(T::deserialize(value));
-        let problems = reading.problems.into_inner();
-        read.ok().filter(|_| problems.0.is_empty()).ok_or(problems)
-    }
-}
-
-/// What serde's visitors find wrong; the value that they look at is known to their caller.
-#[derive(Debug)]
-enum Fault {
-    /// It is among the problems already.
-    Noted,
-    Missing(&'static str),
-    OutOfRange,
-    Said(String),
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
-    }
-}
-
-impl std::error::Error for Fault {}
-
-impl de::Error for Fault {
-    fn custom<T: fmt::Display>(said: T) -> Fault {
-        Fault::Said(said.to_string())
-    }
-
-    fn missing_field(field: &'static str) -> Fault {
-        Fault::Missing(field)
-    }
-
-    fn invalid_value(_: Unexpected<'_>, _: &dyn Expected) -> Fault {
-        Fault::OutOfRange
-    }
-}
-
-struct Reading<'d> {
-    document: &'d Document,
-    problems: RefCell<Diagnostics>,
-    /// Whether an entry of a list or a map was left out.
-    lost: Cell<bool>,
-}
-
-impl<'d> Reading<'d> {
-    fn of(document: &'d Document) -> Reading<'d> {
-        Reading { document, problems: RefCell::default(), lost: Cell::new(false) }
-    }
-}
-
-/// One value of the tree, to be read as what its place asks for.
-#[derive(Clone, Copy)]
-struct Value<'r> {
-    reading: &'r Reading<'r>,
-    id: ValueId,
-}
-
-impl<'r> Value<'r> {
-    /// What was written; all there is to a plain value.
-    fn text(self) -> &'r str {
-        self.reading.document.tree().written(self.id)
-    }
-
-    fn shape(self) -> Shape {
-        self.reading.document.tree().shape(self.id)
-    }
-
-    /// The word that it is, or that stands before its brackets.
-    fn word(self) -> Option<&'r str> {
-        let text = self.text();
-        word_end(text, 0).map(|end| text[..end].strip_prefix("r#").unwrap_or(&text[..end]))
-    }
-
-    fn children(self) -> impl Iterator<Item = Value<'r>> {
-        let tree = self.reading.document.tree();
-        tree.children(self.id).map(move |id| Value { id, ..self })
-    }
-
-    fn only_child(self) -> Option<Value<'r>> {
-        (self.shape() == Shape::Newtype).then(|| self.children().next()).flatten()
-    }
-
-    /// Notes that this value breaks `rule`.
-    fn fault(self, rule: impl Into<String>, remedy: impl Into<String>) -> Fault {
-        let mut problems = self.reading.problems.borrow_mut();
-        if problems.0.len() < MAX_PROBLEMS {
-            let document = self.reading.document;
-            problems.0.push(document.problem_of(self.id, rule.into(), remedy.into()));
-        }
-        Fault::Noted
-    }
-
-    /// As [`Value::fault`], of the name under which this value stands.
-    fn fault_of_name(self, rule: String, found: &str, remedy: String) -> Fault {
-        let mut problems = self.reading.problems.borrow_mut();
-        if problems.0.len() < MAX_PROBLEMS {
-            let document = self.reading.document;
-            problems.0.push(document.problem_of_name(self.id, rule, found, remedy));
-        }
-        Fault::Noted
-    }
-
-    /// [`choices`], unless nobody sees them.
-    fn choices(self, found: &str, known: &[&str]) -> String {
-        let full = self.reading.problems.borrow().0.len() >= MAX_PROBLEMS;
-        if full { String::new() } else { choices(found, known) }
-    }
-
-    /// `result`, with what a visitor found wrong noted of this value.
-    fn placed<T>(self, result: Result<T, Fault>) -> Result<T, Fault> {
-        result.map_err(|fault| match fault {
-            Fault::Noted => Fault::Noted,
-            Fault::Missing(field) => self.fault(format!("the field `{field}` is missing"), ""),
-            Fault::OutOfRange => {
-                let negative = self.text().starts_with('-');
-                let remedy = if negative { "a number from 0 up" } else { "a smaller one" };
-                let rule = "a whole number within range must stand here";
-                self.fault(rule, format!("write {remedy}"))
-            }
-            Fault::Said(said) => self.fault(said, ""),
-        })
-    }
-
-    /// The value as ron reads it, if it is a plain one.
-    fn plain<T: DeserializeOwned>(self) -> Result<T, ron::Error> {
-        match self.shape() {
-            Shape::Leaf => ron::from_str(self.text()).map_err(|error| error.code),
-            _ => Err(ron::Error::ExpectedIdentifier),
-        }
-    }
-
-    fn number(self) -> Result<f64, Fault> {
-        self.plain().map_err(|_| self.fault("a number must stand here", ""))
-    }
-
-    fn integer<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        let read = match (self.plain::<u64>(), self.plain::<i64>()) {
-            (Ok(number), _) => visitor.visit_u64(number),
-            (_, Ok(number)) => visitor.visit_i64(number),
-            (Err(ron::Error::IntegerOutOfBounds), _) => Err(Fault::OutOfRange),
-            _ => return Err(self.fault("a whole number must stand here", as_whole(self.text()))),
-        };
-        self.placed(read)
-    }
-
-    /// Fields with names: those of `fields`, whatever else there is.
-    fn fields<'de, V: Visitor<'de>>(
-        self,
-        outer: &str,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Fault> {
-        let tree = self.reading.document.tree();
-        let mut known = Vec::new();
-        for child in self.children() {
-            let name = tree.name(child.id).unwrap_or_default();
-            if fields.contains(&name) {
-                known.push(child);
-            } else {
-                let rule = format!("`{outer}` has no field `{name}`");
-                child.fault_of_name(rule, child.text(), self.choices(name, fields));
-            }
-        }
-        let entries = Entries { next: known.into_iter(), value: None, keys: false };
-        self.placed(visitor.visit_map(entries).map_err(|fault| match fault {
-            Fault::Missing(field) => {
-                let remedy = format!("{outer} needs it: write `{field}: ...`");
-                self.fault(format!("the field `{field}` is missing"), remedy)
-            }
-            other => other,
-        }))
-    }
-
-    /// The one value of a word with brackets.
-    fn content(self, word: &str) -> Result<Value<'r>, Fault> {
-        self.only_child().ok_or_else(|| match self.shape() {
-            Shape::Leaf => {
-                let remedy = format!("write `{word}(...)`");
-                self.fault(format!("`{word}` needs its brackets"), remedy)
-            }
-            _ => {
-                let first = self.children().next().map_or("...", Value::text);
-                let first = shorten(first);
-                let remedy = format!("write `{word}({})`", first.trim_matches('`'));
-                self.fault(format!("`{word}` takes one value"), remedy)
-            }
-        })
-    }
-
-    /// Whether this is a number with one of `unit`'s words.
-    fn has_unit(self, unit: &Unit) -> Result<(), Fault> {
-        let Some(word) = self.word().filter(|word| !matches!(*word, "NaN" | "inf")) else {
-            return Err(self.fault(format!("{} needs its unit", unit.what), unit.remedy));
-        };
-        if unit.words.contains(&word) {
-            return self.content(word)?.number().map(drop);
-        }
-        let small = unit.words.iter().find(|known| known.eq_ignore_ascii_case(word));
-        let small = small.zip(self.text().strip_prefix(word)).map(|(small, rest)| {
-            format!("units are written small: {}", shorten(&format!("{small}{rest}")))
-        });
-        let remedy = small.unwrap_or_else(|| unit.remedy.to_owned());
-        Err(self.fault(format!("`{word}` is not a unit of {}", unit.what), remedy))
     }
 }
 
@@ -290,6 +74,32 @@ fn spaced(name: &str) -> String {
         words.extend(c.to_lowercase());
     }
     words
+}
+
+impl Value<'_> {
+    fn integer<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let read = match (self.plain::<u64>(), self.plain::<i64>()) {
+            (Ok(number), _) => visitor.visit_u64(number),
+            (_, Ok(number)) => visitor.visit_i64(number),
+            (Err(ron::Error::IntegerOutOfBounds), _) => Err(Fault::OutOfRange),
+            _ => return Err(self.fault("a whole number must stand here", as_whole(self.text()))),
+        };
+        self.placed(read)
+    }
+
+    fn map<'de, V: Visitor<'de>>(
+        self,
+        outer: &str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let next = self.fields(outer, fields).into_iter();
+        let read = visitor.visit_map(Entries { next, value: None, keys: false });
+        self.placed(read.map_err(|fault| match fault {
+            Fault::Missing(field) => self.missing(outer, field),
+            other => other,
+        }))
+    }
 }
 
 impl<'de> Deserializer<'de> for Value<'_> {
@@ -397,7 +207,7 @@ impl<'de> Deserializer<'de> for Value<'_> {
                 let rule = format!("`{word}` needs its brackets");
                 Err(self.fault(rule, format!("write `{word}(...)`")))
             }
-            (_, Shape::Struct) => self.fields(name, fields, visitor),
+            (_, Shape::Struct) => self.map(name, fields, visitor),
             _ => {
                 let rule = "fields with names must stand here: (name: value, ...)";
                 Err(self.fault(rule, format!("known: {}", fields.join(", "))))
@@ -418,20 +228,10 @@ impl<'de> Deserializer<'de> for Value<'_> {
                 Err(_) => stand_in(unit.sample, |value| visitor.visit_enum(value)),
             };
         }
-        match self.word() {
-            Some(word) if variants.contains(&word) => self.placed(visitor.visit_enum(self)),
-            Some(word) => {
-                let name = spaced(name);
-                let vowel = name.starts_with(['a', 'e', 'i', 'o', 'u']);
-                let article = if vowel { "an" } else { "a" };
-                let rule = format!("`{word}` is not {article} {name}");
-                Err(self.fault(rule, self.choices(word, variants)))
-            }
-            None => {
-                let remedy = self.choices(self.text().trim_matches('"'), variants);
-                Err(self.fault("a word must stand here", remedy))
-            }
-        }
+        let name = spaced(name);
+        let article = if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+        self.known_word(&format!("{article} {name}"), variants)?;
+        self.placed(visitor.visit_enum(self))
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -457,15 +257,14 @@ impl<'de> VariantAccess<'de> for Value<'_> {
     type Error = Fault;
 
     fn unit_variant(self) -> Result<(), Fault> {
-        let word = self.word().unwrap_or_default();
-        match self.shape() {
-            Shape::Leaf => Ok(()),
-            _ => Err(self.fault(format!("`{word}` takes no brackets"), format!("write `{word}`"))),
-        }
+        self.without_brackets()
     }
 
     fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Fault> {
-        seed.deserialize(self.content(self.word().unwrap_or_default())?)
+        match self.only_child() {
+            Some(only) => seed.deserialize(only),
+            None => seed.deserialize(Content(self)),
+        }
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Fault> {
@@ -477,18 +276,35 @@ impl<'de> VariantAccess<'de> for Value<'_> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        let word = self.word().unwrap_or_default();
-        match self.shape() {
-            Shape::Struct => self.fields(word, fields, visitor),
-            Shape::Leaf => {
-                let remedy = format!("write `{word}(...)`, or `{word}()` for the defaults");
-                Err(self.fault(format!("`{word}` needs its brackets"), remedy))
-            }
-            _ => {
-                let rule = format!("what `{word}` takes needs its name: {word}(name: value)");
-                Err(self.fault(rule, format!("known: {}", fields.join(", "))))
-            }
-        }
+        self.with_fields(fields)?;
+        self.map(self.word().unwrap_or_default(), fields, visitor)
+    }
+}
+
+/// What a word with brackets takes, if that is not one value without a name: fields are a structure,
+/// and anything else must be one value.
+struct Content<'r>(Value<'r>);
+
+impl<'de> Deserializer<'de> for Content<'_> {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.0.content(self.0.word().unwrap_or_default())?.deserialize_any(visitor)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        self.0.with_fields(fields)?;
+        self.0.map(self.0.word().unwrap_or_default(), fields, visitor)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
+        unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
     }
 }
 
@@ -548,7 +364,6 @@ impl<'de> MapAccess<'de> for Entries<'_> {
         self.value = self.next.next();
         let Some(value) = self.value else { return Ok(None) };
         let document = value.reading.document;
-        let name = document.tree().name(value.id).unwrap_or_default();
         if self.keys {
             let written = document.tree().written_with_name(value.id);
             // An entry that was put in has no key in any text.
@@ -559,7 +374,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
                 return Err(value.fault_of_name(rule, written, format!("write \"{written}\"")));
             }
         }
-        seed.deserialize(key(name)).map(Some)
+        seed.deserialize(key(value.name())).map(Some)
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Fault> {

@@ -56,7 +56,7 @@ pub struct TraceInfo {
 }
 
 /// The ops of one phase, over all steps.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PhaseInfo {
     /// The phase's word.
     pub phase: &'static str,
@@ -71,7 +71,7 @@ pub struct PhaseInfo {
 }
 
 /// The objects of one kind, over all steps.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct KindInfo {
     /// The kind's word.
     pub kind: &'static str,
@@ -86,7 +86,7 @@ pub struct KindInfo {
 }
 
 /// One step.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct StepInfo {
     /// Its number in the recording.
     pub step: u32,
@@ -118,7 +118,7 @@ pub struct PeakInfo {
 }
 
 /// One module.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ModuleInfo {
     /// Its name.
     pub module: String,
@@ -206,7 +206,7 @@ fn peak(trace: &Trace, lives: &[Option<(usize, usize)>]) -> (PeakInfo, Vec<bool>
 fn phases(trace: &Trace) -> Vec<PhaseInfo> {
     let mut all: Vec<PhaseInfo> = Vec::new();
     for phase in Phase::ALL {
-        let mut sum = PhaseInfo { phase: phase.word(), ops: 0, duration_ns: 0, flops: 0, bytes: 0 };
+        let mut sum = PhaseInfo { phase: phase.word(), ..PhaseInfo::default() };
         let mut ps = 0;
         for op in trace.ops.iter().filter(|op| op.phase == phase) {
             sum.ops += 1;
@@ -224,13 +224,7 @@ fn phases(trace: &Trace) -> Vec<PhaseInfo> {
 fn kinds(trace: &Trace, alive: &[bool]) -> Vec<KindInfo> {
     let mut all: Vec<KindInfo> = Vec::new();
     for kind in ObjectKind::ALL {
-        let mut sum = KindInfo {
-            kind: kind.word(),
-            objects: 0,
-            bytes: 0,
-            persistent_bytes: 0,
-            bytes_at_peak: 0,
-        };
+        let mut sum = KindInfo { kind: kind.word(), ..KindInfo::default() };
         for (object, &alive) in trace.objects.iter().zip(alive) {
             if object.kind == kind {
                 let bytes = object.bytes.get();
@@ -253,9 +247,7 @@ fn steps(trace: &Trace) -> Vec<StepInfo> {
     let mut ps = 0u64;
     for op in &trace.ops {
         if all.last().is_none_or(|step| step.step != op.step) {
-            let step = op.step;
-            let (ops, duration_ns, flops, bytes, touched_bytes) = (0, 0, 0, 0, 0);
-            all.push(StepInfo { step, ops, duration_ns, flops, bytes, touched_bytes });
+            all.push(StepInfo { step: op.step, ..StepInfo::default() });
             ps = 0;
         }
         let mark = all.len();
@@ -276,8 +268,7 @@ fn steps(trace: &Trace) -> Vec<StepInfo> {
 }
 
 fn modules(trace: &Trace) -> Vec<ModuleInfo> {
-    let new =
-        |name: &String| ModuleInfo { module: name.clone(), persistent_bytes: 0, passing_bytes: 0 };
+    let new = |name: &String| ModuleInfo { module: name.clone(), ..ModuleInfo::default() };
     let mut all: Vec<ModuleInfo> = trace.modules.iter().map(new).collect();
     for object in &trace.objects {
         let Some(module) = object.module else { continue };

@@ -175,7 +175,7 @@ impl Reader<'_> {
     fn table(
         &mut self,
         name: &str,
-        columns: &[super::tables::Column],
+        columns: &'static str,
         expected: Option<u64>,
         each: impl FnMut(&mut Row<'_>),
     ) -> PathBuf {

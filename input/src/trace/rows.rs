@@ -4,7 +4,7 @@
 //! looked at; the caller must not use the rows of a table that had problems.
 //! Invariant: a record's row number gives its line, see [`super::tables`].
 
-use super::tables::{Column, Findings, Room, Source, describe};
+use super::tables::{Column, Findings, Guard, Room, Source, columns, describe};
 use csv::StringRecord;
 use std::path::{Path, PathBuf};
 use tiersim_models::diagnostic::Place;
@@ -12,13 +12,90 @@ use tiersim_models::trace_rules::MAX_NAME_BYTES;
 
 /// One row, and where to report what is wrong with it.
 pub(crate) struct Row<'a> {
-    pub(crate) record: &'a StringRecord,
-    pub(crate) places: &'a [Option<usize>],
-    pub(crate) columns: &'a [Column],
-    pub(crate) file: &'a Path,
+    record: &'a StringRecord,
+    places: &'a [Option<usize>],
+    columns: &'a [Column],
+    file: &'a Path,
     /// Counted from zero, without the header.
     pub(crate) index: u64,
     pub(crate) findings: &'a mut Findings,
+}
+
+/// The rows of a table, of which one is in memory at a time.
+pub(crate) struct Rows {
+    pub(crate) path: PathBuf,
+    reader: csv::Reader<Guard>,
+    columns: Vec<Column>,
+    places: Vec<Option<usize>>,
+    width: usize,
+    record: StringRecord,
+    /// Rows read so far.
+    index: u64,
+    /// Rows after this many are an error; the table ends there.
+    most: Option<u64>,
+}
+
+impl Rows {
+    /// The rows behind the header of a table with these columns; the file's path if that is wrong.
+    pub(crate) fn open(
+        source: Source,
+        names: &'static str,
+        most: Option<u64>,
+        findings: &mut Findings,
+    ) -> Result<Rows, PathBuf> {
+        let (Source { path, text }, columns) = (source, columns(names));
+        // Rows of another length are reported here rather than by the parser, which would stop.
+        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text);
+        let found = match reader.headers() {
+            Ok(headers) => find_columns(headers, &columns, &path, findings),
+            Err(error) => {
+                csv_problem(&path, &error, 1, findings);
+                None
+            }
+        };
+        let Some((places, width)) = found else { return Err(path) };
+        let record = StringRecord::new();
+        Ok(Rows { path, reader, columns, places, width, record, index: 0, most })
+    }
+
+    /// Whether the table has a column.
+    pub(crate) fn has(&self, column: &str) -> bool {
+        let index = self.columns.iter().position(|known| known.name == column);
+        index.is_some_and(|index| self.places[index].is_some())
+    }
+
+    /// The next row, which is none in itself where that is reported to be wrong; none at the end.
+    pub(crate) fn next<'a>(&'a mut self, findings: &'a mut Findings) -> Option<Option<Row<'a>>> {
+        let line = Place { line: self.index + 2, column: 0 };
+        let read = self.reader.read_record(&mut self.record);
+        match read {
+            Ok(false) => return None,
+            Ok(true) if self.most.is_some_and(|most| self.index >= most) => {
+                let rule = format!("more than the {} rows that trace.ron says", self.index);
+                findings.push(&self.path, Some(line), rule, "", "correct rows in trace.ron");
+                return None;
+            }
+            Ok(true) => {}
+            Err(error) => {
+                csv_problem(&self.path, &error, line.line, findings);
+                if !matches!(error.kind(), csv::ErrorKind::Utf8 { .. }) {
+                    return None;
+                }
+                self.index += 1;
+                return Some(None);
+            }
+        }
+        let index = self.index;
+        self.index += 1;
+        if self.record.len() != self.width {
+            let rule = format!("a row has {} fields, like the header", self.width);
+            let remedy = "check the commas and quotes, and whether the file was cut off";
+            findings.push(&self.path, Some(line), rule, self.record.len().to_string(), remedy);
+            return Some(None);
+        }
+        let Rows { path, columns, places, record, .. } = self;
+        Some(Some(Row { record, places, columns, file: path, index, findings }))
+    }
 }
 
 /// Reads every row of a table; returns the file's path, and how many rows it has.
@@ -26,56 +103,23 @@ pub(crate) struct Row<'a> {
 /// `most`: rows after this many are an error; the table ends there.
 pub(crate) fn read_rows(
     source: Source,
-    columns: &[Column],
+    columns: &'static str,
     most: Option<u64>,
     findings: &mut Findings,
     mut each: impl FnMut(&mut Row<'_>),
 ) -> (PathBuf, u64) {
-    let Source { path, text } = source;
-    // Rows of another length are reported here rather than by the parser, which would stop.
-    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text);
-    let places = match reader.headers() {
-        Ok(headers) => find_columns(headers, columns, &path, findings),
-        Err(error) => {
-            csv_problem(&path, &error, 1, findings);
-            None
-        }
+    let mut rows = match Rows::open(source, columns, most, findings) {
+        Ok(rows) => rows,
+        Err(path) => return (path, 0),
     };
-    let Some((places, width)) = places else { return (path, 0) };
-    let mut record = StringRecord::new();
-    let mut index = 0;
-    loop {
-        let line = Place { line: index + 2, column: 0 };
-        match reader.read_record(&mut record) {
-            Ok(false) => break,
-            Ok(true) if most.is_some_and(|most| index >= most) => {
-                let rule = format!("more than the {index} rows that trace.ron says");
-                findings.push(&path, Some(line), rule, "", "correct rows in trace.ron");
-                break;
-            }
-            Ok(true) if record.len() != width => {
-                let rule = format!("a row has {width} fields, like the header");
-                let remedy = "check the commas and quotes, and whether the file was cut off";
-                findings.push(&path, Some(line), rule, record.len().to_string(), remedy);
-            }
-            Ok(true) => {
-                let (file, places) = (&*path, &*places);
-                each(&mut Row { record: &record, places, columns, file, index, findings });
-            }
-            Err(error) => {
-                csv_problem(&path, &error, index + 2, findings);
-                if !matches!(error.kind(), csv::ErrorKind::Utf8 { .. }) {
-                    break;
-                }
-            }
-        }
-        index += 1;
+    while let Some(row) = rows.next(findings) {
+        row.into_iter().for_each(|mut row| each(&mut row));
     }
-    (path, index)
+    (rows.path, rows.index)
 }
 
 /// Where each column is in the file, and how many fields its rows have.
-pub(crate) fn find_columns(
+fn find_columns(
     headers: &StringRecord,
     columns: &[Column],
     path: &Path,
@@ -101,7 +145,7 @@ pub(crate) fn find_columns(
         }
     }
     for (column, place) in columns.iter().zip(&places) {
-        if column.is_required() && place.is_none() {
+        if column.required && place.is_none() {
             findings.push(path, first, format!("missing column {}", column.name), "", "add it");
             sound = false;
         }
@@ -109,7 +153,7 @@ pub(crate) fn find_columns(
     sound.then_some((places, headers.len()))
 }
 
-pub(crate) fn csv_problem(path: &Path, error: &csv::Error, line: u64, findings: &mut Findings) {
+fn csv_problem(path: &Path, error: &csv::Error, line: u64, findings: &mut Findings) {
     match error.kind() {
         csv::ErrorKind::Io(error) => findings.extend(describe(path, error)),
         csv::ErrorKind::Utf8 { .. } => {

@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use tiersim_models::diagnostic::{Diagnostic, Diagnostics, Place};
+use tiersim_models::workload::{Trace, TraceProblem};
 
 /// The longest line of a table.
 pub(crate) const MAX_LINE_BYTES: usize = 1 << 20;
@@ -67,23 +68,18 @@ impl Room {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
-    required: bool,
+    /// Whether it must be there; else its fields count as empty where it is left out.
+    pub(crate) required: bool,
 }
 
-impl Column {
-    pub(crate) const fn is_required(self) -> bool {
-        self.required
-    }
-}
-
-/// A column that must be there.
-pub(crate) const fn required(name: &'static str) -> Column {
-    Column { name, required: true }
-}
-
-/// A column that may be left out; its fields then count as empty.
-pub(crate) const fn optional(name: &'static str) -> Column {
-    Column { name, required: false }
+/// The columns that a text names, with spaces between them and `?` behind those that may be left
+/// out.
+pub(crate) fn columns(text: &'static str) -> Vec<Column> {
+    let column = |word: &'static str| match word.strip_suffix('?') {
+        Some(name) => Column { name, required: false },
+        None => Column { name: word, required: true },
+    };
+    text.split(' ').map(column).collect()
 }
 
 /// Problems found so far, with a bound on how many are kept.
@@ -112,6 +108,14 @@ impl Findings {
     pub(crate) fn extend(&mut self, more: Diagnostics) {
         for Diagnostic { file, place, rule, found, remedy } in more.0 {
             self.push(&file, place, rule, found, remedy);
+        }
+    }
+
+    /// What keeps an importer's trace from being one.
+    pub(crate) fn unsound(&mut self, source: &Path, trace: &Trace) {
+        for TraceProblem { table, row, found, remedy } in trace.problems() {
+            let rule = format!("the trace made from it breaks a rule: {table}, row {row}: {found}");
+            self.push(source, None, rule, "", remedy);
         }
     }
 
@@ -182,6 +186,12 @@ impl Source {
         self.text.open_ended = true;
         self
     }
+}
+
+/// A file's name in small letters, without the ending of what packs it.
+pub(crate) fn unpacked_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name).to_owned()
 }
 
 /// What a file holds, unpacked if its name ends in `.gz` or `.zst`, and how many bytes of it are

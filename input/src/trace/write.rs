@@ -6,8 +6,8 @@
 //! last after the old one was removed, so a folder with a `trace.ron` is complete.
 
 use super::header::{HEADER_FILE, Header};
-use super::tables::describe;
-use super::{OBJECT_COLUMNS, OP_COLUMNS, USE_COLUMNS, tables::Column, units};
+use super::tables::{columns, describe};
+use super::{OBJECT_COLUMNS, OP_COLUMNS, USE_COLUMNS, units};
 use flate2::{Compression, GzBuilder};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -139,7 +139,7 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 fn object_table(trace: &Trace) -> String {
-    let mut text = header_line(OBJECT_COLUMNS);
+    let mut text = header_line(OBJECT_COLUMNS, 11);
     for (id, object) in trace.objects.iter().enumerate() {
         let statistics = &object.statistics;
         let fields = [
@@ -166,11 +166,11 @@ fn op_table(trace: &Trace) -> String {
     let units = trace.ops.iter().any(|op| op.unit != Unit::Device);
     let releases = trace.ops.iter().any(|op| op.release.is_some());
     let columns = match (releases, units) {
-        (true, _) => OP_COLUMNS.len(),
-        (false, true) => OP_COLUMNS.len() - 1,
-        (false, false) => OP_COLUMNS.len() - 1 - units::COLUMNS,
+        (true, _) => 16,
+        (false, true) => 15,
+        (false, false) => 15 - units::COLUMNS,
     };
-    let mut text = header_line(&OP_COLUMNS[..columns]);
+    let mut text = header_line(OP_COLUMNS, columns);
     for (id, op) in trace.ops.iter().enumerate() {
         let after: Vec<String> = op.after.iter().map(|op| op.0.to_string()).collect();
         let [unit, bytes, group] = units::fields(op.unit);
@@ -200,8 +200,8 @@ fn op_table(trace: &Trace) -> String {
 fn use_table(trace: &Trace) -> String {
     // Columns that would be empty all the way down are left out.
     let parts = trace.uses.iter().any(|one| one.part.is_some());
-    let columns = if parts { USE_COLUMNS } else { &USE_COLUMNS[..3] };
-    let mut text = header_line(columns);
+    let columns = if parts { 5 } else { 3 };
+    let mut text = header_line(USE_COLUMNS, columns);
     for (id, op) in trace.ops.iter().enumerate() {
         for one in &trace.uses[op.uses.start as usize..op.uses.end as usize] {
             let number = |of: fn(Part) -> NonZeroU32| {
@@ -214,26 +214,20 @@ fn use_table(trace: &Trace) -> String {
                 number(|part| part.pieces),
                 number(|part| part.piece),
             ];
-            push_line(&mut text, &fields[..columns.len()]);
+            push_line(&mut text, &fields[..columns]);
         }
     }
     text
 }
 
-fn header_line(columns: &[Column]) -> String {
-    let mut text = String::new();
-    let names: Vec<String> = columns.iter().map(|column| column.name.to_owned()).collect();
-    push_line(&mut text, &names);
-    text
+/// The first so many columns.
+fn header_line(names: &'static str, count: usize) -> String {
+    let names: Vec<&str> = columns(names)[..count].iter().map(|column| column.name).collect();
+    names.join(",") + "\n"
 }
 
 fn push_line(text: &mut String, fields: &[String]) {
-    for (index, field) in fields.iter().enumerate() {
-        if index > 0 {
-            text.push(',');
-        }
-        text.push_str(field);
-    }
+    *text += &fields.join(",");
     text.push('\n');
 }
 

@@ -1,25 +1,13 @@
 //! Files as makers published them, which lie beside the checkout in development.
 
-use crate::cards::files::file;
-use std::path::{Path, PathBuf};
+use crate::files::{file, shared};
 use tiersim_input::import::card::{read_model, read_weights};
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::known::known;
 
-/// The folder; `None` where it is not there, which is said once per test.
-fn published() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let places = ["../../shared/data/model-configs", "../../../shared/data/model-configs"];
-    let found = places.iter().map(|place| root.join(place)).find(|folder| folder.is_dir());
-    if found.is_none() {
-        eprintln!("not tested: published configs are not beside the checkout");
-    }
-    found
-}
-
 #[test]
 fn llama_70b_is_what_its_index_says() {
-    let Some(folder) = published() else { return };
+    let Some(folder) = shared("model-configs") else { return };
     let config = folder.join("llama-3-70b.config.json");
     let index = folder.join("llama-3-70b.model.safetensors.index.json");
     let model = read_model(&config, Some(&index)).unwrap_or_else(|problems| panic!("{problems}"));
@@ -35,7 +23,7 @@ fn llama_70b_is_what_its_index_says() {
 
 #[test]
 fn gpt2_and_bloom_are_the_known_ones() {
-    let Some(folder) = published() else { return };
+    let Some(folder) = shared("model-configs") else { return };
     for (name, file) in [("gpt2", "gpt2-small"), ("bloom-176b", "bloom-176b")] {
         let model = read_model(&folder.join(format!("{file}.config.json")), None);
         let mut card = model.unwrap_or_else(|problems| panic!("{problems}")).card;
@@ -46,7 +34,7 @@ fn gpt2_and_bloom_are_the_known_ones() {
 
 #[test]
 fn a_bare_header_of_gpt2_agrees_with_its_config() {
-    let Some(folder) = published() else { return };
+    let Some(folder) = shared("model-configs") else { return };
     let header = folder.join("gpt2.safetensors.header.json");
     let model = read_model(&folder.join("gpt2-small.config.json"), Some(&header));
     let model = model.unwrap_or_else(|problems| panic!("{problems}"));

@@ -1,6 +1,6 @@
 //! `config.json` of every type, in the words that its makers use.
 
-use crate::cards::files::file;
+use crate::files::file;
 use tiersim_input::import::card::{Model, read_model};
 use tiersim_workloads::transformer::Card;
 use tiersim_workloads::transformer::card::{Experts, Family};

@@ -1,26 +1,4 @@
-//! Files of this suite's own.
-
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
-
-static MADE: AtomicU32 = AtomicU32::new(0);
-
-/// An empty folder that no other test has.
-pub(crate) fn folder(name: &str) -> PathBuf {
-    let number = MADE.fetch_add(1, Ordering::Relaxed).to_string();
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cards").join(number).join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).expect("the folder is made");
-    folder
-}
-
-/// A file in a folder of its own.
-pub(crate) fn file(folder_name: &str, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
-    let path = folder(folder_name).join(name);
-    fs::write(&path, bytes).expect("the file is written");
-    path
-}
+//! Files of weights.
 
 /// A `.safetensors` file: the header and its data.
 pub(crate) fn safetensors(header: &str, data: usize) -> Vec<u8> {

@@ -1,6 +1,7 @@
 //! Bad files: a message with place, rule and remedy, and never a panic.
 
-use crate::cards::files::{file, header, safetensors};
+use crate::cards::files::{header, safetensors};
+use crate::files::file;
 use std::fmt::Write;
 use tiersim_input::import::card::{read_model, read_weights};
 

@@ -1,6 +1,7 @@
 //! `workload: Model(...)` in a scenario.
 
-use crate::cards::files::{folder, header, safetensors};
+use crate::cards::files::{header, safetensors};
+use crate::files::folder;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tiersim_input::scenario::read::read_scenario;

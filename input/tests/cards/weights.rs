@@ -1,6 +1,7 @@
 //! Weights are the truth: where a card says otherwise, they win and it is said.
 
-use crate::cards::files::{file, folder, header, safetensors};
+use crate::cards::files::{header, safetensors};
+use crate::files::{file, folder};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tiersim_input::import::card::{Model, read_model, read_weights};

@@ -1,14 +1,9 @@
 //! Power and prices of machines: what they mean.
 
+use crate::specs::hardware::again;
 use crate::specs::project::{Project, edited};
-use std::path::Path;
-use tiersim_input::hardware_file::resolve_hardware;
-use tiersim_input::hardware_file::write::hardware_text;
 use tiersim_input::scenario::fingerprint::fingerprint;
-use tiersim_input::text::ron_text::Document;
-use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::energy::{Confidence, DeviceEconomics, HostEconomics, Standby};
-use tiersim_models::hardware::Hardware;
 
 const PRICED: &str = r#"Hardware(
     schema: 1,
@@ -29,13 +24,9 @@ const PRICED: &str = r#"Hardware(
     host: (power: (watts(500), assumed("a")), price: (usd(5000), announced("n"))),
 )"#;
 
-fn read(text: &str) -> Result<Hardware, Diagnostics> {
-    resolve_hardware(&Document::from_text(Path::new("m.ron"), text.into())?, "m".into())
-}
-
 #[test]
 fn power_and_prices_mean_what_the_file_says() {
-    let machine = read(PRICED).unwrap();
+    let machine = again(PRICED);
     let economics = &machine.economics;
     let hbm = economics.tier(0);
     assert_eq!((hbm.read, hbm.write), (Some(3_920_000), Some(3_920_000)));
@@ -56,13 +47,6 @@ fn power_and_prices_mean_what_the_file_says() {
     // Kept apart from what times rest on.
     assert_eq!((economics.facts.len(), machine.assumed()), (12, 1));
     assert!(machine.facts.iter().all(|fact| economics.fact(&fact.path).is_none()));
-}
-
-#[test]
-fn a_machine_with_power_and_prices_reads_back_equal() {
-    let machine = read(PRICED).unwrap();
-    let text = hardware_text(&machine, "").unwrap();
-    assert_eq!(read(&text).unwrap(), machine, "{text}");
 }
 
 #[test]

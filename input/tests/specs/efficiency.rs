@@ -1,8 +1,6 @@
 //! What small work reaches of a device's rates: what may be written.
 
-use crate::specs::hardware::{TWO, read};
-use tiersim_input::hardware_file::write::hardware_text;
-use tiersim_models::diagnostic::Diagnostics;
+use crate::specs::hardware::{TWO, again, read};
 use tiersim_models::efficiency::{Between, Shares};
 use tiersim_models::hardware::{Compute, Hardware};
 use tiersim_models::units::Bytes;
@@ -10,13 +8,9 @@ use tiersim_models::units::Bytes;
 const SOURCE: &str = "source: measured(\"m\")";
 
 /// A machine whose device has such tables.
-fn with(tables: &str) -> Result<Hardware, Diagnostics> {
+fn with(tables: &str) -> Hardware {
     let launch = "launch: (us(2.6), measured(\"m\"))";
-    read(&TWO.replacen(launch, &format!("{launch}, efficiency: ({tables})"), 1))
-}
-
-fn products(points: &str) -> Result<Hardware, Diagnostics> {
-    with(&format!("products: (points: [{points}], {SOURCE})"))
+    again(&TWO.replacen(launch, &format!("{launch}, efficiency: ({tables})"), 1))
 }
 
 fn span(compute: &Compute, flops: u64, bytes: u64) -> u64 {
@@ -30,7 +24,6 @@ fn a_device_reaches_the_share_of_each_rate_that_its_tables_say() {
         "products: (points: [(gflop(1), 0.25), (gflop(4), 0.5)], {SOURCE}), \
          memory: (points: [(b(0), 0.5), (mb(1), 1)], between: steps, {SOURCE})"
     ));
-    let machine = machine.unwrap();
     let compute = machine.compute.as_ref().unwrap();
     let rising = Shares {
         points: vec![(1_000_000_000, 250_000), (4_000_000_000, 500_000)],
@@ -55,7 +48,7 @@ fn a_device_reaches_the_share_of_each_rate_that_its_tables_say() {
 fn a_device_without_tables_is_as_it_was() {
     let plain = read(TWO).unwrap().compute.unwrap();
     assert_eq!(plain.efficiency, Default::default());
-    let whole = products("(gflop(1), 1)").unwrap().compute.unwrap();
+    let whole = with(&format!("products: (points: [(gflop(1), 1)], {SOURCE})")).compute.unwrap();
     for (flops, bytes) in [(0, 0), (1, 1), (7_777_777_777, 5), (3, 99_999_999), (1 << 50, 1 << 40)]
     {
         assert_eq!(span(&plain, flops, bytes), span(&whole, flops, bytes));
@@ -66,10 +59,7 @@ fn a_device_without_tables_is_as_it_was() {
 fn written_tables_read_back_equal() {
     for points in ["(gflop(1), 0.25), (tflop(1.5), 0.824)", "(flop(3), 0.000001)"] {
         for between in ["", "between: steps, ", "between: interpolated, "] {
-            let machine = with(&format!("products: (points: [{points}], {between}{SOURCE})"));
-            let machine = machine.unwrap();
-            let text = hardware_text(&machine, "").unwrap();
-            assert_eq!(read(&text).unwrap(), machine, "{text}");
+            with(&format!("products: (points: [{points}], {between}{SOURCE})"));
         }
     }
 }

@@ -65,26 +65,6 @@ fn comments_strings_and_numbers_of_every_kind_are_read_over() {
 }
 
 #[test]
-fn mistakes_of_form_have_a_place() {
-    check("", 1, 1, "the file is empty");
-    check(" // only a comment", 1, 19, "the file is empty");
-    check("(a: 1,\n a: 2)", 2, 2, "field `a` is given twice");
-    check("{\"a\": 1, \"\\x61\": 2}", 1, 10, "key `a` is given twice");
-    check("(a: \"x", 1, 5, "a string is never closed");
-    check("(a: r#\"x\")", 1, 5, "a raw string is never closed");
-    check("(a: 1 /* x", 1, 7, "a comment is never closed");
-    check("(a: [1, 2)", 1, 10, "`)` closes what `]` must close");
-    check("(a: 1", 1, 1, "a bracket is never closed");
-    check("(a: 1))", 1, 7, "text after the end");
-    check("(a: 1 b: 2)", 1, 7, "must follow a value");
-    check("(a: 1, 2)", 1, 8, "cannot be mixed");
-    check("(a: )", 1, 5, "a value is expected");
-    check("{\"a\" 1}", 1, 6, "`:` must follow the key");
-    check("{(1): 1}", 1, 2, "the key of a map");
-    check("#![enable(implicit_some)]\n1", 1, 1, "extensions cannot be chosen");
-}
-
-#[test]
 fn nesting_is_capped_at_the_limit_and_not_before() {
     let nested = |n: usize| format!("{}1{}", "[".repeat(n), "]".repeat(n));
     document(&nested(MAX_DEPTH));

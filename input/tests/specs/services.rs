@@ -1,16 +1,18 @@
 //! How links serve and tiers slow down under load: what may be written.
 
-use crate::specs::hardware::{TWO, read};
-use tiersim_input::hardware_file::write::hardware_text;
-use tiersim_models::diagnostic::Diagnostics;
+use crate::specs::hardware::{TWO, again, read};
 use tiersim_models::hardware::Hardware;
 use tiersim_models::service::Discipline;
 use tiersim_models::units::{Bandwidth, Bytes, Span};
 
 /// A machine whose link says more of itself.
-fn with(fields: &str) -> Result<Hardware, Diagnostics> {
+fn text(fields: &str) -> String {
     let evict = "evict: (mb_per_s(25900), measured(\"m\"))";
-    read(&TWO.replacen(evict, &format!("{evict}, {fields}"), 1))
+    TWO.replacen(evict, &format!("{evict}, {fields}"), 1)
+}
+
+fn with(fields: &str) -> Hardware {
+    again(&text(fields))
 }
 
 const SOURCE: &str = "source: measured(\"m\")";
@@ -19,11 +21,10 @@ const SOURCE: &str = "source: measured(\"m\")";
 fn a_link_may_say_how_it_serves() {
     assert_eq!(read(TWO).unwrap().links[0].service, None);
     // What is the default anyway is no service.
-    assert_eq!(with("service: fifo").unwrap().links[0].service, None);
+    assert_eq!(with("service: fifo").links[0].service, None);
     let machine = with(
         "service: fair_share, lanes: (copies(2), datasheet(\"d\")), total: (gb_per_s(37), measured(\"m\"))",
     );
-    let machine = machine.unwrap();
     let service = machine.links[0].service.as_ref().expect("it has one");
     assert_eq!((service.discipline, service.at_once()), (Discipline::FairShare, 2));
     assert_eq!(service.total, Bandwidth::new(37_000_000_000));
@@ -34,7 +35,7 @@ fn a_link_may_say_how_it_serves() {
 #[test]
 fn a_link_may_have_a_table_of_sizes() {
     let sizes = |points: &str| with(&format!("fetch_sizes: (points: [{points}], {SOURCE})"));
-    let machine = sizes("(kib(4), gb_per_s(1)), (mib(1), gb_per_s(20))").unwrap();
+    let machine = sizes("(kib(4), gb_per_s(1)), (mib(1), gb_per_s(20))");
     let fetch = &machine.links[0].service.as_ref().expect("it has one").fetch;
     let law = machine.links[0].fetch;
     let time = |bytes: u64| law.setup + fetch.sized(Bytes::new(bytes)).expect("a table");
@@ -48,7 +49,7 @@ fn a_link_may_have_a_ramp_of_depths() {
     let depths = |points: &str| {
         with(&format!("service: fair_share, evict_depths: (points: [{points}], {SOURCE})"))
     };
-    let machine = depths("(copies(1), gb_per_s(2)), (copies(8), gb_per_s(9))").unwrap();
+    let machine = depths("(copies(1), gb_per_s(2)), (copies(8), gb_per_s(9))");
     assert_eq!(machine.links[0].service.as_ref().unwrap().evict.depths.len(), 2);
 }
 
@@ -57,14 +58,14 @@ fn a_link_may_have_a_tail_and_a_write_cache() {
     let tail = |p50: &str, p99: &str| {
         with(&format!("fetch_tail: (p50: ({p50}, measured(\"m\")), p99: ({p99}, measured(\"m\")))"))
     };
-    let machine = tail("us(68)", "us(82)").unwrap();
+    let machine = tail("us(68)", "us(82)");
     let drawn = machine.links[0].service.as_ref().unwrap().fetch.tail.unwrap();
     assert_eq!((drawn.p50, drawn.p99), (Span::from_us(68), Span::from_us(82)));
     let cache = |more: &str, drain: &str| {
         let size = "size: (gb(20), measured(\"m\"))";
         with(&format!("{more}write_cache: ({size}, drain: ({drain}, measured(\"m\")))"))
     };
-    assert!(cache("", "gb_per_s(1)").unwrap().links[0].service.is_some());
+    assert!(cache("", "gb_per_s(1)").links[0].service.is_some());
 }
 
 #[test]
@@ -72,16 +73,17 @@ fn a_link_may_use_pageable_memory() {
     let pageable =
         "pageable: (fetch: (gb_per_s(10), measured(\"m\")), evict: (gb_per_s(9), measured(\"m\")))";
     let rates = |machine: &Hardware| [machine.links[0].fetch.rate, machine.links[0].evict.rate];
-    let pinned = rates(&with(pageable).unwrap());
+    let pinned = rates(&with(pageable));
     assert_eq!(pinned, [26_000_000_000, 25_900_000_000].map(|rate| Bandwidth::new(rate).unwrap()));
-    let machine = with(&format!("buffers: pageable, {pageable}")).unwrap();
+    // Its laws do not tell what its copies use, so it cannot be written.
+    let machine = read(&text(&format!("buffers: pageable, {pageable}"))).unwrap();
     assert_eq!(rates(&machine), [10, 9].map(Bandwidth::gb_per_s));
 }
 
 #[test]
 fn the_size_for_half_the_rate_is_a_set_up() {
     // b / (r b / (b + n)) is n / r + b / r: a set-up, and so no service.
-    let machine = with("half: (kb(170), measured(\"m\"))").unwrap();
+    let machine = with("half: (kb(170), measured(\"m\"))");
     assert_eq!(machine.links[0].service, None);
     let half = machine.links[0].fetch.rate.span_of(170_000);
     assert_eq!(machine.links[0].fetch.setup, Span::from_ps(3_400_000) + half);
@@ -109,9 +111,7 @@ fn all_that_is_optional_reads_back_equal_from_its_own_text() {
         let evict = "evict: (mb_per_s(25900), measured(\"m\"))";
         let text = TWO.replacen(evict, &format!("{evict}, {common}{more}"), 1);
         let rate = "bandwidth: (gib_per_s(25), announced(\"n\"))";
-        let machine = read(&text.replacen(rate, &format!("{rate}, {loaded}"), 1)).unwrap();
-        let written = hardware_text(&machine, "").unwrap();
-        assert_eq!(read(&written).unwrap(), machine, "{written}");
+        again(&text.replacen(rate, &format!("{rate}, {loaded}"), 1));
     }
 }
 
@@ -120,13 +120,13 @@ fn a_tier_may_have_curves_of_latency_under_load() {
     let with = |curves: &str| {
         let rate = "bandwidth: (gib_per_s(25), announced(\"n\"))";
         assert!(TWO.contains(rate));
-        read(&TWO.replacen(rate, &format!("{rate}, loaded: [{curves}]"), 1))
+        again(&TWO.replacen(rate, &format!("{rate}, loaded: [{curves}]"), 1))
     };
     let curve = |reads: &str, points: &str| {
         format!("(reads: {reads}, points: [{points}], source: measured(\"m\")), ")
     };
     let rising = "(gb_per_s(1), ns(100)), (gb_per_s(20), ns(300))";
-    let machine = with(&(curve("0.5", rising) + &curve("1", rising))).unwrap();
+    let machine = with(&(curve("0.5", rising) + &curve("1", rising)));
     let loaded = machine.tiers[1].loaded.as_ref().expect("it has curves");
     assert_eq!((loaded.curves[0].reads, loaded.curves[1].reads), (50, 100));
     assert_eq!(loaded.rise(20_000_000_000, 0), Span::from_ns(200));

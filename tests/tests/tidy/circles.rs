@@ -14,7 +14,7 @@ const LEFT: [(&str, &[usize]); 8] = [
     ("models", &[]),
     ("workloads", &[2, 2, 2, 2]),
     ("policies", &[]),
-    ("input", &[12, 3, 2, 2, 2]),
+    ("input", &[]),
     ("sim", &[]),
     ("reports", &[3, 3, 2, 2]),
     ("validation", &[6, 5]),

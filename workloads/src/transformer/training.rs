@@ -151,14 +151,25 @@ pub struct Router {
 }
 
 /// What feeds the model: memory of the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Loader {
     /// Processes that prepare batches, per rank.
     pub workers: u32,
-    /// Batches that each of them has ready.
+    /// Batches that each of them has ready; PyTorch's `prefetch_factor` unless said otherwise.
+    #[serde(default = "prefetch")]
     pub prefetch: u32,
     /// Bytes of one token: 8 for an int64 id, more for labels and masks.
+    #[serde(default = "token_bytes")]
     pub token_bytes: u32,
+}
+
+fn prefetch() -> u32 {
+    2
+}
+
+fn token_bytes() -> u32 {
+    8
 }
 
 /// A training step of one rank.

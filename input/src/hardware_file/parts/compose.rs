@@ -4,16 +4,30 @@
 //! part's tree, and the result is read as a part again: what `set` can do is what editing the
 //! part's file could do. Every value keeps its place in the file where it was written.
 
-use super::{
-    LISTS, MAX_PARTS, MAX_SETS, NAMES, RawInclude, SINGLES, is_plain, parse_part, part_rules,
-};
+use crate::hardware_file::machine::head;
+use crate::hardware_file::raw::{RawInclude, RawPart};
+use crate::hardware_file::resolver::is_plain;
 use crate::project::{self, Project};
 use crate::text::check::Check;
 use crate::text::choices::choices;
 use crate::text::ron_text::{Document, MAX_BYTES, is_name};
 use crate::text::ron_tree::{Shape, Tree, ValueId};
+use crate::text::typed::Parsed;
 use std::collections::BTreeMap;
 use tiersim_models::diagnostic::Diagnostics;
+
+/// Most parts of one machine: as many as it may have tiers and links.
+const MAX_PARTS: usize = 32;
+
+/// Most values that a machine sets in one part.
+const MAX_SETS: usize = 64;
+
+/// Sections of a file that are lists; those of parts and machine are put one behind the other.
+const LISTS: &[&str] = &["tiers", "nodes", "links", "routes", "hidden"];
+/// Sections of a file that only one of all files has.
+const SINGLES: &[&str] = &["compute", "cpu", "host"];
+/// Fields of the lists' entries that hold names of the machine, or lists of such.
+const NAMES: &[&str] = &["name", "near", "far", "from", "to", "via", "tier"];
 
 /// A machine and its parts as one document.
 pub(super) struct Composed {
@@ -128,7 +142,7 @@ impl<'d> Composer<'d> {
         let mut parsed = parse_part(&document)?;
         self.problems.0.append(&mut parsed.problems.0);
         let mut check = Check::new(&document);
-        part_rules(&mut check, &parsed.raw);
+        head(&mut check, parsed.raw.schema, &parsed.raw.about, "part");
         self.problems.0.append(&mut check.problems.0);
         Ok(document)
     }
@@ -309,4 +323,31 @@ fn merged(own: &Document, documents: &[Document]) -> Document {
         }
     }
     own.with_tree(tree)
+}
+
+/// Refuses a file that calls itself `wrong`.
+pub(super) fn refuse(document: &Document, wrong: &str) -> Result<(), Diagnostics> {
+    if word(document) != wrong {
+        return Ok(());
+    }
+    let (rule, remedy) = if wrong == "Part" {
+        let remedy = "name it in the `parts` of a file that begins with Hardware(";
+        ("this is a part of a machine, and a machine must stand here", remedy)
+    } else {
+        let remedy = "name a file that begins with Part(, or copy from this one";
+        ("this is a machine, and a part of one must stand here", remedy)
+    };
+    Err(Diagnostics(vec![document.problem_found("", rule, "", remedy)]))
+}
+
+/// The name of the struct that the file is.
+pub(super) fn word(document: &Document) -> &str {
+    let text = document.tree().written(document.tree().root());
+    let end = text.find(|c: char| c != '_' && !c.is_alphanumeric());
+    &text[..end.unwrap_or(text.len())]
+}
+
+pub(super) fn parse_part(document: &Document) -> Result<Parsed<RawPart>, Diagnostics> {
+    refuse(document, "Hardware")?;
+    document.parse::<RawPart>()
 }

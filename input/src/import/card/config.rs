@@ -4,7 +4,8 @@
 //! something else than a [`Card`] can say, refused. Everything else (token ids, rates of dropout)
 //! is passed over. Defaults are those of the family's configuration class.
 
-use super::{MAX_CONFIG, Model, parse, read_bytes};
+use super::Model;
+use crate::json;
 use crate::text::ron_text::shorten;
 use crate::text::ron_tree::place_in;
 use serde::Deserialize;
@@ -13,6 +14,9 @@ use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::format::Format;
+
+/// Most bytes of a `config.json`.
+const MAX_CONFIG: u64 = 1 << 20;
 
 /// What is read.
 #[derive(Debug, Deserialize)]
@@ -75,8 +79,8 @@ const TYPES: [(&str, Family); 10] = [
 
 /// Reads a config.
 pub(super) fn read(path: &Path) -> Result<Model, Diagnostics> {
-    let bytes = read_bytes(path, MAX_CONFIG)?;
-    let raw: Raw = parse(path, &bytes, "a config.json of Hugging Face is wanted")?;
+    let bytes = json::read(path, MAX_CONFIG)?;
+    let raw: Raw = json::object(path, &bytes, "a config.json of Hugging Face is wanted")?;
     let text = String::from_utf8_lossy(&bytes);
     let mut config = Config { path, text: &text, raw: &raw, problems: Diagnostics::default() };
     let mut remarks = Vec::new();

@@ -6,23 +6,19 @@
 //! Invariant: the tensors that are returned have the bytes that type and shape say, and fill the
 //! file.
 
-use super::weights::{Dtype, Stored, WeightTable};
-use super::{parse, read_bytes};
+use super::tensors::{Dtype, Stored, WeightTable};
+use crate::json::{self, MAX_ENTRIES, Texts, cannot_read, too_many};
 use crate::text::check::MAX_PROBLEMS;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
 
 /// Most bytes of a header: the format's own limit.
 pub(super) const MAX_HEADER: u64 = 100_000_000;
-/// Most tensors, and most entries of metadata: five times what the largest model has. An entry of
-/// ten bytes takes ten times that in memory.
-const MAX_ENTRIES: usize = 1 << 19;
 const REMEDY: &str = "a .safetensors file, or its header as JSON, is wanted";
 
 /// One tensor as written.
@@ -68,7 +64,7 @@ impl<'de> Visitor<'de> for Tensors {
                 return Err(too_many());
             }
             if name == "__metadata__" {
-                header.metadata = map.next_value::<Texts>()?.0;
+                header.metadata = map.next_value::<Texts>()?.0.into_iter().collect();
             } else {
                 header.entries.push((name, map.next_value()?));
             }
@@ -77,72 +73,29 @@ impl<'de> Visitor<'de> for Tensors {
     }
 }
 
-fn too_many<E: Error>() -> E {
-    E::custom(format!("a file lists at most {MAX_ENTRIES} tensors"))
-}
-
-/// Texts by name, not more than [`MAX_ENTRIES`].
-#[derive(Debug, Default)]
-pub(super) struct Texts(pub(super) BTreeMap<String, String>);
-
-impl<'de> Deserialize<'de> for Texts {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Texts, D::Error> {
-        from.deserialize_map(Entries)
-    }
-}
-
-struct Entries;
-
-impl<'de> Visitor<'de> for Entries {
-    type Value = Texts;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("texts by name")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Texts, A::Error> {
-        let mut texts = BTreeMap::new();
-        while let Some((name, text)) = map.next_entry()? {
-            texts.insert(name, text);
-            if texts.len() > MAX_ENTRIES {
-                return Err(too_many());
-            }
-        }
-        Ok(Texts(texts))
-    }
-}
-
 /// Reads the header of a `.safetensors` file.
 pub(super) fn read_safetensors(path: &Path) -> Result<WeightTable, Diagnostics> {
     let fail = |rule: String, found: String| Diagnostics::one(path, None, rule, found, REMEDY);
-    let cannot = |error: std::io::Error| {
-        Diagnostics::one(path, None, "the file cannot be read", error.to_string(), "check the path")
-    };
-    let meta = std::fs::metadata(path).map_err(cannot)?;
-    if !meta.is_file() {
-        return Err(fail("not a regular file".into(), String::new()));
-    }
-    let mut file = File::open(path).map_err(cannot)?;
+    let (all, mut file) = json::open(path)?;
     let mut length = [0; 8];
-    file.read_exact(&mut length).map_err(|_| {
-        fail("8 bytes say how long the header is".into(), format!("{} bytes", meta.len()))
-    })?;
+    file.read_exact(&mut length)
+        .map_err(|_| fail("8 bytes say how long the header is".into(), format!("{all} bytes")))?;
     let length = u64::from_le_bytes(length);
-    let most = MAX_HEADER.min(meta.len().saturating_sub(8));
+    let most = MAX_HEADER.min(all.saturating_sub(8));
     if length > most {
         let rule = format!("the header of this file has at most {most} bytes");
         return Err(fail(rule, format!("{length} bytes")));
     }
     let mut bytes = Vec::new();
-    file.take(length).read_to_end(&mut bytes).map_err(cannot)?;
-    let header = parse(path, &bytes, REMEDY)?;
-    table(path, header, Some(meta.len() - 8 - length))
+    file.take(length).read_to_end(&mut bytes).map_err(|error| cannot_read(path, &error))?;
+    let header = json::object(path, &bytes, REMEDY)?;
+    table(path, header, Some(all - 8 - length))
 }
 
 /// Reads a header that somebody took out of its file.
 pub(super) fn read_bare(path: &Path) -> Result<WeightTable, Diagnostics> {
-    let bytes = read_bytes(path, MAX_HEADER)?;
-    let header = parse(path, &bytes, REMEDY)?;
+    let bytes = json::read(path, MAX_HEADER)?;
+    let header = json::object(path, &bytes, REMEDY)?;
     table(path, header, None)
 }
 

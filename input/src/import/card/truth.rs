@@ -7,7 +7,7 @@
 //! tensors it does not.
 
 use super::Model;
-use super::weights::{Stored, WeightTable};
+use super::tensors::{Stored, WeightTable};
 use crate::text::check::MAX_PROBLEMS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

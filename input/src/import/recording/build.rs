@@ -7,8 +7,9 @@
 
 use super::Counts;
 use super::cost::{bytes, flops};
-use super::modules::{modules, short_name};
+use super::modules::modules;
 use super::raw::{RawKind, RawObject, RawOp, Recording};
+use super::words::short_name;
 use crate::trace::read::Names;
 use crate::trace::tables::Findings;
 use std::collections::{BTreeMap, BTreeSet};

@@ -26,8 +26,8 @@
 //! elements than it writes.
 //! Invariant: sizes only, no timings; numbers that do not fit are an error, not a wrap.
 
-use super::modules::short_name;
 use super::raw::{RawKind, RawObject, RawOp};
+use super::words::short_name;
 use std::collections::BTreeSet;
 
 /// What is wrong, and what was found.

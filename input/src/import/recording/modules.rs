@@ -15,6 +15,7 @@
 //! Invariant: linear in the recording, since few candidates are kept per object.
 
 use super::raw::{RawKind, RawOp, Recording};
+use super::words::short_name;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use tiersim_models::workload::Phase;
@@ -45,12 +46,6 @@ pub(super) fn modules(recording: &Recording, kept: &[usize]) -> Vec<Option<Rc<st
 /// The module's path without the model's class; nothing for the model itself.
 fn forward(module: &str) -> Option<Rc<str>> {
     module.split_once('.').map(|(_, path)| path.into())
-}
-
-/// The op's name without namespace and overload: `aten.addmm.default` is `addmm`.
-pub(super) fn short_name(op: &str) -> &str {
-    let name = op.split_once('.').map_or(op, |(_, rest)| rest);
-    name.split_once('.').map_or(name, |(name, _)| name)
 }
 
 struct Known<'a> {
@@ -147,12 +142,10 @@ fn is_backward_of(backward: &str, forward: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{forward, is_backward_of, short_name};
+    use super::{forward, is_backward_of};
 
     #[test]
-    fn names_are_shortened_and_the_model_itself_is_no_module() {
-        assert_eq!(short_name("aten.addmm.default"), "addmm");
-        assert_eq!(short_name("addmm"), "addmm");
+    fn the_model_itself_is_no_module() {
         assert_eq!(forward("GPT2LMHeadModel.transformer.h.0").as_deref(), Some("transformer.h.0"));
         assert_eq!(forward("GPT2LMHeadModel"), None);
         assert_eq!(forward(""), None);

@@ -5,19 +5,18 @@
 //! Invariant: in a [`Recording`] every id of an op is a row of `objects`, every element type has a
 //! size, and every parameter, gradient and optimizer state has an owner.
 
-use super::modules::short_name;
+use super::words::{element_type, short_name};
+use crate::json::{self, Lines};
 use crate::trace::rows::{Row, read_rows, whole_number};
-use crate::trace::tables::{
-    Column, Findings, LIMITS, Room, Source, describe, optional, regular_file, required,
-};
+use crate::trace::tables::{Findings, LIMITS, Room, Source, describe, regular_file};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use tiersim_models::diagnostic::{Diagnostics, Place};
 use tiersim_models::workload::{Phase, Statistics};
 
+const REMEDY: &str = "write what the recorder writes";
 const MAX_RUN_BYTES: u64 = 1 << 20;
 /// Bytes that an object, what is made of it if an op uses it, an op and a storage that an op names
 /// take at most, texts apart, while the trace is made of them; the tests of hostile files hold
@@ -121,34 +120,10 @@ impl RawObject {
     }
 }
 
-const OBJECT_COLUMNS: &[Column] = &[
-    required("id"),
-    required("bytes"),
-    required("kind"),
-    required("name"),
-    required("dtype"),
-    required("shape"),
-    optional("birth_op"),
-    optional("last_use_op"),
-    required("death_op"),
-];
-const PARAM_COLUMNS: &[Column] = &[
-    required("param"),
-    required("module"),
-    optional("shape"),
-    optional("numel"),
-    optional("bytes"),
-];
-const ADAM_COLUMNS: &[Column] = &[
-    required("step"),
-    required("param"),
-    optional("module"),
-    optional("numel"),
-    required("mean_abs_exp_avg"),
-    optional("mean_exp_avg_sq"),
-    required("mean_sqrt_exp_avg_sq"),
-    optional("mean_abs_param"),
-];
+const OBJECT_COLUMNS: &str = "id bytes kind name dtype shape birth_op? last_use_op? death_op";
+const PARAM_COLUMNS: &str = "param module shape? numel? bytes?";
+const ADAM_COLUMNS: &str = "step param module? numel? mean_abs_exp_avg mean_exp_avg_sq? \
+                            mean_sqrt_exp_avg_sq mean_abs_param?";
 
 /// Reads a recording, or says everything that is wrong with its files.
 pub(super) fn read(folder: &Path) -> Result<Recording, Diagnostics> {
@@ -185,7 +160,7 @@ fn read_run(folder: &Path) -> Result<Run, Diagnostics> {
     regular_file(&path, MAX_RUN_BYTES)?;
     let text = std::fs::read_to_string(&path).map_err(|error| describe(&path, &error))?;
     let mut run: Run =
-        serde_json::from_str(&text).map_err(|error| json_problem(&path, 1, &error))?;
+        serde_json::from_str(&text).map_err(|error| json::problem(&path, 1, &error, REMEDY))?;
     if run.name.is_empty() {
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
         run.name = name.unwrap_or_else(|| "recording".into());
@@ -219,17 +194,6 @@ fn run_of(folder: &Path, ops: &[RawOp], objects: &[RawObject]) -> Option<Run> {
         name: folder.file_name()?.to_string_lossy().into_owned(),
         ..Run::default()
     })
-}
-
-fn json_problem(path: &Path, line: u64, error: &serde_json::Error) -> Diagnostics {
-    let line = line + (error.line() as u64).saturating_sub(1);
-    let place = Place { line, column: error.column() as u64 };
-    let mut rule = error.to_string();
-    // The error's own text ends with a place that counts from the start of its line.
-    if let Some(end) = rule.rfind(" at line ") {
-        rule.truncate(end);
-    }
-    Diagnostics::one(path, Some(place), rule, "", "write what the recorder writes")
 }
 
 fn read_params(
@@ -367,36 +331,10 @@ fn shape(row: &mut Row<'_>) -> Vec<u64> {
     })
 }
 
-/// The element types of PyTorch with their bytes.
-const ELEMENT_TYPES: [(&str, u64); 17] = [
-    ("bool", 1),
-    ("uint8", 1),
-    ("int8", 1),
-    ("float8_e4m3fn", 1),
-    ("float8_e5m2", 1),
-    ("float16", 2),
-    ("bfloat16", 2),
-    ("int16", 2),
-    ("uint16", 2),
-    ("float32", 4),
-    ("int32", 4),
-    ("uint32", 4),
-    ("float64", 8),
-    ("int64", 8),
-    ("uint64", 8),
-    ("complex64", 8),
-    ("complex128", 16),
-];
-
-/// The element type of a name, with its bytes.
-pub(crate) fn element_type(dtype: &str) -> Option<(&'static str, u64)> {
-    ELEMENT_TYPES.into_iter().find(|(name, _)| *name == dtype)
-}
-
 fn read_table(
     folder: &Path,
     name: &str,
-    columns: &[Column],
+    columns: &'static str,
     findings: &mut Findings,
     each: impl FnMut(&mut Row<'_>),
 ) {
@@ -415,50 +353,36 @@ fn read_ops(
     findings: &mut Findings,
 ) -> (PathBuf, Vec<RawOp>) {
     let mut ops: Vec<RawOp> = Vec::new();
-    let Source { path, text } = match Source::open(folder, "ops.jsonl", false, LIMITS) {
-        Ok(source) => source,
+    let mut lines = match Source::open(folder, "ops.jsonl", false, LIMITS) {
+        Ok(source) => Lines::<RawOp>::of(source, REMEDY),
         Err(problems) => {
             findings.extend(problems);
             return (folder.join("ops.jsonl"), ops);
         }
     };
-    let mut reader = BufReader::new(text);
-    let mut buffer = Vec::new();
-    for index in 0..u64::from(u32::MAX) {
-        buffer.clear();
-        match reader.read_until(b'\n', &mut buffer) {
-            Ok(0) => break,
-            Ok(_) => {}
-            Err(error) => {
-                findings.extend(describe(&path, &error));
-                break;
-            }
-        }
-        let op = match serde_json::from_slice::<RawOp>(buffer.trim_ascii_end()) {
-            Ok(op) => op,
-            Err(error) => {
-                findings.extend(json_problem(&path, index + 1, &error));
-                continue;
-            }
-        };
-        let place = Some(Place { line: index + 1, column: 0 });
+    while let Some((op, length)) = lines.next(u64::MAX, findings) {
+        let (path, index) = (&lines.path, lines.count - 1);
+        let place = Some(Place { line: lines.count, column: 0 });
         if op.i != index {
             let rule = format!("op {index} comes next");
-            findings.push(&path, place, rule, op.i.to_string(), "keep every row, in order");
+            findings.push(path, place, rule, op.i.to_string(), "keep every row, in order");
         }
         if let Some(bad) = op.r.iter().chain(&op.w).find(|id| **id as usize >= objects) {
             let rule = format!("storages are rows of objects.csv, which has {objects}");
-            findings.push(&path, place, rule, bad.to_string(), "add the object");
+            findings.push(path, place, rule, bad.to_string(), "add the object");
         }
         let live =
             OP_BYTES + 2 * op.op.len() + op.module.len() + USE_BYTES * (op.r.len() + op.w.len());
-        if let Err(rule) = room.take(buffer.len(), live) {
-            findings.push(&path, place, rule, "more", "record fewer steps");
+        if let Err(rule) = room.take(length, live) {
+            findings.push(path, place, rule, "more", "record fewer steps");
             break;
         }
         ops.push(op);
+        if lines.count == u64::from(u32::MAX) {
+            break;
+        }
     }
-    (path, ops)
+    (lines.path, ops)
 }
 
 fn phase<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Phase, D::Error> {

@@ -7,14 +7,13 @@
 
 use super::{ENOUGH, LIMITS, MOST_REQUESTS, refused};
 use crate::trace::rows::{Row, read_rows, whole_number};
-use crate::trace::tables::{Column, Findings, Source, required};
+use crate::trace::tables::{Findings, Source};
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostics, Place};
 use tiersim_models::requests::ServingRequests;
 use tiersim_models::units::Time;
 
-const COLUMNS: [Column; 3] =
-    [required("TIMESTAMP"), required("ContextTokens"), required("GeneratedTokens")];
+const COLUMNS: &str = "TIMESTAMP ContextTokens GeneratedTokens";
 /// Ticks of the clock in a second.
 const TICKS_PER_S: u64 = 10_000_000;
 /// Picoseconds of a tick.
@@ -36,7 +35,7 @@ pub(super) fn read(path: &Path) -> Result<ServingRequests, Diagnostics> {
             rows.push(arrival(row));
         }
     };
-    read_rows(source, &COLUMNS, None, &mut findings, each);
+    read_rows(source, COLUMNS, None, &mut findings, each);
     if !findings.is_empty() {
         return Err(findings.finish());
     }

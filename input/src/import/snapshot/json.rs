@@ -4,8 +4,7 @@
 //! Invariant: equal texts are stored once; depth is bounded by the JSON reader, memory by the
 //! tree's room.
 
-use crate::import::snapshot::Problem;
-use crate::import::snapshot::tree::{Packed, Tree};
+use crate::import::snapshot::tree::{Packed, Problem, Tree};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeMap;
 use std::fmt;

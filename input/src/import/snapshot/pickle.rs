@@ -7,37 +7,16 @@
 //! what all of them take is held against the tree's room after each; what an argument claims is
 //! checked before it is used.
 
-use crate::import::snapshot::tree::{Packed, Tree};
+use crate::import::snapshot::tree::{Packed, Problem, Tree};
 use std::collections::BTreeMap;
-use std::fmt;
-
-/// What is wrong with a pickle.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PickleError {
-    /// Byte of the file, counted from 0.
-    pub at: usize,
-    /// The rule that is broken.
-    pub rule: String,
-    /// What was found.
-    pub found: String,
-    /// What to do.
-    pub remedy: &'static str,
-}
-
-impl fmt::Display for PickleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "byte {}: {} (found {}); {}", self.at, self.rule, self.found, self.remedy)
-    }
-}
 
 const AGAIN: &str = "write the file again with torch.cuda.memory._dump_snapshot";
 const PLAIN: &str = "pickle nothing but dicts, lists, text and numbers";
 
 /// Reads one pickle.
-pub fn read_pickle(bytes: Vec<u8>) -> Result<Tree, PickleError> {
+pub(super) fn read_pickle(bytes: Vec<u8>) -> Result<Tree, Problem> {
     if u32::try_from(bytes.len()).is_err() {
-        return Err(PickleError {
-            at: 0,
+        return Err(Problem {
             rule: "a snapshot has less than 4 GiB".to_owned(),
             found: format!("{} bytes", bytes.len()),
             remedy: "record fewer entries (max_entries)",
@@ -78,7 +57,7 @@ struct Machine<'a> {
 /// Bytes of an entry of a map of numbers to values, its part of the map's nodes included.
 const APART: usize = 48;
 
-type Done<T> = Result<T, PickleError>;
+type Done<T> = Result<T, Problem>;
 
 impl Machine<'_> {
     fn new(bytes: &[u8]) -> Machine<'_> {
@@ -104,7 +83,7 @@ impl Machine<'_> {
     }
 
     fn fault<T>(&self, rule: &str, found: impl Into<String>, remedy: &'static str) -> Done<T> {
-        Err(PickleError { at: self.op, rule: rule.to_owned(), found: found.into(), remedy })
+        Err(Problem { rule: format!("byte {}: {rule}", self.op), found: found.into(), remedy })
     }
 
     /// Takes one opcode; the outermost value once it stops.

@@ -8,9 +8,9 @@
 //! made them, so nothing is compared between them.
 
 use crate::import::snapshot::deviation::{Elsewhere, Replay, Sample, note};
+use crate::import::snapshot::rows::{Action, Device, PoolId, Segment, What};
 use crate::import::snapshot::settings::Settings;
 use crate::import::snapshot::truth::{Rules, Truth, spacing, starts};
-use crate::import::snapshot::{Action, Device, PoolId, Segment, What};
 use std::collections::{BTreeMap, BTreeSet};
 use tiersim_models::allocator::caching::{Caching, SegmentState, UsedBlock};
 use tiersim_models::allocator::{Allocator, Block, CachingConfig, LARGEST};

@@ -3,8 +3,7 @@
 //! Rules as in `c10/core/AllocatorConfig.cpp` and `c10/cuda/CUDAAllocatorConfig.cpp`. Settings that
 //! change where blocks go and that no model here knows are named in [`Settings::ignored`].
 
-use crate::import::snapshot::Problem;
-use crate::import::snapshot::tree::{Item, Tree};
+use crate::import::snapshot::tree::{Item, Problem, Tree};
 use tiersim_models::allocator::caching::INTERVALS;
 
 /// Settings of the caching allocator; what a file does not say has PyTorch's default.
@@ -27,22 +26,11 @@ pub struct Settings {
 }
 
 /// Settings that change nothing about blocks and segments.
-const HARMLESS: [&str; 14] = [
-    "expandable_segments",
-    "large_segment_size_mb",
-    "max_split_size_mb",
-    "garbage_collection_threshold",
-    "roundup_power2_divisions",
-    "max_non_split_rounding_mb",
-    "per_process_memory_fraction",
-    "release_lock_on_cudamalloc",
-    "release_lock_on_hipmalloc",
-    "pinned_use_cuda_host_register",
-    "pinned_use_hip_host_register",
-    "pinned_num_register_threads",
-    "pinned_use_background_threads",
-    "graph_capture_record_stream_reuse",
-];
+const HARMLESS: &str = "expandable_segments large_segment_size_mb max_split_size_mb garbage_collection_threshold \
+     roundup_power2_divisions max_non_split_rounding_mb per_process_memory_fraction \
+     release_lock_on_cudamalloc release_lock_on_hipmalloc pinned_use_cuda_host_register \
+     pinned_use_hip_host_register pinned_num_register_threads pinned_use_background_threads \
+     graph_capture_record_stream_reuse";
 
 impl Settings {
     pub(super) fn read(tree: &Tree, found: Option<Item>) -> Result<Settings, Problem> {
@@ -125,7 +113,7 @@ impl Settings {
                 self.large_segment = Some(bytes);
             }
             let native = name == "backend" && value == "native";
-            if !name.is_empty() && !native && !HARMLESS.contains(&name) {
+            if !name.is_empty() && !native && HARMLESS.split(' ').all(|known| known != name) {
                 self.ignored.push(part.trim().to_owned());
             }
         }

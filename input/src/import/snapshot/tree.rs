@@ -6,9 +6,20 @@
 //! reader asks `Tree::has_room` after each step.
 //! Invariant: every [`Item::Node`] names a container of the tree, every [`Item::Text`] its bytes.
 
+/// What is wrong with a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The rule that is broken, and where.
+    pub rule: String,
+    /// What was found.
+    pub found: String,
+    /// What to do.
+    pub remedy: &'static str,
+}
+
 /// One value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Item {
+pub(super) enum Item {
     /// `None`, `null`.
     None,
     /// `True` or `False`.
@@ -27,7 +38,7 @@ pub enum Item {
 
 /// A container, by its number in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Node {
+pub(super) enum Node {
     /// Items in order: a list or a tuple.
     List(u32),
     /// Keys and values.
@@ -83,7 +94,7 @@ const OVERHEAD: usize = 24;
 
 /// A whole file.
 #[derive(Clone, Debug)]
-pub struct Tree {
+pub(super) struct Tree {
     /// What texts are parts of.
     pub(super) bytes: Vec<u8>,
     /// Bytes of the file.
@@ -192,39 +203,34 @@ impl Tree {
     }
 
     /// The outermost value.
-    pub fn root(&self) -> Item {
+    pub(super) fn root(&self) -> Item {
         self.root
     }
 
     /// Bytes of the file: what is made of it is measured by them.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether the file holds no byte. It never does, once it is read.
-    pub fn is_empty(&self) -> bool {
-        self.length == 0
-    }
-
     /// Text, if it is UTF-8.
-    pub fn text(&self, item: Item) -> Option<&str> {
+    pub(super) fn text(&self, item: Item) -> Option<&str> {
         let Item::Text(start, end) = item else { return None };
         std::str::from_utf8(&self.bytes[start as usize..end as usize]).ok()
     }
 
     /// Items of a list or tuple.
-    pub fn list(&self, item: Item) -> Option<impl ExactSizeIterator<Item = Item> + '_> {
+    pub(super) fn list(&self, item: Item) -> Option<impl ExactSizeIterator<Item = Item> + '_> {
         let Item::Node(Node::List(id)) = item else { return None };
         Some(self.containers[id as usize].iter().map(|&packed| self.item(packed)))
     }
 
     /// Whether an item is a dict.
-    pub fn is_dict(&self, item: Item) -> bool {
+    pub(super) fn is_dict(&self, item: Item) -> bool {
         matches!(item, Item::Node(Node::Dict(_)))
     }
 
     /// The value of a dict's key; [`None`] if it is no dict or has no such key.
-    pub fn get(&self, item: Item, key: &str) -> Option<Item> {
+    pub(super) fn get(&self, item: Item, key: &str) -> Option<Item> {
         let Item::Node(Node::Dict(id)) = item else { return None };
         let pairs = self.containers[id as usize].chunks_exact(2).rev();
         let same = |pair: &&[Packed]| match self.item(pair[0]) {
@@ -235,7 +241,7 @@ impl Tree {
     }
 
     /// What an item is, in words for messages.
-    pub fn describe(&self, item: Item) -> String {
+    pub(super) fn describe(&self, item: Item) -> String {
         match item {
             Item::None => "None".to_owned(),
             Item::Bool(value) => value.to_string(),

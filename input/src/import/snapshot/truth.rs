@@ -7,7 +7,7 @@
 //! is had by undoing all entries from the end, as PyTorch's own viewer does.
 //! Invariant: `reserved` and `active` are the sums over the segments and blocks listed.
 
-use crate::import::snapshot::{Action, Device, PoolId, What};
+use crate::import::snapshot::rows::{Action, Block, Device, PoolId, What};
 use std::collections::{BTreeMap, BTreeSet};
 
 const SMALL: u64 = 1 << 20;
@@ -23,14 +23,6 @@ pub(super) struct Range {
     pub(super) expandable: bool,
 }
 
-/// A block in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Live {
-    pub(super) bytes: u64,
-    pub(super) requested: u64,
-    pub(super) allocated: bool,
-}
-
 /// When free pieces are split, and sizes are rounded.
 pub(super) struct Rules<'a> {
     pub(super) expandable: bool,
@@ -44,7 +36,7 @@ pub(super) struct Rules<'a> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Truth {
     pub(super) ranges: BTreeMap<u64, Range>,
-    pub(super) live: BTreeMap<u64, Live>,
+    pub(super) live: BTreeMap<u64, Block>,
     pub(super) reserved: u64,
     pub(super) active: u64,
     /// Entries that contradict the entries before them.
@@ -72,14 +64,7 @@ impl Truth {
                 expandable: segment.expandable,
             };
             truth.ranges.insert(segment.at, range);
-            for block in &segment.used {
-                let live = Live {
-                    bytes: block.bytes,
-                    requested: block.requested,
-                    allocated: block.allocated,
-                };
-                truth.live.insert(block.at, live);
-            }
+            truth.live.extend(segment.used.iter().map(|block| (block.at, *block)));
         }
         truth.sum();
         truth
@@ -93,7 +78,7 @@ impl Truth {
     /// The state before the first entry.
     pub(super) fn first(device: &Device, rules: &Rules<'_>) -> Truth {
         let mut truth = Truth::last(device);
-        let mut inferred: BTreeMap<u64, ()> = BTreeMap::new();
+        let mut inferred = BTreeSet::new();
         for (entry, action) in device.actions.iter().enumerate().rev() {
             match action.what {
                 What::Alloc => {
@@ -101,10 +86,10 @@ impl Truth {
                     inferred.remove(&action.at);
                 }
                 What::FreeCompleted => {
-                    let requested = action.bytes;
+                    let (at, requested) = (action.at, action.bytes);
                     let bytes = (rules.round)(requested);
-                    truth.live.insert(action.at, Live { bytes, requested, allocated: false });
-                    inferred.insert(action.at, ());
+                    truth.live.insert(at, Block { at, bytes, requested, allocated: false });
+                    inferred.insert(at);
                 }
                 What::FreeRequested => {
                     if let Some(live) = truth.live.get_mut(&action.at) {
@@ -122,11 +107,11 @@ impl Truth {
             }
         }
         // Such a block may have kept what was too little to split off, as its neighbours tell...
-        for &at in inferred.keys() {
+        for &at in &inferred {
             let extent = truth.extent(at);
             if let (Some((range, extent)), Some(live)) = (extent, truth.live.get(&at).copied()) {
                 let bytes = block_size(live.requested, extent, range, rules);
-                truth.live.insert(at, Live { bytes, ..live });
+                truth.live.insert(at, Block { bytes, ..live });
             }
         }
         truth.unexplained = 0;
@@ -137,7 +122,7 @@ impl Truth {
             later.apply(action, rules);
         }
         for (&at, &bytes) in &later.kept {
-            if let Some(live) = truth.live.get_mut(&at).filter(|_| inferred.contains_key(&at)) {
+            if let Some(live) = truth.live.get_mut(&at).filter(|_| inferred.contains(&at)) {
                 live.bytes = live.bytes.max(bytes);
             }
         }
@@ -175,7 +160,8 @@ impl Truth {
                 rounded
             }
         };
-        let live = Live { bytes, requested: action.bytes, allocated: true };
+        let (at, requested) = (action.at, action.bytes);
+        let live = Block { at, bytes, requested, allocated: true };
         self.told.insert(action.at);
         self.active = self.active.saturating_add(bytes);
         if let Some(before) = self.live.insert(action.at, live) {

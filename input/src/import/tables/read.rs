@@ -6,22 +6,14 @@
 //! covers all that the kernel does with it.
 
 use crate::trace::rows::{Row, read_rows, whole_number};
-use crate::trace::tables::{Column, Findings, LIMITS, Room, Source, optional, required};
+use crate::trace::tables::{Findings, LIMITS, Room, Source};
 use std::collections::BTreeMap;
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostics, Place};
 use tiersim_models::workload::Mode;
 
-const KERNEL_COLUMNS: &[Column] = &[
-    required("kernel"),
-    required("name"),
-    optional("op"),
-    required("cycles"),
-    optional("ns"),
-    required("reads"),
-    required("writes"),
-];
-const TENSOR_COLUMNS: &[Column] = &[required("tensor"), required("bytes"), required("global")];
+const KERNEL_COLUMNS: &str = "kernel name op? cycles ns? reads writes";
+const TENSOR_COLUMNS: &str = "tensor bytes global";
 
 /// How far a kernel's nanoseconds may be from its cycles.
 const ROUNDING_PS: u64 = 1000;
@@ -181,7 +173,7 @@ fn uses(reads: &[usize], writes: &[usize]) -> Vec<(usize, Mode)> {
 
 fn read_table(
     path: &Path,
-    columns: &[Column],
+    columns: &'static str,
     findings: &mut Findings,
     each: impl FnMut(&mut Row<'_>),
 ) {

@@ -1,4 +1,4 @@
-//! What the tables mean, and what is refused, on tables written here.
+//! What the tables mean, on tables written here.
 
 use super::*;
 use std::fs;
@@ -89,63 +89,4 @@ fn what_takes_no_memory_while_a_kernel_runs_is_left_out_and_counted() {
         "2 kernels (1 without tensors); 2 of 4 tensors kept (dropped: 1 of 0 bytes, 1 unused); \
          0 born at a kernel that reads them"
     );
-}
-
-#[test]
-fn whatever_is_wrong_is_said_with_its_line() {
-    let one = "0,k,k,12,10,1,1\n";
-    for (kernels, tensors, expected) in [
-        (one, "1,8,0\n1,8,0\n", ".tensors.csv:3: a tensor has one row (found 1)"),
-        (one, "1,8,2\n", ".tensors.csv:2: global is one of 0, 1 (found \"2\")"),
-        (one, "1,-8,0\n", ".tensors.csv:2: bytes is a whole number from 0 to"),
-        (one, "1,,0\n", ".tensors.csv:2: bytes is empty"),
-        (one, "one,8,0\n", ".tensors.csv:2: tensor is a whole number"),
-        (one, "1,8\n", ".tensors.csv:2: a row has 3 fields, like the header (found 2)"),
-        (one, "1,18446744073709551615,1\n2,1,1\n", "objects that sum to 2^64 bytes or more"),
-        (
-            "0,k,k,12,10,2,1\n",
-            "1,8,0\n",
-            ".kernels.csv:2: reads are tensors of the other table (found 2)",
-        ),
-        (
-            "0,k,k,12,10,1,1;3\n",
-            "1,8,0\n",
-            ".kernels.csv:2: writes are tensors of the other table (found 3)",
-        ),
-        (
-            "0,k,k,12,10,1;;1,1\n",
-            "1,8,0\n",
-            ".kernels.csv:2: reads are tensors, separated by ';' (found \"\")",
-        ),
-        (
-            "0,k,k,12,10,1,a\n",
-            "1,8,0\n",
-            ".kernels.csv:2: writes are tensors, separated by ';' (found \"a\")",
-        ),
-        ("0,k,k,12.5,10,1,1\n", "1,8,0\n", ".kernels.csv:2: cycles is a whole number"),
-        ("0,k,k,,10,1,1\n", "1,8,0\n", ".kernels.csv:2: cycles is empty"),
-        ("0,k,k,12,12,1,1\n", "1,8,0\n", ".kernels.csv:2: ns is 12 cycles of 1.2 GHz"),
-        ("0,k,k,18446744073709551615,,1,1\n", "1,8,0\n", "cycles are up to 213 days"),
-        ("1,k,k,12,10,1,1\n", "1,8,0\n", ".kernels.csv:2: kernel 0 comes next (found 1)"),
-        ("0,,k,12,10,1,1\n", "1,8,0\n", "an empty name"),
-        ("", "1,8,0\n", ".kernels.csv: a table without kernels"),
-    ] {
-        let said = import(kernels, tensors).expect_err(expected).to_string();
-        assert!(said.contains(expected), "{kernels}{tensors}expected {expected}, said {said}");
-    }
-}
-
-#[test]
-fn wrong_columns_are_named_and_kernels_are_not_blamed_for_them() {
-    let from = tables(&format!("{KERNELS}0,k,k,12,10,1,1\n"), "tensor,size,global\n1,8,0\n");
-    let said = import_tables(&from).expect_err("a column is unknown").to_string();
-    assert!(said.contains(":1: unknown column (found \"size\"); the columns are"), "{said}");
-    assert!(said.contains(":1: missing column bytes"), "{said}");
-    assert!(!said.contains("other table"), "{said}");
-    let from = tables("kernel,name,cycles,reads\n", TENSORS);
-    let said = import_tables(&from).expect_err("a column is missing").to_string();
-    assert!(said.contains("missing column writes"), "{said}");
-    let missing = Tables { kernels: "/nowhere/k.csv".into(), ..from };
-    let said = import_tables(&missing).expect_err("there is no such file").to_string();
-    assert!(said.contains("/nowhere/k.csv: missing file"), "{said}");
 }

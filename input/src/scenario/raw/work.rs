@@ -4,56 +4,74 @@ use crate::text::quantity::{Duration, Quantity, Size};
 use serde::Deserialize;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::generation::AttentionOn;
-use tiersim_workloads::transformer::training::{Attention, Checkpointing, Optimizer, Parallel};
+use tiersim_workloads::transformer::training::{
+    Attention, Checkpointing, Loader, Optimizer, Parallel,
+};
 
 /// What is done with a model, as written.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(rename = "Work", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(rename = "Work", rename_all = "snake_case")]
 pub(crate) enum RawWork {
-    Train {
-        batch: u32,
-        micro_batch: Option<u32>,
-        sequence: u64,
-        optimizer: Option<Optimizer>,
-        checkpointing: Option<Checkpointing>,
-        attention: Option<Attention>,
-        dropout: Option<bool>,
-        parallel: Option<Parallel>,
-        zero: Option<RawZero>,
-        router: Option<RawRouter>,
-        loader: Option<RawLoader>,
-    },
-    Generate {
-        batch: u32,
-        batches: Option<u32>,
-        prompt: u64,
-        tokens: u32,
-        prefill: Option<bool>,
-        attention_on: Option<AttentionOn>,
-        kv_block: Option<u64>,
-        tensor: Option<u32>,
-        router: Option<RawRouter>,
-    },
-    Semiseparable {
-        size: u64,
-        layers: u32,
-        batch: u32,
-        levels: Option<u32>,
-        nested: Option<bool>,
-        ranks: Option<u32>,
-        overlap: Option<bool>,
-    },
-    Serve {
-        requests: String,
-        first: Option<u64>,
-        until: Option<Quantity<Duration>>,
-        block_tokens: Option<u32>,
-        kv_blocks: u64,
-        max_batch: Option<u32>,
-        max_tokens_per_step: Option<u32>,
-        layer_groups: Option<u32>,
-        merge: Option<u32>,
-    },
+    Train(RawTrain),
+    Generate(RawGenerate),
+    Semiseparable(RawSemiseparable),
+    Serve(RawServe),
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename = "train", deny_unknown_fields)]
+pub(crate) struct RawTrain {
+    pub(crate) batch: u32,
+    pub(crate) micro_batch: Option<u32>,
+    pub(crate) sequence: u64,
+    pub(crate) optimizer: Option<Optimizer>,
+    pub(crate) checkpointing: Option<Checkpointing>,
+    pub(crate) attention: Option<Attention>,
+    pub(crate) dropout: Option<bool>,
+    pub(crate) parallel: Option<Parallel>,
+    pub(crate) zero: Option<RawZero>,
+    pub(crate) router: Option<RawRouter>,
+    pub(crate) loader: Option<Loader>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename = "generate", deny_unknown_fields)]
+pub(crate) struct RawGenerate {
+    pub(crate) batch: u32,
+    pub(crate) batches: Option<u32>,
+    pub(crate) prompt: u64,
+    pub(crate) tokens: u32,
+    pub(crate) prefill: Option<bool>,
+    pub(crate) attention_on: Option<AttentionOn>,
+    pub(crate) kv_block: Option<u64>,
+    pub(crate) tensor: Option<u32>,
+    pub(crate) router: Option<RawRouter>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename = "semiseparable", deny_unknown_fields)]
+pub(crate) struct RawSemiseparable {
+    pub(crate) size: u64,
+    pub(crate) layers: u32,
+    pub(crate) batch: u32,
+    pub(crate) levels: Option<u32>,
+    pub(crate) nested: Option<bool>,
+    pub(crate) ranks: Option<u32>,
+    pub(crate) overlap: Option<bool>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename = "serve", deny_unknown_fields)]
+pub(crate) struct RawServe {
+    pub(crate) requests: String,
+    pub(crate) first: Option<u64>,
+    pub(crate) until: Option<Quantity<Duration>>,
+    pub(crate) block_tokens: Option<u32>,
+    pub(crate) kv_blocks: u64,
+    pub(crate) max_batch: Option<u32>,
+    pub(crate) max_tokens_per_step: Option<u32>,
+    pub(crate) layer_groups: Option<u32>,
+    pub(crate) merge: Option<u32>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -71,14 +89,6 @@ pub(crate) struct RawZero {
 pub(crate) struct RawRouter {
     pub(crate) seed: Option<u64>,
     pub(crate) skew: Option<f64>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename = "Loader", deny_unknown_fields)]
-pub(crate) struct RawLoader {
-    pub(crate) workers: u32,
-    pub(crate) prefetch: Option<u32>,
-    pub(crate) token_bytes: Option<u32>,
 }
 
 /// The format of each kind of object; those left out have the precision of all.

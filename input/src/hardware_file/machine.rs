@@ -1,0 +1,92 @@
+//! The machine that a file means: every rule is checked before any problem is reported.
+
+use super::raw::RawHardware;
+use super::resolver::Resolver;
+use crate::text::check::Check;
+use crate::text::quantity::CHUNK;
+use crate::text::ron_text::Document;
+use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::energy::Economics;
+use tiersim_models::hardware::Hardware;
+use tiersim_models::server::Server;
+use tiersim_models::units::Bytes;
+
+/// Version of the file format.
+pub const SCHEMA: u32 = 1;
+
+/// The machine that `raw`, read from `document`, means; `problems` are those found before. Unless
+/// it is `whole`, other tiers stand elsewhere.
+pub(super) fn resolved(
+    document: &Document,
+    raw: &RawHardware,
+    name: String,
+    mut problems: Diagnostics,
+    whole: bool,
+) -> Result<Hardware, Diagnostics> {
+    let (check, facts) = (Check::new(document), Vec::new());
+    let mut resolver = Resolver { check, facts, economics: Economics::default(), whole };
+    let hardware = resolver.hardware(raw, name);
+    problems.0.append(&mut resolver.check.problems.0);
+    match hardware {
+        Some(hardware) => problems.into_result(hardware),
+        None => Err(problems),
+    }
+}
+
+/// What every file of machines says of itself; `this` is what to say of it.
+pub(super) fn head(check: &mut Check<'_>, schema: u32, about: &str, this: &str) {
+    if schema != SCHEMA {
+        let remedy = format!("this program reads schema {SCHEMA}");
+        check.fault("schema", "unknown schema of a hardware file", remedy);
+    }
+    if about.trim().is_empty() {
+        check.fault("about", "`about` may not be empty", format!("say which {this} this is"));
+    }
+}
+
+impl Resolver<'_> {
+    /// The machine, or `None` if so much is wrong that there is none to speak of.
+    fn hardware(&mut self, raw: &RawHardware, name: String) -> Option<Hardware> {
+        head(&mut self.check, raw.schema, &raw.about, "machine");
+        let tiers = self.tiers(raw);
+        let nodes = self.nodes(raw);
+        let links = self.links(raw);
+        let ways = self.ways(raw);
+        let compute = raw.compute.as_ref().and_then(|compute| self.compute(compute));
+        let cpu = raw.cpu.as_ref().and_then(|cpu| self.cpu(cpu));
+        self.economics.trim();
+        if let Some(host) = &raw.host {
+            self.host(host);
+        }
+        let chunk = match &raw.chunk {
+            Some(size) => size.value(&mut self.check, "chunk", CHUNK),
+            None => Some(Bytes::mib(4)),
+        };
+        let mut hardware = Hardware {
+            name,
+            about: raw.about.trim().to_string(),
+            tiers: tiers?,
+            nodes,
+            links: links?,
+            ways: ways?,
+            compute,
+            chunk: chunk?,
+            hidden: Vec::new(),
+            facts: Vec::new(),
+            economics: std::mem::take(&mut self.economics),
+            server: Server::default(),
+            cpu,
+        };
+        if hardware.tiers.is_empty() {
+            return None;
+        }
+        if self.whole {
+            self.join(&mut hardware);
+            self.gather_drives(&mut hardware);
+        }
+        hardware.server = self.server(raw, &hardware);
+        hardware.hidden = self.hidden(&raw.hidden, &raw.links, &hardware);
+        hardware.facts = std::mem::take(&mut self.facts);
+        Some(hardware)
+    }
+}
