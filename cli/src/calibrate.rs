@@ -3,12 +3,12 @@
 //! What is measured and how laws are fitted is the validation crate's business; this says where
 //! files go and asks the system which day it is.
 
-use crate::args::CalibrateArgs;
+use crate::args::MachineArgs;
 use crate::calibrate_charts::charts;
 use crate::calibrate_report::{Report, csv, json, table};
-use crate::conform::device;
 use crate::output::{Failure, print, write_each};
 use crate::progress;
+use clap::{ArgAction, Args as ClapArgs};
 use std::path::{Path, PathBuf};
 use tiersim_input::hardware_file::write::hardware_text;
 use tiersim_input::project::Project;
@@ -19,13 +19,35 @@ use tiersim_validation::calibrate::spec::calibration;
 use tiersim_validation::calibrate::{Device, bench};
 use tiersim_validation::real::Kind;
 
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CalibrateArgs {
+    #[command(flatten)]
+    machine: MachineArgs,
+    /// Name of the spec [default: host, or the device's name].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Folder to write everything to [default: the spec to hardware-specs/measured of the project
+    /// around the current folder, the rest to out/calibrate-NAME].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Folder for the files that are measured [default: the folder to write to].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) scratch: Option<PathBuf>,
+    /// Fewer and smaller sizes: seconds instead of minutes, for a try.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Print nothing but problems.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub(crate) quiet: bool,
+}
+
 /// Folder of measured specs, within the one of all specs.
 const MEASURED: &str = "measured";
 
 /// Measures, fits, writes.
 pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
-    let kind = args.machine.kind();
-    let which = (kind, device(args.machine, args.device)?);
+    let which = args.machine.which()?;
+    let kind = which.0;
     if let Some(name) = &args.name {
         check_name(name)?;
     }
@@ -68,11 +90,11 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
         (out.join("calibration.json"), json(&report)?.into_bytes()),
     ];
     for (name, chart) in charts(&report) {
-        let fail = |error: tiersim_reports::ChartError| Failure::Internal(error.to_string());
-        files.push((out.join(format!("{name}.svg")), chart.svg().map_err(fail)?.into_bytes()));
-        files.push((out.join(format!("{name}.png")), chart.png().map_err(fail)?));
+        let drawn = chart.artefacts(name)?;
+        files.extend(drawn.map(|file| (out.join(file.name), file.bytes)));
     }
-    write_each(&files)?;
+    let named = files.iter().map(|(path, bytes)| (path.clone(), &bytes[..]));
+    write_each(&named.collect::<Vec<_>>())?;
     if !args.quiet {
         let written = format!(
             "\nwritten: {}, and {} files in {}\n",

@@ -2,7 +2,7 @@
 //!
 //! Every number of the spec stands in here with the points that it was made of.
 
-use crate::output::Failure;
+use crate::output::{Failure, pretty};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use tiersim_models::units::Bytes;
@@ -159,8 +159,7 @@ pub(crate) fn json(report: &Report<'_>) -> Result<String, Failure> {
         "files": files,
         "figures": report.figures.iter().map(figure_json).collect::<Vec<_>>(),
     });
-    let text = serde_json::to_string_pretty(&whole);
-    text.map(|text| text + "\n").map_err(|error| Failure::Internal(error.to_string()))
+    pretty(&whole)
 }
 
 fn law_json(report: &Report<'_>, kind: Kind, law: &Fitted) -> Value {

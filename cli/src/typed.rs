@@ -96,6 +96,12 @@ fn symbol(word: &str) -> String {
     format!("{}B", large.replace('I', "i"))
 }
 
+/// A part of one.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "a share from 0 to 1, such as 0.01".to_owned())
+}
+
 /// One of `all` by its word.
 fn choice<T: Copy>(text: &str, all: &[(&str, T)]) -> Result<T, String> {
     let found = all.iter().find(|(word, _)| *word == text);

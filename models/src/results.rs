@@ -5,6 +5,7 @@
 //! [`RunRecord::tiers`] and [`RunRecord::lanes`].
 
 pub mod cache;
+pub mod comparison;
 mod conditions;
 pub mod economics;
 pub mod hints;
@@ -13,6 +14,7 @@ pub mod memory_fit;
 pub mod memory_use;
 pub mod pressure;
 pub mod served;
+pub mod snapshot;
 mod split;
 mod steadiness;
 mod steps;

@@ -5,17 +5,16 @@
 //! `torch/csrc/cuda/Module.cpp`; unknown fields are skipped, as each version adds some.
 //! Invariant: rows are bounded by the file's bytes, whatever it shares.
 
-pub mod deviation;
 mod file;
 mod json;
 pub mod pickle;
 pub mod replay;
-pub mod settings;
+mod settings;
 pub mod tree;
 mod truth;
 
-use crate::import::snapshot::settings::Settings;
 use crate::import::snapshot::tree::{Item, Tree};
+use tiersim_models::results::snapshot::Settings;
 
 pub use crate::import::snapshot::file::read_snapshot;
 
@@ -196,7 +195,7 @@ impl<'a> Reader<'a> {
         }
         devices.retain(|device| !device.segments.is_empty() || !device.actions.is_empty());
         devices.iter_mut().for_each(|device| device.segments.sort_by_key(|segment| segment.at));
-        let settings = Settings::read(self.tree, self.tree.get(root, "allocator_settings"))?;
+        let settings = settings::read(self.tree, self.tree.get(root, "allocator_settings"))?;
         Ok(Snapshot { devices, settings })
     }
 
