@@ -10,8 +10,6 @@ mod allocator;
 mod args;
 mod cache;
 mod calibrate;
-mod calibrate_charts;
-mod calibrate_report;
 mod check;
 mod conform;
 mod folder;

@@ -5,6 +5,7 @@
 //! [`RunRecord::tiers`] and [`RunRecord::lanes`].
 
 pub mod cache;
+pub mod calibration;
 pub mod comparison;
 mod conditions;
 pub mod economics;

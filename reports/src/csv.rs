@@ -7,53 +7,13 @@
 
 use crate::ChartError;
 use crate::contest::{gap, ranks, sight_word};
+use crate::csv_columns::{Cell, Columns, float, optional};
 use crate::economics_summary::confidence;
-use crate::words::{finite, lane_names, links, oom_reason};
+use crate::words::{lane_names, links, oom_reason};
 use crate::{served, split};
 use tiersim_models::results::AxisValue;
 use tiersim_models::results::economics::Basis;
-use tiersim_models::results::{CaseRecord, Conditions, Figures, Outcome, RunRecord};
-use tiersim_models::units::Span;
-
-/// Columns, each with its name and the cell of a case by its index.
-pub(crate) struct Columns<'r> {
-    record: &'r RunRecord,
-    all: Vec<(String, Cell<'r>)>,
-}
-
-type Cell<'r> = Box<dyn Fn(usize) -> String + 'r>;
-
-impl<'r> Columns<'r> {
-    /// Adds a column that every case has.
-    fn case(&mut self, name: impl Into<String>, cell: impl Fn(&CaseRecord) -> String + 'r) {
-        let record = self.record;
-        self.all.push((name.into(), Box::new(move |case| cell(&record.results[case]))));
-    }
-
-    /// Adds a column that is empty for a case that did not run.
-    pub(crate) fn figure(
-        &mut self,
-        name: impl Into<String>,
-        cell: impl Fn(&Figures) -> String + 'r,
-    ) {
-        self.case(name, move |case| case.outcome.figures().map_or_else(String::new, &cell));
-    }
-
-    fn float(&mut self, name: impl Into<String>, cell: impl Fn(&Figures) -> f64 + 'r) {
-        self.figure(name, move |figures| float(cell(figures)));
-    }
-
-    /// Adds a sum over the measured steps, in milliseconds per step.
-    fn ms(&mut self, name: impl Into<String>, sum: impl Fn(&Figures) -> Span + 'r) {
-        self.float(name, move |f| sum(f).ps() as f64 / 1e9 / f.steps.len().max(1) as f64);
-    }
-
-    /// Adds what a case ran on.
-    fn condition(&mut self, name: &str, cell: impl Fn(&Conditions) -> String + 'r) {
-        let record = self.record;
-        self.case(name, move |case| cell(record.of(case)));
-    }
-}
+use tiersim_models::results::{CaseRecord, Figures, Outcome, RunRecord};
 
 /// The table as CSV with a header row.
 pub fn results_csv(record: &RunRecord) -> Result<Vec<u8>, ChartError> {
@@ -67,7 +27,7 @@ pub fn results_csv(record: &RunRecord) -> Result<Vec<u8>, ChartError> {
 }
 
 fn columns(record: &RunRecord) -> Vec<(String, Cell<'_>)> {
-    let mut all = Columns { record, all: Vec::new() };
+    let mut all = Columns::new(record);
     all.case("label", |case| case.label.clone());
     all.case("policy", |case| case.policy.clone());
     all.case("details", |case| case.details.clone());
@@ -169,19 +129,9 @@ fn columns(record: &RunRecord) -> Vec<(String, Cell<'_>)> {
     all.all
 }
 
-/// A figure that some cases do not have.
-fn optional(value: Option<f64>) -> String {
-    value.map_or_else(String::new, float)
-}
-
 /// Busy fraction of a link: that of its busier direction.
 pub(crate) fn busiest(figures: &Figures, lanes: &[usize]) -> f64 {
     lanes.iter().map(|lane| figures.busy_fraction(*lane)).fold(0.0, f64::max)
-}
-
-/// The shortest text that reads back as the same number; empty if there is none.
-pub(crate) fn float(value: f64) -> String {
-    finite(value).map_or_else(String::new, |value| value.to_string())
 }
 
 pub(crate) fn guarded(cell: &str) -> String {

@@ -3,7 +3,7 @@
 //! Invariant: a figure that no request has (TPOT where every answer is one token) is `null`, empty
 //! or a dash, never 0.
 
-use crate::csv::{Columns, float};
+use crate::csv_columns::{Columns, float};
 use serde_json::{Value, json};
 use tiersim_models::results::RunRecord;
 use tiersim_models::results::served::{ServingFigures, Spread};

@@ -5,7 +5,7 @@
 //! step are of these.
 //! Invariant: a part has the same name wherever it is written.
 
-use crate::csv::Columns;
+use crate::csv_columns::Columns;
 use crate::text_table::{Detail, paragraph};
 use crate::words::{clean, lane_names};
 use serde_json::{Value, json};
