@@ -26,7 +26,8 @@ mod train;
 mod typed;
 mod validate;
 
-use clap::{Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use output::{Failure, INTERNAL};
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::Write;
@@ -107,7 +108,7 @@ enum Command {
 /// The command, whose scenarios can name the policies of `registry`.
 pub fn main_with(registry: &Registry) -> ExitCode {
     panic::set_hook(Box::new(|fault| say_fault(&fault.to_string())));
-    match panic::catch_unwind(|| run(Args::parse(), registry)) {
+    match panic::catch_unwind(|| run(parse(), registry)) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(failure)) => {
             say(&failure);
@@ -116,6 +117,18 @@ pub fn main_with(registry: &Registry) -> ExitCode {
         // The hook has said what happened.
         Err(_) => ExitCode::from(INTERNAL),
     }
+}
+
+/// What was typed; `memory` is told which of its options that were, as many do not go together.
+fn parse() -> Args {
+    let matches = Args::command().get_matches();
+    let mut args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    if let (Command::Memory(memory), Some((_, found))) = (&mut args.command, matches.subcommand()) {
+        let typed =
+            |id: &&clap::Id| found.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+        memory.typed = found.ids().filter(typed).map(ToString::to_string).collect();
+    }
+    args
 }
 
 fn run(args: Args, registry: &Registry) -> Result<(), Failure> {

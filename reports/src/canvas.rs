@@ -141,25 +141,6 @@ impl Rect {
     }
 }
 
-#[cfg(test)]
-impl Item {
-    /// What a text covers, from the top of capitals to the baseline, and the text.
-    pub(crate) fn text_place(&self) -> Option<(Rect, &str)> {
-        let Item::Text { text, at, size, align, upward, .. } = self else { return None };
-        let (width, height) = (text_width(text, *size), 0.73 * size);
-        let before = match align {
-            Align::Left => 0.0,
-            Align::Centre => width / 2.0,
-            Align::Right => width,
-        };
-        let place = match upward {
-            false => Rect::new(at.0 - before, at.1 - height, at.0 - before + width, at.1),
-            true => Rect::new(at.0 - height, at.1 - before, at.0, at.1 - before + width),
-        };
-        Some((place, text))
-    }
-}
-
 impl Canvas {
     /// A filled rectangle.
     pub(crate) fn rect(&mut self, rect: Rect, color: Color) {
@@ -282,6 +263,25 @@ pub(crate) fn wrap(text: &str, size: f64, most: f64, lines: usize) -> Vec<String
         rest.drain(..n);
     }
     done
+}
+
+#[cfg(test)]
+impl Item {
+    /// What a text covers, from the top of capitals to the baseline, and the text.
+    pub(crate) fn text_place(&self) -> Option<(Rect, &str)> {
+        let Item::Text { text, at, size, align, upward, .. } = self else { return None };
+        let (width, height) = (text_width(text, *size), 0.73 * size);
+        let before = match align {
+            Align::Left => 0.0,
+            Align::Centre => width / 2.0,
+            Align::Right => width,
+        };
+        let place = match upward {
+            false => Rect::new(at.0 - before, at.1 - height, at.0 - before + width, at.1),
+            true => Rect::new(at.0 - height, at.1 - before, at.0, at.1 - before + width),
+        };
+        Some((place, text))
+    }
 }
 
 #[cfg(test)]

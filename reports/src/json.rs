@@ -204,53 +204,18 @@ fn limited(bytes: Bytes) -> Value {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use tiersim_models::results::Conditions;
-
-    /// A record without anything in it.
-    pub(crate) fn empty() -> RunRecord {
-        RunRecord {
-            scenario: "empty".to_owned(),
-            about: String::new(),
-            fingerprint: "sha256:0".to_owned(),
-            power_and_price: Vec::new(),
-            conditions: vec![Conditions::default()],
-            tiers: Vec::new(),
-            lanes: Vec::new(),
-            axes: Vec::new(),
-            results: Vec::new(),
-            skipped: Vec::new(),
-            warnings: Vec::new(),
-        }
-    }
+    use crate::common;
 
     #[test]
     fn an_empty_case_has_nulls_and_no_nan() {
-        let mut record = empty();
-        record.results.push(CaseRecord {
-            label: "a".to_owned(),
-            policy: "lru".to_owned(),
-            details: String::new(),
-            params: vec![("x".to_owned(), AxisValue::Number(f64::NAN))],
-            conditions: 0,
-            statistics: None,
-            hbm_budget: Bytes::MAX,
-            outcome: Outcome::Done(Figures::default()),
-            placement: None,
-            economics: Default::default(),
-            hidden: Vec::new(),
-            left_out: 0,
-            pressure: None,
-            hints: None,
-            emulated: false,
-            sight: tiersim_models::results::Sight::Past,
-            learned: false,
-            baseline_step: Span::ZERO,
-            baseline_peak: Bytes::ZERO,
-            bound_step: Span::ZERO,
-            bound_by: "critical path".to_owned(),
-        });
+        let mut record = common::single();
+        (record.tiers, record.lanes) = (Vec::new(), Vec::new());
+        let case = &mut record.results[0];
+        case.outcome = Outcome::Done(Figures::default());
+        case.baseline_step = Span::ZERO;
+        case.params = vec![("x".to_owned(), AxisValue::Number(f64::NAN))];
         let json: Value = serde_json::from_str(&summary_json(&record, "0").unwrap()).unwrap();
         assert!(json["results"][0]["slowdown"].is_null());
         assert!(json["results"][0]["params"]["x"].is_null());

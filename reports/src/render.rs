@@ -51,16 +51,6 @@ impl Chart {
         Chart { title, canvas, size }
     }
 
-    #[cfg(test)]
-    pub(crate) fn size(&self) -> (u32, u32) {
-        self.size
-    }
-
-    #[cfg(test)]
-    pub(crate) fn items(&self) -> &[Item] {
-        &self.canvas.items
-    }
-
     /// The chart as a self-contained SVG document.
     pub fn svg(&self) -> Result<String, ChartError> {
         font()?;
@@ -224,4 +214,39 @@ fn averaged(large: &[u8], width: usize, height: usize, scale: usize) -> Vec<u8> 
 
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+impl Chart {
+    pub(crate) fn items(&self) -> &[Item] {
+        &self.canvas.items
+    }
+
+    /// Nothing leaves the page, no text is small, and texts cover at most so many square pixels of
+    /// one another.
+    pub(crate) fn assert_legible(&self, most: f64) {
+        use crate::canvas::Rect;
+        let page = Rect::new(0.0, 0.0, f64::from(self.size.0), f64::from(self.size.1));
+        let mut texts: Vec<(Rect, &str)> = Vec::new();
+        for item in self.items() {
+            let corners = match item {
+                Item::Polygon { points, .. } | Item::Path { points, .. } => points.clone(),
+                Item::Disc { centre, .. } => vec![*centre],
+                Item::Text { size, .. } => {
+                    let (place, text) = item.text_place().expect("it is a text");
+                    assert!(*size >= 13.0, "{}: {text} is small", self.title);
+                    for (other, known) in &texts {
+                        let clear = place.overlap(other) <= most;
+                        assert!(clear, "{}: {text:?} covers {known:?}", self.title);
+                    }
+                    texts.push((place, text));
+                    vec![(place.left, place.top), (place.right, place.bottom)]
+                }
+            };
+            for (x, y) in corners {
+                let inside = page.holds(&Rect::around((x, y), 0.0));
+                assert!(inside, "{}: ({x}, {y}) of {item:?}", self.title);
+            }
+        }
+    }
 }

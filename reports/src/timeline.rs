@@ -209,6 +209,7 @@ fn event(pid: usize, (slice, slot): (&Slice, usize), start: u64) -> Result<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tiersim_models::results::Timeline;
 
     #[test]
     fn a_cut_is_said() {
@@ -220,8 +221,9 @@ mod tests {
             span: tiersim_models::units::Span::from_ps(3),
             bytes: tiersim_models::units::Bytes::ZERO,
         };
-        let mut record = crate::json::tests::empty();
-        record.conditions[0].baseline.timeline.slices = vec![slice; 5];
+        let mut record = crate::common::bare("empty");
+        let timeline = &mut record.conditions[0].baseline.timeline;
+        *timeline = Timeline { slices: vec![slice; 5], ..Timeline::default() };
         let json = capped(&record, "0", 2).unwrap();
         assert!(json.contains("\"slices_cut\":3") && json.contains("3 slices cut"));
         assert_eq!(json.matches("\"ph\":\"X\"").count(), 2);
