@@ -3,15 +3,44 @@
 //! Every device with a history is replayed; what comes of it is printed, drawn and written.
 //! Invariant: nothing is written before all devices are replayed.
 
-use crate::allocator_report::{chart, json, text};
-use crate::args::{AllocatorArgs, Format};
-use crate::output::{Failure, pretty, print, write_all};
-use std::path::{Path, PathBuf};
-use tiersim_input::import::snapshot::deviation::Replay;
+use crate::args::Format;
+use crate::output::{Failure, print, stem, write_all};
+use crate::typed::{capacity, share};
+use clap::{ArgAction, Args as ClapArgs};
+use std::path::PathBuf;
 use tiersim_input::import::snapshot::replay::replay;
 use tiersim_input::import::snapshot::{Device, Snapshot, read_snapshot};
+use tiersim_models::results::snapshot::Replay;
 use tiersim_models::units::Bytes;
-use tiersim_reports::words::{clean, number};
+use tiersim_reports::words::number;
+use tiersim_reports::{AllocatorReplay, allocator_artefacts, allocator_json, allocator_text};
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct AllocatorArgs {
+    /// What torch.cuda.memory._dump_snapshot wrote, or the same as JSON; may be packed with gzip or
+    /// Zstandard.
+    #[arg(value_name = "FILE")]
+    pub(crate) snapshot: PathBuf,
+    /// Which device of the snapshot, counted from 0 [default: each that has a history].
+    #[arg(long, value_name = "N")]
+    pub(crate) device: Option<usize>,
+    /// Memory of the device, such as 80GiB, or what set_per_process_memory_fraction leaves of it
+    /// [default: the snapshot shows when memory was out].
+    #[arg(long, value_name = "SIZE", value_parser = capacity)]
+    pub(crate) capacity: Option<u64>,
+    /// Largest deviation that is no failure, as a share of what the snapshot says.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.01, value_parser = share)]
+    pub(crate) at_most: f64,
+    /// Folder to write to [default: out/allocator-FILE].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// What to print on stdout.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Print nothing but problems.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub(crate) quiet: bool,
+}
 
 /// Replays, compares, writes.
 pub(crate) fn allocator(args: &AllocatorArgs) -> Result<(), Failure> {
@@ -30,29 +59,19 @@ pub(crate) fn allocator(args: &AllocatorArgs) -> Result<(), Failure> {
             ))
         })?);
     }
-    let name = stem(&args.snapshot);
+    let name = stem(&args.snapshot, "snapshot");
     let out = args.out.clone();
     let out = out.unwrap_or_else(|| PathBuf::from("out").join(format!("allocator-{name}")));
-    let report = pretty(&json(&args.snapshot, &snapshot.settings, args.at_most, &replays))?;
-    let mut files = vec![("allocator.json".to_owned(), report.clone().into_bytes())];
-    for found in &replays {
-        let drawn = chart(&name, found);
-        let fault = |error| Failure::Internal(format!("the chart cannot be drawn: {error}"));
-        let file = format!("device-{}", found.device);
-        files.push((format!("{file}.svg"), drawn.svg().map_err(fault)?.into_bytes()));
-        files.push((format!("{file}.png"), drawn.png().map_err(fault)?));
-    }
-    write_all(&out, &files)?;
+    let (file, settings) = (args.snapshot.display().to_string(), &snapshot.settings);
+    let (limit, version) = (args.at_most, env!("CARGO_PKG_VERSION"));
+    let all = AllocatorReplay { snapshot: &file, settings, limit, replays: &replays, version };
+    write_all(&out, &allocator_artefacts(all, &name)?)?;
     match args.format {
         _ if args.quiet => {}
-        Format::Json => print(&report)?,
+        Format::Json => print(&allocator_json(all)?)?,
         Format::Text => {
-            let table = text(&snapshot.settings, args.at_most, &replays);
-            print(&format!(
-                "{}: {table}\nwritten to {}\n",
-                args.snapshot.display(),
-                out.display()
-            ))?;
+            let (table, out) = (allocator_text(all), out.display());
+            print(&format!("{file}: {table}\nwritten to {out}\n"))?;
         }
     }
     let failed: Vec<String> =
@@ -96,14 +115,4 @@ fn above(found: &Replay, limit: f64) -> Option<String> {
         first.map_or("only at the end".to_owned(), |entry| format!("first at entry {entry}"));
     let (device, most) = (found.device, number(limit * 100.0));
     Some(format!("device {device}: deviation {} % > {most} %, {place}", number(worst * 100.0)))
-}
-
-/// The file's name without its endings.
-fn stem(path: &Path) -> String {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-    let name = clean(&name.unwrap_or_default());
-    match name.split('.').find(|part| !part.is_empty()) {
-        Some(part) => part.to_owned(),
-        None => "snapshot".to_owned(),
-    }
 }

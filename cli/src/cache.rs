@@ -4,16 +4,14 @@
 //! Invariant: nothing is written before the whole trace is read.
 
 use crate::args::Format;
-use crate::output::{Failure, print, write_all};
+use crate::output::{Failure, print, stem, write_all, written};
 use crate::progress;
-use crate::runs::chart;
 use crate::typed::size;
 use clap::{ArgAction, Args};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use tiersim_input::import::requests::{Reader, RequestFile};
 use tiersim_policies::replacement::Algorithm;
-use tiersim_reports::words::clean;
 use tiersim_reports::{cache_artefacts, cache_json, cache_text};
 use tiersim_sim::cache::{Setup, replay};
 
@@ -99,25 +97,13 @@ pub(crate) fn cache(args: &CacheArgs) -> Result<(), Failure> {
     let spinner = progress::spinner("requests", args.quiet);
     let record = replay(&args.trace, &setup, open, |requests| spinner.set_position(requests))?;
     spinner.finish_and_clear();
-    let files = cache_artefacts(&record, VERSION).map_err(chart)?;
-    let files: Vec<_> = files.into_iter().map(|file| (file.name, file.bytes)).collect();
-    let out = args.out.clone().unwrap_or_else(|| PathBuf::from("out").join(stem(&args.trace)));
+    let files = cache_artefacts(&record, VERSION)?;
+    let out =
+        args.out.clone().unwrap_or_else(|| PathBuf::from("out").join(stem(&args.trace, "cache")));
     write_all(&out, &files)?;
     match args.format {
         _ if args.quiet => Ok(()),
-        Format::Json => print(&cache_json(&record, VERSION).map_err(chart)?),
-        Format::Text => {
-            let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
-            let (text, out, names) = (cache_text(&record), out.display(), names.join(", "));
-            print(&format!("{text}written to {out}: {names}\n"))
-        }
+        Format::Json => print(&cache_json(&record, VERSION)?),
+        Format::Text => print(&format!("{}{}\n", cache_text(&record), written(&out, &files))),
     }
-}
-
-/// The file's name without its endings.
-fn stem(path: &Path) -> String {
-    let name = path.file_name().map(|name| clean(&name.to_string_lossy()));
-    let name = name.unwrap_or_default();
-    let stem = name.split('.').find(|part| !part.is_empty());
-    stem.unwrap_or("cache").to_owned()
 }

@@ -3,29 +3,55 @@
 //! What is measured and how laws are fitted is the validation crate's business; this says where
 //! files go and asks the system which day it is.
 
-use crate::args::CalibrateArgs;
-use crate::calibrate_charts::charts;
-use crate::calibrate_report::{Report, csv, json, table};
-use crate::conform::device;
+use crate::args::MachineArgs;
 use crate::output::{Failure, print, write_each};
 use crate::progress;
+use clap::{ArgAction, Args as ClapArgs};
 use std::path::{Path, PathBuf};
 use tiersim_input::hardware_file::write::hardware_text;
 use tiersim_input::project::Project;
+use tiersim_models::results::calibration::{
+    CalibrationRecord, Figure, Law, Point, Probe, ProbeKind, Quantiles,
+};
 use tiersim_models::units::Bytes;
-use tiersim_validation::calibrate::figures::figures;
-use tiersim_validation::calibrate::measure::measure;
-use tiersim_validation::calibrate::spec::calibration;
-use tiersim_validation::calibrate::{Device, bench};
+use tiersim_reports::words::clean;
+use tiersim_reports::{calibration_artefacts, calibration_text};
+use tiersim_validation::calibrate::spec::{Calibration, Fitted, calibration};
+use tiersim_validation::calibrate::{
+    Device, FileAccess, Kind as Measurement, Start, bench, figures, measure,
+};
 use tiersim_validation::real::Kind;
 
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CalibrateArgs {
+    #[command(flatten)]
+    machine: MachineArgs,
+    /// Name of the spec [default: host, or the device's name].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Folder to write everything to [default: the spec to hardware-specs/measured of the project
+    /// around the current folder, the rest to out/calibrate-NAME].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Folder for the files that are measured [default: the folder to write to].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) scratch: Option<PathBuf>,
+    /// Fewer and smaller sizes: seconds instead of minutes, for a try.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Print nothing but problems.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub(crate) quiet: bool,
+}
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Folder of measured specs, within the one of all specs.
 const MEASURED: &str = "measured";
 
 /// Measures, fits, writes.
 pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
-    let kind = args.machine.kind();
-    let which = (kind, device(args.machine, args.device)?);
+    let which = args.machine.which()?;
+    let kind = which.0;
     if let Some(name) = &args.name {
         check_name(name)?;
     }
@@ -38,22 +64,20 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
     let name = args.name.clone().unwrap_or_else(|| default_name(kind, &device));
     let bar = progress::bar(0, args.quiet);
     bar.set_message("measurements");
-    let points = measure(&mut *bench, args.quick, &mut |done, all| {
+    let points = measure::measure(&mut *bench, args.quick, &mut |done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     });
     bar.finish_and_clear();
     let points = points.map_err(fault)?;
     let most = Bytes::mib(if args.quick { 1 } else { 64 });
-    let figures = figures(&mut *bench, which, &scratch, most).map_err(fault)?;
+    let figures = figures::figures(&mut *bench, which, &scratch, most).map_err(fault)?;
     drop(bench);
     let date = today();
     let made = calibration(&device, &points, &name, &date);
     let made = made.map_err(|refused| Failure::Input(refused.to_string()))?;
-    let machine = kind.word();
-    let report =
-        Report { machine, device: &device, points: &points, figures: &figures, made: &made, date };
-    let text = hardware_text(&made.hardware, &comment(&report, args.quick));
+    let record = record(kind, device, &points, figures, &made, date);
+    let text = hardware_text(&made.hardware, &comment(&record, args.quick));
     let text = text.map_err(|refused| Failure::Internal(refused.to_string()))?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&name));
     let specs = Project::around(Path::new("")).ok().and_then(|project| project.specs());
@@ -62,25 +86,18 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), Failure> {
         _ => out.clone(),
     };
     let spec = folder.join(format!("{name}.ron"));
-    let mut files = vec![
-        (spec.clone(), text.into_bytes()),
-        (out.join("calibration.csv"), csv(&report).into_bytes()),
-        (out.join("calibration.json"), json(&report)?.into_bytes()),
-    ];
-    for (name, chart) in charts(&report) {
-        let fail = |error: tiersim_reports::ChartError| Failure::Internal(error.to_string());
-        files.push((out.join(format!("{name}.svg")), chart.svg().map_err(fail)?.into_bytes()));
-        files.push((out.join(format!("{name}.png")), chart.png().map_err(fail)?));
-    }
-    write_each(&files)?;
+    let files = calibration_artefacts(&record, VERSION)?;
+    let beside = files.iter().map(|file| (out.join(&file.name), &file.bytes[..]));
+    let all: Vec<_> = [(spec.clone(), text.as_bytes())].into_iter().chain(beside).collect();
+    write_each(&all)?;
     if !args.quiet {
         let written = format!(
             "\nwritten: {}, and {} files in {}\n",
             spec.display(),
-            files.len() - 1,
+            files.len(),
             out.display()
         );
-        print(&(table(&report) + &written))?;
+        print(&(calibration_text(&record) + &written))?;
     }
     Ok(())
 }
@@ -111,19 +128,87 @@ fn default_name(kind: Kind, device: &Device) -> String {
     if parts.is_empty() { kind.word().to_owned() } else { parts.join("-") }
 }
 
+/// What reports see of a calibration.
+fn record(
+    kind: Kind,
+    device: Device,
+    points: &[measure::Point],
+    figures: Vec<figures::Figure>,
+    made: &Calibration,
+    date: String,
+) -> CalibrationRecord {
+    let Device { name, driver, clocks, notes, skeleton, .. } = device;
+    let probe = |kind: Measurement| Probe {
+        name: kind.name(&skeleton),
+        kind: match kind {
+            Measurement::Lane { lane, start: Start::Busy } => {
+                ProbeKind::Busy(skeleton.lane_name(lane))
+            }
+            Measurement::Lane { lane, start: Start::Idle } => {
+                ProbeKind::Alone(skeleton.lane_name(lane))
+            }
+            Measurement::File { access: FileAccess::Read, .. } => ProbeKind::Reads,
+            Measurement::File { access: FileAccess::Write, .. } => ProbeKind::Writes,
+            Measurement::Gemm(_) => ProbeKind::Product,
+            _ => ProbeKind::Other,
+        },
+    };
+    let law = |fitted: &Fitted| {
+        let Fitted { fit, error, held_out, spread, points, repeats, sizes, .. } = *fitted;
+        let (setup, rate) = ((fit.setup, fit.setup_error), (fit.rate, fit.rate_error));
+        Law { setup, rate, error, held_out, spread, points, repeats, sizes }
+    };
+    let point = |of: &measure::Point| Point {
+        probe: probe(of.kind),
+        size: of.size,
+        work: of.work(),
+        queue: of.kind.queue(),
+        held_out: of.held_out,
+        shown_only: of.shown_only,
+        times: quantiles(of.quantiles()),
+        latencies: quantiles(measure::Quantiles::of(&of.latencies)),
+    };
+    let figure = |of: figures::Figure| {
+        let median = of.median();
+        let figures::Figure { name, unit, values, wanted } = of;
+        Figure { name, unit, values, median, wanted }
+    };
+    let laws = made
+        .laws
+        .iter()
+        .map(|(kind, found)| (probe(*kind), found.as_ref().map(law).map_err(ToString::to_string)));
+    CalibrationRecord {
+        machine: kind.word(),
+        name: made.hardware.name.clone(),
+        date,
+        laws: laws.collect(),
+        launch: made.launch.map(quantiles),
+        points: points.iter().map(point).collect(),
+        figures: figures.into_iter().map(figure).collect(),
+        device: name,
+        driver,
+        clocks,
+        notes,
+    }
+}
+
+fn quantiles(of: measure::Quantiles) -> Quantiles {
+    let measure::Quantiles { count, p5, median, p95, p99, p999 } = of;
+    Quantiles { count, p5, median, p95, p99, p999 }
+}
+
 /// What stands at the head of the spec.
-fn comment(report: &Report<'_>, quick: bool) -> String {
-    let Device { name, driver, clocks, notes, .. } = report.device;
-    let version = env!("CARGO_PKG_VERSION");
+fn comment(record: &CalibrationRecord, quick: bool) -> String {
+    let CalibrationRecord { machine, device, driver, clocks, notes, date, .. } = record;
     let quick = if quick { " --quick" } else { "" };
     let mut lines = vec![
-        format!("Measured by `tiersim {version} calibrate --machine {}{quick}`", report.machine),
-        format!("on {}: {name}, {driver}.", report.date),
+        format!("Measured by `tiersim {VERSION} calibrate --machine {machine}{quick}`"),
+        format!("on {date}: {device}, {driver}."),
     ];
     lines.extend(clocks.iter().map(|(what, value)| format!("{what}: {value}")));
     lines.extend(notes.iter().cloned());
     // Names come from the system and may hold anything.
-    lines.iter().map(|line| tiersim_reports::words::clean(line) + "\n").collect()
+    lines.iter().map(|line| clean(line) + "\n").collect()
 }
 
 /// The day by Greenwich time, such as 2026-01-31: a spec says when it was measured.

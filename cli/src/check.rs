@@ -3,10 +3,11 @@
 //! Invariant: nothing is written, and no case is simulated; the baseline is, because budgets are
 //! shares of what it needs.
 
-use crate::args::CheckArgs;
+use crate::args::Deny;
 use crate::lints::{diagnostic, say_note, say_warnings};
 use crate::output::{Failure, print};
-use std::path::Path;
+use clap::Args as ClapArgs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tiersim_input::file_kind::{FileKind, refused};
 use tiersim_input::hardware_file::parts::{is_part, read_part};
@@ -29,6 +30,16 @@ use tiersim_policies::zoo::Registry;
 use tiersim_sim::feasible::{problems, too_long};
 use tiersim_sim::run::{Bench, Options, RunError};
 use tiersim_sim::sweep::{same_shapes, warnings};
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CheckArgs {
+    /// Scenarios or hardware specs (.ron), or folders of traces.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// What counts as a problem too.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) deny: Option<Deny>,
+}
 
 /// Reads every file and reports all problems together.
 pub(crate) fn check(args: &CheckArgs, registry: &Registry) -> Result<(), Failure> {

@@ -3,25 +3,53 @@
 //! Needs no scenario and no trace: plans are drawn from seeds or written into the program, so a
 //! computer with the binary and nothing else can be checked. The bodies are those of the tests.
 
-use crate::args::{ConformArgs, RealMachine};
+use crate::args::MachineArgs;
 use crate::output::{Failure, pretty, print, write_all};
+use clap::{ArgAction, Args as ClapArgs};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use tiersim_conformance::soak::soak;
 use tiersim_conformance::{BODIES, Check, Counts, Site};
 use tiersim_models::units::Span;
+use tiersim_reports::Artefact;
 use tiersim_reports::words::clean;
+use tiersim_validation::real::Kind;
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ConformArgs {
+    #[command(flatten)]
+    machine: MachineArgs,
+    /// How many random worlds.
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) worlds: u32,
+    /// Goes on with new random worlds for so many seconds.
+    #[arg(long = "for", value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=604_800))]
+    pub(crate) time: Option<u32>,
+    /// Seed of the first random world; the others follow.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Folder for the files that stand for NVMe and remote tiers [default: OUT, or the system's for
+    /// temporary files].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) scratch: Option<PathBuf>,
+    /// Folder to write conform.json to.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print nothing but problems.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub(crate) quiet: bool,
+}
 
 /// Runs every body, then soaks if asked.
 pub(crate) fn conform(args: &ConformArgs) -> Result<(), Failure> {
-    let device = device(args.machine, args.device)?;
+    let (kind, device) = args.machine.which()?;
     let scratch = Scratch::new(args)?;
     let site = Site {
         device,
         worlds: u64::from(args.worlds),
         seed: args.seed,
-        ..Site::new(args.machine.kind(), &scratch.0)
+        ..Site::new(kind, &scratch.0)
     };
     let input = |fault: tiersim_validation::fault::Fault| Failure::Input(fault.to_string());
     let _kept = site.kind.keep(device).map_err(input)?;
@@ -46,8 +74,8 @@ pub(crate) fn conform(args: &ConformArgs) -> Result<(), Failure> {
         .map(|(name, found)| format!("{}: {found}", spaced(name)))
         .collect();
     if let Some(out) = &args.out {
-        let json = pretty(&report(args, &done))?;
-        write_all(out, &[("conform.json".to_owned(), json.into_bytes())])?;
+        let json = pretty(&report(args, kind, &done))?;
+        write_all(out, &[Artefact::new("conform.json", json)])?;
     }
     let what =
         format!("\n{} of {} hold on {}\n", done.len() - failed.len(), done.len(), site.kind.word());
@@ -55,18 +83,6 @@ pub(crate) fn conform(args: &ConformArgs) -> Result<(), Failure> {
         print(&what)?;
     }
     if failed.is_empty() { Ok(()) } else { Err(Failure::Expectation(failed)) }
-}
-
-/// The number of the device that was asked for. The host is one machine: a number for it is
-/// refused.
-pub(crate) fn device(machine: RealMachine, asked: Option<u16>) -> Result<usize, Failure> {
-    match (machine, asked) {
-        (RealMachine::Host, Some(number)) => Err(Failure::Input(format!(
-            "--device {number}: only a CUDA machine has devices to choose from; leave it out, or \
-             use --machine cuda"
-        ))),
-        (_, asked) => Ok(usize::from(asked.unwrap_or(0))),
-    }
 }
 
 /// A folder of this run's own, gone when it ends.
@@ -108,7 +124,7 @@ fn line(name: &str, result: &Check<Counts>) -> String {
     line
 }
 
-fn report(args: &ConformArgs, done: &[(&str, Check<Counts>)]) -> Value {
+fn report(args: &ConformArgs, kind: Kind, done: &[(&str, Check<Counts>)]) -> Value {
     let counts = |counts: &Counts| -> Map<String, Value> {
         counts.0.iter().map(|&(what, count)| (what.replace(' ', "_"), json!(count))).collect()
     };
@@ -119,7 +135,7 @@ fn report(args: &ConformArgs, done: &[(&str, Check<Counts>)]) -> Value {
     json!({
         "schema": 1,
         "tiersim": env!("CARGO_PKG_VERSION"),
-        "machine": args.machine.kind().word(),
+        "machine": kind.word(),
         "worlds": args.worlds,
         "seed": args.seed,
         "soak_s": args.time,

@@ -8,11 +8,11 @@
 //! Invariant: nothing that lies in the folder is opened or followed; only names of results are
 //! replaced.
 
-use crate::output::{Failure, cannot};
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Write};
+use crate::output::{Failure, cannot, write_new};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use tiersim_reports::is_artefact;
+use tiersim_reports::{Artefact, is_artefact};
 
 /// A folder that nobody else writes to.
 #[derive(Debug)]
@@ -66,8 +66,8 @@ impl Folder {
     }
 
     /// Replaces all results in it by these.
-    pub(crate) fn replace(mut self, files: &[(String, Vec<u8>)]) -> Result<(), Failure> {
-        for (name, _) in files {
+    pub(crate) fn replace(mut self, files: &[Artefact]) -> Result<(), Failure> {
+        for Artefact { name, .. } in files {
             let place = self.path.join(name);
             // A folder of that name is not ours to remove.
             if fs::symlink_metadata(&place).is_ok_and(|found| found.is_dir()) {
@@ -75,7 +75,7 @@ impl Folder {
             }
         }
         let new = self.beside().map_err(|error| cannot(self.path.display(), &error))?;
-        let written = files.iter().try_for_each(|(name, bytes)| {
+        let written = files.iter().try_for_each(|Artefact { name, bytes }| {
             let path = new.join(name);
             write_new(&path, bytes).map_err(|error| cannot(self.path.join(name).display(), &error))
         });
@@ -199,13 +199,6 @@ fn no_link(path: &Path) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
-}
-
-/// Writes a file that is not there yet, through to the disk; what is there already is not followed.
-pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }
 
 /// Two folders change places.

@@ -1,9 +1,9 @@
 //! `hardware`: the shipped machines, and one of them in full and drawn.
 
-use crate::args::{Format, HardwareCommand, ShowArgs};
+use crate::args::Format;
 use crate::lints::say_warnings;
-use crate::output::{Failure, print, write_all};
-use crate::runs::chart;
+use crate::output::{Failure, print, write_all, written};
+use clap::{Args as ClapArgs, Subcommand};
 use std::path::{Path, PathBuf};
 use tiersim_input::hardware_file::{read_hardware, read_hardware_of};
 use tiersim_input::project::{Project, SPECS};
@@ -11,6 +11,36 @@ use tiersim_input::shipped::is_shipped;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::lint::lint_hardware;
 use tiersim_reports::{drawing, hardware_json, hardware_list, hardware_text};
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct HardwareArgs {
+    #[command(subcommand)]
+    pub(crate) command: HardwareCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum HardwareCommand {
+    /// One line per machine that can be named: of the project around the current folder, and those
+    /// that are embedded in this program.
+    #[command(after_help = "Examples:\n  tiersim hardware list")]
+    List,
+    /// Tiers, links, routes and numbers with their sources; writes machine.svg and machine.png.
+    #[command(after_help = "Examples:\n  tiersim hardware show h100-sxm-pcie5")]
+    Show(ShowArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ShowArgs {
+    /// A machine by its name, as `hardware list` has it, or a file that ends in .ron.
+    #[arg(value_name = "NAME")]
+    pub(crate) machine: String,
+    /// Folder to write to [default: out/hardware-NAME].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// What to print on stdout.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+}
 
 /// Lists machines or shows one.
 pub(crate) fn hardware(command: &HardwareCommand) -> Result<(), Failure> {
@@ -46,19 +76,15 @@ fn show(args: &ShowArgs) -> Result<(), Failure> {
             print(&hardware_text(&machine, &routes))?;
             say_warnings(&path.display().to_string(), &lint_hardware(&machine));
         }
-        Format::Json => print(&hardware_json(&machine, &routes).map_err(chart)?)?,
+        Format::Json => print(&hardware_json(&machine, &routes)?)?,
     }
     let drawn = drawing(&machine, env!("CARGO_PKG_VERSION"));
     let default = || PathBuf::from("out").join(format!("hardware-{}", machine.name));
     let out = args.out.clone().unwrap_or_else(default);
-    let svg = drawn.svg().map_err(chart)?.into_bytes();
-    let png = drawn.png().map_err(chart)?;
-    let files = [("machine.svg".to_owned(), svg), ("machine.png".to_owned(), png)];
+    let files = drawn.artefacts("machine")?;
     write_all(&out, &files)?;
     match args.format {
-        Format::Text => {
-            print(&format!("\nwritten to {}: machine.svg, machine.png\n", out.display()))
-        }
+        Format::Text => print(&format!("\n{}\n", written(&out, &files))),
         Format::Json => Ok(()),
     }
 }

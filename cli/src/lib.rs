@@ -7,12 +7,9 @@
 //! [`main_with`].
 
 mod allocator;
-mod allocator_report;
 mod args;
 mod cache;
 mod calibrate;
-mod calibrate_charts;
-mod calibrate_report;
 mod check;
 mod conform;
 mod folder;
@@ -29,8 +26,8 @@ mod train;
 mod typed;
 mod validate;
 
-use args::{Args, Command};
-use clap::Parser;
+use clap::parser::ValueSource;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use output::{Failure, INTERNAL};
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::Write;
@@ -39,10 +36,79 @@ use std::process::ExitCode;
 use tiersim_policies::zoo::Registry;
 use tiersim_reports::words::clean;
 
+/// Replay AI training and inference over memory tiers, and chart latency against memory.
+#[derive(Debug, Parser)]
+#[command(name = "tiersim", version, propagate_version = true)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+// Examples of help run in tests/cli/documented.rs, as those of documents do.
+const RUN: &str = "Examples:
+  tiersim run scenarios/gpt2-adam-tiering.ron --wide
+  tiersim run scenarios/gpt2-adam-tiering.ron --set policies.4.policy.cut.hbm=0.4
+  tiersim run scenarios/gpt2-adam-tiering.ron scenarios/gpt2-look-ahead.ron --format json";
+const CACHE: &str = "Examples:
+  tiersim cache traces/requests-conversation/requests.jsonl --policy lru --unit --capacity 1000
+  tiersim cache FILE --policy s3-fifo --capacity 10MiB,1GiB";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Write a commented scenario that runs, to start from.
+    #[command(after_help = "Examples:\n  tiersim new NAME\n  tiersim run NAME.ron")]
+    New(new::NewArgs),
+    /// Simulate a scenario's policies, print the table, write OUT/.
+    #[command(after_help = RUN)]
+    Run(runs::RunArgs),
+    /// Simulate every point of a scenario's axes.
+    #[command(
+        after_help = "Examples:\n  tiersim sweep scenarios/gpt2-threshold-sweep.ron --jobs 2"
+    )]
+    Sweep(runs::SweepArgs),
+    /// Write tier_hints.json: the tier of every module, for a training framework to load.
+    #[command(
+        after_help = "Examples:\n  tiersim hints scenarios/gpt2-adam-tiering.ron --policy 'Adam 30 %'"
+    )]
+    Hints(runs::HintsArgs),
+    /// Train the weights of Scored on a scenario by the cross-entropy method, and write them.
+    TrainPolicy(train::TrainArgs),
+    /// Run scenarios' plans on a real machine as well; compare decisions, bytes and time.
+    #[command(
+        after_help = "Examples:\n  tiersim validate scenarios/validation/host-smoke.ron --machine host"
+    )]
+    Validate(validate::ValidateArgs),
+    /// Check that a real machine does what the simulator does, on plans drawn at random and written
+    /// by hand.
+    #[command(after_help = "Examples:\n  tiersim conform --machine host")]
+    Conform(conform::ConformArgs),
+    /// Measure this machine and write its hardware spec.
+    #[command(after_help = "Examples:\n  tiersim calibrate --machine host")]
+    Calibrate(calibrate::CalibrateArgs),
+    /// Only read and resolve scenarios, hardware specs and traces; list every problem.
+    #[command(
+        after_help = "Examples:\n  tiersim check scenarios/gpt2-adam-tiering.ron traces/gpt2-train-cpu"
+    )]
+    Check(check::CheckArgs),
+    /// Look at traces and make them.
+    Trace(traces::TraceArgs),
+    /// Replay a block or page trace through one replacement policy; draw its miss ratio by
+    /// capacity.
+    #[command(after_help = CACHE)]
+    Cache(cache::CacheArgs),
+    /// Replay a CUDA memory snapshot's requests through the model of PyTorch's caching allocator;
+    /// compare reserved and active bytes at every entry.
+    Allocator(allocator::AllocatorArgs),
+    /// Account what training or serving a model needs of each GPU and each node, by formula.
+    Memory(Box<memory::MemoryArgs>),
+    /// List the machines that can be named, or show and draw one with the source of each number.
+    Hardware(hardware::HardwareArgs),
+}
+
 /// The command, whose scenarios can name the policies of `registry`.
 pub fn main_with(registry: &Registry) -> ExitCode {
     panic::set_hook(Box::new(|fault| say_fault(&fault.to_string())));
-    match panic::catch_unwind(|| run(Args::parse(), registry)) {
+    match panic::catch_unwind(|| run(parse(), registry)) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(failure)) => {
             say(&failure);
@@ -51,6 +117,18 @@ pub fn main_with(registry: &Registry) -> ExitCode {
         // The hook has said what happened.
         Err(_) => ExitCode::from(INTERNAL),
     }
+}
+
+/// What was typed; `memory` is told which of its options that were, as many do not go together.
+fn parse() -> Args {
+    let matches = Args::command().get_matches();
+    let mut args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    if let (Command::Memory(memory), Some((_, found))) = (&mut args.command, matches.subcommand()) {
+        let typed =
+            |id: &&clap::Id| found.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+        memory.typed = found.ids().filter(typed).map(ToString::to_string).collect();
+    }
+    args
 }
 
 fn run(args: Args, registry: &Registry) -> Result<(), Failure> {

@@ -12,7 +12,6 @@ pub(crate) use options::MemoryArgs;
 
 use crate::args::Format;
 use crate::output::{Failure, print};
-use crate::runs::chart;
 use resolve::{Asked, asked};
 use tiersim_models::results::memory_account::Account;
 use tiersim_reports::words::clean;
@@ -35,7 +34,7 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<(), Failure> {
     }
     match args.format {
         Format::Text => print(&memory_text(&account)),
-        Format::Json => print(&memory_json(&account, VERSION).map_err(chart)?),
+        Format::Json => print(&memory_json(&account, VERSION)?),
     }
 }
 
@@ -62,7 +61,7 @@ fn fitted(asked: &Asked, account: &Account, gpu: &str, format: Format) -> Result
     match format {
         Format::Text => print(&memory_fit_text(account, &target, &found))?,
         Format::Json => {
-            print(&memory_fit_json(account, &target, &found, VERSION).map_err(chart)?)?;
+            print(&memory_fit_json(account, &target, &found, VERSION)?)?;
         }
     }
     if found.least.is_empty() {

@@ -1,11 +1,12 @@
 //! How the command fails, and how it writes files: whole or not at all.
 
-use crate::folder::write_new;
 use std::fmt;
-use std::fs;
-use std::io::{ErrorKind, Write};
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use tiersim_models::diagnostic::Diagnostics;
+use tiersim_reports::words::clean;
+use tiersim_reports::{Artefact, ChartError};
 use tiersim_sim::run::RunError;
 
 /// Exit code of a mistake in this program.
@@ -87,6 +88,12 @@ impl From<Diagnostics> for Failure {
     }
 }
 
+impl From<ChartError> for Failure {
+    fn from(error: ChartError) -> Failure {
+        Failure::Internal(error.to_string())
+    }
+}
+
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Failure {
         match error {
@@ -114,27 +121,36 @@ pub(crate) fn pretty(value: &serde_json::Value) -> Result<String, Failure> {
 }
 
 /// Writes files into a folder; they appear under their names only when all are complete.
-pub(crate) fn write_all(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<(), Failure> {
-    fs::create_dir_all(folder).map_err(|error| cannot(folder.display(), &error))?;
-    let files: Vec<(PathBuf, &[u8])> =
-        files.iter().map(|(name, bytes)| (folder.join(name), bytes.as_slice())).collect();
-    write_together(&files)
+pub(crate) fn write_all(folder: &Path, files: &[Artefact]) -> Result<(), Failure> {
+    let path = |file: &Artefact| folder.join(&file.name);
+    write_each(&files.iter().map(|file| (path(file), &file.bytes[..])).collect::<Vec<_>>())
 }
 
 /// Writes files, each into a folder of its own; they appear under their names only when all are
 /// complete.
-pub(crate) fn write_each(files: &[(PathBuf, Vec<u8>)]) -> Result<(), Failure> {
+pub(crate) fn write_each(files: &[(PathBuf, &[u8])]) -> Result<(), Failure> {
     for folder in files.iter().filter_map(|(path, _)| path.parent()) {
         fs::create_dir_all(folder).map_err(|error| cannot(folder.display(), &error))?;
     }
-    let files: Vec<(PathBuf, &[u8])> =
-        files.iter().map(|(path, bytes)| (path.clone(), bytes.as_slice())).collect();
-    write_together(&files)
+    write_together(files)
 }
 
 /// Writes one file; it appears under its name only when it is complete.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write_together(&[(path.to_owned(), bytes)])
+}
+
+/// The files that were written, and where: `written to FOLDER: a, b`.
+pub(crate) fn written(folder: &Path, files: &[Artefact]) -> String {
+    let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
+    format!("written to {}: {}", folder.display(), names.join(", "))
+}
+
+/// Writes a file that is not there yet, through to the disk; what is there already is not followed.
+pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
 }
 
 fn write_together(files: &[(PathBuf, &[u8])]) -> Result<(), Failure> {
@@ -161,6 +177,12 @@ fn write_together(files: &[(PathBuf, &[u8])]) -> Result<(), Failure> {
 fn partial(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.tiersim-{}", std::process::id()))
+}
+
+/// A file's name without its endings, or else `other`.
+pub(crate) fn stem(path: &Path, other: &str) -> String {
+    let name = path.file_name().map(|name| clean(&name.to_string_lossy())).unwrap_or_default();
+    name.split('.').find(|part| !part.is_empty()).unwrap_or(other).to_owned()
 }
 
 pub(crate) fn cannot(place: impl fmt::Display, error: &std::io::Error) -> Failure {

@@ -1,10 +1,11 @@
 //! `run`, `sweep` and `hints`.
 
-use crate::args::{Common, Format, HintsArgs, RunArgs, SweepArgs};
+use crate::args::{Common, Format, assignment};
 use crate::folder::Folder;
 use crate::lints::{deny_machines, warned};
-use crate::output::{Denied, Failure, print, write, write_all};
+use crate::output::{Denied, Failure, print, write, write_all, written};
 use crate::progress;
+use clap::Args as ClapArgs;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tiersim_input::lint::lint_scenario;
@@ -18,13 +19,48 @@ use tiersim_policies::scenario::Scenario;
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::zoo::Registry;
 use tiersim_reports::words::wrapped;
-use tiersim_reports::{ChartError, Detail, artefacts, hints_json, summary_json, text};
+use tiersim_reports::{Artefact, Detail, artefacts, hints_json, summary_json, text};
 use tiersim_sim::expect::failures;
 use tiersim_sim::feasible::{problems, too_long};
 use tiersim_sim::run::{Options, run as simulate};
 use tiersim_sim::sweep::{count, run_sweep};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RunArgs {
+    /// Scenario files.
+    #[arg(required = true, value_name = "SCENARIO")]
+    pub(crate) scenarios: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct SweepArgs {
+    /// A scenario file with a `sweep`.
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) scenario: PathBuf,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct HintsArgs {
+    /// A scenario file with a policy that places modules.
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) scenario: PathBuf,
+    /// The policy's name in the scenario [default: the first that places modules].
+    #[arg(long)]
+    pub(crate) policy: Option<String>,
+    /// Override any value of the scenario.
+    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = assignment)]
+    pub(crate) set: Vec<(String, String)>,
+    /// Folder to write tier_hints.json to, or the file itself [default: out/SCENARIO]; the hints
+    /// are printed as well.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
 
 /// Runs scenarios one after the other; all are read before the first is run.
 pub(crate) fn run(args: &RunArgs, registry: &Registry) -> Result<(), Failure> {
@@ -131,11 +167,11 @@ pub(crate) fn hints(args: &HintsArgs, registry: &Registry) -> Result<(), Failure
     };
     let kinds: Vec<_> = scenario.hardware.tiers.iter().map(|tier| tier.kind).collect();
     let stamp = fingerprint(&scenario, traces.hash(&scenario));
-    let text = hints_json(&placed?, &kinds, &stamp).map_err(chart)?;
+    let text = hints_json(&placed?, &kinds, &stamp)?;
     let path = hints_path(args.out.as_deref(), &scenario.name);
     match path.parent() {
         Some(folder) if path.ends_with(HINTS) => {
-            write_all(folder, &[(HINTS.to_owned(), text.clone().into_bytes())])?;
+            write_all(folder, &[Artefact::new(HINTS, text.as_str())])?;
         }
         _ => write(&path, text.as_bytes())?,
     }
@@ -193,28 +229,18 @@ fn run_one(scenario: &Scenario, traces: &Traces, common: &Common) -> Result<RunR
 
 /// Writes a record's files; gives back what is to be printed.
 fn emit(record: &RunRecord, common: &Common, folder: Folder) -> Result<String, Failure> {
-    let made = artefacts(record, VERSION).map_err(chart)?;
-    let files: Vec<(String, Vec<u8>)> = made.into_iter().map(|a| (a.name, a.bytes)).collect();
+    let files = artefacts(record, VERSION)?;
     let out = folder.shown().to_owned();
     folder.replace(&files)?;
     match (common.quiet, common.format) {
         (true, _) => Ok(String::new()),
-        (false, Format::Json) => summary_json(record, VERSION).map_err(chart),
+        (false, Format::Json) => Ok(summary_json(record, VERSION)?),
         (false, Format::Text) => {
             let detail = if common.wide { Detail::Wide } else { Detail::Narrow };
-            Ok(text(record, VERSION, detail) + &written(&out, &files))
+            let written = wrapped(&written(&out, &files), 80).join("\n");
+            Ok(format!("{}\n{written}\n", text(record, VERSION, detail)))
         }
     }
-}
-
-pub(crate) fn chart(error: ChartError) -> Failure {
-    Failure::Internal(error.to_string())
-}
-
-fn written(out: &Path, files: &[(String, Vec<u8>)]) -> String {
-    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
-    let said = format!("written to {}: {}", out.display(), names.join(", "));
-    format!("\n{}\n", wrapped(&said, 80).join("\n"))
 }
 
 fn overrides(common: &Common) -> Result<Vec<(String, String)>, Failure> {

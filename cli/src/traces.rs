@@ -1,8 +1,9 @@
 //! `trace`.
 
-use crate::args::{Format, Source, TraceCommand};
-use crate::generate::generate;
+use crate::args::Format;
+use crate::generate::{GenerateArgs, generate};
 use crate::output::{Failure, print};
+use clap::{Args as ClapArgs, Subcommand};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use tiersim_input::import::recording::import_recording;
@@ -10,6 +11,69 @@ use tiersim_input::import::tables::{Tables, import_tables};
 use tiersim_input::project::typed;
 use tiersim_input::trace::{Packing, info, read_trace, write_trace};
 use tiersim_models::workload::Trace;
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct TraceArgs {
+    #[command(subcommand)]
+    pub(crate) command: TraceCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TraceCommand {
+    /// Print what a trace holds.
+    #[command(after_help = "Examples:\n  tiersim trace info traces/gpt2-train-cpu")]
+    Info {
+        /// The trace's folder.
+        #[arg(value_name = "TRACE")]
+        trace: PathBuf,
+        /// What to print.
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
+    },
+    /// Convert what another program recorded to a trace.
+    Import(ImportArgs),
+    /// Make the trace of a model from its card.
+    #[command(
+        after_help = "Examples:\n  tiersim trace generate --list\n  tiersim trace generate --model llama-2-7b --train --sequence 2048 --out TRACE"
+    )]
+    Generate(Box<GenerateArgs>),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ImportArgs {
+    #[command(subcommand)]
+    pub(crate) from: Source,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Source {
+    /// Reads and writes of a PyTorch run by storage, op by op.
+    #[command(
+        after_help = "Examples:\n  tiersim trace import recording traces/gpt2-train-cpu --out TRACE"
+    )]
+    Recording {
+        /// The recording's folder, or that of a trace with its recording in it.
+        source: PathBuf,
+        /// Folder of the trace to write.
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
+    /// A table of kernels and one of tensors, as of the G10 artefact.
+    Tables {
+        /// The kernels, in the order in which they ran.
+        #[arg(long, value_name = "FILE")]
+        kernels: PathBuf,
+        /// The tensors that they read and write.
+        #[arg(long, value_name = "FILE")]
+        tensors: PathBuf,
+        /// Samples per iteration.
+        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+        batch: u32,
+        /// Folder of the trace to write.
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
+}
 
 /// Looks at a trace, or makes one.
 pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {

@@ -62,7 +62,7 @@ pub(crate) fn train_policy(args: &TrainArgs, registry: &Registry) -> Result<(), 
     bar.finish_and_clear();
     let default = || PathBuf::from("out").join(&scenario.name).join("weights.ron");
     let out = args.out.clone().unwrap_or_else(default);
-    write_each(&[(out.clone(), weights_text(&file).into_bytes())])?;
+    write_each(&[(out.clone(), weights_text(&file).as_bytes())])?;
     if args.quiet {
         return Ok(());
     }

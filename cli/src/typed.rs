@@ -19,9 +19,6 @@ const MOST: u128 = 1 << 60;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Millionths(pub(crate) u64);
 
-/// A choice of what is kept for the backward pass.
-pub(crate) type Kept = Checkpointing;
-
 /// A decimal number times `scale`, if that is whole and below 2^60.
 fn decimal(text: &str, scale: u128) -> Option<u64> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
@@ -96,6 +93,12 @@ fn symbol(word: &str) -> String {
     format!("{}B", large.replace('I', "i"))
 }
 
+/// A part of one.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "a share from 0 to 1, such as 0.01".to_owned())
+}
+
 /// One of `all` by its word.
 fn choice<T: Copy>(text: &str, all: &[(&str, T)]) -> Result<T, String> {
     let found = all.iter().find(|(word, _)| *word == text);
@@ -122,16 +125,7 @@ pub(crate) fn attention(text: &str) -> Result<Attention, String> {
 }
 
 pub(crate) fn family(text: &str) -> Result<Family, String> {
-    let all = [
-        ("gpt2", Family::Gpt2),
-        ("llama", Family::Llama),
-        ("mistral", Family::Mistral),
-        ("mixtral", Family::Mixtral),
-        ("qwen", Family::Qwen),
-        ("opt", Family::Opt),
-        ("bloom", Family::Bloom),
-    ];
-    choice(text, &all)
+    choice(text, &Family::ALL.map(|family| (family.word(), family)))
 }
 
 /// A number of levels, or `nested`.
@@ -144,7 +138,7 @@ pub(crate) fn levels(text: &str) -> Result<Shape, String> {
 }
 
 /// `none`, `selective`, `full` or `every:K`.
-pub(crate) fn checkpointing(text: &str) -> Result<Kept, String> {
+pub(crate) fn checkpointing(text: &str) -> Result<Checkpointing, String> {
     if let Some(blocks) = text.strip_prefix("every:") {
         let blocks = blocks.parse().ok().filter(|&blocks: &u32| blocks > 0);
         return blocks.map(Checkpointing::Every).ok_or_else(|| {

@@ -4,33 +4,58 @@
 //! reported, not judged: how good a prediction is depends on the hardware spec.
 
 mod both;
-mod chart;
-mod csv;
-mod grade;
-mod json;
-mod page;
-mod spec;
-mod text;
 
-use crate::args::ValidateArgs;
-use crate::conform::device;
-use crate::output::{Failure, pretty, print, write_all};
+use crate::args::{MachineArgs, assignment};
+use crate::output::{Failure, print, write_all, written};
 use crate::runs::{read_all, seeded};
 use both::Both;
-use grade::{CaseResult, Compared};
+use clap::{ArgAction, Args as ClapArgs};
 use std::path::{Path, PathBuf};
 use tiersim_input::scenario::fingerprint::fingerprint;
+use tiersim_models::results::comparison::{CaseResult, Compared};
 use tiersim_models::workload::Unit;
 use tiersim_policies::host_ops::has_host_ops;
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::scenario::{Case, Scenario};
 use tiersim_policies::zoo::Registry;
+use tiersim_reports::{Validation, validation_artefacts, validation_text};
 use tiersim_sim::run::{Bench, Options as BenchOptions};
 use tiersim_validation::real::Kind;
 
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ValidateArgs {
+    /// Scenario files.
+    #[arg(required = true, value_name = "SCENARIO")]
+    pub(crate) scenarios: Vec<PathBuf>,
+    #[command(flatten)]
+    machine: MachineArgs,
+    /// Only cases of this name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) policy: Option<String>,
+    /// How often each case is run on the real machine.
+    #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) repeat_runs: u16,
+    /// Override any value of the scenario.
+    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = assignment)]
+    pub(crate) set: Vec<(String, String)>,
+    /// Override the scenarios' seeds.
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Folder to write to, with a folder per scenario if there are several [default:
+    /// out/validate-SCENARIO, or out/validate].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Folder for the files that stand for NVMe and remote tiers [default: the folder to write to].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) scratch: Option<PathBuf>,
+    /// Print nothing but problems.
+    #[arg(short, long, action = ArgAction::SetTrue)]
+    pub(crate) quiet: bool,
+}
+
 /// Runs every case of every scenario on both machines; all are read before the first is run.
 pub(crate) fn validate(args: &ValidateArgs, registry: &Registry) -> Result<(), Failure> {
-    device(args.machine, args.device)?;
+    let (kind, device) = args.machine.which()?;
     let (scenarios, traces) = read_all(&args.scenarios, &seeded(&args.set, args.seed)?, registry)?;
     if let Some(name) = &args.policy {
         known(&scenarios, name)?;
@@ -42,16 +67,15 @@ pub(crate) fn validate(args: &ValidateArgs, registry: &Registry) -> Result<(), F
         _ => PathBuf::from("out").join("validate"),
     });
     let scratch = args.scratch.clone().unwrap_or_else(|| out.clone());
-    let kind = args.machine.kind();
     for scenario in &scenarios {
         fits_the_machine(scenario, &traces, args)?;
     }
-    let kept = kind.keep(device(args.machine, args.device)?);
+    let kept = kind.keep(device);
     let _kept = kept.map_err(|fault| Failure::Input(fault.to_string()))?;
     let mut compared = Vec::new();
     for scenario in scenarios {
         let done = compare(scenario, &traces, args, &scratch)?;
-        let folder = if several { out.join(&done.scenario.name) } else { out.clone() };
+        let folder = if several { out.join(&done.scenario) } else { out.clone() };
         let done = [done];
         emit(&done, kind, args.quiet, &folder)?;
         compared.extend(done);
@@ -63,7 +87,7 @@ pub(crate) fn validate(args: &ValidateArgs, registry: &Registry) -> Result<(), F
     }
     let failures = |compared: &Compared| -> Vec<String> {
         let all = compared.results.iter().flat_map(CaseResult::failures);
-        all.map(|failure| format!("{}: {failure}", compared.scenario.name)).collect()
+        all.map(|failure| format!("{}: {failure}", compared.scenario)).collect()
     };
     let failed: Vec<String> = compared.iter().flat_map(failures).collect();
     if failed.is_empty() { Ok(()) } else { Err(Failure::Expectation(failed)) }
@@ -135,40 +159,26 @@ fn compare(
     let stamp = fingerprint(&scenario, traces.hash(&scenario));
     let workload = traces.of(&scenario);
     let bench = Bench::new(&scenario, workload, BenchOptions::default())?;
-    let (kind, runs) = (args.machine.kind(), args.repeat_runs);
-    let device = device(args.machine, args.device)?;
+    let ((kind, device), runs) = (args.machine.which()?, args.repeat_runs);
     let both = Both { kind, device, scenario: &scenario, workload, bench: &bench, scratch, runs };
     let cases = wanted(&scenario, args);
     let results = cases.map(|case| both.case(case)).collect::<Result<Vec<_>, _>>()?;
     drop(bench);
-    Ok(Compared { scenario, stamp, results })
+    let Scenario { name, about, seed, hardware, .. } = scenario;
+    Ok(Compared { scenario: name, about, fingerprint: stamp, seed, hardware, results })
 }
 
 /// Writes the files of some scenarios, and prints the table.
 fn emit(compared: &[Compared], kind: Kind, quiet: bool, out: &Path) -> Result<(), Failure> {
-    let scatter = chart::scatter(compared, kind);
-    let drawn = |error: tiersim_reports::ChartError| Failure::Internal(error.to_string());
-    let files: Vec<(String, Vec<u8>)> = vec![
-        ("validation.json".to_owned(), pretty(&json::json(compared, kind))?.into_bytes()),
-        ("validation.csv".to_owned(), csv::csv(compared).into_bytes()),
-        ("predicted-vs-measured.svg".to_owned(), scatter.svg().map_err(drawn)?.into_bytes()),
-        ("predicted-vs-measured.png".to_owned(), scatter.png().map_err(drawn)?),
-        (
-            "report.html".to_owned(),
-            page::page(compared, kind, &scatter).map_err(drawn)?.into_bytes(),
-        ),
-    ];
+    let (machine, place, version) = (kind.word(), kind.place(), env!("CARGO_PKG_VERSION"));
+    let all = Validation { compared, machine, place, version };
+    let files = validation_artefacts(all)?;
     write_all(out, &files)?;
     if quiet {
-        return Ok(());
+        Ok(())
+    } else {
+        print(&format!("{}\n{}\n\n", validation_text(all), written(out, &files)))
     }
-    let text = match compared {
-        [only] => text::table(only, kind),
-        _ => String::new(),
-    };
-    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
-    let written = format!("\nwritten to {}: {}\n\n", out.display(), names.join(", "));
-    print(&(text + &text::overall(compared) + &written))
 }
 
 /// A case that no scenario has is a mistake in what was typed.

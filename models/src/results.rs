@@ -5,6 +5,8 @@
 //! [`RunRecord::tiers`] and [`RunRecord::lanes`].
 
 pub mod cache;
+pub mod calibration;
+pub mod comparison;
 mod conditions;
 pub mod economics;
 pub mod hints;
@@ -13,6 +15,7 @@ pub mod memory_fit;
 pub mod memory_use;
 pub mod pressure;
 pub mod served;
+pub mod snapshot;
 mod split;
 mod steadiness;
 mod steps;

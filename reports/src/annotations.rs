@@ -6,11 +6,11 @@
 
 use crate::against::Held;
 use crate::canvas::{Align, Canvas, Rect};
+use crate::font::text_width;
 use crate::labels::{self, Obstacles, Request};
-use crate::latency_memory::Plot;
 use crate::names::names;
+use crate::plot::Plot;
 use crate::points::Points;
-use crate::render::text_width;
 use crate::style::{self, LABEL, MOST_LABELS};
 use crate::words::{count, number};
 use tiersim_models::results::{Figures, RunRecord};

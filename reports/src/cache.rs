@@ -7,9 +7,10 @@
 use crate::render::Chart;
 use crate::text_table::{Side, cells, text_table};
 use crate::words::{clean, elide};
-use crate::xy::{Axis, Marks, Series, XyChart};
-use crate::{Artefact, ChartError};
+use crate::xy::{Axis, Marks, XyChart};
+use crate::{Artefact, ChartError, pretty};
 use serde::Serialize;
+use serde_json::json;
 use tiersim_models::results::cache::{CacheRecord, Misses};
 use tiersim_models::units::Bytes;
 use tiersim_models::units::shown::of_sizes;
@@ -19,50 +20,19 @@ pub const CACHE_SCHEMA: u32 = 1;
 /// A chart whose capacities differ by more has a logarithmic axis.
 const LOGARITHMIC: f64 = 20.0;
 
-/// The whole JSON file.
-#[derive(Clone, Debug, Serialize)]
-pub struct CacheSummary {
-    /// [`CACHE_SCHEMA`].
-    pub schema: u32,
-    /// Version of tiersim.
-    pub tiersim: String,
-    /// Name of the trace's file.
-    pub trace: String,
-    /// The policy's name.
-    pub policy: String,
-    /// Does the policy see requests to come?
-    pub oracle: bool,
-    /// Did every object count 1? Capacities are then objects, else bytes.
-    pub unit: bool,
-    /// Requests of the trace.
-    pub requests: u64,
-    /// Different objects requested.
-    pub objects: u64,
-    /// Bytes requested.
-    pub bytes_requested: u64,
-    /// At the capacities asked for, rising.
-    pub results: Vec<CacheRow>,
-    /// At other capacities that the same pass gave, rising.
-    pub curve: Vec<CacheRow>,
-}
-
-/// A capacity.
+/// A capacity, in objects or bytes, and what was missed there: per request and per byte requested.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct CacheRow {
-    /// In objects or bytes.
-    pub capacity: u64,
-    /// Requests.
-    pub requests: u64,
-    /// Requests for what was not in the cache.
-    pub misses: u64,
-    /// Misses per request.
-    pub miss_ratio: f64,
-    /// Bytes requested.
-    pub bytes_requested: u64,
-    /// Bytes of the requests that missed.
-    pub bytes_missed: u64,
-    /// Bytes missed per byte requested.
-    pub byte_miss_ratio: f64,
+struct CacheRow {
+    capacity: u64,
+    /// Whether it was asked for; in the CSV, where rows of the curve stand between the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked: Option<bool>,
+    requests: u64,
+    misses: u64,
+    miss_ratio: f64,
+    bytes_requested: u64,
+    bytes_missed: u64,
+    byte_miss_ratio: f64,
 }
 
 fn row(record: &CacheRecord, misses: &Misses) -> CacheRow {
@@ -70,6 +40,7 @@ fn row(record: &CacheRecord, misses: &Misses) -> CacheRow {
     let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
     CacheRow {
         capacity: misses.capacity,
+        asked: None,
         requests: record.requests,
         misses: misses.misses,
         miss_ratio: share(misses.misses, record.requests),
@@ -79,41 +50,27 @@ fn row(record: &CacheRecord, misses: &Misses) -> CacheRow {
     }
 }
 
-fn rows(record: &CacheRecord, of: &[Misses]) -> Vec<CacheRow> {
-    of.iter().map(|misses| row(record, misses)).collect()
-}
-
-/// The record for programs.
+/// The record for programs; docs/cache.md says what each key means.
 pub fn cache_json(record: &CacheRecord, version: &str) -> Result<String, ChartError> {
-    let summary = CacheSummary {
-        schema: CACHE_SCHEMA,
-        tiersim: version.to_owned(),
-        trace: record.trace.clone(),
-        policy: record.policy.clone(),
-        oracle: record.oracle,
-        unit: record.unit,
-        requests: record.requests,
-        objects: record.objects,
-        bytes_requested: record.bytes,
-        results: rows(record, &record.results),
-        curve: rows(record, &record.curve),
-    };
-    Ok(serde_json::to_string_pretty(&summary)? + "\n")
+    let rows =
+        |of: &[Misses]| of.iter().map(|misses| row(record, misses)).collect::<Vec<CacheRow>>();
+    pretty(&json!({
+        "schema": CACHE_SCHEMA,
+        "tiersim": version,
+        "trace": record.trace,
+        "policy": record.policy,
+        "oracle": record.oracle,
+        "unit": record.unit,
+        "requests": record.requests,
+        "objects": record.objects,
+        "bytes_requested": record.bytes,
+        "results": rows(&record.results),
+        "curve": rows(&record.curve),
+    }))
 }
 
 /// Every capacity for spreadsheets; `asked` tells those asked for from the rest of the curve.
-pub fn cache_csv(record: &CacheRecord) -> Result<Vec<u8>, ChartError> {
-    #[derive(Serialize)]
-    struct Line {
-        capacity: u64,
-        asked: bool,
-        requests: u64,
-        misses: u64,
-        miss_ratio: f64,
-        bytes_requested: u64,
-        bytes_missed: u64,
-        byte_miss_ratio: f64,
-    }
+fn cache_csv(record: &CacheRecord) -> Result<Vec<u8>, ChartError> {
     let asked = record.results.iter().map(|misses| (misses, true));
     let mut all: Vec<_> = asked.chain(record.curve.iter().map(|m| (m, false))).collect();
     // A capacity that was asked for stands before the same one of the curve, which goes.
@@ -121,25 +78,7 @@ pub fn cache_csv(record: &CacheRecord) -> Result<Vec<u8>, ChartError> {
     all.dedup_by_key(|(misses, _)| misses.capacity);
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     for (misses, asked) in all {
-        let CacheRow {
-            capacity,
-            requests,
-            misses,
-            miss_ratio,
-            bytes_requested,
-            bytes_missed,
-            byte_miss_ratio,
-        } = row(record, misses);
-        writer.serialize(Line {
-            capacity,
-            asked,
-            requests,
-            misses,
-            miss_ratio,
-            bytes_requested,
-            bytes_missed,
-            byte_miss_ratio,
-        })?;
+        writer.serialize(CacheRow { asked: Some(asked), ..row(record, misses) })?;
     }
     writer.into_inner().map_err(|error| ChartError::Csv(error.into_error().into()))
 }
@@ -182,7 +121,7 @@ fn told(record: &CacheRecord) -> String {
 }
 
 /// Misses per request by capacity, and where sizes count, bytes missed per byte requested.
-pub fn miss_ratio_curve(record: &CacheRecord, version: &str) -> Chart {
+fn miss_ratio_curve(record: &CacheRecord, version: &str) -> Chart {
     let capacities = || record.results.iter().chain(&record.curve).map(|m| m.capacity as f64);
     let (least, most) =
         (capacities().fold(f64::INFINITY, f64::min), capacities().fold(0.0, f64::max));
@@ -191,46 +130,35 @@ pub fn miss_ratio_curve(record: &CacheRecord, version: &str) -> Chart {
         let y = |row: CacheRow| if bytes { row.byte_miss_ratio } else { row.miss_ratio };
         of.iter().map(|m| (m.capacity as f64 / scale, y(row(record, m)))).collect()
     };
-    let mut series = Vec::new();
-    let what: &[(&str, bool)] = if record.unit {
-        &[("misses per request", false)]
-    } else {
-        &[("misses per request", false), ("bytes missed per byte requested", true)]
-    };
-    for &(label, bytes) in what {
-        let mut add = |of: &[Misses], marks: Marks| {
-            series.push(Series { label: label.to_owned(), marks, points: points(of, bytes) });
-        };
-        if record.curve.is_empty() {
-            add(&record.results, Marks::LineAndPoints);
-        } else {
-            add(&record.curve, Marks::Line);
-            add(&record.results, Marks::Points);
-        }
-    }
-    let log = most / least > LOGARITHMIC;
-    XyChart {
+    let mut chart = XyChart {
         title: format!("Miss ratio by capacity: {}", named(record)),
         notes: vec![
             format!("{}: {}", elide(&record.trace, 60), told(record)),
             format!("tiersim {version} · cache · markers: the capacities asked for"),
         ],
-        x: Axis { label: "capacity".to_owned(), unit: unit.to_owned(), log },
-        y: Axis { label: "miss ratio".to_owned(), unit: String::new(), log: false },
-        series,
+        x: Axis { log: most / least > LOGARITHMIC, ..Axis::linear("capacity", unit) },
+        y: Axis::linear("miss ratio", ""),
         ..XyChart::default()
+    };
+    let what = [("misses per request", false), ("bytes missed per byte requested", true)];
+    for (label, bytes) in what.into_iter().take(if record.unit { 1 } else { 2 }) {
+        if record.curve.is_empty() {
+            chart.add(label, Marks::LineAndPoints, points(&record.results, bytes));
+        } else {
+            chart.add(label, Marks::Line, points(&record.curve, bytes));
+            chart.add(label, Marks::Points, points(&record.results, bytes));
+        }
     }
-    .chart()
+    chart.chart()
 }
 
 /// The files of a replay: JSON, CSV and the curve as SVG and PNG, with the policy in their names.
 pub fn cache_artefacts(record: &CacheRecord, version: &str) -> Result<Vec<Artefact>, ChartError> {
-    let chart = miss_ratio_curve(record, version);
-    let name = |ending: &str| format!("miss-ratio-{}.{ending}", record.policy.to_lowercase());
-    Ok(vec![
-        Artefact { name: name("json"), bytes: cache_json(record, version)?.into_bytes() },
-        Artefact { name: name("csv"), bytes: cache_csv(record)? },
-        Artefact { name: name("svg"), bytes: chart.svg()?.into_bytes() },
-        Artefact { name: name("png"), bytes: chart.png()? },
-    ])
+    let name = format!("miss-ratio-{}", record.policy.to_lowercase());
+    let mut files = vec![
+        Artefact::new(format!("{name}.json"), cache_json(record, version)?),
+        Artefact::new(format!("{name}.csv"), cache_csv(record)?),
+    ];
+    files.extend(miss_ratio_curve(record, version).artefacts(&name)?);
+    Ok(files)
 }

@@ -6,9 +6,39 @@
 //! Invariant: coordinates are finite, in pixels of the canvas, with y growing downwards; text is
 //! cleaned and placed by its baseline.
 
-use crate::render;
-use crate::style::Color;
+use crate::font::text_width;
 use crate::words::clean;
+
+/// Red, green, blue and opacity (0 to 1).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Color(pub(crate) u8, pub(crate) u8, pub(crate) u8, pub(crate) f64);
+
+impl Color {
+    /// The same colour, let through.
+    pub(crate) fn alpha(self, alpha: f64) -> Color {
+        Color(self.0, self.1, self.2, alpha)
+    }
+
+    /// Half as light: visible on white whatever the colour.
+    pub(crate) fn shade(self) -> Color {
+        Color(self.0 / 2, self.1 / 2, self.2 / 2, self.3)
+    }
+
+    /// Mixed with white: 0 is white, 1 the colour itself.
+    pub(crate) fn tint(self, share: f64) -> Color {
+        let mix = |c: u8| (255.0 - (255.0 - f64::from(c)) * share).round() as u8;
+        Color(mix(self.0), mix(self.1), mix(self.2), self.3)
+    }
+
+    /// Relative luminance as in WCAG 2, 0 to 1.
+    pub(crate) fn luminance(self) -> f64 {
+        let linear = |c: u8| {
+            let c = f64::from(c) / 255.0;
+            if c <= 0.03928 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * linear(self.0) + 0.7152 * linear(self.1) + 0.0722 * linear(self.2)
+    }
+}
 
 /// Where a text stands relative to its anchor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,25 +141,6 @@ impl Rect {
     }
 }
 
-#[cfg(test)]
-impl Item {
-    /// What a text covers, from the top of capitals to the baseline, and the text.
-    pub(crate) fn text_place(&self) -> Option<(Rect, &str)> {
-        let Item::Text { text, at, size, align, upward, .. } = self else { return None };
-        let (width, height) = (render::text_width(text, *size), 0.73 * size);
-        let before = match align {
-            Align::Left => 0.0,
-            Align::Centre => width / 2.0,
-            Align::Right => width,
-        };
-        let place = match upward {
-            false => Rect::new(at.0 - before, at.1 - height, at.0 - before + width, at.1),
-            true => Rect::new(at.0 - height, at.1 - before, at.0, at.1 - before + width),
-        };
-        Some((place, text))
-    }
-}
-
 impl Canvas {
     /// A filled rectangle.
     pub(crate) fn rect(&mut self, rect: Rect, color: Color) {
@@ -214,7 +225,7 @@ impl Canvas {
 /// `text` cut with an ellipsis so that it is at most `most` pixels wide.
 pub(crate) fn fit(text: &str, size: f64, most: f64) -> String {
     let text = clean(text);
-    if render::text_width(&text, size) <= most {
+    if text_width(&text, size) <= most {
         return text;
     }
     let chars: Vec<char> = text.chars().collect();
@@ -226,7 +237,7 @@ pub(crate) fn fit(text: &str, size: f64, most: f64) -> String {
     let (mut low, mut high) = (0, chars.len());
     while low < high {
         let middle = (low + high).div_ceil(2);
-        if render::text_width(&with_dots(middle), size) <= most {
+        if text_width(&with_dots(middle), size) <= most {
             low = middle;
         } else {
             high = middle - 1;
@@ -245,13 +256,32 @@ pub(crate) fn wrap(text: &str, size: f64, most: f64, lines: usize) -> Vec<String
             done.push(fit(&rest.join(" "), size, most));
             break;
         }
-        let fits = |n: &usize| render::text_width(&rest[..*n].join(" "), size) <= most;
+        let fits = |n: &usize| text_width(&rest[..*n].join(" "), size) <= most;
         // A word wider than the line stands alone and is elided.
         let n = (1..=rest.len()).take_while(fits).last().unwrap_or(1);
         done.push(fit(&rest[..n].join(" "), size, most));
         rest.drain(..n);
     }
     done
+}
+
+#[cfg(test)]
+impl Item {
+    /// What a text covers, from the top of capitals to the baseline, and the text.
+    pub(crate) fn text_place(&self) -> Option<(Rect, &str)> {
+        let Item::Text { text, at, size, align, upward, .. } = self else { return None };
+        let (width, height) = (text_width(text, *size), 0.73 * size);
+        let before = match align {
+            Align::Left => 0.0,
+            Align::Centre => width / 2.0,
+            Align::Right => width,
+        };
+        let place = match upward {
+            false => Rect::new(at.0 - before, at.1 - height, at.0 - before + width, at.1),
+            true => Rect::new(at.0 - height, at.1 - before, at.0, at.1 - before + width),
+        };
+        Some((place, text))
+    }
 }
 
 #[cfg(test)]
@@ -270,7 +300,7 @@ mod tests {
     #[test]
     fn text_is_cut_and_wrapped_to_its_width() {
         let long = "the quick brown fox jumps over the lazy dog again and again";
-        assert!(render::text_width(&fit(long, 14.0, 100.0), 14.0) <= 100.0);
+        assert!(text_width(&fit(long, 14.0, 100.0), 14.0) <= 100.0);
         let lines = wrap(long, 14.0, 150.0, 2);
         assert_eq!(lines.len(), 2);
         assert!(lines[1].ends_with('…'));

@@ -9,13 +9,14 @@
 //! for each case.
 //! Invariant: a chart belongs to one tier, and exact cases are not on it.
 
-use crate::ChartError;
 use crate::canvas::{Align, Canvas, Rect};
+use crate::font::text_width;
 use crate::frame::{self, Entry, FLOOR, MARGIN};
 use crate::points::looks_of_cases;
-use crate::render::{CHART_SIZE, Chart, text_width};
+use crate::render::{CHART_SIZE, Chart};
 use crate::scale::Scale;
 use crate::style::{self, SMALL};
+use crate::words::percent;
 use tiersim_models::results::RunRecord;
 use tiersim_models::results::memory_use::{MemoryUse, Point};
 use tiersim_models::units::shown::of_sizes;
@@ -60,11 +61,7 @@ fn mean(points: &[Point], read: impl Fn(&Point) -> f64) -> f64 {
 type Read<'a> = &'a dyn Fn(&Point) -> f64;
 
 /// The chart of a tier, or `None` if no case has an allocator there; `version` is tiersim's own.
-pub fn fragmentation(
-    record: &RunRecord,
-    tier: usize,
-    version: &str,
-) -> Result<Option<Chart>, ChartError> {
+pub(crate) fn fragmentation(record: &RunRecord, tier: usize, version: &str) -> Option<Chart> {
     let cases = record.results.iter().zip(looks_of_cases(record));
     let all: Vec<Series<'_>> = cases
         .filter_map(|(c, look)| {
@@ -74,7 +71,7 @@ pub fn fragmentation(
         .filter(|series| !series.points.is_empty())
         .collect();
     if all.is_empty() {
-        return Ok(None);
+        return None;
     }
     let shown = &all[..all.len().min(MOST_CASES)];
     let name = &record.tiers[tier].0;
@@ -107,7 +104,7 @@ pub fn fragmentation(
         FLOOR - 6.0,
     );
     frame::footer(&mut canvas, record, version);
-    Ok(Some(Chart::new(title, canvas)))
+    Some(Chart::new(title, canvas))
 }
 
 /// Room for the three panels, one below the other: internal fragmentation moves least.
@@ -120,7 +117,6 @@ fn panels(left: f64, right: f64, top: f64) -> [Rect; 3] {
 }
 
 fn legend(canvas: &mut Canvas, top: f64, shown: &[Series<'_>]) -> f64 {
-    let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let entry = |series: &Series<'_>| Entry {
         key: Box::new({
             let look = series.look;
@@ -236,7 +232,7 @@ mod tests {
     use crate::measure::Measure;
     use crate::points::Points;
     use crate::style::Color;
-    use crate::{allocators_csv, artefacts, common, latency_vs_memory, summary_json};
+    use crate::{against_memory, allocators_csv, artefacts, common, summary_json};
     use std::collections::BTreeSet;
     use tiersim_models::results::memory_use::Share;
     use tiersim_models::results::{CaseRecord, Outcome};
@@ -269,7 +265,7 @@ mod tests {
     #[test]
     fn tiers_that_are_exact_have_no_chart_no_table_and_no_key() {
         let record = common::training();
-        assert!(fragmentation(&record, 0, "0").expect("it draws").is_none());
+        assert!(fragmentation(&record, 0, "0").is_none());
         assert!(allocators_csv(&record).expect("a table").is_none());
         let json = summary_json(&record, "0").expect("a summary");
         assert!(!json.contains("\"allocators\"") && !json.contains("largest_free_bytes"));
@@ -282,7 +278,7 @@ mod tests {
         for name in ["fragmentation.svg", "fragmentation.png", "fragmentation-dram.svg"] {
             assert!(names.contains(&name), "{name} in {names:?}");
         }
-        let chart = fragmentation(&with_memory(), 0, "0").expect("it draws").expect("a chart");
+        let chart = fragmentation(&with_memory(), 0, "0").expect("a chart");
         let svg = chart.svg().expect("it is text");
         assert!(svg.contains("LRU 64 GiB: mean 25.0 %, highest 90.0 %"));
         let csv = allocators_csv(&with_memory()).expect("a table").expect("rows");
@@ -315,8 +311,8 @@ mod tests {
             }
         }
         let points = Points::of(&record, Measure::Step);
-        let here = fragmentation(&record, 0, "0").expect("it draws").expect("a chart");
-        let memory = latency_vs_memory(&record, "0").expect("it draws");
+        let here = fragmentation(&record, 0, "0").expect("a chart");
+        let memory = against_memory(&record, Measure::Step, "0");
         let cases: Vec<&CaseRecord> = record.results.iter().take(MOST_CASES).collect();
         let mut first = BTreeSet::new();
         for case in cases.into_iter().filter(|case| case.outcome.figures().is_some()) {

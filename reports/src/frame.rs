@@ -5,8 +5,9 @@
 //! how many numbers of the hardware nobody has measured.
 
 use crate::canvas::{Align, Canvas, fit, wrap};
+use crate::font::text_width;
 use crate::names::{each, statistics_note};
-use crate::render::{CHART_SIZE, text_width};
+use crate::render::CHART_SIZE;
 use crate::style::{AXIS, INK, LABEL, SMALL, SOFT_INK, SUBTITLE, TITLE};
 use crate::words::{count, short_fingerprint};
 use tiersim_models::results::RunRecord;

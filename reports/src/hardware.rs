@@ -1,6 +1,6 @@
 //! A machine on paper: as a drawing, as text and as JSON, each number with its kind of source.
 //!
-//! Invariant: everything shown comes from the [`Hardware`], so the drawing, the text and a run
+//! Invariant: everything shown comes from the [`Hardware`](tiersim_models::hardware::Hardware), so the drawing, the text and a run
 //! cannot disagree about it.
 
 mod drawing;
@@ -15,40 +15,9 @@ pub use drawing::drawing;
 pub use listing::{hardware_json, hardware_list, hardware_text};
 
 use crate::words::number;
-use tiersim_models::hardware::{Hardware, Source, TierKind};
+use tiersim_models::hardware::TierKind;
 use tiersim_models::nodes::{LinkKind, NodeKind};
 use tiersim_models::units::Bandwidth;
-
-/// The word for a kind of source.
-fn source_word(source: &Source) -> &'static str {
-    match source {
-        Source::Datasheet(_) => "datasheet",
-        Source::Measured(_) => "measured",
-        Source::Announced(_) => "announced",
-        Source::Assumed(_) => "assumed",
-    }
-}
-
-/// What a source says about itself.
-fn source_text(source: &Source) -> &str {
-    match source {
-        Source::Datasheet(text)
-        | Source::Measured(text)
-        | Source::Announced(text)
-        | Source::Assumed(text) => text,
-    }
-}
-
-/// How many numbers have each kind of source, those that there are: `9 measured, 3 assumed`.
-fn source_counts(hardware: &Hardware) -> String {
-    let count = |word: &str| {
-        let of = hardware.facts.iter().filter(|fact| source_word(&fact.source) == word);
-        (of.count(), word.to_owned())
-    };
-    let counts = ["datasheet", "measured", "announced", "assumed"].map(count);
-    let some = counts.into_iter().filter(|(n, _)| *n > 0);
-    some.map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>().join(", ")
-}
 
 fn gb_per_s(rate: Bandwidth) -> String {
     number(rate.get() as f64 / 1e9)

@@ -5,12 +5,12 @@
 //! like a value. Numbers are written into cells that have room for them.
 //! Invariant: every cell of [`Map`] is drawn; the least of each panel is marked.
 
-use crate::ChartError;
 use crate::canvas::{Align, Canvas, Rect, fit};
 use crate::cells::{Cell, Cells, Map};
+use crate::font::text_width;
 use crate::frame::{self, Entry, FLOOR, Key, MARGIN, RESULTS};
 use crate::measure::Measure;
-use crate::render::{CHART_SIZE, Chart, text_width};
+use crate::render::{CHART_SIZE, Chart};
 use crate::scale::Scale;
 use crate::style::{self, Color, LABEL, SMALL};
 use crate::words::{count, number};
@@ -19,8 +19,8 @@ use tiersim_models::results::RunRecord;
 const MOST_PANELS: usize = 9;
 
 /// The map of a sweep, or `None` if it has no two numeric axes; `version` is tiersim's own.
-pub fn threshold_heat_map(record: &RunRecord, version: &str) -> Result<Option<Chart>, ChartError> {
-    let Some(map) = Map::of(record) else { return Ok(None) };
+pub(crate) fn threshold_heat_map(record: &RunRecord, version: &str) -> Option<Chart> {
+    let map = Map::of(record)?;
     let mut canvas = Canvas::default();
     let mut about = record.about.clone();
     if !map.folded.is_empty() {
@@ -67,7 +67,7 @@ pub fn threshold_heat_map(record: &RunRecord, version: &str) -> Result<Option<Ch
     }
     color_bar(&mut canvas, &scale, area, Measure::of(record)[0]);
     frame::footer(&mut canvas, record, version);
-    Ok(Some(Chart::new(
+    Some(Chart::new(
         format!(
             "{}: {} by {} and {}",
             record.scenario,
@@ -76,7 +76,7 @@ pub fn threshold_heat_map(record: &RunRecord, version: &str) -> Result<Option<Ch
             map.axes[1]
         ),
         canvas,
-    )))
+    ))
 }
 
 /// Is there room for the numbers in the cells? Heights are those under one row of legend.

@@ -5,57 +5,28 @@
 //! first case whose policy places modules is written; a tier of another node, for which frameworks
 //! have no word, is `REMOTE`.
 
-use crate::ChartError;
 use crate::words::count;
-use serde::Serialize;
+use crate::{ChartError, pretty};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tiersim_models::hardware::TierKind;
 use tiersim_models::results::hints::FINGERPRINT;
-use tiersim_models::results::hints::{HintMatches, How};
+use tiersim_models::results::hints::{HintMatch, HintMatches, How};
 use tiersim_models::results::{CaseRecord, RunRecord};
 
-/// What became of the hints of a case.
-#[derive(Clone, Debug, Serialize)]
-pub struct HintsSummary {
-    /// Hints that fit a module by its name.
-    pub by_name: usize,
-    /// Hints that fit a module without known prefixes.
-    pub by_prefix: usize,
-    /// Hints that fit as the parent of modules only.
-    pub by_parent: usize,
-    /// Hints that fit nothing.
-    pub unmatched: Vec<String>,
-    /// Modules with weights that no hint fits: they stay in HBM.
-    pub unhinted: Vec<String>,
-    /// Every hint: how it fits, and how many modules follow it.
-    pub matches: BTreeMap<String, MatchSummary>,
-}
-
-/// What became of one hint.
-#[derive(Clone, Debug, Serialize)]
-pub struct MatchSummary {
-    /// `name`, `prefix`, `parent` or `nothing`.
-    pub how: &'static str,
-    /// Modules that follow it.
-    pub modules: usize,
-}
-
-impl HintsSummary {
-    pub(crate) fn of(found: &HintMatches) -> HintsSummary {
-        let each = found.hints.iter();
-        let entry = |hint: &tiersim_models::results::hints::HintMatch| {
-            (hint.hint.clone(), MatchSummary { how: hint.how.word(), modules: hint.modules })
-        };
-        let unmatched = each.clone().filter(|hint| hint.how == How::Nothing);
-        HintsSummary {
-            by_name: found.count(How::Name),
-            by_prefix: found.count(How::Prefix),
-            by_parent: found.count(How::Parent),
-            unmatched: unmatched.map(|hint| hint.hint.clone()).collect(),
-            unhinted: found.unhinted.clone(),
-            matches: each.map(entry).collect(),
-        }
-    }
+/// What became of each hint.
+pub(crate) fn summary(found: &HintMatches) -> Value {
+    let fitting = |hint: &HintMatch| json!({ "how": hint.how.word(), "modules": hint.modules });
+    let each = found.hints.iter();
+    let unmatched = each.clone().filter(|hint| hint.how == How::Nothing).map(|hint| &hint.hint);
+    json!({
+        "by_name": found.count(How::Name),
+        "by_prefix": found.count(How::Prefix),
+        "by_parent": found.count(How::Parent),
+        "unmatched": unmatched.collect::<Vec<_>>(),
+        "unhinted": found.unhinted,
+        "matches": each.map(|hint| (&hint.hint, fitting(hint))).collect::<BTreeMap<_, _>>(),
+    })
 }
 
 /// A sentence about a case that follows hints.
@@ -82,7 +53,7 @@ pub(crate) fn words(case: &CaseRecord) -> Option<String> {
 }
 
 /// The hints as JSON, sorted by module, or `None` if no policy of the record places modules.
-pub fn tier_hints(record: &RunRecord) -> Result<Option<String>, ChartError> {
+pub(crate) fn tier_hints(record: &RunRecord) -> Result<Option<String>, ChartError> {
     let kinds: Vec<TierKind> = record.tiers.iter().map(|(_, kind)| *kind).collect();
     let placed = record.results.iter().find_map(|case| case.placement.as_ref());
     placed.map(|placement| hints_json(placement, &kinds, &record.fingerprint)).transpose()
@@ -100,7 +71,5 @@ pub fn hints_json(
     };
     let mut hints: BTreeMap<String, &str> = placement.iter().filter_map(hint).collect();
     hints.insert(FINGERPRINT.to_owned(), fingerprint);
-    let mut json = serde_json::to_string_pretty(&hints)?;
-    json.push('\n');
-    Ok(json)
+    pretty(&hints)
 }

@@ -7,6 +7,7 @@
 
 use crate::ChartError;
 use crate::render::Chart;
+use crate::text_table::Side;
 use crate::words::clean;
 use std::fmt::Write;
 
@@ -14,31 +15,22 @@ const STYLE: &str = include_str!("../assets/page.css");
 
 /// A page under construction: what is added appears in that order.
 #[derive(Clone, Debug)]
-pub struct Page {
+pub(crate) struct Page {
     title: String,
     body: String,
 }
 
 /// A table with a caption.
 #[derive(Clone, Debug, Default)]
-pub struct Table {
+pub(crate) struct Table {
     caption: String,
     columns: Vec<(String, Side)>,
     rows: Vec<Vec<String>>,
 }
 
-/// How a column is set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// Words.
-    Left,
-    /// Numbers, in figures of one width.
-    Right,
-}
-
 /// How a statement is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
+pub(crate) enum Tone {
     /// As expected.
     Good,
     /// Not as expected.
@@ -49,29 +41,29 @@ pub enum Tone {
 
 impl Page {
     /// A page with its title as the first heading.
-    pub fn new(title: &str) -> Page {
+    pub(crate) fn new(title: &str) -> Page {
         let title = escaped(title);
         let body = format!("<h1>{title}</h1>\n");
         Page { title, body }
     }
 
     /// A heading of a section.
-    pub fn heading(&mut self, text: &str) {
+    pub(crate) fn heading(&mut self, text: &str) {
         let _ = writeln!(self.body, "<h2>{}</h2>", escaped(text));
     }
 
     /// A heading within a section.
-    pub fn subheading(&mut self, text: &str) {
+    pub(crate) fn subheading(&mut self, text: &str) {
         let _ = writeln!(self.body, "<h3>{}</h3>", escaped(text));
     }
 
     /// A paragraph.
-    pub fn paragraph(&mut self, text: &str) {
+    pub(crate) fn paragraph(&mut self, text: &str) {
         let _ = writeln!(self.body, "<p>{}</p>", escaped(text));
     }
 
     /// A paragraph that stands out. Its first word must say what its colour says.
-    pub fn statement(&mut self, tone: Tone, text: &str) {
+    pub(crate) fn statement(&mut self, tone: Tone, text: &str) {
         let class = match tone {
             Tone::Good => "good",
             Tone::Bad => "bad",
@@ -81,7 +73,7 @@ impl Page {
     }
 
     /// A list; nothing if it is empty.
-    pub fn list(&mut self, items: &[String]) {
+    pub(crate) fn list(&mut self, items: &[String]) {
         if items.is_empty() {
             return;
         }
@@ -93,7 +85,7 @@ impl Page {
     }
 
     /// Names with what they stand for.
-    pub fn facts(&mut self, facts: &[(&str, String)]) {
+    pub(crate) fn facts(&mut self, facts: &[(&str, String)]) {
         self.body.push_str("<dl>\n");
         for (name, value) in facts {
             let (name, value) = (escaped(name), escaped(value));
@@ -103,7 +95,7 @@ impl Page {
     }
 
     /// A table, which scrolls by itself where the page is narrow.
-    pub fn table(&mut self, table: &Table) {
+    pub(crate) fn table(&mut self, table: &Table) {
         let class = |side: Side| if side == Side::Right { " class=\"number\"" } else { "" };
         self.body.push_str("<div class=\"wide\"><table>\n");
         let _ = writeln!(self.body, "<caption>{}</caption>", escaped(&table.caption));
@@ -123,7 +115,7 @@ impl Page {
     }
 
     /// A chart as a figure, with the words for those who cannot see it.
-    pub fn chart(&mut self, chart: &Chart, caption: &str) -> Result<(), ChartError> {
+    pub(crate) fn chart(&mut self, chart: &Chart, caption: &str) -> Result<(), ChartError> {
         let (svg, caption) = (chart.svg()?, escaped(caption));
         let _ = writeln!(
             self.body,
@@ -134,7 +126,7 @@ impl Page {
     }
 
     /// The whole document.
-    pub fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         let Page { title, body } = self;
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n\
@@ -150,20 +142,20 @@ impl Page {
 
 impl Table {
     /// An empty table.
-    pub fn new(caption: &str, columns: &[(&str, Side)]) -> Table {
+    pub(crate) fn new(caption: &str, columns: &[(&str, Side)]) -> Table {
         let columns = columns.iter().map(|&(name, side)| (name.to_owned(), side)).collect();
         Table { caption: caption.to_owned(), columns, rows: Vec::new() }
     }
 
     /// Adds a row: one text per column. Missing ones stay empty, further ones are not shown.
-    pub fn row(&mut self, cells: impl IntoIterator<Item = impl Into<String>>) {
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = impl Into<String>>) {
         let mut row: Vec<String> = cells.into_iter().map(Into::into).collect();
         row.resize(self.columns.len(), String::new());
         self.rows.push(row);
     }
 
     /// Has it no rows?
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 }
@@ -214,7 +206,7 @@ mod tests {
         table.row([text, "1"]);
         table.row([text]);
         page.table(&table);
-        let axis = || Axis { label: text.to_owned(), unit: text.to_owned(), log: false };
+        let axis = || Axis::linear(text, text);
         let points = vec![(1.0, 2.0)];
         let series = Series { label: text.to_owned(), marks: Marks::Points, points };
         let chart = XyChart {

@@ -16,7 +16,7 @@ use crate::names::{each, statistics_note};
 use crate::points::Points;
 use crate::render::Chart;
 use crate::words::{clean, count, short_fingerprint};
-use crate::xy::{Axis, Marks, Reference, ReferenceKind, Series, XyChart};
+use crate::xy::{Axis, Marks, Reference, ReferenceKind, XyChart};
 use tiersim_models::results::RunRecord;
 use tiersim_models::results::economics::CaseEconomics;
 
@@ -62,28 +62,23 @@ pub(crate) fn against_energy(record: &RunRecord, measure: Measure, version: &str
 
 fn chart(record: &RunRecord, measure: Measure, version: &str, figure: &Figure) -> Option<Chart> {
     let points = Points::of(record, measure);
-    let mut series: Vec<Series> = Vec::new();
+    let mut xy = XyChart { looks: points.series.clone(), ..XyChart::default() };
     let (mut paying, mut bounds) = (Vec::new(), Vec::new());
     for point in &points.done {
         let case = &record.results[point.case];
         let place = ((figure.of)(&case.economics)?, point.step as f64 / 1e9);
-        let label = points.series[point.series].clone();
         if !point.emulated {
             paying.push(place);
         }
         bounds.push((place.0, case.bound_step.as_ms()));
-        match series.iter_mut().find(|series| series.label == label) {
-            Some(series) => series.points.push(place),
-            None => series.push(Series { label, marks: Marks::Points, points: vec![place] }),
-        }
+        xy.add(&points.series[point.series], Marks::Points, [place]);
     }
-    let first = series.first()?.points[0].0;
-    if series.iter().flat_map(|series| &series.points).all(|place| place.0 == first) {
+    let first = xy.series.first()?.points[0].0;
+    if xy.series.iter().flat_map(|series| &series.points).all(|place| place.0 == first) {
         return None;
     }
-    let mut references = Vec::new();
     let mut refer = |kind, label: &str, points: Vec<(f64, f64)>| {
-        references.push(Reference { label: label.to_owned(), kind, points });
+        xy.references.push(Reference { label: label.to_owned(), kind, points });
     };
     let front = front(paying);
     if front.len() > 1 {
@@ -103,23 +98,15 @@ fn chart(record: &RunRecord, measure: Measure, version: &str, figure: &Figure) -
         }
         Held::Nowhere => {}
     }
-    let held = references.iter().flat_map(|reference| &reference.points);
-    let shown = series.iter().flat_map(|series| &series.points).chain(held);
+    let held = xy.references.iter().flat_map(|reference| &reference.points);
+    let shown = xy.series.iter().flat_map(|series| &series.points).chain(held);
     let steps: Vec<f64> = shown.map(|place| place.1).filter(|ms| *ms > 0.0).collect();
     let least = steps.iter().copied().fold(f64::INFINITY, f64::min);
     let log = steps.iter().copied().fold(0.0, f64::max) > MOST_LINEAR * least;
-    let axis = |label: &str, unit: &str, log| Axis { label: label.into(), unit: unit.into(), log };
-    let title = format!("{}: {} against {}", clean(&record.scenario), measure.file(), figure.title);
-    let xy = XyChart {
-        title,
-        notes: notes(record, version, figure, points.oom.len()),
-        x: axis(figure.axis, figure.unit, false),
-        y: axis(measure.words(), "ms", log),
-        series,
-        references,
-        looks: points.series.clone(),
-        ..XyChart::default()
-    };
+    xy.title = format!("{}: {} against {}", clean(&record.scenario), measure.file(), figure.title);
+    xy.notes = notes(record, version, figure, points.oom.len());
+    xy.x = Axis::linear(figure.axis, figure.unit);
+    xy.y = Axis { log, ..Axis::linear(measure.words(), "ms") };
     Some(xy.chart())
 }
 

@@ -5,50 +5,24 @@
 //! labelled directly; a sweep is a crowd of faint markers with its Pareto front in front.
 //! Invariant: every case is on the chart, inside the plot's frame.
 
-use crate::ChartError;
-use crate::against::{self, Against, Held};
+use crate::against::{Against, Held};
+use crate::against_marks;
 use crate::annotations::{crosses, line_labels, point_labels};
 use crate::canvas::{Align, Canvas, Rect};
-use crate::frame::{self, Entry, FLOOR, MARGIN, RESULTS};
+use crate::frame::{self, Entry, MARGIN, RESULTS};
 use crate::labels::Obstacles;
 use crate::measure::Measure;
+use crate::plot::Plot;
 use crate::points::{Front, Point, Points};
 use crate::render::{CHART_SIZE, Chart};
-use crate::scale::{Scale, extent};
 use crate::style::{self, LABEL, MOST_JOINED, MOST_LABELS, SMALL};
 use tiersim_models::results::RunRecord;
-use tiersim_models::units::shown::{Unit, of_sizes, of_times};
 
 /// Pixels of memory between neighbours on a curve, at the least.
 const LEAST_STEP: f64 = 8.0;
-const BAND: f64 = 34.0;
-
-/// Where data goes.
-pub(crate) struct Plot {
-    pub(crate) area: Rect,
-    pub(crate) x: Scale,
-    pub(crate) y: Scale,
-    pub(crate) memory: Unit,
-    pub(crate) time: Unit,
-    /// The band of the cases that ran out of memory.
-    pub(crate) band: Option<Rect>,
-    pub(crate) measure: Measure,
-    /// What cases are held against.
-    pub(crate) against: Against,
-}
-
-/// The chart of a record: of its mean steps, or where requests are served of TTFT; `version` is
-/// tiersim's own.
-pub fn latency_vs_memory(record: &RunRecord, version: &str) -> Result<Chart, ChartError> {
-    against_memory(record, Measure::of(record)[0], version)
-}
 
 /// The chart of a record by one measure.
-pub(crate) fn against_memory(
-    record: &RunRecord,
-    measure: Measure,
-    version: &str,
-) -> Result<Chart, ChartError> {
+pub(crate) fn against_memory(record: &RunRecord, measure: Measure, version: &str) -> Chart {
     let points = Points::of(record, measure);
     let mut canvas = Canvas::default();
     let top = frame::header(&mut canvas, &record.scenario, &record.about);
@@ -57,8 +31,8 @@ pub(crate) fn against_memory(
     let plot = Plot::new(record, &points, (measure, against), top + 10.0);
     axes(&mut canvas, &plot);
     let mut obstacles = lines(&mut canvas, &plot, &points);
-    obstacles.lines.extend(against::curve(&mut canvas, &plot));
-    obstacles.lines.extend(against::own_marks(&mut canvas, &plot, record, &points));
+    obstacles.lines.extend(against_marks::curve(&mut canvas, &plot));
+    obstacles.lines.extend(against_marks::own_marks(&mut canvas, &plot, record, &points));
     markers(&mut canvas, &plot, &points);
     obstacles.solid.extend(points.done.iter().map(|p| Rect::around(plot.at(p), 8.0)));
     if points.done.len() + points.oom.len() <= MOST_LABELS {
@@ -75,64 +49,7 @@ pub(crate) fn against_memory(
     }
     frame::footer(&mut canvas, record, version);
     let title = format!("{}: {} against memory", record.scenario, measure.file());
-    Ok(Chart::new(title, canvas))
-}
-
-impl Plot {
-    pub(crate) fn new(
-        record: &RunRecord,
-        points: &Points,
-        (measure, against): (Measure, Against),
-        top: f64,
-    ) -> Plot {
-        let area = Rect::new(MARGIN + 78.0, top, f64::from(CHART_SIZE.0) - 104.0, FLOOR - 42.0);
-        let band = (!points.oom.is_empty()).then_some(Rect { bottom: area.top + BAND, ..area });
-        let memory_values = memory_range(points);
-        let memory = of_sizes(extent(&memory_values).map_or(0.0, |(_, most)| most));
-        let mut steps: Vec<f64> = points.done.iter().map(|p| p.step as f64).collect();
-        steps.extend(against.values(record, points));
-        // Never zoom in on less than a tenth: it would make noise look like a difference.
-        if let Some((lo, hi)) = extent(&steps).filter(|(lo, hi)| hi / lo < 1.1) {
-            steps.extend([lo * 0.95, hi * 1.05]);
-        }
-        let time = of_times(extent(&steps).map_or(0.0, |(_, most)| most));
-        let steps: Vec<f64> = steps.iter().map(|ps| ps / time.1).collect();
-        let memory_values: Vec<f64> = memory_values.iter().map(|b| b / memory.1).collect();
-        let x = Scale::linear(&memory_values, 0.06, area.left, area.right);
-        let ceiling = band.map_or(area.top, |band| band.bottom);
-        let y = Scale::fitting(&steps, 20.0, 0.09, area.bottom, ceiling);
-        Plot { area, x, y, memory, time, band, measure, against }
-    }
-
-    /// The pixel of a level line.
-    pub(crate) fn level(&self, held: Held) -> Option<f64> {
-        match held {
-            Held::Same(ps) => Some(self.y.at(ps as f64 / self.time.1)),
-            Held::Nowhere | Held::Own => None,
-        }
-    }
-
-    /// The pixel of a point.
-    pub(crate) fn at(&self, point: &Point) -> (f64, f64) {
-        (self.x.at(point.memory as f64 / self.memory.1), self.y.at(point.step as f64 / self.time.1))
-    }
-
-    /// Where data may be: the frame without the band.
-    pub(crate) fn data(&self) -> Rect {
-        Rect { top: self.band.map_or(self.area.top, |band| band.bottom), ..self.area }
-    }
-}
-
-/// Bytes that the memory axis shows. A budget far beyond every peak would squeeze the rest into a
-/// corner, so it is shown at the edge instead.
-fn memory_range(points: &Points) -> Vec<f64> {
-    let mut values: Vec<f64> = points.done.iter().map(|p| p.memory as f64).collect();
-    let budgets = points.oom.iter().filter_map(|(_, budget)| *budget).map(|bytes| bytes as f64);
-    match extent(&values) {
-        Some((_, most)) if most > 0.0 => values.extend(budgets.map(|b| b.min(most * 1.25))),
-        _ => values.extend(budgets),
-    }
-    values
+    Chart::new(title, canvas)
 }
 
 fn legend(canvas: &mut Canvas, top: f64, points: &Points, against: &Against) -> f64 {
@@ -163,7 +80,7 @@ fn legend(canvas: &mut Canvas, top: f64, points: &Points, against: &Against) -> 
         };
         last.push(Entry { key: Box::new(key), text: words.to_owned() });
     }
-    last.extend(against::entries(against));
+    last.extend(against_marks::entries(against));
     if !points.oom.is_empty() {
         let key = |canvas: &mut Canvas, at: (f64, f64)| {
             style::cross(canvas, at, 6.0, style::OOM, 2.5);
@@ -238,7 +155,7 @@ fn lines(canvas: &mut Canvas, plot: &Plot, points: &Points) -> Obstacles {
         }
     }
     let against = &plot.against;
-    for (held, dashes) in [(against.baseline, (9.0, 6.0)), (against.bound, against::DASHES)] {
+    for (held, dashes) in [(against.baseline, (9.0, 6.0)), (against.bound, against_marks::DASHES)] {
         let Some(y) = plot.level(held) else { continue };
         let ends = ((area.left, y), (area.right, y));
         canvas.dashed(&[ends.0, ends.1], style::SOFT_INK, 1.8, dashes);
@@ -310,9 +227,7 @@ fn markers(canvas: &mut Canvas, plot: &Plot, points: &Points) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::canvas::Item;
     use crate::common;
-    use crate::render::text_width;
 
     #[test]
     fn every_point_is_inside_the_plot() {
@@ -329,50 +244,12 @@ mod tests {
     }
 
     #[test]
-    fn no_coordinate_is_infinite_and_no_text_leaves_the_page_or_is_small() {
-        let page = Rect::new(0.0, 0.0, f64::from(CHART_SIZE.0), f64::from(CHART_SIZE.1));
+    fn every_text_is_legible_and_nothing_leaves_the_page() {
         for record in common::all() {
-            let maps = crate::threshold_heat_map(&record, "0.1.0").unwrap();
-            let charts = std::iter::once(latency_vs_memory(&record, "0.1.0").unwrap()).chain(maps);
-            for item in charts.flat_map(|chart| chart.items().to_vec()) {
-                let corners = match &item {
-                    Item::Polygon { points, .. } | Item::Path { points, .. } => points.clone(),
-                    Item::Disc { centre, .. } => vec![*centre],
-                    Item::Text { text, at, size, align, upward, .. } => {
-                        assert!(*size >= 13.0, "{text} is small");
-                        let width = text_width(text, *size);
-                        let (before, after) = match align {
-                            Align::Left => (0.0, width),
-                            Align::Centre => (width / 2.0, width / 2.0),
-                            Align::Right => (width, 0.0),
-                        };
-                        match upward {
-                            false => vec![(at.0 - before, at.1), (at.0 + after, at.1)],
-                            true => vec![(at.0, at.1 - before), (at.0, at.1 + after)],
-                        }
-                    }
-                };
-                for (x, y) in corners {
-                    let inside = page.holds(&Rect::around((x, y), 0.0));
-                    assert!(inside, "{}: ({x}, {y}) of {item:?}", record.scenario);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn every_text_is_clear_of_every_other() {
-        for record in common::all() {
-            let chart = latency_vs_memory(&record, "0.1.0").unwrap();
-            let mut places: Vec<(Rect, String)> = Vec::new();
-            for item in chart.items() {
-                let Some((place, text)) = item.text_place() else { continue };
-                for (other, known) in &places {
-                    let clear = place.overlap(other) == 0.0;
-                    assert!(clear, "{}: {text:?} covers {known:?}", record.scenario);
-                }
-                places.push((place, text.to_owned()));
-            }
+            against_memory(&record, Measure::Step, "0.1.0").assert_legible(0.0);
+            // Numbers of a fine grid may stand close.
+            let map = crate::threshold_heat_map(&record, "0.1.0");
+            map.iter().for_each(|map| map.assert_legible(f64::INFINITY));
         }
     }
 }

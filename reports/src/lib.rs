@@ -7,20 +7,25 @@
 //! before they reach a terminal or a chart, and escaped by the writer of each format.
 
 mod against;
+mod against_marks;
+mod allocator_replay;
 mod annotations;
 mod cache;
+mod calibration;
 mod canvas;
 mod cells;
 mod contest;
 mod csv;
+mod csv_columns;
 mod economics_summary;
+mod font;
 mod fragmentation;
 mod frame;
 mod hardware;
 mod heat_map;
 mod hidden;
 mod hints;
-pub mod html;
+mod html;
 mod json;
 mod labels;
 mod latency_cost;
@@ -30,49 +35,49 @@ mod memory_fit;
 mod memory_summary;
 mod memory_table;
 mod names;
+mod plot;
 mod points;
 mod pressure;
 mod render;
 mod scale;
 mod served;
+mod sources;
 mod split;
 mod steady;
 mod style;
 mod table;
 pub mod text_table;
 mod timeline;
+mod trace_events;
 mod units;
+mod validation;
 pub mod words;
 mod xy;
 
-pub use cache::{
-    CACHE_SCHEMA, CacheRow, CacheSummary, cache_artefacts, cache_csv, cache_json, cache_text,
-    miss_ratio_curve,
-};
+pub use allocator_replay::{AllocatorReplay, allocator_artefacts, allocator_json, allocator_text};
+pub use cache::{CACHE_SCHEMA, cache_artefacts, cache_json, cache_text};
+pub use calibration::{calibration_artefacts, calibration_text};
 pub use csv::results_csv;
-pub use economics_summary::{CostSummary, EnergySummary, NumberSummary};
-pub use fragmentation::fragmentation;
 pub use hardware::{drawing, hardware_json, hardware_list, hardware_text};
-pub use heat_map::threshold_heat_map;
-pub use hints::{hints_json, tier_hints};
-pub use json::{
-    CaseSummary, OomSummary, SCHEMA, SkippedSummary, StepMs, Summary, Throughput, summary,
-    summary_json,
-};
-pub use latency_memory::latency_vs_memory;
+pub use hints::hints_json;
+pub use json::{SCHEMA, summary_json};
 pub use memory_fit::{FitTarget, memory_fit_json, memory_fit_text};
-pub use memory_summary::{AllocatorSummary, BucketSummary, allocators_csv};
 pub use memory_table::{MEMORY_SCHEMA, memory_json, memory_text};
-pub use points::pareto_front;
 pub use render::{CHART_SIZE, Chart};
-pub use served::{ServingSummary, SpreadSummary};
-pub use table::{Detail, text};
+pub use table::text;
+pub use text_table::Detail;
 pub use timeline::timeline_json;
+pub use validation::{Validation, validation_artefacts, validation_text};
 pub use xy::{Axis, Band, Marks, Series, XyChart};
 
+use fragmentation::fragmentation;
+use heat_map::threshold_heat_map;
+use hints::tier_hints;
 use latency_cost::{against_cost, against_energy};
 use latency_memory::against_memory;
 use measure::Measure;
+use memory_summary::allocators_csv;
+use serde::Serialize;
 use tiersim_models::results::RunRecord;
 
 #[cfg(test)]
@@ -86,6 +91,18 @@ pub struct Artefact {
     pub name: String,
     /// Its contents.
     pub bytes: Vec<u8>,
+}
+
+impl Artefact {
+    /// A file of that name and contents.
+    pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Artefact {
+        Artefact { name: name.into(), bytes: bytes.into() }
+    }
+}
+
+/// JSON for people's eyes and programs', with a line break at its end.
+fn pretty(value: &impl Serialize) -> Result<String, ChartError> {
+    Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
 /// Whether a file of that name is one of those that [`artefacts`] makes, of any record.
@@ -127,47 +144,39 @@ pub enum ChartError {
 /// for tiers that are not exact, the hints for policies that place modules. A sweep has neither
 /// timeline nor hints: they would be those of one arbitrary point.
 pub fn artefacts(record: &RunRecord, version: &str) -> Result<Vec<Artefact>, ChartError> {
-    let mut files = Vec::new();
-    let mut add = |name: &str, bytes: Vec<u8>| {
-        files.push(Artefact { name: name.to_owned(), bytes });
-    };
-    add("summary.json", summary_json(record, version)?.into_bytes());
-    add("results.csv", results_csv(record)?);
+    let mut files = vec![
+        Artefact::new("summary.json", summary_json(record, version)?),
+        Artefact::new("results.csv", results_csv(record)?),
+    ];
     for &measure in Measure::of(record) {
-        let (chart, name) = (against_memory(record, measure, version)?, measure.file());
-        add(&format!("{name}-vs-memory.svg"), chart.svg()?.into_bytes());
-        add(&format!("{name}-vs-memory.png"), chart.png()?);
+        let chart = against_memory(record, measure, version);
+        files.extend(chart.artefacts(&format!("{}-vs-memory", measure.file()))?);
     }
-    if let Some(chart) = threshold_heat_map(record, version)? {
-        add("threshold-heat-map.svg", chart.svg()?.into_bytes());
-        add("threshold-heat-map.png", chart.png()?);
+    if let Some(chart) = threshold_heat_map(record, version) {
+        files.extend(chart.artefacts("threshold-heat-map")?);
     }
     for &measure in Measure::of(record) {
-        for (what, chart) in [
-            ("cost", against_cost(record, measure, version)),
-            ("energy", against_energy(record, measure, version)),
-        ] {
-            let Some(chart) = chart else { continue };
-            let name = format!("{}-vs-{what}", measure.file());
-            add(&format!("{name}.svg"), chart.svg()?.into_bytes());
-            add(&format!("{name}.png"), chart.png()?);
+        if let Some(chart) = against_cost(record, measure, version) {
+            files.extend(chart.artefacts(&format!("{}-vs-cost", measure.file()))?);
+        }
+        if let Some(chart) = against_energy(record, measure, version) {
+            files.extend(chart.artefacts(&format!("{}-vs-energy", measure.file()))?);
         }
     }
     if let Some(table) = allocators_csv(record)? {
-        add("allocators.csv", table);
+        files.push(Artefact::new("allocators.csv", table));
     }
     for (tier, (name, _)) in record.tiers.iter().enumerate() {
-        if let Some(chart) = fragmentation(record, tier, version)? {
+        if let Some(chart) = fragmentation(record, tier, version) {
             // The first tier is what the run is about; others say their name.
             let suffix = if tier == 0 { String::new() } else { format!("-{name}") };
-            add(&format!("fragmentation{suffix}.svg"), chart.svg()?.into_bytes());
-            add(&format!("fragmentation{suffix}.png"), chart.png()?);
+            files.extend(chart.artefacts(&format!("fragmentation{suffix}"))?);
         }
     }
     if record.axes.is_empty() {
-        add("timeline.json", timeline_json(record, version)?.into_bytes());
+        files.push(Artefact::new("timeline.json", timeline_json(record, version)?));
         if let Some(hints) = tier_hints(record)? {
-            add("tier_hints.json", hints.into_bytes());
+            files.push(Artefact::new("tier_hints.json", hints));
         }
     }
     Ok(files)

@@ -117,7 +117,7 @@ mod tests {
     fn made_up_statistics_are_said_in_table_chart_and_files() {
         let mut record = common::training();
         let said = |record: &RunRecord| -> [bool; 4] {
-            let chart = crate::latency_vs_memory(record, "0").expect("it draws");
+            let chart = crate::against_memory(record, Measure::Step, "0");
             let mut texts = chart.items().iter().filter_map(|item| item.text_place());
             let csv = crate::results_csv(record).expect("it is written");
             [
@@ -201,7 +201,7 @@ mod tests {
             assert!(rows.len() == record.results.len() || table.contains("other"), "{table}");
             unique("names", shown);
             unique("legend", Points::of(&record, Measure::Step).series);
-            let chart = crate::latency_vs_memory(&record, "0").expect("it draws");
+            let chart = crate::against_memory(&record, Measure::Step, "0");
             let texts = chart.items().iter().filter_map(|item| item.text_place());
             let labels = names(&record, 34);
             let labels: Vec<String> = texts

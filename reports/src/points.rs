@@ -114,7 +114,7 @@ impl Points {
 /// see it add, then those of emulated ones.
 ///
 /// Cases equal in both are all on the front.
-pub fn pareto_front(record: &RunRecord) -> Vec<usize> {
+pub(crate) fn pareto_front(record: &RunRecord) -> Vec<usize> {
     let mut cases: Vec<usize> = Vec::new();
     for front in [Front::Plain, Front::WithOracles, Front::Emulated] {
         let own = front_of(record, front, Measure::Step);

@@ -2,67 +2,35 @@
 //! events and steps on the timeline.
 
 use crate::ChartError;
-use crate::timeline::microseconds;
+use crate::trace_events::{self, STEPS, microseconds, name_thread};
 use crate::words::{clean, count};
-use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tiersim_models::results::pressure::{Level, PressureEvent, What};
 use tiersim_models::results::{CaseRecord, PressureRecord, RunRecord};
 use tiersim_models::units::Bytes;
 
-/// What happened under memory pressure.
-#[derive(Clone, Debug, Serialize)]
-pub struct PressureSummary {
-    /// The tier that is watched.
-    pub tier: String,
-    /// The highest level of the run.
-    pub highest: &'static str,
-    /// How often a level was entered from below.
-    pub rises: u64,
-    /// Warnings.
-    pub warnings: u64,
-    /// How often the allocator was told to give memory back.
-    pub cleans: u64,
-    /// What it gave back.
-    pub cleaned_bytes: u64,
-    /// Objects that were moved out.
-    pub evictions: u64,
-    /// Their bytes.
-    pub evicted_bytes: u64,
-    /// Claims that did not fit at first.
-    pub forced: u64,
-    /// How often the micro-batch became smaller.
-    pub shrinks: u64,
-    /// How often it became larger.
-    pub restores: u64,
-    /// Samples of the smallest micro-batch of any step; `null` for a workload without.
-    pub smallest_micro_batch: Option<u32>,
-    /// Samples of the largest.
-    pub largest_micro_batch: Option<u32>,
-}
+/// The thread of events on a timeline, beside that of steps.
+const EVENTS: usize = STEPS + 1;
 
-/// Threads of a timeline: behind all streams, before all lanes.
-pub(crate) const STEPS: usize = 90_000;
-const EVENTS: usize = 90_001;
-
-pub(crate) fn summary(record: &RunRecord, case: &CaseRecord) -> Option<PressureSummary> {
+/// What happened under memory pressure; nothing where no tier was watched.
+pub(crate) fn summary(record: &RunRecord, case: &CaseRecord) -> Option<Value> {
     let pressure = case.pressure.as_ref()?;
     let log = &pressure.log;
-    Some(PressureSummary {
-        tier: record.tiers[pressure.tier].0.clone(),
-        highest: log.highest.word(),
-        rises: log.rises,
-        warnings: log.warnings,
-        cleans: log.cleans,
-        cleaned_bytes: log.cleaned.get(),
-        evictions: log.evictions,
-        evicted_bytes: log.evicted.get(),
-        forced: log.forced,
-        shrinks: log.shrinks,
-        restores: log.restores,
-        smallest_micro_batch: pressure.smallest_micro_batch(),
-        largest_micro_batch: pressure.largest_micro_batch(),
-    })
+    Some(json!({
+        "tier": record.tiers[pressure.tier].0,
+        "highest": log.highest.word(),
+        "rises": log.rises,
+        "warnings": log.warnings,
+        "cleans": log.cleans,
+        "cleaned_bytes": log.cleaned.get(),
+        "evictions": log.evictions,
+        "evicted_bytes": log.evicted.get(),
+        "forced": log.forced,
+        "shrinks": log.shrinks,
+        "restores": log.restores,
+        "smallest_micro_batch": pressure.smallest_micro_batch(),
+        "largest_micro_batch": pressure.largest_micro_batch(),
+    }))
 }
 
 /// A sentence about a case in which something happened.
@@ -116,7 +84,7 @@ pub(crate) fn events(
         if let Some(batch) = pressure.log.micro_batches.get(step) {
             args["micro_batch"] = json!(batch);
         }
-        events.push(self::step(pid, step as u64, (start.ps(), span.ps()), &args));
+        events.push(trace_events::step(pid, step as u64, (start.ps(), span.ps()), &args));
     }
     for (event, at) in pressure.timed() {
         let args = args(event, tier, pressure.capacity);
@@ -129,39 +97,7 @@ pub(crate) fn events(
     Ok(())
 }
 
-/// Names a thread of a timeline, and its place.
-pub(crate) fn name_thread(
-    events: &mut Vec<String>,
-    pid: usize,
-    tid: usize,
-    name: &str,
-) -> Result<(), ChartError> {
-    let pairs = [
-        ("thread_name", json!({ "name": name })),
-        ("thread_sort_index", json!({ "sort_index": tid })),
-    ];
-    for (what, args) in pairs {
-        let event = json!({"name": what, "ph": "M", "pid": pid, "tid": tid, "args": args});
-        events.push(serde_json::to_string(&event)?);
-    }
-    Ok(())
-}
-
-/// The slice of a step, from a picosecond on and so many long.
-pub(crate) fn step(
-    pid: usize,
-    number: u64,
-    (start, span): (u64, u64),
-    args: &serde_json::Value,
-) -> String {
-    format!(
-        "{{\"name\":\"step {number}\",\"cat\":\"step\",\"ph\":\"X\",\"pid\":{pid},\"tid\":{STEPS},\"ts\":{},\"dur\":{},\"args\":{args}}}",
-        microseconds(start),
-        microseconds(span),
-    )
-}
-
-fn args(event: &PressureEvent, tier: &str, capacity: Bytes) -> serde_json::Value {
+fn args(event: &PressureEvent, tier: &str, capacity: Bytes) -> Value {
     let mut args = json!({
         "tier": tier,
         "op": event.occurrence,

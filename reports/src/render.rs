@@ -6,23 +6,17 @@
 //! where text hangs, so text is placed here by its baseline with one factor per backend.
 //! Invariant: no system font, no file, no clock: the same canvas gives the same bytes.
 
-use crate::ChartError;
-use crate::canvas::{Align, Canvas, Item};
-use crate::style::Color;
+use crate::canvas::{Align, Canvas, Color, Item};
+use crate::font::{HEIGHT_OVER_EM, font, of_size};
+use crate::{Artefact, ChartError};
 use plotters::prelude::{BitMapBackend, DrawingBackend, IntoDrawingArea, SVGBackend};
 use plotters::prelude::{Circle, PathElement, Polygon, RGBAColor, ShapeStyle};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{FontDesc, FontFamily, FontStyle, FontTransform, TextStyle, register_font};
-use std::sync::OnceLock;
+use plotters::style::{FontTransform, TextStyle};
 
 /// Width and height of a chart in pixels; only drawings of machines have other sizes.
 pub const CHART_SIZE: (u32, u32) = (1200, 750);
 
-/// The font's name, and what a viewer without it should take: Verdana has the same widths.
-const FAMILY: &str = "DejaVu Sans, Verdana, sans-serif";
-const FONT: &[u8] = include_bytes!("../assets/DejaVuSans.ttf");
-/// Ascent plus descent of the font over its em: `ab_glyph` counts sizes by height.
-const HEIGHT_OVER_EM: f64 = (1901.0 + 483.0) / 2048.0;
 /// Units per pixel of the SVG, pixels per pixel of the PNG before it is averaged.
 const SVG_SCALE: u32 = 10;
 const PNG_SCALE: u32 = 3;
@@ -57,16 +51,6 @@ impl Chart {
         Chart { title, canvas, size }
     }
 
-    #[cfg(test)]
-    pub(crate) fn size(&self) -> (u32, u32) {
-        self.size
-    }
-
-    #[cfg(test)]
-    pub(crate) fn items(&self) -> &[Item] {
-        &self.canvas.items
-    }
-
     /// The chart as a self-contained SVG document.
     pub fn svg(&self) -> Result<String, ChartError> {
         font()?;
@@ -97,6 +81,12 @@ impl Chart {
         Ok(svg)
     }
 
+    /// The chart as files of this name, as SVG and as PNG.
+    pub fn artefacts(&self, name: &str) -> Result<[Artefact; 2], ChartError> {
+        let svg = Artefact::new(format!("{name}.svg"), self.svg()?);
+        Ok([svg, Artefact::new(format!("{name}.png"), self.png()?)])
+    }
+
     /// The chart as an RGB PNG.
     pub fn png(&self) -> Result<Vec<u8>, ChartError> {
         font()?;
@@ -122,29 +112,6 @@ impl Chart {
         writer.finish()?;
         Ok(bytes)
     }
-}
-
-/// Width of `text` in a font of `size` pixels per em, before it is drawn.
-pub(crate) fn text_width(text: &str, size: f64) -> f64 {
-    // Plotters rounds down to whole pixels: measure large.
-    const LARGE: f64 = 512.0;
-    let known = font().ok().and_then(|()| {
-        let font =
-            FontDesc::new(FontFamily::Name(FAMILY), LARGE * HEIGHT_OVER_EM, FontStyle::Normal);
-        font.box_size(text).ok()
-    });
-    match known {
-        Some((width, _)) => f64::from(width) / LARGE * size,
-        // Drawing will report the missing font; layout may go on with a guess.
-        None => text.chars().count() as f64 * size * 0.6,
-    }
-}
-
-/// Registers the font, once per process.
-fn font() -> Result<(), ChartError> {
-    static READY: OnceLock<bool> = OnceLock::new();
-    let ready = READY.get_or_init(|| register_font(FAMILY, FontStyle::Normal, FONT).is_ok());
-    if *ready { Ok(()) } else { Err(ChartError::Font) }
 }
 
 fn draw<B: DrawingBackend>(canvas: &Canvas, backend: B, by: Dialect) -> Result<(), ChartError> {
@@ -195,8 +162,7 @@ fn text_style(
     by: Dialect,
 ) -> TextStyle<'static> {
     let turn = if upward { FontTransform::Rotate270 } else { FontTransform::None };
-    let font =
-        FontDesc::new(FontFamily::Name(FAMILY), size * by.font * by.scale, FontStyle::Normal);
+    let font = of_size(size * by.font * by.scale);
     let side = match align {
         Align::Left => HPos::Left,
         Align::Centre => HPos::Center,
@@ -248,4 +214,39 @@ fn averaged(large: &[u8], width: usize, height: usize, scale: usize) -> Vec<u8> 
 
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+impl Chart {
+    pub(crate) fn items(&self) -> &[Item] {
+        &self.canvas.items
+    }
+
+    /// Nothing leaves the page, no text is small, and texts cover at most so many square pixels of
+    /// one another.
+    pub(crate) fn assert_legible(&self, most: f64) {
+        use crate::canvas::Rect;
+        let page = Rect::new(0.0, 0.0, f64::from(self.size.0), f64::from(self.size.1));
+        let mut texts: Vec<(Rect, &str)> = Vec::new();
+        for item in self.items() {
+            let corners = match item {
+                Item::Polygon { points, .. } | Item::Path { points, .. } => points.clone(),
+                Item::Disc { centre, .. } => vec![*centre],
+                Item::Text { size, .. } => {
+                    let (place, text) = item.text_place().expect("it is a text");
+                    assert!(*size >= 13.0, "{}: {text} is small", self.title);
+                    for (other, known) in &texts {
+                        let clear = place.overlap(other) <= most;
+                        assert!(clear, "{}: {text:?} covers {known:?}", self.title);
+                    }
+                    texts.push((place, text));
+                    vec![(place.left, place.top), (place.right, place.bottom)]
+                }
+            };
+            for (x, y) in corners {
+                let inside = page.holds(&Rect::around((x, y), 0.0));
+                assert!(inside, "{}: ({x}, {y}) of {item:?}", self.title);
+            }
+        }
+    }
 }

@@ -3,87 +3,32 @@
 //! Invariant: a figure that no request has (TPOT where every answer is one token) is `null`, empty
 //! or a dash, never 0.
 
-use crate::words::finite;
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use crate::csv_columns::{Columns, float};
+use serde_json::{Value, json};
 use tiersim_models::results::RunRecord;
 use tiersim_models::results::served::{ServingFigures, Spread};
 
 /// What became of requests.
-#[derive(Clone, Debug, Serialize)]
-pub struct ServingSummary {
-    /// Requests, all of which were answered.
-    pub requests: usize,
-    /// Tokens of all prompts.
-    pub prompt_tokens: u64,
-    /// Tokens of all answers.
-    pub output_tokens: u64,
-    /// Tokens of answers per second of the run.
-    pub output_tokens_per_s: Option<f64>,
-    /// From the start of the run to the last token.
-    pub end_ms: Option<f64>,
-    /// From arrival to the first token.
-    pub ttft_ms: SpreadSummary,
-    /// Per token behind the first, over requests with two or more.
-    pub tpot_ms: SpreadSummary,
-    /// From arrival to the last token.
-    pub latency_ms: SpreadSummary,
-    /// From arrival to the first iteration that could work for the request.
-    pub queued_ms: SpreadSummary,
-    /// Blocks of all prompts.
-    pub kv_blocks: u64,
-    /// Of these, blocks that had been computed before.
-    pub kv_hits: u64,
-    /// Their share.
-    pub kv_hit_ratio: Option<f64>,
-    /// Tokens of prompts that were not computed again.
-    pub hit_tokens: u64,
-    /// Bytes of blocks that were found, by tier.
-    pub kv_hit_bytes: Map<String, Value>,
-    /// Bytes of blocks that were found in the making: the op that reads them computes them too.
-    pub kv_hit_bytes_in_the_op: u64,
-}
-
-/// Mean and percentiles over requests.
-#[derive(Clone, Debug, Serialize)]
-pub struct SpreadSummary {
-    /// Mean.
-    pub mean: Option<f64>,
-    /// Median.
-    pub p50: Option<f64>,
-    /// 95th percentile.
-    pub p95: Option<f64>,
-    /// 99th percentile.
-    pub p99: Option<f64>,
-}
-
-impl From<Spread> for SpreadSummary {
-    fn from(spread: Spread) -> SpreadSummary {
-        let [mean, p50, p95, p99] = [spread.mean, spread.p50, spread.p95, spread.p99].map(finite);
-        SpreadSummary { mean, p50, p95, p99 }
-    }
-}
-
-pub(crate) fn summary(record: &RunRecord, figures: &ServingFigures) -> ServingSummary {
-    ServingSummary {
-        requests: figures.requests.len(),
-        prompt_tokens: figures.prompt_tokens,
-        output_tokens: figures.output_tokens(),
-        output_tokens_per_s: finite(figures.tokens_per_s()),
-        end_ms: finite(figures.end.as_ms()),
-        ttft_ms: figures.first_token_ms().into(),
-        tpot_ms: figures.per_token_ms().into(),
-        latency_ms: figures.latency_ms().into(),
-        queued_ms: figures.queued_ms().into(),
-        kv_blocks: figures.blocks,
-        kv_hits: figures.hits,
-        kv_hit_ratio: finite(figures.hit_ratio()),
-        hit_tokens: figures.hit_tokens,
-        kv_hit_bytes: found(record, figures)
-            .map(|(tier, bytes)| (tier.to_owned(), json!(bytes)))
-            .collect(),
-        kv_hit_bytes_in_the_op: figures.found.in_the_op,
-    }
+pub(crate) fn summary(record: &RunRecord, figures: &ServingFigures) -> Value {
+    let spread =
+        |of: Spread| json!({ "mean": of.mean, "p50": of.p50, "p95": of.p95, "p99": of.p99 });
+    json!({
+        "requests": figures.requests.len(),
+        "prompt_tokens": figures.prompt_tokens,
+        "output_tokens": figures.output_tokens(),
+        "output_tokens_per_s": figures.tokens_per_s(),
+        "end_ms": figures.end.as_ms(),
+        "ttft_ms": spread(figures.first_token_ms()),
+        "tpot_ms": spread(figures.per_token_ms()),
+        "latency_ms": spread(figures.latency_ms()),
+        "queued_ms": spread(figures.queued_ms()),
+        "kv_blocks": figures.blocks,
+        "kv_hits": figures.hits,
+        "kv_hit_ratio": figures.hit_ratio(),
+        "hit_tokens": figures.hit_tokens,
+        "kv_hit_bytes": found(record, figures).collect::<Value>(),
+        "kv_hit_bytes_in_the_op": figures.found.in_the_op,
+    })
 }
 
 /// Bytes of blocks that requests found, by tier.
@@ -96,36 +41,32 @@ pub(crate) fn found<'r>(
 }
 
 /// Columns of `results.csv`; none where no case serves requests.
-pub(crate) fn header(record: &RunRecord) -> Vec<String> {
+pub(crate) fn csv<'r>(columns: &mut Columns<'r>, record: &'r RunRecord) {
     if !serves(record) {
-        return Vec::new();
+        return;
     }
-    let spread = |what: &str| ["mean", "p50", "p95", "p99"].map(|of| format!("{what}_ms_{of}"));
-    let mut header: Vec<String> =
-        ["ttft", "tpot", "latency", "queued"].iter().flat_map(|what| spread(what)).collect();
-    header.push("kv_hit_ratio".to_owned());
-    header.extend(record.tiers.iter().map(|(tier, _)| format!("kv_hit_bytes.{tier}")));
-    header
-}
-
-/// The cells of a case, empty where it has none.
-pub(crate) fn row(record: &RunRecord, figures: Option<&ServingFigures>) -> Vec<String> {
-    if !serves(record) {
-        return Vec::new();
-    }
-    let Some(figures) = figures else { return vec![String::new(); header(record).len()] };
-    let all = [
-        figures.first_token_ms(),
-        figures.per_token_ms(),
-        figures.latency_ms(),
-        figures.queued_ms(),
+    let mut add = |name: String, cell: Box<dyn Fn(&ServingFigures) -> String + 'r>| {
+        columns.figure(name, move |f| f.serving.as_deref().map_or_else(String::new, &cell));
+    };
+    let spreads: [(&str, fn(&ServingFigures) -> Spread); 4] = [
+        ("ttft", ServingFigures::first_token_ms),
+        ("tpot", ServingFigures::per_token_ms),
+        ("latency", ServingFigures::latency_ms),
+        ("queued", ServingFigures::queued_ms),
     ];
-    let float = |value: f64| finite(value).map_or_else(String::new, |value| value.to_string());
-    let of = |spread: &Spread| [spread.mean, spread.p50, spread.p95, spread.p99].map(float);
-    let mut row: Vec<String> = all.iter().flat_map(of).collect();
-    row.push(float(figures.hit_ratio()));
-    row.extend(found(record, figures).map(|(_, bytes)| bytes.to_string()));
-    row
+    let parts: [(&str, fn(&Spread) -> f64); 4] =
+        [("mean", |s| s.mean), ("p50", |s| s.p50), ("p95", |s| s.p95), ("p99", |s| s.p99)];
+    for (what, spread) in spreads {
+        for (of, part) in parts {
+            add(format!("{what}_ms_{of}"), Box::new(move |f| float(part(&spread(f)))));
+        }
+    }
+    add("kv_hit_ratio".to_owned(), Box::new(|f| float(f.hit_ratio())));
+    for (tier, (name, _)) in record.tiers.iter().enumerate() {
+        let bytes =
+            move |f: &ServingFigures| found(record, f).nth(tier).map_or(0, |(_, bytes)| bytes);
+        add(format!("kv_hit_bytes.{name}"), Box::new(move |f| bytes(f).to_string()));
+    }
 }
 
 /// Columns of the table: two lines of header, and a figure per case; none where no requests are

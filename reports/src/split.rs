@@ -5,23 +5,12 @@
 //! step are of these.
 //! Invariant: a part has the same name wherever it is written.
 
-use crate::table::Detail;
-use crate::words::{clean, lane_names, wrapped};
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use crate::csv_columns::Columns;
+use crate::text_table::{Detail, paragraph};
+use crate::words::{clean, lane_names};
+use serde_json::{Value, json};
 use std::fmt::Write;
 use tiersim_models::results::{Figures, Part, RunRecord};
-
-/// The measured steps, part by part.
-#[derive(Clone, Debug, Serialize)]
-pub struct SplitSummary {
-    /// How many measured steps there are.
-    pub steps: u64,
-    /// All of them together, in picoseconds.
-    pub total_ps: u64,
-    /// The same by part; these add up to it.
-    pub parts_ps: Map<String, Value>,
-}
 
 /// Parts of a line of words: the rest is said as one.
 const MOST_PARTS: usize = 3;
@@ -49,35 +38,30 @@ fn parts(record: &RunRecord) -> Vec<(Part, String)> {
     Part::all(lanes, record.tiers.len()).map(|part| (part, name(part))).collect()
 }
 
-pub(crate) fn summary(record: &RunRecord, figures: &Figures) -> SplitSummary {
-    let sums = parts(record).into_iter();
-    SplitSummary {
-        steps: figures.steps.len() as u64,
-        total_ps: figures.split.total().ps(),
-        parts_ps: sums.map(|(part, name)| (name, json!(figures.split.of(part).ps()))).collect(),
-    }
+/// The measured steps, part by part: parts add up to the total.
+pub(crate) fn summary(record: &RunRecord, figures: &Figures) -> Value {
+    let sums = parts(record).into_iter().map(|(part, name)| (name, figures.split.of(part).ps()));
+    json!({
+        "steps": figures.steps.len(),
+        "total_ps": figures.split.total().ps(),
+        "parts_ps": sums.collect::<Value>(),
+    })
 }
 
 /// Milliseconds of a mean step, by part.
-pub(crate) fn mean_ms(record: &RunRecord, figures: &Figures) -> Map<String, Value> {
+pub(crate) fn mean_ms(record: &RunRecord, figures: &Figures) -> Value {
     let steps = figures.steps.len().max(1) as f64;
     let ms = |part| figures.split.of(part).as_ms() / steps;
-    parts(record).into_iter().map(|(part, name)| (name, json!(ms(part)))).collect()
+    parts(record).into_iter().map(|(part, name)| (name, ms(part))).collect()
 }
 
-/// Columns of the CSV.
-pub(crate) fn header(record: &RunRecord) -> Vec<String> {
-    let sums = ["split_steps", "split_total_ps"].map(str::to_owned).into_iter();
-    sums.chain(parts(record).into_iter().map(|(_, name)| format!("split_ps.{name}"))).collect()
-}
-
-/// A case's cells in these columns; empty for one that did not run.
-pub(crate) fn row(record: &RunRecord, figures: Option<&Figures>) -> Vec<String> {
-    let parts = parts(record);
-    let Some(figures) = figures else { return vec![String::new(); parts.len() + 2] };
-    let sums = [figures.steps.len() as u64, figures.split.total().ps()].into_iter();
-    let sums = sums.chain(parts.into_iter().map(|(part, _)| figures.split.of(part).ps()));
-    sums.map(|sum| sum.to_string()).collect()
+/// Columns of `results.csv`.
+pub(crate) fn csv(columns: &mut Columns, record: &RunRecord) {
+    columns.figure("split_steps", |f| f.steps.len().to_string());
+    columns.figure("split_total_ps", |f| f.split.total().ps().to_string());
+    for (part, name) in parts(record) {
+        columns.figure(format!("split_ps.{name}"), move |f| f.split.of(part).ps().to_string());
+    }
 }
 
 /// The lines below a table: where the critical path of each case's steps leads; nothing if no case
@@ -95,10 +79,7 @@ pub(crate) fn section<'f>(
     }
     let mut out = "\nthe step along its critical path\n".to_owned();
     for (label, words) in lines.iter().take(MOST_LINES) {
-        let text = wrapped(&format!("{label}: {words}"), detail.width() - 4);
-        for (index, part) in text.iter().enumerate() {
-            let _ = writeln!(out, "{}{part}", if index == 0 { "  " } else { "    " });
-        }
+        paragraph(&mut out, "  ", "    ", &format!("{label}: {words}"), detail.width());
     }
     if lines.len() > MOST_LINES {
         let _ = writeln!(out, "  and {} more, see results.csv", lines.len() - MOST_LINES);

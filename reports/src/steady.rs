@@ -1,37 +1,20 @@
 //! Whether measured steps are those of the steady state, in words and in the summary.
 
-use crate::words::{finite, lane_names};
-use serde::Serialize;
+use crate::words::lane_names;
+use serde_json::{Value, json};
 use tiersim_models::results::{Figures, RunRecord, Settled};
 
 /// How steady the measured steps of a case are.
-#[derive(Clone, Debug, Serialize)]
-pub struct SteadySummary {
-    /// What ended the warm-up: `same`, `agree`, `drifts` or `once`.
-    pub settled: String,
-    /// Replays that do not count, those that were added included.
-    pub warmup_replays: u64,
-    /// How much longer the second half of the measured replays took than the first.
-    pub drift: Option<f64>,
-    /// Time that copies of measured steps take beyond the measured time, on the channel where that
-    /// is most.
-    pub unpaid: Option<f64>,
-    /// The channel.
-    pub unpaid_lane: Option<String>,
-    /// Time behind the last op of a trace that runs once, until all copies have ended.
-    pub left_over_ms: Option<f64>,
-}
-
-pub(crate) fn summary(record: &RunRecord, figures: &Figures) -> SteadySummary {
+pub(crate) fn summary(record: &RunRecord, figures: &Figures) -> Value {
     let steady = &figures.steady;
-    SteadySummary {
-        settled: steady.settled.to_string(),
-        warmup_replays: steady.warmup,
-        drift: finite(steady.drift),
-        unpaid: finite(steady.unpaid),
-        unpaid_lane: steady.unpaid_lane.map(|lane| lane_names(record)[lane].clone()),
-        left_over_ms: finite(steady.left_over.as_ms()),
-    }
+    json!({
+        "settled": steady.settled.to_string(),
+        "warmup_replays": steady.warmup,
+        "drift": steady.drift,
+        "unpaid": steady.unpaid,
+        "unpaid_lane": steady.unpaid_lane.map(|lane| lane_names(record)[lane].clone()),
+        "left_over_ms": steady.left_over.as_ms(),
+    })
 }
 
 /// What a table says of a case whose steps drift; nothing of others.

@@ -6,37 +6,7 @@
 //! and Smith, 2015): its lightness grows evenly, so it survives a black-and-white printer.
 
 use crate::canvas::Canvas;
-
-/// Red, green, blue and opacity (0 to 1).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Color(pub(crate) u8, pub(crate) u8, pub(crate) u8, pub(crate) f64);
-
-impl Color {
-    /// The same colour, let through.
-    pub(crate) fn alpha(self, alpha: f64) -> Color {
-        Color(self.0, self.1, self.2, alpha)
-    }
-
-    /// Half as light: visible on white whatever the colour.
-    pub(crate) fn shade(self) -> Color {
-        Color(self.0 / 2, self.1 / 2, self.2 / 2, self.3)
-    }
-
-    /// Mixed with white: 0 is white, 1 the colour itself.
-    pub(crate) fn tint(self, share: f64) -> Color {
-        let mix = |c: u8| (255.0 - (255.0 - f64::from(c)) * share).round() as u8;
-        Color(mix(self.0), mix(self.1), mix(self.2), self.3)
-    }
-
-    /// Relative luminance as in WCAG 2, 0 to 1.
-    pub(crate) fn luminance(self) -> f64 {
-        let linear = |c: u8| {
-            let c = f64::from(c) / 255.0;
-            if c <= 0.03928 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
-        };
-        0.2126 * linear(self.0) + 0.7152 * linear(self.1) + 0.0722 * linear(self.2)
-    }
-}
+pub(crate) use crate::canvas::Color;
 
 pub(crate) const WHITE: Color = Color(255, 255, 255, 1.0);
 /// Text and titles.

@@ -21,33 +21,13 @@ use crate::points::pareto_front;
 use crate::pressure;
 use crate::split;
 use crate::steady;
-use crate::words::{
-    axis_value, clean, count, elide, oom_reason, short_fingerprint, what_fits, wrapped,
-};
-use columns::{Column, economics, memory, narrow, served, time};
+use crate::text_table::{Detail, paragraph, table_in_blocks};
+use crate::words::{axis_value, clean, count, elide, oom_reason, short_fingerprint, what_fits};
+use columns::{economics, memory, narrow, served, time};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use tiersim_models::results::{Conditions, Outcome, RunRecord};
 use tiersim_models::units::Span;
-
-/// How much a table says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detail {
-    /// What a terminal of 80 columns has room for.
-    Narrow,
-    /// Every figure, on lines of up to 112 characters.
-    Wide,
-}
-
-impl Detail {
-    /// Most characters of a line.
-    pub(crate) const fn width(self) -> usize {
-        match self {
-            Detail::Narrow => 80,
-            Detail::Wide => 112,
-        }
-    }
-}
 
 /// Beyond so many cases only the best are printed.
 const MOST_CASES: usize = 64;
@@ -64,7 +44,7 @@ pub fn text(record: &RunRecord, version: &str, detail: Detail) -> String {
         "" => clean(&record.scenario),
         about => format!("{}: {}", clean(&record.scenario), elide(about, 400)),
     };
-    wrapped(&question, width).iter().for_each(|part| out += &format!("{part}\n"));
+    paragraph(&mut out, "", "", &question, width);
     for (word, text) in verdict::verdict(record) {
         entry(&mut out, &format!("  {word}"), &text, width);
     }
@@ -127,8 +107,17 @@ fn tables(
         if index > 0 {
             out.push('\n');
         }
-        block(out, labels, columns, detail.width());
+        let head = |line: usize, first: &str| row(first, columns.iter().map(|c| &c.header[line]));
+        let cells = labels.iter().enumerate();
+        let cells = cells.map(|(at, label)| row(label, columns.iter().map(|c| &c.cells[at])));
+        let rows: Vec<Vec<String>> =
+            [head(0, ""), head(1, "case")].into_iter().chain(cells).collect();
+        *out += &table_in_blocks(2, detail.width(), &rows);
     }
+}
+
+fn row<'c>(first: &str, others: impl Iterator<Item = &'c String>) -> Vec<String> {
+    std::iter::once(first.to_owned()).chain(others.cloned()).collect()
 }
 
 /// What was run, and what it rests on.
@@ -166,10 +155,7 @@ fn spread(record: &RunRecord, of: impl Fn(&Conditions) -> Span) -> String {
 
 /// A word and what it is, on as many lines as that needs.
 fn entry(out: &mut String, word: &str, text: &str, width: usize) {
-    const INDENT: usize = 10;
-    for (index, part) in wrapped(text, width - INDENT).iter().enumerate() {
-        let _ = writeln!(out, "{:<INDENT$}{part}", if index == 0 { word } else { "" });
-    }
+    paragraph(out, &format!("{word:<10}"), &" ".repeat(10), text, width);
 }
 
 /// The cases to print; says how many are left out, and where they are.
@@ -215,7 +201,7 @@ fn chosen(record: &RunRecord, out: &mut String, width: usize) -> Vec<usize> {
         count(front, "case", "cases"),
         all - cases.len()
     );
-    wrapped(&said, width).iter().for_each(|part| *out += &format!("{part}\n"));
+    paragraph(out, "", "", &said, width);
     out.push('\n');
     cases
 }
@@ -263,10 +249,7 @@ fn say_why(
     }
     for (what, why, more) in reasons.iter().take(MOST_REASONS) {
         let more = if *more > 0 { format!(" and {more} more") } else { String::new() };
-        for (index, part) in wrapped(&format!("{what}{more}: {why}"), width - 4).iter().enumerate()
-        {
-            let _ = writeln!(out, "{}{part}", if index == 0 { "  " } else { "    " });
-        }
+        paragraph(out, "  ", "    ", &format!("{what}{more}: {why}"), width);
     }
     if reasons.len() > MOST_REASONS {
         let rest = reasons.len() - MOST_REASONS;
@@ -277,44 +260,4 @@ fn say_why(
 /// How wide the column of labels is.
 fn longest(labels: &[String]) -> usize {
     labels.iter().map(|label| label.chars().count()).max().unwrap_or(0).max(4)
-}
-
-/// Writes columns after the labels, in as many blocks as their width asks for.
-fn block(out: &mut String, labels: &[String], columns: Vec<Column>, most: usize) {
-    let name = longest(labels);
-    let mut columns = columns.into_iter().peekable();
-    let mut first = true;
-    while columns.peek().is_some() {
-        let mut part: Vec<Column> = Vec::new();
-        let mut width = name;
-        while let Some(column) = columns.peek() {
-            width += 2 + column.width();
-            if width > most && !part.is_empty() {
-                break;
-            }
-            part.extend(columns.next());
-        }
-        if !first {
-            out.push('\n');
-        }
-        first = false;
-        part_of_block(out, labels, &part, name);
-    }
-}
-
-fn part_of_block(out: &mut String, labels: &[String], part: &[Column], name: usize) {
-    let mut line = |first: &str, cell: &dyn Fn(&Column) -> String| {
-        let _ = write!(out, "{first:<name$}");
-        for column in part {
-            let width = column.width();
-            let _ = write!(out, "  {:>width$}", cell(column));
-        }
-        out.push('\n');
-    };
-    line("", &|column| column.header[0].clone());
-    line("case", &|column| column.header[1].clone());
-    line(&"-".repeat(name), &|column| "-".repeat(column.width()));
-    for (row, label) in labels.iter().enumerate() {
-        line(label, &|column| column.cells[row].clone());
-    }
 }

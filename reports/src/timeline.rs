@@ -9,6 +9,7 @@
 //! Invariant: slices of one thread do not overlap; at most [`MOST_EVENTS`] slices and as many
 //! samples of counters, and what was cut is said in the file.
 
+use crate::trace_events::{self, STEPS, microseconds, name_thread};
 use crate::words::lane_names;
 use crate::{ChartError, pressure};
 use serde_json::json;
@@ -121,7 +122,7 @@ fn name_tracks(
         if slot > 0 {
             let _ = write!(name, ", copy {}", slot + 1);
         }
-        pressure::name_thread(events, pid, thread(track, slot), &name)?;
+        name_thread(events, pid, thread(track, slot), &name)?;
     }
     Ok(())
 }
@@ -162,12 +163,12 @@ fn mark_steps(
     start: Time,
 ) -> Result<(), ChartError> {
     if !steps.is_empty() {
-        pressure::name_thread(events, pid, pressure::STEPS, "steps")?;
+        name_thread(events, pid, STEPS, "steps")?;
     }
     for step in steps {
         let args = json!({ "step": step.number });
         let at = step.start.since(start);
-        events.push(pressure::step(pid, step.number, (at.ps(), step.span.ps()), &args));
+        events.push(trace_events::step(pid, step.number, (at.ps(), step.span.ps()), &args));
     }
     Ok(())
 }
@@ -205,20 +206,10 @@ fn event(pid: usize, (slice, slot): (&Slice, usize), start: u64) -> Result<Strin
     Ok(out)
 }
 
-/// Picoseconds as a decimal number of microseconds, exactly.
-pub(crate) fn microseconds(ps: u64) -> String {
-    format!("{}.{:06}", ps / 1_000_000, ps % 1_000_000)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn picoseconds_are_exact() {
-        assert_eq!(microseconds(1), "0.000001");
-        assert_eq!(microseconds(u64::MAX), "18446744073709.551615");
-    }
+    use tiersim_models::results::Timeline;
 
     #[test]
     fn a_cut_is_said() {
@@ -230,8 +221,9 @@ mod tests {
             span: tiersim_models::units::Span::from_ps(3),
             bytes: tiersim_models::units::Bytes::ZERO,
         };
-        let mut record = crate::json::tests::empty();
-        record.conditions[0].baseline.timeline.slices = vec![slice; 5];
+        let mut record = crate::common::bare("empty");
+        let timeline = &mut record.conditions[0].baseline.timeline;
+        *timeline = Timeline { slices: vec![slice; 5], ..Timeline::default() };
         let json = capped(&record, "0", 2).unwrap();
         assert!(json.contains("\"slices_cut\":3") && json.contains("3 slices cut"));
         assert_eq!(json.matches("\"ph\":\"X\"").count(), 2);

@@ -50,6 +50,11 @@ pub fn wrapped(text: &str, most: usize) -> Vec<String> {
     lines
 }
 
+/// A share in per cent: `12.3 %`.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
 /// `value`, or `None` for NaN and the infinities, which no output may hold.
 pub fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)

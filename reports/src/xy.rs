@@ -7,10 +7,11 @@
 //! Invariant: every finite point is drawn inside the frame, where the axes say; what cannot be is
 //! counted in a note.
 
-use crate::against;
+use crate::against_marks;
 use crate::canvas::{Align, Canvas, Rect};
+use crate::font::text_width;
 use crate::frame::{self, Entry, FLOOR, MARGIN};
-use crate::render::{CHART_SIZE, Chart, text_width};
+use crate::render::{CHART_SIZE, Chart};
 use crate::scale::{Scale, decade};
 use crate::style::{self, LABEL};
 use crate::words::{count, number};
@@ -119,6 +120,18 @@ const FRONT: f64 = 5.0;
 const SAMPLES: usize = 256;
 
 impl XyChart {
+    /// Adds points to the series of this label and marks.
+    pub fn add(&mut self, label: &str, marks: Marks, points: impl IntoIterator<Item = (f64, f64)>) {
+        let own = |series: &&mut Series| series.label == label && series.marks == marks;
+        match self.series.iter_mut().find(own) {
+            Some(series) => series.points.extend(points),
+            None => {
+                let points = points.into_iter().collect();
+                self.series.push(Series { label: label.to_owned(), marks, points });
+            }
+        }
+    }
+
     /// The chart, laid out.
     pub fn chart(&self) -> Chart {
         let mut canvas = Canvas::default();
@@ -261,7 +274,9 @@ impl Reference {
                 canvas.path(steps.to_vec(), style::FRONT, FRONT);
             }
             ReferenceKind::Limit => limit(canvas, (x - 15.0, x + 15.0), y),
-            ReferenceKind::Limits => against::bound_mark(canvas, (x, y), 9.0, style::SOFT_INK),
+            ReferenceKind::Limits => {
+                against_marks::bound_mark(canvas, (x, y), 9.0, style::SOFT_INK)
+            }
         }
     }
 
@@ -284,20 +299,42 @@ impl Reference {
                 first.into_iter().for_each(|at| limit(canvas, (area.left, area.right), at.1));
             }
             ReferenceKind::Limits => {
-                let reach = against::reach(places.len());
+                let reach = against_marks::reach(places.len());
                 places
                     .into_iter()
-                    .for_each(|at| against::bound_mark(canvas, at, reach, style::SOFT_INK));
+                    .for_each(|at| against_marks::bound_mark(canvas, at, reach, style::SOFT_INK));
             }
         }
     }
 }
 
 fn limit(canvas: &mut Canvas, (from, to): (f64, f64), y: f64) {
-    canvas.dashed(&[(from, y), (to, y)], style::SOFT_INK, against::WIDTH, against::DASHES);
+    canvas.dashed(
+        &[(from, y), (to, y)],
+        style::SOFT_INK,
+        against_marks::WIDTH,
+        against_marks::DASHES,
+    );
+}
+
+impl Band {
+    /// A band of this name.
+    pub fn new(label: &str, share: f64) -> Band {
+        Band { label: label.to_owned(), share }
+    }
 }
 
 impl Axis {
+    /// An axis on which equal distances are equal differences.
+    pub fn linear(label: &str, unit: &str) -> Axis {
+        Axis { label: label.to_owned(), unit: unit.to_owned(), log: false }
+    }
+
+    /// An axis on which equal distances are equal ratios.
+    pub fn log(label: &str, unit: &str) -> Axis {
+        Axis { log: true, ..Axis::linear(label, unit) }
+    }
+
     fn title(&self, scale: &Scale) -> String {
         let log = if self.log { "logarithmic" } else { "" };
         let whole = self.zoom(scale).map_or(String::new(), |share| {

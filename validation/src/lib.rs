@@ -19,7 +19,6 @@ pub mod cuda;
 pub mod fault;
 pub mod faulty;
 pub mod files;
-pub mod grade;
 pub mod host;
 pub mod jitter;
 pub mod log;

@@ -6,21 +6,9 @@
 //! out for the same reason: edges to commands that have ended are not written.
 //! Invariant: the fingerprint depends on decisions only, never on time.
 
+pub use tiersim_models::results::comparison::Decisions;
 use tiersim_models::units::Time;
 use tiersim_policies::command::{Command, Machine, Room, Ticket, Work};
-
-/// Decisions so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Decisions {
-    /// FNV-1a of work and claims, in order.
-    pub hash: u64,
-    /// Sum of the hashes of rooms given back, each with the number of ops before it.
-    pub frees: u64,
-    /// Ops.
-    pub ops: u64,
-    /// Copies.
-    pub copies: u64,
-}
 
 /// A machine whose decisions are logged.
 #[derive(Debug)]

@@ -11,6 +11,7 @@ use crate::truth::Truth;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
+pub use tiersim_models::results::comparison::DeviceMemory;
 use tiersim_models::routes::Routes;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Machine, Room, Ticket};
@@ -135,15 +136,6 @@ pub struct Report {
     pub slots: Vec<(u64, u64)>,
     /// Memory of the device, where there is one.
     pub device: Option<DeviceMemory>,
-}
-
-/// Memory of a device, by its driver and by the plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeviceMemory {
-    /// The most that the driver saw in use, less what was in use before the run.
-    pub peak: Bytes,
-    /// The most that the plan's rooms in the device's tier came to.
-    pub rooms: Bytes,
 }
 
 /// An op that has ended.

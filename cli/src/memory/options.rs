@@ -5,16 +5,17 @@
 
 use crate::args::Format as Output;
 use crate::typed::{
-    Kept, Millionths, attention, checkpointing, count, family, format, levels, millionths,
-    optimizer, place, size,
+    Millionths, attention, checkpointing, count, family, format, levels, millionths, optimizer,
+    place, size,
 };
 use clap::{Args, ValueEnum};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use tiersim_models::results::memory_account::Place;
 use tiersim_workloads::memory::semiseparable::Shape;
 use tiersim_workloads::transformer::card::Family;
 use tiersim_workloads::transformer::format::Format;
-use tiersim_workloads::transformer::training::{Attention, Optimizer};
+use tiersim_workloads::transformer::training::{Attention, Checkpointing, Optimizer};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Convention {
@@ -101,7 +102,7 @@ pub(crate) struct MemoryArgs {
     /// What is kept for the backward pass: none (everything), selective, full, or every:K
     /// [default: none].
     #[arg(long, value_name = "WHAT", value_parser = checkpointing)]
-    pub(crate) checkpointing: Option<Kept>,
+    pub(crate) checkpointing: Option<Checkpointing>,
     /// How attention is computed: materialised or flash [default: materialised].
     #[arg(long, value_name = "HOW", value_parser = attention)]
     pub(crate) attention: Option<Attention>,
@@ -197,4 +198,7 @@ pub(crate) struct MemoryArgs {
     /// What to print on stdout.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) format: Output,
+    /// Names of the options that were typed, with `_` for `-`.
+    #[arg(skip)]
+    pub(crate) typed: BTreeSet<String>,
 }

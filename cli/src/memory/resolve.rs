@@ -9,7 +9,10 @@ use super::model::Model;
 use super::options::{Convention, MemoryArgs};
 use crate::typed::Millionths;
 use others::{deepspeed, structured};
-use refusals::{Typed, of_deepspeed, of_operators, of_optimizer, of_serving, of_shape, refuse};
+use refusals::{
+    OF_DEEPSPEED, OF_LOADER, OF_OPERATORS, OF_SERVING, OF_SHAPE, OF_STEP, is_typed, of_training,
+    refuse,
+};
 use tiersim_models::results::memory_account::Place;
 use tiersim_workloads::memory::account::{Keeps, Pipeline, Serving, Step, Structured, Training};
 use tiersim_workloads::memory::activations::block::{Between, Block};
@@ -34,31 +37,28 @@ pub(crate) enum Asked {
 
 /// What was asked.
 pub(crate) fn asked(args: &MemoryArgs, model: Option<&Model>) -> Result<Asked, String> {
-    let fit = [("--fit", args.fit.is_some())];
     if args.semiseparable.is_some() {
-        refuse("--semiseparable", &fit)?;
-        refuse("--semiseparable", &[("--model", model.is_some())])?;
+        refuse("--semiseparable", args, &["--fit"])?;
+        refuse("--semiseparable", args, &["--model"])?;
     }
     if model.is_some() {
-        let shape = of_shape(args).into_iter().take(6);
-        let own = [("--params", args.params.is_some()), ("--layers", args.layers.is_some())];
-        refuse("--model", &shape.chain(own).collect::<Vec<Typed>>())?;
+        refuse("--model", args, &[&OF_SHAPE[..6], &["--params", "--layers"]].concat())?;
     }
     if args.convention == Some(Convention::Deepspeed) {
-        refuse("--convention deepspeed", &fit)?;
+        refuse("--convention deepspeed", args, &["--fit"])?;
     }
     if let Some(size) = args.semiseparable {
         return structured(args, size).map(Asked::Structured);
     }
-    refuse("an account without --semiseparable", &of_operators(args))?;
+    refuse("an account without --semiseparable", args, &OF_OPERATORS)?;
     if args.convention == Some(Convention::Deepspeed) {
         return deepspeed(args, model);
     }
-    refuse("an account without --convention deepspeed", &of_deepspeed(args))?;
+    refuse("an account without --convention deepspeed", args, &OF_DEEPSPEED)?;
     if args.inference {
         return serving(args, model).map(|job| Asked::Serving(Box::new(job)));
     }
-    refuse("training (an account without --inference)", &of_serving(args))?;
+    refuse("training (an account without --inference)", args, &OF_SERVING)?;
     training(args, model).map(|job| Asked::Training(Box::new(job)))
 }
 
@@ -112,7 +112,7 @@ fn block(args: &MemoryArgs, model: Option<&Model>) -> Result<Option<(Block, u64)
         return Ok(model.shape);
     }
     let (Some(layers), Some(hidden), Some(heads)) = (args.layers, args.hidden, args.heads) else {
-        let any = of_shape(args).iter().take(5).any(|(_, typed)| *typed) || args.layers.is_some();
+        let any = is_typed(args, &OF_SHAPE[..5]) || args.layers.is_some();
         let rule = "a shape has blocks, width and heads";
         return if any {
             Err(format!("{rule}, and one is missing; say --layers, --hidden and --heads"))
@@ -258,12 +258,9 @@ fn step(
     let (shape, sequence) = match (shape(args, model)?, args.sequence) {
         (Some(shape), Some(sequence)) => (shape, sequence),
         (None, None) => {
-            let needs = of_optimizer(args).into_iter().skip(7).filter(|(name, _)| {
-                !["--sequence-parallel", "--interleave", "--expert"].contains(name)
-            });
-            let needs: Vec<Typed> = needs.chain([("--batch", args.batch.is_some())]).collect();
-            return refuse("an account without --sequence, --layers, --hidden and --heads", &needs)
-                .map(|()| None);
+            let needs = [&OF_STEP[..], &OF_LOADER, &["--batch"]].concat();
+            let without = "an account without --sequence, --layers, --hidden and --heads";
+            return refuse(without, args, &needs).map(|()| None);
         }
         (None, Some(_)) => {
             return Err("--sequence needs a shape; say --layers, --hidden and --heads".to_owned());
@@ -304,11 +301,7 @@ fn step(
 
 fn data_pipeline(args: &MemoryArgs) -> Result<Option<Loader>, String> {
     let Some(workers) = args.workers else {
-        let typed = [
-            ("--prefetch", args.prefetch.is_some()),
-            ("--token-bytes", args.token_bytes.is_some()),
-        ];
-        return refuse("an account without --workers", &typed).map(|()| None);
+        return refuse("an account without --workers", args, &OF_LOADER[1..]).map(|()| None);
     };
     let small = |name: &str, value: u64| {
         u32::try_from(value)
@@ -322,15 +315,8 @@ fn data_pipeline(args: &MemoryArgs) -> Result<Option<Loader>, String> {
 }
 
 fn serving(args: &MemoryArgs, model: Option<&Model>) -> Result<Serving, String> {
-    refuse("--inference", &of_optimizer(args))?;
-    refuse(
-        "--inference",
-        &[
-            ("--stage", args.stage.is_some()),
-            ("--offload-optimizer", args.offload_optimizer.is_some()),
-            ("--largest-layer", args.largest_layer.is_some()),
-        ],
-    )?;
+    refuse("--inference", args, &of_training())?;
+    refuse("--inference", args, &["--stage", "--offload-optimizer", "--largest-layer"])?;
     let (gpus, gpus_per_node) = gpus(args, 8)?;
     let (tensor, pipeline) = split(args, gpus)?;
     let stored = model.and_then(|model| model.format);

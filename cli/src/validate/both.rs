@@ -2,10 +2,10 @@
 //! computed and then against memory that is real.
 
 use crate::output::Failure;
-use crate::validate::grade::{CaseResult, CopyTime, Measured, Ran, Verdict};
 use std::path::Path;
 use tiersim_models::hardware::{HBM, Law, TierKind};
 use tiersim_models::lifetime::Workload;
+use tiersim_models::results::comparison::{CaseResult, CopyTime, Measured, Ran, Verdict};
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_models::workload::Op;
@@ -209,7 +209,9 @@ impl Both<'_> {
             copies: self.copies(&report),
             moved: report.moved,
             submitted: report.submitted,
-            truth: report.truth,
+            checks: report.truth.checks,
+            mismatches: report.truth.mismatches,
+            first_mismatch: report.truth.first.first().map(ToString::to_string),
             slots: report.slots,
             peak: report.peak,
             device: report.device,

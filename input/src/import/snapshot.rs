@@ -8,12 +8,11 @@
 //! Invariant: rows are bounded by the file's bytes, whatever it shares, and what is held in memory
 //! by [`LARGEST`] and [`RATIO`], whatever a packed file would unpack to.
 
-pub mod deviation;
 mod json;
 mod pickle;
 pub mod replay;
 mod rows;
-pub mod settings;
+mod settings;
 mod tree;
 mod truth;
 

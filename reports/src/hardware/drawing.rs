@@ -6,12 +6,14 @@
 //! Invariant: boxes stand apart and inside the canvas, whatever the machine.
 
 use super::layout::{Columns, column_of, columns};
-use super::{gb_per_s, link_word, node_word, source_counts, source_word, tier_word};
+use super::{gb_per_s, link_word, node_word, tier_word};
 use crate::canvas::{Align, Canvas, Rect, fit};
 use crate::frame::MARGIN;
 use crate::render::{CHART_SIZE, Chart};
+use crate::sources::{AS_LISTED, in_words};
 use crate::style::{FRAME, INK, LABEL, SMALL, SOFT_INK, SUBTITLE, TITLE, WHITE, series_color};
 use crate::words::{clean, number};
+use tiersim_models::energy::Confidence;
 use tiersim_models::hardware::{Capacity, Hardware, Link, TierKind};
 use tiersim_models::ids::NodeId;
 use tiersim_models::units::shown::of_sizes;
@@ -52,7 +54,7 @@ pub fn drawing(hardware: &Hardware, version: &str) -> Chart {
             .to_owned(),
         format!(
             "{} of {} numbers · tiersim {version}",
-            source_counts(hardware),
+            in_words(hardware, &AS_LISTED),
             hardware.facts.len()
         ),
     ];
@@ -194,9 +196,9 @@ fn labels(hardware: &Hardware, link: &Link) -> [String; 2] {
 /// What marks a number by the kind of its source.
 fn mark(hardware: &Hardware, path: &str) -> &'static str {
     let fact = hardware.facts.iter().find(|fact| fact.path == path);
-    match fact.map(|fact| source_word(&fact.source)) {
-        Some("assumed") => "?",
-        Some("announced") => "!",
+    match fact.map(|fact| fact.source.confidence()) {
+        Some(Confidence::Assumed) => "?",
+        Some(Confidence::Announced) => "!",
         _ => "",
     }
 }

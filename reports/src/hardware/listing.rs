@@ -1,13 +1,13 @@
 //! A machine as text and as JSON: tiers, links, the routes that copies take, and every number with
 //! its source.
 
-use super::{
-    gb_per_s, link_word, node_word, server, source_counts, source_text, source_word, tier_word,
-};
-use crate::ChartError;
+use super::{gb_per_s, link_word, node_word, server, tier_word};
+use crate::economics_summary::number;
+use crate::sources::{AS_LISTED, in_words};
 use crate::text_table::text_table;
 use crate::words::{clean, elide};
-use serde::Serialize;
+use crate::{ChartError, pretty};
+use serde_json::{Value, json};
 use std::fmt::Write;
 use tiersim_models::hardware::DeviceRequests;
 use tiersim_models::hardware::{Capacity, Fact, Hardware, Lane, Law, Link, Tier, TierKind};
@@ -44,7 +44,7 @@ pub fn hardware_list(machines: &[(Hardware, &str)]) -> String {
             clean(&machine.name),
             clean(from),
             tiers.collect::<Vec<_>>().join(" "),
-            source_counts(machine),
+            in_words(machine, &AS_LISTED),
             elide(&machine.about, 90),
         ]
     };
@@ -104,13 +104,13 @@ pub fn hardware_text(machine: &Hardware, routes: &Routes) -> String {
             cpu.launch
         );
     }
-    let _ = writeln!(out, "\nnumbers and their sources: {}", source_counts(machine));
+    let _ = writeln!(out, "\nnumbers and their sources: {}", in_words(machine, &AS_LISTED));
     let facts = machine.facts.iter().map(|Fact { path, value, source }| {
         vec![
             clean(path),
             elide(value, MOST_VALUE),
-            source_word(source).to_owned(),
-            clean(source_text(source)),
+            source.confidence().word().to_owned(),
+            clean(source.text()),
         ]
     });
     out += &text_table(2, &[], &facts.collect::<Vec<_>>());
@@ -129,11 +129,14 @@ fn link_row(machine: &Hardware, link: &Link) -> Vec<String> {
         (fetch, evict) if fetch == evict => format!("after {fetch}"),
         (fetch, evict) => format!("after {fetch} / {evict}"),
     };
-    let service = link.service.as_ref().map_or("one copy at a time".to_owned(), service);
-    vec![clean(&link.name), ends.join(" - "), kind, rates, setups, service]
+    vec![clean(&link.name), ends.join(" - "), kind, rates, setups, served(link)]
 }
 
 /// How a link serves, in words.
+fn served(link: &Link) -> String {
+    link.service.as_ref().map_or("one copy at a time".to_owned(), service)
+}
+
 fn service(service: &Service) -> String {
     let mut words = vec![match (service.discipline, service.lanes) {
         (Discipline::Fifo, None) => "one copy at a time".to_owned(),
@@ -199,119 +202,46 @@ fn way(machine: &Hardware, routes: &Routes, from: TierId, to: TierId) -> String 
     words.join(", ")
 }
 
-#[derive(Serialize)]
-struct MachineJson<'m> {
-    name: &'m str,
-    about: &'m str,
-    tiers: Vec<TierJson<'m>>,
-    nodes: Vec<NodeJson<'m>>,
-    links: Vec<LinkJson<'m>>,
-    routes: Vec<RouteJson<'m>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    server: Option<server::ServerJson<'m>>,
-    numbers: Vec<FactJson<'m>>,
-}
-
-#[derive(Serialize)]
-struct TierJson<'m> {
-    name: &'m str,
-    kind: &'static str,
-    /// Bytes; `null` for no limit.
-    capacity: Option<u64>,
-    access: LawJson,
-}
-
-#[derive(Serialize)]
-struct NodeJson<'m> {
-    name: &'m str,
-    kind: &'static str,
-}
-
-/// Picoseconds, and bytes per second.
-#[derive(Serialize)]
-struct LawJson {
-    setup_ps: u64,
-    bytes_per_s: u64,
-}
-
-#[derive(Serialize)]
-struct LinkJson<'m> {
-    name: &'m str,
-    near: &'m str,
-    far: &'m str,
-    kind: Option<String>,
-    fetch: LawJson,
-    evict: LawJson,
-    service: String,
-}
-
-#[derive(Serialize)]
-struct RouteJson<'m> {
-    from: &'m str,
-    to: &'m str,
-    /// Links by hop; a copy is stored between two hops.
-    hops: Vec<Vec<&'m str>>,
-}
-
-#[derive(Serialize)]
-struct FactJson<'m> {
-    path: &'m str,
-    value: &'m str,
-    confidence: &'static str,
-    source: &'m str,
-}
-
-fn law(law: Law) -> LawJson {
-    LawJson { setup_ps: law.setup.ps(), bytes_per_s: law.rate.get() }
-}
-
-/// The machine for programs; `routes` are its own.
+/// The machine for programs; `routes` are its own. A capacity of `null` is no limit.
 pub fn hardware_json(machine: &Hardware, routes: &Routes) -> Result<String, ChartError> {
+    let law = |law: Law| json!({ "setup_ps": law.setup.ps(), "bytes_per_s": law.rate.get() });
     let name = |tier: TierId| machine.tiers[tier.index()].name.as_str();
-    let route = |from, to| {
-        let link = |lane: &Lane| machine.links[lane.link.index()].name.as_str();
-        let hops = routes.hops(from, to).map(|hop| hop.iter().map(link).collect());
-        RouteJson { from: name(from), to: name(to), hops: hops.collect() }
-    };
+    let tiers = machine.tiers.iter().map(|tier| {
+        let capacity = (tier.capacity != Bytes::MAX).then(|| tier.capacity.get());
+        let (kind, access) = (tier_word(tier.kind), law(tier.access));
+        json!({ "name": tier.name, "kind": kind, "capacity": capacity, "access": access })
+    });
+    let nodes = machine.nodes.iter();
+    let nodes = nodes.map(|node| json!({ "name": node.name, "kind": node_word(node.kind) }));
+    let links = machine.links.iter().map(|link| {
+        json!({
+            "name": link.name,
+            "near": machine.node_name(link.near),
+            "far": machine.node_name(link.far),
+            "kind": link.kind.map(link_word),
+            "fetch": law(link.fetch),
+            "evict": law(link.evict),
+            "service": served(link),
+        })
+    });
     let pairs = machine.tier_ids().flat_map(|from| {
         machine.tier_ids().filter(move |&to| to != from).map(move |to| (from, to))
     });
-    let tier = |tier: &'_ tiersim_models::hardware::Tier| {
-        (tier_word(tier.kind), tier.capacity.limit().map(|bytes| bytes.get()))
-    };
-    let json = MachineJson {
-        name: &machine.name,
-        about: &machine.about,
-        tiers: (machine.tiers.iter())
-            .map(|t| {
-                let (kind, capacity) = tier(t);
-                TierJson { name: &t.name, kind, capacity, access: law(t.access) }
-            })
-            .collect(),
-        nodes: (machine.nodes.iter())
-            .map(|node| NodeJson { name: &node.name, kind: node_word(node.kind) })
-            .collect(),
-        links: (machine.links.iter())
-            .map(|link| LinkJson {
-                name: &link.name,
-                near: machine.node_name(link.near),
-                far: machine.node_name(link.far),
-                kind: link.kind.map(link_word),
-                fetch: law(link.fetch),
-                evict: law(link.evict),
-                service: link.service.as_ref().map_or("one copy at a time".to_owned(), service),
-            })
-            .collect(),
-        routes: pairs.map(|(from, to)| route(from, to)).collect(),
-        server: server::json(machine),
-        numbers: (machine.facts.iter())
-            .map(|fact| FactJson {
-                path: &fact.path,
-                value: &fact.value,
-                confidence: source_word(&fact.source),
-                source: source_text(&fact.source),
-            })
-            .collect(),
-    };
-    Ok(serde_json::to_string_pretty(&json)? + "\n")
+    // A copy is stored between two hops, each of one or several links.
+    let routes = pairs.map(|(from, to)| {
+        let link = |lane: &Lane| machine.links[lane.link.index()].name.as_str();
+        let hops = routes.hops(from, to).map(|hop| hop.iter().map(link).collect());
+        json!({ "from": name(from), "to": name(to), "hops": hops.collect::<Vec<Vec<&str>>>() })
+    });
+    let all = [
+        ("name", json!(machine.name)),
+        ("about", json!(machine.about)),
+        ("tiers", tiers.collect()),
+        ("nodes", nodes.collect()),
+        ("links", links.collect()),
+        ("routes", routes.collect()),
+        ("server", server::json(machine)),
+        ("numbers", machine.facts.iter().map(number).collect()),
+    ];
+    pretty(&all.into_iter().filter(|(_, value)| !value.is_null()).collect::<Value>())
 }

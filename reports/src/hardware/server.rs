@@ -1,7 +1,7 @@
 //! What a server has more than one of, as text and as JSON.
 
 use crate::words::clean;
-use serde::Serialize;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::server::Server;
@@ -23,27 +23,20 @@ pub(super) fn rows(machine: &Hardware) -> Option<(String, Vec<Vec<String>>)> {
     Some((title, tiers.chain(links).chain(meet).collect()))
 }
 
-/// The devices, and who shares what: names to numbers of devices.
-#[derive(Serialize)]
-pub(super) struct ServerJson<'m> {
-    devices: u32,
-    within: Option<&'m str>,
-    between: Option<&'m str>,
-    tiers: BTreeMap<&'m str, u32>,
-    links: BTreeMap<&'m str, u32>,
-}
-
-/// The same for programs.
-pub(super) fn json(machine: &Hardware) -> Option<ServerJson<'_>> {
+/// The devices, and who shares what: names to numbers of devices; `null` for a machine of one.
+pub(super) fn json(machine: &Hardware) -> Value {
     let Server { devices, tiers, links, within, between } = &machine.server;
+    if *devices == 1 {
+        return Value::Null;
+    }
     let name = |node: &Option<_>| Some(machine.node_name((*node)?));
     let tiers = tiers.iter().map(|&(tier, by)| (machine.tiers[tier.index()].name.as_str(), by));
     let links = links.iter().map(|&(link, by)| (machine.links[link.index()].name.as_str(), by));
-    (*devices > 1).then(|| ServerJson {
-        devices: *devices,
-        within: name(within),
-        between: name(between),
-        tiers: tiers.collect(),
-        links: links.collect(),
+    json!({
+        "devices": devices,
+        "within": name(within),
+        "between": name(between),
+        "tiers": tiers.collect::<BTreeMap<_, _>>(),
+        "links": links.collect::<BTreeMap<_, _>>(),
     })
 }

@@ -98,11 +98,11 @@ pub(super) fn time(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
     columns.push(overhead(record, cases));
     columns.push(change(record, cases));
     if record.common(|on| on.baseline.mean_step()).is_none() {
-        let own = cases.iter().map(|&case| Some(record.results[case].baseline_step.ps() as f64));
-        columns.push(Column::time("unlimited", "HBM", &own.collect::<Values>()));
+        let own = of_cases(record, cases, |case| Some(case.baseline_step.ps() as f64));
+        columns.push(Column::time("unlimited", "HBM", &own));
     }
-    let bounds = cases.iter().map(|&case| Some(record.results[case].bound_step.ps() as f64));
-    columns.push(Column::time("bound", "step", &bounds.collect::<Values>()));
+    let bounds = of_cases(record, cases, |case| Some(case.bound_step.ps() as f64));
+    columns.push(Column::time("bound", "step", &bounds));
     columns.extend(over_bound(record, cases));
     let sees = |case: &CaseRecord| {
         let ahead = match case.sight {
@@ -120,8 +120,7 @@ pub(super) fn time(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
 }
 
 fn tokens(record: &RunRecord, cases: &[usize]) -> Option<Column> {
-    let tokens = cases.iter().map(|&case| record.tokens_per_s(&record.results[case]));
-    let tokens: Values = tokens.collect();
+    let tokens = of_cases(record, cases, |case| record.tokens_per_s(case));
     let digits = decimals_for(largest(&tokens)).min(3);
     let counted = record.used().iter().any(|on| on.tokens_per_step > 0);
     (counted || served::serves(record))
@@ -130,23 +129,21 @@ fn tokens(record: &RunRecord, cases: &[usize]) -> Option<Column> {
 
 /// Over the baseline of the case.
 fn overhead(record: &RunRecord, cases: &[usize]) -> Column {
-    let records = cases.iter().map(|&case| &record.results[case]);
-    let slowdown = records.map(|case| Some(case.outcome.figures()?.slowdown(case.baseline_step)));
-    let change: Values = slowdown.map(|slowdown| Some((slowdown? - 1.0) * 100.0)).collect();
+    let slowdown = |case: &CaseRecord| Some(case.outcome.figures()?.slowdown(case.baseline_step));
+    let change = of_cases(record, cases, |case| Some((slowdown(case)? - 1.0) * 100.0));
     Column::signed(["overhead", "step %"], &change)
 }
 
 /// How much more work per time is done than by the baseline.
 fn change(record: &RunRecord, cases: &[usize]) -> Column {
-    let records = cases.iter().map(|&case| &record.results[case]);
-    let change =
-        records.map(|case| Some(case.outcome.figures()?.throughput_change(case.baseline_step)));
-    Column::signed(["change", "work/s %"], &change.collect::<Values>())
+    let change = of_cases(record, cases, |case| {
+        Some(case.outcome.figures()?.throughput_change(case.baseline_step))
+    });
+    Column::signed(["change", "work/s %"], &change)
 }
 
 fn over_bound(record: &RunRecord, cases: &[usize]) -> Option<Column> {
-    let gaps = cases.iter().map(|&case| gap(&record.results[case]).map(|gap| gap * 100.0));
-    let gaps: Values = gaps.collect();
+    let gaps = of_cases(record, cases, |case| gap(case).map(|gap| gap * 100.0));
     let some = gaps.iter().any(Option::is_some);
     some.then(|| Column::signed(["over the", "bound %"], &gaps))
 }
@@ -198,12 +195,12 @@ fn transfers(record: &RunRecord, cases: &[usize], lanes: &[String]) -> Vec<Colum
 
 /// Joules per step and dollars; nothing where no case has any.
 pub(super) fn economics(record: &RunRecord, cases: &[usize]) -> Vec<Column> {
-    let of = |figure: &dyn Fn(&CaseEconomics) -> Option<f64>| -> Values {
-        cases.iter().map(|&case| figure(&record.results[case].economics)).collect()
+    let of = |figure: fn(&CaseEconomics) -> Option<f64>| {
+        of_cases(record, cases, |case| figure(&case.economics))
     };
     let all = [
-        (["energy", "J/step"], of(&CaseEconomics::joules)),
-        (["machine", "USD"], of(&CaseEconomics::dollars)),
+        (["energy", "J/step"], of(CaseEconomics::joules)),
+        (["machine", "USD"], of(CaseEconomics::dollars)),
     ];
     let some = all.into_iter().filter(|(_, values)| values.iter().any(Option::is_some));
     some.map(|(header, values)| Column::of(header, &values, decimals_for(largest(&values)).min(3)))
@@ -239,9 +236,18 @@ fn group(
     .collect()
 }
 
+/// What each case has.
+fn of_cases(
+    record: &RunRecord,
+    cases: &[usize],
+    value: impl Fn(&CaseRecord) -> Option<f64>,
+) -> Values {
+    cases.iter().map(|&case| value(&record.results[case])).collect()
+}
+
 /// A figure of each case that ran.
 fn figures(record: &RunRecord, cases: &[usize], figure: impl Fn(&Figures) -> f64) -> Values {
-    cases.iter().map(|&case| record.results[case].outcome.figures().map(&figure)).collect()
+    of_cases(record, cases, |case| case.outcome.figures().map(&figure))
 }
 
 fn of_each(

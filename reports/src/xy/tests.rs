@@ -168,28 +168,9 @@ fn hostile() -> Vec<XyChart> {
 
 #[test]
 fn no_text_covers_another_and_nothing_leaves_the_page() {
-    let page = Rect::new(0.0, 0.0, f64::from(CHART_SIZE.0), f64::from(CHART_SIZE.1));
     for asked in hostile() {
         let drawn = asked.chart();
-        let mut places: Vec<(Rect, String)> = Vec::new();
-        for item in drawn.items() {
-            let corners = match item {
-                Item::Polygon { points, .. } | Item::Path { points, .. } => points.clone(),
-                Item::Disc { centre, .. } => vec![*centre],
-                Item::Text { .. } => {
-                    let (place, text) = item.text_place().expect("it is a text");
-                    assert!(page.holds(&place), "{text:?} leaves the page: {place:?}");
-                    for (other, known) in &places {
-                        assert!(place.overlap(other) == 0.0, "{text:?} covers {known:?}");
-                    }
-                    places.push((place, text.to_owned()));
-                    continue;
-                }
-            };
-            for at in corners {
-                assert!(page.holds(&Rect::around(at, 0.0)), "{at:?} of {item:?}");
-            }
-        }
+        drawn.assert_legible(0.0);
         let svg = drawn.svg().expect("it draws");
         roxmltree::Document::parse(&svg).expect("legal XML");
     }

@@ -64,6 +64,11 @@ pub(crate) fn figures(step_ms: f64, hbm_gib: f64) -> Figures {
     }
 }
 
+/// The outcome of a case with these figures.
+pub(crate) fn done(step_ms: f64, hbm_gib: f64) -> Outcome {
+    Outcome::Done(figures(step_ms, hbm_gib))
+}
+
 fn case(label: &str, policy: &str, details: &str, outcome: Outcome) -> CaseRecord {
     CaseRecord {
         label: label.to_owned(),
@@ -147,49 +152,20 @@ pub(crate) fn bare(name: &str) -> RunRecord {
 /// Ten cases over three policies, two ways of access, one of them out of memory.
 pub(crate) fn training() -> RunRecord {
     let mut record = bare("llama-8b-shrinking-hbm");
-    let done = |step, gib| Outcome::Done(figures(step, gib));
-    record.results = vec![
-        case("all in HBM", "all-hbm", "", out_of_memory(1344)),
-        case("LRU 64 GiB", "lru", "", done(431.0, 63.2)),
-        case("LRU 48 GiB", "lru", "", done(618.4, 47.8)),
-        case("LRU 32 GiB", "lru", "", done(934.0, 31.9)),
-        case(
-            "Adam 30/50 in place",
-            "adam-state",
-            "shares 0.3/0.5 of modules, in place",
-            done(512.0, 38.0),
-        ),
-        case(
-            "Adam 50/50 in place",
-            "adam-state",
-            "shares 0.5/0.5 of modules, in place",
-            done(468.0, 49.1),
-        ),
-        case(
-            "Adam 70/30 in place",
-            "adam-state",
-            "shares 0.7/0.3 of modules, in place",
-            done(430.2, 58.7),
-        ),
-        case(
-            "Adam 30/50 migrate",
-            "adam-state",
-            "shares 0.3/0.5 of modules, migrate",
-            done(474.0, 41.0),
-        ),
-        case(
-            "Adam 50/50 migrate",
-            "adam-state",
-            "shares 0.5/0.5 of modules, migrate",
-            done(441.0, 52.0),
-        ),
-        case(
-            "Adam 70/30 migrate",
-            "adam-state",
-            "shares 0.7/0.3 of modules, migrate",
-            done(416.0, 61.3),
-        ),
-    ];
+    record.results = vec![case("all in HBM", "all-hbm", "", out_of_memory(1344))];
+    for (label, policy, details, step, gib) in [
+        ("LRU 64 GiB", "lru", "", 431.0, 63.2),
+        ("LRU 48 GiB", "lru", "", 618.4, 47.8),
+        ("LRU 32 GiB", "lru", "", 934.0, 31.9),
+        ("Adam 30/50 in place", "adam-state", "shares 0.3/0.5 of modules, in place", 512.0, 38.0),
+        ("Adam 50/50 in place", "adam-state", "shares 0.5/0.5 of modules, in place", 468.0, 49.1),
+        ("Adam 70/30 in place", "adam-state", "shares 0.7/0.3 of modules, in place", 430.2, 58.7),
+        ("Adam 30/50 migrate", "adam-state", "shares 0.3/0.5 of modules, migrate", 474.0, 41.0),
+        ("Adam 50/50 migrate", "adam-state", "shares 0.5/0.5 of modules, migrate", 441.0, 52.0),
+        ("Adam 70/30 migrate", "adam-state", "shares 0.7/0.3 of modules, migrate", 416.0, 61.3),
+    ] {
+        record.results.push(case(label, policy, details, done(step, gib)));
+    }
     record.results[4].placement =
         Some(vec![("layers.1".to_owned(), 2), ("layers.0".to_owned(), 0), ("head".to_owned(), 1)]);
     record
@@ -218,8 +194,7 @@ pub(crate) fn sweep() -> RunRecord {
                 let wiggle = f64::from((hbm * 7 + cpu * 13) % 5) * 2.0;
                 let step = 404.0 + slow * (180.0 * c * (1.0 - h) + 900.0 * ssd * ssd) + wiggle;
                 let gib = 14.0 + 57.0 * h + if access == "migrate" { 6.0 } else { 0.0 };
-                let outcome =
-                    if h > 0.85 { out_of_memory(900) } else { Outcome::Done(figures(step, gib)) };
+                let outcome = if h > 0.85 { out_of_memory(900) } else { done(step, gib) };
                 let details = format!("shares {h}/{c} of modules, {access}");
                 let mut case =
                     case(&format!("hbm {h}, cpu {c}, {access}"), "adam-state", &details, outcome);
@@ -241,7 +216,7 @@ fn axes(record: &RunRecord) -> Vec<String> {
 /// One case.
 pub(crate) fn single() -> RunRecord {
     let mut record = bare("single");
-    record.results = vec![case("only", "lru", "", Outcome::Done(figures(500.0, 40.0)))];
+    record.results = vec![case("only", "lru", "", done(500.0, 40.0))];
     record
 }
 
@@ -251,9 +226,9 @@ pub(crate) fn hostile() -> RunRecord {
     record.about = "a & b < c > d \"e\" 'f' \u{200f}rtl \u{0} ".repeat(30);
     record.conditions[0].hardware = "=HYPERLINK(\"http://x\")".to_owned();
     record.results = vec![
-        case("=cmd|' /C calc'!A0", "<script>", "", Outcome::Done(figures(500.0, 40.0))),
-        case(&"long ".repeat(80), "@SUM(1)", "-x", Outcome::Done(figures(600.0, 30.0))),
-        case("größe 日本語 \u{202e}abc", "مرحبا", "", Outcome::Done(figures(550.0, 35.0))),
+        case("=cmd|' /C calc'!A0", "<script>", "", done(500.0, 40.0)),
+        case(&"long ".repeat(80), "@SUM(1)", "-x", done(600.0, 30.0)),
+        case("größe 日本語 \u{202e}abc", "مرحبا", "", done(550.0, 35.0)),
         case(&"W".repeat(300), "all-hbm", "", out_of_memory(3)),
     ];
     record
@@ -280,7 +255,7 @@ pub(crate) fn all_equal() -> RunRecord {
     let mut record = bare("all-equal");
     for index in 0..12 {
         let label = format!("case {index}");
-        record.results.push(case(&label, "lru", "", Outcome::Done(figures(402.5, 71.0))));
+        record.results.push(case(&label, "lru", "", done(402.5, 71.0)));
     }
     record.conditions[0].bound = record.base().baseline.mean_step();
     record
@@ -292,10 +267,9 @@ pub(crate) fn wide() -> RunRecord {
     for (index, step) in [410.0, 900.0, 4_000.0, 21_000.0, 180_000.0].into_iter().enumerate() {
         let gib = 70.0 - 14.0 * index as f64;
         let label = format!("LRU {gib} GiB");
-        record.results.push(case(&label, "lru", "", Outcome::Done(figures(step, gib))));
+        record.results.push(case(&label, "lru", "", done(step, gib)));
         let label = format!("hints {gib} GiB");
-        let done = Outcome::Done(figures(step * 0.7 + 150.0, gib + 2.0));
-        record.results.push(case(&label, "hints", "", done));
+        record.results.push(case(&label, "hints", "", done(step * 0.7 + 150.0, gib + 2.0)));
     }
     record
 }
@@ -312,12 +286,7 @@ pub(crate) fn crowd() -> RunRecord {
         let gib = 8.0 + 60.0 * noise(1);
         let step = 405.0 + 9000.0 / gib + 400.0 * noise(2) * noise(3);
         let policy = format!("policy-{:02}-with-a-name", index % 17);
-        record.results.push(case(
-            &format!("p{index}"),
-            &policy,
-            "",
-            Outcome::Done(figures(step, gib)),
-        ));
+        record.results.push(case(&format!("p{index}"), &policy, "", done(step, gib)));
     }
     record
 }
@@ -333,7 +302,7 @@ pub(crate) fn grid() -> RunRecord {
                 let outcome = if gib < 20.0 && policy == "hints" {
                     out_of_memory(99)
                 } else {
-                    Outcome::Done(figures(step, gib))
+                    done(step, gib)
                 };
                 let mut case = case(&format!("{policy} {gib} {rate}"), policy, "", outcome);
                 case.params = vec![
@@ -357,7 +326,7 @@ pub(crate) fn many_panels() -> RunRecord {
             for y in 0..25u32 {
                 let (x, y) = (f64::from(x), f64::from(y));
                 let step = 403.0 + (x - 20.0).powi(2) * 0.02 * f64::from(index) + y * 0.5;
-                let mut case = case(&policy, &policy, "", Outcome::Done(figures(step, 30.0)));
+                let mut case = case(&policy, &policy, "", done(step, 30.0));
                 case.params = vec![
                     ("tiers.dram.setup (ns)".to_owned(), AxisValue::Number(100.0 + 12.5 * x)),
                     (

@@ -16,9 +16,9 @@ const LEFT: [(&str, &[usize]); 8] = [
     ("policies", &[]),
     ("input", &[]),
     ("sim", &[]),
-    ("reports", &[3, 3, 2, 2]),
+    ("reports", &[]),
     ("validation", &[6, 5]),
-    ("cli", &[7, 2]),
+    ("cli", &[]),
 ];
 
 /// The text of every module of a crate by its path, `""` for the root.

@@ -8,10 +8,10 @@
 use crate::calibrate::through::Through;
 use crate::calibrate::{Bench, Kind, Memory, Probe, Start, Way};
 use crate::fault::Fault;
-use crate::grade::median;
 use crate::real;
 use std::path::Path;
 use tiersim_models::hardware::Lane;
+use tiersim_models::results::comparison::median;
 use tiersim_models::units::{Bytes, Span};
 
 /// Sizes at which the machine is held against the bare hardware.

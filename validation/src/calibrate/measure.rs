@@ -10,6 +10,7 @@ use crate::calibrate::fit::quantile;
 use crate::calibrate::{Bench, Kind, Limits, Probe};
 use crate::fault::Fault;
 use crate::options::draw;
+use tiersim_models::results::comparison::median;
 use tiersim_models::units::{Bytes, Span};
 
 /// Fewest repeats of a point.
@@ -162,7 +163,7 @@ fn repeats(spans: &[Span], quick: bool) -> usize {
     if spans.is_empty() {
         return least;
     }
-    let median = crate::grade::median(spans).ps().max(1);
+    let median = median(spans).ps().max(1);
     usize::try_from(ROUND_TIME.ps() / median).unwrap_or(MOST).clamp(least, MOST)
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::model::Model;
 use super::super::options::MemoryArgs;
-use super::refusals::{of_deepspeed, of_optimizer, of_serving, of_shape, refuse};
+use super::refusals::{OF_DEEPSPEED, OF_SERVING, OF_SHAPE, of_training, refuse};
 use super::{Asked, gpus, params};
 use tiersim_models::results::memory_account::Place;
 use tiersim_workloads::memory::account::Structured;
@@ -10,19 +10,11 @@ use tiersim_workloads::memory::deepspeed::Question;
 use tiersim_workloads::memory::semiseparable::{Formats, Shape};
 
 pub(super) fn structured(args: &MemoryArgs, size: u64) -> Result<Structured, String> {
-    let all = [of_optimizer(args), of_shape(args), of_serving(args), of_deepspeed(args)].concat();
-    let all: Vec<_> = all.into_iter().filter(|(name, _)| *name != "--precision").collect();
-    refuse("--semiseparable", &all)?;
-    refuse(
-        "--semiseparable",
-        &[
-            ("--params", args.params.is_some()),
-            ("--stage", args.stage.is_some()),
-            ("--offload-optimizer", args.offload_optimizer.is_some()),
-            ("--largest-layer", args.largest_layer.is_some()),
-            ("--convention", args.convention.is_some()),
-        ],
-    )?;
+    let mut all = [&of_training()[..], &OF_SHAPE, &OF_SERVING, &OF_DEEPSPEED].concat();
+    all.retain(|name| *name != "--precision");
+    refuse("--semiseparable", args, &all)?;
+    let state = ["--params", "--stage", "--offload-optimizer", "--largest-layer", "--convention"];
+    refuse("--semiseparable", args, &state)?;
     let (gpus, gpus_per_node) = gpus(args, 8)?;
     let formats = Formats {
         factors: args.precision.unwrap_or(Formats::MIXED.factors),
@@ -42,9 +34,8 @@ pub(super) fn structured(args: &MemoryArgs, size: u64) -> Result<Structured, Str
 
 pub(super) fn deepspeed(args: &MemoryArgs, model: Option<&Model>) -> Result<Asked, String> {
     let with = "--convention deepspeed";
-    let all = [of_optimizer(args), of_shape(args), of_serving(args)].concat();
-    refuse(with, &all)?;
-    refuse(with, &[("--layers", args.layers.is_some())])?;
+    refuse(with, args, &[&of_training()[..], &OF_SHAPE, &OF_SERVING].concat())?;
+    refuse(with, args, &["--layers"])?;
     let stage = args.stage.unwrap_or(0);
     if stage == 0 {
         return Err("DeepSpeed estimates stages 1, 2 and 3 (found 0); say --stage".to_owned());

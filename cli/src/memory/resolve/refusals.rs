@@ -4,13 +4,15 @@
 
 use super::super::options::MemoryArgs;
 
-/// An option and whether it was typed.
-pub(super) type Typed = (&'static str, bool);
+/// Was one of the options typed?
+pub(super) fn is_typed(args: &MemoryArgs, options: &[&str]) -> bool {
+    options.iter().any(|option| args.typed.contains(&option[2..].replace('-', "_")))
+}
 
-/// Refuses options that have no meaning here.
-pub(super) fn refuse(with: &str, typed: &[Typed]) -> Result<(), String> {
-    let found: Vec<&str> =
-        typed.iter().filter(|(_, typed)| *typed).map(|(name, _)| *name).collect();
+/// Refuses those of the options that were typed and have no meaning here.
+pub(super) fn refuse(with: &str, args: &MemoryArgs, options: &[&str]) -> Result<(), String> {
+    let found = options.iter().copied().filter(|option| is_typed(args, &[option]));
+    let found: Vec<&str> = found.collect();
     if found.is_empty() {
         return Ok(());
     }
@@ -18,67 +20,42 @@ pub(super) fn refuse(with: &str, typed: &[Typed]) -> Result<(), String> {
     Err(format!("{with} does not go with {found}; leave {found} out"))
 }
 
-/// The options of the parts that each question may have.
-pub(super) fn of_optimizer(args: &MemoryArgs) -> Vec<Typed> {
-    vec![
-        ("--optimizer-bytes", args.optimizer_bytes.is_some()),
-        ("--optimizer", args.optimizer.is_some()),
-        ("--gradients", args.gradients.is_some()),
-        ("--offload-ratio", args.offload_ratio.is_some()),
-        ("--bucket", args.bucket.is_some()),
-        ("--pinned", args.pinned.is_some()),
-        ("--prefetch-layers", args.prefetch_layers.is_some()),
-        ("--activations", args.activations.is_some()),
-        ("--micro-batch", args.micro_batch.is_some()),
-        ("--checkpointing", args.checkpointing.is_some()),
-        ("--attention", args.attention.is_some()),
-        ("--dropout", args.dropout.is_some()),
-        ("--sequence-parallel", args.sequence_parallel),
-        ("--interleave", args.interleave.is_some()),
-        ("--expert", args.expert.is_some()),
-        ("--workers", args.workers.is_some()),
-        ("--prefetch", args.prefetch.is_some()),
-        ("--token-bytes", args.token_bytes.is_some()),
-    ]
+/// Of training: state, where it goes, and what is gathered.
+const OF_STATE: [&str; 7] = [
+    "--optimizer-bytes",
+    "--optimizer",
+    "--gradients",
+    "--offload-ratio",
+    "--bucket",
+    "--pinned",
+    "--prefetch-layers",
+];
+/// Of a step.
+pub(super) const OF_STEP: [&str; 5] =
+    ["--activations", "--micro-batch", "--checkpointing", "--attention", "--dropout"];
+const OF_SPLIT: [&str; 3] = ["--sequence-parallel", "--interleave", "--expert"];
+pub(super) const OF_LOADER: [&str; 3] = ["--workers", "--prefetch", "--token-bytes"];
+
+/// All of training.
+pub(super) fn of_training() -> Vec<&'static str> {
+    [&OF_STATE[..], &OF_STEP, &OF_SPLIT, &OF_LOADER].concat()
 }
 
-pub(super) fn of_shape(args: &MemoryArgs) -> Vec<Typed> {
-    vec![
-        ("--family", args.family.is_some()),
-        ("--hidden", args.hidden.is_some()),
-        ("--heads", args.heads.is_some()),
-        ("--kv-heads", args.kv_heads.is_some()),
-        ("--ffn", args.ffn.is_some()),
-        ("--vocab", args.vocab.is_some()),
-        ("--batch", args.batch.is_some()),
-        ("--sequence", args.sequence.is_some()),
-        ("--tensor", args.tensor.is_some()),
-        ("--pipeline", args.pipeline.is_some()),
-        ("--precision", args.precision.is_some()),
-        ("--reserve", args.reserve.is_some()),
-    ]
-}
-
-pub(super) fn of_serving(args: &MemoryArgs) -> Vec<Typed> {
-    vec![
-        ("--inference", args.inference),
-        ("--kv", args.kv.is_some()),
-        ("--kv-block", args.kv_block.is_some()),
-        ("--offload-kv", args.offload_kv.is_some()),
-    ]
-}
-
-pub(super) fn of_deepspeed(args: &MemoryArgs) -> Vec<Typed> {
-    vec![
-        ("--zero-init", args.zero_init.is_some()),
-        ("--buffer-factor", args.buffer_factor.is_some()),
-    ]
-}
-
-pub(super) fn of_operators(args: &MemoryArgs) -> Vec<Typed> {
-    vec![
-        ("--levels", args.levels.is_some()),
-        ("--flat", args.flat),
-        ("--dense", args.dense.is_some()),
-    ]
-}
+/// Of the model's shape; the first six its card says too.
+pub(super) const OF_SHAPE: [&str; 12] = [
+    "--family",
+    "--hidden",
+    "--heads",
+    "--kv-heads",
+    "--ffn",
+    "--vocab",
+    "--batch",
+    "--sequence",
+    "--tensor",
+    "--pipeline",
+    "--precision",
+    "--reserve",
+];
+pub(super) const OF_SERVING: [&str; 4] = ["--inference", "--kv", "--kv-block", "--offload-kv"];
+pub(super) const OF_DEEPSPEED: [&str; 2] = ["--zero-init", "--buffer-factor"];
+pub(super) const OF_OPERATORS: [&str; 3] = ["--levels", "--flat", "--dense"];

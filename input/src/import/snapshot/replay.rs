@@ -7,13 +7,12 @@
 //! against those that the snapshot tells. Invariant: entries of segments belong to the action that
 //! made them, so nothing is compared between them.
 
-use crate::import::snapshot::deviation::{Elsewhere, Replay, Sample, note};
 use crate::import::snapshot::rows::{Action, Device, PoolId, Segment, What};
-use crate::import::snapshot::settings::Settings;
 use crate::import::snapshot::truth::{Rules, Truth, spacing, starts};
 use std::collections::{BTreeMap, BTreeSet};
 use tiersim_models::allocator::caching::{Caching, SegmentState, UsedBlock};
 use tiersim_models::allocator::{Allocator, Block, CachingConfig, LARGEST};
+use tiersim_models::results::snapshot::{Elsewhere, Replay, Sample, Settings};
 use tiersim_models::units::Bytes;
 
 /// Most actions that are kept for a chart.
@@ -23,7 +22,7 @@ const ROOM: u64 = 1 << 40;
 
 /// Replays one device. `capacity` is the device's memory, or what `set_per_process_memory_fraction`
 /// leaves of it; without it the model is out of memory when the snapshot shows that the device was.
-/// `limit` is the deviation above which [`first_above`](super::deviation::Deviation::first_above)
+/// `limit` is the deviation above which [`first_above`](tiersim_models::results::snapshot::Deviation::first_above)
 /// is noted.
 pub fn replay(
     device: &Device,
@@ -358,8 +357,8 @@ impl<'a> Run<'a> {
         };
         self.compared += 1;
         let limit = self.limit;
-        note(&mut self.found.reserved, sample.reserved, sample.model_reserved, entry, limit);
-        note(&mut self.found.active, sample.active, sample.model_active, entry, limit);
+        self.found.reserved.note(sample.reserved, sample.model_reserved, entry, limit);
+        self.found.active.note(sample.active, sample.model_active, entry, limit);
         let last = self.found.samples.last().map(|sample| sample.entry);
         if last.is_none_or(|last| entry >= last + self.stride) || entry + 1 == self.found.entries {
             self.found.samples.push(sample);

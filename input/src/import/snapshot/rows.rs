@@ -1,7 +1,8 @@
 //! The rows of a snapshot: segments with their blocks, and what happened.
 
-use crate::import::snapshot::settings::Settings;
+use crate::import::snapshot::settings;
 use crate::import::snapshot::tree::{Item, Problem, Tree};
+use tiersim_models::results::snapshot::Settings;
 
 /// A file's snapshot.
 #[derive(Clone, Debug, PartialEq)]
@@ -157,7 +158,7 @@ impl<'a> Reader<'a> {
         }
         devices.retain(|device| !device.segments.is_empty() || !device.actions.is_empty());
         devices.iter_mut().for_each(|device| device.segments.sort_by_key(|segment| segment.at));
-        let settings = Settings::read(self.tree, self.tree.get(root, "allocator_settings"))?;
+        let settings = settings::read(self.tree, self.tree.get(root, "allocator_settings"))?;
         Ok(Snapshot { devices, settings })
     }
 

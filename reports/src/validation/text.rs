@@ -1,48 +1,46 @@
 //! What `validate` prints for people.
 
-use crate::validate::grade::{
-    CaseResult, Compared, Graded, InPlace, Ran, Row, Verdict, launch_us, overall as errors_of_all,
-    overall_spread, submit_us,
-};
-use crate::validate::spec;
+use super::{Validation, spec};
+use crate::words::{clean, percent};
 use std::fmt::Write;
-use tiersim_policies::scenario::Scenario;
-use tiersim_reports::words::clean;
-use tiersim_validation::grade::Errors;
-use tiersim_validation::real::Kind;
+use tiersim_models::results::comparison::{
+    CaseResult, Compared, Errors, Graded, InPlace, Ran, Row, Verdict, launch_us,
+    overall as errors_of_all, overall_spread, submit_us,
+};
 
-/// A share in per cent, with as many digits as a reader needs.
-pub(crate) fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
+/// One scenario and its cases, and the errors of all cases together.
+pub(super) fn text(of: Validation) -> String {
+    match of.compared {
+        [only] => table(only, of.place) + &overall(of.compared),
+        several => overall(several),
+    }
 }
 
 /// A scenario and its cases.
-pub(crate) fn table(one: &Compared, kind: Kind) -> String {
-    let Compared { scenario, results, .. } = one;
-    let hardware = &scenario.hardware;
+fn table(one: &Compared, place: &str) -> String {
+    let Compared { scenario, about, hardware, results, .. } = one;
     let mut text = format!(
         "{}: {}\npredicted for {} ({}), measured on {}\n",
-        scenario.name,
-        clean(&scenario.about),
+        scenario,
+        clean(about),
         hardware.name,
         spec::counted(hardware),
-        kind.place(),
+        place,
     );
-    let lanes = one.lanes();
     for result in results {
         let _ = writeln!(text, "\n{} ({})", clean(&result.label), result.policy);
         match &result.verdict {
             Verdict::DoesNotFit(why) => {
                 let _ = writeln!(text, "  does not fit: {why}");
             }
-            Verdict::Ran(ran) => case(&mut text, result, ran, scenario, &lanes),
+            Verdict::Ran(ran) => case(&mut text, result, ran, one),
         }
     }
     text
 }
 
 /// Errors of all cases together.
-pub(crate) fn overall(compared: &[Compared]) -> String {
+fn overall(compared: &[Compared]) -> String {
     let cases = compared.iter().map(|one| one.ran().count()).sum::<usize>();
     if cases == 0 {
         return "\nno case fits: nothing was measured\n".to_owned();
@@ -61,11 +59,12 @@ pub(crate) fn overall(compared: &[Compared]) -> String {
     text
 }
 
-fn case(text: &mut String, result: &CaseResult, ran: &Ran, scenario: &Scenario, lanes: &[String]) {
+fn case(text: &mut String, result: &CaseResult, ran: &Ran, of: &Compared) {
+    let lanes = &of.lanes();
     let first = &ran.measured[0];
     let all = || ran.measured.iter().chain(&ran.real);
-    let checks: u64 = all().map(|run| run.truth.checks).sum();
-    let wrong: u64 = all().map(|run| run.truth.mismatches).sum();
+    let checks: u64 = all().map(|run| run.checks).sum();
+    let wrong: u64 = all().map(|run| run.mismatches).sum();
     let agree = if result.failures().is_empty() { "agree" } else { "DO NOT AGREE" };
     let (ops, copies) = (first.decisions.ops, first.decisions.copies);
     let _ = writeln!(
@@ -103,7 +102,7 @@ fn case(text: &mut String, result: &CaseResult, ran: &Ran, scenario: &Scenario, 
         submit_us(&ran.measured),
         launch_us(&ran.measured)
     );
-    for (tier, &(made, wished)) in scenario.hardware.tiers.iter().zip(&first.slots) {
+    for (tier, &(made, wished)) in of.hardware.tiers.iter().zip(&first.slots) {
         if wished < made {
             let _ = writeln!(text, "  {}", unlocked(&tier.name, made, made - wished));
         }
@@ -111,7 +110,7 @@ fn case(text: &mut String, result: &CaseResult, ran: &Ran, scenario: &Scenario, 
 }
 
 /// That the system did not give what was asked for.
-pub(crate) fn unlocked(tier: &str, made: u64, missing: u64) -> String {
+pub(super) fn unlocked(tier: &str, made: u64, missing: u64) -> String {
     format!(
         "note: {missing} of {made} rooms of {tier} are not locked memory or unbuffered files: the \
          system did not allow it"

@@ -1,19 +1,35 @@
-//! What `allocator` says of a replay: text, JSON and a chart.
+//! A memory snapshot against the model of the caching allocator: text, JSON and a chart by device.
 //!
 //! Invariant: all three are made of the same [`Replay`], and nothing is worked out twice.
 
+use crate::render::Chart;
+use crate::words::{clean, count, number};
+use crate::xy::{Axis, Marks, XyChart};
+use crate::{Artefact, ChartError, pretty};
 use serde_json::{Value, json};
 use std::fmt::Write;
-use std::path::Path;
-use tiersim_input::import::snapshot::deviation::{Deviation, Elsewhere, Replay, Sample};
-use tiersim_input::import::snapshot::settings::Settings;
+use tiersim_models::results::snapshot::{Deviation, Elsewhere, Replay, Sample, Settings};
 use tiersim_models::units::Bytes;
 use tiersim_models::units::shown::of_sizes;
-use tiersim_reports::words::{clean, count, number};
-use tiersim_reports::{Axis, Chart, Marks, Series, XyChart};
+
+/// The replays of a snapshot's devices.
+#[derive(Clone, Copy, Debug)]
+pub struct AllocatorReplay<'a> {
+    /// The snapshot's file.
+    pub snapshot: &'a str,
+    /// How its allocator was set.
+    pub settings: &'a Settings,
+    /// The largest deviation that is no failure.
+    pub limit: f64,
+    /// One per device.
+    pub replays: &'a [Replay],
+    /// Version of tiersim.
+    pub version: &'a str,
+}
 
 /// For people.
-pub(crate) fn text(settings: &Settings, limit: f64, replays: &[Replay]) -> String {
+pub fn allocator_text(of: AllocatorReplay) -> String {
+    let AllocatorReplay { settings, limit, replays, .. } = of;
     let mut text = count(replays.len(), "device with a history", "devices with a history");
     let _ = write!(text, "\nsettings: {}", honoured(settings).join(", "));
     if !settings.ignored.is_empty() {
@@ -117,7 +133,8 @@ fn honoured(settings: &Settings) -> Vec<String> {
 }
 
 /// For programs.
-pub(crate) fn json(file: &Path, settings: &Settings, limit: f64, replays: &[Replay]) -> Value {
+pub fn allocator_json(of: AllocatorReplay) -> Result<String, ChartError> {
+    let AllocatorReplay { snapshot, settings, limit, replays, version } = of;
     let device = |found: &Replay| {
         json!({
             "device": found.device,
@@ -139,16 +156,16 @@ pub(crate) fn json(file: &Path, settings: &Settings, limit: f64, replays: &[Repl
             "holds": found.worst() <= limit,
         })
     };
-    json!({
+    pretty(&json!({
         "schema": 1,
-        "tiersim": env!("CARGO_PKG_VERSION"),
-        "snapshot": file.display().to_string(),
+        "tiersim": version,
+        "snapshot": snapshot,
         "at_most": limit,
         "holds": replays.iter().all(|found| found.worst() <= limit),
         "settings": honoured(settings),
         "not_modelled": settings.ignored,
         "devices": replays.iter().map(device).collect::<Vec<_>>(),
-    })
+    }))
 }
 
 fn elsewhere(first: Elsewhere) -> Value {
@@ -169,38 +186,41 @@ fn bytes(snapshot: u64, model: u64, deviation: &Deviation) -> Value {
     })
 }
 
+/// JSON, and a chart of each device; `name` says on it which snapshot it is of.
+pub fn allocator_artefacts(of: AllocatorReplay, name: &str) -> Result<Vec<Artefact>, ChartError> {
+    let mut files = vec![Artefact::new("allocator.json", allocator_json(of)?)];
+    for found in of.replays {
+        let chart = chart(found, name, of.version);
+        files.extend(chart.artefacts(&format!("device-{}", found.device))?);
+    }
+    Ok(files)
+}
+
 /// Reserved and active bytes over the entries; the model's lines lie over the snapshot's.
-pub(crate) fn chart(name: &str, found: &Replay) -> Chart {
+fn chart(found: &Replay, name: &str, version: &str) -> Chart {
     let most = found.samples.iter().map(|sample| sample.reserved.max(sample.model_reserved)).max();
     let (unit, scale) = of_sizes(most.unwrap_or(0) as f64);
-    let series = |label: &str, of: fn(&Sample) -> u64| {
-        let point = |sample: &Sample| (sample.entry as f64, of(sample) as f64 / scale);
-        let points = found.samples.iter().map(point).collect();
-        Series { label: label.to_owned(), marks: Marks::Line, points }
-    };
     let about = format!(
         "deviation at most {} % of reserved and {} % of active bytes over {}",
         number(found.reserved.max * 100.0),
         number(found.active.max * 100.0),
         count(found.entries, "entry", "entries"),
     );
-    let foot = format!(
-        "tiersim {} · allocator {name} · device {}",
-        env!("CARGO_PKG_VERSION"),
-        found.device
-    );
-    XyChart {
+    let foot = format!("tiersim {version} · allocator {name} · device {}", found.device);
+    let mut chart = XyChart {
         title: "Caching allocator: snapshot against model".to_owned(),
         notes: vec![about, foot],
-        x: Axis { label: "entry of the snapshot".to_owned(), unit: String::new(), log: false },
-        y: Axis { label: "memory".to_owned(), unit: unit.to_owned(), log: false },
-        series: vec![
-            series("reserved, snapshot", |sample| sample.reserved),
-            series("reserved, model", |sample| sample.model_reserved),
-            series("active, snapshot", |sample| sample.active),
-            series("active, model", |sample| sample.model_active),
-        ],
+        x: Axis::linear("entry of the snapshot", ""),
+        y: Axis::linear("memory", unit),
         ..XyChart::default()
-    }
-    .chart()
+    };
+    let mut add = |label, of: fn(&Sample) -> u64| {
+        let point = |sample: &Sample| (sample.entry as f64, of(sample) as f64 / scale);
+        chart.add(label, Marks::Line, found.samples.iter().map(point));
+    };
+    add("reserved, snapshot", |sample| sample.reserved);
+    add("reserved, model", |sample| sample.model_reserved);
+    add("active, snapshot", |sample| sample.active);
+    add("active, model", |sample| sample.model_active);
+    chart.chart()
 }

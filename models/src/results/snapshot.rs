@@ -1,7 +1,28 @@
-//! How far the model is from a snapshot: what a replay found.
+//! A memory snapshot held against the model of the caching allocator: what a replay found.
 //!
 //! Invariant: a deviation is a share of what the snapshot tells at that action; where that is 0,
 //! it is 0 if the model agrees and 1 if not.
+
+use crate::allocator::caching::INTERVALS;
+
+/// Settings of the caching allocator; what a file does not say has PyTorch's default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// `expandable_segments`.
+    pub expandable_segments: bool,
+    /// `max_split_size` in bytes; [`None`] without limit.
+    pub max_split: Option<u64>,
+    /// `max_non_split_rounding_mb`, in bytes.
+    pub rounding_limit: Option<u64>,
+    /// `large_segment_size_mb`, in bytes; [`None`] for 20 MiB.
+    pub large_segment: Option<u64>,
+    /// `garbage_collection_threshold`; 0 for never.
+    pub garbage_collection_threshold: f64,
+    /// `roundup_power2_divisions` by size: below 2 MiB, below 4, and so on.
+    pub divisions: [u32; INTERVALS],
+    /// Settings that are not modelled though they move blocks.
+    pub ignored: Vec<String>,
+}
 
 /// Deviation of one number over all actions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -88,21 +109,23 @@ pub struct Replay {
     pub samples: Vec<Sample>,
 }
 
-/// Adds one comparison; the mean is a sum until all are in.
-pub(super) fn note(deviation: &mut Deviation, truth: u64, model: u64, entry: usize, limit: f64) {
-    let share = match (truth, model) {
-        (0, 0) => 0.0,
-        (0, _) => 1.0,
-        (truth, model) => truth.abs_diff(model) as f64 / truth as f64,
-    };
-    deviation.peak = deviation.peak.max(truth);
-    deviation.model_peak = deviation.model_peak.max(model);
-    deviation.mean += share;
-    if share > deviation.max {
-        (deviation.max, deviation.at) = (share, entry);
-    }
-    if share > limit {
-        deviation.first_above.get_or_insert(entry);
+impl Deviation {
+    /// Adds one comparison; the mean is a sum until all are in.
+    pub fn note(&mut self, truth: u64, model: u64, entry: usize, limit: f64) {
+        let share = match (truth, model) {
+            (0, 0) => 0.0,
+            (0, _) => 1.0,
+            (truth, model) => truth.abs_diff(model) as f64 / truth as f64,
+        };
+        self.peak = self.peak.max(truth);
+        self.model_peak = self.model_peak.max(model);
+        self.mean += share;
+        if share > self.max {
+            (self.max, self.at) = (share, entry);
+        }
+        if share > limit {
+            self.first_above.get_or_insert(entry);
+        }
     }
 }
 
@@ -110,8 +133,8 @@ impl Replay {
     /// The largest deviation of either number, at the end too.
     pub fn worst(&self) -> f64 {
         let mut end = [Deviation::default(); 2];
-        note(&mut end[0], self.end.reserved, self.end.model_reserved, 0, f64::INFINITY);
-        note(&mut end[1], self.end.active, self.end.model_active, 0, f64::INFINITY);
+        end[0].note(self.end.reserved, self.end.model_reserved, 0, f64::INFINITY);
+        end[1].note(self.end.active, self.end.model_active, 0, f64::INFINITY);
         let end = end[0].max.max(end[1].max);
         self.reserved.max.max(self.active.max).max(end)
     }

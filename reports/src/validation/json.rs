@@ -1,32 +1,29 @@
 //! `validation.json`, described in docs/validation.md. Keys are only ever added.
 
-use crate::validate::grade::{
+use super::Validation;
+use crate::sources;
+use serde_json::{Map, Value, json};
+use tiersim_models::results::comparison::{
     CaseResult, Compared, Graded, InPlace, Measured, Ran, Row, launch_us, overall, overall_spread,
     submit_us,
 };
-use crate::validate::spec;
-use serde_json::{Map, Value, json};
-use tiersim_models::hardware::Hardware;
-use tiersim_policies::scenario::Scenario;
-use tiersim_validation::real::Kind;
 
 /// The document of one or several scenarios.
-pub(crate) fn json(compared: &[Compared], kind: Kind) -> Value {
+pub(super) fn json(of: Validation) -> Value {
+    let compared = of.compared;
     let only = match compared {
         [only] => Some(only),
         _ => None,
     };
-    let cases = compared
-        .iter()
-        .flat_map(|one| one.results.iter().map(|result| case(result, &one.scenario, &one.lanes())));
+    let cases = compared.iter().flat_map(|one| one.results.iter().map(|result| case(result, one)));
     json!({
         "schema": 1,
-        "tiersim": env!("CARGO_PKG_VERSION"),
-        "scenario": only.map(|one| &one.scenario.name),
-        "fingerprint": only.map(|one| &one.stamp),
-        "hardware": only.map(|one| &one.scenario.hardware.name),
-        "assumed_numbers": only.map(|one| one.scenario.hardware.assumed()),
-        "machine": kind.word(),
+        "tiersim": of.version,
+        "scenario": only.map(|one| &one.scenario),
+        "fingerprint": only.map(|one| &one.fingerprint),
+        "hardware": only.map(|one| &one.hardware.name),
+        "assumed_numbers": only.map(|one| one.hardware.assumed()),
+        "machine": of.machine,
         "cases": cases.collect::<Vec<_>>(),
         "agree": compared.iter().flat_map(|one| &one.results).all(|r| r.failures().is_empty()),
         "overall": overall(compared).into_iter().map(errors).collect::<Vec<_>>(),
@@ -39,42 +36,40 @@ pub(crate) fn json(compared: &[Compared], kind: Kind) -> Value {
 }
 
 fn scenario(one: &Compared) -> Value {
-    let Compared { scenario, stamp, .. } = one;
+    let Compared { scenario, about, fingerprint, seed, hardware, .. } = one;
+    let counts = sources::counts(hardware, &sources::BEST_FIRST).into_iter();
+    let facts = hardware.facts.iter().map(|fact| {
+        let (source, text) = (fact.source.confidence().word(), fact.source.text());
+        json!({ "path": fact.path, "value": fact.value, "source": source, "text": text })
+    });
     json!({
-        "scenario": scenario.name,
-        "about": scenario.about,
-        "fingerprint": stamp,
-        "seed": scenario.seed,
-        "hardware": scenario.hardware.name,
-        "numbers": numbers(&scenario.hardware),
-        "facts": scenario.hardware.facts.iter().map(|fact| {
-            let (source, text) = spec::source(fact);
-            json!({ "path": fact.path, "value": fact.value, "source": source, "text": text })
-        }).collect::<Vec<_>>(),
+        "scenario": scenario,
+        "about": about,
+        "fingerprint": fingerprint,
+        "seed": seed,
+        "hardware": hardware.name,
+        "numbers": counts.map(|(n, word)| (word.to_owned(), json!(n))).collect::<Map<_, _>>(),
+        "facts": facts.collect::<Vec<_>>(),
     })
 }
 
-fn numbers(hardware: &Hardware) -> Map<String, Value> {
-    let counts = spec::SOURCES.iter().zip(spec::counts(hardware));
-    counts.map(|(word, count)| ((*word).to_owned(), json!(count))).collect()
-}
-
-fn case(result: &CaseResult, scenario: &Scenario, lanes: &[String]) -> Value {
+fn case(result: &CaseResult, of: &Compared) -> Value {
     let Some(ran) = result.ran() else {
         return json!({
-            "case": result.label, "policy": result.policy, "fits": false, "scenario": scenario.name,
+            "case": result.label, "policy": result.policy, "fits": false, "scenario": of.scenario,
         });
     };
     let Ran { predicted, measured, real, .. } = ran;
+    let lanes = &of.lanes();
     let moved: Map<String, Value> =
         lanes.iter().zip(&predicted.moved).map(|(n, b)| (n.clone(), json!(b.get()))).collect();
-    let tiers = scenario.hardware.tiers.iter().zip(&measured[0].slots);
+    let tiers = of.hardware.tiers.iter().zip(&measured[0].slots);
     let rooms: Map<String, Value> = tiers
         .map(|(tier, (made, wished))| {
             (tier.name.clone(), json!({ "made": made, "locked_or_unbuffered": wished }))
         })
         .collect();
-    let peaks = scenario.hardware.tiers.iter().zip(ran.peaks());
+    let peaks = of.hardware.tiers.iter().zip(ran.peaks());
     let peaks: Map<String, Value> = peaks
         .map(|(tier, (predicted, measured))| {
             let measured = measured.map(|bytes| bytes.get());
@@ -88,19 +83,19 @@ fn case(result: &CaseResult, scenario: &Scenario, lanes: &[String]) -> Value {
         "ops": predicted.decisions.ops, "copies": predicted.decisions.copies,
         "decisions": format!("{:016x}{:016x}", predicted.decisions.hash, predicted.decisions.frees),
         "moved_bytes": moved,
-        "checks": sum(measured, |run| run.truth.checks),
-        "mismatches": sum(measured, |run| run.truth.mismatches),
+        "checks": sum(measured, |run| run.checks),
+        "mismatches": sum(measured, |run| run.mismatches),
         "submit_us_per_command": submit_us(measured),
         "launch_us_median": launch_us(measured),
         "rooms": rooms,
         "errors": graded(ran, ran.mode(), lanes), "times": times(ran, ran.mode(), lanes),
-        "scenario": scenario.name,
+        "scenario": of.scenario,
         "in_place": ran.mode().word(),
         "charged_ms": ran.charged.as_ms(),
         "real": (!real.is_empty()).then(|| json!({
             "runs": real.len(),
-            "checks": sum(real, |run| run.truth.checks),
-            "mismatches": sum(real, |run| run.truth.mismatches),
+            "checks": sum(real, |run| run.checks),
+            "mismatches": sum(real, |run| run.mismatches),
             "errors": graded(ran, InPlace::Real, lanes),
             "times": times(ran, InPlace::Real, lanes),
         })),

@@ -1,32 +1,29 @@
 //! `report.html`: the comparison as a page for people who were not there.
 
-use crate::validate::chart::title;
-use crate::validate::grade::{
-    CaseResult, Compared, Graded, InPlace, Ran, Row, Verdict, overall, overall_spread,
+use super::chart::title;
+use super::text::unlocked;
+use super::{Validation, spec};
+use crate::ChartError;
+use crate::html::{Page, Table, Tone};
+use crate::render::Chart;
+use crate::text_table::Side::{self, Left, Right};
+use crate::words::count;
+use tiersim_models::hardware::Hardware;
+use tiersim_models::results::comparison::{
+    CaseResult, Compared, DeviceMemory, Errors, Graded, InPlace, Ran, Row, Verdict, error, grade,
+    median, overall, overall_spread,
 };
-use crate::validate::spec;
-use crate::validate::text::unlocked;
 use tiersim_models::units::Span;
-use tiersim_reports::html::{Page, Side, Table, Tone};
-use tiersim_reports::words::count;
-use tiersim_reports::{Chart, ChartError};
-use tiersim_validation::grade::{Errors, grade, median};
-use tiersim_validation::real::{DeviceMemory, Kind};
-
-use Side::{Left, Right};
 
 /// The page of one or several scenarios.
-pub(crate) fn page(
-    compared: &[Compared],
-    kind: Kind,
-    scatter: &Chart,
-) -> Result<String, ChartError> {
-    let mut page = Page::new(&title(compared, kind));
+pub(super) fn page(of: Validation, scatter: &Chart) -> Result<String, ChartError> {
+    let compared = of.compared;
+    let mut page = Page::new(&title(of));
     verdict(&mut page, compared);
     summary(&mut page, compared);
     page.heading("What was compared");
     for one in compared {
-        what(&mut page, one, kind);
+        what(&mut page, one, of);
     }
     page.heading("How far predicted times are off");
     for hardware in specs(compared) {
@@ -113,27 +110,27 @@ fn summary(page: &mut Page, compared: &[Compared]) {
     });
 }
 
-fn what(page: &mut Page, one: &Compared, kind: Kind) {
-    let Compared { scenario, stamp, results } = one;
-    page.subheading(&scenario.name);
-    page.paragraph(&scenario.about);
+fn what(page: &mut Page, one: &Compared, of: Validation) {
+    let Compared { scenario, about, fingerprint, seed, hardware, results } = one;
+    page.subheading(scenario);
+    page.paragraph(about);
     let ran = results.iter().filter_map(CaseResult::ran).next();
     let runs = ran.map_or(0, |ran| ran.measured.len());
     page.facts(&[
-        ("predicted for", format!("{}: {}", scenario.hardware.name, scenario.hardware.about)),
-        ("its numbers", spec::counted(&scenario.hardware)),
-        ("measured on", format!("{}, {} of each case", kind.word(), count(runs, "run", "runs"))),
-        ("seed", scenario.seed.to_string()),
-        ("fingerprint", stamp.clone()),
-        ("version", format!("tiersim {}", env!("CARGO_PKG_VERSION"))),
+        ("predicted for", format!("{}: {}", hardware.name, hardware.about)),
+        ("its numbers", spec::counted(hardware)),
+        ("measured on", format!("{}, {} of each case", of.machine, count(runs, "run", "runs"))),
+        ("seed", seed.to_string()),
+        ("fingerprint", fingerprint.clone()),
+        ("version", format!("tiersim {}", of.version)),
     ]);
 }
 
 /// Each spec once.
-fn specs(compared: &[Compared]) -> Vec<&tiersim_models::hardware::Hardware> {
-    let mut specs: Vec<&tiersim_models::hardware::Hardware> = Vec::new();
+fn specs(compared: &[Compared]) -> Vec<&Hardware> {
+    let mut specs: Vec<&Hardware> = Vec::new();
     for one in compared {
-        let hardware = &*one.scenario.hardware;
+        let hardware = &*one.hardware;
         if !specs.iter().any(|known| known.facts == hardware.facts) {
             specs.push(hardware);
         }
@@ -204,7 +201,7 @@ fn in_place(page: &mut Page, compared: &[Compared]) {
             };
             let predicted = step(InPlace::Emulated, true);
             let [emulated, real] = [InPlace::Emulated, InPlace::Real].map(|mode| step(mode, false));
-            let off = |measured| percent(tiersim_validation::grade::error(predicted, measured));
+            let off = |measured| percent(error(predicted, measured));
             let figures = [
                 ms(predicted),
                 ms(emulated),
@@ -264,7 +261,7 @@ fn lanes(page: &mut Page, compared: &[Compared]) {
 
 fn case(page: &mut Page, one: &Compared, result: &CaseResult, several: bool) {
     let label = match several {
-        true => format!("{}: {}", one.scenario.name, result.label),
+        true => format!("{}: {}", one.scenario, result.label),
         false => result.label.clone(),
     };
     page.subheading(&label);
@@ -272,7 +269,7 @@ fn case(page: &mut Page, one: &Compared, result: &CaseResult, several: bool) {
         Verdict::DoesNotFit(why) => return page.paragraph(&format!("Does not fit: {why}")),
         Verdict::Ran(ran) => ran,
     };
-    let checks: u64 = ran.measured.iter().chain(&ran.real).map(|run| run.truth.checks).sum();
+    let checks: u64 = ran.measured.iter().chain(&ran.real).map(|run| run.checks).sum();
     let decisions = ran.predicted.decisions;
     page.paragraph(&format!(
         "Policy {}: {} and {} per run, {checks} checks of contents.",
@@ -281,7 +278,7 @@ fn case(page: &mut Page, one: &Compared, result: &CaseResult, several: bool) {
         count(decisions.copies as usize, "copy", "copies"),
     ));
     page.paragraph(&memory(one, ran));
-    for (tier, &(made, wished)) in one.scenario.hardware.tiers.iter().zip(&ran.measured[0].slots) {
+    for (tier, &(made, wished)) in one.hardware.tiers.iter().zip(&ran.measured[0].slots) {
         if wished < made {
             page.paragraph(&unlocked(&tier.name, made, made - wished));
         }
@@ -293,7 +290,7 @@ fn case(page: &mut Page, one: &Compared, result: &CaseResult, several: bool) {
 
 /// What was held at most, tier by tier.
 fn memory(one: &Compared, ran: &Ran) -> String {
-    let tiers = one.scenario.hardware.tiers.iter().zip(ran.peaks());
+    let tiers = one.hardware.tiers.iter().zip(ran.peaks());
     let tiers: Vec<String> = tiers
         .map(|(tier, (predicted, measured))| match measured {
             Some(measured) => format!("{} {predicted} ({measured} measured)", tier.name),
@@ -336,7 +333,7 @@ fn numbers(page: &mut Page, compared: &[Compared]) {
     for hardware in specs(compared) {
         let mut table = Table::new(&hardware.name, &columns);
         for fact in &hardware.facts {
-            let (source, text) = spec::source(fact);
+            let (source, text) = (fact.source.confidence().word(), fact.source.text());
             table.row([&fact.path, &fact.value, source, text]);
         }
         page.table(&table);
@@ -369,7 +366,7 @@ fn how_to_read(page: &mut Page) {
 
 /// A share in per cent that no line break tears apart.
 fn percent(share: f64) -> String {
-    crate::validate::text::percent(share).replace(' ', "\u{a0}")
+    crate::words::percent(share).replace(' ', "\u{a0}")
 }
 
 /// Columns that name a case, and its names: the scenario only where there are several.
@@ -379,7 +376,7 @@ fn naming(compared: &[Compared]) -> Vec<(&'static str, Side)> {
 }
 
 fn names(compared: &[Compared], one: &Compared, result: &CaseResult) -> Vec<String> {
-    let all = [&one.scenario.name, &result.label, &result.policy];
+    let all = [&one.scenario, &result.label, &result.policy];
     all[usize::from(compared.len() == 1)..].iter().map(|name| (*name).clone()).collect()
 }
 

@@ -1,85 +1,109 @@
-//! What came of running cases on both machines: what must agree, and how well times were predicted.
+//! Plans that ran on the simulated and on a real machine: what must agree, and how well times were
+//! predicted.
 //!
 //! Everything that is printed, written or drawn is a view of these rows and errors, so that table,
-//! files and page cannot disagree.
+//! files and page cannot disagree. An error is a share of what was measured.
 
-use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::Phase;
-use tiersim_policies::scenario::Scenario;
-use tiersim_validation::grade::{Errors, error, grade, median, spread};
-use tiersim_validation::log::Decisions;
-use tiersim_validation::real::DeviceMemory;
-use tiersim_validation::truth::Truth;
+use crate::hardware::Hardware;
+use crate::units::{Bytes, Span};
+use crate::workload::Phase;
+use std::sync::Arc;
 
 /// A scenario with what came of its cases.
-pub(crate) struct Compared {
-    pub(crate) scenario: Scenario,
+#[derive(Clone, Debug)]
+pub struct Compared {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The question that it answers.
+    pub about: String,
     /// Fingerprint of the resolved scenario.
-    pub(crate) stamp: String,
-    pub(crate) results: Vec<CaseResult>,
+    pub fingerprint: String,
+    /// Seed of every draw.
+    pub seed: u64,
+    /// The machine that predicted, with the numbers that it predicts from.
+    pub hardware: Arc<Hardware>,
+    /// One per case, in the scenario's order.
+    pub results: Vec<CaseResult>,
 }
 
 /// One run of a case.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Measured {
-    pub(crate) decisions: Decisions,
-    pub(crate) moved: Vec<Bytes>,
+pub struct Measured {
+    /// What every op and every copy does.
+    pub decisions: Decisions,
+    /// Bytes copied, by lane.
+    pub moved: Vec<Bytes>,
     /// Lengths of the measured steps.
-    pub(crate) steps: Vec<Span>,
+    pub steps: Vec<Span>,
     /// Phase, planned and real length of each measured op; the real machine only.
-    pub(crate) ops: Vec<(Phase, Span, Span)>,
+    pub ops: Vec<(Phase, Span, Span)>,
     /// From ready to running, of each measured op.
-    pub(crate) launch: Vec<Span>,
+    pub launch: Vec<Span>,
     /// Every copy over one lane, warm-up included; none on a machine that does not time them.
-    pub(crate) copies: Vec<CopyTime>,
+    pub copies: Vec<CopyTime>,
     /// Commands, and the time that handing them over took.
-    pub(crate) submitted: (u64, Span),
-    pub(crate) truth: Truth,
+    pub submitted: (u64, Span),
+    /// Checks of contents.
+    pub checks: u64,
+    /// Checks that failed.
+    pub mismatches: u64,
+    /// The first of these in words.
+    pub first_mismatch: Option<String>,
     /// Slots made by tier, and how many are locked memory or unbuffered files.
-    pub(crate) slots: Vec<(u64, u64)>,
+    pub slots: Vec<(u64, u64)>,
     /// The most bytes of rooms held at once, by tier; none on a machine that does not meter them.
-    pub(crate) peak: Vec<Bytes>,
+    pub peak: Vec<Bytes>,
     /// Memory of the device, where there is one.
-    pub(crate) device: Option<DeviceMemory>,
+    pub device: Option<DeviceMemory>,
 }
 
 /// One copy over one lane, from its start to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CopyTime {
+pub struct CopyTime {
     /// Index of the lane.
-    pub(crate) lane: usize,
+    pub lane: usize,
     /// What the lane's law says of its size.
-    pub(crate) predicted: Span,
-    pub(crate) measured: Span,
+    pub predicted: Span,
+    /// From its start to its end.
+    pub measured: Span,
 }
 
 /// What came of one case.
-pub(crate) struct CaseResult {
-    pub(crate) label: String,
-    pub(crate) policy: String,
-    pub(crate) verdict: Verdict,
+#[derive(Clone, Debug)]
+pub struct CaseResult {
+    /// The case's label.
+    pub label: String,
+    /// The policy's name.
+    pub policy: String,
+    /// Whether it ran, and what came of that.
+    pub verdict: Verdict,
 }
 
-pub(crate) enum Verdict {
+/// Whether a case ran.
+#[derive(Clone, Debug)]
+pub enum Verdict {
     /// The plan ran out of memory, before any machine could differ.
     DoesNotFit(String),
+    /// Both machines ran it to its end.
     Ran(Box<Ran>),
 }
 
 /// A case that ran.
-pub(crate) struct Ran {
-    pub(crate) predicted: Measured,
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// By the simulator.
+    pub predicted: Measured,
     /// One per run; the delays of use in place, if there are any, are emulated.
-    pub(crate) measured: Vec<Measured>,
+    pub measured: Vec<Measured>,
     /// The same with real use in place instead; none where nothing is used in place.
-    pub(crate) real: Vec<Measured>,
+    pub real: Vec<Measured>,
     /// Delay of use in place that the laws charge, over the whole run.
-    pub(crate) charged: Span,
+    pub charged: Span,
 }
 
 /// How objects outside of HBM were used in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum InPlace {
+pub enum InPlace {
     /// Not at all.
     None,
     /// Ops last longer by the delay that the laws say.
@@ -89,7 +113,8 @@ pub(crate) enum InPlace {
 }
 
 impl InPlace {
-    pub(crate) fn word(self) -> &'static str {
+    /// The word for it in files.
+    pub const fn word(self) -> &'static str {
         match self {
             InPlace::None => "none",
             InPlace::Emulated => "emulated",
@@ -100,26 +125,32 @@ impl InPlace {
 
 /// A figure predicted and measured.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Row {
+pub struct Row {
     /// `step`, `ops` or `lane`.
-    pub(crate) class: &'static str,
-    pub(crate) name: String,
-    pub(crate) predicted: Span,
-    pub(crate) measured: Span,
-    pub(crate) spread: f64,
+    pub class: &'static str,
+    /// Number of the step, phase of the ops or name of the lane.
+    pub name: String,
+    /// By the simulator and the laws.
+    pub predicted: Span,
+    /// Median of the runs.
+    pub measured: Span,
+    /// Run-to-run spread.
+    pub spread: f64,
 }
 
 impl Row {
-    pub(crate) fn error(&self) -> f64 {
+    /// (predicted - measured) / measured.
+    pub fn error(&self) -> f64 {
         error(self.predicted, self.measured)
     }
 }
 
 /// Errors of what.
-pub(crate) type Graded = (String, Errors);
+pub type Graded = (String, Errors);
 
 impl CaseResult {
-    pub(crate) fn ran(&self) -> Option<&Ran> {
+    /// Both runs, if it fits.
+    pub fn ran(&self) -> Option<&Ran> {
         match &self.verdict {
             Verdict::DoesNotFit(_) => None,
             Verdict::Ran(ran) => Some(ran),
@@ -127,7 +158,7 @@ impl CaseResult {
     }
 
     /// What must agree and does not.
-    pub(crate) fn failures(&self) -> Vec<String> {
+    pub fn failures(&self) -> Vec<String> {
         let Some(ran) = self.ran() else { return Vec::new() };
         let mut failures = Vec::new();
         let emulated = ran.measured.iter().map(|real| ("run", real));
@@ -142,8 +173,8 @@ impl CaseResult {
             if real.moved != ran.predicted.moved {
                 fail(format!("bytes per lane {:?}, not {:?}", real.moved, ran.predicted.moved));
             }
-            if let Some(first) = real.truth.first.first() {
-                fail(format!("{} checks failed, the first: {first}", real.truth.mismatches));
+            if let Some(first) = &real.first_mismatch {
+                fail(format!("{} checks failed, the first: {first}", real.mismatches));
             }
         }
         failures
@@ -152,17 +183,17 @@ impl CaseResult {
 
 impl Ran {
     /// Is anything used in place?
-    pub(crate) fn in_place(&self) -> bool {
+    pub fn in_place(&self) -> bool {
         self.charged > Span::ZERO
     }
 
     /// How the runs of [`Ran::measured`] use objects in place.
-    pub(crate) fn mode(&self) -> InPlace {
+    pub fn mode(&self) -> InPlace {
         if self.in_place() { InPlace::Emulated } else { InPlace::None }
     }
 
     /// The runs of a mode; none if the case was not run so.
-    pub(crate) fn runs(&self, mode: InPlace) -> &[Measured] {
+    pub fn runs(&self, mode: InPlace) -> &[Measured] {
         match mode {
             InPlace::Real => &self.real,
             mode if mode == self.mode() => &self.measured,
@@ -171,13 +202,13 @@ impl Ran {
     }
 
     /// Modes in which the case was run.
-    pub(crate) fn modes(&self) -> impl Iterator<Item = InPlace> + use<> {
+    pub fn modes(&self) -> impl Iterator<Item = InPlace> + use<> {
         let real = (!self.real.is_empty()).then_some(InPlace::Real);
         std::iter::once(self.mode()).chain(real)
     }
 
     /// Steps, ops by phase and lanes, predicted and measured.
-    pub(crate) fn rows(&self, mode: InPlace, lanes: &[String]) -> Vec<Row> {
+    pub fn rows(&self, mode: InPlace, lanes: &[String]) -> Vec<Row> {
         let runs = self.runs(mode);
         let mut rows = Vec::new();
         if runs.is_empty() {
@@ -213,7 +244,7 @@ impl Ran {
     }
 
     /// Errors of steps, of single ops by phase, and of single copies by lane.
-    pub(crate) fn errors(&self, mode: InPlace, lanes: &[String]) -> Vec<Graded> {
+    pub fn errors(&self, mode: InPlace, lanes: &[String]) -> Vec<Graded> {
         let runs = self.runs(mode);
         let mut errors = vec![("steps".to_owned(), grade(self.step_pairs(mode)))];
         for phase in phases(runs) {
@@ -230,7 +261,7 @@ impl Ran {
 
     /// The most bytes of rooms held at once: by the simulator, and by the real machine in any run
     /// if it meters them.
-    pub(crate) fn peaks(&self) -> Vec<(Bytes, Option<Bytes>)> {
+    pub fn peaks(&self) -> Vec<(Bytes, Option<Bytes>)> {
         let measured =
             |tier: usize| self.measured.iter().filter_map(|run| run.peak.get(tier).copied()).max();
         let tiers = self.predicted.peak.iter().enumerate();
@@ -238,13 +269,13 @@ impl Ran {
     }
 
     /// Memory of the device in the run that used most of it.
-    pub(crate) fn device(&self) -> Option<DeviceMemory> {
+    pub fn device(&self) -> Option<DeviceMemory> {
         let runs = self.measured.iter().filter_map(|run| run.device);
         runs.max_by_key(|memory| memory.peak)
     }
 
     /// Predicted and measured steps; measured is the median of the runs.
-    pub(crate) fn step_pairs(&self, mode: InPlace) -> Vec<(Span, Span)> {
+    pub fn step_pairs(&self, mode: InPlace) -> Vec<(Span, Span)> {
         let runs = self.runs(mode);
         if runs.is_empty() {
             return Vec::new();
@@ -257,7 +288,7 @@ impl Ran {
     }
 
     /// Run-to-run spread of every step.
-    pub(crate) fn step_spreads(&self, mode: InPlace) -> Vec<f64> {
+    pub fn step_spreads(&self, mode: InPlace) -> Vec<f64> {
         let runs = self.runs(mode);
         let of = |step| spread(&runs.iter().map(|run| run.steps[step]).collect::<Vec<_>>());
         (0..self.predicted.steps.len()).map(of).collect()
@@ -279,18 +310,18 @@ impl Ran {
 
 impl Compared {
     /// Names of the lanes, by index.
-    pub(crate) fn lanes(&self) -> Vec<String> {
-        let hardware = &self.scenario.hardware;
-        hardware.lanes().map(|lane| hardware.lane_name(lane)).collect()
+    pub fn lanes(&self) -> Vec<String> {
+        self.hardware.lanes().map(|lane| self.hardware.lane_name(lane)).collect()
     }
 
-    pub(crate) fn ran(&self) -> impl Iterator<Item = (&CaseResult, &Ran)> {
+    /// The cases that fit.
+    pub fn ran(&self) -> impl Iterator<Item = (&CaseResult, &Ran)> {
         self.results.iter().filter_map(|result| Some((result, result.ran()?)))
     }
 }
 
 /// Errors over all cases: of steps, of steps with real use in place, of single ops and copies.
-pub(crate) fn overall(compared: &[Compared]) -> Vec<Graded> {
+pub fn overall(compared: &[Compared]) -> Vec<Graded> {
     let ran = || compared.iter().flat_map(Compared::ran).map(|(_, ran)| ran);
     let of = |pairs: &dyn Fn(&Ran) -> Vec<(Span, Span)>| grade(ran().flat_map(pairs));
     let all = [
@@ -305,7 +336,7 @@ pub(crate) fn overall(compared: &[Compared]) -> Vec<Graded> {
 
 /// Median and largest run-to-run spread of all steps, as measured for [`overall`]'s first line;
 /// one run has none.
-pub(crate) fn overall_spread(compared: &[Compared]) -> Option<(f64, f64)> {
+pub fn overall_spread(compared: &[Compared]) -> Option<(f64, f64)> {
     let ran = compared.iter().flat_map(Compared::ran);
     let ran = ran.filter(|(_, ran)| ran.measured.len() > 1);
     let mut spreads: Vec<f64> = ran.flat_map(|(_, ran)| ran.step_spreads(ran.mode())).collect();
@@ -325,18 +356,84 @@ fn phases(runs: &[Measured]) -> Vec<Phase> {
 }
 
 /// Mean time to hand a command over, in microseconds.
-pub(crate) fn submit_us(measured: &[Measured]) -> f64 {
+pub fn submit_us(measured: &[Measured]) -> f64 {
     let commands: u64 = measured.iter().map(|run| run.submitted.0).sum();
     let spent: Span = measured.iter().map(|run| run.submitted.1).sum();
     spent.as_ms() * 1e3 / commands.max(1) as f64
 }
 
 /// Median time from ready to running, in microseconds.
-pub(crate) fn launch_us(measured: &[Measured]) -> f64 {
+pub fn launch_us(measured: &[Measured]) -> f64 {
     let launches: Vec<Span> = measured.iter().flat_map(|run| run.launch.iter().copied()).collect();
     median(&launches).as_ms() * 1e3
 }
 
+/// Decisions so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Decisions {
+    /// FNV-1a of work and claims, in order.
+    pub hash: u64,
+    /// Sum of the hashes of rooms given back, each with the number of ops before it.
+    pub frees: u64,
+    /// Ops.
+    pub ops: u64,
+    /// Copies.
+    pub copies: u64,
+}
+
+/// Memory of a device, by its driver and by the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceMemory {
+    /// The most that the driver saw in use, less what was in use before the run.
+    pub peak: Bytes,
+    /// The most that the plan's rooms in the device's tier came to.
+    pub rooms: Bytes,
+}
+
+/// Sizes of relative errors, sorted away: |predicted - measured| / measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Errors {
+    /// How many pairs.
+    pub count: usize,
+    /// Half of them are smaller.
+    pub median: f64,
+    /// 95 % of them are not larger (nearest rank).
+    pub p95: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+/// Grades pairs of (predicted, measured). Pairs measured as zero count as 0 if predicted so too,
+/// else as 1.
+pub fn grade(pairs: impl IntoIterator<Item = (Span, Span)>) -> Errors {
+    let mut errors: Vec<f64> = pairs.into_iter().map(|(p, m)| error(p, m).abs()).collect();
+    errors.sort_by(f64::total_cmp);
+    let Some(&max) = errors.last() else { return Errors::default() };
+    let rank = |percent: usize| errors[(errors.len() * percent).div_ceil(100).max(1) - 1];
+    Errors { count: errors.len(), median: rank(50), p95: rank(95), max }
+}
+
+/// (predicted - measured) / measured.
+pub fn error(predicted: Span, measured: Span) -> f64 {
+    if measured == Span::ZERO {
+        return if predicted == Span::ZERO { 0.0 } else { 1.0 };
+    }
+    (predicted.ps() as f64 - measured.ps() as f64) / measured.ps() as f64
+}
+
+/// The middle one of several runs' figures; the lower of the two middle ones of an even number.
+pub fn median(spans: &[Span]) -> Span {
+    let mut sorted = spans.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or(Span::ZERO)
+}
+
+/// Run-to-run spread: (longest - shortest) / median.
+pub fn spread(spans: &[Span]) -> f64 {
+    let (Some(min), Some(max)) = (spans.iter().min(), spans.iter().max()) else { return 0.0 };
+    (max.ps() - min.ps()) as f64 / (median(spans).ps() as f64).max(1.0)
+}
+
 #[cfg(test)]
-#[path = "grade/tests.rs"]
+#[path = "comparison/tests.rs"]
 mod tests;

@@ -82,3 +82,20 @@ fn real_use_in_place_is_graded_apart() {
     assert!((errors[0].1.median - 0.5).abs() < 1e-12);
     assert!(ran.rows(InPlace::None, &[]).is_empty());
 }
+
+#[test]
+fn errors_are_shares_of_the_measurement() {
+    let us = Span::from_us;
+    let pairs = [(us(11), us(10)), (us(8), us(10)), (us(10), us(10))];
+    let errors = grade(pairs);
+    assert_eq!(errors.count, 3);
+    assert!((errors.median - 0.1).abs() < 1e-12 && (errors.max - 0.2).abs() < 1e-12);
+    assert_eq!(errors.p95, errors.max);
+    assert_eq!(grade([]), Errors::default());
+}
+
+#[test]
+fn spread_is_of_the_median() {
+    let us = Span::from_us;
+    assert!((spread(&[us(9), us(10), us(12)]) - 0.3).abs() < 1e-12);
+}

@@ -1,15 +1,15 @@
 //! `validation.csv`: one row per step, class of ops and lane of every case and mode.
 
-use crate::validate::grade::{Compared, Row};
 use std::fmt::Write;
+use tiersim_models::results::comparison::{Compared, Row};
 
 /// The table. New columns are added at the end only.
-pub(crate) fn csv(compared: &[Compared]) -> String {
+pub(super) fn csv(compared: &[Compared]) -> String {
     let mut text =
         "case,policy,class,name,predicted_ms,measured_ms,error,spread,in_place,scenario\n"
             .to_owned();
     for one in compared {
-        let (scenario, lanes) = (quoted(&one.scenario.name), one.lanes());
+        let (scenario, lanes) = (quoted(&one.scenario), one.lanes());
         for (result, ran) in one.ran() {
             let (label, policy) = (quoted(&result.label), quoted(&result.policy));
             for mode in ran.modes() {

@@ -1,0 +1,63 @@
+//! Columns of `results.csv`: a name, and how a case's cell is made.
+
+use crate::words::finite;
+use tiersim_models::results::{CaseRecord, Conditions, Figures, RunRecord};
+use tiersim_models::units::Span;
+
+/// Columns, each with its name and the cell of a case by its index.
+pub(crate) struct Columns<'r> {
+    record: &'r RunRecord,
+    pub(crate) all: Vec<(String, Cell<'r>)>,
+}
+
+pub(crate) type Cell<'r> = Box<dyn Fn(usize) -> String + 'r>;
+
+impl<'r> Columns<'r> {
+    pub(crate) fn new(record: &'r RunRecord) -> Columns<'r> {
+        Columns { record, all: Vec::new() }
+    }
+
+    /// Adds a column that every case has.
+    pub(crate) fn case(
+        &mut self,
+        name: impl Into<String>,
+        cell: impl Fn(&CaseRecord) -> String + 'r,
+    ) {
+        let record = self.record;
+        self.all.push((name.into(), Box::new(move |case| cell(&record.results[case]))));
+    }
+
+    /// Adds a column that is empty for a case that did not run.
+    pub(crate) fn figure(
+        &mut self,
+        name: impl Into<String>,
+        cell: impl Fn(&Figures) -> String + 'r,
+    ) {
+        self.case(name, move |case| case.outcome.figures().map_or_else(String::new, &cell));
+    }
+
+    pub(crate) fn float(&mut self, name: impl Into<String>, cell: impl Fn(&Figures) -> f64 + 'r) {
+        self.figure(name, move |figures| float(cell(figures)));
+    }
+
+    /// Adds a sum over the measured steps, in milliseconds per step.
+    pub(crate) fn ms(&mut self, name: impl Into<String>, sum: impl Fn(&Figures) -> Span + 'r) {
+        self.float(name, move |f| sum(f).ps() as f64 / 1e9 / f.steps.len().max(1) as f64);
+    }
+
+    /// Adds what a case ran on.
+    pub(crate) fn condition(&mut self, name: &str, cell: impl Fn(&Conditions) -> String + 'r) {
+        let record = self.record;
+        self.case(name, move |case| cell(record.of(case)));
+    }
+}
+
+/// A figure that some cases do not have.
+pub(crate) fn optional(value: Option<f64>) -> String {
+    value.map_or_else(String::new, float)
+}
+
+/// The shortest text that reads back as the same number; empty if there is none.
+pub(crate) fn float(value: f64) -> String {
+    finite(value).map_or_else(String::new, |value| value.to_string())
+}

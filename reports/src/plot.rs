@@ -1,0 +1,85 @@
+//! Where the points of the latency chart go: the frame, its two axes and their units.
+
+use crate::against::{Against, Held};
+use crate::canvas::Rect;
+use crate::frame::{FLOOR, MARGIN};
+use crate::measure::Measure;
+use crate::points::{Point, Points};
+use crate::render::CHART_SIZE;
+use crate::scale::{Scale, extent};
+use tiersim_models::results::RunRecord;
+use tiersim_models::units::shown::{Unit, of_sizes, of_times};
+
+/// Height of the band of cases that ran out of memory.
+const BAND: f64 = 34.0;
+
+/// Where data goes.
+pub(crate) struct Plot {
+    pub(crate) area: Rect,
+    pub(crate) x: Scale,
+    pub(crate) y: Scale,
+    pub(crate) memory: Unit,
+    pub(crate) time: Unit,
+    /// The band of the cases that ran out of memory.
+    pub(crate) band: Option<Rect>,
+    pub(crate) measure: Measure,
+    /// What cases are held against.
+    pub(crate) against: Against,
+}
+
+impl Plot {
+    pub(crate) fn new(
+        record: &RunRecord,
+        points: &Points,
+        (measure, against): (Measure, Against),
+        top: f64,
+    ) -> Plot {
+        let area = Rect::new(MARGIN + 78.0, top, f64::from(CHART_SIZE.0) - 104.0, FLOOR - 42.0);
+        let band = (!points.oom.is_empty()).then_some(Rect { bottom: area.top + BAND, ..area });
+        let memory_values = memory_range(points);
+        let memory = of_sizes(extent(&memory_values).map_or(0.0, |(_, most)| most));
+        let mut steps: Vec<f64> = points.done.iter().map(|p| p.step as f64).collect();
+        steps.extend(against.values(record, points));
+        // Never zoom in on less than a tenth: it would make noise look like a difference.
+        if let Some((lo, hi)) = extent(&steps).filter(|(lo, hi)| hi / lo < 1.1) {
+            steps.extend([lo * 0.95, hi * 1.05]);
+        }
+        let time = of_times(extent(&steps).map_or(0.0, |(_, most)| most));
+        let steps: Vec<f64> = steps.iter().map(|ps| ps / time.1).collect();
+        let memory_values: Vec<f64> = memory_values.iter().map(|b| b / memory.1).collect();
+        let x = Scale::linear(&memory_values, 0.06, area.left, area.right);
+        let ceiling = band.map_or(area.top, |band| band.bottom);
+        let y = Scale::fitting(&steps, 20.0, 0.09, area.bottom, ceiling);
+        Plot { area, x, y, memory, time, band, measure, against }
+    }
+
+    /// The pixel of a level line.
+    pub(crate) fn level(&self, held: Held) -> Option<f64> {
+        match held {
+            Held::Same(ps) => Some(self.y.at(ps as f64 / self.time.1)),
+            Held::Nowhere | Held::Own => None,
+        }
+    }
+
+    /// The pixel of a point.
+    pub(crate) fn at(&self, point: &Point) -> (f64, f64) {
+        (self.x.at(point.memory as f64 / self.memory.1), self.y.at(point.step as f64 / self.time.1))
+    }
+
+    /// Where data may be: the frame without the band.
+    pub(crate) fn data(&self) -> Rect {
+        Rect { top: self.band.map_or(self.area.top, |band| band.bottom), ..self.area }
+    }
+}
+
+/// Bytes that the memory axis shows. A budget far beyond every peak would squeeze the rest into a
+/// corner, so it is shown at the edge instead.
+fn memory_range(points: &Points) -> Vec<f64> {
+    let mut values: Vec<f64> = points.done.iter().map(|p| p.memory as f64).collect();
+    let budgets = points.oom.iter().filter_map(|(_, budget)| *budget).map(|bytes| bytes as f64);
+    match extent(&values) {
+        Some((_, most)) if most > 0.0 => values.extend(budgets.map(|b| b.min(most * 1.25))),
+        _ => values.extend(budgets),
+    }
+    values
+}
