@@ -12,16 +12,15 @@
 mod arena;
 mod book;
 mod copies;
-mod driver;
+pub(crate) mod driver;
 mod findings;
 mod floor;
-mod kernels;
+pub(crate) mod kernels;
 mod mark;
 mod ops;
 mod pace;
-pub(crate) mod probes;
 mod pump;
-mod rooms;
+pub(crate) mod rooms;
 mod worker;
 
 use crate::cuda::arena::Tickets;

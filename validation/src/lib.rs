@@ -23,6 +23,7 @@ pub mod grade;
 pub mod host;
 pub mod jitter;
 pub mod log;
+pub mod open;
 pub mod options;
 mod pattern;
 pub mod real;

@@ -17,7 +17,7 @@ const LEFT: [(&str, &[usize]); 8] = [
     ("input", &[12, 3, 2, 2, 2]),
     ("sim", &[17, 4]),
     ("reports", &[3, 3, 2, 2]),
-    ("validation", &[6, 5]),
+    ("validation", &[]),
     ("cli", &[7, 2]),
 ];
 

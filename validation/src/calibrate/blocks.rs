@@ -2,7 +2,7 @@
 //!
 //! Invariant: the file is gone when this is.
 
-use crate::calibrate::{FileAccess, Kind, Limits};
+use crate::calibrate::probe::{FileAccess, Kind, Limits};
 use crate::clock::Clock;
 use crate::fault::Fault;
 use crate::files::{DirectFile, Queue};

@@ -8,7 +8,7 @@
 
 use crate::calibrate::fit::{self, Fit, Refusal, rounded};
 use crate::calibrate::measure::{Point, Quantiles};
-use crate::calibrate::{Access, Device, Kind, Precision, Start};
+use crate::calibrate::probe::{Access, Device, Kind, Precision, Start};
 use std::num::NonZeroU32;
 use tiersim_models::hardware::{Compute, Fact, Hardware, Law, Link, Source};
 use tiersim_models::service::{Discipline, Service};

@@ -4,7 +4,7 @@
 //! Each repeat is timed by itself, after one that is not counted; what a loop computes is made
 //! opaque to the compiler, which would otherwise leave it out.
 
-use crate::calibrate::Access;
+use crate::calibrate::probe::Access;
 use crate::clock::Clock;
 use crate::files::Buffer;
 use crate::pattern::PAGE;

@@ -5,7 +5,8 @@
 //! Invariant: nothing is guessed.
 
 use super::KIB;
-use crate::calibrate::{Device, skeleton};
+use crate::calibrate::probe::Device;
+use crate::calibrate::skeleton;
 use crate::fault::Fault;
 use crate::files::DirectFile;
 use std::path::Path;

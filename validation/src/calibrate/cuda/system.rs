@@ -5,7 +5,8 @@
 //! Invariant: nothing is guessed.
 
 use crate::calibrate::host::system::{memory, read, room};
-use crate::calibrate::{Device as Described, skeleton};
+use crate::calibrate::probe::Device as Described;
+use crate::calibrate::skeleton;
 use crate::cuda::driver::{Device, attribute};
 use crate::fault::Fault;
 use std::path::Path;

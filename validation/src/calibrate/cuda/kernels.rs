@@ -3,10 +3,10 @@
 //! Products are cuBLAS's where its library can be loaded and takes the device, else `gemm_f32`'s.
 //! Invariant: addresses are those of memory that the bench keeps until nothing is under way.
 
-use crate::calibrate::{Access, Precision};
+use crate::calibrate::cuda::blas::Blas;
+use crate::calibrate::probe::{Access, Precision};
 use crate::cuda::driver::{Device, DeviceMemory, Function, Module, Stream};
 use crate::cuda::kernels::PTX;
-use crate::cuda::probes::blas::Blas;
 use crate::fault::Fault;
 use std::sync::Arc;
 
