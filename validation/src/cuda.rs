@@ -31,7 +31,7 @@ use crate::cuda::findings::Watch;
 use crate::cuda::floor::Floor;
 use crate::cuda::mark::Mark;
 use crate::cuda::rooms::{Place, Rooms, is_file};
-use crate::cuda::worker::Workers;
+use crate::cuda::worker::{FILES, Workers};
 use crate::fault::Fault;
 use crate::faulty::Failure;
 use crate::host::kernels::fill;
@@ -227,8 +227,7 @@ impl Parts<'_> {
         let key = Key { object: room.object, version: 0 };
         match &held.place {
             Place::File(slot) => {
-                let filled = fill(slot, key, &mut Buffer::new(0));
-                filled.map_err(|error| Fault::io("writes", "a tier of files", &error))
+                fill(slot, key, &mut Buffer::new(0)).map_err(Fault::io("writes", FILES))
             }
             place => {
                 let address = place.address().expect("memory has an address");
@@ -346,7 +345,7 @@ impl Drop for CudaMachine<'_> {
         if parts.is_stuck {
             // Giving memory back waits for the device, which does not answer. The process's end
             // gives back what stays; files are another matter.
-            parts.rooms.abandon();
+            parts.rooms.folder.abandon();
             std::mem::forget(parts);
             return;
         }

@@ -122,15 +122,12 @@ impl<'a> HostMachine<'a> {
         let work = move || {
             threads.fetch_add(1, Relaxed);
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| run(&shared))) {
-                let words = panic.downcast_ref::<&str>().map(|words| (*words).to_owned());
-                let words = words.or_else(|| panic.downcast_ref::<String>().cloned());
-                let fault = Fault::Died(words.unwrap_or_default());
-                shared.lock().fail(fault, &shared.bells);
+                shared.lock().fail(Fault::died(panic), &shared.bells);
             }
             threads.fetch_sub(1, Relaxed);
         };
         let thread = std::thread::Builder::new().name(name.clone()).spawn(work);
-        self.threads.push(thread.map_err(|error| Fault::io("starts thread", &name, &error))?);
+        self.threads.push(thread.map_err(Fault::io("starts thread", name))?);
         Ok(())
     }
 

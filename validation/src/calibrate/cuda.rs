@@ -72,8 +72,7 @@ impl CudaBench {
     /// The device of a number. Without a driver or a device: a fault that says what was looked for.
     pub(crate) fn new(number: usize, scratch: &Path) -> Result<CudaBench, Fault> {
         let device = Device::open(number, Live::default())?;
-        std::fs::create_dir_all(scratch)
-            .map_err(|error| Fault::io("makes folder", &scratch.display().to_string(), &error))?;
+        std::fs::create_dir_all(scratch).map_err(Fault::io("makes folder", scratch.display()))?;
         let kernels = Kernels::load(&device)?;
         let blocks = Blocks::create(scratch)?;
         let direct = if blocks.file().is_direct() { "around" } else { "through" };

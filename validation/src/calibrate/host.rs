@@ -16,6 +16,7 @@ use crate::calibrate::probe::{
 use crate::calibrate::through::Through;
 use crate::fault::Fault;
 use crate::files::Buffer;
+use crate::host::kernels::last_cache;
 use crate::real;
 use loops::Locked;
 use std::path::{Path, PathBuf};
@@ -40,14 +41,11 @@ pub(super) struct HostBench {
 
 impl HostBench {
     pub(super) fn new(scratch: &Path) -> Result<HostBench, Fault> {
-        let fail = |what: &'static str, path: &Path, error: &std::io::Error| {
-            Fault::io(what, &path.display().to_string(), error)
-        };
         let made = std::fs::create_dir_all(scratch);
-        made.map_err(|error| fail("makes folder", scratch, &error))?;
+        made.map_err(Fault::io("makes folder", scratch.display()))?;
         let file = Blocks::create(scratch)?;
         let pinned = Locked::largest(2 * OBJECTS.most.get() as usize);
-        let cache = system::last_cache();
+        let cache = last_cache();
         let device = system::describe(scratch, file.file(), pinned.len(), cache)?;
         let (pageable, buffer) = (Default::default(), Buffer::new(0));
         let scratch = scratch.to_path_buf();

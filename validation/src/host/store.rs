@@ -6,12 +6,10 @@
 
 use crate::fault::Fault;
 use crate::faulty::Failure;
-use crate::host::room::Slot;
+use crate::host::room::{Folder, Slot};
 use crate::options::{Live, Options};
 use crate::pattern::PAGE;
 use std::collections::BTreeMap;
-use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tiersim_models::hardware::{Hardware, TierKind};
@@ -23,11 +21,11 @@ use tiersim_policies::command::Room;
 pub(crate) struct Store {
     tiers: Vec<(TierKind, Bytes)>,
     table: Mutex<Table>,
-    folder: PathBuf,
     live: Live,
     fail: Option<Failure>,
     claims: AtomicU64,
-    files: AtomicU64,
+    /// Goes last, when its files have.
+    folder: Folder,
 }
 
 struct Table {
@@ -45,9 +43,7 @@ struct Table {
 
 impl Store {
     pub(crate) fn new(hardware: &Hardware, options: &Options) -> Result<Store, Fault> {
-        let folder = own_folder(&options.scratch);
-        let place = options.scratch.display().to_string();
-        let folder = folder.map_err(|error| Fault::io("makes a folder in", &place, &error))?;
+        let folder = Folder::new(&options.scratch, &options.live)?;
         let tiers: Vec<_> = hardware.tiers.iter().map(|t| (t.kind, t.capacity)).collect();
         let table = Table {
             held: BTreeMap::new(),
@@ -60,11 +56,10 @@ impl Store {
         Ok(Store {
             tiers,
             table: Mutex::new(table),
-            folder,
             live: options.live.clone(),
             fail: options.fail,
             claims: AtomicU64::new(0),
-            files: AtomicU64::new(0),
+            folder,
         })
     }
 
@@ -92,12 +87,7 @@ impl Store {
             TierKind::Hbm | TierKind::Cxl | TierKind::Dram => {
                 Slot::memory(pages, self.live.clone())
             }
-            TierKind::Nvme | TierKind::Remote => {
-                let path = self.folder.join(self.files.fetch_add(1, Relaxed).to_string());
-                let place = path.display().to_string();
-                let made = Slot::file(path, pages, self.live.clone());
-                made.map_err(|error| Fault::io("makes file", &place, &error))?
-            }
+            TierKind::Nvme | TierKind::Remote => self.folder.file(pages)?,
         };
         let made = &mut self.table().made[tier.index()];
         made.0 += 1;
@@ -149,21 +139,6 @@ impl Store {
     }
 }
 
-/// Makes a folder that was not there: another machine's is never shared, whoever's process has this
-/// process's number too.
-fn own_folder(scratch: &Path) -> io::Result<PathBuf> {
-    static MACHINES: AtomicU64 = AtomicU64::new(0);
-    std::fs::create_dir_all(scratch)?;
-    loop {
-        let number = MACHINES.fetch_add(1, Relaxed);
-        let folder = scratch.join(format!("tiersim-{}-{number}", std::process::id()));
-        match std::fs::create_dir(&folder) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => return made.map(|()| folder),
-        }
-    }
-}
-
 impl Table {
     /// Puts a slot into use. Returns the one that was there, which is a missing edge's doing.
     fn hold(&mut self, room: &Room, slot: Arc<Slot>) -> Option<Arc<Slot>> {
@@ -181,15 +156,5 @@ impl Table {
         let slot = self.spare.get_mut(&(tier, pages))?.pop()?;
         self.spare_bytes[tier.index()] -= (pages * PAGE) as u64;
         Some(slot)
-    }
-}
-
-impl Drop for Store {
-    fn drop(&mut self) {
-        let table = self.table.get_mut().unwrap_or_else(PoisonError::into_inner);
-        table.held.clear();
-        table.spare.clear();
-        // Should somebody else have put something there, it is theirs and stays.
-        let _ = std::fs::remove_dir(&self.folder);
     }
 }

@@ -93,7 +93,7 @@ impl Floor {
     ) -> Result<bool, Fault> {
         let Some(slot) = self.store.get(object, tier) else { return Ok(false) };
         let filled = kernels::fill(&slot, Key { object, version }, buffer);
-        filled.map_err(|error| io("writes", tier, &error))?;
+        filled.map_err(io("writes", tier))?;
         Ok(true)
     }
 
@@ -146,11 +146,11 @@ impl Floor {
         let slot = piece.number as usize % tiersim_policies::transit::BOUNCE as usize;
         let len = pages.len() * PAGE;
         let load = |at: usize, into: &mut [u8]| match source {
-            Some(source) => source.load(at, into).map_err(|error| io("reads", from, &error)),
+            Some(source) => source.load(at, into).map_err(io("reads", from)),
             None => Ok(()),
         };
         let store = |at: usize, bytes: &[u8]| match target {
-            Some(target) => target.store(at, bytes).map_err(|error| io("writes", to, &error)),
+            Some(target) => target.store(at, bytes).map_err(io("writes", to)),
             None => Ok(()),
         };
         match (&piece.source, &piece.target) {
@@ -183,7 +183,7 @@ impl Floor {
             return Ok(Some(mismatch(place, version, Found::NoRoom)));
         };
         let found = kernels::check(&slot, pages, stride, Key { object, version }, buffer);
-        let found = found.map_err(|error| io("reads", tier, &error))?;
+        let found = found.map_err(io("reads", tier))?;
         Ok(found.map(|found| mismatch(place, version, found)))
     }
 
@@ -192,7 +192,7 @@ impl Floor {
         let mut buffer = Buffer::new(BLOCK * PAGE);
         let Some(slot) = self.store.get(object, tier) else { return Ok(None) };
         let first = buffer.first(PAGE);
-        slot.load(0, first).map_err(|error| io("reads", tier, &error))?;
+        slot.load(0, first).map_err(io("reads", tier))?;
         let (_, version) = pattern::decode(pattern::read(&first[..8]), 0);
         let place = (Ticket(u32::MAX), object, tier);
         let wrong = self.check(place, version, 0..slot.pages, 1, &mut buffer)?;
@@ -213,6 +213,6 @@ fn locked(buffer: &std::sync::Mutex<Buffer>) -> MutexGuard<'_, Buffer> {
     buffer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn io(what: &'static str, tier: TierId, error: &std::io::Error) -> Fault {
-    Fault::io(what, &format!("tier {}", tier.0), error)
+fn io(what: &'static str, tier: TierId) -> impl FnOnce(std::io::Error) -> Fault {
+    Fault::io(what, format!("tier {}", tier.0))
 }

@@ -57,24 +57,13 @@ fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<Source>), Fault
 
 /// Free bytes where the scratch folder is.
 pub(crate) fn room(scratch: &Path) -> Result<u64, Fault> {
-    file_system(scratch)
-        .map_err(|error| Fault::io("asks for the size of", &scratch.display().to_string(), &error))
+    file_system(scratch).map_err(Fault::io("asks for the size of", scratch.display()))
 }
 
 pub(crate) fn memory() -> Option<Bytes> {
     let text = field("/proc/meminfo", "MemTotal")?;
     let kib: u64 = text.strip_suffix("kB")?.trim().parse().ok()?;
     Some(Bytes::new(kib * KIB))
-}
-
-/// Size of the largest cache of the first core.
-pub(super) fn last_cache() -> Option<u64> {
-    let size = |index| {
-        let text = read(&format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size"))?;
-        let kib: u64 = text.strip_suffix('K')?.parse().ok()?;
-        Some(kib * KIB)
-    };
-    (0..8).filter_map(size).max()
 }
 
 pub(crate) fn read(path: &str) -> Option<String> {
