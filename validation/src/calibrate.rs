@@ -14,7 +14,7 @@ pub mod fit;
 mod host;
 pub mod measure;
 mod probe;
-mod skeleton;
+pub(crate) mod skeleton;
 pub mod spec;
 pub mod through;
 

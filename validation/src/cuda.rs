@@ -10,9 +10,9 @@
 //! commands use the same bytes one after the other, the later one waits, edge or not.
 
 mod arena;
-mod book;
 mod copies;
 pub(crate) mod driver;
+mod entry;
 mod findings;
 mod floor;
 pub(crate) mod kernels;
@@ -24,16 +24,15 @@ pub(crate) mod rooms;
 mod worker;
 
 use crate::cuda::arena::Tickets;
-use crate::cuda::book::Book;
 use crate::cuda::driver::Device;
 pub use crate::cuda::driver::Keep;
+use crate::cuda::entry::Book;
 use crate::cuda::findings::Watch;
 use crate::cuda::floor::Floor;
 use crate::cuda::mark::Mark;
 use crate::cuda::rooms::{Place, Rooms, is_file};
 use crate::cuda::worker::{FILES, Workers};
 use crate::fault::Fault;
-use crate::faulty::Failure;
 use crate::host::kernels::fill;
 use crate::host::room::Buffer;
 use crate::options::Options;
@@ -77,11 +76,9 @@ struct Parts<'a> {
     chunk: Bytes,
     emulate: bool,
     arrival_stride: usize,
-    fail: Option<Failure>,
     patience: Span,
     /// The thread that uses files in place.
     in_place: Option<usize>,
-    copies_begun: u64,
     /// Writes submitted so far, by object: what the order of the plan makes the truth.
     written: Written,
     submitted: u64,
@@ -166,7 +163,7 @@ impl<'a> CudaMachine<'a> {
         let floor = Floor::new(&device, streams + copying, copying.max(1), options)?;
         let mut parts = Parts {
             workers: Workers::new(&device, floor.clock, &options.live),
-            book: Book::default(),
+            book: Book::new(),
             streams: (0..streams).map(|_| Queue::default()).collect(),
             lanes: Vec::with_capacity(ends.len()),
             loose: Vec::new(),
@@ -179,10 +176,8 @@ impl<'a> CudaMachine<'a> {
             chunk: hardware.chunk,
             emulate: options.emulate,
             arrival_stride: options.arrival_stride,
-            fail: options.fail,
             patience: options.patience,
             in_place: None,
-            copies_begun: 0,
             written: Written::new(workload.trace.objects.len()),
             submitted: 0,
             submitting: Span::ZERO,
@@ -311,15 +306,12 @@ impl RealMachine for CudaMachine<'_> {
     fn report(&self) -> Report {
         let parts = self.parts();
         Report {
-            truth: parts.book.truth.clone(),
             moved: parts.lanes.iter().map(|lane| lane.moved).collect(),
-            ops: parts.book.ops.clone(),
-            copies: parts.book.copies.len() as u64,
-            copies_run: parts.book.copies.clone(),
             peak: parts.rooms.peak(),
             submitted: (parts.submitted, parts.submitting),
             slots: parts.rooms.made(),
             device: Some(parts.rooms.used()),
+            ..parts.book.report()
         }
     }
 

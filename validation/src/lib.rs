@@ -13,6 +13,7 @@
 //! [`JitterMachine`]: jitter::JitterMachine
 //! [`Logged`]: log::Logged
 
+mod book;
 pub mod calibrate;
 pub mod clock;
 pub mod cuda;

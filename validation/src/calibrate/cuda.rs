@@ -18,7 +18,7 @@ use crate::calibrate::probe::{
     Access, Bench, Device as Described, Figure, Kind, Limits, Memory, Precision, Probe, Sample, Way,
 };
 use crate::calibrate::through::Through;
-use crate::cuda::driver::{Device, DeviceMemory, Pageable, PinnedMemory, attribute};
+use crate::cuda::driver::{Attribute, Device, DeviceMemory, Pageable, PinnedMemory};
 use crate::cuda::rooms::is_file;
 use crate::fault::Fault;
 use crate::options::Live;
@@ -102,7 +102,7 @@ impl CudaBench {
             described,
             scratch: scratch.to_path_buf(),
             most: (free.get() / 4).max(MIB),
-            cache: device.attribute(attribute::CACHE_BYTES)?,
+            cache: device.attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?,
             number,
             device,
         })

@@ -6,14 +6,13 @@
 //! Invariant: a command's end is told after the ends of everything that it waited for.
 
 use crate::cuda::Parts;
-use crate::cuda::arena::Tickets;
-use crate::cuda::book::{Book, Entry, Files, MarkList, Planned, Progress};
+use crate::cuda::entry::{Book, Entry, Files, MarkList, Own, Planned};
 use crate::cuda::rooms::Place;
 use crate::fault::Fault;
-use std::rc::Rc;
 use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Span, Time};
 use tiersim_policies::command::{Command, Ticket, Work};
+use tiersim_policies::transit::{BOUNCE, Transit};
 
 impl Parts<'_> {
     /// Takes a command, and enqueues what can be.
@@ -21,30 +20,30 @@ impl Parts<'_> {
         let began = self.floor.clock.now();
         let ticket = command.ticket;
         let (versions, planned) = (self.written.meets(&command), self.planned(&command));
-        let mut entry = Entry::new(Rc::new(command), versions, planned);
-        entry.ready = began;
+        let mut entry = Entry::new(command, versions, began, Own { planned, ..Own::default() });
         let command = entry.command.clone();
-        let edges: Tickets = command.after.iter().map(|edge| edge.ticket).collect();
-        self.wait_for(&mut entry, edges);
+        self.book.wait_for(&mut entry, command.after.iter().map(|edge| edge.ticket));
         for room in &command.claims {
             let after = self.claim(room, Book::is_under_way)?;
-            self.wait_for(&mut entry, after);
+            self.book.wait_for(&mut entry, after);
         }
         match &command.work {
             Work::Compute { stream, touches, .. } => {
                 let places = touches.iter().map(|touch| self.rooms.get(touch.object, touch.tier));
-                entry.places = places.collect();
-                let mut held = entry.places.iter().flatten();
+                entry.own.places = places.collect();
+                let mut held = entry.own.places.iter().flatten();
                 if held.any(|held| matches!(held.place, Place::File(_))) {
-                    entry.files = Files::ToDo;
+                    entry.own.files = Files::ToDo;
                 }
                 self.streams[usize::from(*stream)].waiting.push_back(ticket);
             }
             &Work::Copy { object, bytes, from, to } => {
-                entry.places.extend([from, to].map(|tier| self.rooms.get(object, tier)));
+                entry.own.places.extend([from, to].map(|tier| self.rooms.get(object, tier)));
                 let route = self.routes.between(from, to).iter().map(|lane| lane.index());
                 let route: Vec<usize> = route.collect();
-                entry.progress = Some(Progress::new(&route, bytes, self.chunk));
+                entry.transit = Some(Transit::new(route.iter().copied(), bytes, self.chunk));
+                let none = || (0..BOUNCE).map(|_| None).collect();
+                entry.own.bounces = route.iter().skip(1).map(|_| none()).collect();
                 self.lanes[route[0]].gate.push_back(ticket);
             }
             // Rooms are where the arena put them: nothing has to move.
@@ -52,8 +51,8 @@ impl Parts<'_> {
         }
         // Whoever is given this room from here on waits for this command.
         let freed = command.frees.iter().filter_map(|room| self.rooms.free(room, ticket));
-        entry.freed = freed.collect();
-        self.book.add(ticket, entry);
+        entry.own.freed = freed.collect();
+        self.book.add(entry);
         self.start_due()?;
         if self.is_waiting_for_the_host() {
             self.poll()?;
@@ -63,18 +62,10 @@ impl Parts<'_> {
         Ok(())
     }
 
-    fn wait_for(&self, entry: &mut Entry, tickets: Tickets) {
-        for ticket in tickets {
-            if self.book.is_under_way(ticket) && !entry.before.contains(&ticket) {
-                entry.before.push(ticket);
-            }
-        }
-    }
-
     /// How long an op is to last.
     fn planned(&self, command: &Command) -> Planned {
         let Work::Compute { occurrence, charges, delay, .. } = &command.work else {
-            return Planned { span: Span::ZERO, delay: Span::ZERO };
+            return Planned::default();
         };
         let law = |&(tier, bytes): &(TierId, Bytes)| {
             self.hardware.tiers[tier.index()].access.span_of(bytes)
@@ -99,13 +90,13 @@ impl Parts<'_> {
             match entry.command.work {
                 Work::Compute { stream, .. } => self.try_stream(usize::from(stream))?,
                 Work::Copy { .. } => {
-                    let transit = &entry.progress.as_ref().expect("a copy has a route").transit;
+                    let transit = entry.transit.as_ref().expect("a copy has a route");
                     self.try_gate(transit.lane(0))?;
                 }
                 Work::Compact { .. } | Work::Release if !entry.queued && entry.unqueued == 0 => {
                     let mut marks: MarkList = self.book.waits(ticket).into_iter().collect();
                     marks.extend(self.book.entry(ticket).guards());
-                    self.book.queued(ticket, marks);
+                    self.book.marked(ticket, marks);
                 }
                 Work::Compact { .. } | Work::Release => {}
             }
@@ -152,9 +143,9 @@ impl Parts<'_> {
         let mut any = false;
         for ticket in std::mem::take(&mut self.loose) {
             let entry = self.book.entry(ticket);
-            let over = entry.over.or_else(|| self.over_with_its_edges(ticket));
+            let over = entry.own.over.or_else(|| self.over_with_its_edges(ticket));
             let mut may = entry.unended == 0 && over.is_some();
-            for mark in &entry.marks {
+            for mark in &entry.own.marks {
                 may = may && mark.passed()?;
             }
             match over {
@@ -194,7 +185,7 @@ impl Parts<'_> {
             }
             // An op may last longer than patience does.
             let head = |ticket: &Ticket| {
-                let planned = self.book.entry(*ticket).planned;
+                let planned = self.book.entry(*ticket).own.planned;
                 planned.span + planned.delay
             };
             let heads = self.streams.iter().filter_map(|stream| stream.running.front());
@@ -210,13 +201,7 @@ impl Parts<'_> {
         self.is_stuck = true;
         let first = self.book.entries.iter().next();
         let first = first.map_or_else(String::new, |(ticket, entry)| {
-            let work = match entry.command.work {
-                Work::Compute { .. } => "an op",
-                Work::Copy { .. } => "a copy",
-                Work::Compact { .. } => "a compaction",
-                Work::Release => "a release",
-            };
-            let state = if entry.queued { "enqueued" } else { "held back" };
+            let (work, state) = (entry.word(), if entry.queued { "enqueued" } else { "held back" });
             format!(", the first of them {} ({work}, {state})", ticket.0)
         });
         let (ms, count) = (waited.ps() / 1_000_000_000, self.book.entries.len());

@@ -10,9 +10,8 @@ use crate::cuda::arena::{Arena, Spot, Tickets, padded};
 use crate::cuda::driver::{Device, DeviceMemory, PinnedMemory};
 use crate::cuda::mark::Mark;
 use crate::fault::Fault;
-use crate::faulty::Failure;
 use crate::host::room::{Folder, Slot};
-use crate::options::Options;
+use crate::options::{Failing, Options};
 use crate::pattern::PAGE;
 use crate::real::DeviceMemory as Used;
 use std::cell::RefCell;
@@ -68,8 +67,7 @@ pub(crate) struct Rooms {
     tiers: Vec<Tier>,
     pub(crate) folder: Folder,
     device: Arc<Device>,
-    fail: Option<Failure>,
-    claims: u64,
+    pub(crate) failing: Failing,
     used: Used,
     before: Bytes,
     /// Address and bytes of memory that has just been taken.
@@ -130,8 +128,7 @@ impl Rooms {
             tiers: hardware.tiers.iter().map(tier).collect(),
             held: BTreeMap::new(),
             folder,
-            fail: options.fail,
-            claims: 0,
+            failing: Failing::new(options.fail),
             used: Used { peak: Bytes::ZERO, rooms: Bytes::ZERO },
             before: Bytes::new(total.get() - free.get()),
             fresh: Vec::new(),
@@ -144,10 +141,7 @@ impl Rooms {
         room: &Room,
         under_way: impl Fn(Ticket) -> bool,
     ) -> Result<Tickets, Fault> {
-        self.claims += 1;
-        if self.fail == Some(Failure::Allocation(self.claims)) {
-            return Err(Fault::Injected(Failure::Allocation(self.claims)));
-        }
+        self.failing.room()?;
         let (bytes, index) = (padded(room.bytes.get()), room.tier.index());
         let (place, spot, after) = if is_file(self.tiers[index].kind) {
             let (slot, after) = self.file(index, bytes, under_way)?;

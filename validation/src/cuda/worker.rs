@@ -14,7 +14,7 @@ use crate::host::kernels::{self, BLOCK};
 use crate::host::room::{Buffer, Slot};
 use crate::options::Live;
 use crate::pattern::{Key, PAGE};
-use crate::truth::{Found, Mismatch};
+use crate::truth::Mismatch;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -193,7 +193,7 @@ impl Bench {
         let key = Key { object, version };
         let found = kernels::check(slot, 0..slot.pages, stride, key, &mut self.buffer);
         let found = found.map_err(Fault::io("reads", FILES))?;
-        Ok(found.map(|found: Found| Mismatch { ticket, object, tier, expected: version, found }))
+        Ok(found.map(|found| Mismatch::new((ticket, object, tier), version, found)))
     }
 
     fn carry(&mut self, from: &End, to: &End, bytes: u64) -> Result<(), Fault> {

@@ -5,12 +5,10 @@
 //! Invariant: capacity is not counted here. Spare slots are limited, room in use is not.
 
 use crate::fault::Fault;
-use crate::faulty::Failure;
 use crate::host::room::{Folder, Slot};
-use crate::options::{Live, Options};
+use crate::options::{Failing, Live, Options};
 use crate::pattern::PAGE;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tiersim_models::hardware::{Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
@@ -22,8 +20,7 @@ pub(crate) struct Store {
     tiers: Vec<(TierKind, Bytes)>,
     table: Mutex<Table>,
     live: Live,
-    fail: Option<Failure>,
-    claims: AtomicU64,
+    pub(crate) failing: Failing,
     /// Goes last, when its files have.
     folder: Folder,
 }
@@ -57,18 +54,14 @@ impl Store {
             tiers,
             table: Mutex::new(table),
             live: options.live.clone(),
-            fail: options.fail,
-            claims: AtomicU64::new(0),
+            failing: Failing::new(options.fail),
             folder,
         })
     }
 
     /// Takes room.
     pub(crate) fn claim(&self, room: &Room) -> Result<(), Fault> {
-        let number = self.claims.fetch_add(1, Relaxed) + 1;
-        if self.fail == Some(Failure::Allocation(number)) {
-            return Err(Fault::Injected(Failure::Allocation(number)));
-        }
+        self.failing.room()?;
         let pages = (room.bytes.get() as usize).div_ceil(PAGE);
         let spare = self.table().take_spare(room.tier, pages);
         let slot = match spare {

@@ -43,7 +43,7 @@ pub(super) fn describe(
 fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<Source>), Fault> {
     let (all, room) = (memory(), room(scratch)?);
     let half = all.map_or(1 << 30, |bytes| bytes.get() / 2);
-    let hardware = skeleton::of([half, half, room], ["memory", "drive"], Bytes::mib(1));
+    let hardware = skeleton::of(&[half, half, room], &["memory", "drive"], Bytes::mib(1));
     let about = format!("{name}: memory stands for HBM and DRAM, files for NVMe");
     // Both are the same memory, and somebody has to divide it.
     let halved = Source::Assumed(match all {

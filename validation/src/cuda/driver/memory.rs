@@ -43,10 +43,8 @@ pub(crate) struct PinnedMemory {
     pub(super) lasting: bool,
 }
 
-#[expect(unsafe_code, reason = "it holds a pointer")]
 // SAFETY: the memory belongs to no thread; the host reaches it through atomics and system calls.
 unsafe impl Send for PinnedMemory {}
-#[expect(unsafe_code, reason = "it holds a pointer")]
 // SAFETY: as above.
 unsafe impl Sync for PinnedMemory {}
 
@@ -80,12 +78,9 @@ impl PinnedMemory {
     /// The word at byte `at`, which the device may write at the same time.
     fn word(&self, at: u64) -> &AtomicU64 {
         assert!(at.is_multiple_of(8) && at + 8 <= self.bytes, "a word of this memory");
-        #[expect(unsafe_code, reason = "the driver hands memory out as an address")]
         // SAFETY: the address lies within the allocation, which is aligned to pages and lives as
         // long as `self`; the host reaches it through atomics only.
-        unsafe {
-            AtomicU64::from_ptr(self.host.cast::<u8>().add(at as usize).cast())
-        }
+        unsafe { AtomicU64::from_ptr(self.host.cast::<u8>().add(at as usize).cast()) }
     }
 
     /// Reads a word.
@@ -117,11 +112,8 @@ impl PinnedMemory {
     pub(crate) fn read_file(&self, from: u64, len: u64, file: &File, at: u64) -> io::Result<()> {
         use std::os::fd::AsRawFd;
         self.whole(from, len, |memory, left, done| {
-            #[expect(unsafe_code, reason = "no Rust value may lie in this memory")]
             // SAFETY: `whole` names a range of this allocation, which the system fills.
-            unsafe {
-                libc::pread(file.as_raw_fd(), memory, left, (at + done) as libc::off_t)
-            }
+            unsafe { libc::pread(file.as_raw_fd(), memory, left, (at + done) as libc::off_t) }
         })
     }
 
@@ -130,11 +122,8 @@ impl PinnedMemory {
     pub(crate) fn write_file(&self, from: u64, len: u64, file: &File, at: u64) -> io::Result<()> {
         use std::os::fd::AsRawFd;
         self.whole(from, len, |memory, left, done| {
-            #[expect(unsafe_code, reason = "no Rust value may lie in this memory")]
             // SAFETY: `whole` names a range of this allocation, which the system reads.
-            unsafe {
-                libc::pwrite(file.as_raw_fd(), memory, left, (at + done) as libc::off_t)
-            }
+            unsafe { libc::pwrite(file.as_raw_fd(), memory, left, (at + done) as libc::off_t) }
         })
     }
 
