@@ -9,9 +9,10 @@
 //! replaced.
 
 use crate::output::{Failure, cannot};
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Write};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use tiersim_input::trace::write_new;
 use tiersim_reports::is_artefact;
 
 /// A folder that nobody else writes to.
@@ -199,13 +200,6 @@ fn no_link(path: &Path) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
-}
-
-/// Writes a file that is not there yet, through to the disk; what is there already is not followed.
-pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }
 
 /// Two folders change places.

@@ -1,10 +1,10 @@
 //! How the command fails, and how it writes files: whole or not at all.
 
-use crate::folder::write_new;
 use std::fmt;
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use tiersim_input::trace::write_new;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_sim::run::RunError;
 

@@ -43,7 +43,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use tiersim_models::hardware::{Hardware, TierKind};
-use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::ids::{NodeId, ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::Routes;
 use tiersim_models::units::{Bytes, Span, Time};
@@ -128,25 +128,13 @@ struct Flight {
     end: Rc<Mark>,
 }
 
-/// Kinds of the tiers that a lane joins.
-struct Ends {
-    from: TierKind,
-    to: TierKind,
-}
+/// Kinds of the tiers that a lane leads from and to.
+type Ends = [TierKind; 2];
 
-impl Ends {
-    fn of(hardware: &Hardware, lane: tiersim_models::hardware::Lane) -> Ends {
-        let (from, to) = hardware.lane_ends(lane);
-        let [from, to] = [from, to].map(|tier| hardware.tiers[tier.index()].kind);
-        Ends { from, to }
-    }
-
-    /// The device reaches pinned memory but copies within it only at the cost of the bus, and does
-    /// not reach files.
-    fn by_thread(&self) -> bool {
-        let ends = [self.from, self.to];
-        ends.into_iter().any(is_file) || !ends.contains(&TierKind::Hbm)
-    }
+/// The device reaches pinned memory but copies within it only at the cost of the bus, and does not
+/// reach files.
+fn by_thread(ends: &Ends) -> bool {
+    ends.iter().copied().any(is_file) || !ends.contains(&TierKind::Hbm)
 }
 
 impl<'a> CudaMachine<'a> {
@@ -158,8 +146,10 @@ impl<'a> CudaMachine<'a> {
         let Setup { hardware, routes, workload, spans, start } = setup;
         let count = workload.trace.ops.iter().map(|op| usize::from(op.stream) + 1).max();
         let streams = count.unwrap_or(0);
-        let ends: Vec<Ends> = hardware.lanes().map(|lane| Ends::of(hardware, lane)).collect();
-        let copying = ends.iter().filter(|ends| !ends.by_thread()).count();
+        let ends = hardware.lanes().map(|lane| hardware.lane_ends(lane).into());
+        let kind = |tier: NodeId| hardware.tiers[tier.index()].kind;
+        let ends: Vec<Ends> = ends.map(|ends: [NodeId; 2]| ends.map(kind)).collect();
+        let copying = ends.iter().filter(|ends| !by_thread(ends)).count();
         let floor = Floor::new(&device, streams + copying, copying.max(1), options)?;
         let mut parts = Parts {
             workers: Workers::new(&device, floor.clock, &options.live),
@@ -263,7 +253,7 @@ impl Parts<'_> {
     fn hire(&mut self, ends: &[Ends], (mut next, copying): (usize, usize)) -> Result<(), Fault> {
         for (number, ends) in ends.iter().enumerate() {
             let spawn = || self.workers.spawn(format!("lane {number}"));
-            let thread = ends.by_thread().then(spawn).transpose()?;
+            let thread = by_thread(ends).then(spawn).transpose()?;
             let stream = next;
             next += usize::from(thread.is_none());
             self.lanes.push(Lane {
@@ -276,7 +266,7 @@ impl Parts<'_> {
                 } else {
                     stream + copying
                 },
-                to_device: ends.to == TierKind::Hbm,
+                to_device: ends[1] == TierKind::Hbm,
                 flights: VecDeque::new(),
                 sent: VecDeque::new(),
                 checks: VecDeque::new(),

@@ -64,6 +64,12 @@ fn scratch(name: &str) -> PathBuf {
     folder.join(format!("cuda-errors-{name}-{}", std::process::id()))
 }
 
+/// The machine of the stand-in; its bench is gone again.
+fn skeleton(folder: &Path) -> Hardware {
+    let bench = calibrate::bench((Kind::Cuda, 0), folder).expect("the stand-in is there");
+    bench.describe().skeleton
+}
+
 /// Copies over both links, in both directions, and ops that use objects in each tier.
 fn short_run(skeleton: &Hardware, scratch: &Path) -> Result<(), Fault> {
     let through = Through { machine: Kind::Cuda, device: 0, skeleton, scratch };
@@ -126,9 +132,7 @@ fn a_machine_gives_everything_back_whatever_call_fails() {
         return;
     }
     let folder = scratch("machine");
-    let bench = calibrate::bench((Kind::Cuda, 0), &folder).expect("the stand-in is there");
-    let skeleton = bench.describe().skeleton;
-    drop(bench);
+    let skeleton = skeleton(&folder);
     every_call_fails_once("machine", || short_run(&skeleton, &folder));
     std::fs::remove_dir_all(&folder).expect("it is there");
 }
@@ -168,9 +172,7 @@ fn what_cannot_be_given_back_does_not_end_in_a_panic() {
     if child::is_child() {
         let call = std::env::var("TIERSIM_TEST_CALL").expect("the parent sets it");
         let folder = scratch(&call);
-        let bench = calibrate::bench((Kind::Cuda, 0), &folder).expect("the stand-in is there");
-        let skeleton = bench.describe().skeleton;
-        drop(bench);
+        let skeleton = skeleton(&folder);
         fail(&format!("{call}:1"));
         // Whether the run notices is its own business.
         let _ = short_run(&skeleton, &folder);
@@ -187,9 +189,7 @@ fn pinned_memory_goes_from_one_machine_to_the_next_while_it_is_kept() {
         return;
     }
     let folder = scratch("keep");
-    let bench = calibrate::bench((Kind::Cuda, 0), &folder).expect("the stand-in is there");
-    let skeleton = bench.describe().skeleton;
-    drop(bench);
+    let skeleton = skeleton(&folder);
     let through = Through { machine: Kind::Cuda, device: 0, skeleton: &skeleton, scratch: &folder };
     let lane = Lane { link: LinkId(0), evicting: false };
     let copies = |size| {

@@ -87,6 +87,9 @@ calls! {
 const NOT_READY: c_uint = sys::CUresult::CUDA_ERROR_NOT_READY as c_uint;
 const NON_BLOCKING: c_uint = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as c_uint;
 const PORTABLE_MAPPED: c_uint = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
+/// Threads of a block, and blocks that a multiprocessor runs at once.
+const THREADS: u64 = 256;
+const BLOCKS: u64 = 8;
 const REMEDY: &str =
     "use --machine host, or a machine with an NVIDIA driver of version 525 or later";
 
@@ -219,6 +222,11 @@ impl Device {
         Ok(device)
     }
 
+    /// Threads that all multiprocessors run at once.
+    pub(crate) fn all_threads(&self) -> u64 {
+        u64::from(self.multiprocessors) * BLOCKS * THREADS
+    }
+
     /// Makes its context current on this thread.
     pub(crate) fn enter(&self) -> Result<(), Fault> {
         call!(self.calls, cuCtxSetCurrent(self.context))
@@ -277,6 +285,12 @@ impl Stream {
     /// Copies between any two addresses that the device can reach.
     pub(crate) fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), Fault> {
         call!(self.device.calls, cuMemcpyAsync(to, from, bytes as usize, self.stream))
+    }
+
+    /// Blocks and threads of a kernel with so much work: as many as it can use.
+    pub(crate) fn grid(&self, work: u64) -> (u32, u32) {
+        let blocks = work.min(self.device.all_threads()).div_ceil(THREADS).max(1);
+        (u32::try_from(blocks).expect("a multiprocessor has few blocks"), THREADS as u32)
     }
 
     /// Runs a kernel; each argument fills eight bytes, of which the kernel takes what it needs.
