@@ -30,23 +30,20 @@ use crate::cuda::entry::Book;
 use crate::cuda::findings::Watch;
 use crate::cuda::floor::Floor;
 use crate::cuda::mark::Mark;
-use crate::cuda::rooms::{Place, Rooms, is_file};
+use crate::cuda::rooms::{Place, Rooms};
 use crate::cuda::worker::{FILES, Workers};
 use crate::fault::Fault;
 use crate::host::kernels::fill;
-use crate::host::room::Buffer;
+use crate::host::room::{Buffer, is_file};
 use crate::options::Options;
 use crate::pattern::Key;
-use crate::real::{RealMachine, Report, Setup, Spans};
-use crate::truth::Written;
+use crate::real::{RealMachine, Report, Run, Setup};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
-use tiersim_models::hardware::{Hardware, TierKind};
+use tiersim_models::hardware::TierKind;
 use tiersim_models::ids::{NodeId, ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::routes::Routes;
-use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::units::{Bytes, Time};
 use tiersim_policies::command::{Command, Machine, Room, Ticket};
 use tiersim_policies::transit::Part;
 
@@ -69,20 +66,10 @@ struct Parts<'a> {
     loose: Vec<Ticket>,
     rooms: Rooms,
     floor: Floor,
-    hardware: &'a Hardware,
-    workload: &'a Workload,
-    routes: Routes,
-    spans: Spans<'a>,
-    chunk: Bytes,
-    emulate: bool,
+    run: Run<'a>,
     arrival_stride: usize,
-    patience: Span,
     /// The thread that uses files in place.
     in_place: Option<usize>,
-    /// Writes submitted so far, by object: what the order of the plan makes the truth.
-    written: Written,
-    submitted: u64,
-    submitting: Span,
     fault: Option<Fault>,
     /// The device does not answer: waiting for it again would be for ever.
     is_stuck: bool,
@@ -141,11 +128,9 @@ impl<'a> CudaMachine<'a> {
     /// A machine with its objects in place, filled. Without a driver or a device: a fault that says
     /// what was looked for.
     pub fn new(setup: Setup<'a>, options: &Options) -> Result<CudaMachine<'a>, Fault> {
-        setup.joins_tiers_only()?;
+        let (run, start) = Run::new(setup, options)?;
         let device = Device::open(options.device, options.live.clone())?;
-        let Setup { hardware, routes, workload, spans, start } = setup;
-        let count = workload.trace.ops.iter().map(|op| usize::from(op.stream) + 1).max();
-        let streams = count.unwrap_or(0);
+        let (hardware, streams) = (run.hardware, run.streams());
         let ends = hardware.lanes().map(|lane| hardware.lane_ends(lane).into());
         let kind = |tier: NodeId| hardware.tiers[tier.index()].kind;
         let ends: Vec<Ends> = ends.map(|ends: [NodeId; 2]| ends.map(kind)).collect();
@@ -157,20 +142,11 @@ impl<'a> CudaMachine<'a> {
             streams: (0..streams).map(|_| Queue::default()).collect(),
             lanes: Vec::with_capacity(ends.len()),
             loose: Vec::new(),
-            rooms: Rooms::new(&device, hardware, workload, options)?,
+            rooms: Rooms::new(&device, hardware, run.workload, options)?,
             floor,
-            hardware,
-            workload,
-            routes,
-            spans,
-            chunk: hardware.chunk,
-            emulate: options.emulate,
+            run,
             arrival_stride: options.arrival_stride,
-            patience: options.patience,
             in_place: None,
-            written: Written::new(workload.trace.objects.len()),
-            submitted: 0,
-            submitting: Span::ZERO,
             fault: None,
             is_stuck: false,
         };
@@ -240,7 +216,7 @@ impl Parts<'_> {
             let (filled, since) = (self.floor.record(last)?, self.floor.clock.now());
             while !filled.passed()? {
                 let waited = self.floor.clock.now().since(since);
-                if waited > self.patience {
+                if waited > self.run.patience {
                     return Err(self.stuck(waited));
                 }
                 std::thread::yield_now();
@@ -273,7 +249,7 @@ impl Parts<'_> {
                 moved: Bytes::ZERO,
             });
         }
-        if self.hardware.tiers.iter().any(|tier| is_file(tier.kind)) {
+        if self.run.hardware.tiers.iter().any(|tier| is_file(tier.kind)) {
             self.in_place = Some(self.workers.spawn("files in place".to_owned())?);
         }
         Ok(())
@@ -298,10 +274,9 @@ impl RealMachine for CudaMachine<'_> {
         Report {
             moved: parts.lanes.iter().map(|lane| lane.moved).collect(),
             peak: parts.rooms.peak(),
-            submitted: (parts.submitted, parts.submitting),
             slots: parts.rooms.made(),
             device: Some(parts.rooms.used()),
-            ..parts.book.report()
+            ..parts.run.report(parts.book.report())
         }
     }
 
@@ -317,7 +292,7 @@ impl RealMachine for CudaMachine<'_> {
     }
 
     fn written(&self) -> &[u64] {
-        self.parts().written.all()
+        self.parts().run.written.all()
     }
 }
 

@@ -18,39 +18,30 @@ mod work;
 use crate::clock::Clock;
 use crate::fault::Fault;
 use crate::host::kernels::BLOCK;
-use crate::host::pace::{OpPlan, OpPlans};
+use crate::host::pace::{OpPlan, calibrate};
 use crate::host::room::Buffer;
 use crate::host::state::State;
 use crate::host::store::Store;
 use crate::host::work::Floor;
 use crate::options::{Live, Options};
 use crate::pattern::PAGE;
-use crate::real::{RealMachine, Report, Setup};
-use crate::truth::Written;
+use crate::real::{RealMachine, Report, Run, Setup};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::routes::Routes;
-use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_policies::command::{Command, Machine, Ticket, Work};
+use tiersim_models::units::{Bytes, Time};
+use tiersim_policies::command::{Command, Machine, Ticket};
 
 /// Real memory under a plan.
 pub struct HostMachine<'a> {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     live: Live,
-    plans: OpPlans<'a>,
-    patience: Span,
-    chunk: Bytes,
     lanes: usize,
-    routes: Routes,
-    /// Writes submitted so far, by object: what the order of the plan makes the truth.
-    written: Written,
-    submitted: u64,
-    submitting: Span,
+    run: Run<'a>,
 }
 
 struct Shared {
@@ -63,12 +54,11 @@ struct Shared {
 impl<'a> HostMachine<'a> {
     /// A machine with its objects in place, filled.
     pub fn new(setup: Setup<'a>, options: &Options) -> Result<HostMachine<'a>, Fault> {
-        setup.joins_tiers_only()?;
-        let Setup { hardware, routes, workload, spans, start } = setup;
-        let objects = &workload.trace.objects;
+        let (run, start) = Run::new(setup, options)?;
+        let objects = &run.workload.trace.objects;
         let pages = |bytes: Bytes| (bytes.get() as usize).div_ceil(PAGE);
         let mut floor = Floor {
-            store: Store::new(hardware, options)?,
+            store: Store::new(run.hardware, options)?,
             clock: Clock::start(),
             pages: objects.iter().map(|object| pages(object.bytes)).collect(),
             arrival_stride: options.arrival_stride,
@@ -79,26 +69,17 @@ impl<'a> HostMachine<'a> {
             floor.store.claim(room)?;
             floor.write(room.object, room.tier, 0, &mut buffer)?;
         }
-        let tiers = hardware.tiers.iter().map(|tier| (tier.kind, tier.access)).collect();
-        let plans = OpPlans { workload, spans, tiers, emulate: options.emulate };
-        plans.calibrate();
+        calibrate(run.workload);
         floor.clock = Clock::start();
-        let streams = workload.trace.ops.iter().map(|op| usize::from(op.stream) + 1).max();
-        let (streams, lanes) = (streams.unwrap_or(0), hardware.lanes().count());
+        let (streams, lanes) = (run.streams(), run.hardware.lanes().count());
         let bells = (0..=lanes + streams).map(|_| Condvar::new()).collect();
         let state = Mutex::new(State::new(streams, lanes));
         let mut machine = HostMachine {
             shared: Arc::new(Shared { state, bells, floor }),
             threads: Vec::new(),
             live: options.live.clone(),
-            plans,
-            patience: options.patience,
-            chunk: hardware.chunk,
             lanes,
-            routes,
-            written: Written::new(objects.len()),
-            submitted: 0,
-            submitting: Span::ZERO,
+            run,
         };
         let names = (0..streams).map(|stream| (lanes + stream, format!("stream {stream}")));
         for (queue, name) in names.chain((0..lanes).map(|lane| (lane, format!("lane {lane}")))) {
@@ -119,16 +100,6 @@ impl<'a> HostMachine<'a> {
         let thread = std::thread::Builder::new().name(name.clone()).spawn(work);
         self.threads.push(thread.map_err(Fault::io("starts thread", name))?);
         Ok(())
-    }
-
-    /// What an op is to do.
-    fn plan(&self, command: &Command) -> OpPlan {
-        match &command.work {
-            Work::Compute { occurrence, touches, charges, delay, .. } => {
-                self.plans.of(*occurrence, touches, charges, *delay)
-            }
-            Work::Copy { .. } | Work::Compact { .. } | Work::Release => OpPlan::NONE,
-        }
     }
 }
 
@@ -207,30 +178,24 @@ impl Machine for HostMachine<'_> {
 
     fn submit(&mut self, command: Command) -> Result<(), Fault> {
         let began = self.shared.floor.clock.now();
-        let (versions, plan) = (self.written.meets(&command), self.plan(&command));
-        let route: Vec<usize> = match command.work {
-            Work::Copy { from, to, .. } => {
-                self.routes.between(from, to).iter().map(|lane| lane.index()).collect()
-            }
-            _ => Vec::new(),
-        };
+        let (versions, plan) = (self.run.written.meets(&command), OpPlan::of(&self.run, &command));
+        let transit = self.run.transit(&command);
         let mut state = self.shared.lock();
         if let Some(fault) = &state.fault {
             return Err(fault.clone());
         }
-        state.add(command, versions, plan, &route, self.chunk);
+        state.add(command, versions, plan, transit);
         let due = state.start_due(self.shared.floor.clock.now());
         self.shared.release(&mut state, due);
         self.shared.ring(state);
-        self.submitted += 1;
-        self.submitting += self.shared.floor.clock.now().since(began);
+        self.run.submitted(self.shared.floor.clock.now().since(began));
         Ok(())
     }
 
     fn next(&mut self) -> Result<Option<(Time, Ticket)>, Fault> {
         // Looks twice: a process that was stopped and goes on may find its time up before its
         // workers have had a chance to run.
-        let half = Duration::from_nanos(self.patience.ps() / 2000);
+        let half = Duration::from_nanos(self.run.patience.ps() / 2000);
         let mut looked = None;
         let mut state = self.shared.lock();
         loop {
@@ -250,7 +215,7 @@ impl Machine for HostMachine<'_> {
             if !time.timed_out() {
                 continue;
             }
-            match state.stuck(self.patience) {
+            match state.stuck(self.run.patience) {
                 Some(fault) if looked == Some(state.taken) => state.fail(fault, &self.shared.bells),
                 stuck => looked = stuck.map(|_| state.taken),
             }
@@ -264,9 +229,8 @@ impl RealMachine for HostMachine<'_> {
         Report {
             moved: state.queues[..self.lanes].iter().map(|queue| queue.moved).collect(),
             peak: self.shared.floor.store.peak(),
-            submitted: (self.submitted, self.submitting),
             slots: self.shared.floor.store.made(),
-            ..state.book.report()
+            ..self.run.report(state.book.report())
         }
     }
 
@@ -277,7 +241,7 @@ impl RealMachine for HostMachine<'_> {
     }
 
     fn written(&self) -> &[u64] {
-        self.written.all()
+        self.run.written.all()
     }
 }
 

@@ -126,9 +126,7 @@ fn every_call_fails_once(name: &str, run: impl Fn() -> Result<(), Fault>) {
 
 #[test]
 fn a_machine_gives_everything_back_whatever_call_fails() {
-    let name = "cuda_errors::a_machine_gives_everything_back_whatever_call_fails";
-    if !child::is_child() {
-        println!("{}", child::run(name, &["cuda"], &[]));
+    if child::ran("cuda_errors::a_machine_gives_everything_back_whatever_call_fails") {
         return;
     }
     let folder = scratch("machine");
@@ -150,9 +148,7 @@ fn bare_run(scratch: &Path) -> Result<(), Fault> {
 
 #[test]
 fn a_bench_gives_everything_back_whatever_call_fails() {
-    let name = "cuda_errors::a_bench_gives_everything_back_whatever_call_fails";
-    if !child::is_child() {
-        println!("{}", child::run(name, &["cuda"], &[]));
+    if child::ran("cuda_errors::a_bench_gives_everything_back_whatever_call_fails") {
         return;
     }
     let folder = scratch("bench");
@@ -183,9 +179,7 @@ fn what_cannot_be_given_back_does_not_end_in_a_panic() {
 
 #[test]
 fn pinned_memory_goes_from_one_machine_to_the_next_while_it_is_kept() {
-    let name = "cuda_errors::pinned_memory_goes_from_one_machine_to_the_next_while_it_is_kept";
-    if !child::is_child() {
-        println!("{}", child::run(name, &["cuda"], &[]));
+    if child::ran("cuda_errors::pinned_memory_goes_from_one_machine_to_the_next_while_it_is_kept") {
         return;
     }
     let folder = scratch("keep");

@@ -87,11 +87,14 @@ pub(crate) fn enter(
 
 /// Declares functions of the driver: what must hold, and a body that has the driver.
 macro_rules! export {
-    ($($needs:ident fn $name:ident($($argument:ident: $type:ty),* $(,)?) |$driver:ident| $body:block)*) => {
+    ($(
+        $needs:ident fn $name:ident($($argument:ident: $type:ty),* $(,)?) |$driver:ident| $body:block
+    )*) => {
         $(
             #[unsafe(no_mangle)]
             unsafe extern "C" fn $name($($argument: $type),*) -> $crate::codes::Code {
-                $crate::driver::enter(stringify!($name), $crate::driver::Needs::$needs, |$driver| $body)
+                use $crate::driver::{Needs, enter};
+                enter(stringify!($name), Needs::$needs, |$driver| $body)
             }
         )*
     };

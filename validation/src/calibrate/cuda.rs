@@ -19,8 +19,8 @@ use crate::calibrate::probe::{
 };
 use crate::calibrate::through::Through;
 use crate::cuda::driver::{Attribute, Device, DeviceMemory, Pageable, PinnedMemory};
-use crate::cuda::rooms::is_file;
 use crate::fault::Fault;
+use crate::host::room::is_file;
 use crate::options::Live;
 use crate::real;
 use kernels::Kernels;

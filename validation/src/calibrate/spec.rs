@@ -228,7 +228,8 @@ impl Spec<'_> {
             String::new()
         };
         let what = format!(
-            "copies both ways at once{raised}, {:.4} GB/s of this away from the device; of the other way",
+            "copies both ways at once{raised}, {:.4} GB/s of this away from the device; of the \
+             other way",
             both[1].fit.rate / 1e9
         );
         let source = self.source(&what, &both[0]);

@@ -187,20 +187,19 @@ impl Through<'_> {
         count: usize,
     ) -> Result<Span, Fault> {
         let (from, to) = ends(self.skeleton, Lane { evicting: false, ..lane });
-        let object = |index: usize| ObjectId(u32::try_from(index).expect("a short plan"));
-        let room = |index, tier| Room { object: object(index), tier, bytes: size };
+        let room = |index, tier| Room { object: ObjectId::at(index), tier, bytes: size };
         let mut plan = Plan::default();
         // A device's memory may be taken behind it, which takes its time as well.
         let gate = plan.op(behind(2 * count) + ROOM, None, None);
         let mut ops: Vec<Ticket> = Vec::with_capacity(count);
         for index in 0..count {
-            let work = Work::Copy { object: object(index), bytes: size, from, to };
+            let work = Work::Copy { object: ObjectId::at(index), bytes: size, from, to };
             let turn = Edge { ticket: gate, hazard: Hazard::Turn };
             let before = index.checked_sub(2).map(|index| ops[index]);
             let room_edge = before.map(|ticket| Edge { ticket, hazard: Hazard::Room });
             let after = room_edge.into_iter().chain([turn]).collect();
             let copy = plan.push(work, after, (Some(room(index, to)), None));
-            let touch = Touch { object: object(index), tier: to, mode: Mode::Read };
+            let touch = Touch { object: ObjectId::at(index), tier: to, mode: Mode::Read };
             let ticket = plan.op(op, Some(copy), Some(touch));
             plan.commands[ticket.0 as usize].frees.push(room(index, to));
             ops.push(ticket);

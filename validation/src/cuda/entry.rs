@@ -6,6 +6,7 @@ use crate::book;
 use crate::cuda::findings::Watch;
 use crate::cuda::mark::Mark;
 use crate::cuda::rooms::{Held, Place};
+use crate::real::Planned;
 use smallvec::SmallVec;
 use std::rc::Rc;
 use tiersim_models::units::{Span, Time};
@@ -38,15 +39,6 @@ pub(crate) struct Own {
     /// Buffers between a copy's lanes, made when they are first used.
     pub(crate) bounces: Vec<SmallVec<[Option<Place>; 4]>>,
     pub(crate) files: Files,
-}
-
-/// How long an op is to last.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Planned {
-    /// Without the delays.
-    pub(crate) span: Span,
-    /// Those of use in place, where they are emulated, and what the policy states.
-    pub(crate) delay: Span,
 }
 
 /// How far an op has come with the files that it uses in place.

@@ -14,14 +14,14 @@
 //! Invariant: nothing here waits; what cannot be enqueued yet stays at the head of its stream.
 
 use crate::cuda::Parts;
-use crate::cuda::entry::{Files, Planned};
+use crate::cuda::entry::Files;
 use crate::cuda::kernels::Range;
 use crate::cuda::pace::Filler;
 use crate::cuda::rooms::{Held, Place};
 use crate::cuda::worker::{Job, Look, Task};
 use crate::fault::Fault;
 use crate::pattern::Key;
-use crate::real::OpRun;
+use crate::real::{OpRun, Planned};
 use crate::truth::{Found, Mismatch};
 use std::rc::Rc;
 use tiersim_models::units::{Span, Time};
@@ -128,7 +128,7 @@ impl Parts<'_> {
 
     /// Every how many pages a place is compared by an op.
     fn stride(&self, place: &Place) -> u64 {
-        let sampled = self.emulate && matches!(place, Place::Pinned(..));
+        let sampled = self.run.emulate && matches!(place, Place::Pinned(..));
         if sampled { self.arrival_stride as u64 } else { 1 }
     }
 
@@ -166,9 +166,8 @@ impl Parts<'_> {
         let Work::Compute { occurrence, delay: stated, .. } = command.work else {
             unreachable!("an op")
         };
-        let trace = &self.workload.trace;
-        let op = &trace.ops[(occurrence % trace.ops.len() as u64) as usize];
-        let (compute, precision) = (self.hardware.compute.as_ref(), &trace.meta.precision);
+        let (op, precision) = (self.run.op(occurrence), &self.run.workload.trace.meta.precision);
+        let compute = self.run.hardware.compute.as_ref();
         let ns = planned.span.ps() as f64 / 1000.0 - near;
         // What is touched far away takes a part of the law's delay, and none of what is stated.
         let law = Span::from_ps(planned.delay.ps() - stated.ps());

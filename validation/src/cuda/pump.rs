@@ -6,20 +6,19 @@
 //! Invariant: a command's end is told after the ends of everything that it waited for.
 
 use crate::cuda::Parts;
-use crate::cuda::entry::{Book, Entry, Files, MarkList, Own, Planned};
+use crate::cuda::entry::{Book, Entry, Files, MarkList, Own};
 use crate::cuda::rooms::Place;
 use crate::fault::Fault;
-use tiersim_models::ids::TierId;
-use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::units::{Span, Time};
 use tiersim_policies::command::{Command, Ticket, Work};
-use tiersim_policies::transit::{BOUNCE, Transit};
+use tiersim_policies::transit::BOUNCE;
 
 impl Parts<'_> {
     /// Takes a command, and enqueues what can be.
     pub(super) fn submit(&mut self, command: Command) -> Result<(), Fault> {
         let began = self.floor.clock.now();
         let ticket = command.ticket;
-        let (versions, planned) = (self.written.meets(&command), self.planned(&command));
+        let (versions, planned) = (self.run.written.meets(&command), self.run.planned(&command));
         let mut entry = Entry::new(command, versions, began, Own { planned, ..Own::default() });
         let command = entry.command.clone();
         self.book.wait_for(&mut entry, command.after.iter().map(|edge| edge.ticket));
@@ -37,14 +36,13 @@ impl Parts<'_> {
                 }
                 self.streams[usize::from(*stream)].waiting.push_back(ticket);
             }
-            &Work::Copy { object, bytes, from, to } => {
+            &Work::Copy { object, from, to, .. } => {
                 entry.own.places.extend([from, to].map(|tier| self.rooms.get(object, tier)));
-                let route = self.routes.between(from, to).iter().map(|lane| lane.index());
-                let route: Vec<usize> = route.collect();
-                entry.transit = Some(Transit::new(route.iter().copied(), bytes, self.chunk));
-                let none = || (0..BOUNCE).map(|_| None).collect();
-                entry.own.bounces = route.iter().skip(1).map(|_| none()).collect();
-                self.lanes[route[0]].gate.push_back(ticket);
+                let (transit, between) = self.run.transit(&command);
+                entry.transit = transit;
+                let none = |_| (0..BOUNCE).map(|_| None).collect();
+                entry.own.bounces = (0..between).map(none).collect();
+                self.lanes[entry.transit().lane(0)].gate.push_back(ticket);
             }
             // Rooms are where the arena put them: nothing has to move.
             Work::Compact { .. } | Work::Release => self.loose.push(ticket),
@@ -57,23 +55,8 @@ impl Parts<'_> {
         if self.is_waiting_for_the_host() {
             self.poll()?;
         }
-        self.submitted += 1;
-        self.submitting += self.floor.clock.now().since(began);
+        self.run.submitted(self.floor.clock.now().since(began));
         Ok(())
-    }
-
-    /// How long an op is to last.
-    fn planned(&self, command: &Command) -> Planned {
-        let Work::Compute { occurrence, charges, delay, .. } = &command.work else {
-            return Planned::default();
-        };
-        let law = |&(tier, bytes): &(TierId, Bytes)| {
-            self.hardware.tiers[tier.index()].access.span_of(bytes)
-        };
-        // What the policy states has nothing real that stands for it.
-        let charged = if self.emulate { charges.iter().map(law).sum() } else { Span::ZERO };
-        let delay = *delay + charged;
-        Planned { span: (self.spans)(*occurrence), delay }
     }
 
     /// Whether something can only go on if the host looks after it.
@@ -190,7 +173,7 @@ impl Parts<'_> {
             };
             let heads = self.streams.iter().filter_map(|stream| stream.running.front());
             let longest = heads.map(head).max().unwrap_or(Span::ZERO);
-            if now.since(since) > self.patience + longest {
+            if now.since(since) > self.run.patience + longest {
                 return Err(self.stuck(now.since(since)));
             }
             std::thread::yield_now();

@@ -10,7 +10,7 @@ use crate::cuda::arena::{Arena, Spot, Tickets, padded};
 use crate::cuda::driver::{Device, DeviceMemory, PinnedMemory};
 use crate::cuda::mark::Mark;
 use crate::fault::Fault;
-use crate::host::room::{Folder, Slot};
+use crate::host::room::{Folder, Slot, is_file};
 use crate::options::{Failing, Options};
 use crate::pattern::PAGE;
 use crate::real::DeviceMemory as Used;
@@ -92,11 +92,6 @@ struct Tier {
 enum Region {
     Device(DeviceMemory),
     Pinned(Arc<PinnedMemory>),
-}
-
-/// Whether a tier is files.
-pub(crate) fn is_file(kind: TierKind) -> bool {
-    matches!(kind, TierKind::Nvme | TierKind::Remote)
 }
 
 impl Rooms {

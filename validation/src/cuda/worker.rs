@@ -197,18 +197,20 @@ impl Bench {
     }
 
     fn carry(&mut self, from: &End, to: &End, bytes: u64) -> Result<(), Fault> {
-        match (from, to) {
+        let direct = match (from, to) {
             ((Place::File(slot), at), (Place::Pinned(memory, start), offset)) => {
-                let file = slot.as_file().expect("a slot of a tier of files");
-                let read = memory.read_file(start + offset, bytes, file, *at);
-                return read.map_err(Fault::io("reads", FILES));
+                Some((slot, *at, memory, start + offset, false))
             }
             ((Place::Pinned(memory, start), offset), (Place::File(slot), at)) => {
-                let file = slot.as_file().expect("a slot of a tier of files");
-                let written = memory.write_file(start + offset, bytes, file, *at);
-                return written.map_err(Fault::io("writes", FILES));
+                Some((slot, *at, memory, start + offset, true))
             }
-            _ => {}
+            _ => None,
+        };
+        if let Some((slot, at, memory, start, writes)) = direct {
+            let file = slot.as_file().expect("a slot of a tier of files");
+            let moved = memory.by_file((start, bytes), (file, at), writes);
+            let what = if writes { "writes" } else { "reads" };
+            return moved.map_err(Fault::io(what, FILES));
         }
         let mut done = 0;
         while done < bytes {

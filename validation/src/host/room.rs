@@ -13,12 +13,18 @@ use crate::pattern::PAGE;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tiersim_models::hardware::TierKind;
 
 const WORDS: usize = PAGE / 8;
 
 /// How ranges of files are read and written. A quarter of a MiB is one request, which was quicker
 /// than several small ones; longer ranges, as between two lanes, have several in flight.
 const QUEUE: Queue = Queue { block: 1 << 18, depth: 8 };
+
+/// Whether a tier is files.
+pub(crate) fn is_file(kind: TierKind) -> bool {
+    matches!(kind, TierKind::Nvme | TierKind::Remote)
+}
 
 /// Room for one object, in whole pages.
 pub(crate) struct Slot {

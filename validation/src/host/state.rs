@@ -2,7 +2,7 @@
 //!
 //! Each lane and each compute stream is a queue in the order of submission whose head blocks those
 //! behind it, like a CUDA stream, and has a thread. A copy over several lanes goes in chunks, at
-//! most [`BOUNCE`] of its own between two lanes: the same rules as in the simulator, with real time.
+//! most [`BOUNCE`] of its own between two lanes: the rules are the simulator's, the time is real.
 //! Invariant: an edge is an indegree. A command's end is listed before any command that waited for
 //! it can start, so ends are heard in an order that could have been.
 
@@ -94,24 +94,21 @@ impl State {
         }
     }
 
-    /// Takes a command in; `route` are the lanes of a copy.
+    /// Takes a command in, with the way of a copy and how many times it is stored in between.
     pub(crate) fn add(
         &mut self,
         command: Command,
         versions: Vec<u64>,
         plan: OpPlan,
-        route: &[usize],
-        chunk: Bytes,
+        (transit, between): (Option<Transit>, usize),
     ) {
         // They grow when they are first used, by the thread that uses them.
-        let buffers = |_: &usize| (0..BOUNCE).map(|_| Mutex::new(Buffer::new(0))).collect();
-        let own = Own { plan, bounces: route.iter().skip(1).map(buffers).collect() };
+        let buffers = |_| (0..BOUNCE).map(|_| Mutex::new(Buffer::new(0))).collect();
+        let own = Own { plan, bounces: (0..between).map(buffers).collect() };
         let mut entry = Entry::new(command, versions, Time::ZERO, own);
         let command = entry.command.clone();
         self.book.wait_for(&mut entry, command.after.iter().map(|edge| edge.ticket));
-        if let Work::Copy { bytes, .. } = command.work {
-            entry.transit = Some(Transit::new(route.iter().copied(), bytes, chunk));
-        }
+        entry.transit = transit;
         if let Some(queue) = self.queue_of(&entry) {
             self.queues[queue].waiting.push_back(command.ticket);
         }
@@ -205,7 +202,8 @@ impl State {
         let Work::Compute { occurrence, .. } = entry.command.work else {
             unreachable!("streams run ops only")
         };
-        let (planned, ready) = (entry.own.plan.span + entry.own.plan.delay, entry.ready);
+        let (planned, ready) = (entry.own.plan.planned, entry.ready);
+        let planned = planned.span + planned.delay;
         self.book.ops.push(OpRun { occurrence, planned, ready, start, end });
         self.queues[queue].busy = false;
         let releases = self.finish(ticket, end);

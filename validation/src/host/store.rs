@@ -5,7 +5,7 @@
 //! Invariant: capacity is not counted here. Spare slots are limited, room in use is not.
 
 use crate::fault::Fault;
-use crate::host::room::{Folder, Slot};
+use crate::host::room::{Folder, Slot, is_file};
 use crate::options::{Failing, Live, Options};
 use crate::pattern::PAGE;
 use std::collections::BTreeMap;
@@ -76,11 +76,10 @@ impl Store {
     }
 
     fn make(&self, tier: TierId, pages: usize) -> Result<Arc<Slot>, Fault> {
-        let slot = match self.tiers[tier.index()].0 {
-            TierKind::Hbm | TierKind::Cxl | TierKind::Dram => {
-                Slot::memory(pages, self.live.clone())
-            }
-            TierKind::Nvme | TierKind::Remote => self.folder.file(pages)?,
+        let slot = if is_file(self.tiers[tier.index()].0) {
+            self.folder.file(pages)?
+        } else {
+            Slot::memory(pages, self.live.clone())
         };
         let made = &mut self.table().made[tier.index()];
         made.0 += 1;

@@ -4,11 +4,13 @@
 
 use super::*;
 use crate::calibrate::skeleton;
+use crate::host::pace::OpPlan;
 use crate::options::Delay;
 use tiersim_models::hardware::{Hardware, TierKind};
 use tiersim_models::lifetime::Workload;
+use tiersim_models::units::Span;
 use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Trace, TraceMeta, Use};
-use tiersim_policies::command::{Allocating, Edge, Hazard, Room, Touch};
+use tiersim_policies::command::{Allocating, Edge, Hazard, Room, Touch, Work};
 
 const OBJECT: ObjectId = ObjectId(0);
 const HBM: TierId = TierId(0);
@@ -72,8 +74,8 @@ fn a_command_that_never_starts_is_a_fault_and_the_machine_ends() {
     with_machine(Span::ZERO, None, |machine| {
         // Two ops are taken in and nobody is told.
         let mut state = machine.shared.lock();
-        state.add(op(3), vec![0], OpPlan::NONE, &[], Bytes::mib(1));
-        state.add(op(4), vec![0], OpPlan::NONE, &[], Bytes::mib(1));
+        state.add(op(3), vec![0], OpPlan::NONE, (None, 0));
+        state.add(op(4), vec![0], OpPlan::NONE, (None, 0));
         drop(state);
         let fault = machine.next().expect_err("nothing can end");
         assert_eq!(fault, Fault::Stuck { waited_ms: 0, under_way: 2, first: 3, work: "an op" });
@@ -108,11 +110,11 @@ fn a_machine_that_is_at_work_or_done_is_not_stuck() {
 fn what_is_offered_but_not_taken_is_stuck_and_what_has_ended_is_not() {
     let mut state = State::new(1, 0);
     assert_eq!(state.stuck(PATIENT), None, "nothing is under way");
-    state.add(op(0), vec![0], OpPlan::NONE, &[], Bytes::mib(1));
+    state.add(op(0), vec![0], OpPlan::NONE, (None, 0));
     let ticket = Ticket(0);
     let mut waiter = op(1);
     waiter.after.push(Edge { ticket, hazard: Hazard::Arrival });
-    state.add(waiter, vec![0], OpPlan::NONE, &[], Bytes::mib(1));
+    state.add(waiter, vec![0], OpPlan::NONE, (None, 0));
     state.start_due(Time::ZERO);
     let lost = Fault::Stuck { waited_ms: 60_000, under_way: 2, first: 0, work: "an op" };
     assert_eq!(state.stuck(PATIENT), Some(lost), "the worker's bell was lost");
@@ -132,7 +134,7 @@ fn a_panic_on_a_worker_is_a_fault_with_its_words() {
         touches[0].object = ObjectId(9);
         // Past `submit`, which would meet the mistake first.
         let mut state = machine.shared.lock();
-        state.add(wrong, vec![0], OpPlan::NONE, &[], Bytes::mib(1));
+        state.add(wrong, vec![0], OpPlan::NONE, (None, 0));
         state.start_due(Time::ZERO);
         machine.shared.ring(state);
         let fault = machine.next().expect_err("the trace has one object");

@@ -51,7 +51,7 @@ impl Floor {
     ) -> Result<(Time, Checks), Fault> {
         self.dawdle(command.ticket, 0);
         let start = self.clock.now();
-        self.clock.delay(plan.delay);
+        self.clock.delay(plan.planned.delay);
         command.claims.iter().try_for_each(|room| self.store.claim(room))?;
         let Work::Compute { touches, .. } = &command.work else { unreachable!("streams run ops") };
         let touches = || touches.iter().zip(versions);

@@ -47,7 +47,7 @@ fn library() -> &'static Library {
 /// Declares functions of the stand-in with their types; all of them return a number.
 macro_rules! functions {
     ($($name:ident($($argument:ident: $of:ty),*) -> $number:ty;)*) => {$(
-        #[allow(non_snake_case, reason = "the driver's names")]
+        #[allow(non_snake_case, clippy::too_many_arguments, reason = "as the driver has them")]
         pub(crate) fn $name($($argument: $of),*) -> $number {
             type Function = unsafe extern "C" fn($($of),*) -> $number;
             let name = concat!(stringify!($name), "\0").as_bytes();
