@@ -8,10 +8,11 @@
 //! Invariant: nothing that lies in the folder is opened or followed; only names of results are
 //! replaced.
 
-use crate::output::{Failure, cannot, write_new};
+use crate::output::{Failure, cannot};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use tiersim_input::trace::write_new;
 use tiersim_reports::{Artefact, is_artefact};
 
 /// A folder that nobody else writes to.

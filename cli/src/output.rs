@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use tiersim_input::trace::write_new;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_reports::words::clean;
 use tiersim_reports::{Artefact, ChartError};
@@ -144,13 +145,6 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 pub(crate) fn written(folder: &Path, files: &[Artefact]) -> String {
     let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
     format!("written to {}: {}", folder.display(), names.join(", "))
-}
-
-/// Writes a file that is not there yet, through to the disk; what is there already is not followed.
-pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }
 
 fn write_together(files: &[(PathBuf, &[u8])]) -> Result<(), Failure> {

@@ -17,7 +17,7 @@ mod write;
 
 pub use info::{KindInfo, ModuleInfo, PeakInfo, PhaseInfo, StepInfo, TraceInfo, UnitInfo, info};
 pub use read::read_trace;
-pub use write::{Packing, trace_hash, write_trace};
+pub use write::{Packing, trace_hash, write_new, write_trace};
 
 /// The version of the folder format that is read and written.
 pub const SCHEMA: u32 = 1;

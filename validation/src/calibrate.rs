@@ -5,277 +5,35 @@
 //! is decided once, here, for all machines.
 //! Invariant: a probe times what the simulator's laws must predict, on the same path through the
 //! same machine as a plan would take, unless its name says that it goes around that machine.
-//!
-//! All times are [`Span`]s (picoseconds; a clock of nanoseconds gives multiples of 1000). All sizes
-//! are bytes of payload: a copy of b bytes counts b once, though memory sees a read and a write.
 
-pub(crate) mod blocks;
+mod bench;
+mod blocks;
+mod cuda;
 pub mod figures;
 pub mod fit;
-pub(crate) mod host;
+mod host;
 pub mod measure;
+mod probe;
 pub(crate) mod skeleton;
 pub mod spec;
 pub mod through;
-mod words;
+
+pub use probe::*;
 
 use crate::fault::Fault;
+use crate::real;
 use std::path::Path;
-use tiersim_models::hardware::{Hardware, Lane, Source};
-use tiersim_models::ids::TierId;
-use tiersim_models::units::{Bytes, Span};
-
-/// A machine that can be measured.
-pub trait Bench {
-    /// What it is. The same at every call.
-    fn describe(&self) -> Device;
-
-    /// Every kind of measurement that this machine can make, in the order in which they are
-    /// reported. For sizes see [`Limits`].
-    fn kinds(&self) -> Vec<(Kind, Limits)>;
-
-    /// Measures one point, `probe.repeats` times in a row after at least one that is not counted.
-    ///
-    /// Called again and again with the same point, in another order each round, so that a
-    /// disturbance that lasts for a second does not hit all repeats of one point. What is expensive
-    /// to set up (a pinned arena, a file of the largest size, a compiled kernel) is best kept
-    /// between calls.
-    fn run(&mut self, probe: &Probe) -> Result<Sample, Fault>;
-
-    /// Figures of this kind of machine that make no law; none where it has none.
-    fn figures(&mut self) -> Result<Vec<figures::Figure>, Fault> {
-        Ok(Vec::new())
-    }
-}
-
-/// What a machine says about itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Device {
-    /// Name of the device that computes, such as the processor's or the GPU's.
-    pub name: String,
-    /// Version of its driver and libraries; the system's kernel for a host.
-    pub driver: String,
-    /// Clocks, temperatures, power limits and the like: name and value with its unit, as the system
-    /// gave them. Only what was read, nothing assumed.
-    pub clocks: Vec<(String, String)>,
-    /// How the measurements were made where there was a choice, such as io_uring or threads, direct
-    /// or buffered files, locked memory or not: one sentence each.
-    pub notes: Vec<String>,
-    /// Tiers and links that a spec of this machine has, with capacities that the system gave. All
-    /// laws in it are placeholders that calibration replaces; `facts` is empty.
-    pub skeleton: Hardware,
-    /// Where each capacity of the skeleton comes from, by tier.
-    pub capacities: Vec<Source>,
-}
-
-/// Sizes that a kind of measurement is made at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Smallest.
-    pub least: Bytes,
-    /// Largest.
-    pub most: Bytes,
-    /// Smaller sizes are measured and shown, but no law is fitted to them: what fits a cache says
-    /// nothing about memory.
-    pub fit_from: Bytes,
-}
-
-impl Limits {
-    /// Sizes that are all fitted.
-    pub const fn new(least: Bytes, most: Bytes) -> Limits {
-        Limits { least, most, fit_from: least }
-    }
-}
-
-/// One point to measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Probe {
-    /// What.
-    pub kind: Kind,
-    /// Bytes of payload; for [`Kind::Launch`] 0, for [`Kind::Gemm`] the bytes of its three
-    /// matrices, for [`Kind::File`] the bytes of one whole transfer.
-    pub size: Bytes,
-    /// How many times that count.
-    pub repeats: usize,
-}
-
-/// What was measured at one point.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sample {
-    /// The point.
-    pub probe: Probe,
-    /// One per repeat, in the order of the repeats.
-    pub spans: Vec<Span>,
-    /// [`Kind::File`] only: the time of every block from its submission to its end, all repeats
-    /// together.
-    pub latencies: Vec<Span>,
-    /// Work of one repeat in FLOP; [`Kind::Gemm`] only, else 0.
-    pub flops: u64,
-}
-
-/// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// A copy over one lane of the skeleton, through the [`crate::real::RealMachine`], with all
-    /// that it does to a copy, checks of arrivals included.
-    Lane {
-        /// The lane, of a link of the skeleton.
-        lane: Lane,
-        /// Which copies are timed.
-        start: Start,
-    },
-    /// A copy between device and host memory (on a host: between two places of memory) by the
-    /// bare call in a loop, around the machine: the yardstick for [`Kind::Lane`].
-    Bare {
-        /// Which way; a host has only [`Way::ToDevice`].
-        way: Way,
-        /// The host's memory.
-        memory: Memory,
-        /// Whether the other direction is busy all the while (on a host: a second thread copies
-        /// other memory). Only this direction is timed.
-        both: bool,
-    },
-    /// A kernel that streams through device memory of `size` bytes, which it touches once: a read,
-    /// a write, or a copy of one half to the other. Timed from its start to its end on the device,
-    /// or by the host's clock around a call that waits.
-    Stream(Access),
-    /// An op without objects in a chain of its like through the machine: from the end of one to the
-    /// end of the next. What an op costs besides its work.
-    Launch,
-    /// A product of two square matrices, C = A B, whose three matrices have `size` bytes or the
-    /// nearest below that a side allows: one in whole numbers for [`Precision::Fp32`], else a
-    /// multiple of [`Precision::STEP`], which suits tensor cores. `flops` is 2 n^3.
-    Gemm(Precision),
-    /// Blocks of a file, around the page cache where the file system allows it: `size` bytes
-    /// at offsets in order, with `depth` blocks in flight.
-    File {
-        /// Reading or writing.
-        access: FileAccess,
-        /// Bytes of a block.
-        block: u32,
-        /// Blocks in flight.
-        depth: u16,
-    },
-    /// An op through the machine that uses one object of `size` bytes where it lies, without the
-    /// delay of an emulated tier: from its start to its end.
-    InPlace {
-        /// The object's tier in the skeleton.
-        tier: TierId,
-        /// Whether the op writes the object; it reads it otherwise.
-        writes: bool,
-    },
-}
-
-/// Which copies of a lane are timed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Start {
-    /// Copies back to back: from the end of one to the end of the next. This is what the laws of
-    /// the spec are fitted to.
-    Busy,
-    /// A lone copy between two ops on an otherwise idle machine, the second of which waits for it:
-    /// from the end of the op before to the start of the op after, with the waking of whoever
-    /// copies and of whoever waits. What a copy on demand costs an op.
-    Idle,
-    /// As `Busy`, while the link's other lane is kept busy with copies of the same size.
-    Both,
-}
-
-/// A direction of a copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
-    /// From the host to the device.
-    ToDevice,
-    /// From the device to the host.
-    FromDevice,
-}
-
-/// The host's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Memory {
-    /// Locked in place.
-    Pinned,
-    /// As any program has it.
-    Pageable,
-}
-
-/// What matrices are made of, and how they are multiplied. Sums are always 32-bit floats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Precision {
-    /// 32-bit floats, multiplied as such.
-    Fp32,
-    /// 32-bit floats, cut to 10 bits of mantissa before they are multiplied.
-    Tf32,
-    /// Floats of 16 bits with 7 of mantissa, in and out.
-    Bf16,
-}
-
-impl Precision {
-    /// All, in the order of a spec.
-    pub const ALL: [Precision; 3] = [Precision::Fp32, Precision::Tf32, Precision::Bf16];
-    /// Sides of matrices for tensor cores are multiples of it.
-    pub const STEP: u64 = 64;
-
-    /// What specs call it.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Precision::Fp32 => "fp32",
-            Precision::Tf32 => "tf32",
-            Precision::Bf16 => "bf16",
-        }
-    }
-
-    /// Bytes of one number in memory.
-    pub const fn bytes(self) -> u64 {
-        match self {
-            Precision::Fp32 | Precision::Tf32 => 4,
-            Precision::Bf16 => 2,
-        }
-    }
-
-    /// Side of square matrices, three of which have so many bytes at most; at least 1.
-    pub const fn side(self, bytes: u64) -> u64 {
-        let most = (bytes / (3 * self.bytes())).isqrt();
-        let whole = most / Precision::STEP * Precision::STEP;
-        match self {
-            Precision::Tf32 | Precision::Bf16 if whole > 0 => whole,
-            _ if most > 0 => most,
-            _ => 1,
-        }
-    }
-}
-
-/// A way of going through memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Access {
-    /// Reads `size` bytes.
-    Read,
-    /// Writes `size` bytes.
-    Write,
-    /// Reads half of them and writes the other half.
-    Copy,
-}
-
-/// A way of going through a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FileAccess {
-    /// Reads.
-    Read,
-    /// Writes over what is there.
-    Write,
-}
 
 /// The bench of a kind of machine and its device by number, which a host ignores; files of tiers
 /// that are files lie below `scratch`.
 ///
 /// Errors with [`Fault::NoDevice`] where there is no such machine.
 pub fn bench(
-    (machine, device): (crate::real::Kind, usize),
+    (machine, device): (real::Kind, usize),
     scratch: &Path,
 ) -> Result<Box<dyn Bench>, Fault> {
     match machine {
-        crate::real::Kind::Host => Ok(Box::new(host::HostBench::new(scratch)?)),
-        crate::real::Kind::Cuda => {
-            Ok(Box::new(crate::cuda::probes::CudaBench::new(device, scratch)?))
-        }
+        real::Kind::Host => Ok(Box::new(host::HostBench::new(scratch)?)),
+        real::Kind::Cuda => Ok(Box::new(cuda::CudaBench::new(device, scratch)?)),
     }
 }

@@ -10,45 +10,40 @@
 //! commands use the same bytes one after the other, the later one waits, edge or not.
 
 mod arena;
-mod book;
 mod copies;
-mod driver;
+pub(crate) mod driver;
+mod entry;
 mod findings;
 mod floor;
-mod kernels;
+pub(crate) mod kernels;
 mod mark;
 mod ops;
 mod pace;
-pub(crate) mod probes;
 mod pump;
-mod rooms;
+pub(crate) mod rooms;
 mod worker;
 
 use crate::cuda::arena::Tickets;
-use crate::cuda::book::Book;
 use crate::cuda::driver::Device;
 pub use crate::cuda::driver::Keep;
+use crate::cuda::entry::Book;
 use crate::cuda::findings::Watch;
 use crate::cuda::floor::Floor;
 use crate::cuda::mark::Mark;
-use crate::cuda::rooms::{Place, Rooms, is_file};
-use crate::cuda::worker::Workers;
+use crate::cuda::rooms::{Place, Rooms};
+use crate::cuda::worker::{FILES, Workers};
 use crate::fault::Fault;
-use crate::faulty::Failure;
 use crate::host::kernels::fill;
-use crate::host::room::Buffer;
+use crate::host::room::{Buffer, is_file};
 use crate::options::Options;
 use crate::pattern::Key;
-use crate::real::{RealMachine, Report, Setup, Spans};
-use crate::truth::Written;
+use crate::real::{RealMachine, Report, Run, Setup};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
-use tiersim_models::hardware::{Hardware, TierKind};
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::routes::Routes;
-use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::hardware::TierKind;
+use tiersim_models::ids::{NodeId, ObjectId, TierId};
+use tiersim_models::units::{Bytes, Time};
 use tiersim_policies::command::{Command, Machine, Room, Ticket};
 use tiersim_policies::transit::Part;
 
@@ -71,22 +66,10 @@ struct Parts<'a> {
     loose: Vec<Ticket>,
     rooms: Rooms,
     floor: Floor,
-    hardware: &'a Hardware,
-    workload: &'a Workload,
-    routes: Routes,
-    spans: Spans<'a>,
-    chunk: Bytes,
-    emulate: bool,
+    run: Run<'a>,
     arrival_stride: usize,
-    fail: Option<Failure>,
-    patience: Span,
     /// The thread that uses files in place.
     in_place: Option<usize>,
-    copies_begun: u64,
-    /// Writes submitted so far, by object: what the order of the plan makes the truth.
-    written: Written,
-    submitted: u64,
-    submitting: Span,
     fault: Option<Fault>,
     /// The device does not answer: waiting for it again would be for ever.
     is_stuck: bool,
@@ -132,61 +115,38 @@ struct Flight {
     end: Rc<Mark>,
 }
 
-/// Kinds of the tiers that a lane joins.
-struct Ends {
-    from: TierKind,
-    to: TierKind,
-}
+/// Kinds of the tiers that a lane leads from and to.
+type Ends = [TierKind; 2];
 
-impl Ends {
-    fn of(hardware: &Hardware, lane: tiersim_models::hardware::Lane) -> Ends {
-        let (from, to) = hardware.lane_ends(lane);
-        let [from, to] = [from, to].map(|tier| hardware.tiers[tier.index()].kind);
-        Ends { from, to }
-    }
-
-    /// The device reaches pinned memory but copies within it only at the cost of the bus, and does
-    /// not reach files.
-    fn by_thread(&self) -> bool {
-        let ends = [self.from, self.to];
-        ends.into_iter().any(is_file) || !ends.contains(&TierKind::Hbm)
-    }
+/// The device reaches pinned memory but copies within it only at the cost of the bus, and does not
+/// reach files.
+fn by_thread(ends: &Ends) -> bool {
+    ends.iter().copied().any(is_file) || !ends.contains(&TierKind::Hbm)
 }
 
 impl<'a> CudaMachine<'a> {
     /// A machine with its objects in place, filled. Without a driver or a device: a fault that says
     /// what was looked for.
     pub fn new(setup: Setup<'a>, options: &Options) -> Result<CudaMachine<'a>, Fault> {
-        setup.joins_tiers_only()?;
+        let (run, start) = Run::new(setup, options)?;
         let device = Device::open(options.device, options.live.clone())?;
-        let Setup { hardware, routes, workload, spans, start } = setup;
-        let count = workload.trace.ops.iter().map(|op| usize::from(op.stream) + 1).max();
-        let streams = count.unwrap_or(0);
-        let ends: Vec<Ends> = hardware.lanes().map(|lane| Ends::of(hardware, lane)).collect();
-        let copying = ends.iter().filter(|ends| !ends.by_thread()).count();
+        let (hardware, streams) = (run.hardware, run.streams());
+        let ends = hardware.lanes().map(|lane| hardware.lane_ends(lane).into());
+        let kind = |tier: NodeId| hardware.tiers[tier.index()].kind;
+        let ends: Vec<Ends> = ends.map(|ends: [NodeId; 2]| ends.map(kind)).collect();
+        let copying = ends.iter().filter(|ends| !by_thread(ends)).count();
         let floor = Floor::new(&device, streams + copying, copying.max(1), options)?;
         let mut parts = Parts {
             workers: Workers::new(&device, floor.clock, &options.live),
-            book: Book::default(),
+            book: Book::new(),
             streams: (0..streams).map(|_| Queue::default()).collect(),
             lanes: Vec::with_capacity(ends.len()),
             loose: Vec::new(),
-            rooms: Rooms::new(&device, hardware, workload, options)?,
+            rooms: Rooms::new(&device, hardware, run.workload, options)?,
             floor,
-            hardware,
-            workload,
-            routes,
-            spans,
-            chunk: hardware.chunk,
-            emulate: options.emulate,
+            run,
             arrival_stride: options.arrival_stride,
-            fail: options.fail,
-            patience: options.patience,
             in_place: None,
-            copies_begun: 0,
-            written: Written::new(workload.trace.objects.len()),
-            submitted: 0,
-            submitting: Span::ZERO,
             fault: None,
             is_stuck: false,
         };
@@ -228,8 +188,7 @@ impl Parts<'_> {
         let key = Key { object: room.object, version: 0 };
         match &held.place {
             Place::File(slot) => {
-                let filled = fill(slot, key, &mut Buffer::new(0));
-                filled.map_err(|error| Fault::io("writes", "a tier of files", &error))
+                fill(slot, key, &mut Buffer::new(0)).map_err(Fault::io("writes", FILES))
             }
             place => {
                 let address = place.address().expect("memory has an address");
@@ -257,7 +216,7 @@ impl Parts<'_> {
             let (filled, since) = (self.floor.record(last)?, self.floor.clock.now());
             while !filled.passed()? {
                 let waited = self.floor.clock.now().since(since);
-                if waited > self.patience {
+                if waited > self.run.patience {
                     return Err(self.stuck(waited));
                 }
                 std::thread::yield_now();
@@ -270,7 +229,7 @@ impl Parts<'_> {
     fn hire(&mut self, ends: &[Ends], (mut next, copying): (usize, usize)) -> Result<(), Fault> {
         for (number, ends) in ends.iter().enumerate() {
             let spawn = || self.workers.spawn(format!("lane {number}"));
-            let thread = ends.by_thread().then(spawn).transpose()?;
+            let thread = by_thread(ends).then(spawn).transpose()?;
             let stream = next;
             next += usize::from(thread.is_none());
             self.lanes.push(Lane {
@@ -283,14 +242,14 @@ impl Parts<'_> {
                 } else {
                     stream + copying
                 },
-                to_device: ends.to == TierKind::Hbm,
+                to_device: ends[1] == TierKind::Hbm,
                 flights: VecDeque::new(),
                 sent: VecDeque::new(),
                 checks: VecDeque::new(),
                 moved: Bytes::ZERO,
             });
         }
-        if self.hardware.tiers.iter().any(|tier| is_file(tier.kind)) {
+        if self.run.hardware.tiers.iter().any(|tier| is_file(tier.kind)) {
             self.in_place = Some(self.workers.spawn("files in place".to_owned())?);
         }
         Ok(())
@@ -313,15 +272,11 @@ impl RealMachine for CudaMachine<'_> {
     fn report(&self) -> Report {
         let parts = self.parts();
         Report {
-            truth: parts.book.truth.clone(),
             moved: parts.lanes.iter().map(|lane| lane.moved).collect(),
-            ops: parts.book.ops.clone(),
-            copies: parts.book.copies.len() as u64,
-            copies_run: parts.book.copies.clone(),
             peak: parts.rooms.peak(),
-            submitted: (parts.submitted, parts.submitting),
             slots: parts.rooms.made(),
             device: Some(parts.rooms.used()),
+            ..parts.run.report(parts.book.report())
         }
     }
 
@@ -337,7 +292,7 @@ impl RealMachine for CudaMachine<'_> {
     }
 
     fn written(&self) -> &[u64] {
-        self.parts().written.all()
+        self.parts().run.written.all()
     }
 }
 
@@ -347,7 +302,7 @@ impl Drop for CudaMachine<'_> {
         if parts.is_stuck {
             // Giving memory back waits for the device, which does not answer. The process's end
             // gives back what stays; files are another matter.
-            parts.rooms.abandon();
+            parts.rooms.folder.abandon();
             std::mem::forget(parts);
             return;
         }

@@ -1,6 +1,9 @@
 //! What can go wrong on real memory.
 
 use crate::faulty::Failure;
+use std::any::Any;
+use std::fmt::Display;
+use std::io;
 
 /// Why a run on a real machine ended early.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -71,7 +74,14 @@ pub enum Fault {
 }
 
 impl Fault {
-    pub(crate) fn io(what: &'static str, place: &str, error: &std::io::Error) -> Fault {
-        Fault::Io { what, place: place.to_owned(), found: error.to_string() }
+    /// What the system refused, as a fault.
+    pub(crate) fn io(what: &'static str, place: impl Display) -> impl FnOnce(io::Error) -> Fault {
+        move |error| Fault::Io { what, place: place.to_string(), found: error.to_string() }
+    }
+
+    /// A thread has panicked.
+    pub(crate) fn died(panic: Box<dyn Any + Send>) -> Fault {
+        let words = panic.downcast_ref::<&str>().map(|words| (*words).to_owned());
+        Fault::Died(words.or_else(|| panic.downcast_ref().cloned()).unwrap_or_default())
     }
 }

@@ -109,18 +109,9 @@ impl DirectFile {
     pub fn create(path: &Path, bytes: u64) -> io::Result<DirectFile> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true);
-        let made = DirectFile::with(&mut options, path)?;
+        let made = DirectFile::first_of(|direct| open(&options, path, direct))?;
         made.file.set_len(bytes)?;
         Ok(made)
-    }
-
-    /// Opens a file for reading and writing.
-    pub fn open(path: &Path) -> io::Result<DirectFile> {
-        DirectFile::with(OpenOptions::new().read(true).write(true), path)
-    }
-
-    fn with(options: &mut OpenOptions, path: &Path) -> io::Result<DirectFile> {
-        DirectFile::first_of(|direct| open(options, path, direct))
     }
 
     /// Opens around the page cache, or else through it: whatever the reason of the first refusal,
@@ -168,29 +159,9 @@ impl DirectFile {
         self.transfer(at, Buffers::Write(bytes), queue, None)
     }
 
-    /// As [`DirectFile::read`]; adds each block's time from its submission to its end, in no order.
-    pub fn read_timed(
-        &self,
-        at: u64,
-        into: &mut [u8],
-        queue: Queue,
-        latencies: &mut Vec<Span>,
-    ) -> io::Result<()> {
-        self.transfer(at, Buffers::Read(into), queue, Some(latencies))
-    }
-
-    /// As [`DirectFile::write`], with the times of [`DirectFile::read_timed`].
-    pub fn write_timed(
-        &self,
-        at: u64,
-        bytes: &[u8],
-        queue: Queue,
-        latencies: &mut Vec<Span>,
-    ) -> io::Result<()> {
-        self.transfer(at, Buffers::Write(bytes), queue, Some(latencies))
-    }
-
-    fn transfer(
+    /// Reads or writes, and adds each block's time from its submission to its end, in no order, if
+    /// asked to.
+    pub(crate) fn transfer(
         &self,
         at: u64,
         buffers: Buffers<'_>,

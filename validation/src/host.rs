@@ -18,130 +18,88 @@ mod work;
 use crate::clock::Clock;
 use crate::fault::Fault;
 use crate::host::kernels::BLOCK;
-use crate::host::pace::{OpPlan, OpPlans};
+use crate::host::pace::{OpPlan, calibrate};
 use crate::host::room::Buffer;
-use crate::host::state::{Bells, State};
+use crate::host::state::State;
 use crate::host::store::Store;
 use crate::host::work::Floor;
 use crate::options::{Live, Options};
 use crate::pattern::PAGE;
-use crate::real::{OpRun, RealMachine, Report, Setup};
-use crate::truth::Written;
+use crate::real::{RealMachine, Report, Run, Setup};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::routes::Routes;
-use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_policies::command::{Command, Machine, Ticket, Work};
+use tiersim_models::units::{Bytes, Time};
+use tiersim_policies::command::{Command, Machine, Ticket};
 
 /// Real memory under a plan.
 pub struct HostMachine<'a> {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     live: Live,
-    plans: OpPlans<'a>,
-    patience: Span,
-    chunk: Bytes,
-    routes: Routes,
-    /// Writes submitted so far, by object: what the order of the plan makes the truth.
-    written: Written,
-    submitted: u64,
-    submitting: Span,
+    lanes: usize,
+    run: Run<'a>,
 }
 
 struct Shared {
     state: Mutex<State>,
-    bells: Bells,
+    /// One per queue, and one for the thread that plans.
+    bells: Vec<Condvar>,
     floor: Floor,
 }
 
 impl<'a> HostMachine<'a> {
     /// A machine with its objects in place, filled.
     pub fn new(setup: Setup<'a>, options: &Options) -> Result<HostMachine<'a>, Fault> {
-        setup.joins_tiers_only()?;
-        let Setup { hardware, routes, workload, spans, start } = setup;
-        let objects = &workload.trace.objects;
+        let (run, start) = Run::new(setup, options)?;
+        let objects = &run.workload.trace.objects;
         let pages = |bytes: Bytes| (bytes.get() as usize).div_ceil(PAGE);
         let mut floor = Floor {
-            store: Store::new(hardware, options)?,
+            store: Store::new(run.hardware, options)?,
             clock: Clock::start(),
             pages: objects.iter().map(|object| pages(object.bytes)).collect(),
             arrival_stride: options.arrival_stride,
             delay: options.delay,
-            fail: options.fail,
-            copies: AtomicU64::new(0),
         };
         let mut buffer = Buffer::new(BLOCK * PAGE);
         for room in &start {
             floor.store.claim(room)?;
             floor.write(room.object, room.tier, 0, &mut buffer)?;
         }
-        let tiers = hardware.tiers.iter().map(|tier| (tier.kind, tier.access)).collect();
-        let plans = OpPlans { workload, spans, tiers, emulate: options.emulate };
-        plans.calibrate();
+        calibrate(run.workload);
         floor.clock = Clock::start();
-        let streams = workload.trace.ops.iter().map(|op| usize::from(op.stream) + 1).max();
-        let (streams, lanes) = (streams.unwrap_or(0), hardware.lanes().count());
-        let bell = |_| Condvar::new();
-        let bells = Bells {
-            streams: (0..streams).map(bell).collect(),
-            lanes: (0..lanes).map(bell).collect(),
-            main: Condvar::new(),
-        };
+        let (streams, lanes) = (run.streams(), run.hardware.lanes().count());
+        let bells = (0..=lanes + streams).map(|_| Condvar::new()).collect();
         let state = Mutex::new(State::new(streams, lanes));
         let mut machine = HostMachine {
             shared: Arc::new(Shared { state, bells, floor }),
             threads: Vec::new(),
             live: options.live.clone(),
-            plans,
-            patience: options.patience,
-            chunk: hardware.chunk,
-            routes,
-            written: Written::new(objects.len()),
-            submitted: 0,
-            submitting: Span::ZERO,
+            lanes,
+            run,
         };
-        for stream in 0..streams {
-            machine.spawn(format!("stream {stream}"), move |shared| shared.run_stream(stream))?;
-        }
-        for lane in 0..lanes {
-            machine.spawn(format!("lane {lane}"), move |shared| shared.run_lane(lane))?;
+        let names = (0..streams).map(|stream| (lanes + stream, format!("stream {stream}")));
+        for (queue, name) in names.chain((0..lanes).map(|lane| (lane, format!("lane {lane}")))) {
+            machine.spawn(queue, name)?;
         }
         Ok(machine)
     }
 
-    fn spawn(
-        &mut self,
-        name: String,
-        run: impl FnOnce(&Shared) + Send + 'static,
-    ) -> Result<(), Fault> {
+    fn spawn(&mut self, queue: usize, name: String) -> Result<(), Fault> {
         let (shared, threads) = (self.shared.clone(), self.live.threads.clone());
         let work = move || {
             threads.fetch_add(1, Relaxed);
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| run(&shared))) {
-                let words = panic.downcast_ref::<&str>().map(|words| (*words).to_owned());
-                let words = words.or_else(|| panic.downcast_ref::<String>().cloned());
-                let fault = Fault::Died(words.unwrap_or_default());
-                shared.lock().fail(fault, &shared.bells);
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| shared.run(queue))) {
+                shared.lock().fail(Fault::died(panic), &shared.bells);
             }
             threads.fetch_sub(1, Relaxed);
         };
         let thread = std::thread::Builder::new().name(name.clone()).spawn(work);
-        self.threads.push(thread.map_err(|error| Fault::io("starts thread", &name, &error))?);
+        self.threads.push(thread.map_err(Fault::io("starts thread", name))?);
         Ok(())
-    }
-
-    /// What an op is to do.
-    fn plan(&self, command: &Command) -> OpPlan {
-        match &command.work {
-            Work::Compute { occurrence, touches, charges, delay, .. } => {
-                self.plans.of(*occurrence, touches, charges, *delay)
-            }
-            Work::Copy { .. } | Work::Compact { .. } | Work::Release => OpPlan::NONE,
-        }
     }
 }
 
@@ -152,92 +110,61 @@ impl Shared {
     }
 
     /// Waits for a bell, or wakes whoever has to be woken first.
-    fn wait<'s>(
-        &'s self,
-        mut state: MutexGuard<'s, State>,
-        bell: &Condvar,
-    ) -> MutexGuard<'s, State> {
-        let rings = std::mem::take(&mut state.rings);
-        if rings.is_empty() {
+    fn wait<'s>(&'s self, state: MutexGuard<'s, State>, bell: &Condvar) -> MutexGuard<'s, State> {
+        if state.rings.is_empty() {
             return bell.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        drop(state);
-        self.bells.ring(rings);
+        self.ring(state);
         self.lock()
+    }
+
+    /// Lets go of the lock and wakes whoever has to be woken: who works before who plans.
+    fn ring(&self, mut state: MutexGuard<'_, State>) {
+        let mut rings = std::mem::take(&mut state.rings);
+        drop(state);
+        rings.sort_unstable();
+        rings.dedup();
+        rings.into_iter().for_each(|queue| self.bells[queue].notify_one());
     }
 
     /// Carries out releases until none is left.
     fn release(&self, state: &mut State, mut due: Vec<Ticket>) {
         while let Some(ticket) = due.pop() {
-            let command = state.entries[&ticket].command.clone();
+            let command = state.book.entry(ticket).command.clone();
             command.frees.iter().for_each(|room| self.floor.store.free(room));
             due.extend(state.finish(ticket, self.floor.clock.now()));
         }
     }
 
-    fn run_stream(&self, stream: usize) {
+    /// What the thread of a queue does.
+    fn run(&self, queue: usize) {
         let mut buffer = Buffer::new(BLOCK * PAGE);
         let mut state = self.lock();
-        loop {
-            if state.stop {
-                return;
-            }
-            let Some((ticket, ready)) = state.take_op(stream) else {
-                state = self.wait(state, &self.bells.streams[stream]);
+        while !state.stop {
+            let Some(job) = state.take(queue) else {
+                state = self.wait(state, &self.bells[queue]);
                 continue;
             };
-            let entry = state.entries.get_mut(&ticket).expect("the op is under way");
-            let (command, plan) = (entry.command.clone(), entry.plan);
-            let versions = std::mem::take(&mut entry.versions);
-            let rings = std::mem::take(&mut state.rings);
-            drop(state);
-            self.bells.ring(rings);
-            let done = self.floor.op(&command, &versions, &plan, &mut buffer);
-            if done.is_ok() {
+            let entry = state.book.entry_mut(job.ticket);
+            let (command, plan) = (entry.command.clone(), entry.own.plan);
+            let (version, versions) = match &job.piece {
+                Some(_) => (entry.versions[0], Vec::new()),
+                None => (0, std::mem::take(&mut entry.versions)),
+            };
+            self.ring(state);
+            let done = match &job.piece {
+                Some(piece) => self.floor.piece(piece, &command, version, &mut buffer),
+                None => self.floor.op(&command, &versions, &plan, &mut buffer),
+            };
+            if done.is_ok() && job.piece.as_ref().is_none_or(|piece| piece.ends) {
                 command.frees.iter().for_each(|room| self.floor.store.free(room));
             }
             let end = self.floor.clock.now();
             state = self.lock();
             match done {
                 Ok((start, checks)) => {
-                    state.note(checks);
-                    let Work::Compute { occurrence, .. } = command.work else { unreachable!() };
-                    let planned = plan.span + plan.delay;
-                    let run = OpRun { occurrence, planned, ready, start, end };
-                    let due = state.op_ended(ticket, run);
-                    self.release(&mut state, due);
-                }
-                Err(fault) => state.fail(fault, &self.bells),
-            }
-        }
-    }
-
-    fn run_lane(&self, lane: usize) {
-        let mut buffer = Buffer::new(BLOCK * PAGE);
-        let mut state = self.lock();
-        loop {
-            if state.stop {
-                return;
-            }
-            let Some(piece) = state.take_piece(lane) else {
-                state = self.wait(state, &self.bells.lanes[lane]);
-                continue;
-            };
-            let entry = &state.entries[&piece.ticket];
-            let (command, version) = (entry.command.clone(), entry.versions[0]);
-            let rings = std::mem::take(&mut state.rings);
-            drop(state);
-            self.bells.ring(rings);
-            let done = self.floor.piece(&piece, &command, version, &mut buffer);
-            if done.is_ok() && piece.last_hop && piece.last {
-                command.frees.iter().for_each(|room| self.floor.store.free(room));
-            }
-            let end = self.floor.clock.now();
-            state = self.lock();
-            match done {
-                Ok((start, checks)) => {
-                    state.note(checks);
-                    let due = state.copied(&piece, start, end);
+                    state.book.note(checks);
+                    let due = state.done(queue, &job, (start, end));
                     self.release(&mut state, due);
                 }
                 Err(fault) => state.fail(fault, &self.bells),
@@ -251,54 +178,44 @@ impl Machine for HostMachine<'_> {
 
     fn submit(&mut self, command: Command) -> Result<(), Fault> {
         let began = self.shared.floor.clock.now();
-        let (versions, plan) = (self.written.meets(&command), self.plan(&command));
-        let route: Vec<usize> = match command.work {
-            Work::Copy { from, to, .. } => {
-                self.routes.between(from, to).iter().map(|lane| lane.index()).collect()
-            }
-            _ => Vec::new(),
-        };
+        let (versions, plan) = (self.run.written.meets(&command), OpPlan::of(&self.run, &command));
+        let transit = self.run.transit(&command);
         let mut state = self.shared.lock();
         if let Some(fault) = &state.fault {
             return Err(fault.clone());
         }
-        let ticket = state.add(command, versions, plan, &route, self.chunk);
-        let now = self.shared.floor.clock.now();
-        state.try_start(ticket, now);
-        let due = state.take_releases();
+        state.add(command, versions, plan, transit);
+        let due = state.start_due(self.shared.floor.clock.now());
         self.shared.release(&mut state, due);
-        let rings = std::mem::take(&mut state.rings);
-        drop(state);
-        self.shared.bells.ring(rings);
-        self.submitted += 1;
-        self.submitting += self.shared.floor.clock.now().since(began);
+        self.shared.ring(state);
+        self.run.submitted(self.shared.floor.clock.now().since(began));
         Ok(())
     }
 
     fn next(&mut self) -> Result<Option<(Time, Ticket)>, Fault> {
         // Looks twice: a process that was stopped and goes on may find its time up before its
         // workers have had a chance to run.
-        let half = Duration::from_nanos(self.patience.ps() / 2000);
+        let half = Duration::from_nanos(self.run.patience.ps() / 2000);
         let mut looked = None;
         let mut state = self.shared.lock();
         loop {
             if let Some(fault) = &state.fault {
                 return Err(fault.clone());
             }
-            if let Some(ended) = state.ended.pop_front() {
+            if let Some(ended) = state.book.ended.pop_front() {
                 return Ok(Some(ended));
             }
-            if state.entries.is_empty() {
+            if state.book.entries.is_empty() {
                 return Ok(None);
             }
-            let main = &self.shared.bells.main;
+            let main = self.shared.bells.last().expect("one for this thread");
             let waited = main.wait_timeout(state, half);
             let (after, time) = waited.unwrap_or_else(PoisonError::into_inner);
             state = after;
             if !time.timed_out() {
                 continue;
             }
-            match state.stuck(self.patience) {
+            match state.stuck(self.run.patience) {
                 Some(fault) if looked == Some(state.taken) => state.fail(fault, &self.shared.bells),
                 stuck => looked = stuck.map(|_| state.taken),
             }
@@ -310,15 +227,10 @@ impl RealMachine for HostMachine<'_> {
     fn report(&self) -> Report {
         let state = self.shared.lock();
         Report {
-            truth: state.truth.clone(),
-            moved: state.lanes.iter().map(|lane| lane.moved).collect(),
-            ops: state.ops.clone(),
-            copies: state.copies.len() as u64,
-            copies_run: state.copies.clone(),
+            moved: state.queues[..self.lanes].iter().map(|queue| queue.moved).collect(),
             peak: self.shared.floor.store.peak(),
-            submitted: (self.submitted, self.submitting),
             slots: self.shared.floor.store.made(),
-            device: None,
+            ..self.run.report(state.book.report())
         }
     }
 
@@ -329,7 +241,7 @@ impl RealMachine for HostMachine<'_> {
     }
 
     fn written(&self) -> &[u64] {
-        self.written.all()
+        self.run.written.all()
     }
 }
 

@@ -13,6 +13,7 @@
 //! [`JitterMachine`]: jitter::JitterMachine
 //! [`Logged`]: log::Logged
 
+mod book;
 pub mod calibrate;
 pub mod clock;
 pub mod cuda;
@@ -22,6 +23,7 @@ pub mod files;
 pub mod host;
 pub mod jitter;
 pub mod log;
+pub mod open;
 pub mod options;
 mod pattern;
 pub mod real;

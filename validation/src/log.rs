@@ -33,37 +33,31 @@ impl<M> Logged<M> {
 
     fn note(&mut self, command: &Command) {
         let log = &mut self.decisions;
-        let mut mix = |value: u64| log.hash = fnv(log.hash, value);
+        let mut said: Vec<u64> = Vec::new();
         match &command.work {
             Work::Compute { occurrence, stream, touches, charges, delay, allocating } => {
                 log.ops += 1;
-                [1, *occurrence, u64::from(*stream)].into_iter().for_each(&mut mix);
+                said.extend([1, *occurrence, u64::from(*stream)]);
                 for touch in touches {
                     let mode = u64::from(touch.mode.reads()) * 2 + u64::from(touch.mode.writes());
-                    [u64::from(touch.object.0), u64::from(touch.tier.0), mode]
-                        .into_iter()
-                        .for_each(&mut mix);
+                    said.extend([u64::from(touch.object.0), u64::from(touch.tier.0), mode]);
                 }
-                for (tier, bytes) in charges {
-                    [u64::from(tier.0), bytes.get()].into_iter().for_each(&mut mix);
-                }
-                mix(delay.ps());
-                [allocating.thread, allocating.device].iter().for_each(|span| mix(span.ps()));
+                said.extend(charges.iter().flat_map(|(t, bytes)| [u64::from(t.0), bytes.get()]));
+                said.extend([delay, &allocating.thread, &allocating.device].map(|span| span.ps()));
             }
             Work::Copy { object, bytes, from, to } => {
                 log.copies += 1;
-                [2, u64::from(object.0), bytes.get()].into_iter().for_each(&mut mix);
-                [u64::from(from.0), u64::from(to.0)].into_iter().for_each(&mut mix);
+                said.extend([2, u64::from(object.0), bytes.get()]);
+                said.extend([from, to].map(|tier| u64::from(tier.0)));
             }
             Work::Compact { tier, bytes, objects } => {
-                [3, u64::from(tier.0), bytes.get()].into_iter().for_each(&mut mix);
-                objects.iter().for_each(|object| mix(u64::from(object.0)));
+                said.extend([3, u64::from(tier.0), bytes.get()]);
+                said.extend(objects.iter().map(|object| u64::from(object.0)));
             }
             Work::Release => {}
         }
-        for room in &command.claims {
-            words(room).into_iter().for_each(&mut mix);
-        }
+        said.extend(command.claims.iter().flat_map(words));
+        log.hash = said.into_iter().fold(log.hash, fnv);
         for room in &command.frees {
             let hash = words(room).into_iter().fold(fnv(BASIS, log.ops), fnv);
             log.frees = log.frees.wrapping_add(hash);

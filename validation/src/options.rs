@@ -1,10 +1,12 @@
 //! How a real machine is set up, and what is alive of it.
 
+use crate::fault::Fault;
 use crate::faulty::Failure;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use tiersim_models::units::Span;
+use tiersim_policies::command::Ticket;
 
 /// How to run.
 #[derive(Clone, Debug)]
@@ -50,6 +52,39 @@ pub struct Live {
     pub rooms: Arc<AtomicUsize>,
     /// Worker threads.
     pub threads: Arc<AtomicUsize>,
+}
+
+/// Counts what a machine does, and fails once if it is told to.
+pub(crate) struct Failing {
+    told: Option<Failure>,
+    rooms: AtomicU64,
+    copies: AtomicU64,
+}
+
+impl Failing {
+    pub(crate) fn new(told: Option<Failure>) -> Failing {
+        Failing { told, rooms: AtomicU64::new(0), copies: AtomicU64::new(0) }
+    }
+
+    /// A room is taken.
+    pub(crate) fn room(&self) -> Result<(), Fault> {
+        self.at(Failure::Allocation(self.rooms.fetch_add(1, Relaxed) + 1))
+    }
+
+    /// A copy begins.
+    pub(crate) fn copy(&self) -> Result<(), Fault> {
+        self.at(Failure::Copy(self.copies.fetch_add(1, Relaxed) + 1))
+    }
+
+    fn at(&self, now: Failure) -> Result<(), Fault> {
+        if self.told == Some(now) { Err(Fault::Injected(now)) } else { Ok(()) }
+    }
+}
+
+/// How late a command's work on a hop starts, if a test asks for it.
+pub(crate) fn lateness(delay: Option<Delay>, ticket: Ticket, hop: usize) -> Span {
+    let Some(Delay { seed, most }) = delay else { return Span::ZERO };
+    Span::from_ps(draw(seed, u64::from(ticket.0) * 8 + hop as u64) % (most.ps() + 1))
 }
 
 impl Options {

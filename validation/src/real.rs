@@ -3,18 +3,18 @@
 //! Whoever drives one need not know which it is; `tests/` and the command run the same bodies on
 //! all of them.
 
-use crate::cuda::{CudaMachine, Keep};
 use crate::fault::Fault;
-use crate::host::HostMachine;
 use crate::options::Options;
-use crate::truth::Truth;
+use crate::truth::{Truth, Written};
 use tiersim_models::hardware::Hardware;
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
 pub use tiersim_models::results::comparison::DeviceMemory;
 use tiersim_models::routes::Routes;
 use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_policies::command::{Machine, Room, Ticket};
+use tiersim_models::workload::Op;
+use tiersim_policies::command::{Command, Machine, Room, Ticket, Work};
+use tiersim_policies::transit::Transit;
 
 /// How long op `occurrence` of a run is to last, without the delays of use in place.
 pub type Spans<'a> = Box<dyn Fn(u64) -> Span + 'a>;
@@ -33,19 +33,91 @@ pub struct Setup<'a> {
     pub start: Vec<Room>,
 }
 
-impl Setup<'_> {
-    /// A real machine carries copies from memory to memory: nodes without memory would be lanes
-    /// from nowhere.
-    pub(crate) fn joins_tiers_only(&self) -> Result<(), Fault> {
-        let Some(node) = self.hardware.nodes.first() else { return Ok(()) };
-        Err(Fault::Machine {
-            hardware: self.hardware.name.clone(),
-            found: format!(
-                "node `{}` has no memory, and real copies go from tier to tier",
-                node.name
-            ),
-            remedy: "write links between tiers for a machine that is run on real memory",
-        })
+/// What the thread that plans knows of a run, on every machine.
+pub(crate) struct Run<'a> {
+    pub(crate) hardware: &'a Hardware,
+    pub(crate) workload: &'a Workload,
+    routes: Routes,
+    spans: Spans<'a>,
+    pub(crate) emulate: bool,
+    pub(crate) patience: Span,
+    /// Writes submitted so far, by object: what the order of the plan makes the truth.
+    pub(crate) written: Written,
+    submitted: (u64, Span),
+}
+
+/// How long an op is to last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Planned {
+    /// Without the delays.
+    pub(crate) span: Span,
+    /// Those of use in place, where they are emulated, and what the policy states.
+    pub(crate) delay: Span,
+}
+
+impl<'a> Run<'a> {
+    /// A run that begins, and what lies where before it. A real machine carries copies from memory
+    /// to memory: nodes without memory would be lanes from nowhere.
+    pub(crate) fn new(setup: Setup<'a>, options: &Options) -> Result<(Run<'a>, Vec<Room>), Fault> {
+        let Setup { hardware, routes, workload, spans, start } = setup;
+        if let Some(node) = hardware.nodes.first() {
+            let name = &node.name;
+            return Err(Fault::Machine {
+                hardware: hardware.name.clone(),
+                found: format!("node `{name}` has no memory, and real copies go from tier to tier"),
+                remedy: "write links between tiers for a machine that is run on real memory",
+            });
+        }
+        let Options { emulate, patience, .. } = *options;
+        let written = Written::new(workload.trace.objects.len());
+        let submitted = (0, Span::ZERO);
+        let run = Run { hardware, workload, routes, spans, emulate, patience, written, submitted };
+        Ok((run, start))
+    }
+
+    /// How many compute streams there are.
+    pub(crate) fn streams(&self) -> usize {
+        let streams = self.workload.trace.ops.iter().map(|op| usize::from(op.stream) + 1);
+        streams.max().unwrap_or(0)
+    }
+
+    /// The op of the trace that is run.
+    pub(crate) fn op(&self, occurrence: u64) -> &'a Op {
+        let ops = &self.workload.trace.ops;
+        &ops[(occurrence % ops.len() as u64) as usize]
+    }
+
+    /// How long an op is to last. What its policy states as a delay is kept by the clock whether
+    /// use in place is emulated or not: nothing real stands for it.
+    pub(crate) fn planned(&self, command: &Command) -> Planned {
+        let Work::Compute { occurrence, charges, delay, .. } = &command.work else {
+            return Planned::default();
+        };
+        let law = |&(tier, bytes): &(TierId, Bytes)| {
+            self.hardware.tiers[tier.index()].access.span_of(bytes)
+        };
+        let charged = if self.emulate { charges.iter().map(law).sum() } else { Span::ZERO };
+        Planned { span: (self.spans)(*occurrence), delay: *delay + charged }
+    }
+
+    /// The way of a copy, and how many times it is stored in between; none of what is no copy.
+    pub(crate) fn transit(&self, command: &Command) -> (Option<Transit>, usize) {
+        let Work::Copy { bytes, from, to, .. } = command.work else { return (None, 0) };
+        let route: Vec<usize> =
+            self.routes.between(from, to).iter().map(|lane| lane.index()).collect();
+        let between = route.len() - 1;
+        (Some(Transit::new(route, bytes, self.hardware.chunk)), between)
+    }
+
+    /// A command was submitted, which took so long.
+    pub(crate) fn submitted(&mut self, took: Span) {
+        self.submitted.0 += 1;
+        self.submitted.1 += took;
+    }
+
+    /// What it knows of a run, beside what is in the book.
+    pub(crate) fn report(&self, book: Report) -> Report {
+        Report { submitted: self.submitted, ..book }
     }
 }
 
@@ -73,31 +145,6 @@ impl Kind {
             Kind::Host => "the host",
             Kind::Cuda => "a CUDA GPU",
         }
-    }
-
-    /// Makes a machine of this kind, with its objects in place, filled.
-    pub fn open<'a>(
-        self,
-        setup: Setup<'a>,
-        options: &Options,
-    ) -> Result<Box<dyn RealMachine + 'a>, Fault> {
-        match self {
-            Kind::Host => Ok(Box::new(HostMachine::new(setup, options)?)),
-            Kind::Cuda => Ok(Box::new(CudaMachine::new(setup, options)?)),
-        }
-    }
-}
-
-/// What stays between machines of one command that makes many of them; nothing on the host.
-pub struct Kept(#[expect(dead_code, reason = "it is there to be dropped")] Option<Keep>);
-
-impl Kind {
-    /// Keeps what is costly to make of a device, until what is returned goes.
-    pub fn keep(self, device: usize) -> Result<Kept, Fault> {
-        Ok(Kept(match self {
-            Kind::Host => None,
-            Kind::Cuda => Some(Keep::new(device)?),
-        }))
     }
 }
 

@@ -23,6 +23,9 @@ pub enum Found {
     },
 }
 
+/// Which command meets contents, of which object, and in which tier.
+pub(crate) type Meeting = (Ticket, ObjectId, TierId);
+
 /// Contents that were not what the order of the plan makes the truth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mismatch {
@@ -92,6 +95,13 @@ impl Truth {
                 self.first.push(mismatch);
             }
         }
+    }
+}
+
+impl Mismatch {
+    /// What the command met where the version `expected` should be.
+    pub(crate) fn new((ticket, object, tier): Meeting, expected: u64, found: Found) -> Mismatch {
+        Mismatch { ticket, object, tier, expected, found }
     }
 }
 

@@ -110,9 +110,7 @@ fn what_cublas_refuses_is_left_out_and_said() {
 
 #[test]
 fn figures_of_a_bench_and_of_its_machine_are_given() {
-    let name = "cuda_bench::figures_of_a_bench_and_of_its_machine_are_given";
-    if !child::is_child() {
-        child::run(name, &["cuda"], &[]);
+    if child::ran("cuda_bench::figures_of_a_bench_and_of_its_machine_are_given") {
         return;
     }
     let folder = scratch("figures");

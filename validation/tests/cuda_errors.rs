@@ -5,11 +5,9 @@
 //! Invariant: no failure ends in a panic, in waiting for ever, or in something left on the device.
 
 #![cfg(target_os = "linux")]
-#![expect(unsafe_code, reason = "a library's functions have types by promise only")]
 
 use crate::stand_in::child;
-use libloading::Library;
-use std::ffi::{CString, c_char};
+use crate::stand_in::device::{calls, fail, live};
 use std::path::{Path, PathBuf};
 use tiersim_models::hardware::{Hardware, Lane};
 use tiersim_models::ids::{LinkId, TierId};
@@ -61,46 +59,15 @@ const CALLS: [&str; 26] = [
 /// Of calls that are made more often than this, the first ones and some later ones fail.
 const EACH: u64 = 6;
 
-/// What only the stand-in has.
-struct StandIn(Library);
-
-impl StandIn {
-    fn open() -> StandIn {
-        // SAFETY: this program finds the stand-in under this name, and loading it runs nothing.
-        StandIn(unsafe { Library::new("libcuda.so") }.expect("the stand-in"))
-    }
-
-    fn fail(&self, what: &str) {
-        let what = CString::new(what).expect("text");
-        type Fail = unsafe extern "C" fn(*const c_char);
-        // SAFETY: the function has this type, and the text ends with 0.
-        unsafe {
-            self.0.get::<Fail>(b"tiersim_stand_in_fail\0").expect("it is there")(what.as_ptr())
-        }
-    }
-
-    fn calls(&self, name: &str) -> u64 {
-        let name = CString::new(name).expect("text");
-        type Calls = unsafe extern "C" fn(*const c_char) -> u64;
-        // SAFETY: the function has this type, and the text ends with 0.
-        unsafe {
-            self.0.get::<Calls>(b"tiersim_stand_in_calls\0").expect("it is there")(name.as_ptr())
-        }
-    }
-
-    /// Device allocations and their bytes, host allocations, streams, events, modules.
-    fn live(&self) -> [u64; 6] {
-        let mut live = [0u64; 7];
-        type Live = unsafe extern "C" fn(*mut [u64; 7]) -> u32;
-        // SAFETY: the function has this type and writes seven numbers.
-        unsafe { self.0.get::<Live>(b"tiersim_stand_in_live\0").expect("it is there")(&mut live) };
-        std::array::from_fn(|index| live[index])
-    }
-}
-
 fn scratch(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     folder.join(format!("cuda-errors-{name}-{}", std::process::id()))
+}
+
+/// The machine of the stand-in; its bench is gone again.
+fn skeleton(folder: &Path) -> Hardware {
+    let bench = calibrate::bench((Kind::Cuda, 0), folder).expect("the stand-in is there");
+    bench.describe().skeleton
 }
 
 /// Copies over both links, in both directions, and ops that use objects in each tier.
@@ -124,24 +91,23 @@ fn chosen(count: u64) -> Vec<u64> {
 }
 
 fn every_call_fails_once(name: &str, run: impl Fn() -> Result<(), Fault>) {
-    let stand_in = StandIn::open();
-    stand_in.fail("");
+    fail("");
     run().expect("nothing fails");
-    assert_eq!(stand_in.live(), [0; 6]);
+    assert_eq!(live(), [0; 6]);
     let counts = |names: &'static [&'static str]| {
-        let count = |name: &&'static str| (*name, stand_in.calls(name));
+        let count = |name: &&'static str| (*name, calls(name));
         names.iter().map(count).filter(|(_, count)| *count > 0).collect::<Vec<_>>()
     };
-    let (calls, give_back) = (counts(&CALLS), counts(&GIVE_BACK));
-    assert!(calls.len() > 17 && give_back.len() == GIVE_BACK.len(), "{calls:?} {give_back:?}");
+    let (made, given_back) = (counts(&CALLS), counts(&GIVE_BACK));
+    assert!(made.len() > 17 && given_back.len() == GIVE_BACK.len(), "{made:?} {given_back:?}");
     let (mut refused, mut failures) = (0, 0);
-    for (call, count) in calls {
+    for (call, count) in made {
         for number in chosen(count) {
-            stand_in.fail(&format!("{call}:{number}"));
+            fail(&format!("{call}:{number}"));
             let done = run();
             failures += 1;
             // How often a queue is asked is a matter of timing: the call may not have been reached.
-            let reached = stand_in.calls(call) >= number;
+            let reached = calls(call) >= number;
             refused += u64::from(done.is_err());
             if done.is_ok() && reached {
                 println!("{name}: {call} {number} of {count} failed and the run went on");
@@ -151,7 +117,7 @@ fn every_call_fails_once(name: &str, run: impl Fn() -> Result<(), Fault>) {
                 assert!(!words.contains("died"), "{call} {number}: {words}");
                 assert!(reached, "{call} {number} was not made, and yet: {words}");
             }
-            assert_eq!(stand_in.live(), [0; 6], "{call} {number}: {done:?}");
+            assert_eq!(live(), [0; 6], "{call} {number}: {done:?}");
         }
     }
     println!("{name}: {failures} failures, {refused} of them ended the run");
@@ -160,15 +126,11 @@ fn every_call_fails_once(name: &str, run: impl Fn() -> Result<(), Fault>) {
 
 #[test]
 fn a_machine_gives_everything_back_whatever_call_fails() {
-    let name = "cuda_errors::a_machine_gives_everything_back_whatever_call_fails";
-    if !child::is_child() {
-        println!("{}", child::run(name, &["cuda"], &[]));
+    if child::ran("cuda_errors::a_machine_gives_everything_back_whatever_call_fails") {
         return;
     }
     let folder = scratch("machine");
-    let bench = calibrate::bench((Kind::Cuda, 0), &folder).expect("the stand-in is there");
-    let skeleton = bench.describe().skeleton;
-    drop(bench);
+    let skeleton = skeleton(&folder);
     every_call_fails_once("machine", || short_run(&skeleton, &folder));
     std::fs::remove_dir_all(&folder).expect("it is there");
 }
@@ -186,9 +148,7 @@ fn bare_run(scratch: &Path) -> Result<(), Fault> {
 
 #[test]
 fn a_bench_gives_everything_back_whatever_call_fails() {
-    let name = "cuda_errors::a_bench_gives_everything_back_whatever_call_fails";
-    if !child::is_child() {
-        println!("{}", child::run(name, &["cuda"], &[]));
+    if child::ran("cuda_errors::a_bench_gives_everything_back_whatever_call_fails") {
         return;
     }
     let folder = scratch("bench");
@@ -208,38 +168,30 @@ fn what_cannot_be_given_back_does_not_end_in_a_panic() {
     if child::is_child() {
         let call = std::env::var("TIERSIM_TEST_CALL").expect("the parent sets it");
         let folder = scratch(&call);
-        let bench = calibrate::bench((Kind::Cuda, 0), &folder).expect("the stand-in is there");
-        let skeleton = bench.describe().skeleton;
-        drop(bench);
-        let stand_in = StandIn::open();
-        stand_in.fail(&format!("{call}:1"));
+        let skeleton = skeleton(&folder);
+        fail(&format!("{call}:1"));
         // Whether the run notices is its own business.
         let _ = short_run(&skeleton, &folder);
-        assert!(stand_in.calls(&call) > 1, "the run went on");
+        assert!(calls(&call) > 1, "the run went on");
         std::fs::remove_dir_all(&folder).expect("it is there");
     }
 }
 
 #[test]
 fn pinned_memory_goes_from_one_machine_to_the_next_while_it_is_kept() {
-    let name = "cuda_errors::pinned_memory_goes_from_one_machine_to_the_next_while_it_is_kept";
-    if !child::is_child() {
-        println!("{}", child::run(name, &["cuda"], &[]));
+    if child::ran("cuda_errors::pinned_memory_goes_from_one_machine_to_the_next_while_it_is_kept") {
         return;
     }
     let folder = scratch("keep");
-    let bench = calibrate::bench((Kind::Cuda, 0), &folder).expect("the stand-in is there");
-    let skeleton = bench.describe().skeleton;
-    drop(bench);
-    let stand_in = StandIn::open();
+    let skeleton = skeleton(&folder);
     let through = Through { machine: Kind::Cuda, device: 0, skeleton: &skeleton, scratch: &folder };
     let lane = Lane { link: LinkId(0), evicting: false };
     let copies = |size| {
-        let before = stand_in.calls("cuMemHostAlloc");
+        let before = calls("cuMemHostAlloc");
         through.lane(lane, Start::Busy, Bytes::new(size), 1).expect("contents are right");
-        stand_in.calls("cuMemHostAlloc") - before
+        calls("cuMemHostAlloc") - before
     };
-    stand_in.fail("");
+    fail("");
     // The first machine of a process measures the device's kernels as well.
     copies(1 << 20);
     let each = copies(1 << 20);
@@ -248,9 +200,9 @@ fn pinned_memory_goes_from_one_machine_to_the_next_while_it_is_kept() {
     assert!(copies(1 << 20) < each, "the arena was kept");
     assert_eq!(copies(1 << 24), each, "too small for this one, and given back");
     assert!(copies(1 << 20) < each, "large enough");
-    assert!(stand_in.live()[2] > 0, "it is still there");
+    assert!(live()[2] > 0, "it is still there");
     drop(kept);
-    assert_eq!(stand_in.live(), [0; 6]);
+    assert_eq!(live(), [0; 6]);
     assert_eq!(copies(1 << 20), each);
     std::fs::remove_dir_all(&folder).expect("it is there");
 }

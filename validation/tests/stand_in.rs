@@ -7,10 +7,10 @@
 #![expect(unsafe_code, reason = "a library's functions have types by promise only")]
 
 pub(crate) mod child;
-mod device;
+pub(crate) mod device;
 mod work;
 
-use device::{Device, KERNELS, Ptx};
+use device::*;
 
 const SUCCESS: u32 = 0;
 const INVALID_VALUE: u32 = 1;
@@ -100,24 +100,24 @@ fn a_stream_runs_in_order_and_beside_others() {
     let held = device.hold(one);
     device.launch(one, "delay", &[MS]);
     device.launch(one, "fill", &[words, 10, 5, 0]);
-    device.record(late, one);
+    assert_eq!(cuEventRecord(late, one), SUCCESS);
     // The other stream is done while this one is busy, and this one's event is not passed yet.
-    device.record(early, two);
-    assert_eq!(device.synchronize_event(early), SUCCESS);
-    assert_eq!((device.query(early), device.query(late)), (SUCCESS, NOT_READY));
+    assert_eq!(cuEventRecord(early, two), SUCCESS);
+    assert_eq!(cuEventSynchronize(early), SUCCESS);
+    assert_eq!((cuEventQuery(early), cuEventQuery(late)), (SUCCESS, NOT_READY));
     assert_eq!(device.elapsed(early, late), Err(NOT_READY));
     held.release();
-    assert_eq!(device.synchronize_event(late), SUCCESS);
-    assert_eq!(device.query(late), SUCCESS);
+    assert_eq!(cuEventSynchronize(late), SUCCESS);
+    assert_eq!(cuEventQuery(late), SUCCESS);
     assert!(
         device.elapsed(early, late).is_ok_and(|ms| ms >= 1.0),
         "a delay of 1 ms is between them"
     );
     assert_eq!(device.read(words, 10), (0..10).map(|i| word(0, 5, i)).collect::<Vec<_>>());
-    device.destroy_event(early);
-    device.destroy_event(late);
-    device.destroy_stream(one);
-    device.destroy_stream(two);
+    assert_eq!(cuEventDestroy_v2(early), SUCCESS);
+    assert_eq!(cuEventDestroy_v2(late), SUCCESS);
+    assert_eq!(cuStreamDestroy_v2(one), SUCCESS);
+    assert_eq!(cuStreamDestroy_v2(two), SUCCESS);
     device.free(&[words]);
 }
 
@@ -128,25 +128,25 @@ fn a_stream_waits_for_what_an_event_was_recorded_after_when_the_wait_was_called(
     let (words, seen) = (device.alloc(8), device.alloc(8));
     let event = device.event();
     // Never recorded: no wait. Were it one, this would never end.
-    device.wait(two, event);
-    assert_eq!(device.synchronize(two), SUCCESS);
-    assert_eq!(device.query(event), SUCCESS);
+    assert_eq!(cuStreamWaitEvent(two, event, 0), SUCCESS);
+    assert_eq!(cuStreamSynchronize(two), SUCCESS);
+    assert_eq!(cuEventQuery(event), SUCCESS);
     for round in 1..=20 {
         device.launch(one, "delay", &[MS / 2]);
         device.launch(one, "fill", &[words, 1, round, 0]);
-        device.record(event, one);
-        device.wait(two, event);
+        assert_eq!(cuEventRecord(event, one), SUCCESS);
+        assert_eq!(cuStreamWaitEvent(two, event, 0), SUCCESS);
         device.copy(two, seen, words, 8);
         // Later work of the first stream does not concern the wait; that it does not overtake the
         // copy is for the second stream's event.
-        device.record(event, two);
-        device.wait(one, event);
-        assert_eq!(device.synchronize(two), SUCCESS);
+        assert_eq!(cuEventRecord(event, two), SUCCESS);
+        assert_eq!(cuStreamWaitEvent(one, event, 0), SUCCESS);
+        assert_eq!(cuStreamSynchronize(two), SUCCESS);
         assert_eq!(device.read(seen, 1), [round]);
     }
-    device.destroy_event(event);
-    device.destroy_stream(one);
-    device.destroy_stream(two);
+    assert_eq!(cuEventDestroy_v2(event), SUCCESS);
+    assert_eq!(cuStreamDestroy_v2(one), SUCCESS);
+    assert_eq!(cuStreamDestroy_v2(two), SUCCESS);
     device.free(&[words, seen]);
 }
 
@@ -158,13 +158,13 @@ fn without_the_wait_a_copy_overtakes_the_kernel_beside_it() {
     let held = device.hold(one);
     device.launch(one, "fill", &[words, 1, 9, 0]);
     device.copy(two, seen, words, 8);
-    assert_eq!(device.synchronize(two), SUCCESS);
+    assert_eq!(cuStreamSynchronize(two), SUCCESS);
     assert_eq!(device.read_on(two, seen, 1), [0], "the kernel had not run");
     held.release();
-    assert_eq!(device.synchronize(one), SUCCESS);
+    assert_eq!(cuStreamSynchronize(one), SUCCESS);
     assert_eq!(device.read(words, 1), [9]);
-    device.destroy_stream(one);
-    device.destroy_stream(two);
+    assert_eq!(cuStreamDestroy_v2(one), SUCCESS);
+    assert_eq!(cuStreamDestroy_v2(two), SUCCESS);
     device.free(&[words, seen]);
 }
 
@@ -179,10 +179,10 @@ fn a_launch_reads_its_parameters_when_it_is_called() {
     arguments[2] = 99;
     device.launch(stream, "fill", &[words + 8, 1, 6, 1]);
     held.release();
-    assert_eq!(device.synchronize(stream), SUCCESS);
+    assert_eq!(cuStreamSynchronize(stream), SUCCESS);
     assert_eq!(device.read(words, 2), [word(0, 4, 0), word(0, 6, 1)]);
     assert_eq!(arguments[2], 99);
-    device.destroy_stream(stream);
+    assert_eq!(cuStreamDestroy_v2(stream), SUCCESS);
     device.free(&[words]);
 }
 
@@ -196,7 +196,7 @@ fn memory_is_limited_and_counted_and_given_back() {
     assert_eq!(device.try_alloc(0), Err(INVALID_VALUE));
     device.free(&[part]);
     assert_eq!(device.memory(), (free, total));
-    assert_eq!(device.try_free(part), INVALID_VALUE);
+    assert_eq!(cuMemFree_v2(part), INVALID_VALUE);
 }
 
 #[test]
@@ -206,9 +206,9 @@ fn memory_is_not_given_back_under_what_a_destroyed_stream_still_does() {
     let words = device.alloc(8);
     device.launch(stream, "delay", &[5 * MS]);
     device.launch(stream, "fill", &[words, 1, 1, 0]);
-    device.destroy_stream(stream);
+    assert_eq!(cuStreamDestroy_v2(stream), SUCCESS);
     device.free(&[words]);
-    assert_eq!(device.synchronize_all(), SUCCESS, "the kernel found its memory");
+    assert_eq!(cuCtxSynchronize(), SUCCESS, "the kernel found its memory");
 }
 
 #[test]
@@ -218,24 +218,24 @@ fn wrong_use_gives_the_drivers_errors_and_changes_nothing() {
     let words = device.alloc(64);
     let (pinned, host) = device.pinned(64);
     assert_eq!(pinned, host, "one address space");
-    assert_eq!(device.try_copy(stream, words, pinned, 65), INVALID_VALUE);
-    assert_eq!(device.try_copy(stream, words + 60, pinned, 8), INVALID_VALUE);
-    assert_eq!(device.try_copy(stream, 1 << 50, pinned, 8), INVALID_VALUE);
-    assert_eq!(device.try_copy(stream, 0, words, 8), INVALID_VALUE);
-    assert_eq!(device.try_copy(0xBAD0, words, pinned, 8), INVALID_HANDLE);
+    assert_eq!(cuMemcpyAsync(words, pinned, 65, stream), INVALID_VALUE);
+    assert_eq!(cuMemcpyAsync(words + 60, pinned, 8, stream), INVALID_VALUE);
+    assert_eq!(cuMemcpyAsync(1 << 50, pinned, 8, stream), INVALID_VALUE);
+    assert_eq!(cuMemcpyAsync(0, words, 8, stream), INVALID_VALUE);
+    assert_eq!(cuMemcpyAsync(words, pinned, 8, 0xBAD0), INVALID_HANDLE);
     assert_eq!(device.try_launch(stream, "fill", 0, 32, &[words, 8, 1, 0]), INVALID_VALUE);
     assert_eq!(device.try_launch(stream, "fill", 1, 1025, &[words, 8, 1, 0]), INVALID_VALUE);
     assert_eq!(device.try_function("no_such_kernel"), NOT_FOUND);
     assert_eq!(device.try_load(&KERNELS.replace(".version 8.0", ".version 8.9")), 222);
     assert_eq!(device.try_load(&KERNELS.replace(".target sm_75", ".target sm_90")), 209);
     assert_eq!(device.try_load("not PTX"), 200);
-    assert_eq!(device.synchronize(stream), SUCCESS);
+    assert_eq!(cuStreamSynchronize(stream), SUCCESS);
     std::thread::scope(|scope| {
         let elsewhere = scope.spawn(|| device.try_alloc(8)).join();
         assert_eq!(elsewhere.ok(), Some(Err(INVALID_CONTEXT)), "not current on that thread");
     });
-    device.free_pinned(pinned);
-    device.destroy_stream(stream);
+    assert_eq!(cuMemFreeHost(pinned as usize), SUCCESS);
+    assert_eq!(cuStreamDestroy_v2(stream), SUCCESS);
     device.free(&[words]);
 }
 
@@ -246,9 +246,9 @@ fn an_error_inside_a_stream_stays_with_the_context() {
         let stream = device.stream();
         let words = device.alloc(64);
         assert_eq!(device.try_launch(stream, "fill", 1, 32, &[words + offset, 1, 1, 0]), SUCCESS);
-        assert_eq!(device.synchronize(stream), code);
+        assert_eq!(cuStreamSynchronize(stream), code);
         assert_eq!(device.try_alloc(8), Err(code));
-        assert_eq!(device.try_free(words), code);
+        assert_eq!(cuMemFree_v2(words), code);
         device.abandon();
     }
 }
@@ -273,25 +273,25 @@ fn the_legacy_stream_keeps_order_with_blocking_streams_only() {
     device.copy(0, seen, words, 8);
     assert_eq!(device.read_on(free, seen, 1), [0], "it waits");
     held.release();
-    assert_eq!(device.synchronize(0), SUCCESS);
+    assert_eq!(cuStreamSynchronize(0), SUCCESS);
     assert_eq!(device.read(seen, 1), [3]);
-    device.destroy_stream(blocking);
-    device.destroy_stream(free);
+    assert_eq!(cuStreamDestroy_v2(blocking), SUCCESS);
+    assert_eq!(cuStreamDestroy_v2(free), SUCCESS);
     device.free(&[words, seen]);
 }
 
 #[test]
 fn a_call_can_be_told_to_fail_once() {
     let device = Device::open();
-    device.fail("cuMemAlloc_v2:2");
+    fail("cuMemAlloc_v2:2");
     let first = device.alloc(8);
     assert_eq!(device.try_alloc(8), Err(OUT_OF_MEMORY));
     let third = device.alloc(8);
-    assert_eq!(device.calls("cuMemAlloc_v2"), 3);
-    device.fail("cuCtxSynchronize:1:719");
-    assert_eq!(device.synchronize_all(), 719);
-    assert_eq!(device.synchronize_all(), SUCCESS);
-    device.fail("");
+    assert_eq!(calls("cuMemAlloc_v2"), 3);
+    fail("cuCtxSynchronize:1:719");
+    assert_eq!(cuCtxSynchronize(), 719);
+    assert_eq!(cuCtxSynchronize(), SUCCESS);
+    fail("");
     device.free(&[first, third]);
 }
 

@@ -125,7 +125,11 @@ fn partial(name: &str) -> String {
 fn write_partial(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let path = folder.join(partial(name));
     remove(&path)?;
-    // Made anew, so that a link left in its place is not followed.
+    write_new(&path, bytes)
+}
+
+/// Writes a file that is not there yet, through to the disk; what is there already is not followed.
+pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()

@@ -207,7 +207,7 @@ pub fn hardware_json(machine: &Hardware, routes: &Routes) -> Result<String, Char
     let law = |law: Law| json!({ "setup_ps": law.setup.ps(), "bytes_per_s": law.rate.get() });
     let name = |tier: TierId| machine.tiers[tier.index()].name.as_str();
     let tiers = machine.tiers.iter().map(|tier| {
-        let capacity = (tier.capacity != Bytes::MAX).then(|| tier.capacity.get());
+        let capacity = tier.capacity.limit().map(|bytes| bytes.get());
         let (kind, access) = (tier_word(tier.kind), law(tier.access));
         json!({ "name": tier.name, "kind": kind, "capacity": capacity, "access": access })
     });

@@ -17,7 +17,7 @@ const LEFT: [(&str, &[usize]); 8] = [
     ("input", &[]),
     ("sim", &[]),
     ("reports", &[]),
-    ("validation", &[6, 5]),
+    ("validation", &[]),
     ("cli", &[]),
 ];
 

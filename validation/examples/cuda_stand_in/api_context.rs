@@ -75,11 +75,6 @@ export! {
         write_text(to, room, NAME)
     }
 
-    Driver fn cuDeviceTotalMem_v2(bytes: *mut usize, number: c_int) |driver| {
-        device(number)?;
-        put(bytes, driver.lock().memory.info().1 as usize)
-    }
-
     Driver fn cuDeviceGetAttribute(to: *mut c_int, which: c_uint, number: c_int) |_driver| {
         device(number)?;
         put(to, attribute(which).ok_or(INVALID_VALUE)?)
@@ -103,12 +98,6 @@ export! {
             _ => Err(INVALID_CONTEXT),
         }
     }
-
-    Driver fn cuCtxGetCurrent(context: *mut usize) |driver| {
-        put(context, if driver.is_current() { CONTEXT } else { 0 })
-    }
-
-    Context fn cuCtxGetDevice(number: *mut c_int) |_driver| { put(number, 0) }
 
     Context fn cuCtxSynchronize() |driver| {
         driver.drain();
@@ -148,10 +137,11 @@ extern "C" fn tiersim_stand_in_live(to: *mut [u64; 7]) -> Code {
 ///
 /// `text` points to a text that ends with 0.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn tiersim_stand_in_fail(text: *const c_char) {
+unsafe extern "C" fn tiersim_stand_in_fail(text: *const c_char) -> Code {
     // SAFETY: as the caller promises.
     let text = unsafe { CStr::from_ptr(text) };
     Driver::get().fail(&text.to_string_lossy());
+    0
 }
 
 /// How often a function was called since the last [`tiersim_stand_in_fail`].

@@ -7,7 +7,7 @@ use crate::driver::{Function, State, export, put};
 use crate::kernels::{Launch, find};
 use crate::ptx::entries;
 use crate::stream::Work;
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_uint, c_void};
 use std::sync::Arc;
 
 fn text<'a>(from: *const c_char) -> Result<&'a str, crate::codes::Code> {
@@ -85,23 +85,6 @@ export! {
         let function = Arc::new(Function { module, name: name.to_owned(), widths });
         state.functions.insert(handle, function);
         put(to, handle)
-    }
-
-    Context fn cuFuncGetAttribute(to: *mut c_int, which: c_uint, handle: usize) |driver| {
-        function(&driver.lock(), handle)?;
-        // Most threads per block; sizes of shared, constant and local memory, registers.
-        put(to, if which == 0 { 1024 } else { 0 })
-    }
-
-    Context fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
-        to: *mut c_int,
-        handle: usize,
-        threads: c_int,
-        _shared: usize,
-    ) |driver| {
-        function(&driver.lock(), handle)?;
-        let threads = Some(threads).filter(|n| (1..=1024).contains(n)).ok_or(INVALID_VALUE)?;
-        put(to, 1024 / threads)
     }
 
     Context fn cuLaunchKernel(

@@ -41,11 +41,6 @@ export! {
         driver.finish(&mark)
     }
 
-    Context fn cuStreamQuery(handle: usize) |driver| {
-        let mark = driver.lock().stream(handle)?.tail();
-        if mark.reached() { driver.finish(&mark) } else { Err(NOT_READY) }
-    }
-
     Context fn cuStreamWaitEvent(handle: usize, event: usize, _flags: c_uint) |driver| {
         let mut state = driver.lock();
         state.stream(handle)?;

@@ -87,11 +87,14 @@ pub(crate) fn enter(
 
 /// Declares functions of the driver: what must hold, and a body that has the driver.
 macro_rules! export {
-    ($($needs:ident fn $name:ident($($argument:ident: $type:ty),* $(,)?) |$driver:ident| $body:block)*) => {
+    ($(
+        $needs:ident fn $name:ident($($argument:ident: $type:ty),* $(,)?) |$driver:ident| $body:block
+    )*) => {
         $(
             #[unsafe(no_mangle)]
             unsafe extern "C" fn $name($($argument: $type),*) -> $crate::codes::Code {
-                $crate::driver::enter(stringify!($name), $crate::driver::Needs::$needs, |$driver| $body)
+                use $crate::driver::{Needs, enter};
+                enter(stringify!($name), Needs::$needs, |$driver| $body)
             }
         )*
     };
@@ -224,10 +227,6 @@ impl Driver {
         Ok(())
     }
 
-    pub(crate) fn is_current(&self) -> bool {
-        CURRENT.get()
-    }
-
     /// Waits for all that is queued anywhere.
     pub(crate) fn drain(&self) {
         let marks: Vec<Mark> = self.lock().all_streams().map(Stream::tail).collect();
@@ -297,11 +296,11 @@ impl State {
 
     /// What is alive, by name.
     pub(crate) fn live(&self) -> [(&'static str, u64); 7] {
-        let (device, bytes) = self.memory.live(&[Kind::Device]);
+        let (device, bytes) = self.memory.live(Kind::Device);
         [
             ("device_allocations", device),
             ("device_bytes", bytes),
-            ("host_allocations", self.memory.live(&[Kind::Pinned, Kind::Registered]).0),
+            ("host_allocations", self.memory.live(Kind::Pinned).0),
             ("streams", self.streams.len() as u64),
             ("events", self.events.len() as u64),
             ("modules", self.modules.len() as u64),

@@ -5,7 +5,7 @@
 //! pinned memory has one address on both sides, as under unified addressing.
 //! Invariant: an address resolves only if the whole range lies in one allocation.
 
-use crate::codes::{ALREADY_REGISTERED, Code, INVALID_VALUE, NOT_REGISTERED, OUT_OF_MEMORY};
+use crate::codes::{Code, INVALID_VALUE, OUT_OF_MEMORY};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,8 +23,6 @@ pub(crate) enum Kind {
     Device,
     /// Made by the driver on the host.
     Pinned,
-    /// The caller's own, made known to the driver.
-    Registered,
 }
 
 /// One allocation.
@@ -46,11 +44,9 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        if self.kind != Kind::Registered {
-            let layout = Block::layout(self.bytes).expect("it was allocated with it");
-            // SAFETY: made by `alloc_zeroed` with this layout, and nobody else frees it.
-            unsafe { dealloc(std::ptr::with_exposed_provenance_mut(self.host), layout) };
-        }
+        let layout = Block::layout(self.bytes).expect("it was allocated with it");
+        // SAFETY: made by `alloc_zeroed` with this layout, and nobody else frees it.
+        unsafe { dealloc(std::ptr::with_exposed_provenance_mut(self.host), layout) };
     }
 }
 
@@ -94,8 +90,8 @@ impl Memory {
     }
 
     /// Allocations of a kind, and their bytes.
-    pub(crate) fn live(&self, kinds: &[Kind]) -> (u64, u64) {
-        let blocks = self.blocks.values().filter(|block| kinds.contains(&block.kind));
+    pub(crate) fn live(&self, kind: Kind) -> (u64, u64) {
+        let blocks = self.blocks.values().filter(|block| block.kind == kind);
         blocks.fold((0, 0), |(count, bytes), block| (count + 1, bytes + block.bytes))
     }
 
@@ -131,31 +127,13 @@ impl Memory {
         Ok(base)
     }
 
-    /// Makes the caller's own memory known.
-    pub(crate) fn register(&mut self, base: u64, bytes: u64) -> Result<(), Code> {
-        if bytes == 0 || base == 0 || base >= DEVICE {
-            return Err(INVALID_VALUE);
-        }
-        let before = self.blocks.range(..base + bytes).next_back();
-        if before.is_some_and(|(&other, block)| other + block.bytes > base) {
-            return Err(ALREADY_REGISTERED);
-        }
-        let host = usize::try_from(base).map_err(|_| INVALID_VALUE)?;
-        let block = Block { base, bytes, kind: Kind::Registered, host };
-        self.blocks.insert(base, Arc::new(block));
-        Ok(())
-    }
-
     /// Gives an allocation of a kind back, which its first byte names.
     pub(crate) fn free(&mut self, base: u64, kind: Kind) -> Result<(), Code> {
-        let wrong = if kind == Kind::Registered { NOT_REGISTERED } else { INVALID_VALUE };
-        match self.blocks.get(&base) {
-            Some(block) if block.kind == kind => {}
-            _ => return Err(wrong),
-        }
-        let block = self.blocks.remove(&base).expect("it was there");
+        let known = self.blocks.get(&base).filter(|block| block.kind == kind);
+        let bytes = known.ok_or(INVALID_VALUE)?.bytes;
+        self.blocks.remove(&base);
         if kind == Kind::Device {
-            self.used -= block.bytes.next_multiple_of(GRAIN);
+            self.used -= bytes.next_multiple_of(GRAIN);
         }
         Ok(())
     }

@@ -25,8 +25,6 @@ pub(crate) type HostFunction = unsafe extern "C" fn(*mut c_void);
 pub(crate) enum Work {
     /// Copy bytes.
     Copy { to: Place, from: Place, bytes: usize },
-    /// Write a value of 1, 2 or 4 bytes, so many times.
-    Set { to: Place, value: u32, width: usize, count: usize },
     /// Run a kernel.
     Kernel(Launch),
     /// Note the time for an event.
@@ -44,16 +42,6 @@ impl Work {
                 // SAFETY: both ranges were checked against their allocations, which they keep
                 // alive; pageable ones are the caller's, who waits. They may overlap.
                 unsafe { std::ptr::copy(from.pointer(), to.pointer(), bytes) };
-                Ok(())
-            }
-            Work::Set { to, value, width, count } => {
-                let bytes = value.to_le_bytes();
-                for i in 0..count {
-                    // SAFETY: `count * width` bytes were checked against the allocation.
-                    let at = unsafe { to.pointer().add(i * width) };
-                    // SAFETY: as above; four bytes hold any width.
-                    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, width) };
-                }
                 Ok(())
             }
             Work::Kernel(launch) => launch.run(),

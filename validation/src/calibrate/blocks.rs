@@ -2,10 +2,10 @@
 //!
 //! Invariant: the file is gone when this is.
 
-use crate::calibrate::{FileAccess, Kind, Limits};
+use crate::calibrate::probe::{FileAccess, Kind, Limits};
 use crate::clock::Clock;
 use crate::fault::Fault;
-use crate::files::{DirectFile, Queue};
+use crate::files::{Buffers, DirectFile, Queue};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tiersim_models::units::{Bytes, Span};
@@ -53,8 +53,8 @@ impl Blocks {
         static FILES: AtomicU64 = AtomicU64::new(0);
         let number = FILES.fetch_add(1, Relaxed);
         let path = scratch.join(format!("tiersim-calibrate-{}-{number}", std::process::id()));
-        let file = DirectFile::create(&path, FILE)
-            .map_err(|error| Fault::io("makes file", &path.display().to_string(), &error))?;
+        let file =
+            DirectFile::create(&path, FILE).map_err(Fault::io("makes file", path.display()))?;
         Ok(Blocks { file, path, at: 0, written: false })
     }
 
@@ -63,8 +63,7 @@ impl Blocks {
         for at in (0..FILE).step_by(bytes.len()) {
             let part = &bytes[..bytes.len().min((FILE - at) as usize)];
             let written = self.file.write(at, part, FIRST);
-            let place = || self.path.display().to_string();
-            written.map_err(|error| Fault::io("writes", &place(), &error))?;
+            written.map_err(Fault::io("writes", self.path.display()))?;
         }
         self.written = true;
         Ok(())
@@ -98,14 +97,12 @@ impl Blocks {
             self.at += bytes.len() as u64;
             let start = clock.now();
             let mut times = Vec::new();
-            let (what, done) = match access {
-                FileAccess::Read => ("reads", self.file.read_timed(at, bytes, queue, &mut times)),
-                FileAccess::Write => {
-                    ("writes", self.file.write_timed(at, bytes, queue, &mut times))
-                }
+            let (what, buffers) = match access {
+                FileAccess::Read => ("reads", Buffers::Read(bytes)),
+                FileAccess::Write => ("writes", Buffers::Write(bytes)),
             };
-            let place = self.path.display().to_string();
-            done.map_err(|error| Fault::io(what, &place, &error))?;
+            let done = self.file.transfer(at, buffers, queue, Some(&mut times));
+            done.map_err(Fault::io(what, self.path.display()))?;
             if repeat > 0 {
                 spans.push(clock.now().since(start));
                 latencies.append(&mut times);

@@ -5,8 +5,9 @@
 //! double buffering.
 //! Invariant: every value of a figure is given, in the order in which it was measured.
 
+pub use crate::calibrate::probe::Figure;
+use crate::calibrate::probe::{Bench, Kind, Memory, Probe, Start, Way};
 use crate::calibrate::through::Through;
-use crate::calibrate::{Bench, Kind, Memory, Probe, Start, Way};
 use crate::fault::Fault;
 use crate::real;
 use std::path::Path;
@@ -24,33 +25,6 @@ const OBJECTS: usize = 16;
 /// Share of the bare hardware that a device with copy engines should reach. A processor that copies
 /// and checks word by word is asked for nothing.
 const WANTED: f64 = 0.95;
-
-/// A figure with all its values.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Figure {
-    /// What it is.
-    pub name: String,
-    /// Unit of its values: `us`, or `share` of what is ideal.
-    pub unit: &'static str,
-    /// One per repeat or turn.
-    pub values: Vec<f64>,
-    /// What the median should reach, where there is such a mark.
-    pub wanted: Option<f64>,
-}
-
-impl Figure {
-    /// The lower of the two middle values of an even number; 0 without values.
-    pub fn median(&self) -> f64 {
-        let mut sorted = self.values.clone();
-        sorted.sort_by(f64::total_cmp);
-        sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or(0.0)
-    }
-
-    /// Whether the median reaches what it should; `None` where nothing is asked of it.
-    pub fn reached(&self) -> Option<bool> {
-        self.wanted.map(|wanted| self.median() >= wanted)
-    }
-}
 
 /// All figures of a machine and its bench. Sizes above `most` are left out.
 pub fn figures(

@@ -8,12 +8,15 @@
 mod loops;
 pub(crate) mod system;
 
-use crate::calibrate::blocks::{self, Blocks};
+use crate::calibrate::bench::{self, Bare};
+use crate::calibrate::blocks::Blocks;
+use crate::calibrate::probe::{
+    Access, Bench, Device, Kind, Limits, Memory, Precision, Probe, Sample, Way,
+};
 use crate::calibrate::through::Through;
-use crate::calibrate::{Access, Bench, Device, Kind, Limits, Memory, Precision, Probe};
-use crate::calibrate::{Sample, Start, Way};
 use crate::fault::Fault;
-use crate::files::{Buffer, Queue};
+use crate::files::Buffer;
+use crate::host::kernels::last_cache;
 use crate::real;
 use loops::Locked;
 use std::path::{Path, PathBuf};
@@ -38,14 +41,11 @@ pub(super) struct HostBench {
 
 impl HostBench {
     pub(super) fn new(scratch: &Path) -> Result<HostBench, Fault> {
-        let fail = |what: &'static str, path: &Path, error: &std::io::Error| {
-            Fault::io(what, &path.display().to_string(), error)
-        };
         let made = std::fs::create_dir_all(scratch);
-        made.map_err(|error| fail("makes folder", scratch, &error))?;
+        made.map_err(Fault::io("makes folder", scratch.display()))?;
         let file = Blocks::create(scratch)?;
         let pinned = Locked::largest(2 * OBJECTS.most.get() as usize);
-        let cache = system::last_cache();
+        let cache = last_cache();
         let device = system::describe(scratch, file.file(), pinned.len(), cache)?;
         let (pageable, buffer) = (Default::default(), Buffer::new(0));
         let scratch = scratch.to_path_buf();
@@ -59,9 +59,21 @@ impl HostBench {
         let fit_from = Bytes::new(2 * cache.next_power_of_two());
         Limits { least: OBJECTS.least, most: Bytes::new(4 * fit_from.get()), fit_from }
     }
+}
 
-    fn bare(&mut self, size: usize, memory: Memory, both: bool, repeats: usize) -> Vec<Span> {
-        match memory {
+impl Bare for HostBench {
+    fn through(&self) -> Through<'_> {
+        let (skeleton, scratch) = (&self.device.skeleton, self.scratch.as_path());
+        Through { machine: real::Kind::Host, device: 0, skeleton, scratch }
+    }
+
+    fn bare(
+        &mut self,
+        size: usize,
+        (_, memory, both): (Way, Memory, bool),
+        repeats: usize,
+    ) -> Result<Vec<Span>, Fault> {
+        Ok(match memory {
             Memory::Pinned => {
                 let (from, to) = self.pinned.bytes().split_at_mut(size);
                 loops::copies(from, &mut to[..size], None, repeats)
@@ -74,14 +86,22 @@ impl HostBench {
                 let other = both.then_some((&other_from[..size], &mut other_to[..size]));
                 loops::copies(&from[..size], &mut to[..size], other, repeats)
             }
-        }
+        })
     }
 
-    fn stream(&mut self, access: Access, size: usize, repeats: usize) -> Vec<Span> {
+    fn stream(&mut self, access: Access, size: usize, repeats: usize) -> Result<Vec<Span>, Fault> {
         let bytes = self.buffer.first(size);
         // Written once, so that every page is a page of its own.
         bytes.fill(1);
-        loops::streams(bytes, access, repeats)
+        Ok(loops::streams(bytes, access, repeats))
+    }
+
+    fn product(&mut self, _: Precision, side: u64, repeats: usize) -> Result<Vec<Span>, Fault> {
+        Ok(loops::products(side as usize, repeats))
+    }
+
+    fn file(&mut self, size: usize) -> Result<(&mut Blocks, &mut [u8]), Fault> {
+        Ok((&mut self.file, self.buffer.first(size)))
     }
 }
 
@@ -91,66 +111,18 @@ impl Bench for HostBench {
     }
 
     fn kinds(&self) -> Vec<(Kind, Limits)> {
-        let mut kinds = Vec::new();
-        let skeleton = &self.device.skeleton;
-        for lane in skeleton.lanes() {
-            for start in [Start::Busy, Start::Idle, Start::Both] {
-                kinds.push((Kind::Lane { lane, start }, OBJECTS));
-            }
-        }
         let way = Way::ToDevice;
         let half = Bytes::new(self.pinned.len() as u64 / 2);
-        if half >= OBJECTS.least {
-            let kind = Kind::Bare { way, memory: Memory::Pinned, both: false };
-            kinds.push((kind, Limits { most: half, ..OBJECTS }));
-        }
-        for both in [false, true] {
-            kinds.push((Kind::Bare { way, memory: Memory::Pageable, both }, OBJECTS));
-        }
-        for access in [Access::Read, Access::Write, Access::Copy] {
-            kinds.push((Kind::Stream(access), self.streams()));
-        }
-        kinds.push((Kind::Launch, Limits::new(Bytes::ZERO, Bytes::ZERO)));
-        kinds.push((Kind::Gemm(Precision::Fp32), MATRICES));
-        for tier in skeleton.tier_ids() {
-            for writes in [false, true] {
-                kinds.push((Kind::InPlace { tier, writes }, OBJECTS));
-            }
-        }
-        kinds.extend(blocks::kinds());
-        kinds
+        let pinned = (Kind::Bare { way, memory: Memory::Pinned, both: false }, half);
+        let pageable = [false, true]
+            .map(|both| (Kind::Bare { way, memory: Memory::Pageable, both }, OBJECTS.most));
+        let bare = [pinned].into_iter().chain(pageable).filter(|(_, most)| *most >= OBJECTS.least);
+        let bare = bare.map(|(kind, most)| (kind, Limits { most, ..OBJECTS }));
+        let products = [(Kind::Gemm(Precision::Fp32), MATRICES)];
+        bench::kinds(&self.device.skeleton, |_| OBJECTS, bare, self.streams(), products)
     }
 
     fn run(&mut self, probe: &Probe) -> Result<Sample, Fault> {
-        let &Probe { kind, size, repeats } = probe;
-        let len = usize::try_from(size.get()).expect("it fits memory");
-        let (mut latencies, mut flops) = (Vec::new(), 0);
-        let machine = real::Kind::Host;
-        let through = || Through {
-            machine,
-            device: 0,
-            skeleton: &self.device.skeleton,
-            scratch: &self.scratch,
-        };
-        let spans = match kind {
-            Kind::Lane { lane, start } => through().lane(lane, start, size, repeats)?,
-            Kind::Launch => through().launch(repeats)?,
-            Kind::InPlace { tier, writes } => through().in_place(tier, writes, size, repeats)?,
-            Kind::Bare { memory, both, .. } => self.bare(len, memory, both, repeats),
-            Kind::Stream(access) => self.stream(access, len, repeats),
-            Kind::Gemm(precision) => {
-                let side = precision.side(size.get());
-                flops = 2 * side.pow(3);
-                loops::products(side as usize, repeats)
-            }
-            Kind::File { access, block, depth } => {
-                let queue = Queue { block: block as usize, depth: usize::from(depth) };
-                let bytes = self.buffer.first(len);
-                let (spans, each) = self.file.run(access, bytes, queue, repeats)?;
-                latencies = each;
-                spans
-            }
-        };
-        Ok(Sample { probe: *probe, spans, latencies, flops })
+        bench::run(self, probe)
     }
 }

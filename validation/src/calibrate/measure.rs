@@ -7,7 +7,7 @@
 //! Invariant: every point has at least [`LEAST`] repeats.
 
 use crate::calibrate::fit::quantile;
-use crate::calibrate::{Bench, Kind, Limits, Probe};
+use crate::calibrate::probe::{Bench, Kind, Limits, Probe};
 use crate::fault::Fault;
 use crate::options::draw;
 use tiersim_models::results::comparison::median;
@@ -180,7 +180,7 @@ fn order(count: usize, round: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibrate::{Access, Device, Precision, Sample};
+    use crate::calibrate::probe::{Access, Device, Precision, Sample};
 
     const LIMITS: Limits = Limits::new(Bytes::new(4096), Bytes::mib(64));
 

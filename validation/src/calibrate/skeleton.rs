@@ -9,10 +9,10 @@ use tiersim_models::units::{Bandwidth, Bytes, Span};
 /// Stands in laws that calibration replaces.
 pub(crate) const UNKNOWN: Law = Law { setup: Span::ZERO, rate: Bandwidth::gb_per_s(1) };
 
-/// A machine of three tiers of so many bytes, joined by two links of these names.
-pub(crate) fn of(sizes: [u64; 3], links: [&str; 2], chunk: Bytes) -> Hardware {
+/// A machine of up to three tiers of so many bytes, joined by links of these names.
+pub(crate) fn of(sizes: &[u64], links: &[&str], chunk: Bytes) -> Hardware {
     let kinds = [("hbm", TierKind::Hbm), ("dram", TierKind::Dram), ("nvme", TierKind::Nvme)];
-    let tier = |((name, kind), bytes): ((&str, TierKind), u64)| Tier {
+    let tier = |((name, kind), bytes): ((&str, TierKind), &u64)| Tier {
         name: name.to_owned(),
         kind,
         // Whole MiB: that the last few bytes are lost matters less than that it can be read.
@@ -21,8 +21,9 @@ pub(crate) fn of(sizes: [u64; 3], links: [&str; 2], chunk: Bytes) -> Hardware {
         loaded: None,
         requests: Default::default(),
     };
-    let link =
-        |(near, name): (u8, &str)| Link::new(name, (TierId(near), TierId(near + 1)), [UNKNOWN; 2]);
+    let link = |(near, name): (u8, &&str)| {
+        Link::new(*name, (TierId(near), TierId(near + 1)), [UNKNOWN; 2])
+    };
     Hardware {
         name: String::new(),
         about: String::new(),

@@ -8,7 +8,7 @@
 
 use crate::calibrate::fit::{self, Fit, Refusal, rounded};
 use crate::calibrate::measure::{Point, Quantiles};
-use crate::calibrate::{Access, Device, Kind, Precision, Start};
+use crate::calibrate::probe::{Access, Device, Kind, Precision, Start};
 use std::num::NonZeroU32;
 use tiersim_models::hardware::{Compute, Fact, Hardware, Law, Link, Source};
 use tiersim_models::service::{Discipline, Service};
@@ -228,7 +228,8 @@ impl Spec<'_> {
             String::new()
         };
         let what = format!(
-            "copies both ways at once{raised}, {:.4} GB/s of this away from the device; of the other way",
+            "copies both ways at once{raised}, {:.4} GB/s of this away from the device; of the \
+             other way",
             both[1].fit.rate / 1e9
         );
         let source = self.source(&what, &both[0]);

@@ -8,7 +8,7 @@
 //! Invariant: the first time round is never counted; contents are checked, and a mismatch
 //! is a fault.
 
-use crate::calibrate::Start;
+use crate::calibrate::probe::Start;
 use crate::fault::Fault;
 use crate::options::Options;
 use crate::real::{Kind, RealMachine, Report, Setup};
@@ -101,7 +101,7 @@ fn turn(n: usize, turns: usize) -> (ObjectId, Option<ObjectId>) {
 }
 
 impl Through<'_> {
-    /// See [`crate::calibrate::Kind::Lane`].
+    /// See [`crate::calibrate::probe::Kind::Lane`].
     pub fn lane(
         &self,
         lane: Lane,
@@ -109,7 +109,7 @@ impl Through<'_> {
         size: Bytes,
         repeats: usize,
     ) -> Result<Vec<Span>, Fault> {
-        let (from, to) = self.ends(lane);
+        let (from, to) = ends(self.skeleton, lane);
         let turns = turns(size);
         let room = |object, tier| Room { object: ObjectId::at(object), tier, bytes: size };
         let mut rooms: Vec<Room> = (0..turns).map(|object| room(object, from)).collect();
@@ -145,7 +145,7 @@ impl Through<'_> {
         Ok(spans.skip(turns - 1).collect())
     }
 
-    /// See [`crate::calibrate::Kind::Launch`].
+    /// See [`crate::calibrate::probe::Kind::Launch`].
     pub fn launch(&self, repeats: usize) -> Result<Vec<Span>, Fault> {
         let mut plan = Plan::default();
         plan.op(behind(repeats + 1), None, None);
@@ -157,7 +157,7 @@ impl Through<'_> {
         Ok(times(&report).windows(2).skip(1).map(period).collect())
     }
 
-    /// See [`crate::calibrate::Kind::InPlace`].
+    /// See [`crate::calibrate::probe::Kind::InPlace`].
     pub fn in_place(
         &self,
         tier: TierId,
@@ -186,21 +186,20 @@ impl Through<'_> {
         op: Span,
         count: usize,
     ) -> Result<Span, Fault> {
-        let (from, to) = self.ends(Lane { evicting: false, ..lane });
-        let object = |index: usize| ObjectId(u32::try_from(index).expect("a short plan"));
-        let room = |index, tier| Room { object: object(index), tier, bytes: size };
+        let (from, to) = ends(self.skeleton, Lane { evicting: false, ..lane });
+        let room = |index, tier| Room { object: ObjectId::at(index), tier, bytes: size };
         let mut plan = Plan::default();
         // A device's memory may be taken behind it, which takes its time as well.
         let gate = plan.op(behind(2 * count) + ROOM, None, None);
         let mut ops: Vec<Ticket> = Vec::with_capacity(count);
         for index in 0..count {
-            let work = Work::Copy { object: object(index), bytes: size, from, to };
+            let work = Work::Copy { object: ObjectId::at(index), bytes: size, from, to };
             let turn = Edge { ticket: gate, hazard: Hazard::Turn };
             let before = index.checked_sub(2).map(|index| ops[index]);
             let room_edge = before.map(|ticket| Edge { ticket, hazard: Hazard::Room });
             let after = room_edge.into_iter().chain([turn]).collect();
             let copy = plan.push(work, after, (Some(room(index, to)), None));
-            let touch = Touch { object: object(index), tier: to, mode: Mode::Read };
+            let touch = Touch { object: ObjectId::at(index), tier: to, mode: Mode::Read };
             let ticket = plan.op(op, Some(copy), Some(touch));
             plan.commands[ticket.0 as usize].frees.push(room(index, to));
             ops.push(ticket);
@@ -209,13 +208,6 @@ impl Through<'_> {
         let (ends, _) = self.carry_out(plan, start)?;
         let last = ops.last().map_or(gate, |ticket| *ticket);
         Ok(ends[last.0 as usize].since(ends[gate.0 as usize]))
-    }
-
-    /// The tiers that a lane joins.
-    fn ends(&self, lane: Lane) -> (TierId, TierId) {
-        let (from, to) = self.skeleton.lane_ends(lane);
-        let tier = |node| self.skeleton.tier_of(node).expect("a skeleton has tiers only");
-        (tier(from), tier(to))
     }
 
     /// Runs a plan; the end of every command, by ticket, and the machine's report.
@@ -241,6 +233,13 @@ impl Through<'_> {
             None => Ok((ends, report)),
         }
     }
+}
+
+/// The tiers that a lane leads from and to.
+pub(super) fn ends(skeleton: &Hardware, lane: Lane) -> (TierId, TierId) {
+    let (from, to) = skeleton.lane_ends(lane);
+    let tier = |node| skeleton.tier_of(node).expect("a skeleton has tiers only");
+    (tier(from), tier(to))
 }
 
 /// Start and end of every op, in the order of the plan.

@@ -8,33 +8,16 @@
 //! waits for that check.
 //! Invariant: the checks of a machine never make a copy or an op wait, but for those two.
 
-use crate::cuda::book::{Entry, Progress};
-use crate::cuda::ops::no_room;
 use crate::cuda::rooms::Place;
 use crate::cuda::worker::{Done, End, Job, Look, Task, pages};
 use crate::cuda::{Flight, Parts};
 use crate::fault::Fault;
-use crate::faulty::Failure;
 use crate::pattern::Key;
-use crate::real::CopyRun;
-use smallvec::SmallVec;
+use crate::truth::{Found, Mismatch};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::units::{Bytes, Time};
 use tiersim_policies::command::{Command, Ticket, Work};
 use tiersim_policies::transit::{BOUNCE, Part, Transit};
-
-impl Progress {
-    pub(crate) fn new(route: &[usize], bytes: Bytes, chunk: Bytes) -> Progress {
-        let transit = Transit::new(route.iter().copied(), bytes, chunk);
-        let none = || (0..BOUNCE).map(|_| None).collect();
-        Progress { transit, bounces: route.iter().skip(1).map(|_| none()).collect() }
-    }
-
-    /// Bytes of its buffers.
-    fn buffer(&self) -> u64 {
-        pages(Bytes::ZERO, self.transit.chunk()).1
-    }
-}
 
 /// What is copied, from where and to where.
 fn ends(command: &Command) -> (ObjectId, Bytes, TierId, TierId) {
@@ -44,8 +27,9 @@ fn ends(command: &Command) -> (ObjectId, Bytes, TierId, TierId) {
     (object, bytes, from, to)
 }
 
-fn progress(entry: &mut Entry) -> &mut Progress {
-    entry.progress.as_mut().expect("a copy has a route")
+/// Bytes of the buffers of a copy.
+fn buffer(transit: &Transit) -> u64 {
+    pages(Bytes::ZERO, transit.chunk()).1
 }
 
 impl Parts<'_> {
@@ -59,9 +43,9 @@ impl Parts<'_> {
                 return Ok(());
             }
             // A thread cannot wait for a check on the device, so the copy waits here.
-            let transit = &entry.progress.as_ref().expect("a copy has a route").transit;
+            let transit = entry.transit.as_ref().expect("a copy has a route");
             let by_thread = transit.lanes().any(|lane| self.lanes[lane].thread.is_some());
-            let target = entry.places[1].as_ref();
+            let target = entry.own.places[1].as_ref();
             let guard = target.and_then(|held| held.guard.borrow().clone());
             if let Some(guard) = guard.filter(|_| by_thread)
                 && !guard.passed()?
@@ -69,13 +53,12 @@ impl Parts<'_> {
                 return Ok(());
             }
             self.lanes[lane].gate.pop_front();
-            self.copies_begun += 1;
-            if self.fail == Some(Failure::Copy(self.copies_begun)) {
-                return Err(Fault::Injected(Failure::Copy(self.copies_begun)));
-            }
+            self.rooms.failing.copy()?;
             let (object, _, from, _) = ends(&entry.command);
-            if entry.places[0].is_none() {
-                self.book.note(vec![no_room((ticket, object, from), entry.versions[0])]);
+            if entry.own.places[0].is_none() {
+                let missing =
+                    Mismatch::new((ticket, object, from), entry.versions[0], Found::NoRoom);
+                self.book.truth.note(Some(missing));
             }
             self.offer(ticket, 0)?;
         }
@@ -84,12 +67,12 @@ impl Parts<'_> {
 
     /// Puts the next piece of a copy on one of its lanes, if it may go there.
     fn offer(&mut self, ticket: Ticket, hop: usize) -> Result<(), Fault> {
-        let Some(part) = progress(self.book.entry_mut(ticket)).transit.next(hop) else {
+        let Some(part) = self.book.entry_mut(ticket).transit().next(hop) else {
             return Ok(());
         };
         let from = self.end_of(ticket, &part, false)?;
         let to = self.end_of(ticket, &part, true)?;
-        let transit = &progress(self.book.entry_mut(ticket)).transit;
+        let transit = self.book.entry_mut(ticket).transit();
         let (lane, last_hop) = (transit.lane(hop), transit.is_last_hop(hop));
         let last = last_hop && transit.is_last_piece(&part);
         let bytes = pages(part.from, part.bytes).1;
@@ -108,15 +91,14 @@ impl Parts<'_> {
         let Parts { book, floor, lanes, rooms, .. } = self;
         let entry = book.entry_mut(ticket);
         let start = pages(part.from, part.bytes).0;
-        let progress = progress(entry);
         let between = if far { part.hop } else { part.hop.wrapping_sub(1) };
-        if between >= progress.bounces.len() {
-            let held = entry.places[usize::from(far)].as_ref();
+        if between >= entry.own.bounces.len() {
+            let held = entry.own.places[usize::from(far)].as_ref();
             return Ok(held.map(|held| (held.place.clone(), start)));
         }
-        let (bytes, number) = (progress.buffer(), (part.number % BOUNCE) as usize);
-        let on_device = lanes[progress.transit.lane(between)].to_device;
-        let buffer = &mut progress.bounces[between][number];
+        let (bytes, number) = (buffer(entry.transit()), (part.number % BOUNCE) as usize);
+        let on_device = lanes[entry.transit().lane(between)].to_device;
+        let buffer = &mut entry.own.bounces[between][number];
         if buffer.is_none() {
             let (place, taken) = floor.bounces.take(on_device, bytes)?;
             *buffer = Some(place);
@@ -141,7 +123,7 @@ impl Parts<'_> {
             let waits = self.book.waits(ticket);
             self.floor.hold_up(number, &waits)?;
         }
-        let target = self.book.entry(ticket).places[1].clone();
+        let target = self.book.entry(ticket).own.places[1].clone();
         let guard = target.as_ref().and_then(|held| held.guard.borrow().clone());
         self.floor.hold_up(number, &guard)?;
         self.floor.dawdle(number, ticket, part.hop)?;
@@ -156,7 +138,7 @@ impl Parts<'_> {
         if last {
             let guards = self.book.entry(ticket).guards();
             self.check_arrival(ticket, lane, Some(&end))?;
-            self.book.queued(ticket, [end.clone()].into_iter().chain(guards).collect());
+            self.book.marked(ticket, [end.clone()].into_iter().chain(guards).collect());
         }
         self.lanes[lane].flights.push_back(Flight { ticket, part, last, start, end });
         Ok(())
@@ -172,8 +154,8 @@ impl Parts<'_> {
         let entry = self.book.entry(ticket);
         let ((object, _, _, to), version) = (ends(&entry.command), entry.versions[0]);
         let place = (ticket, object, to);
-        let Some(held) = entry.places[1].clone() else {
-            self.book.note(vec![no_room(place, version)]);
+        let Some(held) = entry.own.places[1].clone() else {
+            self.book.truth.note(Some(Mismatch::new(place, version, Found::NoRoom)));
             return Ok(());
         };
         let Some(address) = held.place.address() else { return Ok(()) };
@@ -194,7 +176,7 @@ impl Parts<'_> {
     fn looks(&self, ticket: Ticket) -> Vec<Look> {
         let entry = self.book.entry(ticket);
         let ((object, _, _, tier), version) = (ends(&entry.command), entry.versions[0]);
-        let place = entry.places[1].as_ref().map(|held| &held.place);
+        let place = entry.own.places[1].as_ref().map(|held| &held.place);
         let Some(Place::File(slot)) = place else { return Vec::new() };
         let (slot, stride) = (slot.clone(), self.arrival_stride);
         vec![Look { slot, object, tier, version, stride }]
@@ -220,7 +202,7 @@ impl Parts<'_> {
     /// Hears of a piece on a lane that is a thread.
     pub(super) fn piece_done(&mut self, done: &Done) -> Result<(), Fault> {
         let part = self.lanes[done.queue].sent.pop_front().expect("a thread works in order");
-        let transit = &progress(self.book.entry_mut(done.ticket)).transit;
+        let transit = self.book.entry_mut(done.ticket).transit();
         if transit.is_last_hop(part.hop) && transit.is_last_piece(&part) {
             self.check_arrival(done.ticket, done.queue, None)?;
         }
@@ -233,33 +215,25 @@ impl Parts<'_> {
         ticket: Ticket,
         lane: usize,
         part: &Part,
-        (start, end): (Time, Time),
+        times: (Time, Time),
     ) -> Result<(), Fault> {
         self.lanes[lane].moved += part.bytes;
-        let entry = self.book.entry_mut(ticket);
-        entry.began.get_or_insert(start);
-        let offers = progress(entry).transit.copied(part.hop);
-        let Some(hops) = offers else { return self.arrived(ticket, end) };
+        let offers = self.book.copied(ticket, part.hop, times);
+        let Some(hops) = offers else { return self.arrived(ticket, times.1) };
         hops.into_iter().try_for_each(|hop| self.offer(ticket, hop))
     }
 
     /// All of a copy has arrived; it ends when nothing that it gives back is being checked.
     fn arrived(&mut self, ticket: Ticket, end: Time) -> Result<(), Fault> {
         let entry = self.book.entry_mut(ticket);
-        let buffer = progress(entry).buffer();
-        let bounces: SmallVec<[Place; 8]> =
-            progress(entry).bounces.drain(..).flatten().flatten().collect();
-        bounces.into_iter().for_each(|place| self.floor.bounces.give_back(place, buffer));
-        let entry = self.book.entry_mut(ticket);
-        entry.over = Some(end);
+        let buffer = buffer(entry.transit());
+        let bounces = std::mem::take(&mut entry.own.bounces).into_iter().flatten().flatten();
+        bounces.for_each(|place| self.floor.bounces.give_back(place, buffer));
+        entry.own.over = Some(end);
         if !entry.queued {
             // On the host only: its end is what others wait for, and the marks that it must see.
-            entry.marks = entry.guards();
+            entry.own.marks = entry.guards();
         }
-        let (object, bytes, from, to) = ends(&entry.command);
-        let start = entry.began.unwrap_or(end);
-        let ready = entry.ready.min(start);
-        self.book.copies.push(CopyRun { ticket, object, bytes, from, to, ready, start, end });
         self.loose.push(ticket);
         Ok(())
     }

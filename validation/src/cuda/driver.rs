@@ -8,6 +8,8 @@
 //! the device can reach is ever borrowed as Rust values, so a plan with a missing edge shows as a
 //! wrong pattern.
 
+#![expect(unsafe_code, reason = "driver calls; the driver's handles are pointers")]
+
 use crate::fault::Fault;
 use crate::options::Live;
 use cudarc::driver::sys;
@@ -26,7 +28,6 @@ macro_rules! calls {
         struct Calls { $($name: unsafe extern "C" fn($($of),*) -> c_uint,)* }
 
         impl Calls {
-            #[expect(unsafe_code, reason = "names of a library have types by promise only")]
             fn find() -> Result<Calls, &'static str> {
                 // SAFETY: the library is the one that `is_culib_present` has just opened, so this
                 // does not panic; it stays open for the rest of the process.
@@ -84,10 +85,11 @@ calls! {
 }
 
 const NOT_READY: c_uint = sys::CUresult::CUDA_ERROR_NOT_READY as c_uint;
-const MULTIPROCESSORS: c_uint =
-    sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT as c_uint;
 const NON_BLOCKING: c_uint = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as c_uint;
 const PORTABLE_MAPPED: c_uint = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
+/// Threads of a block, and blocks that a multiprocessor runs at once.
+const THREADS: u64 = 256;
+const BLOCKS: u64 = 8;
 const REMEDY: &str =
     "use --machine host, or a machine with an NVIDIA driver of version 525 or later";
 
@@ -106,7 +108,6 @@ impl Calls {
     fn words(&self, status: c_uint) -> String {
         let word = |call: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint| {
             let mut text = std::ptr::null();
-            #[expect(unsafe_code, reason = "a driver call")]
             // SAFETY: the call takes any number and writes one pointer, which is null or that of a
             // constant string of the driver.
             unsafe {
@@ -127,7 +128,6 @@ impl Calls {
 macro_rules! call {
     ($calls:expr, $name:ident($($argument:expr),*)) => {{
         let calls: &Calls = $calls;
-        #[expect(unsafe_code, reason = "a driver call")]
         // SAFETY: handles and memory are those of live owners in this module, and what is written
         // to are locals of the caller, or memory that only the device and atomics reach.
         let status = unsafe { (calls.$name)($($argument),*) };
@@ -142,7 +142,6 @@ fn no_device(found: String) -> Fault {
 fn calls() -> Result<&'static Calls, Fault> {
     static CALLS: OnceLock<Result<Calls, String>> = OnceLock::new();
     let find = || {
-        #[expect(unsafe_code, reason = "opening a library runs its code")]
         // SAFETY: it opens the system's CUDA driver, as every CUDA program does.
         let present = unsafe { sys::is_culib_present() };
         if !present {
@@ -159,7 +158,8 @@ mod keep;
 mod memory;
 mod module;
 
-pub(crate) use bare::{Pageable, attribute};
+pub(crate) use bare::Pageable;
+pub(crate) use cudarc::driver::sys::CUdevice_attribute as Attribute;
 pub use keep::Keep;
 pub(crate) use memory::{DeviceMemory, PinnedMemory};
 pub(crate) use module::{Function, Module};
@@ -176,10 +176,8 @@ pub(crate) struct Device {
     pub(crate) multiprocessors: u32,
 }
 
-#[expect(unsafe_code, reason = "the driver's handles are pointers")]
 // SAFETY: a context may be used from every thread that has made it current; the driver locks.
 unsafe impl Send for Device {}
-#[expect(unsafe_code, reason = "the driver's handles are pointers")]
 // SAFETY: as above.
 unsafe impl Sync for Device {}
 
@@ -204,10 +202,11 @@ impl Device {
             return Err(no_device(found));
         }
         let (mut device, mut context, mut multiprocessors) = (0, null_mut(), 0);
+        let which = Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT as c_uint;
         let mut name = [0 as c_char; 256];
         call!(calls, cuDeviceGet(&mut device, number))?;
         call!(calls, cuDeviceGetName(name.as_mut_ptr(), 255, device))?;
-        call!(calls, cuDeviceGetAttribute(&mut multiprocessors, MULTIPROCESSORS, device))?;
+        call!(calls, cuDeviceGetAttribute(&mut multiprocessors, which, device))?;
         call!(calls, cuDevicePrimaryCtxRetain(&mut context, device))?;
         let bytes = name.map(|letter| letter as u8);
         let name = CStr::from_bytes_until_nul(&bytes).unwrap_or_default();
@@ -221,6 +220,11 @@ impl Device {
         });
         device.enter()?;
         Ok(device)
+    }
+
+    /// Threads that all multiprocessors run at once.
+    pub(crate) fn all_threads(&self) -> u64 {
+        u64::from(self.multiprocessors) * BLOCKS * THREADS
     }
 
     /// Makes its context current on this thread.
@@ -260,7 +264,6 @@ pub(crate) struct Stream {
     stream: sys::CUstream,
 }
 
-#[expect(unsafe_code, reason = "the driver's handles are pointers")]
 // SAFETY: a stream may be used from every thread on which its context is current.
 unsafe impl Send for Stream {}
 
@@ -282,6 +285,12 @@ impl Stream {
     /// Copies between any two addresses that the device can reach.
     pub(crate) fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), Fault> {
         call!(self.device.calls, cuMemcpyAsync(to, from, bytes as usize, self.stream))
+    }
+
+    /// Blocks and threads of a kernel with so much work: as many as it can use.
+    pub(crate) fn grid(&self, work: u64) -> (u32, u32) {
+        let blocks = work.min(self.device.all_threads()).div_ceil(THREADS).max(1);
+        (u32::try_from(blocks).expect("a multiprocessor has few blocks"), THREADS as u32)
     }
 
     /// Runs a kernel; each argument fills eight bytes, of which the kernel takes what it needs.
@@ -351,7 +360,6 @@ impl Event {
 
     /// Whether it has been passed.
     pub(crate) fn passed(&self) -> Result<bool, Fault> {
-        #[expect(unsafe_code, reason = "a driver call")]
         // SAFETY: the event is alive.
         match unsafe { (self.device.calls.cuEventQuery)(self.event) } {
             NOT_READY => Ok(false),

@@ -7,10 +7,8 @@ use crate::cuda::driver::{Device, PinnedMemory};
 use crate::cuda::kernels::FINDING;
 use crate::fault::Fault;
 use crate::pattern::decode;
-use crate::truth::{Found, Mismatch};
+use crate::truth::{Found, Meeting, Mismatch};
 use std::sync::Arc;
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_policies::command::Ticket;
 
 /// Places that are made at a time.
 const BLOCK: usize = 4096;
@@ -25,11 +23,8 @@ pub(crate) struct Findings {
 /// A check under way.
 pub(crate) struct Watch {
     place: usize,
-    /// Whose check it is.
-    pub(crate) ticket: Ticket,
-    pub(crate) object: ObjectId,
-    pub(crate) tier: TierId,
-    pub(crate) expected: u64,
+    whose: Meeting,
+    expected: u64,
 }
 
 impl Findings {
@@ -38,11 +33,7 @@ impl Findings {
     }
 
     /// A place for the finding of a check, and its address.
-    pub(crate) fn watch(
-        &mut self,
-        (ticket, object, tier): (Ticket, ObjectId, TierId),
-        expected: u64,
-    ) -> Result<(Watch, u64), Fault> {
+    pub(crate) fn watch(&mut self, whose: Meeting, expected: u64) -> Result<(Watch, u64), Fault> {
         if self.free.is_empty() {
             let first = self.blocks.len() * BLOCK;
             self.blocks.push(PinnedMemory::new(&self.device, BLOCK as u64 * FINDING)?);
@@ -53,20 +44,19 @@ impl Findings {
         for (word, value) in [0, u64::MAX, 0].into_iter().enumerate() {
             block.set(at + word as u64 * 8, value);
         }
-        Ok((Watch { place, ticket, object, tier, expected }, block.address + at))
+        Ok((Watch { place, whose, expected }, block.address + at))
     }
 
     /// What a check that has ended found.
     pub(crate) fn read(&mut self, watch: Watch) -> Option<Mismatch> {
-        let Watch { place, ticket, object, tier, expected } = watch;
+        let Watch { place, whose, expected } = watch;
         let (block, at) = (&self.blocks[place / BLOCK], (place % BLOCK) as u64 * FINDING);
         let [wrong, index, word] = [0, 8, 16].map(|offset| block.get(at + offset));
         self.free.push(place);
         if wrong == 0 {
             return None;
         }
-        let (whose, version) = decode(word, index as usize * 8);
-        let found = Found::Version { object: whose.0, version };
-        Some(Mismatch { ticket, object, tier, expected, found })
+        let (object, version) = decode(word, index as usize * 8);
+        Some(Mismatch::new(whose, expected, Found::Version { object: object.0, version }))
     }
 }

@@ -14,7 +14,7 @@ use crate::cuda::mark::{Mark, Marks, Timeline};
 use crate::cuda::pace::{Bench, Paces, Scratch};
 use crate::cuda::rooms::Place;
 use crate::fault::Fault;
-use crate::options::{Delay, Options, draw};
+use crate::options::{Delay, Options, lateness};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -91,8 +91,7 @@ impl Floor {
 
     /// How late a piece of work starts, if a test asks for it.
     pub(crate) fn lateness(&self, ticket: Ticket, hop: usize) -> Span {
-        let Some(Delay { seed, most }) = self.late else { return Span::ZERO };
-        Span::from_ps(draw(seed, u64::from(ticket.0) * 8 + hop as u64) % (most.ps() + 1))
+        lateness(self.late, ticket, hop)
     }
 
     /// Makes a stream start late, if a test asks for it.

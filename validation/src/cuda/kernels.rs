@@ -11,9 +11,6 @@ use std::sync::Arc;
 /// What every build carries: compiled for the virtual architecture that its first lines name; the
 /// driver translates it for its device.
 pub(crate) const PTX: &str = include_str!("../../kernels/kernels.ptx");
-const THREADS: u32 = 256;
-/// Blocks of 256 threads that a multiprocessor runs at once.
-const BLOCKS: u32 = 8;
 /// The longest delay that one launch gives: the kernel bounds itself to 10 s.
 const LONGEST_NS: u64 = 9_000_000_000;
 
@@ -53,7 +50,6 @@ pub(crate) struct Kernels {
     stream_copy: Function,
     fma: Function,
     delay: Function,
-    most_blocks: u32,
     /// A word that kernels claim to write, so that their work is not optimized away.
     sink: DeviceMemory,
     _module: Module,
@@ -74,21 +70,9 @@ impl Kernels {
             stream_copy: find(c"stream_copy")?,
             fma: find(c"fma_f32")?,
             delay: find(c"delay")?,
-            most_blocks: device.multiprocessors * BLOCKS,
             sink: DeviceMemory::new(device, 256)?,
             _module: module,
         })
-    }
-
-    /// Threads of the compute-bound kernel.
-    pub(crate) fn all_threads(&self) -> u64 {
-        u64::from(self.most_blocks) * u64::from(THREADS)
-    }
-
-    /// As many blocks as the work can use.
-    fn grid(&self, threads: u64) -> (u32, u32) {
-        let blocks = threads.div_ceil(u64::from(THREADS)).clamp(1, u64::from(self.most_blocks));
-        (u32::try_from(blocks).expect("bounded above"), THREADS)
     }
 
     /// Fills an object's memory with a version.
@@ -100,7 +84,7 @@ impl Kernels {
         key: Key,
     ) -> Result<(), Fault> {
         let words = bytes / 8;
-        stream.launch(self.fill, self.grid(words), &[address, words, key.word(), 0])
+        stream.launch(self.fill, stream.grid(words), &[address, words, key.word(), 0])
     }
 
     /// Compares pages of an object's memory with a version: those whose number is a multiple of
@@ -114,7 +98,7 @@ impl Kernels {
         finding: u64,
     ) -> Result<(), Fault> {
         let words = bytes / 8;
-        let grid = self.grid(words / stride.max(1) + 1);
+        let grid = stream.grid(words / stride.max(1) + 1);
         let arguments = [address, words, key.word(), 0, stride, finding];
         stream.launch(self.check, grid, &arguments)
     }
@@ -150,7 +134,7 @@ impl Kernels {
             for (to, range) in argument[1..].chunks_exact_mut(RANGE).zip(ranges) {
                 to.copy_from_slice(&range.words());
             }
-            stream.launch_whole(kernel, self.grid(ranges.iter().map(&work).sum()), &argument)
+            stream.launch_whole(kernel, stream.grid(ranges.iter().map(&work).sum()), &argument)
         })
     }
 
@@ -163,13 +147,13 @@ impl Kernels {
         passes: u64,
     ) -> Result<(), Fault> {
         let count = bytes / 16;
-        stream.launch(self.stream_copy, self.grid(count), &[to, from, count, passes])
+        stream.launch(self.stream_copy, stream.grid(count), &[to, from, count, passes])
     }
 
     /// Multiplies and adds on every multiprocessor: compute-bound.
     pub(crate) fn multiply_add(&self, stream: &Stream, iterations: u64) -> Result<(), Fault> {
         let arguments = [iterations.min(u64::from(u32::MAX - 1)), self.sink.address];
-        stream.launch(self.fma, (self.most_blocks, THREADS), &arguments)
+        stream.launch(self.fma, stream.grid(u64::MAX), &arguments)
     }
 
     /// Does nothing for a time.

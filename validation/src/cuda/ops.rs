@@ -14,14 +14,14 @@
 //! Invariant: nothing here waits; what cannot be enqueued yet stays at the head of its stream.
 
 use crate::cuda::Parts;
-use crate::cuda::book::{Files, Planned};
+use crate::cuda::entry::Files;
 use crate::cuda::kernels::Range;
 use crate::cuda::pace::Filler;
-use crate::cuda::rooms::Place;
+use crate::cuda::rooms::{Held, Place};
 use crate::cuda::worker::{Job, Look, Task};
 use crate::fault::Fault;
 use crate::pattern::Key;
-use crate::real::OpRun;
+use crate::real::{OpRun, Planned};
 use crate::truth::{Found, Mismatch};
 use std::rc::Rc;
 use tiersim_models::units::{Span, Time};
@@ -32,7 +32,7 @@ impl Parts<'_> {
     pub(super) fn try_stream(&mut self, stream: usize) -> Result<(), Fault> {
         while let Some(&ticket) = self.streams[stream].waiting.front() {
             let entry = self.book.entry(ticket);
-            match entry.files {
+            match entry.own.files {
                 Files::None | Files::Done(_) if entry.unqueued > 0 => return Ok(()),
                 Files::None | Files::Done(_) => self.enqueue_op(ticket, stream)?,
                 Files::Asked => return Ok(()),
@@ -53,9 +53,9 @@ impl Parts<'_> {
     /// Has an op's files used in place.
     fn ask_for_files(&mut self, ticket: Ticket, stream: usize) -> Result<(), Fault> {
         let entry = self.book.entry_mut(ticket);
-        entry.files = Files::Asked;
+        entry.own.files = Files::Asked;
         let (mut reads, mut writes) = (Vec::new(), Vec::new());
-        let places = entry.places.iter().zip(&entry.versions);
+        let places = entry.own.places.iter().zip(&entry.versions);
         for (&Touch { object, tier, mode }, (held, &version)) in touches(&entry.command).zip(places)
         {
             let Some(Place::File(slot)) = held.as_ref().map(|held| &held.place) else { continue };
@@ -78,8 +78,8 @@ impl Parts<'_> {
     fn enqueue_op(&mut self, ticket: Ticket, number: usize) -> Result<(), Fault> {
         let waits = self.book.waits(ticket);
         let entry = self.book.entry(ticket);
-        let (command, planned, files) = (entry.command.clone(), entry.planned, entry.files);
-        let places: Vec<_> = entry.places.iter().cloned().zip(entry.versions.clone()).collect();
+        let (command, planned, files) = (entry.command.clone(), entry.own.planned, entry.own.files);
+        let places: Vec<_> = entry.own.places.iter().cloned().zip(entry.versions.clone()).collect();
         let guards = entry.guards();
         self.floor.hold_up(number, &waits)?;
         for (touch, (held, _)) in touches(&command).zip(&places) {
@@ -96,7 +96,7 @@ impl Parts<'_> {
         for (touch, (held, version)) in touches(&command).zip(&places) {
             let place = (ticket, touch.object, touch.tier);
             let Some(held) = held else {
-                missing.push(no_room(place, *version));
+                missing.push(Some(Mismatch::new(place, *version, Found::NoRoom)));
                 continue;
             };
             let Some(address) = held.place.address().filter(|_| touch.mode.reads()) else {
@@ -106,7 +106,7 @@ impl Parts<'_> {
             let key = Key { object: touch.object, version: *version };
             let stride = self.stride(&held.place);
             checks.push(Range { address, bytes: held.bytes, key, stride, finding });
-            self.book.entry_mut(ticket).watches.push(watch);
+            self.book.entry_mut(ticket).own.watches.push(watch);
         }
         self.book.note(missing);
         self.floor.kernels.check_many(&self.floor.streams[number], &checks)?;
@@ -121,14 +121,14 @@ impl Parts<'_> {
         self.floor.kernels.fill_many(&self.floor.streams[number], &fills)?;
         self.fill_time(number, after)?;
         let end = self.floor.record(number)?;
-        self.book.entry_mut(ticket).start = Some(start);
-        self.book.queued(ticket, [end].into_iter().chain(guards).collect());
+        self.book.entry_mut(ticket).own.start = Some(start);
+        self.book.marked(ticket, [end].into_iter().chain(guards).collect());
         Ok(())
     }
 
     /// Every how many pages a place is compared by an op.
     fn stride(&self, place: &Place) -> u64 {
-        let sampled = self.emulate && matches!(place, Place::Pinned(..));
+        let sampled = self.run.emulate && matches!(place, Place::Pinned(..));
         if sampled { self.arrival_stride as u64 } else { 1 }
     }
 
@@ -139,7 +139,7 @@ impl Parts<'_> {
         command: &Command,
         planned: Planned,
         files: Span,
-        places: &[(Option<Rc<crate::cuda::rooms::Held>>, u64)],
+        places: &[(Option<Rc<Held>>, u64)],
     ) -> [(Option<Filler>, u64); 2] {
         let mut writes = false;
         // Bytes read and written, near and far: each is one launch, of whatever lies where.
@@ -166,9 +166,8 @@ impl Parts<'_> {
         let Work::Compute { occurrence, delay: stated, .. } = command.work else {
             unreachable!("an op")
         };
-        let trace = &self.workload.trace;
-        let op = &trace.ops[(occurrence % trace.ops.len() as u64) as usize];
-        let (compute, precision) = (self.hardware.compute.as_ref(), &trace.meta.precision);
+        let (op, precision) = (self.run.op(occurrence), &self.run.workload.trace.meta.precision);
+        let compute = self.run.hardware.compute.as_ref();
         let ns = planned.span.ps() as f64 / 1000.0 - near;
         // What is touched far away takes a part of the law's delay, and none of what is stated.
         let law = Span::from_ps(planned.delay.ps() - stated.ps());
@@ -203,16 +202,17 @@ impl Parts<'_> {
         if entry.unended > 0 {
             return Ok(false);
         }
-        for mark in &entry.marks {
+        for mark in &entry.own.marks {
             if !mark.passed()? {
                 return Ok(false);
             }
         }
         self.streams[stream].running.pop_front();
         let entry = self.book.entry_mut(ticket);
-        let (start, end) = (entry.start.take().expect("it is queued"), entry.marks[0].clone());
-        let watches = std::mem::take(&mut entry.watches);
-        let (began, ready, planned) = (entry.began, entry.ready, entry.planned);
+        let (start, end) =
+            (entry.own.start.take().expect("it is queued"), entry.own.marks[0].clone());
+        let watches = std::mem::take(&mut entry.own.watches);
+        let (began, ready, planned) = (entry.began, entry.ready, entry.own.planned);
         let Work::Compute { occurrence, .. } = entry.command.work else { unreachable!("an op") };
         let start = self.floor.timeline.time(&start)?;
         let end = self.floor.timeline.time(&end)?.max(start);
@@ -238,7 +238,7 @@ impl Parts<'_> {
         end: Time,
     ) -> Result<(), Fault> {
         let entry = self.book.entry_mut(ticket);
-        (entry.files, entry.began) = (Files::Done(end.since(start)), Some(start));
+        (entry.own.files, entry.began) = (Files::Done(end.since(start)), Some(start));
         let Work::Compute { stream, .. } = entry.command.work else { unreachable!("an op") };
         self.try_stream(usize::from(stream))
     }
@@ -247,11 +247,4 @@ impl Parts<'_> {
 fn touches(command: &Command) -> impl Iterator<Item = &Touch> {
     let Work::Compute { touches, .. } = &command.work else { unreachable!("streams run ops only") };
     touches.iter()
-}
-
-pub(super) fn no_room(
-    (ticket, object, tier): (Ticket, tiersim_models::ids::ObjectId, tiersim_models::ids::TierId),
-    expected: u64,
-) -> Option<Mismatch> {
-    Some(Mismatch { ticket, object, tier, expected, found: Found::NoRoom })
 }

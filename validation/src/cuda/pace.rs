@@ -149,7 +149,7 @@ impl Paces {
         let compute = bench.line([rounds / 4, rounds], compute)?;
         let copy = |bytes| scratch.stream(kernels, stream, bytes);
         let streaming = bench.line([scratch.half / 64, scratch.half], copy)?;
-        let flops = FLOPS * kernels.all_threads() as f64 / compute.unit;
+        let flops = FLOPS * device.all_threads() as f64 / compute.unit;
         Ok(Paces { compute, flops, stream: streaming, read, write })
     }
 

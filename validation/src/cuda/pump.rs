@@ -6,83 +6,57 @@
 //! Invariant: a command's end is told after the ends of everything that it waited for.
 
 use crate::cuda::Parts;
-use crate::cuda::arena::Tickets;
-use crate::cuda::book::{Book, Entry, Files, MarkList, Planned, Progress};
+use crate::cuda::entry::{Book, Entry, Files, MarkList, Own};
 use crate::cuda::rooms::Place;
 use crate::fault::Fault;
-use std::rc::Rc;
-use tiersim_models::ids::TierId;
-use tiersim_models::units::{Bytes, Span, Time};
+use tiersim_models::units::{Span, Time};
 use tiersim_policies::command::{Command, Ticket, Work};
+use tiersim_policies::transit::BOUNCE;
 
 impl Parts<'_> {
     /// Takes a command, and enqueues what can be.
     pub(super) fn submit(&mut self, command: Command) -> Result<(), Fault> {
         let began = self.floor.clock.now();
         let ticket = command.ticket;
-        let (versions, planned) = (self.written.meets(&command), self.planned(&command));
-        let mut entry = Entry::new(Rc::new(command), versions, planned);
-        entry.ready = began;
+        let (versions, planned) = (self.run.written.meets(&command), self.run.planned(&command));
+        let mut entry = Entry::new(command, versions, began, Own { planned, ..Own::default() });
         let command = entry.command.clone();
-        let edges: Tickets = command.after.iter().map(|edge| edge.ticket).collect();
-        self.wait_for(&mut entry, edges);
+        self.book.wait_for(&mut entry, command.after.iter().map(|edge| edge.ticket));
         for room in &command.claims {
             let after = self.claim(room, Book::is_under_way)?;
-            self.wait_for(&mut entry, after);
+            self.book.wait_for(&mut entry, after);
         }
         match &command.work {
             Work::Compute { stream, touches, .. } => {
                 let places = touches.iter().map(|touch| self.rooms.get(touch.object, touch.tier));
-                entry.places = places.collect();
-                let mut held = entry.places.iter().flatten();
+                entry.own.places = places.collect();
+                let mut held = entry.own.places.iter().flatten();
                 if held.any(|held| matches!(held.place, Place::File(_))) {
-                    entry.files = Files::ToDo;
+                    entry.own.files = Files::ToDo;
                 }
                 self.streams[usize::from(*stream)].waiting.push_back(ticket);
             }
-            &Work::Copy { object, bytes, from, to } => {
-                entry.places.extend([from, to].map(|tier| self.rooms.get(object, tier)));
-                let route = self.routes.between(from, to).iter().map(|lane| lane.index());
-                let route: Vec<usize> = route.collect();
-                entry.progress = Some(Progress::new(&route, bytes, self.chunk));
-                self.lanes[route[0]].gate.push_back(ticket);
+            &Work::Copy { object, from, to, .. } => {
+                entry.own.places.extend([from, to].map(|tier| self.rooms.get(object, tier)));
+                let (transit, between) = self.run.transit(&command);
+                entry.transit = transit;
+                let none = |_| (0..BOUNCE).map(|_| None).collect();
+                entry.own.bounces = (0..between).map(none).collect();
+                self.lanes[entry.transit().lane(0)].gate.push_back(ticket);
             }
             // Rooms are where the arena put them: nothing has to move.
             Work::Compact { .. } | Work::Release => self.loose.push(ticket),
         }
         // Whoever is given this room from here on waits for this command.
         let freed = command.frees.iter().filter_map(|room| self.rooms.free(room, ticket));
-        entry.freed = freed.collect();
-        self.book.add(ticket, entry);
+        entry.own.freed = freed.collect();
+        self.book.add(entry);
         self.start_due()?;
         if self.is_waiting_for_the_host() {
             self.poll()?;
         }
-        self.submitted += 1;
-        self.submitting += self.floor.clock.now().since(began);
+        self.run.submitted(self.floor.clock.now().since(began));
         Ok(())
-    }
-
-    fn wait_for(&self, entry: &mut Entry, tickets: Tickets) {
-        for ticket in tickets {
-            if self.book.is_under_way(ticket) && !entry.before.contains(&ticket) {
-                entry.before.push(ticket);
-            }
-        }
-    }
-
-    /// How long an op is to last.
-    fn planned(&self, command: &Command) -> Planned {
-        let Work::Compute { occurrence, charges, delay, .. } = &command.work else {
-            return Planned { span: Span::ZERO, delay: Span::ZERO };
-        };
-        let law = |&(tier, bytes): &(TierId, Bytes)| {
-            self.hardware.tiers[tier.index()].access.span_of(bytes)
-        };
-        // What the policy states has nothing real that stands for it.
-        let charged = if self.emulate { charges.iter().map(law).sum() } else { Span::ZERO };
-        let delay = *delay + charged;
-        Planned { span: (self.spans)(*occurrence), delay }
     }
 
     /// Whether something can only go on if the host looks after it.
@@ -99,13 +73,13 @@ impl Parts<'_> {
             match entry.command.work {
                 Work::Compute { stream, .. } => self.try_stream(usize::from(stream))?,
                 Work::Copy { .. } => {
-                    let transit = &entry.progress.as_ref().expect("a copy has a route").transit;
+                    let transit = entry.transit.as_ref().expect("a copy has a route");
                     self.try_gate(transit.lane(0))?;
                 }
                 Work::Compact { .. } | Work::Release if !entry.queued && entry.unqueued == 0 => {
                     let mut marks: MarkList = self.book.waits(ticket).into_iter().collect();
                     marks.extend(self.book.entry(ticket).guards());
-                    self.book.queued(ticket, marks);
+                    self.book.marked(ticket, marks);
                 }
                 Work::Compact { .. } | Work::Release => {}
             }
@@ -152,9 +126,9 @@ impl Parts<'_> {
         let mut any = false;
         for ticket in std::mem::take(&mut self.loose) {
             let entry = self.book.entry(ticket);
-            let over = entry.over.or_else(|| self.over_with_its_edges(ticket));
+            let over = entry.own.over.or_else(|| self.over_with_its_edges(ticket));
             let mut may = entry.unended == 0 && over.is_some();
-            for mark in &entry.marks {
+            for mark in &entry.own.marks {
                 may = may && mark.passed()?;
             }
             match over {
@@ -194,12 +168,12 @@ impl Parts<'_> {
             }
             // An op may last longer than patience does.
             let head = |ticket: &Ticket| {
-                let planned = self.book.entry(*ticket).planned;
+                let planned = self.book.entry(*ticket).own.planned;
                 planned.span + planned.delay
             };
             let heads = self.streams.iter().filter_map(|stream| stream.running.front());
             let longest = heads.map(head).max().unwrap_or(Span::ZERO);
-            if now.since(since) > self.patience + longest {
+            if now.since(since) > self.run.patience + longest {
                 return Err(self.stuck(now.since(since)));
             }
             std::thread::yield_now();
@@ -210,13 +184,7 @@ impl Parts<'_> {
         self.is_stuck = true;
         let first = self.book.entries.iter().next();
         let first = first.map_or_else(String::new, |(ticket, entry)| {
-            let work = match entry.command.work {
-                Work::Compute { .. } => "an op",
-                Work::Copy { .. } => "a copy",
-                Work::Compact { .. } => "a compaction",
-                Work::Release => "a release",
-            };
-            let state = if entry.queued { "enqueued" } else { "held back" };
+            let (work, state) = (entry.word(), if entry.queued { "enqueued" } else { "held back" });
             format!(", the first of them {} ({work}, {state})", ticket.0)
         });
         let (ms, count) = (waited.ps() / 1_000_000_000, self.book.entries.len());

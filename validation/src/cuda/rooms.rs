@@ -10,17 +10,14 @@ use crate::cuda::arena::{Arena, Spot, Tickets, padded};
 use crate::cuda::driver::{Device, DeviceMemory, PinnedMemory};
 use crate::cuda::mark::Mark;
 use crate::fault::Fault;
-use crate::faulty::Failure;
-use crate::host::room::Slot;
-use crate::options::{Live, Options};
+use crate::host::room::{Folder, Slot, is_file};
+use crate::options::{Failing, Options};
 use crate::pattern::PAGE;
 use crate::real::DeviceMemory as Used;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tiersim_models::hardware::{Capacity, Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::lifetime::Workload;
@@ -65,14 +62,12 @@ pub(crate) struct Held {
 
 /// All tiers' rooms.
 pub(crate) struct Rooms {
-    device: Arc<Device>,
-    tiers: Vec<Tier>,
+    // In the order in which they go: the tiers' memory, then the folder, when its files have gone.
     held: BTreeMap<(ObjectId, TierId), Rc<Held>>,
-    folder: PathBuf,
-    live: Live,
-    fail: Option<Failure>,
-    claims: u64,
-    files: u64,
+    tiers: Vec<Tier>,
+    pub(crate) folder: Folder,
+    device: Arc<Device>,
+    pub(crate) failing: Failing,
     used: Used,
     before: Bytes,
     /// Address and bytes of memory that has just been taken.
@@ -99,11 +94,6 @@ enum Region {
     Pinned(Arc<PinnedMemory>),
 }
 
-/// Whether a tier is files.
-pub(crate) fn is_file(kind: TierKind) -> bool {
-    matches!(kind, TierKind::Nvme | TierKind::Remote)
-}
-
 impl Rooms {
     pub(crate) fn new(
         device: &Arc<Device>,
@@ -111,11 +101,7 @@ impl Rooms {
         workload: &Workload,
         options: &Options,
     ) -> Result<Rooms, Fault> {
-        static MACHINES: AtomicU64 = AtomicU64::new(0);
-        let number = MACHINES.fetch_add(1, Relaxed);
-        let folder = options.scratch.join(format!("tiersim-cuda-{}-{number}", std::process::id()));
-        let made = std::fs::create_dir_all(&folder);
-        made.map_err(|error| Fault::io("makes folder", &folder.display().to_string(), &error))?;
+        let folder = Folder::new(&options.scratch, &options.live)?;
         let objects = &workload.trace.objects;
         let all: u64 = objects.iter().map(|object| padded(object.bytes.get())).sum();
         let padding = PAGE as u64 * objects.len() as u64;
@@ -137,10 +123,7 @@ impl Rooms {
             tiers: hardware.tiers.iter().map(tier).collect(),
             held: BTreeMap::new(),
             folder,
-            live: options.live.clone(),
-            fail: options.fail,
-            claims: 0,
-            files: 0,
+            failing: Failing::new(options.fail),
             used: Used { peak: Bytes::ZERO, rooms: Bytes::ZERO },
             before: Bytes::new(total.get() - free.get()),
             fresh: Vec::new(),
@@ -153,10 +136,7 @@ impl Rooms {
         room: &Room,
         under_way: impl Fn(Ticket) -> bool,
     ) -> Result<Tickets, Fault> {
-        self.claims += 1;
-        if self.fail == Some(Failure::Allocation(self.claims)) {
-            return Err(Fault::Injected(Failure::Allocation(self.claims)));
-        }
+        self.failing.room()?;
         let (bytes, index) = (padded(room.bytes.get()), room.tier.index());
         let (place, spot, after) = if is_file(self.tiers[index].kind) {
             let (slot, after) = self.file(index, bytes, under_way)?;
@@ -233,11 +213,7 @@ impl Rooms {
             let after = [ticket].into_iter().filter(|ticket| under_way(*ticket)).collect();
             return Ok((slot, after));
         }
-        let path = self.folder.join(self.files.to_string());
-        self.files += 1;
-        let place = path.display().to_string();
-        let slot = Slot::file(path, pages, self.live.clone());
-        let slot = slot.map_err(|error| Fault::io("makes file", &place, &error))?;
+        let slot = self.folder.file(pages)?;
         tier.made = (tier.made.0 + 1, tier.made.1 + u64::from(slot.as_wished()));
         Ok((Arc::new(slot), Tickets::new()))
     }
@@ -284,20 +260,5 @@ impl Rooms {
     pub(crate) fn used(&self) -> Used {
         let hbm = self.tiers.iter().filter(|tier| tier.kind == TierKind::Hbm);
         Used { rooms: hbm.map(|tier| tier.peak).sum(), ..self.used }
-    }
-
-    /// Removes the files of a machine whose memory has to be left as it is.
-    pub(crate) fn abandon(&self) {
-        // Nobody is left to tell.
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-impl Drop for Rooms {
-    fn drop(&mut self) {
-        self.held.clear();
-        self.tiers.clear();
-        // Should somebody else have put something there, it is theirs and stays.
-        let _ = std::fs::remove_dir(&self.folder);
     }
 }

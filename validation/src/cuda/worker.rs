@@ -14,8 +14,7 @@ use crate::host::kernels::{self, BLOCK};
 use crate::host::room::{Buffer, Slot};
 use crate::options::Live;
 use crate::pattern::{Key, PAGE};
-use crate::truth::{Found, Mismatch};
-use std::io;
+use crate::truth::Mismatch;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -27,6 +26,9 @@ use tiersim_policies::command::Ticket;
 
 /// Bytes that go through a thread's own memory at a time.
 const STEP: u64 = (BLOCK * PAGE) as u64;
+
+/// What a fault calls any tier of files.
+pub(super) const FILES: &str = "a tier of files";
 
 /// One end of a piece: where, and from which byte of it on.
 pub(crate) type End = (Place, u64);
@@ -108,7 +110,7 @@ impl Workers {
             Ok(thread) => self.threads.push((sender, thread)),
             Err(error) => {
                 self.live.threads.fetch_sub(1, Relaxed);
-                return Err(Fault::io("starts thread", &name, &error));
+                return Err(Fault::io("starts thread", name)(error));
             }
         }
         Ok(self.threads.len() - 1)
@@ -150,11 +152,7 @@ impl Bench {
         let (ticket, queue) = (job.ticket, job.queue);
         let mut times = (Time::ZERO, Time::ZERO);
         let worked = catch_unwind(AssertUnwindSafe(|| self.carry_out(job, &mut times)));
-        let checks = worked.unwrap_or_else(|panic| {
-            let words = panic.downcast_ref::<&str>().map(|words| (*words).to_owned());
-            let words = words.or_else(|| panic.downcast_ref::<String>().cloned());
-            Err(Fault::Died(words.unwrap_or_default()))
-        });
+        let checks = worked.unwrap_or_else(|panic| Err(Fault::died(panic)));
         Done { ticket, queue, start: times.0, end: times.1, checks }
     }
 
@@ -179,7 +177,7 @@ impl Bench {
                 }
                 for (slot, key) in writes {
                     let filled = kernels::fill(&slot, key, &mut self.buffer);
-                    filled.map_err(|error| io("writes", &error))?;
+                    filled.map_err(Fault::io("writes", FILES))?;
                 }
             }
         }
@@ -194,23 +192,25 @@ impl Bench {
         let &Look { ref slot, object, tier, version, stride } = look;
         let key = Key { object, version };
         let found = kernels::check(slot, 0..slot.pages, stride, key, &mut self.buffer);
-        let found = found.map_err(|error| io("reads", &error))?;
-        Ok(found.map(|found: Found| Mismatch { ticket, object, tier, expected: version, found }))
+        let found = found.map_err(Fault::io("reads", FILES))?;
+        Ok(found.map(|found| Mismatch::new((ticket, object, tier), version, found)))
     }
 
     fn carry(&mut self, from: &End, to: &End, bytes: u64) -> Result<(), Fault> {
-        match (from, to) {
+        let direct = match (from, to) {
             ((Place::File(slot), at), (Place::Pinned(memory, start), offset)) => {
-                let file = slot.as_file().expect("a slot of a tier of files");
-                let read = memory.read_file(start + offset, bytes, file, *at);
-                return read.map_err(|error| io("reads", &error));
+                Some((slot, *at, memory, start + offset, false))
             }
             ((Place::Pinned(memory, start), offset), (Place::File(slot), at)) => {
-                let file = slot.as_file().expect("a slot of a tier of files");
-                let written = memory.write_file(start + offset, bytes, file, *at);
-                return written.map_err(|error| io("writes", &error));
+                Some((slot, *at, memory, start + offset, true))
             }
-            _ => {}
+            _ => None,
+        };
+        if let Some((slot, at, memory, start, writes)) = direct {
+            let file = slot.as_file().expect("a slot of a tier of files");
+            let moved = memory.by_file((start, bytes), (file, at), writes);
+            let what = if writes { "writes" } else { "reads" };
+            return moved.map_err(Fault::io(what, FILES));
         }
         let mut done = 0;
         while done < bytes {
@@ -240,7 +240,7 @@ impl Bench {
                 Ok(())
             }
             Place::File(slot) => {
-                slot.load(at as usize / PAGE, into).map_err(|error| io("reads", &error))
+                slot.load(at as usize / PAGE, into).map_err(Fault::io("reads", FILES))
             }
         }
     }
@@ -258,7 +258,7 @@ impl Bench {
                 Ok(())
             }
             Place::File(slot) => {
-                slot.store(at as usize / PAGE, bytes).map_err(|error| io("writes", &error))
+                slot.store(at as usize / PAGE, bytes).map_err(Fault::io("writes", FILES))
             }
         }
     }
@@ -294,10 +294,6 @@ pub(crate) fn version(
         at += STEP;
     }
     Ok(version)
-}
-
-fn io(what: &'static str, error: &io::Error) -> Fault {
-    Fault::io(what, "a tier of files", error)
 }
 
 /// Bytes of the whole pages that a piece of an object covers, and where they start.

@@ -128,16 +128,16 @@ impl Flight<'_> {
     fn push(&self, ring: &mut IoUring, index: usize) {
         let Block { from, end, .. } = self.blocks[index];
         let (offset, len) = (self.at + from as u64, (end - from) as u32);
-        // SAFETY: `from` lies within the buffer that `start` points to.
-        let start = unsafe { self.start.add(from) };
+        let start = self.start.wrapping_add(from);
         let request = if self.reads {
             opcode::Read::new(self.file, start, len).offset(offset).build()
         } else {
             opcode::Write::new(self.file, start, len).offset(offset).build()
         };
         let request: squeue::Entry = request.user_data(index as u64);
-        // SAFETY: the file and the buffer are borrowed by `transfer`, which waits for every answer,
-        // also on failure; blocks do not overlap, and none is in flight twice.
+        // SAFETY: the block lies within the buffer that `start` begins; `transfer` borrows the file
+        // and the buffer and waits for every answer, also on failure; blocks do not overlap, and
+        // none is in flight twice.
         let pushed = unsafe { ring.submission().push(&request) };
         pushed.expect("the ring has room for the largest depth");
     }

@@ -50,9 +50,11 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Twice as large as the last level of cache, so that each round misses it.
+    /// Twice as large as the last level of cache, so that each round misses it; as if that were
+    /// 32 MiB where the system does not say.
     pub(crate) fn new() -> Scratch {
-        let lines = 2 * last_level_cache() / LINE as usize;
+        let cache = last_cache().unwrap_or(32 << 20).clamp(1 << 20, 128 << 20);
+        let lines = (2 * cache / LINE) as usize;
         // Not zeros: those might all be one page of the system's.
         Scratch { lines: vec![[1; WORDS]; lines], next: AtomicUsize::new(0) }
     }
@@ -80,16 +82,15 @@ impl Scratch {
     }
 }
 
-/// Bytes of the largest cache that the system knows of, or 32 MiB; at most 128 MiB.
-fn last_level_cache() -> usize {
+/// Bytes of the first core's largest cache, if the system says so.
+pub(crate) fn last_cache() -> Option<u64> {
     let size = |index: u32| {
         let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
         let text = std::fs::read_to_string(path).ok()?;
-        let kib: usize = text.trim().strip_suffix('K')?.parse().ok()?;
+        let kib: u64 = text.trim().strip_suffix('K')?.parse().ok()?;
         kib.checked_mul(1 << 10)
     };
-    let largest = (0..8).filter_map(size).max();
-    largest.unwrap_or(32 << 20).clamp(1 << 20, 128 << 20)
+    (0..8).filter_map(size).max()
 }
 
 /// Compares every `stride`-th page, the first and the last with a version's pattern: what was

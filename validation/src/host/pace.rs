@@ -12,17 +12,16 @@
 
 use crate::clock::Clock;
 use crate::host::kernels::{self, BLOCK, FLOPS, LINE, Scratch};
-use crate::host::room::{Buffer, Slot};
+use crate::host::room::{Buffer, Slot, is_file};
 use crate::options::Live;
 use crate::pattern::{Key, PAGE};
-use crate::real::Spans;
+use crate::real::{Planned, Run};
 use std::sync::OnceLock;
-use tiersim_models::hardware::{Law, TierKind};
-use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::ids::ObjectId;
 use tiersim_models::lifetime::Workload;
 use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::Op;
-use tiersim_policies::command::Touch;
+use tiersim_policies::command::{Command, Touch, Work};
 
 /// Sizes of touches, in pages, between which the time is taken to be a straight line.
 const SIZES: [usize; 3] = [1, 16, 256];
@@ -46,17 +45,17 @@ pub(crate) enum Kernel {
 /// What an op is to do besides touching its objects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpPlan {
-    /// How long the op is to last without its delay.
-    pub(crate) span: Span,
-    /// Emulated delay of use in place, by the clock.
-    pub(crate) delay: Span,
+    /// How long the op is to last; its delay is kept by the clock.
+    pub(crate) planned: Planned,
     kernel: Kernel,
 }
 
 impl OpPlan {
     /// For what is no op.
-    pub(crate) const NONE: OpPlan =
-        OpPlan { span: Span::ZERO, delay: Span::ZERO, kernel: Kernel::Compute(0) };
+    pub(crate) const NONE: OpPlan = OpPlan {
+        planned: Planned { span: Span::ZERO, delay: Span::ZERO },
+        kernel: Kernel::Compute(0),
+    };
 
     /// Runs the first half of the kernel, or the second.
     pub(crate) fn run_half(&self, second: bool) {
@@ -72,55 +71,23 @@ impl OpPlan {
     }
 }
 
-/// Plans the ops of a run.
-pub(crate) struct OpPlans<'a> {
-    pub(crate) workload: &'a Workload,
-    pub(crate) spans: Spans<'a>,
-    /// Kind and law of access of each tier.
-    pub(crate) tiers: Vec<(TierKind, Law)>,
-    pub(crate) emulate: bool,
+/// Measures what the ops of a run will need, if this process has not yet.
+pub(crate) fn calibrate(workload: &Workload) {
+    Paces::measured();
+    if workload.trace.ops.iter().any(|op| op.bytes > Bytes::ZERO) {
+        streaming();
+    }
 }
 
-impl OpPlans<'_> {
-    /// Measures what the ops of the run will need, if this process has not yet.
-    pub(crate) fn calibrate(&self) {
-        Paces::measured();
-        if self.workload.trace.ops.iter().any(|op| op.bytes > Bytes::ZERO) {
-            streaming();
-        }
-    }
-
-    /// Op `occurrence` of the run. What its policy states as a delay is kept by the clock whether
-    /// use in place is emulated or not: nothing real stands for it.
-    pub(crate) fn of(
-        &self,
-        occurrence: u64,
-        touches: &[Touch],
-        charges: &[(TierId, Bytes)],
-        stated: Span,
-    ) -> OpPlan {
-        let delay = |&(tier, bytes): &(TierId, Bytes)| self.tiers[tier.index()].1.span_of(bytes);
-        let delays = charges.iter().map(delay).sum();
-        let paces = Paces::measured();
-        let touched: Span = touches.iter().map(|touch| self.touch(paces, touch)).sum();
-        let span = (self.spans)(occurrence);
-        let rest = Span::from_ps(span.ps().saturating_sub(touched.ps()));
-        let ops = &self.workload.trace.ops;
-        let op = &ops[(occurrence % ops.len() as u64) as usize];
-        let delay = stated + if self.emulate { delays } else { Span::ZERO };
-        OpPlan { span, delay, kernel: paces.kernel(rest, op, || streaming().1) }
-    }
-
-    /// What touching an object takes; nothing is known of files.
-    fn touch(&self, paces: &Paces, touch: &Touch) -> Span {
-        if matches!(self.tiers[touch.tier.index()].0, TierKind::Nvme | TierKind::Remote) {
-            return Span::ZERO;
-        }
-        let bytes = self.workload.trace.objects[touch.object.index()].bytes.get();
-        let pages = bytes.div_ceil(PAGE as u64);
-        let read = if touch.mode.reads() { paces.read.at(pages) } else { 0 };
-        let write = if touch.mode.writes() { paces.write.at(pages) } else { 0 };
-        Span::from_ps(read + write)
+impl OpPlan {
+    /// What a command is to do, if it is an op.
+    pub(crate) fn of(run: &Run<'_>, command: &Command) -> OpPlan {
+        let Work::Compute { occurrence, touches, .. } = &command.work else { return OpPlan::NONE };
+        let (planned, paces) = (run.planned(command), Paces::measured());
+        let touched: Span = touches.iter().map(|touch| paces.touch(run, touch)).sum();
+        let rest = Span::from_ps(planned.span.ps().saturating_sub(touched.ps()));
+        let kernel = paces.kernel(rest, run.op(*occurrence), || streaming().1);
+        OpPlan { planned, kernel }
     }
 }
 
@@ -156,6 +123,18 @@ impl Paces {
         let write = Table::measure(&pools, write);
         let read = |slot: &Slot| drop(kernels::check(slot, 0..slot.pages, 1, key, &mut buffer));
         Paces { compute: compute.max(1), read: Table::measure(&pools, read), write }
+    }
+
+    /// What touching an object takes; nothing is known of files.
+    fn touch(&self, run: &Run<'_>, touch: &Touch) -> Span {
+        if is_file(run.hardware.tiers[touch.tier.index()].kind) {
+            return Span::ZERO;
+        }
+        let bytes = run.workload.trace.objects[touch.object.index()].bytes.get();
+        let pages = bytes.div_ceil(PAGE as u64);
+        let read = if touch.mode.reads() { self.read.at(pages) } else { 0 };
+        let write = if touch.mode.writes() { self.write.at(pages) } else { 0 };
+        Span::from_ps(read + write)
     }
 
     /// The kernel that fills a time, on the op's side of the roofline. An op of which nothing is

@@ -5,19 +5,26 @@
 //! show as a wrong pattern and not be undefined behaviour.
 //! Invariant: whatever is made here counts in [`Live`] until it is dropped.
 
+use crate::fault::Fault;
 pub(crate) use crate::files::Buffer;
 use crate::files::{DirectFile, Queue};
 use crate::options::Live;
 use crate::pattern::PAGE;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tiersim_models::hardware::TierKind;
 
 const WORDS: usize = PAGE / 8;
 
 /// How ranges of files are read and written. A quarter of a MiB is one request, which was quicker
 /// than several small ones; longer ranges, as between two lanes, have several in flight.
 const QUEUE: Queue = Queue { block: 1 << 18, depth: 8 };
+
+/// Whether a tier is files.
+pub(crate) fn is_file(kind: TierKind) -> bool {
+    matches!(kind, TierKind::Nvme | TierKind::Remote)
+}
 
 /// Room for one object, in whole pages.
 pub(crate) struct Slot {
@@ -45,7 +52,7 @@ impl Slot {
     }
 
     /// A file, around the page cache where the file system allows it.
-    pub(crate) fn file(path: PathBuf, pages: usize, live: Live) -> io::Result<Slot> {
+    fn file(path: PathBuf, pages: usize, live: Live) -> io::Result<Slot> {
         let file = DirectFile::create(&path, (pages * PAGE) as u64).inspect_err(|_| {
             // It may have been made and then not given its size.
             let _ = std::fs::remove_file(&path);
@@ -101,6 +108,52 @@ impl Slot {
     }
 }
 
+/// The folder of one machine's files; removed with it.
+pub(crate) struct Folder {
+    path: PathBuf,
+    live: Live,
+    files: AtomicU64,
+}
+
+impl Folder {
+    /// A folder below `scratch` that was not there: another machine's is never shared, whoever's
+    /// process has this process's number too.
+    pub(crate) fn new(scratch: &Path, live: &Live) -> Result<Folder, Fault> {
+        static MACHINES: AtomicU64 = AtomicU64::new(0);
+        let fail = |error| Fault::io("makes a folder in", scratch.display())(error);
+        std::fs::create_dir_all(scratch).map_err(fail)?;
+        loop {
+            let number = MACHINES.fetch_add(1, Relaxed);
+            let path = scratch.join(format!("tiersim-{}-{number}", std::process::id()));
+            match std::fs::create_dir(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                made => made.map_err(fail)?,
+            }
+            return Ok(Folder { path, live: live.clone(), files: AtomicU64::new(0) });
+        }
+    }
+
+    /// A new file of so many pages.
+    pub(crate) fn file(&self, pages: usize) -> Result<Slot, Fault> {
+        let path = self.path.join(self.files.fetch_add(1, Relaxed).to_string());
+        let place = path.display().to_string();
+        Slot::file(path, pages, self.live.clone()).map_err(Fault::io("makes file", place))
+    }
+
+    /// Removes it with files that nobody will remove any more.
+    pub(crate) fn abandon(&self) {
+        // Nobody is left to tell.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Should somebody else have put something there, it is theirs and stays.
+        let _ = std::fs::remove_dir(&self.path);
+    }
+}
+
 impl Drop for Slot {
     fn drop(&mut self) {
         match &self.media {
@@ -113,25 +166,27 @@ impl Drop for Slot {
     }
 }
 
+/// Keeps memory in place; whether the system does.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "locking memory is a system call without a safe wrapper")]
-fn lock(pages: &[Page]) -> bool {
-    // SAFETY: the address and length are those of a live allocation; mlock reads and writes none
-    // of it and fails cleanly where the limit does not allow it.
-    unsafe { libc::mlock(pages.as_ptr().cast(), size_of_val(pages)) == 0 }
+pub(crate) fn lock<T>(memory: &[T]) -> bool {
+    // SAFETY: the address and length are those of a live slice; mlock reads and writes none of it
+    // and fails cleanly where the limit does not allow it.
+    unsafe { libc::mlock(memory.as_ptr().cast(), size_of_val(memory)) == 0 }
 }
 
+/// Ends that.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "unlocking memory is a system call without a safe wrapper")]
-fn unlock(pages: &[Page]) {
-    // SAFETY: as above; the allocation is still live. A failure only leaves the pages locked.
-    let _ = unsafe { libc::munlock(pages.as_ptr().cast(), size_of_val(pages)) };
+pub(crate) fn unlock<T>(memory: &[T]) {
+    // SAFETY: as above. A failure only leaves the pages locked until they are given back.
+    let _ = unsafe { libc::munlock(memory.as_ptr().cast(), size_of_val(memory)) };
 }
 
 #[cfg(not(target_os = "linux"))]
-fn lock(_: &[Page]) -> bool {
+pub(crate) fn lock<T>(_: &[T]) -> bool {
     false
 }
 
 #[cfg(not(target_os = "linux"))]
-fn unlock(_: &[Page]) {}
+pub(crate) fn unlock<T>(_: &[T]) {}

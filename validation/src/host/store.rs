@@ -5,14 +5,10 @@
 //! Invariant: capacity is not counted here. Spare slots are limited, room in use is not.
 
 use crate::fault::Fault;
-use crate::faulty::Failure;
-use crate::host::room::Slot;
-use crate::options::{Live, Options};
+use crate::host::room::{Folder, Slot, is_file};
+use crate::options::{Failing, Live, Options};
 use crate::pattern::PAGE;
 use std::collections::BTreeMap;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tiersim_models::hardware::{Capacity, Hardware, TierKind};
 use tiersim_models::ids::{ObjectId, TierId};
@@ -23,11 +19,10 @@ use tiersim_policies::command::Room;
 pub(crate) struct Store {
     tiers: Vec<(TierKind, Capacity)>,
     table: Mutex<Table>,
-    folder: PathBuf,
     live: Live,
-    fail: Option<Failure>,
-    claims: AtomicU64,
-    files: AtomicU64,
+    pub(crate) failing: Failing,
+    /// Goes last, when its files have.
+    folder: Folder,
 }
 
 struct Table {
@@ -45,9 +40,7 @@ struct Table {
 
 impl Store {
     pub(crate) fn new(hardware: &Hardware, options: &Options) -> Result<Store, Fault> {
-        let folder = own_folder(&options.scratch);
-        let place = options.scratch.display().to_string();
-        let folder = folder.map_err(|error| Fault::io("makes a folder in", &place, &error))?;
+        let folder = Folder::new(&options.scratch, &options.live)?;
         let tiers: Vec<_> = hardware.tiers.iter().map(|t| (t.kind, t.capacity)).collect();
         let table = Table {
             held: BTreeMap::new(),
@@ -60,20 +53,15 @@ impl Store {
         Ok(Store {
             tiers,
             table: Mutex::new(table),
-            folder,
             live: options.live.clone(),
-            fail: options.fail,
-            claims: AtomicU64::new(0),
-            files: AtomicU64::new(0),
+            failing: Failing::new(options.fail),
+            folder,
         })
     }
 
     /// Takes room.
     pub(crate) fn claim(&self, room: &Room) -> Result<(), Fault> {
-        let number = self.claims.fetch_add(1, Relaxed) + 1;
-        if self.fail == Some(Failure::Allocation(number)) {
-            return Err(Fault::Injected(Failure::Allocation(number)));
-        }
+        self.failing.room()?;
         let pages = (room.bytes.get() as usize).div_ceil(PAGE);
         let spare = self.table().take_spare(room.tier, pages);
         let slot = match spare {
@@ -88,16 +76,10 @@ impl Store {
     }
 
     fn make(&self, tier: TierId, pages: usize) -> Result<Arc<Slot>, Fault> {
-        let slot = match self.tiers[tier.index()].0 {
-            TierKind::Hbm | TierKind::Cxl | TierKind::Dram => {
-                Slot::memory(pages, self.live.clone())
-            }
-            TierKind::Nvme | TierKind::Remote => {
-                let path = self.folder.join(self.files.fetch_add(1, Relaxed).to_string());
-                let place = path.display().to_string();
-                let made = Slot::file(path, pages, self.live.clone());
-                made.map_err(|error| Fault::io("makes file", &place, &error))?
-            }
+        let slot = if is_file(self.tiers[tier.index()].0) {
+            self.folder.file(pages)?
+        } else {
+            Slot::memory(pages, self.live.clone())
         };
         let made = &mut self.table().made[tier.index()];
         made.0 += 1;
@@ -149,21 +131,6 @@ impl Store {
     }
 }
 
-/// Makes a folder that was not there: another machine's is never shared, whoever's process has this
-/// process's number too.
-fn own_folder(scratch: &Path) -> io::Result<PathBuf> {
-    static MACHINES: AtomicU64 = AtomicU64::new(0);
-    std::fs::create_dir_all(scratch)?;
-    loop {
-        let number = MACHINES.fetch_add(1, Relaxed);
-        let folder = scratch.join(format!("tiersim-{}-{number}", std::process::id()));
-        match std::fs::create_dir(&folder) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => return made.map(|()| folder),
-        }
-    }
-}
-
 impl Table {
     /// Puts a slot into use. Returns the one that was there, which is a missing edge's doing.
     fn hold(&mut self, room: &Room, slot: Arc<Slot>) -> Option<Arc<Slot>> {
@@ -181,15 +148,5 @@ impl Table {
         let slot = self.spare.get_mut(&(tier, pages))?.pop()?;
         self.spare_bytes[tier.index()] -= (pages * PAGE) as u64;
         Some(slot)
-    }
-}
-
-impl Drop for Store {
-    fn drop(&mut self) {
-        let table = self.table.get_mut().unwrap_or_else(PoisonError::into_inner);
-        table.held.clear();
-        table.spare.clear();
-        // Should somebody else have put something there, it is theirs and stays.
-        let _ = std::fs::remove_dir(&self.folder);
     }
 }

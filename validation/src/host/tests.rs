@@ -3,43 +3,21 @@
 //! No plan can deadlock by construction, so these tests reach inside: they lose a start or an end.
 
 use super::*;
+use crate::calibrate::skeleton;
+use crate::host::pace::OpPlan;
 use crate::options::Delay;
-use tiersim_models::hardware::{Hardware, Law, Tier, TierKind};
+use tiersim_models::hardware::{Hardware, TierKind};
 use tiersim_models::lifetime::Workload;
-use tiersim_models::units::Bandwidth;
+use tiersim_models::units::Span;
 use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Trace, TraceMeta, Use};
-use tiersim_policies::command::{Allocating, Edge, Hazard, Room, Touch};
+use tiersim_policies::command::{Allocating, Edge, Hazard, Room, Touch, Work};
 
 const OBJECT: ObjectId = ObjectId(0);
 const HBM: TierId = TierId(0);
 
 /// One tier, one object, one op that reads it.
 fn world() -> (Hardware, Workload) {
-    let rate = Bandwidth::gb_per_s(10);
-    let access = Law { setup: Span::ZERO, rate };
-    let (kind, capacity) = (TierKind::Hbm, Bytes::mib(1).into());
-    let hardware = Hardware {
-        name: "test".to_owned(),
-        about: String::new(),
-        tiers: vec![Tier {
-            name: "hbm".to_owned(),
-            kind,
-            capacity,
-            access,
-            loaded: None,
-            requests: Default::default(),
-        }],
-        nodes: Vec::new(),
-        links: Vec::new(),
-        ways: Vec::new(),
-        compute: None,
-        chunk: Bytes::mib(1),
-        hidden: Vec::new(),
-        facts: Vec::new(),
-        economics: Default::default(),
-        server: Default::default(),
-        cpu: None,
-    };
+    let hardware = skeleton::of(&[1 << 20], &[], Bytes::mib(1));
     let object = Object {
         dtype: "uint8".to_owned(),
         persistent: true,
@@ -96,8 +74,8 @@ fn a_command_that_never_starts_is_a_fault_and_the_machine_ends() {
     with_machine(Span::ZERO, None, |machine| {
         // Two ops are taken in and nobody is told.
         let mut state = machine.shared.lock();
-        state.add(op(3), vec![0], OpPlan::NONE, &[], Bytes::mib(1));
-        state.add(op(4), vec![0], OpPlan::NONE, &[], Bytes::mib(1));
+        state.add(op(3), vec![0], OpPlan::NONE, (None, 0));
+        state.add(op(4), vec![0], OpPlan::NONE, (None, 0));
         drop(state);
         let fault = machine.next().expect_err("nothing can end");
         assert_eq!(fault, Fault::Stuck { waited_ms: 0, under_way: 2, first: 3, work: "an op" });
@@ -116,7 +94,7 @@ fn a_machine_that_is_at_work_or_done_is_not_stuck() {
         // Once the worker has taken the op, however long it is, there is no fault.
         loop {
             let state = machine.shared.lock();
-            if state.at_work > 0 || !state.ended.is_empty() {
+            if state.at_work > 0 || !state.book.ended.is_empty() {
                 break;
             }
             drop(state);
@@ -132,20 +110,19 @@ fn a_machine_that_is_at_work_or_done_is_not_stuck() {
 fn what_is_offered_but_not_taken_is_stuck_and_what_has_ended_is_not() {
     let mut state = State::new(1, 0);
     assert_eq!(state.stuck(PATIENT), None, "nothing is under way");
-    let ticket = state.add(op(0), vec![0], OpPlan::NONE, &[], Bytes::mib(1));
+    state.add(op(0), vec![0], OpPlan::NONE, (None, 0));
+    let ticket = Ticket(0);
     let mut waiter = op(1);
     waiter.after.push(Edge { ticket, hazard: Hazard::Arrival });
-    state.add(waiter, vec![0], OpPlan::NONE, &[], Bytes::mib(1));
-    state.try_start(ticket, Time::ZERO);
+    state.add(waiter, vec![0], OpPlan::NONE, (None, 0));
+    state.start_due(Time::ZERO);
     let lost = Fault::Stuck { waited_ms: 60_000, under_way: 2, first: 0, work: "an op" };
     assert_eq!(state.stuck(PATIENT), Some(lost), "the worker's bell was lost");
-    state.take_op(0).expect("it is ready");
+    let job = state.take(0).expect("it is ready");
     assert_eq!(state.stuck(PATIENT), None, "the worker is at it");
-    let (occurrence, time) = (0, Time::ZERO);
-    let run = OpRun { occurrence, planned: Span::ZERO, ready: time, start: time, end: time };
-    state.op_ended(ticket, run);
+    state.done(0, &job, (Time::ZERO, Time::ZERO));
     assert_eq!(state.stuck(PATIENT), None, "an end is yet to be heard");
-    state.ended.clear();
+    state.book.ended.clear();
     assert!(state.stuck(PATIENT).is_some(), "the next one's bell was lost");
 }
 
@@ -157,11 +134,9 @@ fn a_panic_on_a_worker_is_a_fault_with_its_words() {
         touches[0].object = ObjectId(9);
         // Past `submit`, which would meet the mistake first.
         let mut state = machine.shared.lock();
-        let ticket = state.add(wrong, vec![0], OpPlan::NONE, &[], Bytes::mib(1));
-        state.try_start(ticket, Time::ZERO);
-        let rings = std::mem::take(&mut state.rings);
-        drop(state);
-        machine.shared.bells.ring(rings);
+        state.add(wrong, vec![0], OpPlan::NONE, (None, 0));
+        state.start_due(Time::ZERO);
+        machine.shared.ring(state);
         let fault = machine.next().expect_err("the trace has one object");
         let Fault::Died(words) = fault else { panic!("{fault}") };
         assert!(words.contains("out of bounds"), "{words}");

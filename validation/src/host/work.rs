@@ -8,20 +8,18 @@
 
 use crate::clock::Clock;
 use crate::fault::Fault;
-use crate::faulty::Failure;
 use crate::host::kernels::{self, BLOCK, blocks};
 use crate::host::pace::OpPlan;
 use crate::host::room::{Buffer, Slot};
 use crate::host::state::Piece;
 use crate::host::store::Store;
-use crate::options::{Delay, draw};
+use crate::options::{Delay, lateness};
 use crate::pattern::{self, Key, PAGE};
-use crate::truth::{Found, Mismatch};
+use crate::truth::{Found, Meeting, Mismatch};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{MutexGuard, PoisonError};
 use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::units::{Span, Time};
+use tiersim_models::units::{Bytes, Time};
 use tiersim_policies::command::{Command, Ticket, Touch, Work};
 
 /// What the workers need besides the shared state.
@@ -32,8 +30,6 @@ pub(crate) struct Floor {
     pub(crate) pages: Vec<usize>,
     pub(crate) arrival_stride: usize,
     pub(crate) delay: Option<Delay>,
-    pub(crate) fail: Option<Failure>,
-    pub(crate) copies: AtomicU64,
 }
 
 /// Checks of one command: a mismatch, or none, each.
@@ -42,10 +38,7 @@ pub(crate) type Checks = Vec<Option<Mismatch>>;
 impl Floor {
     /// Starts late, if a test asks for it.
     pub(crate) fn dawdle(&self, ticket: Ticket, hop: usize) {
-        if let Some(Delay { seed, most }) = self.delay {
-            let index = u64::from(ticket.0) * 8 + hop as u64;
-            self.clock.delay(Span::from_ps(draw(seed, index) % (most.ps() + 1)));
-        }
+        self.clock.delay(lateness(self.delay, ticket, hop));
     }
 
     /// Runs an op; returns when it started and what it met.
@@ -58,7 +51,7 @@ impl Floor {
     ) -> Result<(Time, Checks), Fault> {
         self.dawdle(command.ticket, 0);
         let start = self.clock.now();
-        self.clock.delay(plan.delay);
+        self.clock.delay(plan.planned.delay);
         command.claims.iter().try_for_each(|room| self.store.claim(room))?;
         let Work::Compute { touches, .. } = &command.work else { unreachable!("streams run ops") };
         let touches = || touches.iter().zip(versions);
@@ -76,7 +69,7 @@ impl Floor {
             let written = self.write(object, tier, version + 1, buffer)?;
             if !written {
                 let place = (command.ticket, object, tier);
-                checks.push(Some(mismatch(place, version, Found::NoRoom)));
+                checks.push(Some(Mismatch::new(place, version, Found::NoRoom)));
             }
         }
         plan.run_half(true);
@@ -93,7 +86,7 @@ impl Floor {
     ) -> Result<bool, Fault> {
         let Some(slot) = self.store.get(object, tier) else { return Ok(false) };
         let filled = kernels::fill(&slot, Key { object, version }, buffer);
-        filled.map_err(|error| io("writes", tier, &error))?;
+        filled.map_err(io("writes", tier))?;
         Ok(true)
     }
 
@@ -106,29 +99,27 @@ impl Floor {
         version: u64,
         buffer: &mut Buffer,
     ) -> Result<(Time, Checks), Fault> {
-        self.dawdle(command.ticket, piece.hop);
+        let part = piece.part;
+        self.dawdle(command.ticket, part.hop);
         let start = self.clock.now();
         let Work::Copy { object, from, to, .. } = command.work else {
             unreachable!("lanes run copies")
         };
         let mut checks = Vec::new();
-        if piece.hop == 0 && piece.number == 0 {
-            let number = self.copies.fetch_add(1, Relaxed) + 1;
-            if self.fail == Some(Failure::Copy(number)) {
-                return Err(Fault::Injected(Failure::Copy(number)));
-            }
+        if part.hop == 0 && part.number == 0 {
+            self.store.failing.copy()?;
             command.claims.iter().try_for_each(|room| self.store.claim(room))?;
             if self.store.get(object, from).is_none() {
                 let place = (command.ticket, object, from);
-                checks.push(Some(mismatch(place, version, Found::NoRoom)));
+                checks.push(Some(Mismatch::new(place, version, Found::NoRoom)));
             }
         }
-        let page = |byte: u64| usize::try_from(byte).expect("it fits memory").div_ceil(PAGE);
-        let pages = page(piece.from)..page(piece.from + piece.bytes.get());
+        let page = |byte: Bytes| byte.get().div_ceil(PAGE as u64) as usize;
+        let pages = page(part.from)..page(part.from + part.bytes);
         let source = self.store.get(object, from);
         let target = self.store.get(object, to);
         self.carry(piece, pages, (source.as_deref(), from), (target.as_deref(), to), buffer)?;
-        if piece.last_hop && piece.last {
+        if piece.ends {
             let (place, all) = ((command.ticket, object, to), 0..self.pages[object.index()]);
             checks.push(self.check(place, version, all, self.arrival_stride, buffer)?);
         }
@@ -143,14 +134,14 @@ impl Floor {
         (target, to): (Option<&Slot>, TierId),
         buffer: &mut Buffer,
     ) -> Result<(), Fault> {
-        let slot = piece.number as usize % tiersim_policies::transit::BOUNCE as usize;
+        let slot = piece.part.number as usize % tiersim_policies::transit::BOUNCE as usize;
         let len = pages.len() * PAGE;
         let load = |at: usize, into: &mut [u8]| match source {
-            Some(source) => source.load(at, into).map_err(|error| io("reads", from, &error)),
+            Some(source) => source.load(at, into).map_err(io("reads", from)),
             None => Ok(()),
         };
         let store = |at: usize, bytes: &[u8]| match target {
-            Some(target) => target.store(at, bytes).map_err(|error| io("writes", to, &error)),
+            Some(target) => target.store(at, bytes).map_err(io("writes", to)),
             None => Ok(()),
         };
         match (&piece.source, &piece.target) {
@@ -172,19 +163,19 @@ impl Floor {
     /// Compares every `stride`-th page, the first and the last with a version's pattern.
     fn check(
         &self,
-        (ticket, object, tier): (Ticket, ObjectId, TierId),
+        place: Meeting,
         version: u64,
         pages: Range<usize>,
         stride: usize,
         buffer: &mut Buffer,
     ) -> Result<Option<Mismatch>, Fault> {
-        let place = (ticket, object, tier);
+        let (_, object, tier) = place;
         let Some(slot) = self.store.get(object, tier) else {
-            return Ok(Some(mismatch(place, version, Found::NoRoom)));
+            return Ok(Some(Mismatch::new(place, version, Found::NoRoom)));
         };
         let found = kernels::check(&slot, pages, stride, Key { object, version }, buffer);
-        let found = found.map_err(|error| io("reads", tier, &error))?;
-        Ok(found.map(|found| mismatch(place, version, found)))
+        let found = found.map_err(io("reads", tier))?;
+        Ok(found.map(|found| Mismatch::new(place, version, found)))
     }
 
     /// The version that an object's room in a tier holds throughout; `None` if it is not whole.
@@ -192,7 +183,7 @@ impl Floor {
         let mut buffer = Buffer::new(BLOCK * PAGE);
         let Some(slot) = self.store.get(object, tier) else { return Ok(None) };
         let first = buffer.first(PAGE);
-        slot.load(0, first).map_err(|error| io("reads", tier, &error))?;
+        slot.load(0, first).map_err(io("reads", tier))?;
         let (_, version) = pattern::decode(pattern::read(&first[..8]), 0);
         let place = (Ticket(u32::MAX), object, tier);
         let wrong = self.check(place, version, 0..slot.pages, 1, &mut buffer)?;
@@ -200,19 +191,11 @@ impl Floor {
     }
 }
 
-fn mismatch(
-    (ticket, object, tier): (Ticket, ObjectId, TierId),
-    expected: u64,
-    found: Found,
-) -> Mismatch {
-    Mismatch { ticket, object, tier, expected, found }
-}
-
 /// A buffer is bytes; half-written ones show in the pattern.
 fn locked(buffer: &std::sync::Mutex<Buffer>) -> MutexGuard<'_, Buffer> {
     buffer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn io(what: &'static str, tier: TierId, error: &std::io::Error) -> Fault {
-    Fault::io(what, &format!("tier {}", tier.0), error)
+fn io(what: &'static str, tier: TierId) -> impl FnOnce(std::io::Error) -> Fault {
+    Fault::io(what, format!("tier {}", tier.0))
 }

@@ -4,7 +4,7 @@
 
 use libloading::Library;
 use std::ffi::{CString, c_char, c_void};
-use std::ptr::null_mut;
+use std::ptr::null;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -44,20 +44,99 @@ fn library() -> &'static Library {
     })
 }
 
-/// Calls a function of the stand-in, all of whose arguments are numbers or pointers.
-macro_rules! cu {
-    ($name:ident($($argument:expr => $kind:ty),*)) => {{
-        let name = concat!(stringify!($name), "\0").as_bytes();
-        // SAFETY: the types are those of cuda.h; pointers are to locals that outlive the call.
-        unsafe {
-            let function = library().get::<unsafe extern "C" fn($($kind),*) -> u32>(name);
-            function.expect("the stand-in has it")($($argument),*)
+/// Declares functions of the stand-in with their types; all of them return a number.
+macro_rules! functions {
+    ($($name:ident($($argument:ident: $of:ty),*) -> $number:ty;)*) => {$(
+        #[allow(non_snake_case, clippy::too_many_arguments, reason = "as the driver has them")]
+        pub(crate) fn $name($($argument: $of),*) -> $number {
+            type Function = unsafe extern "C" fn($($of),*) -> $number;
+            let name = concat!(stringify!($name), "\0").as_bytes();
+            // SAFETY: the types are those of cuda.h and cublas_v2.h, and of the stand-in's own
+            // functions; pointers are to locals that outlive the call.
+            unsafe {
+                library().get::<Function>(name).expect("the stand-in has it")($($argument),*)
+            }
         }
-    }};
+    )*};
+}
+
+functions! {
+    cuInit(flags: u32) -> u32;
+    cuDevicePrimaryCtxRetain(context: *mut usize, device: i32) -> u32;
+    cuDevicePrimaryCtxRelease_v2(device: i32) -> u32;
+    cuCtxSetCurrent(context: usize) -> u32;
+    cuCtxSynchronize() -> u32;
+    cuMemAlloc_v2(address: *mut u64, bytes: usize) -> u32;
+    cuMemFree_v2(address: u64) -> u32;
+    cuMemHostAlloc(host: *mut usize, bytes: usize, flags: u32) -> u32;
+    cuMemHostGetDevicePointer_v2(address: *mut u64, host: usize, flags: u32) -> u32;
+    cuMemFreeHost(host: usize) -> u32;
+    cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> u32;
+    cuMemcpyAsync(to: u64, from: u64, bytes: usize, stream: usize) -> u32;
+    cuStreamCreate(stream: *mut usize, flags: u32) -> u32;
+    cuStreamDestroy_v2(stream: usize) -> u32;
+    cuStreamSynchronize(stream: usize) -> u32;
+    cuStreamWaitEvent(stream: usize, event: usize, flags: u32) -> u32;
+    cuLaunchHostFunc(
+        stream: usize, function: unsafe extern "C" fn(*mut c_void), data: *mut c_void
+    ) -> u32;
+    cuEventCreate(event: *mut usize, flags: u32) -> u32;
+    cuEventDestroy_v2(event: usize) -> u32;
+    cuEventRecord(event: usize, stream: usize) -> u32;
+    cuEventQuery(event: usize) -> u32;
+    cuEventSynchronize(event: usize) -> u32;
+    cuEventElapsedTime(ms: *mut f32, start: usize, end: usize) -> u32;
+    cuModuleLoadData(module: *mut usize, text: *const c_char) -> u32;
+    cuModuleUnload(module: usize) -> u32;
+    cuModuleGetFunction(function: *mut usize, module: usize, name: *const c_char) -> u32;
+    cuLaunchKernel(
+        function: usize, x: u32, y: u32, z: u32, threads: u32, b: u32, c: u32, shared: u32,
+        stream: usize, list: *const *const u64, extra: *const c_void
+    ) -> u32;
+    cublasCreate_v2(handle: *mut usize) -> i32;
+    cublasDestroy_v2(handle: usize) -> i32;
+    cublasGemmEx(
+        handle: usize, a_turned: i32, b_turned: i32, m: i32, n: i32, k: i32, alpha: *const f32,
+        a: u64, a_kind: i32, a_step: i32, b: u64, b_kind: i32, b_step: i32, beta: *const f32,
+        c: u64, c_kind: i32, c_step: i32, compute: i32, algorithm: i32
+    ) -> i32;
+    tiersim_stand_in_live(live: *mut [u64; 7]) -> u32;
+    tiersim_stand_in_fail(what: *const c_char) -> u32;
+    tiersim_stand_in_calls(name: *const c_char) -> u64;
+}
+
+/// Tells a call to fail, such as `cuMemAlloc_v2:2`, and counts from 0 again.
+pub(crate) fn fail(what: &str) {
+    tiersim_stand_in_fail(text(what).as_ptr());
+}
+
+/// How often a function was called since the last [`fail`].
+pub(crate) fn calls(name: &str) -> u64 {
+    tiersim_stand_in_calls(text(name).as_ptr())
+}
+
+/// Device allocations and their bytes, host allocations, streams, events, modules.
+pub(crate) fn live() -> [u64; 6] {
+    let mut live = [0u64; 7];
+    good("live", tiersim_stand_in_live(&mut live));
+    std::array::from_fn(|index| live[index])
+}
+
+fn text(text: &str) -> CString {
+    CString::new(text).expect("no zero in it")
 }
 
 fn good(what: &str, status: u32) {
     assert_eq!(status, 0, "{what}");
+}
+
+/// What a function writes, or its status.
+fn got<T: Default>(call: impl FnOnce(*mut T) -> u32) -> Result<T, u32> {
+    let mut value = T::default();
+    match call(&mut value) {
+        0 => Ok(value),
+        code => Err(code),
+    }
 }
 
 impl Device {
@@ -65,11 +144,9 @@ impl Device {
         static TURN: Mutex<()> = Mutex::new(());
         // A test that failed left a device that this one begins anew.
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut context = 0usize;
-        good("cuInit", cu!(cuInit(0 => u32)));
-        let retained = cu!(cuDevicePrimaryCtxRetain(&mut context => *mut usize, 0 => i32));
-        good("cuDevicePrimaryCtxRetain", retained);
-        good("cuCtxSetCurrent", cu!(cuCtxSetCurrent(context => usize)));
+        good("cuInit", cuInit(0));
+        let context = got(|to| cuDevicePrimaryCtxRetain(to, 0)).expect("cuDevicePrimaryCtxRetain");
+        good("cuCtxSetCurrent", cuCtxSetCurrent(context));
         let mut device = Device { turn: Some(turn), module: 0, abandoned: false };
         device.module = device.load(KERNELS).0;
         device
@@ -81,118 +158,68 @@ impl Device {
     }
 
     pub(crate) fn try_alloc(&self, bytes: u64) -> Result<u64, u32> {
-        let mut address = 0;
-        match cu!(cuMemAlloc_v2(&mut address => *mut u64, bytes as usize => usize)) {
-            0 => Ok(address),
-            code => Err(code),
-        }
+        got(|to| cuMemAlloc_v2(to, bytes as usize))
     }
 
     pub(crate) fn alloc(&self, bytes: u64) -> u64 {
         self.try_alloc(bytes).expect("there is room")
     }
 
-    pub(crate) fn try_free(&self, address: u64) -> u32 {
-        cu!(cuMemFree_v2(address => u64))
-    }
-
     pub(crate) fn free(&self, addresses: &[u64]) {
-        addresses.iter().for_each(|address| good("cuMemFree", self.try_free(*address)));
+        addresses.iter().for_each(|address| good("cuMemFree", cuMemFree_v2(*address)));
     }
 
     /// Pinned memory: the device's address and the host's.
     pub(crate) fn pinned(&self, bytes: usize) -> (u64, u64) {
-        let (mut host, mut address) = (0usize, 0u64);
-        good("alloc", cu!(cuMemHostAlloc(&mut host => *mut usize, bytes => usize, 3 => u32)));
-        let got = cu!(cuMemHostGetDevicePointer_v2(
-            &mut address => *mut u64, host => usize, 0 => u32
-        ));
-        good("cuMemHostGetDevicePointer", got);
-        (address, host as u64)
-    }
-
-    pub(crate) fn free_pinned(&self, address: u64) {
-        good("cuMemFreeHost", cu!(cuMemFreeHost(address as usize => usize)));
+        let host = got(|to| cuMemHostAlloc(to, bytes, 3)).expect("cuMemHostAlloc");
+        let address = got(|to| cuMemHostGetDevicePointer_v2(to, host, 0));
+        (address.expect("cuMemHostGetDevicePointer"), host as u64)
     }
 
     pub(crate) fn memory(&self) -> (u64, u64) {
         let (mut free, mut total) = (0usize, 0usize);
-        let got = cu!(cuMemGetInfo_v2(&mut free => *mut usize, &mut total => *mut usize));
-        good("cuMemGetInfo", got);
+        good("cuMemGetInfo", cuMemGetInfo_v2(&mut free, &mut total));
         (free as u64, total as u64)
     }
 
     pub(crate) fn write(&self, to: u64, words: &[u64]) {
-        let (from, bytes) = (words.as_ptr().cast(), size_of_val(words));
-        good("write", cu!(cuMemcpyHtoD_v2(to => u64, from => *const c_void, bytes => usize)));
+        self.copy(0, to, words.as_ptr().expose_provenance() as u64, size_of_val(words));
     }
 
     pub(crate) fn write_f32(&self, to: u64, values: &[f32]) {
-        let (from, bytes) = (values.as_ptr().cast(), size_of_val(values));
-        good("write", cu!(cuMemcpyHtoD_v2(to => u64, from => *const c_void, bytes => usize)));
+        self.copy(0, to, values.as_ptr().expose_provenance() as u64, size_of_val(values));
     }
 
     pub(crate) fn read(&self, from: u64, count: usize) -> Vec<u64> {
-        let mut words = vec![0u64; count];
-        let to = words.as_mut_ptr().cast();
-        good("read", cu!(cuMemcpyDtoH_v2(to => *mut c_void, from => u64, count * 8 => usize)));
-        words
-    }
-
-    pub(crate) fn read_f32(&self, from: u64, count: usize) -> Vec<f32> {
-        let mut values = vec![0f32; count];
-        let to = values.as_mut_ptr().cast();
-        good("read", cu!(cuMemcpyDtoH_v2(to => *mut c_void, from => u64, count * 4 => usize)));
-        values
+        self.read_on(0, from, count)
     }
 
     /// Reads in a stream's turn.
     pub(crate) fn read_on(&self, stream: usize, from: u64, count: usize) -> Vec<u64> {
         let mut words = vec![0u64; count];
-        let to = words.as_mut_ptr().cast();
-        let read = cu!(cuMemcpyDtoHAsync_v2(
-            to => *mut c_void, from => u64, count * 8 => usize, stream => usize
-        ));
-        good("read", read);
+        let to = words.as_mut_ptr().expose_provenance() as u64;
+        self.copy(stream, to, from, count * 8);
         words
     }
 
-    pub(crate) fn try_copy(&self, stream: usize, to: u64, from: u64, bytes: usize) -> u32 {
-        cu!(cuMemcpyAsync(to => u64, from => u64, bytes => usize, stream => usize))
+    pub(crate) fn read_f32(&self, from: u64, count: usize) -> Vec<f32> {
+        let mut values = vec![0f32; count];
+        let to = values.as_mut_ptr().expose_provenance() as u64;
+        self.copy(0, to, from, count * 4);
+        values
     }
 
+    /// Copies; with memory of the test on either side it is done when the call returns.
     pub(crate) fn copy(&self, stream: usize, to: u64, from: u64, bytes: usize) {
-        good("cuMemcpyAsync", self.try_copy(stream, to, from, bytes));
-    }
-
-    fn make_stream(&self, flags: u32) -> usize {
-        let mut stream = 0usize;
-        good("stream", cu!(cuStreamCreate(&mut stream => *mut usize, flags => u32)));
-        stream
+        good("cuMemcpyAsync", cuMemcpyAsync(to, from, bytes, stream));
     }
 
     pub(crate) fn stream(&self) -> usize {
-        self.make_stream(1)
+        got(|to| cuStreamCreate(to, 1)).expect("cuStreamCreate")
     }
 
     pub(crate) fn blocking_stream(&self) -> usize {
-        self.make_stream(0)
-    }
-
-    pub(crate) fn destroy_stream(&self, stream: usize) {
-        good("cuStreamDestroy", cu!(cuStreamDestroy_v2(stream => usize)));
-    }
-
-    pub(crate) fn synchronize(&self, stream: usize) -> u32 {
-        cu!(cuStreamSynchronize(stream => usize))
-    }
-
-    pub(crate) fn synchronize_all(&self) -> u32 {
-        cu!(cuCtxSynchronize())
-    }
-
-    pub(crate) fn wait(&self, stream: usize, event: usize) {
-        good("wait", cu!(cuStreamWaitEvent(stream => usize, event => usize, 0 => u32)));
+        got(|to| cuStreamCreate(to, 0)).expect("cuStreamCreate")
     }
 
     /// Queues work that does not end before it is released.
@@ -205,51 +232,21 @@ impl Device {
         }
         let (open, gate) = channel::<()>();
         let gate = Box::into_raw(Box::new(gate)).cast();
-        type Function = unsafe extern "C" fn(*mut c_void);
-        let held = cu!(cuLaunchHostFunc(
-            stream => usize, wait => Function, gate => *mut c_void
-        ));
-        good("cuLaunchHostFunc", held);
+        good("cuLaunchHostFunc", cuLaunchHostFunc(stream, wait, gate));
         Held(Some(open))
     }
 
     pub(crate) fn event(&self) -> usize {
-        let mut event = 0usize;
-        good("event", cu!(cuEventCreate(&mut event => *mut usize, 0 => u32)));
-        event
-    }
-
-    pub(crate) fn record(&self, event: usize, stream: usize) {
-        good("cuEventRecord", cu!(cuEventRecord(event => usize, stream => usize)));
-    }
-
-    pub(crate) fn query(&self, event: usize) -> u32 {
-        cu!(cuEventQuery(event => usize))
-    }
-
-    pub(crate) fn synchronize_event(&self, event: usize) -> u32 {
-        cu!(cuEventSynchronize(event => usize))
+        got(|to| cuEventCreate(to, 0)).expect("cuEventCreate")
     }
 
     pub(crate) fn elapsed(&self, start: usize, end: usize) -> Result<f32, u32> {
-        let mut ms = 0.0;
-        match cu!(cuEventElapsedTime(&mut ms => *mut f32, start => usize, end => usize)) {
-            0 => Ok(ms),
-            code => Err(code),
-        }
-    }
-
-    pub(crate) fn destroy_event(&self, event: usize) {
-        good("cuEventDestroy", cu!(cuEventDestroy_v2(event => usize)));
+        got(|to| cuEventElapsedTime(to, start, end))
     }
 
     fn try_module(&self, ptx: &str) -> Result<Ptx, u32> {
-        let text = CString::new(ptx).expect("PTX is text");
-        let mut module = 0usize;
-        match cu!(cuModuleLoadData(&mut module => *mut usize, text.as_ptr() => *const c_char)) {
-            0 => Ok(Ptx(module)),
-            code => Err(code),
-        }
+        let ptx = text(ptx);
+        got(|to| cuModuleLoadData(to, ptx.as_ptr())).map(Ptx)
     }
 
     pub(crate) fn try_load(&self, ptx: &str) -> u32 {
@@ -257,20 +254,16 @@ impl Device {
     }
 
     pub(crate) fn load(&self, ptx: &str) -> Ptx {
-        self.try_module(ptx).unwrap_or_else(|code| panic!("cuModuleLoadData: {code}"))
+        self.try_module(ptx).expect("cuModuleLoadData")
     }
 
     pub(crate) fn unload(&self, ptx: Ptx) {
-        good("cuModuleUnload", cu!(cuModuleUnload(ptx.0 => usize)));
+        good("cuModuleUnload", cuModuleUnload(ptx.0));
     }
 
     fn function(&self, module: usize, name: &str) -> Result<usize, u32> {
-        let name = CString::new(name).expect("a name is text");
-        let mut function = 0usize;
-        let got = cu!(cuModuleGetFunction(
-            &mut function => *mut usize, module => usize, name.as_ptr() => *const c_char
-        ));
-        if got == 0 { Ok(function) } else { Err(got) }
+        let name = text(name);
+        got(|to| cuModuleGetFunction(to, module, name.as_ptr()))
     }
 
     pub(crate) fn function_of(&self, ptx: &Ptx, name: &str) -> u32 {
@@ -298,14 +291,11 @@ impl Device {
         stream: usize,
         name: &str,
         (blocks, threads): (u32, u32),
-        mut list: Vec<*const u64>,
+        list: Vec<*const u64>,
     ) -> u32 {
         let function = self.function(self.module, name).expect("a kernel");
-        cu!(cuLaunchKernel(
-            function => usize, blocks => u32, 1 => u32, 1 => u32, threads => u32, 1 => u32,
-            1 => u32, 0 => u32, stream => usize, list.as_mut_ptr() => *mut *const u64,
-            null_mut() => *mut *mut c_void
-        ))
+        let list = list.as_ptr();
+        cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, list, null())
     }
 
     pub(crate) fn launch(&self, stream: usize, name: &str, arguments: &[u64]) {
@@ -315,7 +305,7 @@ impl Device {
     /// Launches and waits.
     pub(crate) fn run(&self, name: &str, arguments: &[u64]) {
         self.launch(0, name, arguments);
-        good(name, self.synchronize(0));
+        good(name, cuStreamSynchronize(0));
     }
 
     /// A product of matrices by cuBLAS, column by column, on the legacy stream: their sides m, n
@@ -327,42 +317,21 @@ impl Device {
         (kind, compute): (i32, i32),
     ) -> i32 {
         let mut handle = 0usize;
-        good("cublasCreate", cu!(cublasCreate_v2(&mut handle => *mut usize)));
-        let (one, zero) = (1.0f32, 0.0f32);
-        let status = cu!(cublasGemmEx(
-            handle => usize, 0 => i32, 0 => i32, m => i32, n => i32, k => i32, &one => *const f32,
-            a => u64, kind => i32, m => i32, b => u64, kind => i32, k => i32, &zero => *const f32,
-            c => u64, kind => i32, m => i32, compute => i32, -1 => i32
-        ));
-        good("synchronize", self.synchronize(0));
-        good("cublasDestroy", cu!(cublasDestroy_v2(handle => usize)));
-        status as i32
+        assert_eq!(cublasCreate_v2(&mut handle), 0);
+        let (one, zero, turned) = (1.0f32, 0.0f32, 0);
+        let status = cublasGemmEx(
+            handle, turned, turned, m, n, k, &one, a, kind, m, b, kind, k, &zero, c, kind, m,
+            compute, -1,
+        );
+        good("synchronize", cuStreamSynchronize(0));
+        assert_eq!(cublasDestroy_v2(handle), 0);
+        status
     }
 
     /// Launches a kernel whose one argument is a structure, and waits.
     pub(crate) fn run_whole(&self, name: &str, argument: &[u64]) {
         good(name, self.launch_list(0, name, (2, 64), vec![argument.as_ptr()]));
-        good(name, self.synchronize(0));
-    }
-
-    pub(crate) fn fail(&self, what: &str) {
-        let what = CString::new(what).expect("text");
-        // SAFETY: the stand-in's own function, with a text that ends with 0.
-        unsafe {
-            let fail =
-                library().get::<unsafe extern "C" fn(*const c_char)>(b"tiersim_stand_in_fail\0");
-            fail.expect("the stand-in has it")(what.as_ptr());
-        }
-    }
-
-    pub(crate) fn calls(&self, name: &str) -> u64 {
-        let name = CString::new(name).expect("text");
-        // SAFETY: the stand-in's own function, with a text that ends with 0.
-        unsafe {
-            let calls = library()
-                .get::<unsafe extern "C" fn(*const c_char) -> u64>(b"tiersim_stand_in_calls\0");
-            calls.expect("the stand-in has it")(name.as_ptr())
-        }
+        good(name, cuStreamSynchronize(0));
     }
 }
 
@@ -370,12 +339,10 @@ impl Drop for Device {
     fn drop(&mut self) {
         let quiet = self.abandoned || std::thread::panicking();
         if !quiet {
-            good("cuModuleUnload", cu!(cuModuleUnload(self.module => usize)));
-            let mut live = [0u64; 7];
-            good("live", cu!(tiersim_stand_in_live(&mut live => *mut [u64; 7])));
-            assert_eq!(live[..6], [0; 6], "device, bytes, host, streams, events, modules");
+            good("cuModuleUnload", cuModuleUnload(self.module));
+            assert_eq!(live(), [0; 6], "device, bytes, host, streams, events, modules");
         }
-        let released = cu!(cuDevicePrimaryCtxRelease_v2(0 => i32));
+        let released = cuDevicePrimaryCtxRelease_v2(0);
         self.turn.take();
         assert!(quiet || released == 0, "cuDevicePrimaryCtxRelease: {released}");
     }

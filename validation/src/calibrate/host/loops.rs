@@ -4,9 +4,9 @@
 //! Each repeat is timed by itself, after one that is not counted; what a loop computes is made
 //! opaque to the compiler, which would otherwise leave it out.
 
-use crate::calibrate::Access;
+use crate::calibrate::probe::Access;
 use crate::clock::Clock;
-use crate::files::Buffer;
+use crate::host::room::{Buffer, lock, unlock};
 use crate::pattern::PAGE;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -140,28 +140,6 @@ impl Drop for Locked {
         }
     }
 }
-
-#[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "locking memory is a system call without a safe wrapper")]
-fn lock(bytes: &[u8]) -> bool {
-    // SAFETY: address and length are those of a live slice, of which mlock changes nothing.
-    unsafe { libc::mlock(bytes.as_ptr().cast(), bytes.len()) == 0 }
-}
-
-#[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "unlocking memory is a system call without a safe wrapper")]
-fn unlock(bytes: &[u8]) {
-    // SAFETY: as above. A failure only leaves the pages locked until they are given back.
-    let _ = unsafe { libc::munlock(bytes.as_ptr().cast(), bytes.len()) };
-}
-
-#[cfg(not(target_os = "linux"))]
-fn lock(_: &[u8]) -> bool {
-    false
-}
-
-#[cfg(not(target_os = "linux"))]
-fn unlock(_: &[u8]) {}
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,8 @@
 //! Invariant: nothing is guessed.
 
 use super::KIB;
-use crate::calibrate::{Device, skeleton};
+use crate::calibrate::probe::Device;
+use crate::calibrate::skeleton;
 use crate::fault::Fault;
 use crate::files::DirectFile;
 use std::path::Path;
@@ -42,7 +43,7 @@ pub(super) fn describe(
 fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<Source>), Fault> {
     let (all, room) = (memory(), room(scratch)?);
     let half = all.map_or(1 << 30, |bytes| bytes.get() / 2);
-    let hardware = skeleton::of([half, half, room], ["memory", "drive"], Bytes::mib(1));
+    let hardware = skeleton::of(&[half, half, room], &["memory", "drive"], Bytes::mib(1));
     let about = format!("{name}: memory stands for HBM and DRAM, files for NVMe");
     // Both are the same memory, and somebody has to divide it.
     let halved = Source::Assumed(match all {
@@ -56,24 +57,13 @@ fn skeleton(scratch: &Path, name: &str) -> Result<(Hardware, Vec<Source>), Fault
 
 /// Free bytes where the scratch folder is.
 pub(crate) fn room(scratch: &Path) -> Result<u64, Fault> {
-    file_system(scratch)
-        .map_err(|error| Fault::io("asks for the size of", &scratch.display().to_string(), &error))
+    file_system(scratch).map_err(Fault::io("asks for the size of", scratch.display()))
 }
 
 pub(crate) fn memory() -> Option<Bytes> {
     let text = field("/proc/meminfo", "MemTotal")?;
     let kib: u64 = text.strip_suffix("kB")?.trim().parse().ok()?;
     Some(Bytes::new(kib * KIB))
-}
-
-/// Size of the largest cache of the first core.
-pub(super) fn last_cache() -> Option<u64> {
-    let size = |index| {
-        let text = read(&format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size"))?;
-        let kib: u64 = text.strip_suffix('K')?.parse().ok()?;
-        Some(kib * KIB)
-    };
-    (0..8).filter_map(size).max()
 }
 
 pub(crate) fn read(path: &str) -> Option<String> {

@@ -1,49 +1,25 @@
 //! Made-up points with laws that are known: every number of a spec must come from its own.
 
 use super::*;
-use tiersim_models::hardware::{Lane, Link, Tier, TierKind};
+use crate::calibrate::skeleton;
+use tiersim_models::hardware::Lane;
 use tiersim_models::ids::{LinkId, TierId};
 use tiersim_models::units::{Bandwidth, FlopRate};
 
-const NONE: Law = Law { setup: Span::ZERO, rate: Bandwidth::gb_per_s(1) };
-
 fn device() -> Device {
-    let tier = |name: &str, kind| Tier {
-        name: name.to_owned(),
-        kind,
-        capacity: Bytes::gib(1).into(),
-        access: NONE,
-        loaded: None,
-        requests: Default::default(),
-    };
-    let link = Link::new("bus", (TierId(0), TierId(1)), [NONE; 2]);
     Device {
         name: "made up".to_owned(),
         driver: String::new(),
         clocks: Vec::new(),
         notes: Vec::new(),
-        skeleton: Hardware {
-            name: String::new(),
-            about: "for a test".to_owned(),
-            tiers: vec![tier("hbm", TierKind::Hbm), tier("dram", TierKind::Dram)],
-            nodes: Vec::new(),
-            links: vec![link],
-            ways: Vec::new(),
-            compute: None,
-            chunk: Bytes::mib(1),
-            hidden: Vec::new(),
-            facts: Vec::new(),
-            economics: Default::default(),
-            server: Default::default(),
-            cpu: None,
-        },
+        skeleton: skeleton::of(&[1 << 30; 2], &["bus"], Bytes::mib(1)),
         capacities: vec![Source::Measured("asked".to_owned()); 2],
     }
 }
 
 /// Points of a law, exact to the picosecond: powers of two, and three of them held out.
 fn points(kind: Kind, setup_us: u64, gb_per_s: u64) -> Vec<Point> {
-    let law = Law { setup: Span::from_us(setup_us), rate: Bandwidth::gb_per_s(gb_per_s) };
+    let law = law(setup_us, gb_per_s);
     let sizes = (12..20).map(|power| (1u64 << power, false));
     let sizes = sizes.chain([(3 << 12, true), (3 << 14, true), (3 << 16, true)]);
     let point = |(size, held_out)| Point {

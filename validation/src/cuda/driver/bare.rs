@@ -6,30 +6,11 @@
 
 use super::*;
 
-/// `CUdevice_attribute` numbers that are asked for.
-pub(crate) mod attribute {
-    use super::sys::CUdevice_attribute as Names;
-    use super::*;
-
-    pub(crate) const CLOCK_KHZ: c_uint = Names::CU_DEVICE_ATTRIBUTE_CLOCK_RATE as c_uint;
-    pub(crate) const MEMORY_CLOCK_KHZ: c_uint =
-        Names::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE as c_uint;
-    pub(crate) const MEMORY_BUS_BITS: c_uint =
-        Names::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH as c_uint;
-    pub(crate) const CACHE_BYTES: c_uint = Names::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE as c_uint;
-    pub(crate) const COPY_ENGINES: c_uint = Names::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT as c_uint;
-    pub(crate) const MAJOR: c_uint = Names::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as c_uint;
-    pub(crate) const MINOR: c_uint = Names::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as c_uint;
-    pub(crate) const PCI_DOMAIN: c_uint = Names::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID as c_uint;
-    pub(crate) const PCI_BUS: c_uint = Names::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID as c_uint;
-    pub(crate) const PCI_DEVICE: c_uint = Names::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID as c_uint;
-}
-
 impl Device {
     /// One of the device's numbers.
-    pub(crate) fn attribute(&self, which: c_uint) -> Result<u64, Fault> {
+    pub(crate) fn attribute(&self, which: Attribute) -> Result<u64, Fault> {
         let mut value = 0;
-        call!(self.calls, cuDeviceGetAttribute(&mut value, which, self.device))?;
+        call!(self.calls, cuDeviceGetAttribute(&mut value, which as c_uint, self.device))?;
         Ok(u64::try_from(value).unwrap_or(0))
     }
 
@@ -52,7 +33,6 @@ impl PinnedMemory {
     /// All of it as bytes, once nothing runs on the device any more.
     pub(crate) fn bytes(&mut self) -> Result<&mut [u8], Fault> {
         self.device.synchronize()?;
-        #[expect(unsafe_code, reason = "files and fillings want a slice")]
         // SAFETY: the allocation is this long, holds plain bytes and lives as long as `self`; the
         // device has nothing to do, and whoever has `self` alone gives it nothing meanwhile.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.host.cast(), self.bytes as usize) })

@@ -43,10 +43,8 @@ pub(crate) struct PinnedMemory {
     pub(super) lasting: bool,
 }
 
-#[expect(unsafe_code, reason = "it holds a pointer")]
 // SAFETY: the memory belongs to no thread; the host reaches it through atomics and system calls.
 unsafe impl Send for PinnedMemory {}
-#[expect(unsafe_code, reason = "it holds a pointer")]
 // SAFETY: as above.
 unsafe impl Sync for PinnedMemory {}
 
@@ -80,12 +78,9 @@ impl PinnedMemory {
     /// The word at byte `at`, which the device may write at the same time.
     fn word(&self, at: u64) -> &AtomicU64 {
         assert!(at.is_multiple_of(8) && at + 8 <= self.bytes, "a word of this memory");
-        #[expect(unsafe_code, reason = "the driver hands memory out as an address")]
         // SAFETY: the address lies within the allocation, which is aligned to pages and lives as
         // long as `self`; the host reaches it through atomics only.
-        unsafe {
-            AtomicU64::from_ptr(self.host.cast::<u8>().add(at as usize).cast())
-        }
+        unsafe { AtomicU64::from_ptr(self.host.cast::<u8>().add(at as usize).cast()) }
     }
 
     /// Reads a word.
@@ -112,45 +107,31 @@ impl PinnedMemory {
         }
     }
 
-    /// Reads a file into it, without a copy between where the system allows it.
+    /// Reads a file into it, or writes it to a file, without a copy between where the system allows
+    /// it.
     #[cfg(target_os = "linux")]
-    pub(crate) fn read_file(&self, from: u64, len: u64, file: &File, at: u64) -> io::Result<()> {
-        use std::os::fd::AsRawFd;
-        self.whole(from, len, |memory, left, done| {
-            #[expect(unsafe_code, reason = "no Rust value may lie in this memory")]
-            // SAFETY: `whole` names a range of this allocation, which the system fills.
-            unsafe {
-                libc::pread(file.as_raw_fd(), memory, left, (at + done) as libc::off_t)
-            }
-        })
-    }
-
-    /// Writes it to a file, without a copy between where the system allows it.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn write_file(&self, from: u64, len: u64, file: &File, at: u64) -> io::Result<()> {
-        use std::os::fd::AsRawFd;
-        self.whole(from, len, |memory, left, done| {
-            #[expect(unsafe_code, reason = "no Rust value may lie in this memory")]
-            // SAFETY: `whole` names a range of this allocation, which the system reads.
-            unsafe {
-                libc::pwrite(file.as_raw_fd(), memory, left, (at + done) as libc::off_t)
-            }
-        })
-    }
-
-    /// Repeats a system call until a range is done: address, bytes left, bytes done.
-    #[cfg(target_os = "linux")]
-    fn whole(
+    pub(crate) fn by_file(
         &self,
-        from: u64,
-        len: u64,
-        mut call: impl FnMut(*mut c_void, usize, u64) -> isize,
+        (from, len): (u64, u64),
+        (file, at): (&File, u64),
+        writes: bool,
     ) -> io::Result<()> {
+        use std::os::fd::AsRawFd;
         assert!(from + len <= self.bytes, "a range of this memory");
         let mut done = 0;
         while done < len {
-            let start = self.host.cast::<u8>().wrapping_add((from + done) as usize);
-            match call(start.cast(), (len - done) as usize, done) {
+            let start = self.host.cast::<u8>().wrapping_add((from + done) as usize).cast();
+            let (left, offset) = ((len - done) as usize, (at + done) as libc::off_t);
+            // SAFETY: the range lies within this allocation, in which no Rust value lies; the
+            // system fills or reads it while the call lasts.
+            let moved = unsafe {
+                if writes {
+                    libc::pwrite(file.as_raw_fd(), start, left, offset)
+                } else {
+                    libc::pread(file.as_raw_fd(), start, left, offset)
+                }
+            };
+            match moved {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 moved if moved > 0 => done += moved as u64,
                 _ => {
@@ -166,13 +147,7 @@ impl PinnedMemory {
 
     /// Files go through this memory on Linux only.
     #[cfg(not(target_os = "linux"))]
-    pub(crate) fn read_file(&self, _: u64, _: u64, _: &File, _: u64) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    /// Files go through this memory on Linux only.
-    #[cfg(not(target_os = "linux"))]
-    pub(crate) fn write_file(&self, _: u64, _: u64, _: &File, _: u64) -> io::Result<()> {
+    pub(crate) fn by_file(&self, _: (u64, u64), _: (&File, u64), _: bool) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! Invariant: as of all figures, every value is given and none is corrected by another.
 
-use crate::calibrate::figures::Figure;
+use crate::calibrate::cuda::kernels::Kernels;
+use crate::calibrate::cuda::rows::Rows;
+use crate::calibrate::probe::Figure;
 use crate::clock::Clock;
-use crate::cuda::probes::kernels::Kernels;
-use crate::cuda::probes::rows::Rows;
 use crate::fault::Fault;
 use tiersim_models::units::Span;
 

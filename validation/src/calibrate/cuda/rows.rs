@@ -4,10 +4,10 @@
 //! next is the device's and not that of whoever queues. The first of a row is not counted.
 //! Invariant: nothing runs on the device when a row has been read.
 
-use crate::calibrate::Way;
+use crate::calibrate::cuda::kernels::Kernels;
+use crate::calibrate::probe::Way;
 use crate::clock::Clock;
 use crate::cuda::driver::{Device, Event, Pageable, Stream};
-use crate::cuda::probes::kernels::Kernels;
 use crate::fault::Fault;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

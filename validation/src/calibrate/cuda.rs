@@ -12,23 +12,22 @@ mod products;
 mod rows;
 mod system;
 
-use crate::calibrate::blocks::{self, Blocks};
-use crate::calibrate::figures::Figure;
-use crate::calibrate::through::Through;
-use crate::calibrate::{
-    Access, Bench, Device as Described, Kind, Limits, Memory, Precision, Probe,
+use crate::calibrate::bench::{self, Bare};
+use crate::calibrate::blocks::Blocks;
+use crate::calibrate::probe::{
+    Access, Bench, Device as Described, Figure, Kind, Limits, Memory, Precision, Probe, Sample, Way,
 };
-use crate::calibrate::{Sample, Start, Way};
-use crate::cuda::driver::{Device, DeviceMemory, Pageable, PinnedMemory, attribute};
-use crate::cuda::rooms::is_file;
+use crate::calibrate::through::Through;
+use crate::cuda::driver::{Attribute, Device, DeviceMemory, Pageable, PinnedMemory};
 use crate::fault::Fault;
-use crate::files::Queue;
+use crate::host::room::is_file;
 use crate::options::Live;
 use crate::real;
 use kernels::Kernels;
 use rows::{Ends, Rows};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tiersim_models::ids::TierId;
 use tiersim_models::units::{Bytes, Span};
 
 const KIB: u64 = 1 << 10;
@@ -73,8 +72,7 @@ impl CudaBench {
     /// The device of a number. Without a driver or a device: a fault that says what was looked for.
     pub(crate) fn new(number: usize, scratch: &Path) -> Result<CudaBench, Fault> {
         let device = Device::open(number, Live::default())?;
-        std::fs::create_dir_all(scratch)
-            .map_err(|error| Fault::io("makes folder", &scratch.display().to_string(), &error))?;
+        std::fs::create_dir_all(scratch).map_err(Fault::io("makes folder", scratch.display()))?;
         let kernels = Kernels::load(&device)?;
         let blocks = Blocks::create(scratch)?;
         let direct = if blocks.file().is_direct() { "around" } else { "through" };
@@ -104,7 +102,7 @@ impl CudaBench {
             described,
             scratch: scratch.to_path_buf(),
             most: (free.get() / 4).max(MIB),
-            cache: device.attribute(attribute::CACHE_BYTES)?,
+            cache: device.attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?,
             number,
             device,
         })
@@ -141,14 +139,22 @@ impl CudaBench {
         }
         Ok(self.pinned.as_mut().map(|(_, memory)| memory).expect("made above"))
     }
+}
+
+impl Bare for CudaBench {
+    fn through(&self) -> Through<'_> {
+        let (skeleton, scratch) = (&self.described.skeleton, self.scratch.as_path());
+        Through { machine: real::Kind::Cuda, device: self.number, skeleton, scratch }
+    }
 
     fn bare(
         &mut self,
-        bytes: u64,
+        size: usize,
         (way, memory, both): (Way, Memory, bool),
         repeats: usize,
     ) -> Result<Vec<Span>, Fault> {
         self.matrices = None;
+        let bytes = size as u64;
         let device = self.arena(2 * bytes)?;
         let back = match way {
             Way::ToDevice => Way::FromDevice,
@@ -196,10 +202,16 @@ impl CudaBench {
             .single(kernels, repeats, |stream| kernels.product(stream, places, precision, side))
     }
 
-    fn stream(&mut self, access: Access, bytes: u64, repeats: usize) -> Result<Vec<Span>, Fault> {
+    fn stream(&mut self, access: Access, size: usize, repeats: usize) -> Result<Vec<Span>, Fault> {
         self.matrices = None;
+        let bytes = size as u64;
         let (address, kernels) = (self.arena(bytes)?, &self.kernels);
         self.rows.single(kernels, repeats, |to| kernels.stream(to, access, address, bytes))
+    }
+    fn file(&mut self, size: usize) -> Result<(&mut Blocks, &mut [u8]), Fault> {
+        self.pinned(size as u64)?;
+        let (_, pinned) = self.pinned.as_mut().expect("made above");
+        Ok((&mut self.blocks, &mut pinned.bytes()?[..size]))
     }
 }
 
@@ -210,91 +222,45 @@ impl Bench for CudaBench {
 
     fn kinds(&self) -> Vec<(Kind, Limits)> {
         let skeleton = &self.described.skeleton;
-        let mut kinds = Vec::new();
-        for lane in skeleton.lanes() {
-            let (from, to) = skeleton.lane_ends(lane);
-            let ends = [from, to].map(|tier| skeleton.tiers[tier.index()].kind);
-            let objects = if ends.into_iter().any(is_file) { FILES } else { OBJECTS };
-            for start in [Start::Busy, Start::Idle, Start::Both] {
-                kinds.push((Kind::Lane { lane, start }, self.limits(objects, 2)));
-            }
-        }
+        let objects = |tiers: &[TierId]| {
+            let files = tiers.iter().any(|tier| is_file(skeleton.tiers[tier.index()].kind));
+            self.limits(if files { FILES } else { OBJECTS }, 2)
+        };
+        let mut bare = Vec::new();
         for way in [Way::ToDevice, Way::FromDevice] {
             for memory in [Memory::Pinned, Memory::Pageable] {
                 for both in [false, true] {
-                    let kind = Kind::Bare { way, memory, both };
-                    kinds.push((kind, self.limits(OBJECTS, 2)));
+                    bare.push((Kind::Bare { way, memory, both }, self.limits(OBJECTS, 2)));
                 }
             }
         }
-        for access in [Access::Read, Access::Write, Access::Copy] {
-            kinds.push((Kind::Stream(access), self.streams()));
-        }
-        kinds.push((Kind::Launch, Limits::new(Bytes::ZERO, Bytes::ZERO)));
-        for &precision in &self.precisions {
-            kinds.push((Kind::Gemm(precision), self.limits(MATRICES, 1)));
-        }
-        for tier in skeleton.tier_ids() {
-            let kind = skeleton.tiers[tier.index()].kind;
-            let objects = if is_file(kind) { FILES } else { OBJECTS };
-            for writes in [false, true] {
-                kinds.push((Kind::InPlace { tier, writes }, self.limits(objects, 2)));
-            }
-        }
-        kinds.extend(blocks::kinds());
-        kinds
+        let product = |&precision| (Kind::Gemm(precision), self.limits(MATRICES, 1));
+        let products = self.precisions.iter().map(product);
+        bench::kinds(skeleton, objects, bare, self.streams(), products)
     }
 
     fn run(&mut self, probe: &Probe) -> Result<Sample, Fault> {
+        self.alone(|bench| bench::run(bench, probe))
+    }
+
+    fn figures(&mut self) -> Result<Vec<Figure>, Fault> {
+        self.alone(|bench| figures::figures(&mut bench.rows, &bench.kernels))
+    }
+}
+
+impl CudaBench {
+    /// Works on the device, which has nothing left to do after a fault.
+    fn alone<T>(
+        &mut self,
+        work: impl FnOnce(&mut CudaBench) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
         // A machine may have been dropped on this thread since.
         self.device.enter()?;
-        let done = self.probe(probe);
+        let done = work(self);
         if done.is_err() {
             // What was queued before the fault still uses the bench's memory.
             let _ = self.device.synchronize();
         }
         done
-    }
-
-    fn figures(&mut self) -> Result<Vec<Figure>, Fault> {
-        self.device.enter()?;
-        let done = figures::figures(&mut self.rows, &self.kernels);
-        if done.is_err() {
-            let _ = self.device.synchronize();
-        }
-        done
-    }
-}
-
-impl CudaBench {
-    fn probe(&mut self, probe: &Probe) -> Result<Sample, Fault> {
-        let &Probe { kind, size, repeats } = probe;
-        let bytes = size.get();
-        let (mut latencies, mut flops) = (Vec::new(), 0);
-        let machine = real::Kind::Cuda;
-        let (skeleton, scratch) = (&self.described.skeleton, self.scratch.as_path());
-        let through = Through { machine, device: self.number, skeleton, scratch };
-        let spans = match kind {
-            Kind::Lane { lane, start } => through.lane(lane, start, size, repeats)?,
-            Kind::Launch => through.launch(repeats)?,
-            Kind::InPlace { tier, writes } => through.in_place(tier, writes, size, repeats)?,
-            Kind::Bare { way, memory, both } => self.bare(bytes, (way, memory, both), repeats)?,
-            Kind::Stream(access) => self.stream(access, bytes, repeats)?,
-            Kind::Gemm(precision) => {
-                let side = precision.side(bytes);
-                flops = 2 * side.pow(3);
-                self.product(precision, side, repeats)?
-            }
-            Kind::File { access, block, depth } => {
-                let queue = Queue { block: block as usize, depth: usize::from(depth) };
-                self.pinned(bytes)?;
-                let (_, pinned) = self.pinned.as_mut().expect("made above");
-                let buffer = &mut pinned.bytes()?[..bytes as usize];
-                let (spans, each) = self.blocks.run(access, buffer, queue, repeats)?;
-                latencies = each;
-                spans
-            }
-        };
-        Ok(Sample { probe: *probe, spans, latencies, flops })
     }
 }

@@ -6,9 +6,9 @@
 //! Invariant: no element is 0 or hard to multiply: what a product takes depends on its numbers,
 //! through the power that it draws.
 
-use crate::calibrate::Precision;
+use crate::calibrate::cuda::kernels::Kernels;
+use crate::calibrate::probe::Precision;
 use crate::cuda::driver::{Device, DeviceMemory, PinnedMemory, Stream};
-use crate::cuda::probes::kernels::Kernels;
 use crate::fault::Fault;
 use crate::options::draw;
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 //! Invariant: without the library, or where it does not take the device, there is no [`Blas`], and
 //! the bench says that it multiplies with its own kernel.
 
-use crate::calibrate::Precision;
+use crate::calibrate::probe::Precision;
 use crate::cuda::driver::Stream;
 use crate::fault::Fault;
 use cudarc::cublas::sys;

@@ -5,8 +5,10 @@
 //! Invariant: nothing is guessed.
 
 use crate::calibrate::host::system::{memory, read, room};
-use crate::calibrate::{Device as Described, skeleton};
-use crate::cuda::driver::{Device, attribute};
+use crate::calibrate::probe::Device as Described;
+use crate::calibrate::skeleton;
+use crate::cuda::driver::Attribute::*;
+use crate::cuda::driver::Device;
 use crate::fault::Fault;
 use std::path::Path;
 use tiersim_models::hardware::{Hardware, Source};
@@ -34,22 +36,26 @@ fn clocks(device: &Device) -> Result<Vec<(String, String)>, Fault> {
     let get = |which| device.attribute(which);
     let mhz = |khz: u64| (khz > 0).then(|| format!("{} MHz", khz / 1000));
     let some = |value: u64, unit: &str| (value > 0).then(|| format!("{value}{unit}"));
-    let capability = format!("{}.{}", get(attribute::MAJOR)?, get(attribute::MINOR)?);
+    let capability = format!(
+        "{}.{}",
+        get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+        get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?
+    );
     let bus = format!(
         "/sys/bus/pci/devices/{:04x}:{:02x}:{:02x}.0",
-        get(attribute::PCI_DOMAIN)?,
-        get(attribute::PCI_BUS)?,
-        get(attribute::PCI_DEVICE)?
+        get(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)?,
+        get(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)?,
+        get(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)?
     );
     let link = |what: &str| read(&format!("{bus}/{what}"));
     let all = [
         ("compute capability", Some(capability)),
         ("multiprocessors", some(u64::from(device.multiprocessors), "")),
-        ("copy engines", some(get(attribute::COPY_ENGINES)?, "")),
-        ("highest clock", mhz(get(attribute::CLOCK_KHZ)?)),
-        ("highest memory clock", mhz(get(attribute::MEMORY_CLOCK_KHZ)?)),
-        ("memory bus", some(get(attribute::MEMORY_BUS_BITS)?, " bits")),
-        ("L2 cache", some(get(attribute::CACHE_BYTES)?, " B")),
+        ("copy engines", some(get(CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)?, "")),
+        ("highest clock", mhz(get(CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?)),
+        ("highest memory clock", mhz(get(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?)),
+        ("memory bus", some(get(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?, " bits")),
+        ("L2 cache", some(get(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?, " B")),
         ("PCI Express speed", link("current_link_speed")),
         ("PCI Express lanes", link("current_link_width")),
         ("PCI Express speed at most", link("max_link_speed")),
@@ -62,7 +68,7 @@ fn skeleton(device: &Device, scratch: &Path) -> Result<(Hardware, Vec<Source>), 
     let (free, total) = device.memory()?;
     let (host, room) = (memory(), room(scratch)?);
     let sizes = [free.get(), host.map_or(1 << 30, Bytes::get), room];
-    let hardware = skeleton::of(sizes, ["host-link", "drive"], Bytes::mib(4));
+    let hardware = skeleton::of(&sizes, &["host-link", "drive"], Bytes::mib(4));
     let about = format!("{}: its memory, the host's, and files", device.name);
     let dram = match host {
         Some(_) => Source::Measured("all of the system's memory (MemTotal)".to_owned()),

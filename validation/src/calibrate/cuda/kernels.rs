@@ -3,16 +3,13 @@
 //! Products are cuBLAS's where its library can be loaded and takes the device, else `gemm_f32`'s.
 //! Invariant: addresses are those of memory that the bench keeps until nothing is under way.
 
-use crate::calibrate::{Access, Precision};
+use crate::calibrate::cuda::blas::Blas;
+use crate::calibrate::probe::{Access, Precision};
 use crate::cuda::driver::{Device, DeviceMemory, Function, Module, Stream};
 use crate::cuda::kernels::PTX;
-use crate::cuda::probes::blas::Blas;
 use crate::fault::Fault;
 use std::sync::Arc;
 
-const THREADS: u32 = 256;
-/// Blocks of 256 threads that a multiprocessor runs at once.
-const BLOCKS: u32 = 8;
 /// Side of the tiles of `gemm_f32`.
 const TILE: u64 = 64;
 
@@ -24,7 +21,6 @@ pub(super) struct Kernels {
     delay: Function,
     gemm: Function,
     blas: Option<Blas>,
-    most_blocks: u32,
     sink: DeviceMemory,
     _module: Module,
 }
@@ -39,7 +35,6 @@ impl Kernels {
             delay: module.function(c"delay")?,
             gemm: module.function(c"gemm_f32")?,
             blas: Blas::open(),
-            most_blocks: device.multiprocessors * BLOCKS,
             sink: DeviceMemory::new(device, 256)?,
             _module: module,
         })
@@ -63,11 +58,6 @@ impl Kernels {
         if self.blas.is_some() { &Precision::ALL } else { &[Precision::Fp32] }
     }
 
-    fn grid(&self, threads: u64) -> (u32, u32) {
-        let blocks = threads.div_ceil(u64::from(THREADS)).clamp(1, u64::from(self.most_blocks));
-        (u32::try_from(blocks).expect("bounded above"), THREADS)
-    }
-
     /// Goes once through the first `bytes` of some memory: a copy, from one half to the other.
     pub(super) fn stream(
         &self,
@@ -80,13 +70,13 @@ impl Kernels {
         match access {
             Access::Read => {
                 let arguments = [address, count, 1, self.sink.address];
-                stream.launch(self.read, self.grid(count), &arguments)
+                stream.launch(self.read, stream.grid(count), &arguments)
             }
-            Access::Write => stream.launch(self.write, self.grid(count), &[address, count, 1]),
+            Access::Write => stream.launch(self.write, stream.grid(count), &[address, count, 1]),
             Access::Copy => {
                 let half = count / 2;
                 let arguments = [address + half * 16, address, half, 1];
-                stream.launch(self.copy, self.grid(half), &arguments)
+                stream.launch(self.copy, stream.grid(half), &arguments)
             }
         }
     }
@@ -104,7 +94,7 @@ impl Kernels {
         }
         let tiles = side.div_ceil(TILE).pow(2).clamp(1, i32::MAX as u64);
         let blocks = u32::try_from(tiles).expect("bounded above");
-        stream.launch(self.gemm, (blocks, THREADS), &[a, b, c, side])
+        stream.launch(self.gemm, (blocks, 256), &[a, b, c, side])
     }
 
     /// Keeps a stream busy for a time, in nanoseconds; nothing but a launch for 0.
