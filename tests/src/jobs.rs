@@ -6,24 +6,14 @@
 //! in `docs/memory.md`, part by part.
 //! Invariant: a job depends on its seed alone.
 
-use crate::build::{fair, hardware, law};
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
+use crate::prelude::*;
 use std::ops::RangeInclusive;
-use tiersim_models::hardware::{Hardware, TierKind};
-use tiersim_models::ids::{NodeId, OpId, TierId};
-use tiersim_models::lifetime::Workload;
 use tiersim_models::nodes::{Node, NodeKind};
 use tiersim_models::results::memory_account::Account;
 use tiersim_models::results::memory_account::Place;
-use tiersim_models::units::{Bytes, PS_PER_S, Span};
-use tiersim_models::workload::{Object, ObjectKind, Trace};
-use tiersim_policies::drive::drive;
+use tiersim_models::workload::Object;
 use tiersim_policies::placed::Placed;
-use tiersim_policies::planner::Planner;
 use tiersim_sim::audit::Audit;
-use tiersim_sim::durations::Durations;
-use tiersim_sim::machine::SimMachine;
 use tiersim_workloads::memory::account::{self, Keeps, Pipeline, Step};
 use tiersim_workloads::memory::activations::block::Block;
 use tiersim_workloads::memory::activations::{Batch, Stages, of_block};

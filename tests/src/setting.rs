@@ -1,10 +1,7 @@
 //! What policies are built for in tests that have no scenario.
 
-use tiersim_models::hardware::Hardware;
-use tiersim_models::lifetime::Workload;
+use crate::prelude::*;
 use tiersim_models::routes::CopyTimes;
-use tiersim_models::units::{Bytes, Span};
-use tiersim_policies::recipe::Setting;
 
 /// Answers `ask` for a workload on a machine: every tier as large as it says, every op as long as
 /// it was recorded (no time where it was not).

@@ -4,19 +4,13 @@ mod choice;
 mod contents;
 
 use std::sync::Arc;
-use tiersim_models::hardware::{HBM, Hardware};
-use tiersim_models::ids::{ModuleId, OpId, TierId};
-use tiersim_models::lifetime::Workload;
 use tiersim_models::results::{CaseRecord, Figures, Outcome};
 use tiersim_models::statistics::Stated;
-use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::{Mode, ObjectKind, Phase, Trace};
-use tiersim_policies::recipe::{PolicyConfig, Recipe, Rewrite};
+use tiersim_policies::recipe::{Recipe, Rewrite};
 use tiersim_policies::scenario::{Budget, Case, OpTime, Scenario, TraceSource, WorkloadSpec};
 use tiersim_policies::zoo::activation_offload::{ActivationOffloadConfig, Choice, Way};
-use tiersim_sim::durations::Durations;
 use tiersim_sim::run::{Options, run};
-use tiersim_tests::build::{Traced, law, two_tiers};
+use tiersim_tests::prelude::*;
 use tiersim_tests::setting::with_setting;
 
 /// One byte per picosecond.

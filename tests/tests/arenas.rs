@@ -1,34 +1,20 @@
 //! Plans over tiers whose allocators are not exact: safe under any timing, independent of how far
 //! they run ahead, and short of room where bytes are free but in pieces.
 
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
 use tiersim_models::allocator::{
     AllocatorSpec, Block, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Model,
 };
-use tiersim_models::hardware::{HBM, TierKind};
-use tiersim_models::ids::{ObjectId, OpId, TierId};
-use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_models::workload::{Mode, ObjectKind};
 use tiersim_policies::access::Access;
-use tiersim_policies::command::{Command, Hazard, Ticket, Work};
-use tiersim_policies::drive::{DriveError, drive};
 use tiersim_policies::placed::Placed;
-use tiersim_policies::planner::{PlanError, Planner};
-use tiersim_policies::policy::{Action, Policy, Sight};
 use tiersim_policies::pressure::{HYSTERESIS, PressureConfig, Response, Thresholds};
 use tiersim_policies::replacement::Lru;
 use tiersim_policies::state::State;
-use tiersim_policies::step::Step;
-use tiersim_policies::view::View;
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::demand::executor::Demand;
 use tiersim_sim::audit::Audit;
-use tiersim_sim::machine::SimMachine;
-use tiersim_tests::build::{Traced, hardware, law, two_tiers};
-use tiersim_tests::scripted::Scripted;
-use tiersim_tests::world::{Careless, World};
+use tiersim_tests::prelude::*;
+use tiersim_tests::world::Careless;
 
 const WORLDS: u64 = 600;
 const POOL: AllocatorSpec = AllocatorSpec { model: Model::Pool, compaction: None };

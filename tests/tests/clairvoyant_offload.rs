@@ -2,21 +2,12 @@
 
 use std::path::Path;
 use tiersim_input::import::tables::{Tables, import_tables};
-use tiersim_models::hardware::HBM;
-use tiersim_models::ids::TierId;
 use tiersim_models::routes::CopyTimes;
-use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::{Mode, Trace};
-use tiersim_policies::command::{Command, Work};
-use tiersim_policies::planner::Planner;
-use tiersim_policies::policy::Policy;
-use tiersim_policies::recipe::Setting;
 use tiersim_policies::replacement::Lru;
 use tiersim_policies::zoo::clairvoyant_offload::{ClairvoyantOffload, ClairvoyantOffloadConfig};
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::demand::executor::Demand;
-use tiersim_tests::build::{Traced, law, two_tiers};
-use tiersim_tests::world::World;
+use tiersim_tests::prelude::*;
 
 /// One byte per picosecond.
 const RATE: u64 = 1_000_000_000_000;

@@ -3,20 +3,11 @@
 //!
 //! Links have rates of whole bytes per picosecond, so every time is a whole number.
 
-use tiersim_models::hardware::{HBM, Hardware, Law, Link, TierKind};
-use tiersim_models::ids::{LinkId, NodeId, ObjectId, TierId};
 use tiersim_models::nodes::{Node, NodeKind};
-use tiersim_models::units::{Bytes, PS_PER_S, Span};
-use tiersim_models::workload::{Collective, CollectiveKind, Mode, Unit};
-use tiersim_policies::drive::drive;
-use tiersim_policies::planner::Planner;
-use tiersim_policies::policy::{Action, Policy};
+use tiersim_models::workload::{Collective, CollectiveKind};
 use tiersim_sim::audit::Audit;
-use tiersim_sim::machine::SimMachine;
 use tiersim_sim::machine::meters::Meters;
-use tiersim_tests::build::{Traced, fair, hardware, law};
-use tiersim_tests::scripted::Scripted;
-use tiersim_tests::world::World;
+use tiersim_tests::prelude::*;
 
 const FAR: TierId = TierId(1);
 /// A byte per picosecond.

@@ -2,16 +2,9 @@
 //! what goes on beside it, and the time of a caching allocator.
 
 use tiersim_models::allocator::{AllocatorSpec, CachingConfig, Compaction, Costs, Model};
-use tiersim_models::ids::ObjectId;
-use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_models::workload::Mode;
-use tiersim_policies::drive::drive;
 use tiersim_policies::placed::Placed;
-use tiersim_policies::planner::Planner;
 use tiersim_sim::audit::Audit;
-use tiersim_sim::machine::SimMachine;
-use tiersim_tests::build::{Traced, law, two_tiers};
-use tiersim_tests::world::World;
+use tiersim_tests::prelude::*;
 
 /// A tier of 14 MiB in which op 3 leaves a hole of 4 MiB in front of 4 MiB, and then two ops on two
 /// streams: one that reads what moves, and one that does not.

@@ -5,10 +5,8 @@
 
 use std::path::Path;
 use tiersim_conformance::soak::soak;
-use tiersim_conformance::world::World;
 use tiersim_conformance::{BYTES, Check, Counts, Site, TIME, cases, edges, failures, same};
-use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::Span;
+use tiersim_tests::prelude::*;
 use tiersim_validation::fault::Fault;
 use tiersim_validation::real::Kind;
 

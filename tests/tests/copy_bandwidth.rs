@@ -9,14 +9,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use tiersim_input::hardware_file::read_hardware;
-use tiersim_models::hardware::{Fact, Hardware, Source};
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_policies::command::{Allocating, Command, Edge, Hazard, Machine, Ticket, Work};
-use tiersim_sim::durations::Durations;
-use tiersim_sim::machine::SimMachine;
-use tiersim_tests::build::Traced;
+use tiersim_models::hardware::{Fact, Source};
+use tiersim_policies::command::{Allocating, Edge};
+use tiersim_tests::prelude::*;
 
 /// Copies of each direction.
 const COPIES: usize = 32;

@@ -1,22 +1,12 @@
 //! Demand paging under every replacement algorithm: bytes worked out by hand, the same misses as
 //! the block-level cache, and what writing through costs and saves.
 
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
-use tiersim_models::hardware::HBM;
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::Mode;
-use tiersim_policies::command::{Command, Work};
-use tiersim_policies::planner::{Counts, Planner};
-use tiersim_policies::recipe::PolicyConfig;
+use tiersim_policies::planner::Counts;
 use tiersim_policies::replacement::{Algorithm, Cache, NEVER, Outcome, Replacement, Visit};
 use tiersim_policies::zoo::demand::{DemandConfig, Write};
-use tiersim_tests::build::{Traced, law, two_tiers};
+use tiersim_tests::prelude::*;
 use tiersim_tests::setting::with_setting;
-use tiersim_tests::world::World;
 
 /// Those that a scenario can name.
 const ALGORITHMS: [Algorithm; 11] = [

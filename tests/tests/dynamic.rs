@@ -7,20 +7,9 @@ mod layers;
 mod prediction;
 mod worlds;
 
-use tiersim_models::hardware::Hardware;
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
-use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_models::workload::Mode;
-use tiersim_policies::command::{Command, Machine, Work};
-use tiersim_policies::planner::Planner;
-use tiersim_policies::policy::Policy;
-use tiersim_policies::recipe::{PolicyConfig, Setting};
 use tiersim_sim::audit::Audit;
-use tiersim_sim::durations::Durations;
-use tiersim_sim::machine::SimMachine;
-use tiersim_tests::build::{Traced, law, two_tiers};
+use tiersim_tests::prelude::*;
 
 /// The tier behind HBM.
 pub(crate) const FAR: TierId = TierId(1);

@@ -8,12 +8,11 @@ use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::text::ron_text::Document;
 use tiersim_input::traces::read_traces;
 use tiersim_models::energy::Confidence;
-use tiersim_models::hardware::Hardware;
 use tiersim_models::results::economics::{CaseEconomics, Part};
 use tiersim_models::results::{Figures, RunRecord};
-use tiersim_models::units::{Bytes, Span};
 use tiersim_reports::{Detail, results_csv, summary_json, text};
 use tiersim_sim::run::{Options, run};
+use tiersim_tests::prelude::*;
 
 const MACHINE: &str = r#"Hardware(
     schema: 1,

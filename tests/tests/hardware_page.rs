@@ -6,7 +6,8 @@
 use std::fs;
 use std::path::PathBuf;
 use tiersim_input::hardware_file::read_hardware;
-use tiersim_models::hardware::{HBM, Hardware, Source, TierKind};
+use tiersim_models::hardware::Source;
+use tiersim_tests::prelude::*;
 
 fn value(machine: &Hardware, path: &str) -> String {
     let found = machine.facts.iter().find(|fact| fact.path == path);

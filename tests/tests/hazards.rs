@@ -1,14 +1,6 @@
 //! Every plan is safe under any timing, and the auditor sees it when one is not.
 
-use tiersim_models::hardware::{HBM, TierKind};
-use tiersim_models::ids::TierId;
-use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::Mode;
-use tiersim_policies::command::Hazard;
-use tiersim_policies::policy::Action;
-use tiersim_tests::build::{Traced, hardware, law};
-use tiersim_tests::scripted::Scripted;
-use tiersim_tests::world::World;
+use tiersim_tests::prelude::*;
 
 const WORLDS: u64 = 4000;
 

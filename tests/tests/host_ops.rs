@@ -7,18 +7,10 @@ mod shared;
 mod worlds;
 mod zero;
 
-use tiersim_models::hardware::{Hardware, TierKind};
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::units::{Bytes, Time};
-use tiersim_policies::command::{Command, Machine, Work};
 use tiersim_policies::host_ops;
-use tiersim_policies::planner::{Counts, PlanError, Planner};
-use tiersim_policies::recipe::PolicyConfig;
+use tiersim_policies::planner::Counts;
 use tiersim_sim::audit::Audit;
-use tiersim_sim::durations::Durations;
-use tiersim_sim::machine::SimMachine;
-use tiersim_tests::build::{hardware, law};
+use tiersim_tests::prelude::*;
 use tiersim_tests::setting::with_setting;
 
 pub(crate) const DRAM: TierId = TierId(1);

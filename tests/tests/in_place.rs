@@ -4,19 +4,11 @@
 
 use std::num::NonZeroU32;
 use tiersim_models::hardware::Requests;
-use tiersim_models::hardware::{HBM, Hardware, Law, Link, TierKind};
-use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::loaded::{Curve, Loaded};
-use tiersim_models::service::{Detail, Service};
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span};
-use tiersim_models::workload::{Mode, Part};
-use tiersim_policies::drive::drive;
-use tiersim_policies::planner::Planner;
-use tiersim_policies::policy::Action;
-use tiersim_tests::build::{Traced, fair, hardware, law};
-use tiersim_tests::scripted::Scripted;
+use tiersim_models::service::Detail;
+use tiersim_models::workload::Part;
+use tiersim_tests::prelude::*;
 use tiersim_tests::soak::seed_of;
-use tiersim_tests::world::World;
 
 const FAR: TierId = TierId(1);
 /// A byte per picosecond.

@@ -4,18 +4,9 @@
 //! Ops of stream 0 are the source: copy i may start when op i has ended. No planner takes part, so
 //! nothing but the machine decides who waits for whom.
 
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{Hardware, TierKind};
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::{Bytes, PS_PER_S, Span, Time};
-use tiersim_policies::command::{Allocating, Command, Edge, Hazard, Machine, Ticket, Work};
-use tiersim_sim::durations::Durations;
-use tiersim_sim::machine::SimMachine;
-use tiersim_tests::build::{Traced, hardware, law};
+use tiersim_policies::command::{Allocating, Edge};
+use tiersim_tests::prelude::*;
 
 const CUSTOMERS: usize = 1_000_000;
 /// Mean service of one lane: 1 us, as so many bytes at a byte per picosecond.

@@ -1,22 +1,13 @@
 //! The learned policy: known rules as special cases of its score, what training does where the best
 //! rule is known, and that it does the same every time.
 
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
 use rayon::ThreadPoolBuilder;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tiersim_input::scenario::weights::{read_weights, weights_text};
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
 use tiersim_models::statistics::Stated;
-use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::Mode;
-use tiersim_policies::command::Command;
 use tiersim_policies::numa::NumaConfig;
-use tiersim_policies::planner::Planner;
-use tiersim_policies::policy::Sight;
-use tiersim_policies::recipe::{Origin, PolicyConfig};
+use tiersim_policies::recipe::Origin;
 use tiersim_policies::replacement::Algorithm;
 use tiersim_policies::scenario::weights::WeightFile;
 use tiersim_policies::scenario::{Budget, Case, OpTime, Scenario, TraceSource, WorkloadSpec};
@@ -27,9 +18,8 @@ use tiersim_policies::zoo::scored::features::{Feature, Weights};
 use tiersim_sim::run::{Bench, Options};
 use tiersim_sim::train::cross_entropy::Search;
 use tiersim_sim::train::train;
-use tiersim_tests::build::{Traced, law, two_tiers};
+use tiersim_tests::prelude::*;
 use tiersim_tests::setting::with_setting;
-use tiersim_tests::world::World;
 
 const FAR: TierId = TierId(1);
 

@@ -2,21 +2,10 @@
 //! that costs others; random worlds under audit; and which copy a fetch takes.
 
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{HBM, Hardware, Link, TierKind};
-use tiersim_models::ids::{NodeId, ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
 use tiersim_models::nodes::{Node, NodeKind, Way};
 use tiersim_models::raid0::Raid0;
 use tiersim_models::routes::CopyTimes;
-use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
-use tiersim_models::workload::Mode;
-use tiersim_policies::command::{Command, Work};
-use tiersim_policies::planner::Planner;
-use tiersim_policies::policy::Action;
-use tiersim_tests::build::{Traced, hardware, law};
-use tiersim_tests::scripted::Scripted;
-use tiersim_tests::world::World;
+use tiersim_tests::prelude::*;
 
 /// A byte per picosecond.
 const ONE: u64 = PS_PER_S;

@@ -8,16 +8,9 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use tiersim_models::hardware::Requests;
-use tiersim_models::hardware::{Hardware, TierKind};
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
 use tiersim_models::loaded::{Curve, Loaded};
-use tiersim_models::units::{Bytes, Rate, Span, Time};
-use tiersim_models::workload::Mode;
-use tiersim_policies::command::{Allocating, Command, Machine, Ticket, Touch, Work};
-use tiersim_sim::durations::Durations;
-use tiersim_sim::machine::SimMachine;
-use tiersim_tests::build::{Traced, hardware, law};
+use tiersim_policies::command::{Allocating, Touch};
+use tiersim_tests::prelude::*;
 
 const INJECTORS: usize = 400;
 const ROUNDS: usize = 6;

@@ -1,18 +1,9 @@
 //! The LRU policy against LRU written down in ten lines.
 
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
-use tiersim_models::hardware::HBM;
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::Mode;
-use tiersim_policies::command::Work;
-use tiersim_policies::planner::Planner;
 use tiersim_policies::replacement::Lru;
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::demand::executor::Demand;
-use tiersim_tests::build::Traced;
+use tiersim_tests::prelude::*;
 
 /// Which references miss, and what is resident after each.
 type Story = Vec<(bool, Vec<u32>)>;

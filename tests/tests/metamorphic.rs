@@ -5,10 +5,7 @@
 //! sums of durations. It is asserted only for copies over one link; over several links pieces of
 //! different copies mix, and then it is no theorem.
 
-use tiersim_models::hardware::Law;
-use tiersim_models::units::{Bytes, Rate, Span, Time};
-use tiersim_policies::command::Hazard;
-use tiersim_tests::world::World;
+use tiersim_tests::prelude::*;
 
 const WORLDS: u64 = 3000;
 

@@ -3,28 +3,14 @@
 
 mod worlds;
 
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
-use tiersim_models::hardware::{HBM, Hardware, TierKind};
-use tiersim_models::ids::{ModuleId, ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
 use tiersim_models::nodes::{Node, NodeKind};
-use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::{Bytes, PS_PER_S, Span};
-use tiersim_models::workload::{Mode, ObjectKind, Trace};
 use tiersim_policies::access::Access;
-use tiersim_policies::command::{Command, Work};
 use tiersim_policies::numa::{NumaConfig, Pin, Placement};
-use tiersim_policies::planner::{PlanError, Planner};
-use tiersim_policies::policy::{Action, Policy};
-use tiersim_policies::recipe::PolicyConfig;
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::hints::HintsConfig;
-use tiersim_tests::build::{Traced, hardware, law};
-use tiersim_tests::scripted::Scripted;
+use tiersim_tests::prelude::*;
 use tiersim_tests::setting::with_setting;
-use tiersim_tests::world::World;
 
 const DRAM0: TierId = TierId(1);
 const DRAM1: TierId = TierId(2);

@@ -1,17 +1,9 @@
 //! Fixed placement on random worlds: whatever the homes, the window and the lifetimes, no action is
 //! refused and the auditor finds nothing.
 
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
-use tiersim_models::ids::{ModuleId, TierId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::units::Span;
-use tiersim_models::workload::{Mode, ObjectKind};
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::placed::Placed;
-use tiersim_policies::policy::Policy;
-use tiersim_tests::build::{Traced, law, two_tiers};
-use tiersim_tests::world::World;
+use tiersim_tests::prelude::*;
 
 const KINDS: [ObjectKind; 2] = [ObjectKind::Weight, ObjectKind::Activation];
 

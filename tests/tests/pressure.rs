@@ -6,18 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::traces::read_traces;
-use tiersim_models::hardware::HBM;
-use tiersim_models::ids::TierId;
-use tiersim_models::lifetime::Workload;
 use tiersim_models::results::{CaseRecord, Outcome, PressureRecord, RunRecord};
-use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::Mode;
-use tiersim_policies::planner::Planner;
-use tiersim_policies::policy::Action;
 use tiersim_policies::pressure::{HYSTERESIS, Level, PressureConfig, Response, Thresholds, What};
 use tiersim_sim::run::{Options, RunError, run};
-use tiersim_tests::build::Traced;
-use tiersim_tests::scripted::Scripted;
+use tiersim_tests::prelude::*;
 
 /// Steps that are alike, and then short ones.
 const LONG_THEN_SHORT: &str = "[96, 96, 96, 96, 16, 16, 16, 16]";

@@ -1,21 +1,11 @@
 //! Several ranks in runs that repeat themselves: what is left out changes nothing. And what ranks
 //! have of the host's processors.
 
-use tiersim_models::hardware::{HBM, Hardware, TierKind};
-use tiersim_models::ids::{LinkId, TierId};
 use tiersim_models::server::Cpu;
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span};
-use tiersim_models::workload::{Mode, Unit};
-use tiersim_policies::drive::drive;
-use tiersim_policies::planner::Planner;
-use tiersim_policies::policy::Action;
 use tiersim_sim::audit::Audit;
-use tiersim_sim::machine::SimMachine;
 use tiersim_sim::run::{self, Options};
-use tiersim_tests::build::{Traced, fair, hardware, law};
-use tiersim_tests::scripted::Scripted;
+use tiersim_tests::prelude::*;
 use tiersim_tests::soak::{Trial, seed_of};
-use tiersim_tests::world::World;
 
 /// Replays of each world.
 const REPEAT: u32 = 40;

@@ -1,8 +1,6 @@
 //! Requests served through the whole machine: oracles of queueing and of the roofline, where reused
 //! blocks are found, and contexts that need every tier.
 
-use rand::SeedableRng;
-use rand::rngs::ChaCha12Rng;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tiersim_input::import::requests::RequestFile;
@@ -10,7 +8,6 @@ use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::traces::read_traces;
 use tiersim_models::results::RunRecord;
 use tiersim_models::results::served::ServingFigures;
-use tiersim_models::units::Span;
 use tiersim_policies::replacement::Algorithm;
 use tiersim_policies::scenario::Scenario;
 use tiersim_policies::scenario::traces::Traces;
@@ -18,6 +15,7 @@ use tiersim_sim::cache::{Setup, replay};
 use tiersim_sim::feasible::problems;
 use tiersim_sim::run::{Options, run};
 use tiersim_tests::conversations;
+use tiersim_tests::prelude::*;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()

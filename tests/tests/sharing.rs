@@ -2,20 +2,10 @@
 //! audit, and decisions that do not depend on who is served how.
 
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{HBM, Hardware, TierKind};
-use tiersim_models::ids::{ObjectId, TierId};
 use tiersim_models::loaded::{Curve, Loaded};
-use tiersim_models::service::{Cache, Detail, Discipline, Service, Tail};
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
-use tiersim_models::workload::Mode;
-use tiersim_policies::command::{Command, Machine, Ticket};
-use tiersim_policies::drive::{DriveError, drive};
-use tiersim_policies::planner::Planner;
-use tiersim_policies::policy::Action;
-use tiersim_sim::machine::{Fault, SimMachine};
-use tiersim_tests::build::{Traced, fair, hardware, law, two_tiers};
-use tiersim_tests::scripted::Scripted;
-use tiersim_tests::world::World;
+use tiersim_models::service::{Cache, Detail, Tail};
+use tiersim_sim::machine::Fault;
+use tiersim_tests::prelude::*;
 
 const FAR: TierId = TierId(1);
 /// A byte per picosecond.

@@ -6,15 +6,8 @@
 use std::fs;
 use std::path::PathBuf;
 use tiersim_input::hardware_file::read_hardware;
-use tiersim_models::hardware::{HBM, Hardware, TierKind};
-use tiersim_models::ids::TierId;
 use tiersim_models::lint::lint_hardware;
-use tiersim_models::units::{Span, Time};
-use tiersim_models::workload::Mode;
-use tiersim_policies::policy::Action;
-use tiersim_tests::build::Traced;
-use tiersim_tests::scripted::Scripted;
-use tiersim_tests::world::World;
+use tiersim_tests::prelude::*;
 
 const GB: u64 = 1_000_000_000;
 

@@ -8,14 +8,8 @@
 use std::fs;
 use std::path::PathBuf;
 use tiersim_input::hardware_file::read_hardware;
-use tiersim_models::hardware::{HBM, Hardware};
-use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::{Op, Unit};
-use tiersim_policies::drive::drive;
-use tiersim_policies::planner::Planner;
-use tiersim_sim::machine::SimMachine;
-use tiersim_tests::scripted::Scripted;
-use tiersim_tests::world::World;
+use tiersim_models::workload::Op;
+use tiersim_tests::prelude::*;
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::known::known;
 use tiersim_workloads::transformer::training::{

@@ -1,10 +1,8 @@
 //! Generated training steps in the simulator: the most model state that a rank holds is the
 //! formula's, a large step is simulated whole, and `memory` and `run` give one answer.
 
-use tiersim_models::ids::ObjectId;
-use tiersim_models::units::Bytes;
-use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_tests::jobs::{disagreement, job, peak};
+use tiersim_tests::prelude::*;
 use tiersim_workloads::transformer::card::Card;
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::known::known;

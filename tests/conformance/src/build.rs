@@ -1,11 +1,22 @@
 //! Small machines and traces, written out by hand in tests.
 
+use crate::prelude::*;
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{Hardware, Law, Link, Tier, TierKind};
-use tiersim_models::ids::{NodeId, ObjectId, OpId};
-use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::{Bytes, Rate, Span};
-use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Trace, TraceMeta, Use};
+use tiersim_models::hardware::Tier;
+use tiersim_models::workload::{Object, Op, TraceMeta, Use};
+
+/// A byte per picosecond, in bytes per second.
+pub const ONE: u64 = PS_PER_S;
+
+/// Bytes per picosecond.
+pub fn rate(per_ps: u64) -> Rate {
+    Rate::new(per_ps * ONE).expect("a rate above zero")
+}
+
+/// A tier without limits.
+pub fn free(kind: TierKind) -> (TierKind, Bytes, Law) {
+    (kind, Bytes::MAX, law(0, u64::MAX))
+}
 
 /// `setup` picoseconds plus bytes at `rate` bytes per second.
 pub fn law(setup: u64, rate: u64) -> Law {

@@ -1,16 +1,9 @@
 //! Plans written out by hand, each for one thing that a machine may get wrong.
 
-use crate::build::{Traced, hardware, law};
+use crate::prelude::*;
 use crate::real::{Outcome, open, planner, run};
 use crate::same::everywhere;
-use crate::scripted::Scripted;
-use crate::world::World;
 use crate::{Check, Counts, Site, ensure, equal};
-use tiersim_models::hardware::{HBM, Hardware, TierKind};
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::Mode;
-use tiersim_policies::policy::{Action, Policy};
 use tiersim_validation::options::Options;
 
 /// The second tier of [`chain`].

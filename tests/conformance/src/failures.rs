@@ -1,14 +1,11 @@
 //! The first, the second, ... allocation or copy fails: a clean error, and everything given back.
 
 use crate::cases::{DRAM, KIB, NVME, scripted};
+use crate::prelude::*;
 use crate::real::failing;
 use crate::{Check, Counts, Site, ensure, equal};
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
-use tiersim_models::hardware::HBM;
-use tiersim_models::ids::ObjectId;
-use tiersim_models::workload::Mode;
-use tiersim_policies::policy::Action;
 use tiersim_validation::faulty::Failure;
 use tiersim_validation::options::Live;
 

@@ -1,28 +1,17 @@
 //! Random tiny traces on random stars, and the policies that run on them.
 
 use super::state::{HBM_SLOTS, Machine, OBJECTS};
-use crate::build::{Traced, hardware, law};
+use crate::prelude::*;
 use crate::setting::with_setting;
 use crate::soak::drawn;
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
-use tiersim_models::hardware::{Hardware, Law, TierKind};
-use tiersim_models::ids::{ModuleId, ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
-use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::{Mode, ObjectKind, Statistics, Trace, Unit};
+use tiersim_models::workload::Statistics;
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::bound::{Bound, Question, least_time};
-use tiersim_policies::drive::{DriveError, drive};
 use tiersim_policies::host_ops;
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::placed::Placed;
-use tiersim_policies::planner::{PlanError, Planner};
-use tiersim_policies::policy::Policy;
 use tiersim_policies::zoo;
-use tiersim_sim::durations::Durations;
-use tiersim_sim::machine::SimMachine;
 
 /// A tiny world.
 pub struct Tiny {

@@ -2,21 +2,11 @@
 //!
 //! Links carry a byte per picosecond unless a test says otherwise, so every time is a whole number.
 
-use tiersim_models::hardware::{HBM, Law, TierKind};
-use tiersim_models::ids::{LinkId, NodeId, ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
 use tiersim_models::nodes::{Node, NodeKind};
 use tiersim_models::results::Part;
-use tiersim_models::units::{Bytes, PS_PER_S, Rate, Span, Time};
-use tiersim_models::workload::{Collective, CollectiveKind, Mode, Phase, Unit};
-use tiersim_policies::drive::drive;
-use tiersim_policies::planner::Planner;
-use tiersim_policies::policy::{Action, Policy};
+use tiersim_models::workload::{Collective, CollectiveKind};
 use tiersim_sim::audit::Audit;
-use tiersim_sim::machine::SimMachine;
-use tiersim_tests::build::{Traced, fair, hardware, law, two_tiers};
-use tiersim_tests::scripted::Scripted;
-use tiersim_tests::world::World;
+use tiersim_tests::prelude::*;
 
 const FAR: TierId = TierId(1);
 const ONE: u64 = PS_PER_S;

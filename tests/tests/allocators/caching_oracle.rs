@@ -1,11 +1,9 @@
 //! The caching allocator once more, from the description of its rules alone: plain vectors, no
 //! links, no orders kept, everything searched anew. It must give the same addresses and bytes.
 
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
 use tiersim_models::allocator::caching::Caching;
 use tiersim_models::allocator::{Allocator, Block, CachingConfig};
-use tiersim_models::units::Bytes;
+use tiersim_tests::prelude::*;
 
 const MIB: u64 = 1 << 20;
 

@@ -3,15 +3,7 @@
 //! No mistake, but a known anomaly; only links that take whoever is ready have it.
 
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{HBM, TierKind};
-use tiersim_models::ids::TierId;
-use tiersim_models::service::Service;
-use tiersim_models::units::{Bytes, Rate, Span, Time};
-use tiersim_models::workload::Mode;
-use tiersim_policies::policy::Action;
-use tiersim_tests::build::{Traced, hardware, law};
-use tiersim_tests::scripted::Scripted;
-use tiersim_tests::world::World;
+use tiersim_tests::prelude::*;
 
 const FAR: TierId = TierId(1);
 

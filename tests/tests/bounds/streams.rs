@@ -4,18 +4,11 @@
 //! What another stream copied before the end of the warm-up is not copied again behind it, and what
 //! two parts of a trace take may be taken at once.
 
-use tiersim_models::hardware::{HBM, Hardware, TierKind};
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_models::workload::Mode;
 use tiersim_policies::bound::{Bound, Cause, Question, Way, least_time};
-use tiersim_policies::policy::{Action, Policy};
 use tiersim_policies::replacement::Lru;
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::demand::executor::Demand;
-use tiersim_tests::build::{Traced, hardware, law};
-use tiersim_tests::scripted::Scripted;
-use tiersim_tests::world::World;
+use tiersim_tests::prelude::*;
 
 const FAR: TierId = TierId(1);
 const DISK: TierId = TierId(2);

@@ -6,17 +6,11 @@
 //! one object each, as what it holds is always the newest part of the order of uses, for any sizes.
 //! Plans on links that take whoever is ready do not: see the golden case.
 
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
-use tiersim_models::hardware::Law;
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::units::{Rate, Span};
-use tiersim_models::workload::Mode;
 use tiersim_policies::replacement::Lru;
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::demand::executor::Demand;
-use tiersim_tests::build::{Traced, law};
 use tiersim_tests::exhaustive::{Tiny, search};
+use tiersim_tests::prelude::*;
 
 const WORLDS: u64 = 1500;
 const ENDLESS: u32 = 1 << 30;

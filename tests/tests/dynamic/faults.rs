@@ -1,11 +1,9 @@
 //! Page faults: their number and their delays, to the picosecond.
 
 use crate::dynamic::{FAR, Played, machine, play, traced};
-use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::Mode::{Read, ReadWrite, Write};
-use tiersim_policies::recipe::PolicyConfig;
 use tiersim_policies::zoo::unified_memory::{Faults, UnifiedMemoryConfig};
-use tiersim_tests::build::Traced;
+use tiersim_tests::prelude::*;
 
 /// Batches of two pages of 100 bytes, 7 ps each.
 pub(crate) const FAULTS: Faults =

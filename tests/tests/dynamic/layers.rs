@@ -1,15 +1,9 @@
 //! State by layer: what overlaps with what, to the picosecond.
 
 use crate::dynamic::{FAR, machine, play};
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
-use tiersim_models::ids::{ModuleId, ObjectId};
-use tiersim_models::units::Span;
 use tiersim_models::workload::Mode::{Read, ReadWrite, Write};
-use tiersim_models::workload::{Mode, ObjectKind};
-use tiersim_policies::recipe::PolicyConfig;
 use tiersim_policies::zoo::layers::{Arrival, LayersConfig};
-use tiersim_tests::build::Traced;
+use tiersim_tests::prelude::*;
 
 fn config(arrival: Arrival) -> PolicyConfig {
     LayersConfig { arrival, kinds: vec![ObjectKind::Weight], spill: vec![FAR] }.into()

@@ -2,23 +2,12 @@
 
 use crate::dynamic::faults::FAULTS;
 use crate::dynamic::{FAR, build, machine, play, traced};
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
-use tiersim_models::hardware::HBM;
-use tiersim_models::ids::{ModuleId, ObjectId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::units::{Bytes, Span};
 use tiersim_models::workload::Mode::{Read, ReadWrite};
-use tiersim_models::workload::{Mode, ObjectKind};
-use tiersim_policies::command::Command;
-use tiersim_policies::planner::Planner;
-use tiersim_policies::policy::Sight;
-use tiersim_policies::recipe::PolicyConfig;
 use tiersim_policies::zoo::correlation_prefetch::CorrelationPrefetchConfig;
 use tiersim_policies::zoo::hot_cold::HotColdConfig;
 use tiersim_policies::zoo::layers::{Arrival, LayersConfig};
 use tiersim_policies::zoo::unified_memory::UnifiedMemoryConfig;
-use tiersim_tests::build::Traced;
+use tiersim_tests::prelude::*;
 
 fn prefetching(objects: u64) -> PolicyConfig {
     let (faults, spill) = (FAULTS, vec![FAR]);

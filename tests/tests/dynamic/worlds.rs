@@ -1,17 +1,13 @@
 //! Random worlds: every dynamic policy runs whatever demand paging runs.
 
 use crate::dynamic::build;
-use tiersim_models::ids::TierId;
-use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::ObjectKind;
-use tiersim_policies::recipe::PolicyConfig;
 use tiersim_policies::zoo::correlation_prefetch::CorrelationPrefetchConfig;
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::hot_cold::HotColdConfig;
 use tiersim_policies::zoo::layers::{Arrival, LayersConfig};
 use tiersim_policies::zoo::unified_memory::{Faults, UnifiedMemoryConfig};
 use tiersim_policies::zoo::zero_offload::ZeroOffloadConfig;
-use tiersim_tests::world::World;
+use tiersim_tests::prelude::*;
 
 fn configs(seed: u64, spill: &[TierId]) -> Vec<PolicyConfig> {
     let spill = spill.to_vec();

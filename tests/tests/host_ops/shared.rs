@@ -2,21 +2,13 @@
 
 use crate::host_ops::machine;
 use tiersim_models::hardware::Compute;
-use tiersim_models::hardware::Hardware;
-use tiersim_models::lifetime::Workload;
 use tiersim_models::server::Cpu;
 use tiersim_models::statistics::Stated;
-use tiersim_models::units::{Bytes, Rate, Span, Time};
-use tiersim_models::workload::{Phase, Unit};
-use tiersim_policies::drive::drive;
 use tiersim_policies::host_ops;
-use tiersim_policies::planner::Planner;
 use tiersim_policies::recipe::Recipe;
 use tiersim_policies::scenario::{OpTime, TraceSource, WorkloadSpec};
 use tiersim_policies::zoo::all_hbm::AllHbm;
-use tiersim_sim::durations::Durations;
-use tiersim_sim::machine::SimMachine;
-use tiersim_tests::build::Traced;
+use tiersim_tests::prelude::*;
 use tiersim_tests::setting::with_setting;
 
 /// 2 TFLOP/s, 100 GB/s, 3 us per op.

@@ -2,17 +2,10 @@
 //! none is out of memory where every op's objects fit.
 
 use crate::host_ops::{BYTE, play};
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
-use tiersim_models::hardware::{Hardware, TierKind};
-use tiersim_models::ids::{ModuleId, ObjectId, OpId, TierId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::{Mode, ObjectKind, Statistics, Trace, Unit};
-use tiersim_policies::planner::PlanError;
+use tiersim_models::workload::Statistics;
 use tiersim_policies::zoo;
 use tiersim_policies::zoo::demand::DemandConfig;
-use tiersim_tests::build::{Traced, hardware, law};
+use tiersim_tests::prelude::*;
 use tiersim_tests::soak::drawn;
 
 fn trace(rng: &mut ChaCha12Rng) -> Trace {

@@ -1,23 +1,12 @@
 //! Random worlds with nodes of host memory, under audit and against each other.
 
 use crate::numa::{DRAM1, capacities, copies, dual, hinted, pin, plan, says};
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
-use tiersim_models::hardware::{HBM, Hardware, TierKind};
-use tiersim_models::ids::{ModuleId, ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::units::Bytes;
-use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::access::{Access, Charge};
-use tiersim_policies::command::{Command, Work};
 use tiersim_policies::numa::{NumaConfig, Placement};
-use tiersim_policies::planner::Planner;
-use tiersim_policies::policy::Policy;
-use tiersim_policies::recipe::{PolicyConfig, Setting};
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::hints::HintsConfig;
+use tiersim_tests::prelude::*;
 use tiersim_tests::setting::with_setting;
-use tiersim_tests::world::World;
 
 /// A world with a second node behind the first, its objects each a module of its own.
 fn world(seed: u64) -> (World, ChaCha12Rng) {
