@@ -16,6 +16,18 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
 }
 
+/// A page of the project, by its path.
+pub fn page(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The text below a heading of the second level.
+pub fn section(name: &str, heading: &str) -> String {
+    let page = page(name);
+    let (_, section) = page.split_once(&format!("## {heading}\n")).expect("the heading");
+    section.split("\n## ").next().unwrap_or_default().to_owned()
+}
+
 /// Measurements that somebody published, which lie beside the checkout in development; `None`, and
 /// a line on stderr, where they do not.
 pub fn beside(place: &str) -> Option<PathBuf> {
@@ -45,10 +57,21 @@ pub fn machine(name: &str) -> Hardware {
     read_hardware(&file).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
+/// Every machine that ships, by name.
+pub fn machines() -> Vec<Hardware> {
+    let name = |file: PathBuf| file.file_stem().expect("a name").to_string_lossy().into_owned();
+    shipped("hardware-specs").into_iter().map(|file| machine(&name(file))).collect()
+}
+
 /// A scenario with other values: paths in it, and what stands there.
 pub fn scenario(file: &Path, set: &[(&str, &str)]) -> Scenario {
     let set: Vec<_> = set.iter().map(|&(path, to)| (path.to_owned(), to.to_owned())).collect();
     read_scenario(file, &set).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// A scenario that ships, by its path below `scenarios`, with other values.
+pub fn shipped_scenario(name: &str, set: &[(&str, &str)]) -> Scenario {
+    scenario(&root().join(format!("scenarios/{name}.ron")), set)
 }
 
 /// The traces of a scenario.

@@ -13,7 +13,6 @@ use tiersim_models::results::memory_account::Account;
 use tiersim_models::results::memory_account::Place;
 use tiersim_models::workload::Object;
 use tiersim_policies::placed::Placed;
-use tiersim_sim::audit::Audit;
 use tiersim_workloads::memory::account::{self, Keeps, Pipeline, Step};
 use tiersim_workloads::memory::activations::block::Block;
 use tiersim_workloads::memory::activations::{Batch, Stages, of_block};
@@ -26,8 +25,8 @@ use tiersim_workloads::transformer::training::{
 
 /// A device of 8 that meet in a switch, and servers that meet in a network; memory without end.
 pub fn server() -> Hardware {
-    let (hbm, fast) = (law(0, u64::MAX), law(0, PS_PER_S));
-    let mut hardware = hardware(&[(TierKind::Hbm, Bytes::MAX, hbm)], &[(0, 1, fast), (0, 2, fast)]);
+    let fast = law(0, ONE);
+    let mut hardware = hardware(&[free(TierKind::Hbm)], &[(0, 1, fast), (0, 2, fast)]);
     hardware.links.iter_mut().for_each(|link| link.service = fair(None, None));
     let node = |name: &str, kind| Node { name: name.into(), kind };
     hardware.nodes =
@@ -41,22 +40,14 @@ pub fn server() -> Hardware {
 /// The most bytes in HBM on `ranks` ranks of a server, every op taking the same time.
 pub fn peak(trace: Trace, ranks: u32, repeat: u32) -> u64 {
     assert_eq!(trace.problems(), []);
-    let hardware = server();
-    let durations = Durations::fixed(vec![Span::from_ps(1_000_000); trace.ops.len()]);
-    let workload = Workload::new(trace);
-    let capacities = [Bytes::MAX];
-    let mut planner =
-        Planner::new(&workload, Box::new(Placed::all_in_hbm(&workload.trace)), &capacities, repeat)
-            .expect("it fits");
-    let (start, routes) = (planner.start(), hardware.routes().expect("every tier is joined"));
-    let mut machine = SimMachine::of_ranks(ranks, &hardware, routes, &workload, &durations, &start);
-    let objects = workload.trace.objects.len();
-    let audit = Audit::of_ranks(ranks, &hardware, &capacities, objects, &start);
-    machine.audit(audit.expect("the start fits"));
+    let (policy, ops) = (Box::new(Placed::all_in_hbm(&trace)), trace.ops.len());
+    let world = World::of(server(), trace, vec![Span::from_ps(1_000_000); ops]).repeated(repeat);
+    let mut planner = world.planner(policy).expect("it fits");
+    let mut machine = world.audited_ranks(&planner, ranks);
     let mut ended = 0;
     drive(&mut planner, &mut machine, 256, |_, _, _| ended += 1).expect("no rule is broken");
-    assert_eq!(ended, workload.trace.ops.len() * repeat as usize, "every op ran");
-    machine.meters().peak[TierId(0).index()].get()
+    assert_eq!(ended, ops * repeat as usize, "every op ran");
+    machine.meters().peak[HBM.index()].get()
 }
 
 /// Draws by integers only.

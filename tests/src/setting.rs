@@ -3,6 +3,12 @@
 use crate::prelude::*;
 use tiersim_models::routes::CopyTimes;
 
+/// The policy of a configuration for a world, if it can be built.
+pub fn policy_of(world: &World, config: &PolicyConfig) -> Result<Box<dyn Policy>, String> {
+    let World { workload, hardware, repeat, .. } = world;
+    with_setting(workload, hardware, *repeat, |setting| config.build(setting))
+}
+
 /// Answers `ask` for a workload on a machine: every tier as large as it says, every op as long as
 /// it was recorded (no time where it was not).
 pub fn with_setting<T>(

@@ -7,20 +7,15 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
-use tiersim_input::hardware_file::read_hardware;
 use tiersim_models::hardware::{Fact, Source};
 use tiersim_policies::command::{Allocating, Edge};
+use tiersim_tests::files::{machine, machines, page, root};
 use tiersim_tests::prelude::*;
 
 /// Copies of each direction.
 const COPIES: usize = 32;
 /// A number of a spec is the measured one if it is as near as this: sources are rounded.
 const SAME: f64 = 0.003;
-
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
-}
 
 /// How a figure relates to the spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,11 +78,6 @@ fn rows() -> Vec<Row> {
     let file = root().join("tests/data/copy-bandwidth.csv");
     let table = fs::read_to_string(file).expect("the table is there");
     table.lines().skip(1).map(row).collect()
-}
-
-fn spec(name: &str) -> Hardware {
-    let file = root().join("hardware-specs").join(format!("{name}.ron"));
-    read_hardware(&file).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// From and to of each direction; one that uses a tier in place has the device at the other end.
@@ -259,7 +249,7 @@ fn expected() -> Vec<String> {
     let mut table = Vec::new();
     let mut found: Vec<(Kind, u64, f64)> = Vec::new();
     for row in rows() {
-        let machine = spec(&row.machine);
+        let machine = machine(&row.machine);
         let (reached, kind) = (simulated(&row, &machine), kind(&row, &machine));
         let deviation = 100.0 * (reached / row.measured - 1.0);
         found.push((kind, row.bytes, deviation));
@@ -288,9 +278,7 @@ fn expected() -> Vec<String> {
     lines.push(summary("held out, 1 MiB and more", of(Kind::HeldOut, 1 << 20)));
     lines.extend(table);
     let measured: BTreeSet<String> = rows().into_iter().map(|row| row.machine).collect();
-    let entries = fs::read_dir(root().join("hardware-specs")).expect("the specs are there");
-    let files = entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file());
-    let names = files.map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned());
+    let names = machines().into_iter().map(|machine| machine.name);
     let without: BTreeSet<String> = names.filter(|name| !measured.contains(name)).collect();
     lines.extend(without.iter().map(|name| format!("* `{name}`")));
     lines
@@ -299,7 +287,7 @@ fn expected() -> Vec<String> {
 #[test]
 fn the_page_holds_what_the_simulator_reaches() {
     let expected = expected();
-    let page = fs::read_to_string(root().join("docs/copy-bandwidth.md")).unwrap_or_default();
+    let page = page("docs/copy-bandwidth.md");
     let is_row = |line: &&str| {
         let head =
             line.starts_with("| machine") || line.starts_with("| kind") || line.starts_with("|---");
@@ -320,7 +308,7 @@ fn the_page_holds_what_the_simulator_reaches() {
 fn a_figure_that_was_put_in_comes_out_again() {
     // Large copies over one hop reach the spec's rate but for their set-up.
     for row in rows() {
-        let machine = spec(&row.machine);
+        let machine = machine(&row.machine);
         let (from, to) = ends(&row, &machine);
         let routes = machine.routes().expect("it is joined");
         let whole = row.route.ends_with(" in place") || routes.hops(from, to).len() == 1;

@@ -6,7 +6,7 @@ use tiersim_policies::planner::Counts;
 use tiersim_policies::replacement::{Algorithm, Cache, NEVER, Outcome, Replacement, Visit};
 use tiersim_policies::zoo::demand::{DemandConfig, Write};
 use tiersim_tests::prelude::*;
-use tiersim_tests::setting::with_setting;
+use tiersim_tests::setting::policy_of;
 
 /// Those that a scenario can name.
 const ALGORITHMS: [Algorithm; 11] = [
@@ -40,14 +40,13 @@ fn plan(
     write: Write,
 ) -> Result<Told, String> {
     let hardware = two_tiers(Bytes::new(hbm), law(0, 1));
-    let config: PolicyConfig = DemandConfig { algorithm, spill: vec![FAR], write }.into();
-    let policy = with_setting(workload, &hardware, repeat, |setting| config.build(setting))?;
-    let capacities = [Bytes::new(hbm), Bytes::MAX];
-    let planner = Planner::new(workload, policy, &capacities, repeat);
-    tell(planner.map_err(|error| error.to_string())?)
+    let config = DemandConfig { algorithm, spill: vec![FAR], write };
+    tell(&World::recorded(hardware, workload.trace.clone(), repeat), config)
 }
 
-fn tell(mut planner: Planner<'_>) -> Result<Told, String> {
+fn tell(world: &World, config: DemandConfig) -> Result<Told, String> {
+    let policy = policy_of(world, &config.into())?;
+    let mut planner = world.planner(policy).map_err(|error| error.to_string())?;
     let mut told = Told { fetched: 0, written: 0, by_op: Vec::new() };
     let mut commands = Vec::new();
     while planner.plan_next(&mut commands).map_err(|error| error.to_string())? {
@@ -204,16 +203,11 @@ fn writing_through_leaves_room_for_all_of_hbm() {
             let uses: Vec<(ObjectId, Mode)> = born.iter().map(|&object| (object, mode)).collect();
             traced.op(0, 0, Span::ZERO, &uses);
         }
-        let workload = Workload::new(traced.0);
         let mut hardware = two_tiers(Bytes::new(HBM_BYTES), law(0, 1));
         hardware.tiers[FAR.index()].capacity = Bytes::new(far);
-        let config: PolicyConfig =
-            DemandConfig { algorithm: Algorithm::Lru, spill: vec![FAR], write: Write::Through }
-                .into();
-        let policy = with_setting(&workload, &hardware, 1, |setting| config.build(setting));
-        let capacities = [Bytes::new(HBM_BYTES), Bytes::new(far)];
-        let planner = Planner::new(&workload, policy.expect("it is built"), &capacities, 1);
-        tell(planner.expect("nothing is there at first")).expect("it fits").written
+        let world = World::recorded(hardware, traced.0, 1);
+        let config = DemandConfig { write: Write::Through, ..DemandConfig::lru(vec![FAR]) };
+        tell(&world, config).expect("it fits").written
     };
     assert_eq!([written(299, 1), written(300, 1)], [0, 100]);
     // Of two changed at once the second finds what the first has taken.
@@ -227,13 +221,10 @@ fn hits_and_misses_are_counted_from_the_op_that_is_named_on() {
     // HBM holds two: at first none, and at the end of a replay those that its next one begins with.
     let hits =
         [[false, false, true, false, true, false], [true, true, true, false, true, false]].concat();
-    let hardware = two_tiers(Bytes::new(2), law(0, 1));
+    let world = World::recorded(two_tiers(Bytes::new(2), law(0, 1)), workload.trace, 2);
     for from in 0..=hits.len() {
-        let config: PolicyConfig = DemandConfig::lru(vec![FAR]).into();
-        let policy = with_setting(&workload, &hardware, 2, |setting| config.build(setting));
-        let policy = policy.expect("it is built");
-        let capacities = [Bytes::new(2), Bytes::MAX];
-        let mut planner = Planner::new(&workload, policy, &capacities, 2).expect("it fits");
+        let policy = policy_of(&world, &DemandConfig::lru(vec![FAR]).into()).expect("it is built");
+        let mut planner = world.planner(policy).expect("it fits");
         planner.count_from(from as u64);
         while planner.plan_next(&mut Vec::new()).expect("it fits") {}
         let hit = hits[from..].iter().filter(|hit| **hit).count() as u64;
@@ -247,21 +238,14 @@ fn hits_and_misses_are_counted_from_the_op_that_is_named_on() {
 fn every_algorithm_and_way_to_write_fits_where_lru_with_write_back_fits() {
     let mut held = 0;
     for seed in 0..400 {
-        let world = World::new(seed);
-        let workload = &world.workload;
+        let world = World::new(seed).repeated(2);
         let tiers = world.hardware.tiers.len();
         if tiers < 2 {
             continue;
         }
         let spill: Vec<TierId> = (1..tiers).map(TierId::at).collect();
-        let capacities: Vec<Bytes> = world.hardware.tiers.iter().map(|t| t.capacity).collect();
         let fits = |algorithm, write| {
-            let config: PolicyConfig =
-                DemandConfig { algorithm, spill: spill.clone(), write }.into();
-            let policy =
-                with_setting(workload, &world.hardware, 2, |setting| config.build(setting))?;
-            let planner = Planner::new(workload, policy, &capacities, 2);
-            tell(planner.map_err(|error| error.to_string())?).map(|_| ())
+            tell(&world, DemandConfig { algorithm, spill: spill.clone(), write }).map(|_| ())
         };
         if fits(Algorithm::Lru, Write::Back).is_err() {
             continue;

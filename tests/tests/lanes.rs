@@ -77,7 +77,7 @@ fn sojourn(machine: &Hardware, gaps: Vec<Span>, sizes: &[Vec<u64>]) -> f64 {
 
 /// A chain of `links` links of a byte per picosecond, each with this service.
 fn chain(links: usize, service: Option<Service>) -> Hardware {
-    let one = law(0, PS_PER_S);
+    let one = law(0, ONE);
     let kinds = [TierKind::Hbm, TierKind::Dram, TierKind::Cxl, TierKind::Nvme];
     let tiers: Vec<_> = kinds[..=links].iter().map(|&kind| (kind, Bytes::MAX, one)).collect();
     let joins: Vec<_> = (0..links).map(|near| (near, near + 1, one)).collect();

@@ -19,7 +19,7 @@ use tiersim_sim::run::{Bench, Options};
 use tiersim_sim::train::cross_entropy::Search;
 use tiersim_sim::train::train;
 use tiersim_tests::prelude::*;
-use tiersim_tests::setting::with_setting;
+use tiersim_tests::setting::policy_of;
 
 const FAR: TierId = TierId(1);
 
@@ -34,22 +34,13 @@ fn demand(algorithm: Algorithm, spill: Vec<TierId>) -> PolicyConfig {
 }
 
 /// Every command of two replays, and the error that ended them, if one did.
-fn planned(world: &World, config: &PolicyConfig) -> (Vec<Command>, Option<String>) {
-    let (workload, hardware) = (&world.workload, &world.hardware);
-    let policy = with_setting(workload, hardware, 2, |setting| config.build(setting));
-    let capacities: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
-    let mut commands = Vec::new();
-    let mut planner = match Planner::new(workload, policy.expect("it is built"), &capacities, 2) {
-        Ok(planner) => planner,
-        Err(error) => return (commands, Some(error.to_string())),
-    };
-    loop {
-        match planner.plan_next(&mut commands) {
-            Ok(true) => {}
-            Ok(false) => return (commands, None),
-            Err(error) => return (commands, Some(error.to_string())),
-        }
-    }
+fn planned(world: &World, config: &PolicyConfig) -> (Vec<Command>, Option<PlanError>) {
+    world.commands(policy_of(world, config).expect("it is built"))
+}
+
+/// Two replays of a random world.
+fn world(seed: u64) -> World {
+    World::new(seed).repeated(2)
 }
 
 /// Births, releases, several streams, sizes that differ, tiers that are too small.
@@ -57,7 +48,7 @@ fn planned(world: &World, config: &PolicyConfig) -> (Vec<Command>, Option<String
 fn one_weight_alone_makes_it_lru_or_belady_command_by_command() {
     let mut ran = [0, 0];
     for seed in 0..400 {
-        let world = World::new(seed);
+        let world = world(seed);
         let tiers = world.hardware.tiers.len();
         if tiers < 2 {
             continue;
@@ -79,7 +70,7 @@ fn whatever_its_weights_it_fits_where_lru_fits() {
     let mut rng = ChaCha12Rng::seed_from_u64(4);
     let mut ran = 0;
     for seed in 0..300 {
-        let world = World::new(seed);
+        let world = world(seed);
         let tiers = world.hardware.tiers.len();
         let spill: Vec<TierId> = (1..tiers).map(TierId::at).collect();
         if tiers < 2 || planned(&world, &demand(Algorithm::Lru, spill.clone())).1.is_some() {
@@ -97,12 +88,9 @@ fn whatever_its_weights_it_fits_where_lru_fits() {
 
 #[test]
 fn it_says_that_it_sees_the_future_only_if_its_weights_do() {
-    let world = World::new(3);
+    let world = world(3);
     let sight = |feature| {
-        let config = scored(&[(feature, 0.5)], vec![FAR]);
-        with_setting(&world.workload, &world.hardware, 2, |setting| config.build(setting))
-            .expect("it is built")
-            .sight()
+        policy_of(&world, &scored(&[(feature, 0.5)], vec![FAR])).expect("it is built").sight()
     };
     for feature in Feature::ALL {
         let expected = if feature == Feature::Next { Sight::Oracle } else { Sight::Past };
@@ -118,9 +106,6 @@ fn round() -> (Scenario, Workload) {
         for &object in &objects {
             traced.op(step, 0, Span::from_ns(10), &[(object, Mode::Read)]);
         }
-    }
-    for op in &mut traced.0.ops {
-        op.duration = Some(Span::from_ns(10));
     }
     let case = |label: &str, policy| Case {
         label: label.to_owned(),

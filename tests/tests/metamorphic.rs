@@ -10,8 +10,7 @@ use tiersim_tests::prelude::*;
 const WORLDS: u64 = 3000;
 
 fn run(world: &World) -> Option<Vec<Time>> {
-    let none: Option<Hazard> = None;
-    world.run(world.chaos(), none, 1000).expect("no rule is broken")
+    world.run(world.chaos(), None, 1000).expect("no rule is broken")
 }
 
 /// Worlds in which every copy goes over one link.

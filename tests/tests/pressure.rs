@@ -4,11 +4,10 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-use tiersim_input::scenario::read::read_scenario;
-use tiersim_input::traces::read_traces;
 use tiersim_models::results::{CaseRecord, Outcome, PressureRecord, RunRecord};
 use tiersim_policies::pressure::{HYSTERESIS, Level, PressureConfig, Response, Thresholds, What};
 use tiersim_sim::run::{Options, RunError, run};
+use tiersim_tests::files;
 use tiersim_tests::prelude::*;
 
 /// Steps that are alike, and then short ones.
@@ -17,7 +16,7 @@ const LONG_THEN_SHORT: &str = "[96, 96, 96, 96, 16, 16, 16, 16]";
 const ALIKE: &str = "[96, 96, 96, 96, 96, 96]";
 
 /// A scenario of its own project: a small GPT-2 over 8 samples per step.
-fn scenario(test: &str, sequences: &str, cases: &[&str]) -> PathBuf {
+fn scenario(test: &str, sequences: &str, cases: &[impl AsRef<str>]) -> PathBuf {
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pressure").join(test);
     let specs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hardware-specs");
     fs::create_dir_all(root.join("hardware-specs")).expect("a folder can be made");
@@ -34,7 +33,7 @@ fn scenario(test: &str, sequences: &str, cases: &[&str]) -> PathBuf {
          positions: 128, precision: bf16, batch: 8, mode: train_steps(sequences: {sequences}), \
          time: roofline(precision: \"bf16\"), repeat: 1, warmup: 0), policies: ["
     );
-    for (index, case) in cases.iter().enumerate() {
+    for (index, case) in cases.iter().map(AsRef::as_ref).enumerate() {
         let _ = write!(text, "(name: \"{index}\", {case}),");
     }
     text.push_str("])");
@@ -42,14 +41,14 @@ fn scenario(test: &str, sequences: &str, cases: &[&str]) -> PathBuf {
     root.join("case.ron")
 }
 
-fn try_record(path: &Path, set: &[(String, String)]) -> Result<RunRecord, RunError> {
-    let scenario = read_scenario(path, set).unwrap_or_else(|problems| panic!("{problems}"));
-    let traces = read_traces([&scenario]).expect("it is made");
+fn try_record(path: &Path, set: &[(&str, &str)]) -> Result<RunRecord, RunError> {
+    let scenario = files::scenario(path, set);
+    let traces = files::traces(&scenario);
     let options = Options { audit: true, timeline: true, ..Options::default() };
     run(&scenario, traces.of(&scenario), String::new(), options, || ())
 }
 
-fn record(test: &str, sequences: &str, cases: &[&str]) -> RunRecord {
+fn record(test: &str, sequences: &str, cases: &[impl AsRef<str>]) -> RunRecord {
     try_record(&scenario(test, sequences, cases), &[]).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -72,7 +71,6 @@ fn watching_with_no_action_changes_nothing() {
     let cases = ["policy: AllHbm, hbm: share_of_peak(1.0)"; 3];
     let cases =
         [cases[0].to_owned(), format!("{}, {nothing}", cases[1]), format!("{}, {warn}", cases[2])];
-    let cases: Vec<&str> = cases.iter().map(String::as_str).collect();
     let record = record("nothing", ALIKE, &cases);
     let figures: Vec<_> = record.results.iter().map(|case| case.outcome.figures()).collect();
     assert!(figures[0].is_some());
@@ -137,18 +135,17 @@ fn evictions_end_below_the_target() {
 fn cleaning_gives_back_what_the_allocator_keeps() {
     // Segments of the shorter sequences do not serve the longer ones, and stay.
     let sequences = "[32, 48, 64, 80, 96, 112, 128]";
-    let large = ["hidden", "ffn"].map(|field| (format!("workload.{field}"), "1024".to_owned()));
-    let run = |cases: &[&str]| {
+    let large = [("workload.hidden", "1024"), ("workload.ffn", "1024"), ("workload.batch", "64")];
+    let run = |cases: &[String]| {
         let path = scenario("cleaning", sequences, cases);
-        let overrides = [large.as_slice(), &[("workload.batch".into(), "64".into())]].concat();
-        try_record(&path, &overrides).unwrap_or_else(|error| panic!("{error}"))
+        try_record(&path, &large).unwrap_or_else(|error| panic!("{error}"))
     };
     let caching = "policy: AllHbm, allocators: [(tier: \"hbm\", model: caching())], hbm: gib(4)";
     let reserved = |case: &CaseRecord| {
         let figures = case.outcome.figures().expect("it fits");
         figures.memory_of(0).expect("an allocator").peak_reserved.get()
     };
-    let plain = run(&[caching]);
+    let plain = run(&[caching.to_owned()]);
     let kept = reserved(&plain.results[0]);
     let critical = kept as f64 * 0.9 / f64::from(1 << 30) / 4.0;
     let below = [0.7, 0.8, 1.0].map(|part| critical * part);
@@ -165,7 +162,6 @@ fn cleaning_gives_back_what_the_allocator_keeps() {
         format!("{caching}, {warn}"),
         format!("policy: AllHbm, hbm: gib(4), {clean}"),
     ];
-    let cases: Vec<&str> = cases.iter().map(String::as_str).collect();
     let record = run(&cases);
     let [cleaned, warned, exact] = &record.results[..] else { panic!("three cases") };
     let log = &pressure(cleaned).log;
@@ -187,7 +183,6 @@ fn a_micro_batch_shrinks_under_pressure_and_is_restored_behind_it() {
         format!("policy: AllHbm, hbm: share_of_peak(0.8), {dynamic}"),
         "policy: AllHbm, hbm: share_of_peak(0.8), micro_batch: 1".to_owned(),
     ];
-    let cases: Vec<&str> = cases.iter().map(String::as_str).collect();
     let record = record("dynamic", LONG_THEN_SHORT, &cases);
     let [fixed, dynamic, least] = &record.results[..] else { panic!("three cases") };
     assert!(!fits(fixed) && fits(dynamic) && fits(least));
@@ -222,7 +217,6 @@ fn a_micro_batch_changes_only_when_it_is_due() {
         )
     };
     let cases = ["", ", adjustment_frequency: 4", ", smooth: false"].map(case);
-    let cases: Vec<&str> = cases.iter().map(String::as_str).collect();
     let record = record("due", lengths, &cases);
     let batches = |case: usize| pressure(&record.results[case]).log.micro_batches.clone();
     let [always, fourth, jump] = [0, 1, 2].map(batches);
@@ -244,7 +238,6 @@ fn the_cache_is_cleared_after_every_so_many_steps() {
     let quiet = "actions: (warning: [], critical: [], emergency: [])";
     let case = |more: &str| format!("{caching}, pressure: (tier: \"hbm\", {quiet}{more})");
     let cases = [case(""), case(", clear_cache_frequency: 3"), case(", clear_cache_frequency: 1")];
-    let cases: Vec<&str> = cases.iter().map(String::as_str).collect();
     let record = record("cleared", "[32, 48, 64, 80, 96, 112, 128]", &cases);
     let cleans = |case: usize| -> Vec<u32> {
         let events = &pressure(&record.results[case]).log.events;
@@ -341,7 +334,6 @@ fn any_policy_can_be_watched() {
             }
         }
     }
-    let cases: Vec<&str> = cases.iter().map(String::as_str).collect();
     let record = record("any", "[48, 96, 16, 128, 64]", &cases);
     let fit = record.results.iter().filter(|case| fits(case)).count();
     assert!(fit * 2 > cases.len(), "{fit} of {} fit", cases.len());

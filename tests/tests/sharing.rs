@@ -8,8 +8,6 @@ use tiersim_sim::machine::Fault;
 use tiersim_tests::prelude::*;
 
 const FAR: TierId = TierId(1);
-/// A byte per picosecond.
-const ONE: u64 = PS_PER_S;
 
 fn fifo(lanes: u32) -> Option<Service> {
     Some(Service { lanes: NonZeroU32::new(lanes), ..Service::default() })
@@ -32,10 +30,7 @@ fn fetched_together(mut hardware: Hardware, service: Option<Service>, sizes: &[u
     let mut first: Vec<Action> = vec![fetch(objects[0])];
     first.extend(objects[1..].iter().map(prefetch));
     let world = World::of(hardware, traced.0, vec![Span::ZERO; sizes.len()]);
-    let start = vec![FAR; sizes.len()];
-    let policy = Box::new(Scripted { start, script: vec![first] });
-    let ends = world.run(policy, None, 64).expect("no rule is broken").expect("it fits");
-    ends.into_iter().map(Time::ps).collect()
+    world.scripted(vec![FAR; sizes.len()], vec![first])
 }
 
 #[test]
@@ -82,9 +77,7 @@ fn both_ways(service: Option<Service>) -> u64 {
     let world = World::of(hardware, traced.0, vec![Span::ZERO; 3]);
     let evict = Action::Evict { object: out, from: HBM, to: FAR };
     let script = vec![Vec::new(), vec![evict, fetch(back)], vec![fetch(out)]];
-    let policy = Box::new(Scripted { start: vec![HBM, FAR], script });
-    let ends = world.run(policy, None, 64).expect("no rule is broken").expect("it fits");
-    ends[1].ps()
+    world.scripted(vec![HBM, FAR], script)[1]
 }
 
 #[test]
@@ -99,7 +92,6 @@ fn two_directions_share_what_both_together_reach() {
 
 #[test]
 fn a_mix_of_directions_has_its_own_total() {
-    let rate = |per_ps: u64| Rate::new(per_ps * ONE).expect("above zero");
     let mix = vec![(0, rate(20)), (50, rate(83)), (100, rate(40))];
     let service = fair(None, Some(83 * ONE)).map(|service| Service { mix, ..service });
     assert_eq!(both_ways(service.clone()), 200);
@@ -110,8 +102,7 @@ fn a_mix_of_directions_has_its_own_total() {
 
 /// A fetch over two links; `services` near and far.
 fn over_two_links(services: [Option<Service>; 2], rates: [u64; 2], chunks: u64) -> u64 {
-    let tier = |kind| (kind, Bytes::MAX, law(0, u64::MAX));
-    let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Nvme)];
+    let tiers = [TierKind::Hbm, TierKind::Dram, TierKind::Nvme].map(free);
     let links = [(0, 1, law(13, rates[0])), (1, 2, law(13, rates[1]))];
     let mut hardware = hardware(&tiers, &links);
     hardware.chunk = Bytes::new(1000);
@@ -122,9 +113,7 @@ fn over_two_links(services: [Option<Service>; 2], rates: [u64; 2], chunks: u64) 
     let object = traced.object(1000 * chunks, true);
     traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
     let world = World::of(hardware, traced.0, vec![Span::ZERO]);
-    let policy = Box::new(Scripted { start: vec![TierId(2)], script: vec![vec![fetch(object)]] });
-    let ends = world.run(policy, None, 64).expect("no rule is broken").expect("it fits");
-    ends[0].ps()
+    world.scripted(vec![TierId(2)], vec![vec![fetch(object)]])[0]
 }
 
 #[test]
@@ -151,7 +140,6 @@ fn with_fetch(discipline: Discipline, fetch: Detail) -> Option<Service> {
 #[test]
 fn a_size_table_sets_the_time_of_a_copy_alone_and_is_a_set_up_to_one_that_shares() {
     // 60 bytes at 1 byte per ps take 60 ps, where the law would take 10.
-    let rate = |per_ps: u64| Rate::new(per_ps * ONE).expect("above zero");
     let sizes = vec![(Bytes::new(60), rate(1)), (Bytes::new(600), rate(5))];
     let detail = Detail { sizes, ..Detail::default() };
     for discipline in [Discipline::Fifo, Discipline::FairShare] {
@@ -169,7 +157,6 @@ fn a_size_table_sets_the_time_of_a_copy_alone_and_is_a_set_up_to_one_that_shares
 
 #[test]
 fn a_ramp_gives_more_to_more_copies() {
-    let rate = |per_ps: u64| Rate::new(per_ps * ONE).expect("above zero");
     let depths = vec![(1, rate(2)), (3, rate(6)), (4, rate(7))];
     let detail = Detail { depths, ..Detail::default() };
     for (copies, each) in [(1, 2), (2, 2), (3, 2)] {
@@ -230,9 +217,7 @@ impl Machine for Told<'_> {
 
 /// Commands, bytes by lane and busy time by lane of a world under audit; `None` if it does not fit.
 fn told(world: &World) -> Option<(Vec<Command>, Vec<Bytes>, Vec<Span>)> {
-    let capacities: Vec<Bytes> = world.hardware.tiers.iter().map(|t| t.capacity).collect();
-    let mut planner =
-        Planner::new(&world.workload, world.chaos(), &capacities, world.repeat).ok()?;
+    let mut planner = world.planner(world.chaos()).ok()?;
     let machine = world.audited(&planner);
     let mut told = Told { machine, commands: Vec::new() };
     match drive(&mut planner, &mut told, 1000, |_, _, _| ()) {

@@ -2,6 +2,7 @@
 
 use crate::chaos::Chaos;
 use crate::prelude::*;
+use tiersim_models::allocator::AllocatorSpec;
 use tiersim_sim::audit::Audit;
 use tiersim_sim::machine::Fault;
 
@@ -29,7 +30,17 @@ impl World {
         Planner::new(&self.workload, policy, &self.capacities(), self.repeat)
     }
 
-    /// The simulated machine for a plan of this world.
+    /// The same over tiers with these allocators, the first of the first tier.
+    pub fn allocating(
+        &self,
+        policy: Box<dyn Policy>,
+        specs: &[AllocatorSpec],
+    ) -> Result<Planner<'_>, PlanError> {
+        let capacities = self.capacities();
+        Planner::with_allocators(&self.workload, policy, &capacities, specs, self.repeat)
+    }
+
+    /// The simulated machine for a plan of this world, on so many devices.
     pub fn simulated(&self, planner: &Planner<'_>, ranks: u32) -> SimMachine<'_> {
         let World { hardware, workload, durations, .. } = self;
         let routes = hardware.routes().expect("every tier is joined");
@@ -77,6 +88,27 @@ impl World {
     pub fn of(hardware: Hardware, trace: Trace, spans: Vec<Span>) -> World {
         let durations = Durations::fixed(spans);
         World { hardware, workload: Workload::new(trace), durations, repeat: 1, seed: 0 }
+    }
+
+    /// A world whose ops take as long as they were recorded.
+    pub fn recorded(hardware: Hardware, trace: Trace, repeat: u32) -> World {
+        let spans = trace.ops.iter().map(|op| op.duration.unwrap_or(Span::ZERO)).collect();
+        World { repeat, ..World::of(hardware, trace, spans) }
+    }
+
+    /// The same world with its trace replayed so often.
+    pub fn repeated(self, repeat: u32) -> World {
+        World { repeat, ..self }
+    }
+
+    /// Makes each object a module of its own.
+    pub fn name_modules(&mut self) {
+        let mut trace = self.workload.trace.clone();
+        for (index, object) in trace.objects.iter_mut().enumerate() {
+            trace.modules.push(object.name.clone());
+            object.module = Some(ModuleId::at(index));
+        }
+        self.workload = Workload::new(trace);
     }
 
     /// How many streams its ops run on.

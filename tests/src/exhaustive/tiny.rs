@@ -9,7 +9,6 @@ use tiersim_models::workload::Statistics;
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::bound::{Bound, Question, least_time};
 use tiersim_policies::host_ops;
-use tiersim_policies::ledger::Memory;
 use tiersim_policies::placed::Placed;
 use tiersim_policies::zoo;
 
@@ -24,9 +23,6 @@ pub struct Tiny {
     durations: Durations,
 }
 
-/// A picosecond per byte.
-const RATE: u64 = 1_000_000_000_000;
-
 impl Tiny {
     /// The world of a seed.
     pub fn new(seed: u64) -> Tiny {
@@ -40,7 +36,7 @@ impl Tiny {
         let all: u64 = trace.objects.iter().map(|object| object.bytes.get() / UNIT).sum();
         let hbm = rng.random_range(1..=all as usize).min(HBM_SLOTS);
         let mut slow = |least: u64, most: u64| {
-            let rate = RATE * 10 / rng.random_range(least..=most);
+            let rate = ONE * 10 / rng.random_range(least..=most);
             law(rng.random_range(0..3) * 10, rate)
         };
         let outside = if seed.is_multiple_of(5) { 2 } else { 1 };
@@ -72,14 +68,15 @@ impl Tiny {
         Tiny { machine, hardware, workload: Workload::new(trace), durations }
     }
 
+    fn capacities(&self) -> Vec<Bytes> {
+        self.hardware.tiers.iter().map(|tier| tier.capacity).collect()
+    }
+
     /// When the last op ends under a policy, and how long all replays but the first take; `None`
     /// if it runs out of memory.
     pub fn run(&self, policy: Box<dyn Policy>, repeat: u32) -> Option<(u32, u32)> {
         let routes = self.hardware.routes().expect("a star is joined");
-        let capacities: Vec<Bytes> = self.hardware.tiers.iter().map(|t| t.capacity).collect();
-        let memory = Memory { capacities: &capacities, hidden: &[], allocators: &[] };
-        let planner = Planner::over(&self.workload, policy, memory, repeat);
-        let mut planner = match planner {
+        let mut planner = match Planner::new(&self.workload, policy, &self.capacities(), repeat) {
             Ok(planner) => planner,
             Err(PlanError::OutOfMemory { .. }) => return None,
             Err(refused) => panic!("{refused}"),
@@ -106,12 +103,11 @@ impl Tiny {
     /// The bound of one replay; of a later one if `warm`.
     pub fn bound(&self, warm: bool) -> Bound {
         let ops = self.workload.trace.ops.len() as u64;
-        let capacities: Vec<Bytes> = self.hardware.tiers.iter().map(|t| t.capacity).collect();
         let from = if warm { ops } else { 0 };
         least_time(&Question {
             workload: &self.workload,
             hardware: &self.hardware,
-            capacities: &capacities,
+            capacities: &self.capacities(),
             from,
             to: from + ops,
             duration: &|occurrence| self.durations.of(occurrence),

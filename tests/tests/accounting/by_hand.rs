@@ -5,11 +5,9 @@
 use tiersim_models::nodes::{Node, NodeKind};
 use tiersim_models::results::Part;
 use tiersim_models::workload::{Collective, CollectiveKind};
-use tiersim_sim::audit::Audit;
 use tiersim_tests::prelude::*;
 
 const FAR: TierId = TierId(1);
-const ONE: u64 = PS_PER_S;
 const COMPUTE: Part = Part::Compute(Phase::Other);
 const IN: usize = 0;
 const OUT: usize = 1;
@@ -19,16 +17,10 @@ type Parts = Vec<(Part, u64)>;
 
 /// The split of every step on `ranks` devices under audit; each adds up to its step.
 fn splits(world: &World, ranks: u32, policy: Box<dyn Policy>) -> Option<Vec<Parts>> {
-    let World { hardware, workload, durations, .. } = world;
-    let capacities: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
-    let mut planner = Planner::new(workload, policy, &capacities, world.repeat).ok()?;
-    let (start, routes) = (planner.start(), hardware.routes().expect("every tier is joined"));
-    let mut machine = SimMachine::of_ranks(ranks, hardware, routes, workload, durations, &start);
-    let objects = workload.trace.objects.len();
-    let audit = Audit::of_ranks(ranks, hardware, &capacities, objects, &start);
-    machine.audit(audit.expect("the start fits"));
-    let ends = workload.step_ends();
-    let ops = workload.trace.ops.len() as u64;
+    let mut planner = world.planner(policy).ok()?;
+    let mut machine = world.audited_ranks(&planner, ranks);
+    let ends = world.workload.step_ends();
+    let ops = world.workload.trace.ops.len() as u64;
     let step_of = |occurrence: u64| {
         let within = ends.iter().filter(|end| u64::from(end.0) < occurrence % ops).count();
         (occurrence / ops) as usize * ends.len() + within
@@ -58,12 +50,8 @@ fn splits(world: &World, ranks: u32, policy: Box<dyn Policy>) -> Option<Vec<Part
 
 /// Copies over each lane, and the time of all of them, of a script.
 fn copies(world: &World, start: Vec<TierId>, script: Vec<Vec<Action>>) -> Vec<(u64, u64)> {
-    let World { hardware, workload, durations, .. } = world;
-    let policy = Box::new(Scripted { start, script });
-    let capacities: Vec<Bytes> = hardware.tiers.iter().map(|tier| tier.capacity).collect();
-    let mut planner = Planner::new(workload, policy, &capacities, 1).expect("it fits");
-    let (start, routes) = (planner.start(), hardware.routes().expect("every tier is joined"));
-    let mut machine = SimMachine::of_ranks(1, hardware, routes, workload, durations, &start);
+    let mut planner = world.planner(Box::new(Scripted { start, script })).expect("it fits");
+    let mut machine = world.simulated(&planner, 1);
     drive(&mut planner, &mut machine, 10_000, |_, _, _| ()).expect("it runs");
     let meters = machine.meters();
     let each = meters.transfers.iter().zip(&meters.transfer_time);
@@ -153,8 +141,7 @@ fn a_fetch_that_waits_for_room_waits_for_what_leaves_it() {
 /// HBM, DRAM and NVMe one behind the other, with these picoseconds per byte.
 fn chain(near: u64, far: u64) -> World {
     let (traced, _) = reads([1000]);
-    let tier = |kind| (kind, Bytes::MAX, law(0, u64::MAX));
-    let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Nvme)];
+    let tiers = [TierKind::Hbm, TierKind::Dram, TierKind::Nvme].map(free);
     let links = [(0, 1, law(0, ONE / near)), (1, 2, law(0, ONE / far))];
     let mut hardware = hardware(&tiers, &links);
     hardware.chunk = Bytes::new(100);

@@ -7,9 +7,6 @@ use tiersim_tests::prelude::*;
 
 const FAR: TierId = TierId(1);
 
-/// A picosecond per byte.
-const RATE: u64 = 1_000_000_000_000;
-
 /// Two places on the link, taken by whoever is ready: the write-back of E makes room for C. If it
 /// is slow, B, which the next op needs, is ready before C and gets the second place. If it is
 /// quick, C gets it, and the op waits until C has come. Source of the kind: R. L. Graham, "Bounds
@@ -25,9 +22,7 @@ fn a_faster_link_ends_the_same_plan_later() {
         traced.op(0, 0, Span::ZERO, &[(scratch, Mode::Read)]);
         traced.op(0, 0, Span::ZERO, &[(b, Mode::Read)]);
         traced.op(0, 0, Span::ZERO, &[(a, Mode::Read), (c, Mode::Read)]);
-        let free = law(0, u64::MAX);
-        let tiers = [(TierKind::Hbm, Bytes::new(950), free), (TierKind::Dram, Bytes::MAX, free)];
-        let mut hardware = hardware(&tiers, &[(0, 1, law(0, RATE))]);
+        let mut hardware = two_tiers(Bytes::new(950), law(0, ONE));
         let link = &mut hardware.links[0];
         link.evict.rate = Rate::new(evict).expect("above zero");
         link.service = Some(Service { lanes: NonZeroU32::new(2), ..Service::default() });
@@ -36,11 +31,9 @@ fn a_faster_link_ends_the_same_plan_later() {
         let fetch = |object| Action::Prefetch { object, to: HBM };
         let evict = Action::Evict { object: e, from: HBM, to: FAR };
         let script = vec![vec![], vec![fetch(a), evict, fetch(c)], vec![fetch(b)]];
-        let start = vec![FAR, FAR, FAR, HBM, HBM];
-        let ends = world.run(Box::new(Scripted { start, script }), None, 64);
-        ends.expect("no rule is broken").expect("it fits")[3]
+        world.scripted(vec![FAR, FAR, FAR, HBM, HBM], script)[3]
     };
     // 400 bytes leave in 400 ps or in 50: B is ready after 100.
-    assert_eq!(end(RATE), Time::from_ps(1150));
-    assert_eq!(end(8 * RATE), Time::from_ps(1500));
+    assert_eq!(end(ONE), 1150);
+    assert_eq!(end(8 * ONE), 1500);
 }

@@ -1,13 +1,14 @@
 //! Correlation prefetch hits from the second iteration on, and nobody sees more than he declares.
 
 use crate::dynamic::faults::FAULTS;
-use crate::dynamic::{FAR, build, machine, play, traced};
+use crate::dynamic::{FAR, machine, play, traced};
 use tiersim_models::workload::Mode::{Read, ReadWrite};
 use tiersim_policies::zoo::correlation_prefetch::CorrelationPrefetchConfig;
 use tiersim_policies::zoo::hot_cold::HotColdConfig;
 use tiersim_policies::zoo::layers::{Arrival, LayersConfig};
 use tiersim_policies::zoo::unified_memory::UnifiedMemoryConfig;
 use tiersim_tests::prelude::*;
+use tiersim_tests::setting::policy_of;
 
 fn prefetching(objects: u64) -> PolicyConfig {
     let (faults, spill) = (FAULTS, vec![FAR]);
@@ -40,7 +41,7 @@ fn the_last_two_kernels_tell_apart_what_the_last_alone_does_not() {
     traced.0.ops[4].name = "x".to_owned();
     let played = play(&machine(3010), traced, &prefetching(1), 3);
     assert!(played.delays[12..].iter().all(|&delay| delay == 0), "{:?}", played.delays);
-    let wrong = played.copies.iter().filter(|&&(op, object, to)| {
+    let wrong = played.copies.iter().filter(|&&(op, object, _, to)| {
         to == HBM && op >= 12 && [(1, 2), (4, 1)].contains(&(op % 6, object))
     });
     assert_eq!(wrong.count(), 0, "{:?}", played.copies);
@@ -77,11 +78,10 @@ fn random(seed: u64, variant: u64, same: usize, ops: usize) -> Workload {
 
 /// The commands of the first `ops` ops, and how far the policy looks ahead.
 fn decisions(workload: &Workload, config: &PolicyConfig, ops: usize) -> (Vec<Command>, Sight) {
-    let hardware = machine(500);
-    let policy = build(&hardware, workload, config, 1);
+    let world = World::recorded(machine(500), workload.trace.clone(), 1);
+    let policy = policy_of(&world, config).expect("it needs nothing special");
     let sight = policy.sight();
-    let mut planner =
-        Planner::new(workload, policy, &[Bytes::new(500), Bytes::MAX], 1).expect("it fits");
+    let mut planner = world.planner(policy).expect("it fits");
     let mut commands = Vec::new();
     for _ in 0..ops {
         assert!(planner.plan_next(&mut commands).expect("it fits"));

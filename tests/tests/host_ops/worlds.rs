@@ -5,6 +5,7 @@ use crate::host_ops::{BYTE, play};
 use tiersim_models::workload::Statistics;
 use tiersim_policies::zoo;
 use tiersim_policies::zoo::demand::DemandConfig;
+use tiersim_tests::play::Played;
 use tiersim_tests::prelude::*;
 use tiersim_tests::soak::drawn;
 
@@ -80,11 +81,7 @@ fn machine(rng: &mut ChaCha12Rng, trace: &Trace) -> Hardware {
 }
 
 /// Runs a policy; `None` if its start does not fit.
-fn run(
-    seed: u64,
-    what: &str,
-    played: Result<crate::host_ops::Played, PlanError>,
-) -> Option<crate::host_ops::Played> {
+fn run(seed: u64, what: &str, played: Result<Played, PlanError>) -> Option<Played> {
     match played {
         Ok(played) => Some(played),
         Err(PlanError::OutOfMemory { occurrence: None, .. }) => None,
