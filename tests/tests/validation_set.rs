@@ -225,7 +225,7 @@ fn expectations_are_what_the_formulas_say() {
             met += 1;
         }
     }
-    assert!(met >= 27, "{met}");
+    assert_eq!(met, 27);
 }
 
 fn simulated(scenario: &Scenario) -> RunRecord {

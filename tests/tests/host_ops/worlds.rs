@@ -130,7 +130,6 @@ fn every_policy_of_the_registry_serves_ops_on_the_host() {
             }
         }
     }
-    println!("{ran} runs, {refused} whose start does not fit");
     assert!(each.iter().all(|&runs| runs > 20), "{each:?}");
-    assert!(ran > 5 * refused);
+    assert_eq!((ran, refused), (0, 0), "runs, and starts that do not fit");
 }

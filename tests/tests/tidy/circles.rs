@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// is broken leaves this list; none is added.
 const LEFT: [(&str, &[usize]); 8] = [
     ("models", &[]),
-    ("workloads", &[2, 2, 2, 2]),
+    ("workloads", &[]),
     ("policies", &[]),
     ("input", &[12, 3, 2, 2, 2]),
     ("sim", &[17, 4]),

@@ -10,10 +10,9 @@
 use super::Training;
 use super::forward::{BlockKept, Embedded};
 use super::network::{Group, Groups};
-use super::pass::{Maker, Sizes};
+use super::pass::{Maker, Reduction, Sizes};
 use super::schedule::{self, Item, Pass, Task};
 use super::state::{End, Model, State};
-use super::zero::Reduction;
 use crate::transformer::build::{Builder, Touch, change, read, write};
 use crate::transformer::format::Format;
 use std::collections::BTreeMap;
