@@ -176,22 +176,15 @@ pub fn asked(job: &Training, offload: Offload) -> account::Training {
         interleave: parallel.interleave.into(),
         expert: parallel.expert.into(),
     };
-    let gpus = parallel.ranks();
     account::Training {
-        params: card.parameters(),
         card: Some(card.clone()),
         weights: formats.weights,
         gradients: formats.gradients,
         optimizer: Keeps::Named(job.optimizer),
-        gpus,
-        gpus_per_node: gpus.min(8),
         stage: zero.stage,
         offload,
         split,
         bucket: Some(zero.bucket.get()),
-        pinned: 0,
-        reserved: 0,
-        largest_layer: 0,
         prefetch: zero.prefetch.into(),
         step: Some(Step {
             block: Block::of(card),
@@ -206,11 +199,12 @@ pub fn asked(job: &Training, offload: Offload) -> account::Training {
             checkpointing: job.checkpointing,
             loader: None,
         }),
+        ..account::Training::new(card.parameters(), parallel.ranks())
     }
 }
 
 /// The most bytes that objects of the wanted kinds take at once, in the order of the trace.
-fn alive(workload: &Workload, wanted: impl Fn(&Object) -> bool) -> u64 {
+pub fn alive(workload: &Workload, wanted: impl Fn(&Object) -> bool) -> u64 {
     let objects = &workload.trace.objects;
     let bytes = |object: &Object| if wanted(object) { object.bytes.get() } else { 0 };
     let of = |ids: &[tiersim_models::ids::ObjectId]| -> u64 {

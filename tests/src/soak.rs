@@ -27,6 +27,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::hidden::Hidden;
+use tiersim_models::random::split_mix;
 use tiersim_models::results::{Figures, Settled};
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::routes::Routes;
@@ -97,14 +98,8 @@ pub struct Failure {
 }
 
 /// The seed of world `index` of a soak with `seed`.
-///
-/// Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014
-/// (SplitMix64): output `index` of the generator started at `seed`.
 pub fn seed_of(seed: u64, index: u64) -> u64 {
-    let mixed = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+    split_mix(seed, index)
 }
 
 /// A policy of the registry with parameters drawn from a seed, for a machine of several tiers;

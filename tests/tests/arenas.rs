@@ -104,13 +104,13 @@ fn plans_over_fragmented_tiers_break_no_rule() {
             Err(fault) => panic!("seed {seed}: {fault}"),
         }
     }
-    assert_eq!((ran, compacted, forced, given_up), (0, 0, 0, 0));
+    assert_eq!((ran, compacted, forced, given_up), (446, 113, 55, 14));
 }
 
 #[test]
 fn a_missing_room_edge_is_caught_in_arenas_too() {
     let caught = (0..WORLDS).filter(|&seed| run(seed, 64, Some(Hazard::Room)).is_err());
-    assert_eq!(caught.count(), 0);
+    assert_eq!(caught.count(), 144);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn how_far_the_plan_runs_ahead_changes_nothing_on_one_stream() {
         assert_eq!(near, far, "seed {seed}");
         compared += u64::from(near.is_some());
     }
-    assert_eq!(compared, 0);
+    assert_eq!(compared, 80);
 }
 
 /// Three objects of 4 MiB fill the tier; the middle one is given back, then the others in turn.
@@ -313,7 +313,7 @@ fn an_address_is_used_again_only_after_its_last_user_has_certainly_left() {
         handed_over += found.0;
         moves += found.1;
     }
-    assert_eq!((handed_over, moves), (0, 0), "handed over, and moved");
+    assert_eq!((handed_over, moves), (20716, 606), "handed over, and moved");
 }
 
 #[test]

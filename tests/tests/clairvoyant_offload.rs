@@ -129,7 +129,7 @@ fn whatever_the_world_it_fits_where_demand_paging_fits_and_nothing_is_refused() 
             compared += 1;
         }
     }
-    assert_eq!(compared, 0, "worlds that fit");
+    assert_eq!(compared, 846, "worlds that fit");
 }
 
 /// The world of a seed with the same durations in every replay, drawn from another number.
@@ -160,7 +160,7 @@ fn on_random_worlds_it_is_faster_in_sum_and_seldom_slower_than_demand_paging() {
     }
     let said = format!("{runs} runs, {slower} slower, {sums:?} ps, at worst {worst:.3}");
     assert!(sums[1] * 100 < sums[0] * 85 && worst < 1.3, "{said}");
-    assert_eq!((runs, slower), (0, 0), "{said}");
+    assert_eq!((runs, slower), (1296, 50), "{said}");
 }
 
 #[test]

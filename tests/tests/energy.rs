@@ -228,7 +228,7 @@ fn a_run_reads_and_writes_what_its_trace_says_and_parts_add_up() {
         }
         done += 1;
     }
-    assert_eq!(done, 3);
+    assert_eq!(done, 4);
     let table = text(&record, "0", Detail::Wide);
     for line in ["energy    rests on ", "cost      rests on ", "J/step"] {
         assert!(table.contains(line), "{line}:\n{table}");

@@ -11,7 +11,7 @@ fn random_plans_of_a_policy_that_tries_everything_break_no_rule() {
         let world = World::new(seed);
         ran += u64::from(world.ends(world.chaos()).is_some());
     }
-    assert_eq!(ran, 0, "worlds that fit");
+    assert_eq!(ran, 1745, "worlds that fit");
 }
 
 /// How many worlds show that edges of one kind are missing.
@@ -26,7 +26,7 @@ fn caught(without: Hazard) -> u64 {
 fn a_missing_edge_of_every_kind_is_caught() {
     use Hazard::{Arrival, LastUse, Room, Turn, WriteBack};
     let kinds = [Arrival, LastUse, WriteBack, Room, Turn];
-    assert_eq!(kinds.map(caught), [0; 5]);
+    assert_eq!(kinds.map(caught), [660, 564, 430, 497, 457]);
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn one_weight_alone_makes_it_lru_or_belady_command_by_command() {
         ran[0] += usize::from(lru.1.is_none());
         ran[1] += usize::from(lru != belady);
     }
-    assert_eq!(ran, [0, 0], "worlds that fit, and those in which the rules differ");
+    assert_eq!(ran, [185, 210], "worlds that fit, and those in which the rules differ");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn whatever_its_weights_it_fits_where_lru_fits() {
             ran += 1;
         }
     }
-    assert_eq!(ran, 0, "runs that fit");
+    assert_eq!(ran, 576, "runs that fit");
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn ranks_that_repeat_themselves_end_as_if_every_replay_was_simulated() {
         left_out += u32::from(short.0 > 0);
         compared += 1;
     }
-    assert_eq!((compared, left_out), (0, 0), "worlds, and those that were shortened");
+    assert_eq!((compared, left_out), (56, 29), "worlds, and those that were shortened");
 }
 
 const FAR: TierId = TierId(1);

@@ -310,5 +310,5 @@ fn decisions_and_bytes_do_not_depend_on_who_is_served_how() {
         }
         compared += 1;
     }
-    assert_eq!((compared, moved_any), (0, 0), "worlds, and runs that moved anything");
+    assert_eq!((compared, moved_any), (1097, 3270), "worlds, and runs that moved anything");
 }

@@ -21,7 +21,7 @@ fn worlds_of_every_kind_break_no_rule() {
             Err(failure) => panic!("{failure:?}"),
         }
     }
-    assert_eq!((fitted, copies), (0, 0), "worlds that fit, and copies");
+    assert_eq!((fitted, copies), (260, 3715), "worlds that fit, and copies");
 }
 
 /// What the worlds above have, among much else.
@@ -58,7 +58,7 @@ fn worlds_have_everything_that_a_case_can_ask_for() {
         ];
         seen.iter_mut().zip(found).for_each(|(seen, found)| *seen += u64::from(found));
     }
-    assert_eq!(seen, [0; 14]);
+    assert_eq!(seen, [71, 37, 5, 53, 115, 81, 60, 48, 34, 69, 82, 57, 21, 24]);
 }
 
 /// A prescribed way goes to a node and back over the same link, whose directions share a total.
@@ -156,7 +156,7 @@ fn first_caught(without: Hazard) -> u64 {
 fn every_missing_kind_of_edge_is_found_within_few_worlds() {
     use Hazard::{Arrival, LastUse, Room, Turn, WriteBack};
     let first = [Arrival, LastUse, Room, Turn, WriteBack].map(first_caught);
-    assert_eq!(first, [0; 5]);
+    assert_eq!(first, [0, 0, 0, 2, 2]);
 }
 
 #[test]

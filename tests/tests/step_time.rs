@@ -10,9 +10,7 @@ use tiersim_tests::files::{machine, section};
 use tiersim_tests::prelude::*;
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::known::known;
-use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Optimizer, Parallel, Router, Training, Zero,
-};
+use tiersim_workloads::transformer::training::{Attention, Checkpointing, Parallel, Training};
 
 /// The server that it ran on.
 fn server() -> Hardware {
@@ -28,12 +26,9 @@ fn training(
     full: bool,
 ) -> Training {
     Training {
-        card: known(model).expect("it is known by name").card(),
         batch,
         micro_batch,
-        sequence: 2048,
         formats: Formats::all(Format::Fp16),
-        optimizer: Optimizer::AdamW,
         checkpointing: if full { Checkpointing::Full } else { Checkpointing::Selective },
         attention: Attention::Materialised,
         dropout: true,
@@ -44,10 +39,7 @@ fn training(
             interleave: stages.1,
             ..Parallel::default()
         },
-        zero: Zero::default(),
-        devices: 8,
-        router: Router::default(),
-        loader: None,
+        ..Training::new(known(model).expect("it is known by name").card(), 2048)
     }
 }
 

@@ -3,31 +3,20 @@
 //! `sized.csv` is what `bench-cache/sized.py` prints; the traces are drawn here again.
 
 use crate::replacement::oracle::Replay;
+use tiersim_models::random::{SplitMix, split_mix};
 use tiersim_policies::replacement::{Algorithm, NEVER};
 
 /// The one row that differs: with sizes above a tenth of the cache, which is the small queue of
 /// S3-FIFO, ours lets fewer objects in.
 const OURS: (&str, &str) = ("1000,100,7,S3FIFO,449,19081", "19096");
 
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, most: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % most
-    }
-}
-
 fn requests(objects: u64, most: u64, seed: u64) -> Vec<(u32, u64, u64)> {
-    let mut draw = Draw(seed);
+    let mut draw = SplitMix::new(seed);
     let mut trace: Vec<(u32, u64, u64)> = Vec::new();
     for _ in 0..20_000 {
-        let [one, two, three] = [(); 3].map(|()| draw.below(objects));
+        let [one, two, three] = [(); 3].map(|()| draw.draw() % objects);
         let object = one.min(two).min(three);
-        trace.push((object as u32, 1 + Draw(object * 977 + seed).below(most), NEVER));
+        trace.push((object as u32, 1 + split_mix(object * 977 + seed, 0) % most, NEVER));
     }
     let mut last = vec![NEVER; objects as usize];
     for (index, (object, _, next)) in trace.iter_mut().enumerate().rev() {

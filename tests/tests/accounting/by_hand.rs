@@ -284,5 +284,5 @@ fn links_without_limit_do_not_make_a_run_shorter_than_its_path_without_copies() 
         assert!(quickest >= least, "seed {seed}: {quickest} is below {least} of {all}");
         (compared, copied) = (compared + 1, copied + u64::from(least < all));
     }
-    assert_eq!((compared, copied), (0, 0), "worlds, and those with copies on the path");
+    assert_eq!((compared, copied), (284, 279), "worlds, and those with copies on the path");
 }

@@ -43,7 +43,7 @@ fn less_memory_makes_neither_the_bound_nor_the_best_schedule_quicker() {
         assert!(less >= more, "seed {seed}: best {less} ps with less memory, {more} with more");
         schedules += u32::from(less > more);
     }
-    assert_eq!((bounds, schedules), (0, 0), "that changed");
+    assert_eq!((bounds, schedules), (527, 590), "that changed");
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn slower_links_make_neither_the_bound_nor_the_best_schedule_quicker() {
         assert!(after >= before, "seed {seed}: best {after} ps with slow links, {before} before");
         schedules += u32::from(after > before);
     }
-    assert_eq!((bounds, schedules), (0, 0), "that changed");
+    assert_eq!((bounds, schedules), (81, 351), "that changed");
 }
 
 #[test]
@@ -91,5 +91,5 @@ fn lru_fetches_no_more_bytes_with_more_memory_when_ops_only_read() {
         assert!(ends.is_sorted_by(|less, more| less >= more), "seed {seed}: {ends:?}");
         fell += u32::from(ends[0] > ends[5]);
     }
-    assert_eq!(fell, 0, "traces that fetched less");
+    assert_eq!(fell, 1472, "traces that fetched less");
 }

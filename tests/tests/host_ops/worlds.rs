@@ -131,5 +131,5 @@ fn every_policy_of_the_registry_serves_ops_on_the_host() {
         }
     }
     assert!(each.iter().all(|&runs| runs > 20), "{each:?}");
-    assert_eq!((ran, refused), (0, 0), "runs, and starts that do not fit");
+    assert_eq!((ran, refused), (37971, 4797), "runs, and starts that do not fit");
 }

@@ -102,7 +102,7 @@ fn no_rule_is_broken_on_2000_random_worlds() {
             charged_where_used(&commands, &world.workload, &nodes);
         }
     }
-    assert_eq!((ran, several), (0, 0), "worlds that fit, and those of several nodes");
+    assert_eq!((ran, several), (1422, 793), "worlds that fit, and those of several nodes");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn policies_that_try_everything_stay_within_the_rules_too() {
         let outcome = outcome.unwrap_or_else(|fault| panic!("seed {seed}: {config:?}: {fault}"));
         ran += usize::from(outcome.is_some());
     }
-    assert_eq!(ran, 0, "worlds that fit");
+    assert_eq!(ran, 264, "worlds that fit");
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn with_one_node_nothing_changes() {
         assert_eq!(plain, on_nodes, "seed {seed}");
         compared += usize::from(plain.is_some());
     }
-    assert_eq!(compared, 0, "worlds that fit");
+    assert_eq!(compared, 356, "worlds that fit");
 }
 
 #[test]
@@ -164,5 +164,5 @@ fn where_there_is_room_the_same_bytes_cross_pcie() {
         }
         compared += usize::from(plain.is_some_and(|copies| !copies.is_empty()));
     }
-    assert_eq!(compared, 0, "worlds that moved anything");
+    assert_eq!(compared, 144, "worlds that moved anything");
 }

@@ -8,9 +8,7 @@ use crate::memory::zero::{MILLION, Offload, State};
 use crate::memory::{Overflow, product, share};
 use crate::transformer::card::Card;
 use crate::transformer::format::{Format, Formats};
-use crate::transformer::training::{
-    self, Attention, Checkpointing, Loader, Optimizer, Parallel, Router, Zero,
-};
+use crate::transformer::training::{self, Attention, Checkpointing, Loader, Optimizer, Parallel};
 
 /// What the optimizer keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +107,29 @@ pub struct Training {
 }
 
 impl Training {
+    /// Model state alone, in 16 bits with AdamW: so many parameters on so many GPUs, eight in a
+    /// node.
+    pub fn new(params: u64, gpus: u64) -> Training {
+        Training {
+            params,
+            card: None,
+            weights: Format::Bf16,
+            gradients: Format::Bf16,
+            optimizer: Keeps::Named(Optimizer::AdamW),
+            gpus,
+            gpus_per_node: gpus.min(8),
+            stage: 0,
+            offload: Offload::default(),
+            split: Pipeline::default(),
+            bucket: None,
+            pinned: 0,
+            reserved: 0,
+            largest_layer: 0,
+            prefetch: 0,
+            step: None,
+        }
+    }
+
     /// Replicas of the model: what ZeRO partitions over (N).
     pub fn data(&self) -> u64 {
         (self.gpus / (self.split.tensor * self.split.stages)).max(1)
@@ -184,21 +205,16 @@ impl Training {
             kv: Format::Bf16,
         };
         Some(training::Training {
-            card: card.clone(),
             batch: small(step.batch)?,
             micro_batch: small(step.micro_batch)?,
-            sequence: step.sequence,
             formats,
-            optimizer: Optimizer::AdamW,
             checkpointing: step.checkpointing,
             attention: step.attention,
             dropout: step.dropout,
             parallel,
-            zero: Zero::default(),
             // Where ranks are does not change what they hold.
             devices: 1,
-            router: Router::default(),
-            loader: None,
+            ..training::Training::new(card.clone(), step.sequence)
         })
     }
 
