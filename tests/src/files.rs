@@ -63,6 +63,21 @@ pub fn machines() -> Vec<Hardware> {
     shipped("hardware-specs").into_iter().map(|file| machine(&name(file))).collect()
 }
 
+/// An empty project of a test's own, with the machines that ship and a folder of scenarios.
+pub fn own_project(folder: &str, test: &str) -> PathBuf {
+    let project = Path::new(folder).join(test);
+    let _ = fs::remove_dir_all(&project);
+    fs::create_dir_all(project.join("scenarios")).expect("a folder can be made");
+    for folder in ["hardware-specs", "hardware-specs/parts"] {
+        fs::create_dir_all(project.join(folder)).expect("a folder can be made");
+        for file in shipped(folder) {
+            let name = file.file_name().expect("a file has a name");
+            fs::copy(&file, project.join(folder).join(name)).expect("a spec is copied");
+        }
+    }
+    project
+}
+
 /// A scenario with other values: paths in it, and what stands there.
 pub fn scenario(file: &Path, set: &[(&str, &str)]) -> Scenario {
     let set: Vec<_> = set.iter().map(|&(path, to)| (path.to_owned(), to.to_owned())).collect();

@@ -22,21 +22,20 @@ pub use watch::Breach;
 
 use crate::jobs;
 use crate::prelude::*;
+use crate::setting;
 use dice::Dice;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use tiersim_models::allocator::AllocatorSpec;
 use tiersim_models::hidden::Hidden;
 use tiersim_models::random::split_mix;
 use tiersim_models::results::{Figures, Settled};
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::routes::Routes;
-use tiersim_models::statistics::Stated;
 use tiersim_policies::entry::Entry;
 use tiersim_policies::ledger::Memory;
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::pressure::PressureConfig;
-use tiersim_policies::scenario::{Budget, Case, OpTime, Scenario, TraceSource, WorkloadSpec};
+use tiersim_policies::scenario::{Case, OpTime, Scenario, WorkloadSpec};
 use tiersim_sim::audit::Audit;
 use tiersim_sim::machine::meters::Meters;
 use tiersim_sim::run::{self, Options};
@@ -139,16 +138,7 @@ impl Trial {
         let ranks = ranks::server(&mut Dice::new(seed, 8), &mut hardware, &mut trace);
         let hidden = memory::of_finished(&mut hardware, &hidden);
         workload::release(&mut Dice::new(seed, 9), &mut trace, repeat);
-        let source = TraceSource::Folder("random".into());
-        let spec = WorkloadSpec {
-            trace: source,
-            repeat,
-            warmup: 0,
-            time,
-            jitter,
-            ranks,
-            statistics: Stated::MadeUp,
-        };
+        let spec = WorkloadSpec { time, jitter, ranks, ..setting::replays(repeat) };
         workload::first(&mut trace, ops);
         let problems = trace.problems();
         assert!(problems.is_empty(), "the drawn trace breaks a rule: {problems:?}");
@@ -263,7 +253,7 @@ impl Trial {
     fn held(&self, planner: &Planner<'_>) -> Vec<Bytes> {
         let mut held = vec![Bytes::ZERO; self.hardware.tiers.len()];
         for (index, object) in self.workload.trace.objects.iter().enumerate() {
-            let id = tiersim_models::ids::ObjectId::at(index);
+            let id = ObjectId::at(index);
             for tier in self.hardware.tier_ids() {
                 if planner.ledger().has_room(id, tier) {
                     held[tier.index()] += object.bytes;
@@ -277,27 +267,13 @@ impl Trial {
     pub fn scenario(&self) -> Option<Scenario> {
         let Chosen::Config(policy) = &self.policy else { return None };
         let case = Case {
-            label: "case".to_owned(),
-            policy: policy.clone(),
-            hbm: Budget::Hardware,
             allocators: self.allocators.clone(),
-            hidden: Vec::new(),
             numa: self.numa.clone(),
-            chunk: None,
-            micro_batch: None,
             pressure: self.pressure.clone(),
-            params: Vec::new(),
+            ..setting::case("case", policy.clone())
         };
-        Some(Scenario {
-            name: "random".to_owned(),
-            about: String::new(),
-            hardware: Arc::new(self.hardware.clone()),
-            workload: self.spec.clone(),
-            cases: vec![case],
-            seed: self.seed,
-            expect: Vec::new(),
-            warnings: Vec::new(),
-        })
+        let scenario = setting::scenario(self.hardware.clone(), self.spec.clone(), vec![case]);
+        Some(Scenario { seed: self.seed, ..scenario })
     }
 
     /// Runs the same as a scenario, twice: the bytes of the records must be equal, and no step that

@@ -8,7 +8,6 @@
 use std::collections::BTreeSet;
 use std::fs;
 use tiersim_models::hardware::{Fact, Source};
-use tiersim_policies::command::{Allocating, Edge};
 use tiersim_tests::files::{machine, machines, page, root};
 use tiersim_tests::prelude::*;
 
@@ -98,35 +97,20 @@ fn simulated(row: &Row, machine: &Hardware) -> f64 {
     let (from, to) = ends(row, machine);
     let mut traced = Traced::new();
     traced.op(0, 0, Span::ZERO, &[]);
-    let workload = Workload::new(traced.0);
-    let durations = Durations::fixed(vec![Span::ZERO]);
-    let routes = machine.routes().expect("it is joined");
-    let mut sim = SimMachine::new(machine, routes, &workload, &durations, &[]);
+    let world = World::of(machine.clone(), traced.0, vec![Span::ZERO]);
+    let mut sim = world.unplanned();
     let (object, bytes) = (ObjectId(0), Bytes::new(row.bytes));
     let in_place = row.route.ends_with(" in place");
     let ways = if row.flight[1] > 0 { 2 } else { 1 };
     for ticket in 0..COPIES * ways {
         let (way, nth) = (ticket % ways, ticket / ways);
         let (from, to) = if way == 0 { (from, to) } else { (to, from) };
-        let work = if in_place {
-            let charges = [(from, bytes)].into_iter().collect();
-            Work::Compute {
-                occurrence: 0,
-                stream: 0,
-                touches: Default::default(),
-                charges,
-                delay: Span::ZERO,
-                allocating: Allocating::default(),
-            }
-        } else {
-            Work::Copy { object, bytes, from, to }
+        let work = match in_place {
+            true => computing(0, 0, [], [(from, bytes)]),
+            false => Work::Copy { object, bytes, from, to },
         };
-        let before = nth.checked_sub(row.flight[way]).map(|nth| Ticket((nth * ways + way) as u32));
-        let after =
-            before.map(|ticket| Edge { ticket, hazard: Hazard::Turn }).into_iter().collect();
-        let (claims, frees) = Default::default();
-        let command = Command { ticket: Ticket(ticket as u32), work, after, claims, frees };
-        sim.submit(command).expect("it takes it");
+        let before = nth.checked_sub(row.flight[way]).map(|nth| nth * ways + way);
+        sim.submit(command(ticket, work, before)).expect("it takes it");
     }
     let mut ended: [Vec<Time>; 2] = Default::default();
     while let Some((now, ticket)) = sim.next().expect("no fault") {

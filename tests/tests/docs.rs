@@ -25,17 +25,10 @@ use tiersim_input::trace::read_trace;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_policies::zoo::Registry;
 use tiersim_reports::{results_csv, summary_json};
+use tiersim_tests::files::{own_project, page, root, shipped};
 
 /// A name that nothing has, and that is near to nothing.
 const NOBODY: &str = "qqqqqqqq";
-
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
-}
-
-fn page(name: &str) -> String {
-    fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-}
 
 /// An empty folder of this suite's own.
 fn empty_folder(name: &str) -> PathBuf {
@@ -48,22 +41,8 @@ fn empty_folder(name: &str) -> PathBuf {
 /// A project with the shipped machines, the hint file of the page and a folder where the shipped
 /// trace is named: resolving a scenario does not look into it.
 fn project(name: &str) -> PathBuf {
-    let project = empty_folder(name);
-    for folder in ["hardware-specs", "scenarios", "traces/gpt2-train-cpu"] {
-        fs::create_dir_all(project.join(folder)).expect("a folder can be made");
-    }
-    for folder in ["hardware-specs", "hardware-specs/parts"] {
-        fs::create_dir_all(project.join(folder)).expect("a folder can be made");
-        for entry in fs::read_dir(root().join(folder)).expect("the specs are there") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                // Measured specs of whoever runs this.
-                continue;
-            }
-            let file = path.file_name().expect("a file has a name");
-            fs::copy(&path, project.join(folder).join(file)).expect("a spec is copied");
-        }
-    }
+    let project = own_project(concat!(env!("CARGO_TARGET_TMPDIR"), "/docs"), name);
+    fs::create_dir_all(project.join("traces/gpt2-train-cpu")).expect("a folder can be made");
     let hints = blocks(&page("docs/formats.md"), "json").pop().expect("a hint file");
     write(&project.join("scenarios/tier_hints.json"), &hints);
     project
@@ -392,10 +371,9 @@ fn first_cells(text: &str) -> BTreeSet<String> {
 /// A heading or a row that stands twice is one that somebody will mend once.
 #[test]
 fn no_page_says_a_heading_or_a_row_of_a_table_twice() {
-    let pages = fs::read_dir(root().join("docs")).expect("the pages");
-    let paths = pages.map(|entry| entry.expect("an entry").path());
     let mut seen = 0;
-    for path in paths.filter(|path| path.extension().is_some_and(|ending| ending == "md")) {
+    let is_page = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "md");
+    for path in shipped("docs").into_iter().filter(is_page) {
         let text = fs::read_to_string(&path).expect("a page");
         let (mut headings, mut rows) = (BTreeSet::new(), BTreeSet::new());
         let mut in_code = false;

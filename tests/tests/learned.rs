@@ -3,14 +3,11 @@
 
 use rayon::ThreadPoolBuilder;
 use std::path::PathBuf;
-use std::sync::Arc;
 use tiersim_input::scenario::weights::{read_weights, weights_text};
-use tiersim_models::statistics::Stated;
-use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::recipe::Origin;
 use tiersim_policies::replacement::Algorithm;
 use tiersim_policies::scenario::weights::WeightFile;
-use tiersim_policies::scenario::{Budget, Case, OpTime, Scenario, TraceSource, WorkloadSpec};
+use tiersim_policies::scenario::{Budget, Case, Scenario};
 use tiersim_policies::zoo::Registry;
 use tiersim_policies::zoo::demand::{DemandConfig, Write};
 use tiersim_policies::zoo::scored::ScoredConfig;
@@ -19,7 +16,7 @@ use tiersim_sim::run::{Bench, Options};
 use tiersim_sim::train::cross_entropy::Search;
 use tiersim_sim::train::train;
 use tiersim_tests::prelude::*;
-use tiersim_tests::setting::policy_of;
+use tiersim_tests::setting::{case, policy_of, replays, scenario};
 
 const FAR: TierId = TierId(1);
 
@@ -107,42 +104,17 @@ fn round() -> (Scenario, Workload) {
             traced.op(step, 0, Span::from_ns(10), &[(object, Mode::Read)]);
         }
     }
-    let case = |label: &str, policy| Case {
-        label: label.to_owned(),
-        policy,
-        hbm: Budget::Bytes(Bytes::new(5000)),
-        allocators: Vec::new(),
-        numa: NumaConfig::default(),
-        hidden: Vec::new(),
-        chunk: None,
-        micro_batch: None,
-        pressure: None,
-        params: Vec::new(),
-    };
-    let scenario = Scenario {
-        name: "round".to_owned(),
-        about: "objects in turn".to_owned(),
-        hardware: Arc::new(two_tiers(Bytes::new(1 << 20), law(0, 1_000_000_000))),
-        workload: WorkloadSpec {
-            trace: TraceSource::Folder(PathBuf::from("round")),
-            repeat: 2,
-            // No rule does better than Belady over a whole run; over a part of one it can.
-            warmup: 0,
-            time: OpTime::Recorded { scale: 1.0 },
-            jitter: 0.0,
-            ranks: 1,
-            statistics: Stated::MadeUp,
-        },
-        cases: vec![
-            case("scored", scored(&[(Feature::Age, -1.0)], vec![FAR])),
-            case("lru", demand(Algorithm::Lru, vec![FAR])),
-            case("belady", demand(Algorithm::Belady, vec![FAR])),
-        ],
-        seed: 1,
-        expect: Vec::new(),
-        warnings: Vec::new(),
-    };
-    (scenario, Workload::new(traced.0))
+    let hbm = Budget::Bytes(Bytes::new(5000));
+    let case = |label, policy| Case { hbm, ..case(label, policy) };
+    let cases = vec![
+        case("scored", scored(&[(Feature::Age, -1.0)], vec![FAR])),
+        case("lru", demand(Algorithm::Lru, vec![FAR])),
+        case("belady", demand(Algorithm::Belady, vec![FAR])),
+    ];
+    let hardware = two_tiers(Bytes::new(1 << 20), law(0, 1_000_000_000));
+    // Without a warm-up: no rule does better than Belady over a whole run; over a part of one it
+    // can.
+    (scenario(hardware, replays(2), cases), Workload::new(traced.0))
 }
 
 fn trained(search: Search) -> WeightFile {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use tiersim_models::hardware::Requests;
 use tiersim_models::loaded::{Curve, Loaded};
-use tiersim_policies::command::{Allocating, Touch};
+use tiersim_policies::command::Touch;
 use tiersim_tests::prelude::*;
 
 const INJECTORS: usize = 400;
@@ -49,18 +49,8 @@ fn machine(loaded: Loaded, idle: Span) -> Hardware {
 /// One use of the tier in place by an injector.
 fn injection(ticket: usize, stream: usize, mode: Mode) -> Command {
     let (object, tier) = (ObjectId(0), TierId(1));
-    let touches = [Touch { object, tier, mode }].into_iter().collect();
-    let charges = [(tier, Bytes::new(BYTES))].into_iter().collect();
-    let work = Work::Compute {
-        occurrence: 0,
-        stream: stream as u16,
-        touches,
-        charges,
-        delay: Span::ZERO,
-        allocating: Allocating::default(),
-    };
-    let (after, claims, frees) = Default::default();
-    Command { ticket: Ticket(ticket as u32), work, after, claims, frees }
+    let (touches, charges) = ([Touch { object, tier, mode }], [(tier, Bytes::new(BYTES))]);
+    command(ticket, computing(0, stream as u16, touches, charges), None)
 }
 
 /// Bandwidth (bytes per second) and latency (picoseconds) that the injectors see.
@@ -68,10 +58,8 @@ fn replay(machine: &Hardware, reads: u8, pause: Span) -> (f64, f64) {
     let mut traced = Traced::new();
     traced.object(BYTES, true);
     traced.op(0, 0, Span::ZERO, &[]);
-    let workload = Workload::new(traced.0);
-    let routes = machine.routes().expect("two tiers");
-    let durations = Durations::fixed(vec![pause]);
-    let mut sim = SimMachine::new(machine, routes, &workload, &durations, &[]);
+    let world = World::of(machine.clone(), traced.0, vec![pause]);
+    let mut sim = world.unplanned();
     for ticket in 0..INJECTORS * ROUNDS {
         let stream = ticket % INJECTORS;
         let reading = stream * 100 < usize::from(reads) * INJECTORS;
@@ -157,23 +145,12 @@ fn reached(loaded: &Loaded, reads: u8, curve: &Points, under_way: u64) -> (f64, 
         })
         .collect();
     traced.op(0, 0, Span::ZERO, &uses);
-    let workload = Workload::new(traced.0);
-    let routes = machine.routes().expect("two tiers");
-    let durations = Durations::fixed(vec![Span::ZERO]);
-    let mut sim = SimMachine::new(&machine, routes, &workload, &durations, &[]);
+    let world = World::of(machine, traced.0, vec![Span::ZERO]);
+    let mut sim = world.unplanned();
     let tier = TierId(1);
-    let touches = uses.iter().map(|&(object, mode)| Touch { object, tier, mode }).collect();
-    let charges = [(tier, Bytes::new(100 * BYTES))].into_iter().collect();
-    let (delay, (after, claims, frees)) = (Span::ZERO, Default::default());
-    let work = Work::Compute {
-        occurrence: 0,
-        stream: 0,
-        touches,
-        charges,
-        delay,
-        allocating: Allocating::default(),
-    };
-    sim.submit(Command { ticket: Ticket(0), work, after, claims, frees }).expect("an op");
+    let touches = uses.iter().map(|&(object, mode)| Touch { object, tier, mode });
+    let work = computing(0, 0, touches, [(tier, Bytes::new(100 * BYTES))]);
+    sim.submit(command(0, work, None)).expect("an op");
     let (end, _) = sim.next().expect("no fault").expect("it ends");
     let rate = 100.0 * BYTES as f64 * 1000.0 / end.ps() as f64;
     (rate, under_way as f64 / rate)

@@ -17,16 +17,7 @@ const ALIKE: &str = "[96, 96, 96, 96, 96, 96]";
 
 /// A scenario of its own project: a small GPT-2 over 8 samples per step.
 fn scenario(test: &str, sequences: &str, cases: &[impl AsRef<str>]) -> PathBuf {
-    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pressure").join(test);
-    let specs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hardware-specs");
-    fs::create_dir_all(root.join("hardware-specs")).expect("a folder can be made");
-    let parts = fs::read_dir(specs.join("parts")).expect("the parts are there");
-    let parts = parts.map(|part| Path::new("parts").join(part.expect("an entry").file_name()));
-    fs::create_dir_all(root.join("hardware-specs/parts")).expect("a folder can be made");
-    for file in parts.chain([PathBuf::from("h100-sxm-pcie5.ron")]) {
-        let copy = root.join("hardware-specs").join(&file);
-        fs::copy(specs.join(&file), copy).expect("a spec is copied");
-    }
+    let root = files::own_project(concat!(env!("CARGO_TARGET_TMPDIR"), "/pressure"), test);
     let mut text = format!(
         "Scenario(schema: 1, about: \"a small model\", hardware: \"h100-sxm-pcie5\", \
          workload: Layered(family: gpt2, layers: 3, hidden: 128, ffn: 512, heads: 4, vocab: 500, \

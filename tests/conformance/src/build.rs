@@ -4,6 +4,7 @@ use crate::prelude::*;
 use std::num::NonZeroU32;
 use tiersim_models::hardware::Tier;
 use tiersim_models::workload::{Object, Op, TraceMeta, Use};
+use tiersim_policies::command::{Edge, Touch};
 
 /// A byte per picosecond, in bytes per second.
 pub const ONE: u64 = PS_PER_S;
@@ -58,6 +59,27 @@ pub fn hardware(tiers: &[(TierKind, Bytes, Law)], links: &[(usize, usize, Law)])
         server: Default::default(),
         cpu: None,
     }
+}
+
+/// What an op does that takes no part in any plan: its place in the durations, its stream, what it
+/// touches and what it is charged for.
+pub fn computing(
+    occurrence: u64,
+    stream: u16,
+    touches: impl IntoIterator<Item = Touch>,
+    charges: impl IntoIterator<Item = (TierId, Bytes)>,
+) -> Work {
+    let (touches, charges) = (touches.into_iter().collect(), charges.into_iter().collect());
+    let (delay, allocating) = (Span::ZERO, Default::default());
+    Work::Compute { occurrence, stream, touches, charges, delay, allocating }
+}
+
+/// A command of no plan, which starts when another has ended, if one is named.
+pub fn command(ticket: usize, work: Work, after: Option<usize>) -> Command {
+    let edge = |ticket: usize| Edge { ticket: Ticket(ticket as u32), hazard: Hazard::Turn };
+    let after = after.into_iter().map(edge).collect();
+    let (claims, frees) = Default::default();
+    Command { ticket: Ticket(ticket as u32), work, after, claims, frees }
 }
 
 /// HBM of the given capacity, and an unlimited second tier behind one link of law `link`.

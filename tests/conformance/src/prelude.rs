@@ -1,7 +1,9 @@
 //! What nearly every test and body names: the words of machines, traces and plans, and how to build
 //! small ones.
 
-pub use crate::build::{ONE, Traced, fair, free, hardware, law, rate, two_tiers};
+pub use crate::build::{
+    ONE, Traced, command, computing, fair, free, hardware, law, rate, two_tiers,
+};
 pub use crate::scripted::Scripted;
 pub use crate::world::World;
 pub use rand::rngs::ChaCha12Rng;

@@ -47,6 +47,12 @@ impl World {
         SimMachine::of_ranks(ranks, hardware, routes, workload, durations, &planner.start())
     }
 
+    /// The simulated machine with nothing in it, for commands of no plan.
+    pub fn unplanned(&self) -> SimMachine<'_> {
+        let routes = self.hardware.routes().expect("every tier is joined");
+        SimMachine::new(&self.hardware, routes, &self.workload, &self.durations, &[])
+    }
+
     /// The same on several devices, audited after every event.
     pub fn audited_ranks(&self, planner: &Planner<'_>, ranks: u32) -> SimMachine<'_> {
         let (objects, capacities) = (self.workload.trace.objects.len(), self.capacities());
