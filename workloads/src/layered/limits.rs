@@ -58,27 +58,31 @@ impl Layered {
 
     /// Ops of the whole trace.
     pub fn ops(&self) -> u64 {
-        let wide = if self.family == Family::Llama { 2 } else { 1 };
-        let positions = u64::from(self.positions > 0);
-        let layers = u64::from(self.layers);
-        let forward = layers * (7 + wide) + 3 + positions;
         match self.mode {
             Mode::Train { .. } => {
                 let (both, adam) = self.ops_of_training();
                 both + adam
             }
-            Mode::Decode { tokens, .. } => forward * u64::from(tokens),
+            Mode::Decode { tokens, .. } => self.ops_of_pass() * u64::from(tokens),
         }
+    }
+
+    /// Matrices of the feed-forward part from the residual stream.
+    fn wide(&self) -> u64 {
+        if self.family == Family::Llama { 2 } else { 1 }
+    }
+
+    /// Ops of a forward pass.
+    fn ops_of_pass(&self) -> u64 {
+        u64::from(self.layers) * (7 + self.wide()) + 3 + u64::from(self.positions > 0)
     }
 
     /// Ops of a forward and a backward pass, and of the optimizer.
     pub(super) fn ops_of_training(&self) -> (u64, u64) {
-        let wide = if self.family == Family::Llama { 2 } else { 1 };
-        let positions = u64::from(self.positions > 0);
-        let layers = u64::from(self.layers);
-        let forward = layers * (7 + wide) + 3 + positions;
+        let tables = u64::from(self.positions > 0) + u64::from(!self.tied);
+        let adam = u64::from(self.layers) * (5 + self.wide()) + 2 + tables;
         // The loss belongs to the forward pass.
-        (2 * forward + 1, layers * (5 + wide) + 2 + positions + u64::from(!self.tied))
+        (2 * self.ops_of_pass() + 1, adam)
     }
 
     /// No less than the bytes that the ops of one step of training touch.
