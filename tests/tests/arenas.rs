@@ -16,7 +16,6 @@ use tiersim_tests::world::{Careless, commands};
 
 const WORLDS: u64 = 600;
 const POOL: AllocatorSpec = AllocatorSpec { model: Model::Pool, compaction: None };
-const FAR: TierId = TierId(1);
 
 fn spec(rng: &mut ChaCha12Rng) -> AllocatorSpec {
     let at_once = [Bytes::MAX, Bytes::mib(1)][rng.random_range(0..2)];
@@ -474,7 +473,7 @@ fn a_copy_into_a_tier_waits_for_every_copy_that_still_leaves_it() {
             Action::Drop { object, tier: HBM },
             Action::Drop { object, tier: FAR },
         ],
-        vec![Action::Fetch { object, to: HBM }],
+        vec![fetch(object)],
     ];
     let (commands, error) = world.commands(Box::new(Scripted { start: vec![HBM], script }));
     assert_eq!(error, None);

@@ -9,7 +9,6 @@ use tiersim_sim::machine::meters::Meters;
 use tiersim_tests::files::beside;
 use tiersim_tests::prelude::*;
 
-const FAR: TierId = TierId(1);
 /// Lanes to the host and from it, to the switch and from it, to the network and from it.
 const FETCH: usize = 0;
 const SEND: usize = 3;
@@ -103,8 +102,8 @@ fn beside_a_fetch(
     traced.0.ops[op.index()].unit = collective(CollectiveKind::AllGather, gathered, 2, 1);
     assert_eq!((read.0, op.0), (0, 1));
     let world = World::of(hardware, traced.0, vec![Span::ZERO; 2]);
-    let fetch = Action::Fetch { object, to: HBM };
-    run(&world, ranks, Box::new(Scripted { start: vec![FAR], script: vec![vec![fetch]] }))
+    let script = vec![vec![fetch(object)]];
+    run(&world, ranks, Box::new(Scripted { start: vec![FAR], script }))
 }
 
 /// A machine whose devices meet in the switch in front of host memory.
@@ -165,8 +164,8 @@ fn one_rank_that_is_late_keeps_all_waiting() {
         let mut machine = machine.clone();
         machine.links[0].service = service;
         let world = World::of(machine, traced.0, vec![Span::from_ps(7), Span::from_ps(3)]);
-        let fetch = vec![vec![Action::Fetch { object, to: HBM }]];
-        let policy = Box::new(Scripted { start: vec![FAR], script: fetch });
+        let policy = Scripted { start: vec![FAR], script: vec![vec![fetch(object)]] };
+        let policy = Box::new(policy);
         let (ends, meters) = run(&world, 2, policy);
         assert_eq!(ends, [200 + 7, 200 + 7 + 3 + 10]);
         // The first device waits for its own copy, and for that of the other: both over that link.
@@ -233,8 +232,7 @@ fn devices_that_share_one_link_get_the_same_part_of_it() {
             for (stream, &object) in objects.iter().enumerate() {
                 traced.op(0, stream as u16, Span::ZERO, &[(object, Mode::Read)]);
             }
-            let fetch = |&object: &ObjectId| vec![Action::Fetch { object, to: HBM }];
-            let script = objects.iter().map(fetch).collect();
+            let script = objects.iter().map(|&object| vec![fetch(object)]).collect();
             let world = World::of(machine, traced.0, vec![Span::ZERO; 2]);
             let policy = Box::new(Scripted { start: vec![FAR; 2], script });
             let (ends, _) = run(&world, ranks as u32, policy);

@@ -23,8 +23,6 @@ const ALGORITHMS: [Algorithm; 11] = [
     Algorithm::TwoQ,
 ];
 
-const FAR: TierId = TierId(1);
-
 /// Bytes moved in, bytes moved out, and the commands, op by op.
 struct Told {
     fetched: u64,

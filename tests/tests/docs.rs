@@ -8,7 +8,7 @@
 mod places;
 mod records;
 
-use places::{CHOICES, Place, STRUCTS};
+use places::{CHOICES, STRUCTS};
 use records::records;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -108,13 +108,13 @@ fn known(problems: &Diagnostics) -> Vec<String> {
 const RUN: [&str; 4] = ["time", "repeat", "warmup", "jitter"];
 
 /// What the reader says of a file with `put` in its place.
-fn said(place: &Place, put: &str, file: &Path) -> Option<Diagnostics> {
-    write(file, &place.text.replace('@', put));
-    if place.text.starts_with("Hardware") {
+fn said(text: &str, put: &str, file: &Path) -> Option<Diagnostics> {
+    write(file, &text.replace('@', put));
+    if text.starts_with("Hardware") {
         read_hardware(file).err()
-    } else if place.text.starts_with("Part") {
+    } else if text.starts_with("Part") {
         read_part(file).err()
-    } else if place.text.starts_with("Weights") {
+    } else if text.starts_with("Weights") {
         read_weights(file, &Registry::default()).err()
     } else {
         read_scenario(file, &[]).err()
@@ -122,8 +122,8 @@ fn said(place: &Place, put: &str, file: &Path) -> Option<Diagnostics> {
 }
 
 /// The fields of a variant, if it has named ones.
-fn fields(place: &Place, variant: &str, file: &Path) -> Vec<String> {
-    let problems = said(place, &format!("{variant}({NOBODY}: 1)"), file);
+fn fields(text: &str, variant: &str, file: &Path) -> Vec<String> {
+    let problems = said(text, &format!("{variant}({NOBODY}: 1)"), file);
     let problems = problems.expect("the file is not right");
     let met = problems.0.iter().any(|problem| problem.rule.contains("has no field"));
     if met { known(&problems) } else { Vec::new() }
@@ -135,34 +135,34 @@ fn every_field_and_word_of_scenarios_and_hardware_is_described() {
     let page = page("docs/formats.md") + &page("docs/policies.md");
     let file = project("words").join("scenarios/probe.ron");
     let mut missing = Vec::new();
-    for place in STRUCTS {
-        let problems = said(place, &format!("{NOBODY}: 1"), &file).expect("the file is not right");
-        look_for(&page, place.heading, &known(&problems), &mut missing);
+    for &(heading, text) in STRUCTS {
+        let problems = said(text, &format!("{NOBODY}: 1"), &file).expect("the file is not right");
+        look_for(&page, heading, &known(&problems), &mut missing);
     }
     let mut policies_with_fields = 0;
-    for place in CHOICES {
-        let problems = said(place, NOBODY, &file).expect("the file is not right");
+    for &(heading, text) in CHOICES {
+        let problems = said(text, NOBODY, &file).expect("the file is not right");
         let variants = known(&problems);
         let headed = |name: &String| {
             page.lines().any(|line| line == format!("## {name}") || line == format!("### {name}"))
         };
         let rows: Vec<String> = variants.iter().filter(|name| !headed(name)).cloned().collect();
         if !rows.is_empty() {
-            look_for(&page, place.heading, &rows, &mut missing);
+            look_for(&page, heading, &rows, &mut missing);
         }
         for variant in &variants {
-            let fields = fields(place, variant, &file);
+            let fields = fields(text, variant, &file);
             // Policies and generated workloads have sections of their own; recorded ones share
             // the one above.
-            let policy = place.heading == "Policies";
+            let policy = heading == "Policies";
             policies_with_fields += usize::from(policy && !fields.is_empty());
             if ["Layered", "Model"].contains(&variant.as_str()) {
                 let (shared, own): (Vec<_>, Vec<_>) =
                     fields.into_iter().partition(|field| RUN.contains(&&**field));
-                look_for(&page, place.heading, &shared, &mut missing);
+                look_for(&page, heading, &shared, &mut missing);
                 look_for(&page, variant, &own, &mut missing);
             } else if !fields.is_empty() {
-                let heading = if policy { variant } else { place.heading };
+                let heading = if policy { variant } else { heading };
                 look_for(&page, heading, &fields, &mut missing);
             }
         }

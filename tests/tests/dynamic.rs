@@ -11,9 +11,6 @@ use tiersim_tests::play::{self, Played};
 use tiersim_tests::prelude::*;
 use tiersim_tests::setting::policy_of;
 
-/// The tier behind HBM.
-pub(crate) const FAR: TierId = TierId(1);
-
 /// HBM of `bytes`, and a tier behind a link of a byte per ps without set-up.
 pub(crate) fn machine(bytes: u64) -> Hardware {
     two_tiers(Bytes::new(bytes), law(0, 1_000_000_000_000))

@@ -54,7 +54,7 @@ fn a_write_back_waits_for_the_copy_whose_contents_it_overwrites() {
     let machine = hardware(&tiers, &[(0, 1, quick), (0, 2, quick), (1, 2, slow)]);
     let world = World::recorded(machine, traced.0, 1);
     let script = vec![
-        vec![Action::Fetch { object, to: HBM }],
+        vec![fetch(object)],
         vec![Action::Evict { object, from: near, to: far }],
         vec![Action::Evict { object, from: HBM, to: far }],
     ];

@@ -10,8 +10,6 @@ use tiersim_models::workload::Part;
 use tiersim_tests::prelude::*;
 use tiersim_tests::soak::seed_of;
 
-const FAR: TierId = TierId(1);
-
 /// HBM, and a tier used in place at `access` behind one link of law `link`.
 fn machine(access: Law, link: Law, service: Option<Service>) -> Hardware {
     let tiers = [free(TierKind::Hbm), (TierKind::Dram, Bytes::MAX, access)];

@@ -18,8 +18,6 @@ use tiersim_sim::train::train;
 use tiersim_tests::prelude::*;
 use tiersim_tests::setting::{case, policy_of, replays, scenario};
 
-const FAR: TierId = TierId(1);
-
 fn scored(weights: &[(Feature, f64)], spill: Vec<TierId>) -> PolicyConfig {
     let mut own = Weights::default();
     weights.iter().for_each(|&(feature, weight)| own.set(feature, weight));

@@ -34,7 +34,7 @@ fn fetched(hardware: Hardware, objects: &[(u64, TierId)]) -> Vec<u64> {
     for (stream, &object) in ids.iter().enumerate() {
         traced.op(0, stream as u16, Span::ZERO, &[(object, Mode::Read)]);
     }
-    let first = ids.iter().map(|&object| Action::Fetch { object, to: HBM }).collect();
+    let first = ids.iter().copied().map(fetch).collect();
     let world = World::of(hardware, traced.0, vec![Span::ZERO; objects.len()]);
     world.scripted(objects.iter().map(|object| object.1).collect(), vec![first])
 }

@@ -272,8 +272,7 @@ fn fetched(from: TierId, sizes: &[u64]) -> u64 {
     let uses: Vec<_> = objects.iter().map(|&object| (object, Mode::Read)).collect();
     traced.op(0, 0, Span::ZERO, &uses);
     let world = World::of(machine, traced.0, vec![Span::ZERO]);
-    let fetch = |&object: &ObjectId| Action::Fetch { object, to: HBM };
-    let script = vec![objects.iter().map(fetch).collect()];
+    let script = vec![objects.iter().copied().map(fetch).collect()];
     // Scripted for the first node; the wrapper knows better.
     let scripted = Box::new(Scripted { start: vec![DRAM0; sizes.len()], script });
     let config = says(Placement::FirstTouch(from));

@@ -348,7 +348,6 @@ fn a_drop_of_what_has_become_the_only_copy_is_left_out() {
         traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
     }
     let (workload, far) = (Workload::new(traced.0), TierId(1));
-    let fetch = |object| Action::Fetch { object, to: HBM };
     let script = vec![vec![fetch(a)], vec![fetch(b), Action::Drop { object: a, tier: far }]];
     let policy = Box::new(Scripted { start: vec![far; 2], script });
     let capacities = [Bytes::new(100), Bytes::MAX];

@@ -43,8 +43,6 @@ fn ranks_that_repeat_themselves_end_as_if_every_replay_was_simulated() {
     assert_eq!((compared, left_out), (56, 29), "worlds, and those that were shortened");
 }
 
-const FAR: TierId = TierId(1);
-
 /// Devices of which every four share a link of ten bytes per ps to memory, and a host whose ops
 /// have this launch.
 fn fours(launch: u64) -> Hardware {
@@ -73,7 +71,7 @@ fn ends(ranks: u32, launch: u64, fetched: Option<u64>, ops: &[(Unit, u64)]) -> V
     let spans = ops.iter().map(|&(_, ps)| Span::from_ps(ps)).collect();
     let world = World::of(fours(launch), traced.0, spans);
     let start = vec![FAR; usize::from(object.is_some())];
-    let fetch = object.map(|object| vec![Action::Fetch { object, to: HBM }]);
+    let fetch = object.map(|object| vec![fetch(object)]);
     let policy = Box::new(Scripted { start, script: fetch.into_iter().collect() });
     let mut planner = world.planner(policy).expect("it fits");
     let mut machine = world.audited_ranks(&planner, ranks);

@@ -7,14 +7,8 @@ use tiersim_models::service::{Cache, Detail, Tail};
 use tiersim_sim::machine::Fault;
 use tiersim_tests::prelude::*;
 
-const FAR: TierId = TierId(1);
-
 fn fifo(lanes: u32) -> Option<Service> {
     Some(Service { lanes: NonZeroU32::new(lanes), ..Service::default() })
-}
-
-fn fetch(object: ObjectId) -> Action {
-    Action::Fetch { object, to: HBM }
 }
 
 /// When the ops end that read one object each, on a stream of its own each; all objects are
@@ -26,9 +20,8 @@ fn fetched_together(mut hardware: Hardware, service: Option<Service>, sizes: &[u
     for (stream, &object) in objects.iter().enumerate() {
         traced.op(0, stream as u16, Span::ZERO, &[(object, Mode::Read)]);
     }
-    let prefetch = |&object: &ObjectId| Action::Prefetch { object, to: HBM };
     let mut first: Vec<Action> = vec![fetch(objects[0])];
-    first.extend(objects[1..].iter().map(prefetch));
+    first.extend(objects[1..].iter().copied().map(prefetch));
     let world = World::of(hardware, traced.0, vec![Span::ZERO; sizes.len()]);
     world.scripted(vec![FAR; sizes.len()], vec![first])
 }

@@ -32,7 +32,7 @@ fn fetched(hardware: Hardware, bytes: u64, from: TierId) -> Span {
     let object = traced.object(bytes, true);
     traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
     let world = World::of(hardware, traced.0, vec![Span::ZERO]);
-    let ends = world.scripted(vec![from], vec![vec![Action::Fetch { object, to: HBM }]]);
+    let ends = world.scripted(vec![from], vec![vec![fetch(object)]]);
     Span::from_ps(ends[0])
 }
 

@@ -9,6 +9,19 @@ use tiersim_policies::command::{Edge, Touch};
 /// A byte per picosecond, in bytes per second.
 pub const ONE: u64 = PS_PER_S;
 
+/// The tier behind HBM.
+pub const FAR: TierId = TierId(1);
+
+/// Copies an object to HBM for the op that comes next.
+pub fn fetch(object: ObjectId) -> Action {
+    Action::Fetch { object, to: HBM }
+}
+
+/// Copies an object to HBM ahead of its use.
+pub fn prefetch(object: ObjectId) -> Action {
+    Action::Prefetch { object, to: HBM }
+}
+
 /// Bytes per picosecond.
 pub fn rate(per_ps: u64) -> Rate {
     Rate::new(per_ps * ONE).expect("a rate above zero")

@@ -49,10 +49,10 @@ pub fn fail_each(site: &Site, failure: fn(u64) -> Failure) -> Check<Counts> {
 fn until_none_is_left(site: &Site, failure: fn(u64) -> Failure, on_worker: bool) -> Check<u64> {
     let object = ObjectId(0);
     let script = [
-        (0, Action::Fetch { object, to: HBM }),
+        (0, fetch(object)),
         (1, Action::Evict { object, from: HBM, to: NVME }),
-        (2, Action::Fetch { object, to: HBM }),
-        (3, Action::Fetch { object: ObjectId(1), to: HBM }),
+        (2, fetch(object)),
+        (3, fetch(ObjectId(1))),
     ];
     let other: [&[_]; 2] = [&[(0, Mode::ReadWrite)], &[(2, Mode::Read)]];
     let ops = [other[0], other[1], other[0], &[(1, Mode::Read)]];

@@ -2,7 +2,8 @@
 //! small ones.
 
 pub use crate::build::{
-    ONE, Traced, command, computing, fair, free, hardware, law, rate, two_tiers,
+    FAR, ONE, Traced, command, computing, fair, fetch, free, hardware, law, prefetch, rate,
+    two_tiers,
 };
 pub use crate::scripted::Scripted;
 pub use crate::world::World;

@@ -7,7 +7,6 @@ use tiersim_models::results::Part;
 use tiersim_models::workload::{Collective, CollectiveKind};
 use tiersim_tests::prelude::*;
 
-const FAR: TierId = TierId(1);
 const COMPUTE: Part = Part::Compute(Phase::Other);
 const IN: usize = 0;
 const OUT: usize = 1;
@@ -62,14 +61,6 @@ fn copies(world: &World, start: Vec<TierId>, script: Vec<Vec<Action>>) -> Vec<(u
 fn split(world: &World, start: Vec<TierId>, script: Vec<Vec<Action>>) -> Parts {
     let policy = Box::new(Scripted { start, script });
     splits(world, 1, policy).expect("it fits").swap_remove(0)
-}
-
-fn fetch(object: ObjectId) -> Action {
-    Action::Fetch { object, to: HBM }
-}
-
-fn prefetch(object: ObjectId) -> Action {
-    Action::Prefetch { object, to: HBM }
 }
 
 fn spans<const N: usize>(ps: [u64; N]) -> Vec<Span> {

@@ -5,8 +5,6 @@
 use std::num::NonZeroU32;
 use tiersim_tests::prelude::*;
 
-const FAR: TierId = TierId(1);
-
 /// Two places on the link, taken by whoever is ready: the write-back of E makes room for C. If it
 /// is slow, B, which the next op needs, is ready before C and gets the second place. If it is
 /// quick, C gets it, and the op waits until C has come. Source of the kind: R. L. Graham, "Bounds
@@ -28,9 +26,8 @@ fn a_faster_link_ends_the_same_plan_later() {
         link.service = Some(Service { lanes: NonZeroU32::new(2), ..Service::default() });
         let spans = [0, 100, 1000, 0].map(Span::from_ps).to_vec();
         let world = World::of(hardware, traced.0, spans);
-        let fetch = |object| Action::Prefetch { object, to: HBM };
         let evict = Action::Evict { object: e, from: HBM, to: FAR };
-        let script = vec![vec![], vec![fetch(a), evict, fetch(c)], vec![fetch(b)]];
+        let script = vec![vec![], vec![prefetch(a), evict, prefetch(c)], vec![prefetch(b)]];
         world.scripted(vec![FAR, FAR, FAR, HBM, HBM], script)[3]
     };
     // 400 bytes leave in 400 ps or in 50: B is ready after 100.

@@ -9,7 +9,6 @@ use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_tests::prelude::*;
 use tiersim_tests::setting::policy_of;
 
-const FAR: TierId = TierId(1);
 const DISK: TierId = TierId(2);
 /// The bound of the last replay of a world.
 fn bound(world: &World) -> Bound {
@@ -50,10 +49,6 @@ fn lru(world: &World, spill: Vec<TierId>) -> Box<dyn Policy> {
     policy_of(world, &DemandConfig::lru(spill).into()).expect("it is built")
 }
 
-fn fetch(object: ObjectId) -> Action {
-    Action::Prefetch { object, to: HBM }
-}
-
 fn evict(object: ObjectId) -> Action {
     Action::Evict { object, from: HBM, to: FAR }
 }
@@ -72,9 +67,9 @@ fn what_a_stream_copied_before_the_end_of_the_warm_up_is_not_asked_for_again() {
     // From the start all that crosses counts, of several streams too.
     assert!(matches!(bound(&world).cause, Cause::Crossing(0, Way::In)), "{:?}", bound(&world));
     let world = world.repeated(2);
-    let (first, turn) = (vec![fetch(b)], vec![evict(b), fetch(c)]);
-    let again = vec![evict(c), fetch(b)];
-    let script = vec![first, turn.clone(), vec![fetch(a)], again, turn];
+    let (first, turn) = (vec![prefetch(b)], vec![evict(b), prefetch(c)]);
+    let again = vec![evict(c), prefetch(b)];
+    let script = vec![first, turn.clone(), vec![prefetch(a)], again, turn];
     let policy = Scripted { start: vec![DISK, FAR, FAR], script };
     let took = measured(&world, Box::new(policy)).expect("it fits");
     assert_eq!(took, 10, "a is there, and the other stream has ended");

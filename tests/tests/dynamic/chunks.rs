@@ -1,6 +1,6 @@
 //! Objects in chunks: a part of one may stay where the whole could not.
 
-use crate::dynamic::{FAR, machine, play, traced};
+use crate::dynamic::{machine, play, traced};
 use tiersim_models::workload::Mode::Read;
 use tiersim_policies::chunks::chunked;
 use tiersim_policies::zoo::demand::DemandConfig;

@@ -1,6 +1,6 @@
 //! Page faults: their number and their delays, to the picosecond.
 
-use crate::dynamic::{FAR, machine, play, traced};
+use crate::dynamic::{machine, play, traced};
 use tiersim_models::workload::Mode::{Read, ReadWrite, Write};
 use tiersim_policies::zoo::unified_memory::{Faults, UnifiedMemoryConfig};
 use tiersim_tests::play::Played;

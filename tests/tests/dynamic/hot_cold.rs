@@ -1,6 +1,6 @@
 //! Promotion and demotion: what a cold use costs, when an object is hot, and that nothing flaps.
 
-use crate::dynamic::{FAR, machine, play, traced};
+use crate::dynamic::{machine, play, traced};
 use tiersim_models::workload::Mode::{Read, ReadWrite};
 use tiersim_policies::zoo::hot_cold::HotColdConfig;
 use tiersim_tests::play::Played;

@@ -1,6 +1,6 @@
 //! State by layer: what overlaps with what, to the picosecond.
 
-use crate::dynamic::{FAR, machine, play};
+use crate::dynamic::{machine, play};
 use tiersim_models::workload::Mode::{Read, ReadWrite, Write};
 use tiersim_policies::zoo::layers::{Arrival, LayersConfig};
 use tiersim_tests::prelude::*;

@@ -1,7 +1,7 @@
 //! Correlation prefetch hits from the second iteration on, and nobody sees more than he declares.
 
 use crate::dynamic::faults::FAULTS;
-use crate::dynamic::{FAR, machine, play, traced};
+use crate::dynamic::{machine, play, traced};
 use tiersim_models::workload::Mode::{Read, ReadWrite};
 use tiersim_policies::zoo::correlation_prefetch::CorrelationPrefetchConfig;
 use tiersim_policies::zoo::hot_cold::HotColdConfig;
