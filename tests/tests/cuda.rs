@@ -247,6 +247,6 @@ fn any_two_kinds_of_tiers_may_be_joined() {
             *sum += bytes.get();
         }
     }
-    assert_eq!(fit, 0, "worlds that fit");
+    assert!(fit > 25, "only {fit} worlds fit: the test means little");
     assert!(moved.iter().all(|&bytes| bytes > 0), "not every lane was used: {moved:?}");
 }

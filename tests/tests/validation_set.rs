@@ -213,7 +213,7 @@ fn expectations_are_what_the_formulas_say() {
             met += 1;
         }
     }
-    assert_eq!(met, 27);
+    assert_eq!(met, 29);
 }
 
 fn simulated(scenario: &Scenario) -> RunRecord {

@@ -3,7 +3,6 @@
 use tiersim_models::hardware::{Hardware, Law, Link, Tier, TierKind};
 use tiersim_models::ids::{ModuleId, NodeId, ObjectId};
 use tiersim_models::lifetime::Workload;
-use tiersim_models::random::SplitMix;
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::units::{Bytes, Rate, Span};
 use tiersim_models::workload::{
@@ -14,16 +13,19 @@ use tiersim_policies::planner::Planner;
 use tiersim_policies::policy::Policy;
 use tiersim_policies::recipe::Setting;
 
-/// A sequence of numbers from a seed.
-pub(crate) struct Dice(SplitMix);
+/// A sequence of numbers from a seed (xorshift64*).
+pub(crate) struct Dice(u64);
 
 impl Dice {
     pub(crate) fn new(seed: u64) -> Dice {
-        Dice(SplitMix::new(seed))
+        Dice((seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
     pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.0.draw() % end
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % end
     }
 }
 
