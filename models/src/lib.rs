@@ -19,6 +19,7 @@ pub mod loaded;
 pub mod nodes;
 pub mod outstanding;
 pub mod raid0;
+pub mod random;
 pub mod requests;
 pub mod results;
 pub mod routes;

@@ -6,6 +6,7 @@
 //! are.
 //! Invariant: the same statement gives the same statistics on every machine, to the last bit.
 
+use crate::random::split_mix;
 use crate::workload::{Object, ObjectKind, Statistics, Trace};
 
 /// Where the statistics of a generated trace come from.
@@ -72,14 +73,8 @@ fn drawn(seed: u64, module: &str) -> Statistics {
     let bytes = module.bytes().map(u64::from);
     let name = bytes
         .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ byte).wrapping_mul(0x0100_0000_01b3));
-    let draw = |turn: u64| {
-        // SplitMix64 (Steele, Lea and Flood, 2014).
-        let state = (seed ^ name).wrapping_add(turn.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        Some(((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64)
-    };
-    Statistics { adam_m: draw(1), adam_v: draw(2), grad_norm: draw(3) }
+    let draw = |index| Some((split_mix(seed ^ name, index) >> 11) as f64 / (1u64 << 53) as f64);
+    Statistics { adam_m: draw(0), adam_v: draw(1), grad_norm: draw(2) }
 }
 
 /// Whether a name is what a pattern says, in which `*` stands for any text.

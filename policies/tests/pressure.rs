@@ -2,6 +2,7 @@
 //! follows.
 
 use tiersim_models::ids::TierId;
+use tiersim_models::random::SplitMix;
 use tiersim_models::units::Bytes;
 use tiersim_policies::pressure::{
     Gauge, HYSTERESIS, Level, MicroBatch, PressureConfig, StepPressure, Thresholds,
@@ -25,19 +26,6 @@ fn balanced() -> PressureConfig {
 
 fn level(capacity: u64, used: u64) -> Level {
     Gauge::new(&balanced(), Bytes::new(capacity)).read(Bytes::new(used)).1
-}
-
-/// Numbers that look random and are the same everywhere (SplitMix64).
-pub(crate) struct Draw(pub(crate) u64);
-
-impl Draw {
-    pub(crate) fn below(&mut self, most: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % most
-    }
 }
 
 #[test]
@@ -79,13 +67,13 @@ fn nothing_changes_between_a_threshold_and_the_hysteresis_below_it() {
 
 #[test]
 fn a_level_is_never_below_what_is_reached_nor_above_what_is_left() {
-    let mut draw = Draw(7);
+    let mut draw = SplitMix::new(7);
     for _ in 0..200 {
-        let hysteresis = draw.below(100_000) as u32;
+        let hysteresis = (draw.draw() % 100_000) as u32;
         let config = config(Thresholds::CONSERVATIVE, hysteresis);
         let mut gauge = Gauge::new(&config, Bytes::new(1_000_000));
         for _ in 0..200 {
-            let used = 600_000 + draw.below(400_001);
+            let used = 600_000 + draw.draw() % 400_001;
             let (from, to) = gauge.read(Bytes::new(used));
             let reached = |below: u32| {
                 let Thresholds(at) = config.thresholds;
@@ -136,9 +124,9 @@ fn a_micro_batch_is_restored_only_below_the_target_by_the_hysteresis() {
 
 #[test]
 fn a_micro_batch_does_not_swing_where_steps_are_alike() {
-    let mut draw = Draw(3);
+    let mut draw = SplitMix::new(3);
     for round in 0..5000 {
-        let (rest, sample) = (draw.below(900), 1 + draw.below(60));
+        let (rest, sample) = (draw.draw() % 900, 1 + draw.draw() % 60);
         let mut batches = vec![if round % 2 == 0 { 16 } else { 2 }];
         for _ in 0..12 {
             let now = batches[batches.len() - 1];
@@ -184,9 +172,9 @@ fn a_micro_batch_changes_by_one_notch_unless_it_may_jump() {
 
 #[test]
 fn a_micro_batch_that_aims_does_not_swing_where_steps_are_alike() {
-    let mut draw = Draw(5);
+    let mut draw = SplitMix::new(5);
     for round in 0..5000 {
-        let (rest, sample) = (draw.below(900), 1 + draw.below(60));
+        let (rest, sample) = (draw.draw() % 900, 1 + draw.draw() % 60);
         let mut batches = vec![if round % 2 == 0 { 32 } else { 2 }];
         for _ in 0..12 {
             let now = batches[batches.len() - 1];

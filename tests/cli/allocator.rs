@@ -18,21 +18,22 @@ fn project(names: &[&str]) -> Project {
 fn a_snapshot_is_compared_drawn_and_written() {
     let project = project(&["train.pickle.gz"]);
     let ran = project.run(&["allocator", "train.pickle.gz"]).ends_with(0);
-    for piece in ["device 0: 1462 entries", "PyTorch's defaults", "deviation at most 0 %", "holds"]
-    {
-        assert!(ran.stdout.contains(piece), "{piece}: {}", ran.stdout);
-    }
-    let files = project.files("out/allocator-train");
-    let names: Vec<&str> = files.keys().map(String::as_str).collect();
-    assert_eq!(names, ["allocator.json", "device-0.png", "device-0.svg"]);
-    let json: Value = serde_json::from_slice(&files["allocator.json"]).expect("valid JSON");
+    let pieces = ["device 0: 1462 entries", "PyTorch's defaults", "deviation at most 0 %", "holds"];
+    ran.shows(&pieces);
+    let out = "out/allocator-train";
+    assert_eq!(project.names(out), ["allocator.json", "device-0.png", "device-0.svg"]);
+    let json = project.json(&format!("{out}/allocator.json"));
     assert_eq!((&json["holds"], &json["at_most"]), (&Value::from(true), &Value::from(0.01)));
     let device = &json["devices"][0];
     assert_eq!(device["same_address"], device["allocations"]);
     assert_eq!(device["reserved"]["snapshot_bytes"], device["reserved"]["model_bytes"]);
     let ran = project.run(&["allocator", "train.pickle.gz", "--out", "j", "--format", "json"]);
-    assert_eq!(serde_json::from_str::<Value>(&ran.ends_with(0).stdout).expect("JSON"), json);
-    assert_eq!(project.files("j"), files, "the files do not depend on what is printed");
+    assert_eq!(ran.ends_with(0).json(), json);
+    assert_eq!(
+        project.files("j"),
+        project.files(out),
+        "the files do not depend on what is printed"
+    );
 }
 
 /// Snapshots that this project's own programs left on an H200: every allocation at its address.
@@ -46,9 +47,8 @@ fn what_a_gpu_allocated_comes_out_at_the_same_addresses() {
         let file = recorded.join(name);
         let file = file.to_str().expect("a path in UTF-8");
         let ran = project.run(&["allocator", file, "--out", name, "--at-most", "0"]).ends_with(0);
-        let placed =
-            format!("{allocations} of {allocations} allocations at the snapshot's address");
-        assert!(ran.stdout.contains(&placed), "{name}: {}", ran.stdout);
+        let all = format!("{allocations} of {allocations}");
+        ran.shows(&[&format!("{all} allocations at the snapshot's address")]);
     }
 }
 
@@ -58,8 +58,7 @@ fn a_deviation_above_the_limit_is_a_failure_with_its_entry() {
     // The model knows nothing of a segment that is half as large.
     project.edit("tiny.json", "\"total_size\": 2097152", "\"total_size\": 1048576");
     let ran = project.run(&["allocator", "tiny.json", "--at-most", "0.001"]).ends_with(1);
-    assert!(ran.stderr.contains("device 0: deviation "), "{}", ran.stderr);
-    assert!(ran.stdout.contains("FAILS     at most 0.1 %"), "{}", ran.stdout);
+    ran.says(&["device 0: deviation "]).shows(&["FAILS     at most 0.1 %"]);
     assert!(project.path("out/allocator-tiny/device-0.svg").exists(), "what failed is drawn");
 }
 

@@ -1,13 +1,12 @@
 //! `cache`: block traces through replacement policies, and what is said of binary files that hold
 //! none. What else it refuses is in `tests/errors`.
 
-use crate::common::Project;
+use crate::common::{Project, beside};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::Path;
 
 const POLICIES: [&str; 12] = [
     "arc",
@@ -96,8 +95,7 @@ fn project() -> Project {
 #[track_caller]
 fn json(project: &Project, args: &[&str]) -> Value {
     let args = [&["cache"], args, &["--format", "json"]].concat();
-    let ran = project.run(&args).ends_with(0);
-    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {}", ran.stdout))
+    project.run(&args).ends_with(0).json()
 }
 
 #[test]
@@ -105,16 +103,12 @@ fn a_trace_is_replayed_drawn_and_written() {
     let project = project();
     let args = ["cache", "t.oracleGeneral", "--policy", "LRU", "--unit", "--capacity", "5"];
     let ran = project.run(&args).ends_with(0);
-    for piece in ["t.oracleGeneral: lru", "5000 requests", "every object counts 1", "miss ratio"] {
-        assert!(ran.stdout.contains(piece), "{piece}: {}", ran.stdout);
-    }
-    let files = project.files("out/t");
-    let names: Vec<&str> = files.keys().map(String::as_str).collect();
+    ran.shows(&["t.oracleGeneral: lru", "5000 requests", "every object counts 1", "miss ratio"]);
     let expected = ["csv", "json", "png", "svg"].map(|end| format!("miss-ratio-lru.{end}"));
-    assert_eq!(names, expected);
+    assert_eq!(project.names("out/t"), expected);
     let printed =
         json(&project, &["t.oracleGeneral", "--policy", "lru", "--unit", "--capacity", "5"]);
-    let written: Value = serde_json::from_slice(&files["miss-ratio-lru.json"]).expect("JSON");
+    let written = project.json("out/t/miss-ratio-lru.json");
     assert_eq!(printed, written, "what is printed is what is written");
     assert_eq!((&written["schema"], &written["requests"]), (&Value::from(1), &Value::from(5000)));
     let row = &written["results"][0];
@@ -127,7 +121,7 @@ fn a_trace_is_replayed_drawn_and_written() {
     let curve = written["curve"].as_array().expect("a list");
     let last = curve.last().expect("points");
     assert_eq!(last["misses"], written["objects"]);
-    let csv = String::from_utf8(files["miss-ratio-lru.csv"].clone()).expect("text");
+    let csv = project.text("out/t/miss-ratio-lru.csv");
     assert_eq!(csv.lines().filter(|line| line.starts_with("5,true,5000,")).count(), 1, "{csv}");
     assert!(!csv.contains("\n5,false"), "{csv}");
 }
@@ -198,12 +192,7 @@ fn what_is_larger_than_the_cache_is_not_cached() {
 
 #[test]
 fn every_row_of_the_table_made_with_another_simulator_is_met() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut folders = root.ancestors().map(|above| above.join("shared/data/cache-oracle"));
-    let Some(folder) = folders.find(|folder| folder.join("oracle.csv").exists()) else {
-        eprintln!("no shared/data/cache-oracle beside the checkout: nothing is compared");
-        return;
-    };
+    let Some(folder) = beside("cache-oracle") else { return };
     let table = std::fs::read_to_string(folder.join("oracle.csv")).expect("it reads");
     let mut groups: BTreeMap<(&str, &str), Vec<(&str, u64)>> = BTreeMap::new();
     for line in table.lines().skip(1) {
@@ -273,13 +262,7 @@ fn blocks_of_requests_are_replayed_as_a_table_of_them_is() {
 
 #[test]
 fn the_hit_ratios_of_the_published_conversations_are_met() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let place = "shared/data/mooncake/conversation_trace.jsonl";
-    let Some(file) = root.ancestors().map(|above| above.join(place)).find(|path| path.exists())
-    else {
-        eprintln!("no {place} beside the checkout: nothing is compared");
-        return;
-    };
+    let Some(file) = beside("mooncake/conversation_trace.jsonl") else { return };
     let project = Project::empty();
     let file = file.display().to_string();
     let capacity = "10000,50000,1000000";

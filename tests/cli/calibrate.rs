@@ -58,7 +58,7 @@ fn the_folder_has_every_point_every_law_and_the_charts() {
     assert_eq!(found, names, "and no file that was measured is left");
     assert!(!project.path("hardware-specs/measured").exists(), "it was told to write elsewhere");
 
-    let json: Value = serde_json::from_slice(&files["calibration.json"]).expect("valid JSON");
+    let json = project.json("c/calibration.json");
     assert_eq!((&json["name"], &json["machine"]), (&Value::from("mine"), &Value::from("host")));
     let laws = json["laws"].as_array().expect("a list");
     let named: BTreeSet<&str> = laws.iter().filter_map(|law| law["probe"].as_str()).collect();
@@ -69,7 +69,7 @@ fn the_folder_has_every_point_every_law_and_the_charts() {
     let mut keys = BTreeSet::new();
     keys_of(&json, &mut keys);
 
-    let csv = String::from_utf8(files["calibration.csv"].clone()).expect("text");
+    let csv = project.text("c/calibration.csv");
     let mut rows = csv.lines().map(|row| row.split(',').collect::<Vec<_>>());
     let head = rows.next().expect("a head");
     keys.extend(head.iter().map(|&column| column.to_owned()));

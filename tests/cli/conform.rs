@@ -7,12 +7,9 @@ use serde_json::Value;
 fn the_host_conforms_and_a_soak_follows() {
     let project = Project::empty();
     let args = ["conform", "--machine", "host", "--worlds", "9", "--for", "1", "--out", "c"];
-    let ran = project.run(&args).ends_with(0);
-    assert!(ran.stdout.contains("17 of 17 hold on host"), "{}", ran.stdout);
-    let files = project.files("c");
-    let names: Vec<&str> = files.keys().map(String::as_str).collect();
-    assert_eq!(names, ["conform.json"], "and nothing else is left");
-    let json: Value = serde_json::from_slice(&files["conform.json"]).expect("valid JSON");
+    project.run(&args).ends_with(0).shows(&["17 of 17 hold on host"]);
+    assert_eq!(project.names("c"), ["conform.json"], "and nothing else is left");
+    let json = project.json("c/conform.json");
     assert_eq!((&json["holds"], &json["machine"]), (&Value::from(true), &Value::from("host")));
     let bodies = json["bodies"].as_array().expect("a list");
     assert_eq!(bodies.len(), 17);

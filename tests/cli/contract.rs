@@ -45,7 +45,7 @@ const RESULT: [&str; 16] = [
 fn summary(project: &Project, more: &[&str]) -> Value {
     let mut args = vec!["run", CASE, "--out", "json", "--format", "json"];
     args.extend(more);
-    serde_json::from_str(&project.run(&args).ends_with(0).stdout).unwrap()
+    project.run(&args).ends_with(0).json()
 }
 
 /// The mean step of a case in milliseconds.
@@ -129,8 +129,7 @@ fn running_out_of_memory_unexpectedly_ends_with_1_and_the_reason() {
         "step 0, op",
         "tiersim memory --fit",
     ]);
-    let figures = project.files("o");
-    let json: Value = serde_json::from_slice(&figures["summary.json"]).unwrap();
+    let json = project.json("o/summary.json");
     let result = &json["results"][0];
     assert_eq!(result["oom"], Value::Bool(true));
     assert!(result["step_ms"].is_null() && result["slowdown"].is_null(), "never a made-up 0");
@@ -147,13 +146,9 @@ fn several_summaries_on_stdout_are_one_document_in_the_order_of_the_files() {
     let project = Project::new();
     project.write("scenarios/other.ron", crate::common::SCENARIO.replace("seed: 1", "seed: 2"));
     let args = ["run", CASE, "scenarios/other.ron", "--out", "o", "--format", "json"];
-    let ran = project.run(&args).ends_with(0);
-    let all: Vec<Value> = serde_json::from_str(&ran.stdout).expect("one document, a list");
-    let files = project.files("o");
-    for (summary, file) in all.iter().zip(["case/summary.json", "other/summary.json"]) {
-        assert_eq!(*summary, serde_json::from_slice::<Value>(&files[file]).unwrap());
-    }
-    assert_eq!(all.len(), 2);
+    let all = project.run(&args).ends_with(0).json();
+    let files = ["o/case/summary.json", "o/other/summary.json"].map(|file| project.json(file));
+    assert_eq!(all, Value::from(files.to_vec()));
     let quiet = project.run(&[&args[..], &["-q"]].concat()).ends_with(0);
     assert_eq!(quiet.stdout, "");
 }
@@ -186,7 +181,7 @@ fn the_summary_on_stdout_is_the_file_and_holds_every_key() {
     let ran = project.run(&["run", CASE, "--out", "o", "--format", "json"]).ends_with(0);
     plain(&ran);
     assert_eq!(ran.stdout.as_bytes(), &project.files("o")["summary.json"][..]);
-    let json: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let json = ran.json();
     for key in TOP {
         assert!(!json[key].is_null(), "summary.json has no {key}");
     }
@@ -331,12 +326,10 @@ fn check_passes_what_ships_and_lists_every_problem_of_the_rest() {
 #[test]
 fn a_trace_tells_what_is_in_it() {
     let project = Project::new();
-    let text = project.run(&["trace", "info", "traces/tiny"]).ends_with(0).stdout;
-    for piece in ["tiny: written by hand", "8 ops, 11 objects, 23 uses, 1 steps", "optimizer"] {
-        assert!(text.contains(piece), "{piece:?} in:\n{text}");
-    }
-    let json = project.run(&["trace", "info", "traces/tiny", "--format", "json"]).ends_with(0);
-    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    let ran = project.run(&["trace", "info", "traces/tiny"]).ends_with(0);
+    ran.shows(&["tiny: written by hand", "8 ops, 11 objects, 23 uses, 1 steps", "optimizer"]);
+    let json = project.run(&["trace", "info", "traces/tiny", "--format", "json"]);
+    let json = json.ends_with(0).json();
     assert_eq!(json["name"], "tiny");
     assert_eq!(json["ops"], 8);
     assert_eq!(json["objects"], 11);
@@ -352,8 +345,8 @@ fn the_shipped_trace_is_what_its_recording_imports_to() {
     let ran = project.run(&["trace", "import", "recording", recording, "--out", "made"]);
     plain(&ran.ends_with(0));
     let made = project.files("made");
-    let names: Vec<&str> = made.keys().map(String::as_str).collect();
-    assert_eq!(names, ["objects.csv.gz", "ops.csv.gz", "trace.ron", "uses.csv.gz"]);
+    let names = ["objects.csv.gz", "ops.csv.gz", "trace.ron", "uses.csv.gz"];
+    assert_eq!(project.names("made"), names);
     for (name, bytes) in &made {
         let ships = std::fs::read(Path::new(&folder).join(name)).unwrap();
         assert!(*bytes == ships, "{name} differs from the one that ships");
@@ -376,24 +369,22 @@ fn hints_are_written_to_the_output_folder_and_printed() {
     let scenario = "scenarios/gpt2-adam-tiering.ron";
     let printed = project.run(&["hints", scenario]).ends_with(0).stdout;
     let folder = "out/gpt2-adam-tiering";
-    assert_eq!(project.files(folder)["tier_hints.json"], printed.as_bytes());
+    assert_eq!(project.text(&format!("{folder}/tier_hints.json")), printed);
     project.run(&["hints", scenario, "--out", "elsewhere"]).ends_with(0);
-    assert_eq!(project.files("elsewhere")["tier_hints.json"], printed.as_bytes());
-    let hints: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(project.text("elsewhere/tier_hints.json"), printed);
+    let hints = project.json("elsewhere/tier_hints.json");
     let of = hints["tiersim:fingerprint"].as_str().unwrap();
     assert_eq!(hints.as_object().unwrap().len(), 1 + 75, "one hint for each module with weights");
     project.run(&["run", scenario]).ends_with(0);
-    let files = project.files(folder);
-    let summary: serde_json::Value = serde_json::from_slice(&files["summary.json"]).unwrap();
-    assert_eq!(summary["fingerprint"], of);
-    assert_eq!(files["tier_hints.json"], printed.as_bytes());
+    assert_eq!(project.json(&format!("{folder}/summary.json"))["fingerprint"], of);
+    assert_eq!(project.text(&format!("{folder}/tier_hints.json")), printed);
 }
 
 #[test]
 fn a_sweep_has_a_fingerprint_of_its_own() {
     let project = Project::shipped();
     let scenario = "scenarios/gpt2-lru-budgets.ron";
-    let text = std::fs::read_to_string(project.path(scenario)).unwrap();
+    let text = project.text(scenario);
     let print = |from: &str, command: &str| {
         let axes = format!(
             "sweep: (axes: [(name: \"repeat\", path: \"workload.repeat\", \
@@ -401,8 +392,7 @@ fn a_sweep_has_a_fingerprint_of_its_own() {
         );
         project.write("scenarios/swept.ron", text.replace("seed: 1,", &axes));
         let ran = project.run(&[command, "scenarios/swept.ron", "--format", "json"]).ends_with(0);
-        let summary: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
-        summary["fingerprint"].as_str().unwrap().to_owned()
+        ran.json()["fingerprint"].as_str().unwrap().to_owned()
     };
     let (long, short, alone) = (print("2.0", "sweep"), print("3.0", "sweep"), print("2.0", "run"));
     assert!(long != short && long != alone && short != alone);
@@ -412,14 +402,14 @@ fn a_sweep_has_a_fingerprint_of_its_own() {
 fn machines_of_different_shape_are_not_swept_together() {
     let project = Project::shipped();
     let scenario = "scenarios/gpt2-lru-budgets.ron";
-    let text = std::fs::read_to_string(project.path(scenario)).unwrap();
+    let text = project.text(scenario);
     let axes = "sweep: (axes: [(name: \"machine\", path: \"hardware\", values: choices([\
                 (\"h100\", \"\\\"h100-sxm-pcie5\\\"\"), (\"seed\", \"\\\"seed-tiers\\\"\")]))]),\n    seed: 1,";
     let text = text.replace("seed: 1,", axes).replace("Lru(spill: [\"dram\"])", "Lru()");
     let end = text.find("    expect: [").unwrap();
     project.write("scenarios/swept.ron", format!("{})\n", &text[..end]));
     let ran = project.run(&["sweep", "scenarios/swept.ron", "--out", "o"]).ends_with(2);
-    assert!(ran.stderr.contains("same tiers and links"), "{}", ran.stderr);
+    ran.says(&["same tiers and links"]);
     assert!(!project.path("o").exists());
 }
 
@@ -429,6 +419,6 @@ fn a_share_of_the_peak_beyond_the_hardware_is_bad_input() {
     let scenario = "scenarios/gpt2-lru-budgets.ron";
     let small = ["--set", "capacity={\"hbm\": mib(100)}", "--out", "o"];
     let ran = project.run(&[&["run", scenario], &small[..]].concat()).ends_with(2);
-    assert!(ran.stderr.contains("share_of_peak(0.25)"), "{}", ran.stderr);
+    ran.says(&["share_of_peak(0.25)"]);
     assert!(!project.path("o").exists());
 }

@@ -113,8 +113,8 @@ fn the_shipped_sweeps_give_the_numbers_on_record() {
         }
         let path = format!("scenarios/{scenario}");
         project.run(&["sweep", &path, "--out", "o"]).ends_with(0);
-        let summary = fs::read(project.path("o/summary.json")).expect("a sweep writes one");
-        found.extend(differences("sweep", &scenario, &summary));
+        let summary = project.text("o/summary.json");
+        found.extend(differences("sweep", &scenario, summary.as_bytes()));
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }

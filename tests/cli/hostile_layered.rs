@@ -43,7 +43,7 @@ fn a_shape_that_is_right_runs() {
     project.run(&["run", CASE, "--out", "o"]).ends_with(0);
     project.run(&["check", CASE]).ends_with(0);
     project.run(&["sweep", CASE, "--out", "s"]).ends_with(0);
-    let text = String::from_utf8(project.files("s")["results.csv"].clone()).expect("text");
+    let text = project.text("s/results.csv");
     assert_eq!(text.lines().count(), 1 + 3 * 2, "{text}");
     project.run(&["run", CASE, "--set", "workload.batch=4", "--out", "o"]).ends_with(0);
 }

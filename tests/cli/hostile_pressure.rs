@@ -53,9 +53,9 @@ fn pressure_that_is_right_runs() {
     project.run(&["run", CASE, "--out", "o", "--audit"]).ends_with(0);
     project.run(&["check", CASE]).ends_with(0);
     project.run(&["sweep", CASE, "--out", "s"]).ends_with(0);
-    let json = String::from_utf8(project.files("o")["summary.json"].clone()).expect("text");
+    let json = project.text("o/summary.json");
     assert!(json.contains("\"highest\": \"normal\""), "{json}");
     let set = "policies.1.pressure.micro_batch=(min: 9)";
     let refused = project.run(&["run", CASE, "--set", set, "--out", "p"]).ends_with(2);
-    assert!(refused.stderr.contains("1 to 8 samples"), "{}", refused.stderr);
+    refused.says(&["1 to 8 samples"]);
 }

@@ -13,10 +13,8 @@ const WRONG: &str = "expect=[faster(case: \"lru\", than: \"all\")]";
 /// The scenario with two budgets: the first holds everything, the second does not.
 fn with_sweep() -> Project {
     let project = Project::new();
-    let axes = "sweep: (axes: [(name: \"budget\", path: \"policies.1.hbm\", \
-                values: choices([(\"all\", \"mib(64)\"), (\"half\", \"share_of_peak(0.5)\")]))]),\n    \
-                seed: 1,";
-    project.edit_scenario("seed: 1,", axes);
+    let budgets = "choices([(\"all\", \"mib(64)\"), (\"half\", \"share_of_peak(0.5)\")])";
+    project.sweep(&format!("(name: \"budget\", path: \"policies.1.hbm\", values: {budgets})"));
     let adam = "access: migrate(prefetch_ops: 2))";
     project.edit_scenario(&format!("{adam})"), &format!("{adam}, hbm: mib(64))"));
     project
@@ -35,8 +33,7 @@ fn warns_and_denies(project: &Project, command: &str) {
     assert!(!ran.stderr.contains("warning: "), "said once: {}", ran.stderr);
     // The figures show what the warnings are about, so they are written, and the same.
     assert_eq!(project.files("told"), project.files("denied"));
-    let summary = &project.files("denied")["summary.json"];
-    let summary: Value = serde_json::from_slice(summary).expect("JSON");
+    let summary = project.json("denied/summary.json");
     let warnings = summary["warnings"].as_array().expect("a list");
     assert!(ran.stderr.contains(&format!("{} {DENIED}:\n", warnings.len())), "{}", ran.stderr);
 
@@ -61,13 +58,12 @@ fn a_sweep_whose_points_moved_for_nothing_is_denied() {
 #[test]
 fn a_warning_of_many_results_is_said_once_with_their_number() {
     let project = Project::new();
-    let axes = "sweep: (axes: [(name: \"ahead\", path: \"policies.1.policy.access\", values: choices([\
-                (\"1\", \"migrate(prefetch_ops: 1)\"), (\"2\", \"migrate(prefetch_ops: 2)\"), \
-                (\"3\", \"migrate(prefetch_ops: 3)\")]))]),\n    seed: 1,";
-    project.edit_scenario("seed: 1,", axes);
+    let ways = ["1", "2", "3"].map(|n| format!("(\"{n}\", \"migrate(prefetch_ops: {n})\")"));
+    let ways = format!("choices([{}])", ways.join(", "));
+    project
+        .sweep(&format!("(name: \"ahead\", path: \"policies.1.policy.access\", values: {ways})"));
     let ran = project.run(&["sweep", CASE, "--out", "o"]).ends_with(0);
-    let summary = &project.files("o")["summary.json"];
-    let summary: Value = serde_json::from_slice(summary).expect("JSON");
+    let summary = project.json("o/summary.json");
     let warnings = summary["warnings"].as_array().expect("a list");
     let count = warnings.iter().filter(|one| one["rule"] == "offload-although-all-fits").count();
     assert!(count >= 3, "{summary}");
@@ -99,8 +95,7 @@ fn the_shipped_threshold_sweep_has_its_best_inside() {
     let args = ["sweep", "scenarios/gpt2-threshold-sweep.ron", "--out", "o"];
     let ran = project.run(&args.into_iter().chain(sets).collect::<Vec<_>>()).ends_with(0);
     assert_eq!(ran.stderr, "");
-    let summary = &project.files("o")["summary.json"];
-    let summary: Value = serde_json::from_slice(summary).expect("JSON");
+    let summary = project.json("o/summary.json");
     let results = summary["results"].as_array().expect("a list");
     let share = |case: &Value| case["params"]["HBM share"].as_f64().expect("a share");
     let step = |case: &Value| case["step_ms"]["mean"].as_f64();

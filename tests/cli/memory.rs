@@ -1,8 +1,7 @@
 //! `memory`: what it prints is what the formulas say. What it refuses is in `tests/errors`.
 
-use crate::common::{Project, Ran};
+use crate::common::{Project, Ran, beside, shipped};
 use serde_json::Value;
-use std::path::Path;
 
 fn run(args: &[&str]) -> Ran {
     let all: Vec<&str> = ["memory"].iter().chain(args).copied().collect();
@@ -11,7 +10,7 @@ fn run(args: &[&str]) -> Ran {
 
 fn json(args: &[&str]) -> Value {
     let all: Vec<&str> = args.iter().chain(&["--format", "json"]).copied().collect();
-    serde_json::from_str(&run(&all).ends_with(0).stdout).expect("valid JSON")
+    run(&all).ends_with(0).json()
 }
 
 /// The options that `line` has, as a shell would part them.
@@ -45,16 +44,14 @@ fn zero_at_every_stage() {
 fn the_text_shows_every_constant_and_both_units() {
     let line = "--params 7500000000 --gpus 64 --stage 2";
     let ran = run(&options(line)).ends_with(0);
-    for piece in [
+    let ran = ran.shows(&[
         "training, ZeRO stage 2, 64 GPU(s)",
         "optimizer bytes per parameter (K)",
         "data-parallel ranks (N)",
         "16,640,625,000  16.641  15.498",
         "K P / N",
         "note: activations are left out",
-    ] {
-        assert!(ran.stdout.contains(piece), "{piece}: {}", ran.stdout);
-    }
+    ]);
     let k = ran.stdout.lines().find(|line| line.contains("(K)")).expect("K is shown");
     assert!(k.ends_with(" 12"), "{k}");
 }
@@ -133,6 +130,47 @@ fn a_hundred_million_tokens_go_beyond_64_bits() {
     assert!(ran.stdout.contains(&format!("\"activations_bytes\": {kept},")), "{}", ran.stdout);
 }
 
+#[test]
+fn what_does_not_go_together_is_refused() {
+    for (line, said) in [
+        ("", "say --params"),
+        ("--params 7.55", "write a whole number"),
+        ("--params 7B --stage 4", "4 is not in 0..=3"),
+        ("--params 7B --optimizer adamw --optimizer-bytes 12", "leave one of them out"),
+        ("--params 7B --optimizer adam", "choose from adamw"),
+        ("--params 7B --gpus 10 --gpus-per-node 4", "the same number of GPUs"),
+        ("--params 7B --gpus 8 --tensor 3", "a multiple of --tensor times --pipeline"),
+        ("--params 7B --stage 2 --offload-param cpu", "say --stage 3"),
+        ("--params 7B --offload-optimizer cpu", "found stage 0"),
+        ("--params 7B --stage 1 --offload-ratio 0.5", "say --offload-optimizer"),
+        ("--params 7B --sequence 2048", "say --layers, --hidden and --heads"),
+        ("--params 7B --layers 32", "say --layers, --hidden and --heads"),
+        ("--params 7B --layers 32 --hidden 4096 --heads 32", "say --sequence"),
+        ("--params 7B --checkpointing full", "leave --checkpointing out"),
+        ("--params 7B --kv-block 16", "leave --kv-block out"),
+        ("--params 7B --zero-init false", "leave --zero-init out"),
+        ("--params 7B --inference --stage 3", "leave --stage out"),
+        ("--params 7B --semiseparable 64", "leave --params out"),
+        ("--params 7B --levels 3", "leave --levels out"),
+        ("--semiseparable 64 --levels 0", "a number from 1 to 64"),
+        ("--params 7B --convention deepspeed", "say --stage"),
+        ("--params 7B --convention deepspeed --stage 3", "say --largest-layer"),
+        (
+            "--params 7B --convention deepspeed --stage 2 --optimizer-bytes 4",
+            "leave --optimizer-bytes out",
+        ),
+        (
+            "--params 7B --convention deepspeed --stage 2 --offload-optimizer nvme",
+            "say --offload-optimizer cpu",
+        ),
+        ("--params 7B --convention deepspeed --stage 2 --buffer-factor nan", "say 1.5"),
+        ("--params 1e18 --convention deepspeed --stage 2", "2^53"),
+    ] {
+        let ran = run(&options(line)).ends_with(2).says(&[said]);
+        assert!(ran.stdout.is_empty(), "{line}");
+    }
+}
+
 /// The options of one row of DeepSpeed's answers.
 fn row(names: &[&str], fields: &[&str]) -> Vec<String> {
     let of = |name: &str| {
@@ -167,13 +205,7 @@ fn row(names: &[&str], fields: &[&str]) -> Vec<String> {
 
 #[test]
 fn every_row_of_deepspeeds_own_answers_is_met_to_the_byte() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut tables =
-        root.ancestors().map(|above| above.join("shared/data/deepspeed/deepspeed_mem.csv"));
-    let Some(table) = tables.find(|table| table.exists()) else {
-        eprintln!("no shared/data/deepspeed beside the checkout: nothing is compared");
-        return;
-    };
+    let Some(table) = beside("deepspeed/deepspeed_mem.csv") else { return };
     let table = std::fs::read_to_string(table).expect("it reads");
     let mut lines = table.lines();
     let names: Vec<&str> = lines.next().expect("a header").split(',').collect();
@@ -183,8 +215,7 @@ fn every_row_of_deepspeeds_own_answers_is_met_to_the_byte() {
         let fields: Vec<&str> = line.split(',').collect();
         let options = row(&names, &fields);
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
-        let ran = project.run(&options).ends_with(0);
-        let found: Value = serde_json::from_str(&ran.stdout).expect("valid JSON");
+        let found = project.run(&options).ends_with(0).json();
         for (key, column) in [
             ("cpu_bytes_per_node", "cpu_bytes_per_node"),
             ("gpu_bytes", "gpu_bytes_per_gpu"),
@@ -205,8 +236,7 @@ fn a_7b_model_is_made_to_fit_a_small_gpu() {
     let line = "memory --model llama-2-7b --gpus 1 --sequence 2048 --batch 4 --attention flash --format json";
     let fit = |gpu: &str, code| -> Value {
         let all: Vec<&str> = options(line).into_iter().chain(["--fit", gpu]).collect();
-        let found: Value = serde_json::from_str(&project.run(&all).ends_with(code).stdout).unwrap();
-        found["fit"].clone()
+        project.run(&all).ends_with(code).json()["fit"].clone()
     };
     let found = fit("rtx-4090", 0);
     assert_eq!(found["fits"], false);
@@ -232,6 +262,10 @@ fn a_7b_model_is_made_to_fit_a_small_gpu() {
     }
     assert_eq!(fit("gib(2000)", 0)["fits"], true);
     assert_eq!(fit("1MiB", 1)["options"].as_array().map(Vec::len), Some(0));
+    for (gpu, said) in [("24", "write 24GiB"), ("rtx-9999", "no machine of this name")] {
+        let all = ["memory", "--params", "7B", "--fit", gpu];
+        project.run(&all).ends_with(2).says(&[said]);
+    }
 }
 
 /// The published table of structured operators at N = 2048: bytes and reductions against a dense
@@ -267,10 +301,7 @@ fn a_large_job_needs_what_its_run_holds() {
     let served = ["--inference", "--model", "llama-2-13b", "--sequence", "4096", "--batch", "16"];
     let all: Vec<&str> =
         ["memory"].into_iter().chain(served).chain(["--fit", "rtx-4090"]).collect();
-    let ran = project.run(&all).ends_with(0);
-    for piece in ["tokens/s", "--offload-param cpu", "no LoRA"] {
-        assert!(ran.stdout.contains(piece), "{piece}: {}", ran.stdout);
-    }
+    project.run(&all).ends_with(0).shows(&["tokens/s", "--offload-param cpu", "no LoRA"]);
 }
 
 #[test]
@@ -282,7 +313,7 @@ fn a_model_is_named_or_read() {
     let run = |line: &str| -> Value {
         let all: Vec<&str> =
             ["memory", "--format", "json"].into_iter().chain(options(line)).collect();
-        serde_json::from_str(&project.run(&all).ends_with(0).stdout).expect("valid JSON")
+        project.run(&all).ends_with(0).json()
     };
     let read = run("--model config.json --stage 1 --gpus 2");
     assert_eq!(read["constants"]["params"], 124_439_808);
@@ -304,11 +335,20 @@ fn a_model_is_named_or_read() {
     // DeepSpeed's largest layer is the embedding.
     let read = run("--model config.json --convention deepspeed --stage 3");
     assert_eq!(read["largest_layer_bytes"], 4 * 50_257 * 768);
+    for (line, said) in [
+        ("--model config.json --params 1B", "leave --params out"),
+        ("--model config.json --hidden 64", "leave --hidden out"),
+        ("--model gpt-17", "known model"),
+        ("--params 1B --weights w.safetensors", "say --model"),
+        ("--model missing.json", "missing.json"),
+    ] {
+        let all: Vec<&str> = ["memory"].into_iter().chain(options(line)).collect();
+        project.run(&all).ends_with(2).says(&[said]);
+    }
 }
 
 fn page() -> String {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    std::fs::read_to_string(root.join("docs/memory.md")).expect("the page is there")
+    std::fs::read_to_string(shipped("docs/memory.md")).expect("the page is there")
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn a_scenario_runs_a_model_and_warns_of_its_weights() {
     let run = ["run", "scenarios/model.ron", "--format", "json", "--audit"];
     let ran = project.run(&run).ends_with(0);
     assert_eq!(ran.stderr, "");
-    let summary: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let summary = ran.json();
     let result = &summary["results"][0];
     let tokens = result["throughput"]["value"].as_f64().expect("a number");
     let step = result["step_ms"]["mean"].as_f64().expect("a number");

@@ -15,7 +15,7 @@ fn with_device(memory: &str, launch: &str, flops: &str) -> Project {
         "compute: (name: \"d\", flops: [{flops}], memory: ({memory}, assumed(\"test\")), \
          launch: ({launch}, assumed(\"test\"))),\n)\n"
     );
-    let text = String::from_utf8(project.files("hardware-specs")["small.ron"].clone()).unwrap();
+    let text = project.text(MACHINE);
     project.write(MACHINE, text.trim_end().trim_end_matches(')').to_owned() + &compute);
     project
 }
@@ -92,7 +92,7 @@ fn a_link_is_not_far_faster_than_what_lies_behind_it() {
              evict: (gb_per_s(5), assumed(\"test\")))],\n)\n"
         );
         let project = Project::new();
-        let text = String::from_utf8(project.files("hardware-specs")["small.ron"].clone()).unwrap();
+        let text = project.text(MACHINE);
         project.write(MACHINE, text.trim_end().trim_end_matches(')').to_owned() + &links);
         project
     };
@@ -203,10 +203,8 @@ fn two_seeds_are_refused() {
 fn a_sweep_over_what_changes_nothing_is_told() {
     let sweep = |path: &str, values: &str, jitter: &str| {
         let project = Project::new();
-        let axes = format!(
-            "sweep: (axes: [(name: \"a\", path: \"{path}\", values: choices([{values}]))]),\n    seed: 1,"
-        );
-        project.edit_scenario("seed: 1,", &axes);
+        let axis = format!("(name: \"a\", path: \"{path}\", values: choices([{values}]))");
+        project.sweep(&axis);
         project.edit_scenario("warmup: 1)", &format!("warmup: 1{jitter})"));
         project
     };

@@ -19,24 +19,23 @@ fn check(project: &Project, scenario: &str, cut: &str, access: &str) {
     let placed = format!("policies.0.policy=AdamState(cut: {cut}, access: {access})");
     let hinted = format!("policies.1.policy=Hints(file: \"hints.json\", access: {access})");
     let hints = ["hints", scenario, "--policy", "placed", "--set", &placed];
-    let printed = project.run(&hints).ends_with(0).stdout;
+    let ran = project.run(&hints).ends_with(0);
+    let modules = ran.json();
+    let printed = ran.stdout;
     let written = [&hints[..], &["--out", "scenarios/hints.json"]].concat();
     project.run(&written).ends_with(0);
     assert_eq!(project.files("scenarios")["hints.json"], printed.as_bytes());
-    let modules: Value = serde_json::from_str(&printed).unwrap();
     assert!(modules.as_object().unwrap().values().all(|tier| tier.is_string()), "{printed}");
 
     let run = ["run", scenario, "--set", &placed, "--set", &hinted, "--format", "json"];
-    let ran = project.run(&run).ends_with(0);
-    let json: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let json = project.run(&run).ends_with(0).json();
     let [first, second] = [0, 1].map(|case| json["results"][case].clone());
     assert_eq!((&first["policy"], &second["policy"]), (&"adam-state".into(), &"hints".into()));
     assert_eq!(figures(first), figures(second), "{cut}, {access}");
     // The run writes the hints of its first case that places modules: the same, but for the run
     // they are of.
     let name = scenario.trim_start_matches("scenarios/").trim_end_matches(".ron");
-    let own = &project.files(&format!("out/{name}"))["tier_hints.json"];
-    let mut own: Value = serde_json::from_slice(own).unwrap();
+    let mut own = project.json(&format!("out/{name}/tier_hints.json"));
     assert_eq!(own["tiersim:fingerprint"], json["fingerprint"]);
     own["tiersim:fingerprint"] = modules["tiersim:fingerprint"].clone();
     assert_eq!(own, modules);

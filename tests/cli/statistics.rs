@@ -31,12 +31,10 @@ fn project(statistics: &str) -> Project {
 /// What a run prints, warns of and says of each case.
 fn said(project: &Project) -> (String, String, Vec<Value>, String) {
     let ran = project.run(&["run", FILE, "--out", "out"]).ends_with(0);
-    let files = project.files("out");
-    let summary: Value = serde_json::from_slice(&files["summary.json"]).expect("JSON");
+    let summary = project.json("out/summary.json");
     let results = summary["results"].as_array().expect("a list");
     let words = results.iter().map(|case| case["statistics"].clone()).collect();
-    let svg = String::from_utf8(files["latency-vs-memory.svg"].clone()).expect("UTF-8");
-    (ran.stdout, ran.stderr, words, svg)
+    (ran.stdout, ran.stderr, words, project.text("out/latency-vs-memory.svg"))
 }
 
 #[test]
@@ -68,7 +66,7 @@ fn a_file_gives_them_and_they_count() {
         let (table, warnings, words, _) = said(&project);
         assert!(!table.contains("made up") && !warnings.contains("made-up"), "{warnings}");
         assert_eq!(words[1], "given");
-        String::from_utf8(project.files("out")["tier_hints.json"].clone()).expect("UTF-8")
+        project.text("out/tier_hints.json")
     };
     let (head, first) = (homes("lm_head,9,9\nwte,9,9\n"), homes("h.0.*,9,9\n"));
     assert!(first.contains("\"h.0.mlp.c_fc\": \"HBM\""), "{first}");
@@ -87,7 +85,7 @@ fn drawn_ones_follow_their_seed_and_say_so() {
         assert!(table.contains("drawn from a seed") && svg.contains("synthetic"), "{table}");
         assert!(!warnings.contains("made-up"), "{warnings}");
         assert_eq!(words[1], "synthetic");
-        project.files("out")["tier_hints.json"].clone()
+        project.text("out/tier_hints.json")
     };
     let one = hints("statistics: synthetic(1),");
     assert_eq!(one, hints("statistics: synthetic(1),"));

@@ -4,7 +4,6 @@
 //! The chart is read back as a person reads it: from the labels of the ticks to values.
 
 use crate::common::Project;
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 const MACHINES: &str = r#"Scenario(
@@ -165,13 +164,11 @@ fn what_is_drawn_of_a_sweep_over_machines_is_what_the_csv_says() {
     let project = Project::shipped();
     project.write("scenarios/machines.ron", MACHINES);
     project.run(&["sweep", "scenarios/machines.ron", "--out", "out"]).ends_with(0);
-    let files = project.files("out");
-    let text = |name: &str| String::from_utf8(files[name].clone()).expect("UTF-8");
-    let rows = rows(&text("results.csv"));
+    let rows = rows(&project.text("out/results.csv"));
     assert_eq!(rows.len(), 9);
     let baselines: Vec<&str> = rows.iter().map(|row| row["baseline_step_ms"].as_str()).collect();
     assert!(baselines.iter().any(|own| *own != baselines[0]), "the machines differ");
-    let svg = text("latency-vs-memory.svg");
+    let svg = project.text("out/latency-vs-memory.svg");
     let drawn = Drawn::read(&svg);
     let unit = if svg.contains("mean step time (s") { 1e3 } else { 1.0 };
     let size = if svg.contains("(MiB)") { f64::from(1u32 << 20) } else { f64::from(1u32 << 30) };
@@ -196,7 +193,7 @@ fn what_is_drawn_of_a_sweep_over_machines_is_what_the_csv_says() {
     for machine in ["h100-sxm-pcie5", "h200-sxm-pcie5", "a100-80g-pcie4"] {
         assert!(svg.contains(machine), "the footer names {machine}");
     }
-    let summary: Value = serde_json::from_str(&text("summary.json")).expect("JSON");
+    let summary = project.json("out/summary.json");
     for (result, row) in summary["results"].as_array().expect("a list").iter().zip(&rows) {
         assert_eq!(result["hardware"], row["hardware"].as_str());
         assert_eq!(result["baseline_step_ms"].as_f64(), row["baseline_step_ms"].parse().ok());
@@ -209,20 +206,18 @@ fn one_machine_keeps_its_axis_and_its_line() {
     let project = Project::shipped();
     project.write("scenarios/machines.ron", MACHINES);
     project.run(&["run", "scenarios/machines.ron", "--out", "out"]).ends_with(0);
-    let svg =
-        String::from_utf8(project.files("out")["latency-vs-memory.svg"].clone()).expect("UTF-8");
+    let svg = project.text("out/latency-vs-memory.svg");
     assert!(svg.contains("slowdown against") && svg.contains("no policy is faster"));
 }
 
 #[test]
 fn stages_of_zero_have_names_and_an_axis_that_changes_nothing_says_so() {
     let project = Project::new();
-    let axes = "sweep: (axes: [(name: \"share\", path: \"policies.1.policy.cut.hbm\", \
-                values: list([0.1, 0.2, 0.3]))]),\n    seed: 1,";
-    project.edit_scenario("seed: 1,", axes);
+    let path = "policies.1.policy.cut.hbm";
+    project.sweep(&format!("(name: \"share\", path: \"{path}\", values: list([0.1, 0.2, 0.3]))"));
     let ran = project.run(&["sweep", "scenarios/case.ron", "--out", "out"]).ends_with(0);
     let ran = ran.says(&["axis-without-effect: sweep.axes.share", "\"all\", \"lru\""]);
-    let csv = String::from_utf8(project.files("out")["results.csv"].clone()).expect("UTF-8");
+    let csv = project.text("out/results.csv");
     let mut labels: Vec<String> = rows(&csv).into_iter().map(|row| row["label"].clone()).collect();
     labels.sort();
     assert_eq!(labels, ["adam [share=0.1]", "adam [share=0.2]", "adam [share=0.3]", "all", "lru"]);

@@ -18,20 +18,16 @@ const SHORT: [&str; 6] = ["train-policy", CASE, "--generations", "2", "--populat
 fn weights_are_written_read_again_and_marked_as_learned() {
     let project = project();
     let ran = project.run(&SHORT).ends_with(0);
-    for piece in ["2 generations of 6, seed 1", "before", "after", "out/case/weights.ron"] {
-        assert!(ran.stdout.contains(piece), "{piece}: {}", ran.stdout);
-    }
+    let ran = ran.shows(&["2 generations of 6, seed 1", "before", "after", "out/case/weights.ron"]);
     assert_eq!(ran.stderr, "", "no bar where there is no terminal");
-    assert_eq!(project.files("out/case").keys().collect::<Vec<_>>(), ["weights.ron"]);
+    assert_eq!(project.names("out/case"), ["weights.ron"]);
     project.run(&["check", "out/case/weights.ron"]).ends_with(0);
     project.edit_scenario("Scored(spill", "Scored(weights: \"out/case/weights.ron\", spill");
-    let ran = project.run(&["run", CASE, "--format", "json"]).ends_with(0);
-    let json: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let json = project.run(&["run", CASE, "--format", "json"]).ends_with(0).json();
     let learned = |index: usize| json["results"][index]["learned"].as_bool().expect("a flag");
     assert_eq!([learned(0), learned(1), learned(2)], [false, false, true]);
     assert_eq!(json["results"][2]["policy"], "scored");
-    let ran = project.run(&["run", CASE]).ends_with(0);
-    assert!(ran.stdout.contains("learned"), "{}", ran.stdout);
+    project.run(&["run", CASE]).ends_with(0).shows(&["learned"]);
 }
 
 #[test]

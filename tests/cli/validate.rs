@@ -2,7 +2,6 @@
 
 use crate::common::{Project, shipped};
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 const SMOKE: &str = "scenarios/validation/host-smoke.ron";
 const FILES: [&str; 5] = [
@@ -13,21 +12,13 @@ const FILES: [&str; 5] = [
     "validation.json",
 ];
 
-fn json(files: &BTreeMap<String, Vec<u8>>, name: &str) -> Value {
-    serde_json::from_slice(&files[name]).expect("valid JSON")
-}
-
 #[test]
 fn simulator_and_host_agree_on_the_smoke_scenario() {
     let project = Project::shipped();
     let args = ["validate", SMOKE, "--machine", "host", "--repeat-runs", "2", "--out", "v"];
-    let ran = project.run(&args).ends_with(0);
-    assert!(ran.stdout.contains("contents agree"), "{}", ran.stdout);
-    assert!(ran.stdout.contains("all 7 cases that fit"), "{}", ran.stdout);
-    let files = project.files("v");
-    let names: Vec<&str> = files.keys().map(String::as_str).collect();
-    assert_eq!(names, FILES, "and no file of a tier is left");
-    let json = json(&files, "validation.json");
+    project.run(&args).ends_with(0).shows(&["contents agree", "all 7 cases that fit"]);
+    assert_eq!(project.names("v"), FILES, "and no file of a tier is left");
+    let json = project.json("v/validation.json");
     let cases = json["cases"].as_array().expect("a list");
     assert_eq!(cases.len(), 7);
     for case in cases {
@@ -55,7 +46,7 @@ fn simulator_and_host_agree_on_the_smoke_scenario() {
         let real = case["real"]["times"].as_array().map_or(0, Vec::len);
         case["times"].as_array().map_or(0, Vec::len) + real
     };
-    let table = String::from_utf8(files["validation.csv"].clone()).expect("text");
+    let table = project.text("v/validation.csv");
     assert_eq!(table.lines().count(), 1 + cases.iter().map(rows).sum::<usize>());
     // All cases together: six steps each.
     let overall = |of: &str| {
@@ -94,10 +85,9 @@ fn described(json: &Value) {
 #[test]
 fn several_scenarios_have_a_folder_each_and_one_summary() {
     let project = Project::shipped();
-    let text = String::from_utf8(project.files("scenarios/validation")["host-smoke.ron"].clone());
     let about = "do plans on real memory do what the simulator says?";
     let hostile = "<script>alert(1)</script> & \\\"so on\\\"";
-    let text = text.expect("text").replace(about, hostile);
+    let text = project.text(SMOKE).replace(about, hostile);
     project.write("scenarios/validation/other.ron", text.replace("LRU 50 %", "<b>LRU 50 %</b>"));
     let other = "scenarios/validation/other.ron";
     let args = ["validate", SMOKE, other, "--machine", "host", "--repeat-runs", "1", "--out", "v"];
@@ -110,14 +100,14 @@ fn several_scenarios_have_a_folder_each_and_one_summary() {
         }
     }
     assert_eq!(files.len(), 3 * FILES.len() + 2, "and nothing else: {:?}", files.keys());
-    let (all, one) = (json(&files, "validation.json"), json(&files, "other/validation.json"));
+    let [all, one] = ["", "other/"].map(|part| project.json(&format!("v/{part}validation.json")));
     assert_eq!(all["cases"].as_array().map(Vec::len), Some(2));
     assert_eq!(all["cases"][1], one["cases"][0]);
     assert_eq!((&all["scenario"], &one["scenario"]), (&Value::Null, &Value::from("other")));
     assert_eq!((&all["overall"][0]["count"], &one["overall"][0]["count"]), (&12.into(), &6.into()));
     assert_eq!(one["scenarios"][0]["seed"], 9);
     for name in ["report.html", "other/report.html"] {
-        let page = String::from_utf8(files[name].clone()).expect("text");
+        let page = project.text(&format!("v/{name}"));
         assert!(!page.contains("<script") && page.contains("&lt;script&gt;"), "{name}");
     }
 }
@@ -138,8 +128,7 @@ fn simulator_and_host_agree_on_the_set_scaled_down() {
         let file = format!("scenarios/validation/{name}.ron");
         let args = ["validate", &file, "--machine", "host", "--repeat-runs", "1", "--out", name];
         project.run(&args).ends_with(0);
-        let json = &project.files(name)["validation.json"];
-        let json: Value = serde_json::from_slice(json).expect("valid JSON");
+        let json = project.json(&format!("{name}/validation.json"));
         let cases = json["cases"].as_array().expect("a list");
         assert_eq!(cases.len(), 14);
         for case in cases {
@@ -177,8 +166,7 @@ fn a_scratch_folder_that_cannot_be_is_bad_input() {
 #[test]
 fn a_budget_that_no_machine_has_is_said_before_anything_runs() {
     let project = Project::shipped();
-    let text = String::from_utf8(project.files("scenarios/validation")["host-smoke.ron"].clone());
-    let text = text.expect("text").replace("share_of_peak(0.5)", "share_of_peak(9.5)");
+    let text = project.text(SMOKE).replace("share_of_peak(0.5)", "share_of_peak(9.5)");
     project.write("scenarios/validation/other.ron", text);
     let other = "scenarios/validation/other.ron";
     let args = ["validate", SMOKE, other, "--machine", "host", "--out", "v"];
@@ -189,14 +177,10 @@ fn a_budget_that_no_machine_has_is_said_before_anything_runs() {
 #[test]
 fn what_several_devices_do_together_is_only_simulated() {
     let project = Project::shipped();
-    let text = |folder: &str, name: &str| {
-        String::from_utf8(project.files(folder)[name].clone()).expect("text")
-    };
-    let hardware = text("hardware-specs", "host-smoke.ron");
+    let hardware = project.text("hardware-specs/host-smoke.ron");
     let two = hardware.replacen("schema: 1,", "schema: 1,\n    server: (devices: 2),", 1);
     project.write("hardware-specs/two.ron", two);
-    let scenario = text("scenarios/validation", "host-smoke.ron");
-    let scenario = scenario.replacen("\"host-smoke\"", "\"two\"", 1);
+    let scenario = project.text(SMOKE).replacen("\"host-smoke\"", "\"two\"", 1);
     let ranks = |number: &str| {
         scenario.replacen("workload: Trace(", &format!("workload: Trace(ranks: {number}, "), 1)
     };

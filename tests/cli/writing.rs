@@ -72,8 +72,7 @@ fn a_link_in_the_place_of_the_usual_folder_is_refused() {
         project.write("elsewhere/file", "there");
         fs::create_dir_all(project.path(place).parent().expect("a parent")).expect("made");
         symlink(project.path("elsewhere"), project.path(place)).expect("a link");
-        let ran = project.run(&["run", CASE]).ends_with(2);
-        assert!(ran.stderr.contains(&format!("{place} is a link")), "{}", ran.stderr);
+        project.run(&["run", CASE]).ends_with(2).says(&[&format!("{place} is a link")]);
         assert_eq!(names(&project, "elsewhere"), ["file"]);
         // Whoever names it means where it leads.
         project.run(&["run", CASE, "--out", place]).ends_with(0);
@@ -90,15 +89,10 @@ fn a_second_run_into_the_same_folder_is_refused_by_its_name() {
     folder.lock().expect("nobody holds it");
     for command in ["run", "sweep"] {
         if command == "sweep" {
-            let axes = "sweep: (axes: [(name: \"r\", path: \"workload.repeat\", values: list([3.0]))]),\n    seed: 1,";
-            project.edit_scenario("seed: 1,", axes);
+            project.sweep("(name: \"r\", path: \"workload.repeat\", values: list([3.0]))");
         }
         let ran = project.run(&[command, CASE, "--out", "o"]).ends_with(2);
-        assert!(
-            ran.stderr.contains("o: another tiersim writes its results there"),
-            "{}",
-            ran.stderr
-        );
+        ran.says(&["o: another tiersim writes its results there"]);
     }
     assert_eq!(project.files("o"), before);
     folder.unlock().expect("held until now");
@@ -108,8 +102,7 @@ fn a_second_run_into_the_same_folder_is_refused_by_its_name() {
 #[test]
 fn a_run_and_its_sweep_have_folders_of_their_own() {
     let project = Project::new();
-    let axes = "sweep: (axes: [(name: \"r\", path: \"workload.repeat\", values: list([2.0, 3.0]))]),\n    seed: 1,";
-    project.edit_scenario("seed: 1,", axes);
+    project.sweep("(name: \"r\", path: \"workload.repeat\", values: list([2.0, 3.0]))");
     project.run(&["run", CASE]).ends_with(0);
     let run = project.files("out/case");
     project.run(&["sweep", CASE]).ends_with(0);
@@ -139,8 +132,7 @@ fn a_killed_run_leaves_all_of_the_old_results_or_all_of_the_new_ones() {
     let project = Project::new();
     let kills = std::env::var("TIERSIM_KILLS").ok().and_then(|kills| kills.parse().ok());
     let kills: u32 = kills.unwrap_or(40);
-    let axes = "sweep: (axes: [(name: \"r\", path: \"workload.repeat\", values: list([2.0, 3.0]))]),\n    seed: 1,";
-    project.edit_scenario("seed: 1,", axes);
+    project.sweep("(name: \"r\", path: \"workload.repeat\", values: list([2.0, 3.0]))");
     for command in ["run", "sweep"] {
         let mut sets: Vec<BTreeMap<String, Vec<u8>>> = Vec::new();
         let mut takes = Duration::ZERO;

@@ -16,13 +16,9 @@ mod tiny;
 pub use state::{Act, Machine};
 pub use tiny::{Tiny, policies};
 
+use crate::prelude::*;
 use state::{HBM_SLOTS, State};
 use std::collections::BTreeMap;
-use tiersim_models::ids::{ObjectId, OpId, TierId};
-use tiersim_models::lifetime::Workload;
-use tiersim_policies::policy::{Action, Policy, Sight};
-use tiersim_policies::step::Step;
-use tiersim_policies::view::View;
 
 /// The best schedule of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]

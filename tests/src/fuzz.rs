@@ -150,11 +150,6 @@ impl Bench {
     }
 }
 
-/// The seed of case `index` of a run.
-pub fn seed_of(seed: u64, index: u64) -> u64 {
-    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(index)
-}
-
 /// Lets the system forget the most memory that this process has had, and says what it has now; none
 /// where that cannot be asked: memory is then not looked at.
 fn start_peak() -> Option<u64> {

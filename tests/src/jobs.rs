@@ -6,24 +6,13 @@
 //! in `docs/memory.md`, part by part.
 //! Invariant: a job depends on its seed alone.
 
-use crate::build::{fair, hardware, law};
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
+use crate::prelude::*;
 use std::ops::RangeInclusive;
-use tiersim_models::hardware::{Capacity, Hardware, Memory, TierKind};
-use tiersim_models::ids::{NodeId, OpId, TierId};
-use tiersim_models::lifetime::Workload;
 use tiersim_models::nodes::{Node, NodeKind};
 use tiersim_models::results::memory_account::Account;
 use tiersim_models::results::memory_account::Place;
-use tiersim_models::units::{Bytes, PS_PER_S, Span};
-use tiersim_models::workload::{Object, ObjectKind, Trace};
-use tiersim_policies::drive::drive;
+use tiersim_models::workload::Object;
 use tiersim_policies::placed::Placed;
-use tiersim_policies::planner::Planner;
-use tiersim_sim::audit::Audit;
-use tiersim_sim::durations::Durations;
-use tiersim_sim::machine::SimMachine;
 use tiersim_workloads::memory::account::{self, Keeps, Pipeline, Step};
 use tiersim_workloads::memory::activations::block::Block;
 use tiersim_workloads::memory::activations::{Batch, Stages, of_block};
@@ -36,9 +25,8 @@ use tiersim_workloads::transformer::training::{
 
 /// A device of 8 that meet in a switch, and servers that meet in a network; memory without end.
 pub fn server() -> Hardware {
-    let (hbm, fast) = (law(0, u64::MAX), law(0, PS_PER_S));
-    let mut hardware =
-        hardware(&[(TierKind::Hbm, Capacity::Unlimited, hbm)], &[(0, 1, fast), (0, 2, fast)]);
+    let fast = law(0, ONE);
+    let mut hardware = hardware(&[free(TierKind::Hbm)], &[(0, 1, fast), (0, 2, fast)]);
     hardware.links.iter_mut().for_each(|link| link.service = fair(None, None));
     let node = |name: &str, kind| Node { name: name.into(), kind };
     hardware.nodes =
@@ -52,22 +40,14 @@ pub fn server() -> Hardware {
 /// The most bytes in HBM on `ranks` ranks of a server, every op taking the same time.
 pub fn peak(trace: Trace, ranks: u32, repeat: u32) -> u64 {
     assert_eq!(trace.problems(), []);
-    let hardware = server();
-    let durations = Durations::fixed(vec![Span::from_ps(1_000_000); trace.ops.len()]);
-    let workload = Workload::new(trace);
-    let capacities = Memory::of([Capacity::Unlimited]);
-    let mut planner =
-        Planner::new(&workload, Box::new(Placed::all_in_hbm(&workload.trace)), &capacities, repeat)
-            .expect("it fits");
-    let (start, routes) = (planner.start(), hardware.routes().expect("every tier is joined"));
-    let mut machine = SimMachine::of_ranks(ranks, &hardware, routes, &workload, &durations, &start);
-    let objects = workload.trace.objects.len();
-    let audit = Audit::of_ranks(ranks, &hardware, &capacities, objects, &start);
-    machine.audit(audit.expect("the start fits"));
+    let (policy, ops) = (Box::new(Placed::all_in_hbm(&trace)), trace.ops.len());
+    let world = World::of(server(), trace, vec![Span::from_ps(1_000_000); ops]).repeated(repeat);
+    let mut planner = world.planner(policy).expect("it fits");
+    let mut machine = world.audited_ranks(&planner, ranks);
     let mut ended = 0;
     drive(&mut planner, &mut machine, 256, |_, _, _| ended += 1).expect("no rule is broken");
-    assert_eq!(ended, workload.trace.ops.len() * repeat as usize, "every op ran");
-    machine.meters().peak[TierId(0).index()].get()
+    assert_eq!(ended, ops * repeat as usize, "every op ran");
+    machine.meters().peak[HBM.index()].get()
 }
 
 /// Draws by integers only.
@@ -196,22 +176,15 @@ pub fn asked(job: &Training, offload: Offload) -> account::Training {
         interleave: parallel.interleave.into(),
         expert: parallel.expert.into(),
     };
-    let gpus = parallel.ranks();
     account::Training {
-        params: card.parameters(),
         card: Some(card.clone()),
         weights: formats.weights,
         gradients: formats.gradients,
         optimizer: Keeps::Named(job.optimizer),
-        gpus,
-        gpus_per_node: gpus.min(8),
         stage: zero.stage,
         offload,
         split,
         bucket: Some(zero.bucket.get()),
-        pinned: 0,
-        reserved: 0,
-        largest_layer: 0,
         prefetch: zero.prefetch.into(),
         step: Some(Step {
             block: Block::of(card),
@@ -226,11 +199,12 @@ pub fn asked(job: &Training, offload: Offload) -> account::Training {
             checkpointing: job.checkpointing,
             loader: None,
         }),
+        ..account::Training::new(card.parameters(), parallel.ranks())
     }
 }
 
 /// The most bytes that objects of the wanted kinds take at once, in the order of the trace.
-fn alive(workload: &Workload, wanted: impl Fn(&Object) -> bool) -> u64 {
+pub fn alive(workload: &Workload, wanted: impl Fn(&Object) -> bool) -> u64 {
     let objects = &workload.trace.objects;
     let bytes = |object: &Object| if wanted(object) { object.bytes.get() } else { 0 };
     let of = |ids: &[tiersim_models::ids::ObjectId]| -> u64 {

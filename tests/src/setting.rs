@@ -1,10 +1,60 @@
 //! What policies are built for in tests that have no scenario.
 
-use tiersim_models::hardware::Hardware;
-use tiersim_models::lifetime::Workload;
+use crate::prelude::*;
+use std::sync::Arc;
 use tiersim_models::routes::CopyTimes;
-use tiersim_models::units::Span;
-use tiersim_policies::recipe::Setting;
+use tiersim_models::statistics::Stated;
+use tiersim_policies::scenario::{Budget, Case, OpTime, Scenario, TraceSource, WorkloadSpec};
+
+/// A case of a policy on the hardware as it is.
+pub fn case(label: &str, policy: PolicyConfig) -> Case {
+    Case {
+        label: label.to_owned(),
+        policy,
+        hbm: Budget::Hardware,
+        allocators: Vec::new(),
+        hidden: Vec::new(),
+        numa: Default::default(),
+        chunk: None,
+        micro_batch: None,
+        pressure: None,
+        params: Vec::new(),
+    }
+}
+
+/// So many replays of a trace that is given beside it, all of them measured, with times as they
+/// were recorded.
+pub fn replays(repeat: u32) -> WorkloadSpec {
+    WorkloadSpec {
+        trace: TraceSource::Folder("test".into()),
+        repeat,
+        warmup: 0,
+        time: OpTime::Recorded { scale: 1.0 },
+        jitter: 0.0,
+        ranks: 1,
+        statistics: Stated::MadeUp,
+    }
+}
+
+/// A scenario that nobody wrote.
+pub fn scenario(hardware: Hardware, workload: WorkloadSpec, cases: Vec<Case>) -> Scenario {
+    Scenario {
+        name: "test".to_owned(),
+        about: String::new(),
+        hardware: Arc::new(hardware),
+        workload,
+        cases,
+        seed: 1,
+        expect: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+/// The policy of a configuration for a world, if it can be built.
+pub fn policy_of(world: &World, config: &PolicyConfig) -> Result<Box<dyn Policy>, String> {
+    let World { workload, hardware, repeat, .. } = world;
+    with_setting(workload, hardware, *repeat, |setting| config.build(setting))
+}
 
 /// Answers `ask` for a workload on a machine: every tier as large as it says, every op as long as
 /// it was recorded (no time where it was not).

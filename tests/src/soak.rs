@@ -21,30 +21,21 @@ pub use plan::Chosen;
 pub use watch::Breach;
 
 use crate::jobs;
+use crate::prelude::*;
+use crate::setting;
 use dice::Dice;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use tiersim_models::allocator::AllocatorSpec;
-use tiersim_models::hardware::{Hardware, Memory};
 use tiersim_models::hidden::Hidden;
-use tiersim_models::lifetime::Workload;
+use tiersim_models::random::split_mix;
 use tiersim_models::results::{Figures, Settled};
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::routes::Routes;
-use tiersim_models::statistics::Stated;
-use tiersim_models::units::{Bytes, Time};
-use tiersim_models::workload::Trace;
-use tiersim_policies::command::Hazard;
-use tiersim_policies::drive::{DriveError, drive};
 use tiersim_policies::entry::Entry;
 use tiersim_policies::numa::NumaConfig;
-use tiersim_policies::planner::{PlanError, Planner};
 use tiersim_policies::pressure::PressureConfig;
-use tiersim_policies::recipe::{PolicyConfig, Setting};
-use tiersim_policies::scenario::{Budget, Case, OpTime, Scenario, TraceSource, WorkloadSpec};
+use tiersim_policies::scenario::{Case, OpTime, Scenario, WorkloadSpec};
 use tiersim_sim::audit::Audit;
-use tiersim_sim::durations::Durations;
-use tiersim_sim::machine::SimMachine;
 use tiersim_sim::machine::meters::Meters;
 use tiersim_sim::run::{self, Options};
 use watch::Watch;
@@ -105,14 +96,8 @@ pub struct Failure {
 }
 
 /// The seed of world `index` of a soak with `seed`.
-///
-/// Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014
-/// (SplitMix64): output `index` of the generator started at `seed`.
 pub fn seed_of(seed: u64, index: u64) -> u64 {
-    let mixed = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+    split_mix(seed, index)
 }
 
 /// A policy of the registry with parameters drawn from a seed, for a machine of several tiers;
@@ -152,16 +137,7 @@ impl Trial {
         let ranks = ranks::server(&mut Dice::new(seed, 8), &mut hardware, &mut trace);
         let hidden = memory::of_finished(&mut hardware, &hidden);
         workload::release(&mut Dice::new(seed, 9), &mut trace, repeat);
-        let source = TraceSource::Folder("random".into());
-        let spec = WorkloadSpec {
-            trace: source,
-            repeat,
-            warmup: 0,
-            time,
-            jitter,
-            ranks,
-            statistics: Stated::MadeUp,
-        };
+        let spec = WorkloadSpec { time, jitter, ranks, ..setting::replays(repeat) };
         workload::first(&mut trace, ops);
         let problems = trace.problems();
         assert!(problems.is_empty(), "the drawn trace breaks a rule: {problems:?}");
@@ -278,7 +254,7 @@ impl Trial {
     fn held(&self, planner: &Planner<'_>) -> Vec<Bytes> {
         let mut held = vec![Bytes::ZERO; self.hardware.tiers.len()];
         for (index, object) in self.workload.trace.objects.iter().enumerate() {
-            let id = tiersim_models::ids::ObjectId::at(index);
+            let id = ObjectId::at(index);
             for tier in self.hardware.tier_ids() {
                 if planner.ledger().has_room(id, tier) {
                     held[tier.index()] += object.bytes;
@@ -292,27 +268,13 @@ impl Trial {
     pub fn scenario(&self) -> Option<Scenario> {
         let Chosen::Config(policy) = &self.policy else { return None };
         let case = Case {
-            label: "case".to_owned(),
-            policy: policy.clone(),
-            hbm: Budget::Hardware,
             allocators: self.allocators.clone(),
-            hidden: Vec::new(),
             numa: self.numa.clone(),
-            chunk: None,
-            micro_batch: None,
             pressure: self.pressure.clone(),
-            params: Vec::new(),
+            ..setting::case("case", policy.clone())
         };
-        Some(Scenario {
-            name: "random".to_owned(),
-            about: String::new(),
-            hardware: Arc::new(self.hardware.clone()),
-            workload: self.spec.clone(),
-            cases: vec![case],
-            seed: self.seed,
-            expect: Vec::new(),
-            warnings: Vec::new(),
-        })
+        let scenario = setting::scenario(self.hardware.clone(), self.spec.clone(), vec![case]);
+        Some(Scenario { seed: self.seed, ..scenario })
     }
 
     /// Runs the same as a scenario, twice: the bytes of the records must be equal, and no step that

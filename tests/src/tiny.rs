@@ -4,11 +4,8 @@
 //! to backward. Sizes and durations are chosen, not measured: ops are long against what starting a
 //! thread costs, and the whole is a few MB.
 
-use tiersim_models::ids::{ModuleId, ObjectId};
-use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::{
-    Mode, Object, ObjectKind, Op, Phase, Recorded, Statistics, Trace, TraceMeta, Use,
-};
+use crate::prelude::*;
+use tiersim_models::workload::{Object, Op, Recorded, Statistics, TraceMeta, Use};
 
 const LAYERS: usize = 6;
 const STEPS: u32 = 2;

@@ -6,13 +6,8 @@
 //! is made in the first step, the next batch is loaded during this one, losses are kept for the
 //! log. Sizes follow from the shape, FLOPs from sizes; nothing is measured.
 
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
-use tiersim_models::ids::{ModuleId, ObjectId, OpId};
-use tiersim_models::units::Bytes;
-use tiersim_models::workload::{
-    Mode, Object, ObjectKind, Op, Phase, Recorded, Trace, TraceMeta, Use,
-};
+use crate::prelude::*;
+use tiersim_models::workload::{Object, Op, Recorded, TraceMeta, Use};
 
 const STEPS: u32 = 1000;
 const LAYERS: usize = 4;

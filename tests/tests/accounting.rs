@@ -3,27 +3,19 @@
 mod by_hand;
 mod timelines;
 
-use std::path::PathBuf;
-use tiersim_input::scenario::read::read_scenario;
-use tiersim_input::traces::read_traces;
 use tiersim_models::results::{Figures, Part};
 use tiersim_models::units::Span;
 use tiersim_models::workload::{Op, Unit};
-use tiersim_sim::run::{Options, run};
+use tiersim_sim::run::Options;
+use tiersim_tests::files;
 
 #[test]
 fn steps_are_compute_plus_delays_plus_stalls_to_the_picosecond() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
     let mut cases = 0;
-    let folders = [folder.clone(), folder.join("validation")];
-    let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).expect("it is there"));
-    let paths = entries.map(|entry| entry.expect("a readable entry").path());
-    for path in paths.filter(|path| path.is_file()) {
-        let scenario = read_scenario(&path, &[]).expect("it reads");
-        let traces = read_traces([&scenario]).expect("its trace reads");
-        let options = Options { timeline: true, ..Options::default() };
-        let record =
-            run(&scenario, traces.of(&scenario), String::new(), options, || ()).expect("it runs");
+    for path in ["scenarios", "scenarios/validation"].into_iter().flat_map(files::shipped) {
+        let scenario = files::scenario(&path, &[]);
+        let traces = files::traces(&scenario);
+        let record = files::record(&scenario, Options { timeline: true, ..Options::default() });
         let [slices, steps, samples] = timelines::shown(&record);
         assert!(slices > 0 && steps > 0 && samples > 0, "{}: an empty timeline", scenario.name);
         // Of several streams each has parts of its own, waiting for arrivals is nobody's, and what
@@ -60,7 +52,7 @@ fn steps_are_compute_plus_delays_plus_stalls_to_the_picosecond() {
             cases += 1;
         }
     }
-    assert!(cases > 25, "only {cases} cases ran");
+    assert!(cases > 300, "only {cases} cases ran");
 }
 
 /// The parts of the critical path are the measured steps, and none of them more than there was of

@@ -4,12 +4,9 @@
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
+use tiersim_tests::files::root;
 
 const NONE_YET: &str = "No number for any GPU has been measured yet.";
-
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
-}
 
 /// Folders in a folder, sorted by name.
 fn folders(folder: &Path) -> Vec<PathBuf> {

@@ -3,24 +3,14 @@
 mod choice;
 mod contents;
 
-use std::sync::Arc;
-use tiersim_models::hardware::{Capacity, HBM, Hardware};
-use tiersim_models::ids::{ModuleId, OpId, TierId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::results::{CaseRecord, Figures, Outcome};
-use tiersim_models::statistics::Stated;
-use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::{Mode, ObjectKind, Phase, Trace};
-use tiersim_policies::recipe::{PolicyConfig, Recipe, Rewrite};
-use tiersim_policies::scenario::{Budget, Case, OpTime, Scenario, TraceSource, WorkloadSpec};
+use tiersim_models::results::CaseRecord;
+use tiersim_policies::recipe::{Recipe, Rewrite};
+use tiersim_policies::scenario::{Case, Scenario, WorkloadSpec};
 use tiersim_policies::zoo::activation_offload::{ActivationOffloadConfig, Choice, Way};
-use tiersim_sim::durations::Durations;
 use tiersim_sim::run::{Options, run};
-use tiersim_tests::build::{Traced, law, two_tiers};
-use tiersim_tests::setting::with_setting;
+use tiersim_tests::prelude::*;
+use tiersim_tests::setting::{case, replays, scenario, with_setting};
 
-/// One byte per picosecond.
-const RATE: u64 = 1_000_000_000_000;
 const DRAM: TierId = TierId(1);
 
 /// Two layers between an input and a head: each makes an activation of 20 and hands on one of 10.
@@ -68,61 +58,25 @@ const ONCE: How = How { repeat: 1, jitter: 0.0, chunk: None, audit: true };
 
 /// The record of one case, audited after every event.
 fn record(hardware: Hardware, trace: &Trace, policy: PolicyConfig, how: How) -> CaseRecord {
-    let case = Case {
-        label: "case".to_owned(),
-        policy,
-        hbm: Budget::Hardware,
-        allocators: Vec::new(),
-        hidden: Vec::new(),
-        numa: Default::default(),
-        chunk: how.chunk.map(Bytes::new),
-        micro_batch: None,
-        pressure: None,
-        params: Vec::new(),
-    };
-    let workload = WorkloadSpec {
-        trace: TraceSource::Folder("test".into()),
-        repeat: how.repeat,
-        warmup: 0,
-        time: OpTime::Recorded { scale: 1.0 },
-        jitter: how.jitter,
-        ranks: 1,
-        statistics: Stated::MadeUp,
-    };
-    let scenario = Scenario {
-        name: "test".to_owned(),
-        about: String::new(),
-        hardware: Arc::new(hardware),
-        workload,
-        cases: vec![case],
-        seed: 7,
-        expect: Vec::new(),
-        warnings: Vec::new(),
-    };
+    let case = Case { chunk: how.chunk.map(Bytes::new), ..case("case", policy) };
+    let spec = WorkloadSpec { jitter: how.jitter, ..replays(how.repeat) };
+    let scenario = Scenario { seed: 7, ..scenario(hardware, spec, vec![case]) };
     let options = Options { audit: how.audit, timeline: how.audit, ..Options::default() };
     let workload = Workload::new(trace.clone());
     let record = run(&scenario, &workload, String::new(), options, || ());
     record.expect("no fault").results.remove(0)
 }
 
-fn figures(record: &CaseRecord) -> Option<&Figures> {
-    match &record.outcome {
-        Outcome::Done(figures) => Some(figures),
-        Outcome::OutOfMemory(_) => None,
-    }
-}
-
 /// Picoseconds of a step; `None` if it does not fit.
 fn step(hbm: u64, trace: &Trace, choice: Choice) -> Option<u64> {
-    let hardware = two_tiers(Bytes::new(hbm), law(0, RATE));
+    let hardware = two_tiers(Bytes::new(hbm), law(0, ONE));
     let record = record(hardware, trace, config(choice).into(), ONCE);
-    figures(&record).map(|figures| figures.mean_step().ps())
+    record.outcome.figures().map(|figures| figures.mean_step().ps())
 }
 
 /// The same trace with every layer recomputed that can be.
 fn recomputed(trace: &Trace) -> Rewrite {
-    let (choice, hardware) =
-        (Choice::All(Way::Recompute), two_tiers(Capacity::Unlimited, law(0, RATE)));
+    let (choice, hardware) = (Choice::All(Way::Recompute), two_tiers(Bytes::MAX, law(0, ONE)));
     let workload = Workload::new(trace.clone());
     let rewrite = with_setting(&workload, &hardware, 1, |setting| config(choice).rewrite(setting));
     rewrite.expect("it can be rewritten").expect("it is")
@@ -152,18 +106,10 @@ fn times_are_those_worked_out_by_hand() {
 fn repeated_ops_take_their_sources_time_with_jitter_and_in_every_replay() {
     let trace = two_layers();
     let how = How { repeat: 2, jitter: 0.3, ..ONCE };
-    let hardware = two_tiers(Bytes::new(1000), law(0, RATE));
+    let hardware = two_tiers(Bytes::new(1000), law(0, ONE));
     let record = record(hardware, &trace, config(Choice::All(Way::Recompute)).into(), how);
-    let figures = figures(&record).expect("it fits");
-    let spec = WorkloadSpec {
-        trace: TraceSource::Folder("test".into()),
-        repeat: 2,
-        warmup: 0,
-        time: OpTime::Recorded { scale: 1.0 },
-        jitter: 0.3,
-        ranks: 1,
-        statistics: Stated::MadeUp,
-    };
+    let figures = record.outcome.figures().expect("it fits");
+    let spec = WorkloadSpec { jitter: 0.3, ..replays(2) };
     let durations = Durations::new(&trace, &spec, None, 7).expect("all ops have a time");
     let run: u64 = (0..16).map(|op| durations.of(op).ps()).sum();
     let again: u64 = [1, 3, 9, 11].map(|op| durations.of(op).ps()).iter().sum();
@@ -178,9 +124,9 @@ fn chunks_come_first_and_the_pieces_are_recomputed() {
     let trace = two_layers();
     for (hbm, chunk) in [(60, 7), (60, 10), (1000, 3)] {
         let how = How { chunk: Some(chunk), ..ONCE };
-        let hardware = two_tiers(Bytes::new(hbm), law(0, RATE));
+        let hardware = two_tiers(Bytes::new(hbm), law(0, ONE));
         let record = record(hardware, &trace, config(Choice::All(Way::Recompute)).into(), how);
-        let figures = figures(&record).expect("it fits");
+        let figures = record.outcome.figures().expect("it fits");
         assert_eq!(figures.mean_step().ps(), 150);
         assert_eq!(figures.peak[HBM.index()], Bytes::new(60));
     }
@@ -199,21 +145,21 @@ fn offload_wins_on_a_fast_link_and_recompute_on_a_slow_one() {
         let hardware = two_tiers(Bytes::new(60), law(0, rate));
         let policy = config(Choice::Each(ways.into())).into();
         let record = record(hardware, &dear(), policy, ONCE);
-        figures(&record).expect("it fits").mean_step().ps()
+        record.outcome.figures().expect("it fits").mean_step().ps()
     };
     let best = |rate| {
         let hardware = two_tiers(Bytes::new(60), law(0, rate));
         let record = record(hardware, &dear(), config(Choice::Best).into(), ONCE);
-        figures(&record).expect("it fits").mean_step().ps()
+        record.outcome.figures().expect("it fits").mean_step().ps()
     };
     let (keep, offload, recompute) = (Way::Keep, Way::Offload, Way::Recompute);
     // 150, and op 1 again: the link does not matter.
     let again = [keep, recompute, keep];
-    assert_eq!([time(20 * RATE, again), time(RATE / 4, again)], [180; 2]);
+    assert_eq!([time(20 * ONE, again), time(ONE / 4, again)], [180; 2]);
     // 150, and what does not hide: a0 comes back before op 7, 1 ps or 80 ps.
     let away = [keep, offload, keep];
-    assert_eq!(time(20 * RATE, away), 151);
-    assert!(time(RATE / 4, away) >= 150 + 80);
-    assert!(best(20 * RATE) <= 151);
-    assert!(best(RATE / 4) <= 180);
+    assert_eq!(time(20 * ONE, away), 151);
+    assert!(time(ONE / 4, away) >= 150 + 80);
+    assert!(best(20 * ONE) <= 151);
+    assert!(best(ONE / 4) <= 180);
 }

@@ -3,13 +3,11 @@
 mod buddy_oracle;
 mod caching_oracle;
 
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
 use tiersim_models::allocator::caching::Caching;
 use tiersim_models::allocator::{
     Allocator, AllocatorSpec, Block, BucketsConfig, BuddyConfig, CachingConfig, Model,
 };
-use tiersim_models::units::Bytes;
+use tiersim_tests::prelude::*;
 
 const CAPACITY: Bytes = Bytes::mib(192);
 

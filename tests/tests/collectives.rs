@@ -3,24 +3,12 @@
 //!
 //! Links have rates of whole bytes per picosecond, so every time is a whole number.
 
-use tiersim_models::hardware::{Capacity, HBM, Hardware, Law, Link, TierKind};
-use tiersim_models::ids::{LinkId, NodeId, ObjectId, TierId};
 use tiersim_models::nodes::{Node, NodeKind};
-use tiersim_models::units::{Bytes, PS_PER_S, Span};
-use tiersim_models::workload::{Collective, CollectiveKind, Mode, Unit};
-use tiersim_policies::drive::drive;
-use tiersim_policies::planner::Planner;
-use tiersim_policies::policy::{Action, Policy};
-use tiersim_sim::audit::Audit;
-use tiersim_sim::machine::SimMachine;
+use tiersim_models::workload::{Collective, CollectiveKind};
 use tiersim_sim::machine::meters::Meters;
-use tiersim_tests::build::{Traced, fair, hardware, law};
-use tiersim_tests::scripted::Scripted;
-use tiersim_tests::world::World;
+use tiersim_tests::files::beside;
+use tiersim_tests::prelude::*;
 
-const FAR: TierId = TierId(1);
-/// A byte per picosecond.
-const ONE: u64 = PS_PER_S;
 /// Lanes to the host and from it, to the switch and from it, to the network and from it.
 const FETCH: usize = 0;
 const SEND: usize = 3;
@@ -28,10 +16,7 @@ const RECEIVE: usize = 2;
 
 /// A device with host memory behind one link, a switch for collectives and a network.
 fn server(host: Law, switch: Law, network: Law) -> Hardware {
-    let far = [
-        (TierKind::Hbm, Capacity::Unlimited, law(0, u64::MAX)),
-        (TierKind::Dram, Capacity::Unlimited, host),
-    ];
+    let far = [free(TierKind::Hbm), (TierKind::Dram, Bytes::MAX, host)];
     let mut hardware = hardware(&far, &[(0, 1, host), (0, 2, switch), (0, 3, network)]);
     hardware.links.iter_mut().for_each(|link| link.service = fair(None, None));
     let node = |name: &str, kind| Node { name: name.into(), kind };
@@ -49,15 +34,9 @@ fn collective(kind: CollectiveKind, bytes: u64, within: u32, servers: u32) -> Un
 
 /// When each op ends on all ranks under audit, and what was measured.
 fn run(world: &World, ranks: u32, policy: Box<dyn Policy>) -> (Vec<u64>, Meters) {
-    let World { hardware, workload, durations, .. } = world;
-    let capacities = hardware.memory();
-    let mut planner = Planner::new(workload, policy, &capacities, world.repeat).expect("it fits");
-    let (start, routes) = (planner.start(), hardware.routes().expect("every tier is joined"));
-    let mut machine = SimMachine::of_ranks(ranks, hardware, routes, workload, durations, &start);
-    let objects = workload.trace.objects.len();
-    let audit = Audit::of_ranks(ranks, hardware, &capacities, objects, &start);
-    machine.audit(audit.expect("the start fits"));
-    let mut ends = vec![0; workload.trace.ops.len() * world.repeat as usize];
+    let mut planner = world.planner(policy).expect("it fits");
+    let mut machine = world.audited_ranks(&planner, ranks);
+    let mut ends = vec![0; world.workload.trace.ops.len() * world.repeat as usize];
     drive(&mut planner, &mut machine, 64, |op, at, _| ends[op as usize] = at.ps())
         .expect("no rule is broken");
     (ends, machine.meters().clone())
@@ -123,8 +102,8 @@ fn beside_a_fetch(
     traced.0.ops[op.index()].unit = collective(CollectiveKind::AllGather, gathered, 2, 1);
     assert_eq!((read.0, op.0), (0, 1));
     let world = World::of(hardware, traced.0, vec![Span::ZERO; 2]);
-    let fetch = Action::Fetch { object, to: HBM };
-    run(&world, ranks, Box::new(Scripted { start: vec![FAR], script: vec![vec![fetch]] }))
+    let script = vec![vec![fetch(object)]];
+    run(&world, ranks, Box::new(Scripted { start: vec![FAR], script }))
 }
 
 /// A machine whose devices meet in the switch in front of host memory.
@@ -185,8 +164,8 @@ fn one_rank_that_is_late_keeps_all_waiting() {
         let mut machine = machine.clone();
         machine.links[0].service = service;
         let world = World::of(machine, traced.0, vec![Span::from_ps(7), Span::from_ps(3)]);
-        let fetch = vec![vec![Action::Fetch { object, to: HBM }]];
-        let policy = Box::new(Scripted { start: vec![FAR], script: fetch });
+        let policy = Scripted { start: vec![FAR], script: vec![vec![fetch(object)]] };
+        let policy = Box::new(policy);
         let (ends, meters) = run(&world, 2, policy);
         assert_eq!(ends, [200 + 7, 200 + 7 + 3 + 10]);
         // The first device waits for its own copy, and for that of the other: both over that link.
@@ -227,21 +206,17 @@ fn worlds() -> impl Iterator<Item = World> {
     })
 }
 
-fn fits(world: &World) -> bool {
-    world.run(world.chaos(), None, 64).expect("no rule is broken").is_some()
-}
-
 #[test]
 fn devices_that_share_nothing_take_the_time_of_one() {
     let mut compared = 0;
-    for world in worlds().filter(fits) {
+    for world in worlds().filter(|world| world.ends(world.chaos()).is_some()) {
         let one = run(&world, 1, world.chaos());
         for ranks in [2, 3, 8] {
             assert_eq!(run(&world, ranks, world.chaos()), one);
         }
         compared += 1;
     }
-    assert!(compared > 100, "only {compared}");
+    assert_eq!(compared, 189);
 }
 
 #[test]
@@ -257,8 +232,7 @@ fn devices_that_share_one_link_get_the_same_part_of_it() {
             for (stream, &object) in objects.iter().enumerate() {
                 traced.op(0, stream as u16, Span::ZERO, &[(object, Mode::Read)]);
             }
-            let fetch = |&object: &ObjectId| vec![Action::Fetch { object, to: HBM }];
-            let script = objects.iter().map(fetch).collect();
+            let script = objects.iter().map(|&object| vec![fetch(object)]).collect();
             let world = World::of(machine, traced.0, vec![Span::ZERO; 2]);
             let policy = Box::new(Scripted { start: vec![FAR; 2], script });
             let (ends, _) = run(&world, ranks as u32, policy);
@@ -291,16 +265,8 @@ fn memory_that_devices_share_is_used_in_place_at_one_bandwidth() {
 
 /// Measured all-reduces between A100s of one DGX: ranks, bytes and seconds.
 fn measured() -> Option<Vec<(u32, u64, f64)>> {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let name = "data/vidur-profiles/network_a100_dgx_all_reduce.csv";
-    let folders = ["../../shared", "../../../shared"];
-    let found = folders
-        .iter()
-        .find_map(|folder| std::fs::read_to_string(root.join(folder).join(name)).ok());
-    let Some(text) = found else {
-        eprintln!("{name} does not lie beside the checkout: nothing is compared");
-        return None;
-    };
+    let file = beside("vidur-profiles/network_a100_dgx_all_reduce.csv")?;
+    let text = std::fs::read_to_string(file).expect("it is a table");
     let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let head = lines.next().expect("a header");
     let column = |name: &str| head.iter().position(|own| *own == name).expect("a column");

@@ -2,17 +2,8 @@
 //! what goes on beside it, and the time of a caching allocator.
 
 use tiersim_models::allocator::{AllocatorSpec, CachingConfig, Compaction, Costs, Model};
-use tiersim_models::hardware::{Capacity, Memory};
-use tiersim_models::ids::ObjectId;
-use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_models::workload::Mode;
-use tiersim_policies::drive::drive;
 use tiersim_policies::placed::Placed;
-use tiersim_policies::planner::Planner;
-use tiersim_sim::audit::Audit;
-use tiersim_sim::machine::SimMachine;
-use tiersim_tests::build::{Traced, law, two_tiers};
-use tiersim_tests::world::World;
+use tiersim_tests::prelude::*;
 
 /// A tier of 14 MiB in which op 3 leaves a hole of 4 MiB in front of 4 MiB, and then two ops on two
 /// streams: one that reads what moves, and one that does not.
@@ -34,17 +25,10 @@ fn beside(at_once: Bytes) -> Vec<Time> {
     let spans = [1, 1, 1, 1, 10, 10, 1].map(us).to_vec();
     let world = World::of(machine, traced.0, spans);
     let policy = Box::new(Placed::all_in_hbm(&world.workload.trace));
-    let capacities = Memory::of([Bytes::mib(14).into(), Capacity::Unlimited]);
     let compaction = Some(Compaction { above: 0.2, at_once });
     let spec = AllocatorSpec { model: Model::Pool, compaction };
-    let capacities = capacities.with(&[spec]);
-    let planner = Planner::new(&world.workload, policy, &capacities, 1);
-    let mut planner = planner.expect("nothing is there at the start");
-    let routes = world.hardware.routes().expect("every tier is joined");
-    let durations = &world.durations;
-    let mut machine = SimMachine::new(&world.hardware, routes, &world.workload, durations, &[]);
-    let audit = Audit::new(&world.hardware, &capacities, 3, &[]).expect("nothing is there");
-    machine.audit(audit);
+    let mut planner = world.allocating(policy, &[spec]).expect("nothing is there at the start");
+    let mut machine = world.audited(&planner);
     let mut ends = vec![Time::ZERO; 7];
     drive(&mut planner, &mut machine, 64, |op, at, _| ends[op as usize] = at).expect("it runs");
     let meters = machine.meters();
@@ -79,14 +63,9 @@ fn asked_for(model: Model) -> ([u64; 3], Span) {
     let machine = two_tiers(Bytes::mib(24), law(0, 1_000_000_000));
     let world = World::of(machine, traced.0, vec![Span::from_us(20); 3]);
     let policy = Box::new(Placed::all_in_hbm(&world.workload.trace));
-    let capacities = Memory::of([Bytes::mib(24).into(), Capacity::Unlimited]);
     let spec = AllocatorSpec { model, compaction: None };
-    let capacities = capacities.with(&[spec]);
-    let planner = Planner::new(&world.workload, policy, &capacities, 1);
-    let mut planner = planner.expect("nothing is there at the start");
-    let routes = world.hardware.routes().expect("every tier is joined");
-    let mut machine =
-        SimMachine::new(&world.hardware, routes, &world.workload, &world.durations, &[]);
+    let mut planner = world.allocating(policy, &[spec]).expect("nothing is there at the start");
+    let mut machine = world.simulated(&planner, 1);
     let mut ends = [0; 3];
     let end = |op: u64, at: Time, _: &mut SimMachine<'_>| ends[op as usize] = at.ps() / 1_000_000;
     drive(&mut planner, &mut machine, 64, end).expect("it runs");

@@ -7,25 +7,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
-use tiersim_input::hardware_file::read_hardware;
-use tiersim_models::hardware::{Fact, Hardware, Source};
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_policies::command::{Allocating, Command, Edge, Hazard, Machine, Ticket, Work};
-use tiersim_sim::durations::Durations;
-use tiersim_sim::machine::SimMachine;
-use tiersim_tests::build::Traced;
+use tiersim_models::hardware::{Fact, Source};
+use tiersim_tests::files::{machine, machines, page, root};
+use tiersim_tests::prelude::*;
 
 /// Copies of each direction.
 const COPIES: usize = 32;
 /// A number of a spec is the measured one if it is as near as this: sources are rounded.
 const SAME: f64 = 0.003;
-
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
-}
 
 /// How a figure relates to the spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,11 +79,6 @@ fn rows() -> Vec<Row> {
     table.lines().skip(1).map(row).collect()
 }
 
-fn spec(name: &str) -> Hardware {
-    let file = root().join("hardware-specs").join(format!("{name}.ron"));
-    read_hardware(&file).unwrap_or_else(|error| panic!("{error}"))
-}
-
 /// From and to of each direction; one that uses a tier in place has the device at the other end.
 fn ends(row: &Row, machine: &Hardware) -> (TierId, TierId) {
     let tier =
@@ -113,35 +97,20 @@ fn simulated(row: &Row, machine: &Hardware) -> f64 {
     let (from, to) = ends(row, machine);
     let mut traced = Traced::new();
     traced.op(0, 0, Span::ZERO, &[]);
-    let workload = Workload::new(traced.0);
-    let durations = Durations::fixed(vec![Span::ZERO]);
-    let routes = machine.routes().expect("it is joined");
-    let mut sim = SimMachine::new(machine, routes, &workload, &durations, &[]);
+    let world = World::of(machine.clone(), traced.0, vec![Span::ZERO]);
+    let mut sim = world.unplanned();
     let (object, bytes) = (ObjectId(0), Bytes::new(row.bytes));
     let in_place = row.route.ends_with(" in place");
     let ways = if row.flight[1] > 0 { 2 } else { 1 };
     for ticket in 0..COPIES * ways {
         let (way, nth) = (ticket % ways, ticket / ways);
         let (from, to) = if way == 0 { (from, to) } else { (to, from) };
-        let work = if in_place {
-            let charges = [(from, bytes)].into_iter().collect();
-            Work::Compute {
-                occurrence: 0,
-                stream: 0,
-                touches: Default::default(),
-                charges,
-                delay: Span::ZERO,
-                allocating: Allocating::default(),
-            }
-        } else {
-            Work::Copy { object, bytes, from, to }
+        let work = match in_place {
+            true => computing(0, 0, [], [(from, bytes)]),
+            false => Work::Copy { object, bytes, from, to },
         };
-        let before = nth.checked_sub(row.flight[way]).map(|nth| Ticket((nth * ways + way) as u32));
-        let after =
-            before.map(|ticket| Edge { ticket, hazard: Hazard::Turn }).into_iter().collect();
-        let (claims, frees) = Default::default();
-        let command = Command { ticket: Ticket(ticket as u32), work, after, claims, frees };
-        sim.submit(command).expect("it takes it");
+        let before = nth.checked_sub(row.flight[way]).map(|nth| nth * ways + way);
+        sim.submit(command(ticket, work, before)).expect("it takes it");
     }
     let mut ended: [Vec<Time>; 2] = Default::default();
     while let Some((now, ticket)) = sim.next().expect("no fault") {
@@ -264,7 +233,7 @@ fn expected() -> Vec<String> {
     let mut table = Vec::new();
     let mut found: Vec<(Kind, u64, f64)> = Vec::new();
     for row in rows() {
-        let machine = spec(&row.machine);
+        let machine = machine(&row.machine);
         let (reached, kind) = (simulated(&row, &machine), kind(&row, &machine));
         let deviation = 100.0 * (reached / row.measured - 1.0);
         found.push((kind, row.bytes, deviation));
@@ -293,9 +262,7 @@ fn expected() -> Vec<String> {
     lines.push(summary("held out, 1 MiB and more", of(Kind::HeldOut, 1 << 20)));
     lines.extend(table);
     let measured: BTreeSet<String> = rows().into_iter().map(|row| row.machine).collect();
-    let entries = fs::read_dir(root().join("hardware-specs")).expect("the specs are there");
-    let files = entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file());
-    let names = files.map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned());
+    let names = machines().into_iter().map(|machine| machine.name);
     let without: BTreeSet<String> = names.filter(|name| !measured.contains(name)).collect();
     lines.extend(without.iter().map(|name| format!("* `{name}`")));
     lines
@@ -304,7 +271,7 @@ fn expected() -> Vec<String> {
 #[test]
 fn the_page_holds_what_the_simulator_reaches() {
     let expected = expected();
-    let page = fs::read_to_string(root().join("docs/copy-bandwidth.md")).unwrap_or_default();
+    let page = page("docs/copy-bandwidth.md");
     let is_row = |line: &&str| {
         let head =
             line.starts_with("| machine") || line.starts_with("| kind") || line.starts_with("|---");
@@ -325,7 +292,7 @@ fn the_page_holds_what_the_simulator_reaches() {
 fn a_figure_that_was_put_in_comes_out_again() {
     // Large copies over one hop reach the spec's rate but for their set-up.
     for row in rows() {
-        let machine = spec(&row.machine);
+        let machine = machine(&row.machine);
         let (from, to) = ends(&row, &machine);
         let routes = machine.routes().expect("it is joined");
         let whole = row.route.ends_with(" in place") || routes.hops(from, to).len() == 1;

@@ -1,22 +1,12 @@
 //! Demand paging under every replacement algorithm: bytes worked out by hand, the same misses as
 //! the block-level cache, and what writing through costs and saves.
 
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
-use tiersim_models::hardware::{Capacity, HBM, Memory};
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::Mode;
-use tiersim_policies::command::{Command, Work};
-use tiersim_policies::planner::{Counts, Planner};
-use tiersim_policies::recipe::PolicyConfig;
+use tiersim_policies::planner::Counts;
 use tiersim_policies::replacement::{Algorithm, Cache, NEVER, Outcome, Replacement, Visit};
 use tiersim_policies::zoo::demand::{DemandConfig, Write};
-use tiersim_tests::build::{Traced, law, two_tiers};
-use tiersim_tests::setting::with_setting;
-use tiersim_tests::world::World;
+use tiersim_tests::prelude::*;
+use tiersim_tests::setting::policy_of;
 
 /// Those that a scenario can name.
 const ALGORITHMS: [Algorithm; 11] = [
@@ -33,8 +23,6 @@ const ALGORITHMS: [Algorithm; 11] = [
     Algorithm::TwoQ,
 ];
 
-const FAR: TierId = TierId(1);
-
 /// Bytes moved in, bytes moved out, and the commands, op by op.
 struct Told {
     fetched: u64,
@@ -50,14 +38,13 @@ fn plan(
     write: Write,
 ) -> Result<Told, String> {
     let hardware = two_tiers(Bytes::new(hbm), law(0, 1));
-    let config: PolicyConfig = DemandConfig { algorithm, spill: vec![FAR], write }.into();
-    let policy = with_setting(workload, &hardware, repeat, |setting| config.build(setting))?;
-    let capacities = Memory::of([Bytes::new(hbm).into(), Capacity::Unlimited]);
-    let planner = Planner::new(workload, policy, &capacities, repeat);
-    tell(planner.map_err(|error| error.to_string())?)
+    let config = DemandConfig { algorithm, spill: vec![FAR], write };
+    tell(&World::recorded(hardware, workload.trace.clone(), repeat), config)
 }
 
-fn tell(mut planner: Planner<'_>) -> Result<Told, String> {
+fn tell(world: &World, config: DemandConfig) -> Result<Told, String> {
+    let policy = policy_of(world, &config.into())?;
+    let mut planner = world.planner(policy).map_err(|error| error.to_string())?;
     let mut told = Told { fetched: 0, written: 0, by_op: Vec::new() };
     let mut commands = Vec::new();
     while planner.plan_next(&mut commands).map_err(|error| error.to_string())? {
@@ -176,7 +163,7 @@ fn writing_through_fetches_the_same_and_writes_at_least_as_much() {
             more += usize::from(through.written > back.written);
         }
     }
-    assert!(more > 300, "writing through wrote more in {more} runs only");
+    assert_eq!(more, 660, "runs in which writing through wrote more");
 }
 
 /// Written once per change, right behind the op that made it; nothing is written to make room.
@@ -214,16 +201,11 @@ fn writing_through_leaves_room_for_all_of_hbm() {
             let uses: Vec<(ObjectId, Mode)> = born.iter().map(|&object| (object, mode)).collect();
             traced.op(0, 0, Span::ZERO, &uses);
         }
-        let workload = Workload::new(traced.0);
         let mut hardware = two_tiers(Bytes::new(HBM_BYTES), law(0, 1));
-        hardware.tiers[FAR.index()].capacity = Bytes::new(far).into();
-        let config: PolicyConfig =
-            DemandConfig { algorithm: Algorithm::Lru, spill: vec![FAR], write: Write::Through }
-                .into();
-        let policy = with_setting(&workload, &hardware, 1, |setting| config.build(setting));
-        let capacities = Memory::of([Bytes::new(HBM_BYTES), Bytes::new(far)]);
-        let planner = Planner::new(&workload, policy.expect("it is built"), &capacities, 1);
-        tell(planner.expect("nothing is there at first")).expect("it fits").written
+        hardware.tiers[FAR.index()].capacity = Bytes::new(far);
+        let world = World::recorded(hardware, traced.0, 1);
+        let config = DemandConfig { write: Write::Through, ..DemandConfig::lru(vec![FAR]) };
+        tell(&world, config).expect("it fits").written
     };
     assert_eq!([written(299, 1), written(300, 1)], [0, 100]);
     // Of two changed at once the second finds what the first has taken.
@@ -237,13 +219,10 @@ fn hits_and_misses_are_counted_from_the_op_that_is_named_on() {
     // HBM holds two: at first none, and at the end of a replay those that its next one begins with.
     let hits =
         [[false, false, true, false, true, false], [true, true, true, false, true, false]].concat();
-    let hardware = two_tiers(Bytes::new(2), law(0, 1));
+    let world = World::recorded(two_tiers(Bytes::new(2), law(0, 1)), workload.trace, 2);
     for from in 0..=hits.len() {
-        let config: PolicyConfig = DemandConfig::lru(vec![FAR]).into();
-        let policy = with_setting(&workload, &hardware, 2, |setting| config.build(setting));
-        let policy = policy.expect("it is built");
-        let capacities = Memory::of([Bytes::new(2).into(), Capacity::Unlimited]);
-        let mut planner = Planner::new(&workload, policy, &capacities, 2).expect("it fits");
+        let policy = policy_of(&world, &DemandConfig::lru(vec![FAR]).into()).expect("it is built");
+        let mut planner = world.planner(policy).expect("it fits");
         planner.count_from(from as u64);
         while planner.plan_next(&mut Vec::new()).expect("it fits") {}
         let hit = hits[from..].iter().filter(|hit| **hit).count() as u64;
@@ -257,21 +236,14 @@ fn hits_and_misses_are_counted_from_the_op_that_is_named_on() {
 fn every_algorithm_and_way_to_write_fits_where_lru_with_write_back_fits() {
     let mut held = 0;
     for seed in 0..400 {
-        let world = World::new(seed);
-        let workload = &world.workload;
+        let world = World::new(seed).repeated(2);
         let tiers = world.hardware.tiers.len();
         if tiers < 2 {
             continue;
         }
         let spill: Vec<TierId> = (1..tiers).map(TierId::at).collect();
-        let capacities = world.hardware.memory();
         let fits = |algorithm, write| {
-            let config: PolicyConfig =
-                DemandConfig { algorithm, spill: spill.clone(), write }.into();
-            let policy =
-                with_setting(workload, &world.hardware, 2, |setting| config.build(setting))?;
-            let planner = Planner::new(workload, policy, &capacities, 2);
-            tell(planner.map_err(|error| error.to_string())?).map(|_| ())
+            tell(&world, DemandConfig { algorithm, spill: spill.clone(), write }).map(|_| ())
         };
         if fits(Algorithm::Lru, Write::Back).is_err() {
             continue;
@@ -284,5 +256,5 @@ fn every_algorithm_and_way_to_write_fits_where_lru_with_write_back_fits() {
             }
         }
     }
-    assert!(held > 100, "{held} worlds fit");
+    assert_eq!(held, 185, "worlds that fit");
 }

@@ -8,7 +8,7 @@
 mod places;
 mod records;
 
-use places::{CHOICES, Place, STRUCTS};
+use places::{CHOICES, STRUCTS};
 use records::records;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -25,17 +25,10 @@ use tiersim_input::trace::read_trace;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_policies::zoo::Registry;
 use tiersim_reports::{results_csv, summary_json};
+use tiersim_tests::files::{own_project, page, root, shipped};
 
 /// A name that nothing has, and that is near to nothing.
 const NOBODY: &str = "qqqqqqqq";
-
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
-}
-
-fn page(name: &str) -> String {
-    fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-}
 
 /// An empty folder of this suite's own.
 fn empty_folder(name: &str) -> PathBuf {
@@ -48,22 +41,8 @@ fn empty_folder(name: &str) -> PathBuf {
 /// A project with the shipped machines, the hint file of the page and a folder where the shipped
 /// trace is named: resolving a scenario does not look into it.
 fn project(name: &str) -> PathBuf {
-    let project = empty_folder(name);
-    for folder in ["hardware-specs", "scenarios", "traces/gpt2-train-cpu"] {
-        fs::create_dir_all(project.join(folder)).expect("a folder can be made");
-    }
-    for folder in ["hardware-specs", "hardware-specs/parts"] {
-        fs::create_dir_all(project.join(folder)).expect("a folder can be made");
-        for entry in fs::read_dir(root().join(folder)).expect("the specs are there") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                // Measured specs of whoever runs this.
-                continue;
-            }
-            let file = path.file_name().expect("a file has a name");
-            fs::copy(&path, project.join(folder).join(file)).expect("a spec is copied");
-        }
-    }
+    let project = own_project(concat!(env!("CARGO_TARGET_TMPDIR"), "/docs"), name);
+    fs::create_dir_all(project.join("traces/gpt2-train-cpu")).expect("a folder can be made");
     let hints = blocks(&page("docs/formats.md"), "json").pop().expect("a hint file");
     write(&project.join("scenarios/tier_hints.json"), &hints);
     project
@@ -129,13 +108,13 @@ fn known(problems: &Diagnostics) -> Vec<String> {
 const RUN: [&str; 4] = ["time", "repeat", "warmup", "jitter"];
 
 /// What the reader says of a file with `put` in its place.
-fn said(place: &Place, put: &str, file: &Path) -> Option<Diagnostics> {
-    write(file, &place.text.replace('@', put));
-    if place.text.starts_with("Hardware") {
+fn said(text: &str, put: &str, file: &Path) -> Option<Diagnostics> {
+    write(file, &text.replace('@', put));
+    if text.starts_with("Hardware") {
         read_hardware(file).err()
-    } else if place.text.starts_with("Part") {
+    } else if text.starts_with("Part") {
         read_part(file).err()
-    } else if place.text.starts_with("Weights") {
+    } else if text.starts_with("Weights") {
         read_weights(file, &Registry::default()).err()
     } else {
         read_scenario(file, &[]).err()
@@ -143,8 +122,8 @@ fn said(place: &Place, put: &str, file: &Path) -> Option<Diagnostics> {
 }
 
 /// The fields of a variant, if it has named ones.
-fn fields(place: &Place, variant: &str, file: &Path) -> Vec<String> {
-    let problems = said(place, &format!("{variant}({NOBODY}: 1)"), file);
+fn fields(text: &str, variant: &str, file: &Path) -> Vec<String> {
+    let problems = said(text, &format!("{variant}({NOBODY}: 1)"), file);
     let problems = problems.expect("the file is not right");
     let met = problems.0.iter().any(|problem| problem.rule.contains("has no field"));
     if met { known(&problems) } else { Vec::new() }
@@ -156,34 +135,34 @@ fn every_field_and_word_of_scenarios_and_hardware_is_described() {
     let page = page("docs/formats.md") + &page("docs/policies.md");
     let file = project("words").join("scenarios/probe.ron");
     let mut missing = Vec::new();
-    for place in STRUCTS {
-        let problems = said(place, &format!("{NOBODY}: 1"), &file).expect("the file is not right");
-        look_for(&page, place.heading, &known(&problems), &mut missing);
+    for &(heading, text) in STRUCTS {
+        let problems = said(text, &format!("{NOBODY}: 1"), &file).expect("the file is not right");
+        look_for(&page, heading, &known(&problems), &mut missing);
     }
     let mut policies_with_fields = 0;
-    for place in CHOICES {
-        let problems = said(place, NOBODY, &file).expect("the file is not right");
+    for &(heading, text) in CHOICES {
+        let problems = said(text, NOBODY, &file).expect("the file is not right");
         let variants = known(&problems);
         let headed = |name: &String| {
             page.lines().any(|line| line == format!("## {name}") || line == format!("### {name}"))
         };
         let rows: Vec<String> = variants.iter().filter(|name| !headed(name)).cloned().collect();
         if !rows.is_empty() {
-            look_for(&page, place.heading, &rows, &mut missing);
+            look_for(&page, heading, &rows, &mut missing);
         }
         for variant in &variants {
-            let fields = fields(place, variant, &file);
+            let fields = fields(text, variant, &file);
             // Policies and generated workloads have sections of their own; recorded ones share
             // the one above.
-            let policy = place.heading == "Policies";
+            let policy = heading == "Policies";
             policies_with_fields += usize::from(policy && !fields.is_empty());
             if ["Layered", "Model"].contains(&variant.as_str()) {
                 let (shared, own): (Vec<_>, Vec<_>) =
                     fields.into_iter().partition(|field| RUN.contains(&&**field));
-                look_for(&page, place.heading, &shared, &mut missing);
+                look_for(&page, heading, &shared, &mut missing);
                 look_for(&page, variant, &own, &mut missing);
             } else if !fields.is_empty() {
-                let heading = if policy { variant } else { place.heading };
+                let heading = if policy { variant } else { heading };
                 look_for(&page, heading, &fields, &mut missing);
             }
         }
@@ -392,10 +371,9 @@ fn first_cells(text: &str) -> BTreeSet<String> {
 /// A heading or a row that stands twice is one that somebody will mend once.
 #[test]
 fn no_page_says_a_heading_or_a_row_of_a_table_twice() {
-    let pages = fs::read_dir(root().join("docs")).expect("the pages");
-    let paths = pages.map(|entry| entry.expect("an entry").path());
     let mut seen = 0;
-    for path in paths.filter(|path| path.extension().is_some_and(|ending| ending == "md")) {
+    let is_page = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "md");
+    for path in shipped("docs").into_iter().filter(is_page) {
         let text = fs::read_to_string(&path).expect("a page");
         let (mut headings, mut rows) = (BTreeSet::new(), BTreeSet::new());
         let mut in_code = false;

@@ -7,33 +7,9 @@ mod layers;
 mod prediction;
 mod worlds;
 
-use tiersim_models::hardware::Hardware;
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::routes::CopyTimes;
-use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_models::workload::Mode;
-use tiersim_policies::command::{Command, Machine, Work};
-use tiersim_policies::planner::Planner;
-use tiersim_policies::policy::Policy;
-use tiersim_policies::recipe::{PolicyConfig, Setting};
-use tiersim_sim::audit::Audit;
-use tiersim_sim::durations::Durations;
-use tiersim_sim::machine::SimMachine;
-use tiersim_tests::build::{Traced, law, two_tiers};
-
-/// The tier behind HBM.
-pub(crate) const FAR: TierId = TierId(1);
-
-/// What a run came to.
-pub(crate) struct Played {
-    /// When each op of the run ended, in ps.
-    pub(crate) ends: Vec<u64>,
-    /// Delay that the policy stated, by op of the run, in ps.
-    pub(crate) delays: Vec<u64>,
-    /// Copies: before which op of the run they were planned, of which object, to where.
-    pub(crate) copies: Vec<(usize, u32, TierId)>,
-}
+use tiersim_tests::play::{self, Played};
+use tiersim_tests::prelude::*;
+use tiersim_tests::setting::policy_of;
 
 /// HBM of `bytes`, and a tier behind a link of a byte per ps without set-up.
 pub(crate) fn machine(bytes: u64) -> Hardware {
@@ -54,23 +30,6 @@ pub(crate) fn traced(objects: &[u64], ops: &[(u64, &[(u32, Mode)])]) -> Traced {
     traced
 }
 
-/// The policy of a configuration.
-pub(crate) fn build(
-    hardware: &Hardware,
-    workload: &Workload,
-    config: &PolicyConfig,
-    repeat: u32,
-) -> Box<dyn Policy> {
-    let routes = hardware.routes().expect("every tier is joined");
-    let copies = CopyTimes::new(hardware, &routes);
-    let memory = hardware.memory();
-    let spans: Vec<Span> =
-        workload.trace.ops.iter().map(|op| op.duration.unwrap_or(Span::ZERO)).collect();
-    let setting =
-        Setting { workload, hardware, memory: &memory, spans: &spans, copies: &copies, repeat };
-    config.build(&setting).expect("it needs nothing special")
-}
-
 /// Runs a trace under audit.
 pub(crate) fn play(
     hardware: &Hardware,
@@ -78,38 +37,7 @@ pub(crate) fn play(
     config: &PolicyConfig,
     repeat: u32,
 ) -> Played {
-    assert_eq!(traced.0.problems(), []);
-    let workload = Workload::new(traced.0);
-    let policy = build(hardware, &workload, config, repeat);
-    let capacities = hardware.memory();
-    let mut planner = Planner::new(&workload, policy, &capacities, repeat).expect("it fits");
-    let start = planner.start();
-    let spans = workload.trace.ops.iter().map(|op| op.duration.expect("written"));
-    let durations = Durations::fixed(spans.collect());
-    let routes = hardware.routes().expect("every tier is joined");
-    let mut machine = SimMachine::new(hardware, routes, &workload, &durations, &start);
-    let objects = workload.trace.objects.len();
-    machine.audit(Audit::new(hardware, &capacities, objects, &start).expect("it fits"));
-    let (mut delays, mut copies, mut commands) = (Vec::new(), Vec::new(), Vec::new());
-    while planner.plan_next(&mut commands).expect("it fits") {
-        for command in commands.drain(..) {
-            note(&command, &mut delays, &mut copies);
-            machine.submit(command).expect("no fault");
-        }
-    }
-    let mut ends = vec![0; delays.len()];
-    while let Some((at, ticket)) = machine.next().expect("no fault") {
-        if let Some(op) = planner.ended(ticket) {
-            ends[op as usize] = at.since(Time::ZERO).ps();
-        }
-    }
-    Played { ends, delays, copies }
-}
-
-fn note(command: &Command, delays: &mut Vec<u64>, copies: &mut Vec<(usize, u32, TierId)>) {
-    match command.work {
-        Work::Compute { delay, .. } => delays.push(delay.ps()),
-        Work::Copy { object, to, .. } => copies.push((delays.len(), object.0, to)),
-        Work::Compact { .. } | Work::Release => {}
-    }
+    let world = World::recorded(hardware.clone(), traced.0, repeat);
+    let policy = policy_of(&world, config).expect("it needs nothing special");
+    play::play(&world, policy).expect("it fits")
 }

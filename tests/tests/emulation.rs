@@ -6,15 +6,9 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::PathBuf;
-use tiersim_input::scenario::read::read_scenario;
-use tiersim_input::traces::read_traces;
 use tiersim_models::hardware::TierKind;
-use tiersim_sim::run::{Options, run};
-
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
-}
+use tiersim_sim::run::Options;
+use tiersim_tests::files::{record, root, shipped_scenario};
 
 /// Rows of a table of the shipped trace, as text by column name.
 fn table(name: &str) -> Vec<BTreeMap<String, String>> {
@@ -66,13 +60,9 @@ fn outputs() -> BTreeMap<(String, String), u64> {
 
 #[test]
 fn charges_by_weight_bytes_are_paid_once_in_every_pass() {
-    let path = root().join("scenarios/seed-two-spellings.ron");
-    let access = "in_place(charge: module_weights)".to_owned();
-    let overrides = [("policies.0.policy.access".to_owned(), access)];
-    let scenario = read_scenario(&path, &overrides).expect("the scenario reads");
-    let traces = read_traces([&scenario]).expect("the trace reads");
-    let record = run(&scenario, traces.of(&scenario), String::new(), Options::default(), || ())
-        .expect("the scenario runs");
+    let access = [("policies.0.policy.access", "in_place(charge: module_weights)")];
+    let scenario = shipped_scenario("seed-two-spellings", &access);
+    let record = record(&scenario, Options::default());
     let figures = record.results[0].outcome.figures().expect("it fits");
 
     let objects = table("objects.csv");
@@ -111,18 +101,13 @@ fn charges_by_weight_bytes_are_paid_once_in_every_pass() {
 
 #[test]
 fn in_place_delays_of_the_seed_tiers_equal_the_formula_summed_independently() {
-    let path = root().join("scenarios/seed-two-spellings.ron");
-    let set = |path: &str, value: &str| (path.to_owned(), value.to_owned());
     let ranked = ranked();
     assert_eq!(ranked.len(), 75);
     for (spelling, first, second) in [("shares", 22, 60), ("cumulative", 22, 37)] {
         let cut = format!("{spelling}(hbm: 0.3, cpu: 0.5)");
-        let overrides = [set("policies.0.policy.cut", &cut)];
-        let scenario = read_scenario(&path, &overrides).expect("the scenario reads");
-        let traces = read_traces([&scenario]).expect("the trace reads");
-        let options = Options { audit: true, ..Options::default() };
-        let record = run(&scenario, traces.of(&scenario), String::new(), options, || ())
-            .expect("the scenario runs");
+        let set = [("policies.0.policy.cut", cut.as_str())];
+        let scenario = shipped_scenario("seed-two-spellings", &set);
+        let record = record(&scenario, Options { audit: true, ..Options::default() });
         let figures = record.results[0].outcome.figures().expect("it fits");
 
         let (mut cpu, mut ssd) = (0u128, 0u128);
@@ -143,9 +128,7 @@ fn in_place_delays_of_the_seed_tiers_equal_the_formula_summed_independently() {
         assert_eq!(u128::from(figures.in_place[tier(TierKind::Dram)].ps()), cpu, "{spelling}");
         assert_eq!(u128::from(figures.in_place[tier(TierKind::Nvme)].ps()), ssd, "{spelling}");
         // The delays are all that such a run adds to the baseline.
-        let steps = |f: &tiersim_models::results::Figures| -> u128 {
-            f.steps.iter().map(|step| u128::from(step.ps())).sum()
-        };
-        assert_eq!(steps(figures), steps(&record.base().baseline) + cpu + ssd, "{spelling}");
+        let baseline = record.base().baseline.steps.total();
+        assert_eq!(figures.steps.total(), baseline + cpu + ssd, "{spelling}");
     }
 }

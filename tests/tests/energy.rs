@@ -2,18 +2,16 @@
 //! number changes, and a run whose traffic is counted a second time from its trace.
 
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tiersim_input::hardware_file::resolve_hardware;
-use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::text::ron_text::Document;
-use tiersim_input::traces::read_traces;
 use tiersim_models::energy::Confidence;
-use tiersim_models::hardware::{Capacity, Hardware, Memory};
 use tiersim_models::results::economics::{CaseEconomics, Part};
 use tiersim_models::results::{Figures, RunRecord};
-use tiersim_models::units::{Bytes, Span};
 use tiersim_reports::{Detail, results_csv, summary_json, text};
-use tiersim_sim::run::{Options, run};
+use tiersim_sim::run::Options;
+use tiersim_tests::files::{record, shipped_scenario, traces};
+use tiersim_tests::prelude::*;
 
 const MACHINE: &str = r#"Hardware(
     schema: 1,
@@ -193,15 +191,10 @@ fn nobody_prices_what_has_no_limit() {
     assert_eq!(missing, ["tiers.dram.idle"], "its power goes by a capacity that it has not");
 }
 
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
-}
-
 fn recorded(scenario: &str) -> (RunRecord, [u128; 2]) {
-    let scenario = read_scenario(&root().join("scenarios").join(scenario), &[]).expect("it reads");
-    let traces = read_traces([&scenario]).expect("the trace reads");
+    let scenario = shipped_scenario(scenario, &[]);
+    let traces = traces(&scenario);
     let workload = traces.of(&scenario);
-    let record = run(&scenario, workload, "sha256:0".to_owned(), Options::default(), || ());
     let spec = &scenario.workload;
     let replays = u128::from(spec.repeat - spec.warmup);
     let sum = |wanted: fn(&tiersim_models::workload::Use) -> bool| -> u128 {
@@ -209,12 +202,12 @@ fn recorded(scenario: &str) -> (RunRecord, [u128; 2]) {
         uses.map(|used| u128::from(workload.trace.objects[used.object.index()].bytes.get())).sum()
     };
     let [read, written] = [sum(|used| used.mode.reads()), sum(|used| used.mode.writes())];
-    (record.expect("it runs"), [read * replays, written * replays])
+    (record(&scenario, Options::default()), [read * replays, written * replays])
 }
 
 #[test]
 fn a_run_reads_and_writes_what_its_trace_says_and_parts_add_up() {
-    let (record, [read, written]) = recorded("gpt2-lru-budgets.ron");
+    let (record, [read, written]) = recorded("gpt2-lru-budgets");
     let summary = summary_json(&record, "0").expect("a summary");
     let summary: Value = serde_json::from_str(&summary).expect("JSON");
     let mut done = 0;
@@ -235,7 +228,7 @@ fn a_run_reads_and_writes_what_its_trace_says_and_parts_add_up() {
         }
         done += 1;
     }
-    assert!(done >= 3);
+    assert_eq!(done, 4);
     let table = text(&record, "0", Detail::Wide);
     for line in ["energy    rests on ", "cost      rests on ", "J/step"] {
         assert!(table.contains(line), "{line}:\n{table}");
@@ -246,7 +239,7 @@ fn a_run_reads_and_writes_what_its_trace_says_and_parts_add_up() {
 
 #[test]
 fn a_machine_without_such_numbers_has_nulls_and_says_what_is_missing() {
-    let (record, _) = recorded("seed-two-spellings.ron");
+    let (record, _) = recorded("seed-two-spellings");
     let summary = summary_json(&record, "0").expect("a summary");
     let summary: Value = serde_json::from_str(&summary).expect("JSON");
     for result in summary["results"].as_array().expect("a list") {

@@ -1,7 +1,8 @@
 //! Every reader with damaged files: what was kept of longer runs, and some more.
 
 use std::path::Path;
-use tiersim_tests::fuzz::{Bench, Reader, seed_of};
+use tiersim_tests::fuzz::{Bench, Reader};
+use tiersim_tests::soak::seed_of;
 
 /// Cases of each reader; `cargo xtask fuzz` runs more.
 const CASES: u64 = 150;

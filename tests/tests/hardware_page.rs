@@ -3,10 +3,9 @@
 //! Rows are made from the facts of each spec, as written there, so a changed number, a new machine
 //! or a source of another kind that the page does not show fails this suite.
 
-use std::fs;
-use std::path::PathBuf;
-use tiersim_input::hardware_file::read_hardware;
-use tiersim_models::hardware::{HBM, Hardware, Source, TierKind};
+use tiersim_models::hardware::Source;
+use tiersim_tests::files::{machine, machines, page};
+use tiersim_tests::prelude::*;
 
 fn value(machine: &Hardware, path: &str) -> String {
     let found = machine.facts.iter().find(|fact| fact.path == path);
@@ -52,33 +51,20 @@ fn host_link(machine: &Hardware) -> Option<String> {
 
 #[test]
 fn the_link_to_the_host_is_the_one_that_enters_the_device() {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../hardware-specs");
     for (name, link) in [
         ("gh200", "c2c"),
         ("gb300", "c2c"),
         ("cxl2-pooled-4-hosts", "pcie"),
         ("cxl3-x16-direct", "pcie"),
     ] {
-        let machine = read_hardware(&root.join(format!("{name}.ron"))).expect("it is shipped");
-        assert_eq!(host_link(&machine).as_deref(), Some(link), "{name}");
+        assert_eq!(host_link(&machine(name)).as_deref(), Some(link), "{name}");
     }
 }
 
 #[test]
 fn the_table_shows_every_shipped_machine() {
-    let root =
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned();
-    let mut files: Vec<PathBuf> = fs::read_dir(root.join("hardware-specs"))
-        .expect("the specs are there")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.is_file())
-        .collect();
-    files.sort();
-    let rows: Vec<String> = files
-        .iter()
-        .map(|file| row(&read_hardware(file).unwrap_or_else(|error| panic!("{error}"))))
-        .collect();
-    let page = fs::read_to_string(root.join("docs/hardware.md")).expect("the page is there");
+    let rows: Vec<String> = machines().iter().map(row).collect();
+    let page = page("docs/hardware.md");
     let shown: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
     assert_eq!(shown, rows, "the table should be:\n{}", rows.join("\n"));
 }

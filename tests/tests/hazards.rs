@@ -1,14 +1,6 @@
 //! Every plan is safe under any timing, and the auditor sees it when one is not.
 
-use tiersim_models::hardware::{Capacity, HBM, TierKind};
-use tiersim_models::ids::TierId;
-use tiersim_models::units::Span;
-use tiersim_models::workload::Mode;
-use tiersim_policies::command::Hazard;
-use tiersim_policies::policy::Action;
-use tiersim_tests::build::{Traced, hardware, law};
-use tiersim_tests::scripted::Scripted;
-use tiersim_tests::world::World;
+use tiersim_tests::prelude::*;
 
 const WORLDS: u64 = 4000;
 
@@ -17,13 +9,9 @@ fn random_plans_of_a_policy_that_tries_everything_break_no_rule() {
     let mut ran = 0;
     for seed in 0..WORLDS {
         let world = World::new(seed);
-        match world.run(world.chaos(), None, 64) {
-            Ok(Some(_)) => ran += 1,
-            Ok(None) => {}
-            Err(fault) => panic!("seed {seed}: {fault}"),
-        }
+        ran += u64::from(world.ends(world.chaos()).is_some());
     }
-    assert!(ran > WORLDS / 3, "only {ran} of {WORLDS} worlds fit: the test means little");
+    assert_eq!(ran, 1745, "worlds that fit");
 }
 
 /// How many worlds show that edges of one kind are missing.
@@ -35,28 +23,10 @@ fn caught(without: Hazard) -> u64 {
 }
 
 #[test]
-fn a_missing_arrival_edge_is_caught() {
-    assert!(caught(Hazard::Arrival) > 10);
-}
-
-#[test]
-fn a_missing_last_use_edge_is_caught() {
-    assert!(caught(Hazard::LastUse) > 10);
-}
-
-#[test]
-fn a_missing_write_back_edge_is_caught() {
-    assert!(caught(Hazard::WriteBack) > 10);
-}
-
-#[test]
-fn a_missing_room_edge_is_caught() {
-    assert!(caught(Hazard::Room) > 10);
-}
-
-#[test]
-fn a_missing_turn_edge_is_caught() {
-    assert!(caught(Hazard::Turn) > 10);
+fn a_missing_edge_of_every_kind_is_caught() {
+    use Hazard::{Arrival, LastUse, Room, Turn, WriteBack};
+    let kinds = [Arrival, LastUse, WriteBack, Room, Turn];
+    assert_eq!(kinds.map(caught), [660, 564, 430, 497, 457]);
 }
 
 #[test]
@@ -79,16 +49,14 @@ fn a_write_back_waits_for_the_copy_whose_contents_it_overwrites() {
     traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
     traced.op(0, 0, Span::ZERO, &[(object, Mode::ReadWrite)]);
     traced.op(0, 0, Span::ZERO, &[]);
-    let tier = |kind| (kind, Capacity::Unlimited, law(0, u64::MAX));
-    let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Dram)];
+    let tiers = [TierKind::Hbm, TierKind::Dram, TierKind::Dram].map(free);
     let (quick, slow) = (law(0, 100_000_000_000_000), law(0, 1_000_000_000_000));
     let machine = hardware(&tiers, &[(0, 1, quick), (0, 2, quick), (1, 2, slow)]);
-    let world = World::of(machine, traced.0, vec![Span::ZERO; 3]);
+    let world = World::recorded(machine, traced.0, 1);
     let script = vec![
-        vec![Action::Fetch { object, to: HBM }],
+        vec![fetch(object)],
         vec![Action::Evict { object, from: near, to: far }],
         vec![Action::Evict { object, from: HBM, to: far }],
     ];
-    let policy = Box::new(Scripted { start: vec![near], script });
-    world.run(policy, None, 64).expect("no rule is broken").expect("it fits");
+    world.scripted(vec![near], script);
 }

@@ -3,38 +3,19 @@
 //! Links and tiers have rates of whole bytes per picosecond, so every time is a whole number.
 
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{Capacity, DeviceRequests};
-use tiersim_models::hardware::{HBM, Hardware, Law, Link, TierKind};
-use tiersim_models::ids::{ObjectId, TierId};
+use tiersim_models::hardware::Requests;
 use tiersim_models::loaded::{Curve, Loaded};
-use tiersim_models::service::{Detail, Service};
-use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span};
-use tiersim_models::workload::{Mode, Part};
-use tiersim_policies::drive::drive;
-use tiersim_policies::planner::Planner;
-use tiersim_policies::policy::Action;
-use tiersim_tests::build::{Traced, fair, hardware, law};
-use tiersim_tests::scripted::Scripted;
+use tiersim_models::service::Detail;
+use tiersim_models::workload::Part;
+use tiersim_tests::prelude::*;
 use tiersim_tests::soak::seed_of;
-use tiersim_tests::world::World;
-
-const FAR: TierId = TierId(1);
-/// A byte per picosecond.
-const ONE: u64 = PS_PER_S;
 
 /// HBM, and a tier used in place at `access` behind one link of law `link`.
 fn machine(access: Law, link: Law, service: Option<Service>) -> Hardware {
-    let tiers = [
-        (TierKind::Hbm, Capacity::Unlimited, law(0, u64::MAX)),
-        (TierKind::Dram, Capacity::Unlimited, access),
-    ];
+    let tiers = [free(TierKind::Hbm), (TierKind::Dram, Bytes::MAX, access)];
     let mut hardware = hardware(&tiers, &[(0, 1, link)]);
     hardware.links[0].service = service;
     hardware
-}
-
-fn rate(per_ps: u64) -> Bandwidth {
-    Bandwidth::new(per_ps * ONE).expect("above zero")
 }
 
 /// What an op does: its stream, how long it computes, whether it uses its object in place or has it
@@ -74,9 +55,7 @@ fn together(hardware: Hardware, ops: &[Does]) -> (Vec<u64>, u64) {
 
 /// When each op of a world ends, under audit, and the delay by use in place of the far tier.
 fn measured(world: &World, start: Vec<TierId>, script: Vec<Vec<Action>>) -> (Vec<u64>, u64) {
-    let capacities = world.hardware.memory();
-    let policy = Box::new(Scripted { start, script });
-    let mut planner = Planner::new(&world.workload, policy, &capacities, 1).expect("it fits");
+    let mut planner = world.planner(Box::new(Scripted { start, script })).expect("it fits");
     let mut machine = world.audited(&planner);
     let mut ends = vec![0; world.workload.trace.ops.len()];
     drive(&mut planner, &mut machine, 64, |op, at, _| ends[op as usize] = at.ps())
@@ -194,12 +173,8 @@ fn others_on_the_link_slow_use_in_place() {
 #[test]
 fn charges_of_an_op_come_one_after_the_other() {
     // Two tiers: one over a shared link, one behind a link of its own.
-    let tier = |access| (TierKind::Dram, Capacity::Unlimited, access);
-    let tiers = [
-        (TierKind::Hbm, Capacity::Unlimited, law(0, u64::MAX)),
-        tier(law(3, 2 * ONE)),
-        tier(law(7, ONE)),
-    ];
+    let tier = |access| (TierKind::Dram, Bytes::MAX, access);
+    let tiers = [free(TierKind::Hbm), tier(law(3, 2 * ONE)), tier(law(7, ONE))];
     let links = [(0, 1, law(0, 4 * ONE)), (0, 2, law(0, ONE))];
     let mut hardware = hardware(&tiers, &links);
     hardware.links[0].service = fair(None, None);

@@ -7,32 +7,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::PathBuf;
-use tiersim_input::hardware_file::read_hardware;
 use tiersim_models::efficiency::Efficiency;
 use tiersim_models::hardware::Hardware;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{Collective, CollectiveKind};
-
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
-}
-
-fn machine(name: &str) -> Hardware {
-    let file = root().join("hardware-specs").join(format!("{name}.ron"));
-    read_hardware(&file).unwrap_or_else(|error| panic!("{error}"))
-}
+use tiersim_tests::files::{beside, machine, page};
 
 /// The rows of one profile by column; `None`, and a line on stderr, without it.
 fn profile(file: &str) -> Option<Vec<BTreeMap<String, String>>> {
-    let folder = root().parent().map(|beside| beside.join("shared/data/vidur-profiles"));
-    // A worktree may lie one folder deeper than a checkout.
-    let deeper = root().ancestors().nth(2).map(|beside| beside.join("shared/data/vidur-profiles"));
-    let found = [folder, deeper].into_iter().flatten().map(|folder| folder.join(file));
-    let Some(text) = found.into_iter().find_map(|path| fs::read_to_string(path).ok()) else {
-        eprintln!("NOT COMPARED: ../shared/data/vidur-profiles/{file} is not there");
-        return None;
-    };
+    let path = beside(&format!("vidur-profiles/{file}"))?;
+    let text = fs::read_to_string(path).expect("it is a table");
     let mut lines = text.lines();
     let names: Vec<&str> = lines.next().expect("a header").split(',').collect();
     let row = |line: &str| {
@@ -177,7 +161,7 @@ fn graded(label: &str, machine: &Hardware, kernels: &[Kernel]) -> Vec<String> {
 }
 
 fn check_rows(prefix: &str, rows: &[String]) {
-    let page = fs::read_to_string(root().join("docs/accuracy.md")).expect("the page is there");
+    let page = page("docs/accuracy.md");
     let shown: Vec<&str> = page.lines().filter(|line| line.starts_with(prefix)).collect();
     assert_eq!(shown, rows, "the rows should be:\n{}", rows.join("\n"));
 }
@@ -195,7 +179,7 @@ fn kernels_of_an_a100_and_an_h100_take_what_the_page_says() {
 }
 
 /// Devices, bytes and seconds of an all-reduce within one server.
-fn all_reduces() -> Option<Vec<(u32, u64, f64)>> {
+pub(crate) fn all_reduces() -> Option<Vec<(u32, u64, f64)>> {
     let rows = profile("network_a100_dgx_all_reduce.csv")?;
     let first = |row: &&BTreeMap<String, String>| {
         row["rank"] == "0" && row["num_workers"] == row["devices_per_node"]
@@ -255,7 +239,7 @@ fn all_reduces_within_a_dgx_a100_take_what_the_page_says() {
             ));
         }
     }
-    let page = fs::read_to_string(root().join("docs/accuracy.md")).expect("the page is there");
+    let page = page("docs/accuracy.md");
     let shown: Vec<&str> = page.lines().filter(|line| line.contains(" devices | ")).collect();
     assert_eq!(shown, rows, "the rows should be:\n{}", rows.join("\n"));
 }

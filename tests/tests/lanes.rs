@@ -4,18 +4,8 @@
 //! Ops of stream 0 are the source: copy i may start when op i has ended. No planner takes part, so
 //! nothing but the machine decides who waits for whom.
 
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{Capacity, Hardware, TierKind};
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::{Bytes, PS_PER_S, Span, Time};
-use tiersim_policies::command::{Allocating, Command, Edge, Hazard, Machine, Ticket, Work};
-use tiersim_sim::durations::Durations;
-use tiersim_sim::machine::SimMachine;
-use tiersim_tests::build::{Traced, hardware, law};
+use tiersim_tests::prelude::*;
 
 const CUSTOMERS: usize = 1_000_000;
 /// Mean service of one lane: 1 us, as so many bytes at a byte per picosecond.
@@ -28,36 +18,20 @@ fn exponential(rng: &mut ChaCha12Rng, mean: f64) -> u64 {
     (-uniform.ln() * mean).round() as u64
 }
 
-fn command(ticket: usize, work: Work, after: Option<usize>) -> Command {
-    let edge = |ticket: usize| Edge { ticket: Ticket(ticket as u32), hazard: Hazard::Turn };
-    let after = after.into_iter().map(edge).collect();
-    let (claims, frees) = Default::default();
-    Command { ticket: Ticket(ticket as u32), work, after, claims, frees }
-}
-
 /// Mean time from arrival to the end of the last copy, in units of the mean service; each customer
 /// is copied once over each link of a chain, `sizes` bytes by customer and link.
 fn sojourn(machine: &Hardware, gaps: Vec<Span>, sizes: &[Vec<u64>]) -> f64 {
     let mut traced = Traced::new();
     traced.op(0, 0, Span::ZERO, &[]);
-    let workload = Workload::new(traced.0);
-    let routes = machine.routes().expect("a chain");
-    let durations = Durations::fixed(gaps);
-    let mut sim = SimMachine::new(machine, routes, &workload, &durations, &[]);
+    let world = World::of(machine.clone(), traced.0, gaps);
+    let mut sim = world.unplanned();
     let each = 1 + sizes.len();
     let mut arrivals = vec![Time::ZERO; CUSTOMERS];
     let (mut submitted, mut ended, mut total) = (0, 0, 0u128);
     while ended < CUSTOMERS {
         while submitted < CUSTOMERS && submitted < ended + AHEAD {
             let first = submitted * each;
-            let op = Work::Compute {
-                occurrence: submitted as u64,
-                stream: 0,
-                touches: Default::default(),
-                charges: Default::default(),
-                delay: Span::ZERO,
-                allocating: Allocating::default(),
-            };
+            let op = computing(submitted as u64, 0, [], []);
             sim.submit(command(first, op, None)).expect("it takes an op");
             for (hop, sizes) in sizes.iter().enumerate() {
                 let copy = Work::Copy {
@@ -86,7 +60,7 @@ fn sojourn(machine: &Hardware, gaps: Vec<Span>, sizes: &[Vec<u64>]) -> f64 {
 
 /// A chain of `links` links of a byte per picosecond, each with this service.
 fn chain(links: usize, service: Option<Service>) -> Hardware {
-    let one = law(0, PS_PER_S);
+    let one = law(0, ONE);
     let kinds = [TierKind::Hbm, TierKind::Dram, TierKind::Cxl, TierKind::Nvme];
     let tiers: Vec<_> =
         kinds[..=links].iter().map(|&kind| (kind, Capacity::Unlimited, one)).collect();
@@ -152,12 +126,9 @@ fn a_shared_link_of_the_machine_is_a_processor_sharing_queue() {
 fn nine_copies(sizes: [u64; 9]) -> u64 {
     let mut traced = Traced::new();
     traced.op(0, 0, Span::ZERO, &[]);
-    let workload = Workload::new(traced.0);
     let three = Service { lanes: NonZeroU32::new(3), ..Service::default() };
-    let machine = chain(1, Some(three));
-    let durations = Durations::fixed(vec![Span::ZERO]);
-    let routes = machine.routes().expect("two tiers");
-    let mut sim = SimMachine::new(&machine, routes, &workload, &durations, &[]);
+    let world = World::of(chain(1, Some(three)), traced.0, vec![Span::ZERO]);
+    let mut sim = world.unplanned();
     let after = [None, None, None, None, Some(3), Some(3), Some(3), Some(3), Some(0)];
     for (ticket, (bytes, after)) in sizes.into_iter().zip(after).enumerate() {
         let (object, bytes) = (ObjectId(0), Bytes::new(bytes));

@@ -2,21 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tiersim_input::scenario::fingerprint::fingerprint;
-use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::scenario::sweep::read_sweep;
 use tiersim_input::traces::read_traces;
 use tiersim_policies::scenario::{Scenario, TraceSource};
+use tiersim_tests::files;
 use tiersim_workloads::layered::{Family, Layered, Mode, Precision};
 
 /// A project of this test's own with one machine, and a scenario of the workload.
 fn file(test: &str, workload: &str) -> PathBuf {
-    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("layered").join(test);
-    let specs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hardware-specs");
-    fs::create_dir_all(root.join("hardware-specs")).expect("a folder can be made");
-    let spec = "host-layered.ron";
-    fs::copy(specs.join(spec), root.join("hardware-specs").join(spec)).expect("a spec is copied");
+    let root = files::own_project(concat!(env!("CARGO_TARGET_TMPDIR"), "/layered"), test);
     let text = format!(
         "Scenario(schema: 1, about: \"a shape\", hardware: \"host-layered\", workload: {workload}, \
          policies: [(name: \"all\", policy: AllHbm)], sweep: (axes: [\
@@ -31,20 +27,13 @@ fn file(test: &str, workload: &str) -> PathBuf {
 const GPT2: &str = "Layered(family: gpt2, layers: 2, hidden: 64, ffn: 256, heads: 4, vocab: 100, \
     precision: bf16, batch: 2, mode: train(sequence: 16), time: roofline(precision: \"bf16\"))";
 
-fn read(path: &Path, overrides: &[(&str, &str)]) -> Scenario {
-    let overrides: Vec<(String, String)> =
-        overrides.iter().map(|&(at, value)| (at.to_owned(), value.to_owned())).collect();
-    read_scenario(path, &overrides).unwrap_or_else(|problems| panic!("{problems}"))
-}
-
 fn print(scenario: &Scenario) -> String {
-    let traces = read_traces([scenario]).expect("it is made");
-    fingerprint(scenario, traces.hash(scenario))
+    fingerprint(scenario, files::traces(scenario).hash(scenario))
 }
 
 #[test]
 fn defaults_are_those_of_the_family() {
-    let scenario = read(&file("defaults", GPT2), &[]);
+    let scenario = files::scenario(&file("defaults", GPT2), &[]);
     let gpt2 = Layered {
         family: Family::Gpt2,
         layers: 2,
@@ -61,7 +50,7 @@ fn defaults_are_those_of_the_family() {
     };
     assert_eq!(scenario.workload.trace, TraceSource::Layered(gpt2));
     let llama = GPT2.replace("gpt2", "llama");
-    let scenario = read(&file("defaults-llama", &llama), &[]);
+    let scenario = files::scenario(&file("defaults-llama", &llama), &[]);
     let llama = Layered { family: Family::Llama, positions: 0, tied: false, ..gpt2 };
     assert_eq!(scenario.workload.trace, TraceSource::Layered(llama));
     assert_eq!((scenario.workload.repeat, scenario.workload.warmup), (3, 1));
@@ -70,10 +59,10 @@ fn defaults_are_those_of_the_family() {
 #[test]
 fn fingerprints_are_equal_if_and_only_if_shapes_are() {
     let path = file("fingerprints", GPT2);
-    let first = print(&read(&path, &[]));
+    let first = print(&files::scenario(&path, &[]));
     let written_out = "tied: true, positions: 1024, kv_heads: 4, batch: 2,";
     let same = file("fingerprints-same", &GPT2.replace("batch: 2,", written_out));
-    assert_eq!(print(&read(&same, &[])), first);
+    assert_eq!(print(&files::scenario(&same, &[])), first);
     let mut seen = BTreeSet::from([first]);
     for (at, value) in [
         ("workload.family", "llama"),
@@ -93,7 +82,7 @@ fn fingerprints_are_equal_if_and_only_if_shapes_are() {
         ("workload.mode", "decode(context: 16, tokens: 2)"),
         ("workload.mode", "decode(context: 15, tokens: 1)"),
     ] {
-        let scenario = read(&path, &[(at, value)]);
+        let scenario = files::scenario(&path, &[(at, value)]);
         assert!(seen.insert(print(&scenario)), "{at}={value} makes no difference");
     }
 }

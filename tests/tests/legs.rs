@@ -2,36 +2,23 @@
 //! that costs others; random worlds under audit; and which copy a fetch takes.
 
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{Capacity, HBM, Hardware, Link, Memory, TierKind};
-use tiersim_models::ids::{NodeId, ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
 use tiersim_models::nodes::{Node, NodeKind, Way};
 use tiersim_models::raid0::Raid0;
 use tiersim_models::routes::CopyTimes;
-use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span, Time};
-use tiersim_models::workload::Mode;
-use tiersim_policies::command::{Command, Work};
-use tiersim_policies::planner::Planner;
-use tiersim_policies::policy::Action;
-use tiersim_tests::build::{Traced, hardware, law};
-use tiersim_tests::scripted::Scripted;
-use tiersim_tests::world::World;
+use tiersim_tests::prelude::*;
+use tiersim_tests::world::commands;
 
-/// A byte per picosecond.
-const ONE: u64 = PS_PER_S;
 const DRAM: TierId = TierId(1);
 const DRIVE: TierId = TierId(2);
 
-fn fair(total: Option<u64>) -> Option<Service> {
-    let total = total.and_then(Bandwidth::new);
-    Some(Service { discipline: Discipline::FairShare, total, ..Service::default() })
+/// The service of a link that copies share, with what both directions reach.
+fn shared(total: Option<u64>) -> Option<Service> {
+    fair(None, total)
 }
 
 /// HBM, DRAM and a drive around a socket: links `pcie`, `memory bus` and `drive`.
 fn host(laws: [(u64, u64); 3], services: [Option<Service>; 3]) -> Hardware {
-    let tier = |kind| (kind, Capacity::Unlimited, law(0, u64::MAX));
-    let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Nvme)];
+    let tiers = [TierKind::Hbm, TierKind::Dram, TierKind::Nvme].map(free);
     let link = |(near, far): (usize, usize), (setup, rate)| (near, far, law(setup, rate));
     let links = [link((0, 3), laws[0]), link((3, 1), laws[1]), link((3, 2), laws[2])];
     let mut host = hardware(&tiers, &links);
@@ -47,12 +34,9 @@ fn fetched(hardware: Hardware, objects: &[(u64, TierId)]) -> Vec<u64> {
     for (stream, &object) in ids.iter().enumerate() {
         traced.op(0, stream as u16, Span::ZERO, &[(object, Mode::Read)]);
     }
-    let first = ids.iter().map(|&object| Action::Fetch { object, to: HBM }).collect();
+    let first = ids.iter().copied().map(fetch).collect();
     let world = World::of(hardware, traced.0, vec![Span::ZERO; objects.len()]);
-    let start = objects.iter().map(|object| object.1).collect();
-    let policy = Box::new(Scripted { start, script: vec![first] });
-    let ends = world.run(policy, None, 64).expect("no rule is broken").expect("it fits");
-    ends.into_iter().map(Time::ps).collect()
+    world.scripted(objects.iter().map(|object| object.1).collect(), vec![first])
 }
 
 #[test]
@@ -62,17 +46,17 @@ fn shared_links_that_meet_in_a_node_are_one_flow_and_others_go_in_chunks() {
         host.chunk = Bytes::new(1000);
         fetched(host, &[(10_000, DRAM)])
     };
-    assert_eq!(end([fair(None), fair(None), None]), [20 + 10_000]);
+    assert_eq!(end([shared(None), shared(None), None]), [20 + 10_000]);
     // In chunks: the first over both links, the others behind it over the slower.
     let chunks = 13 + 250 + 10 * (7 + 1000);
-    for services in [[None, None, None], [fair(None), None, None], [None, fair(None), None]] {
+    for services in [[None, None, None], [shared(None), None, None], [None, shared(None), None]] {
         assert_eq!(end(services), [chunks]);
     }
 }
 
 #[test]
 fn a_copy_that_bounces_in_memory_crosses_its_bus_twice_and_slows_who_uses_it() {
-    let services = || [fair(None), fair(Some(10 * ONE)), fair(None)];
+    let services = || [shared(None), shared(Some(10 * ONE)), shared(None)];
     let mut host = host([(0, 100 * ONE), (0, 10 * ONE), (0, 4 * ONE)], services());
     assert_eq!(fetched(host.clone(), &[(20_000, DRAM)]), [2000]);
     // Past memory: the drive's own rate, and nobody is slowed.
@@ -95,9 +79,8 @@ fn a_copy_from_a_set_of_drives_takes_as_long_as_its_busiest_drive() {
     let drives = NonZeroU32::new(4).expect("above zero");
     let raid0 = Some(Raid0 { drives, stripe: Bytes::new(100) });
     for (bytes, busiest) in [(40, 40), (400, 100), (401, 101), (999, 300), (1000, 300)] {
-        for shared in [None, fair(None)] {
-            let tier = |kind| (kind, Capacity::Unlimited, law(0, u64::MAX));
-            let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Nvme)];
+        for shared in [None, shared(None)] {
+            let tiers = [TierKind::Hbm, TierKind::Dram, TierKind::Nvme].map(free);
             let mut host = hardware(&tiers, &[(0, 1, law(0, ONE)), (0, 2, law(7, 12 * ONE))]);
             host.links[1] = Link { raid0, service: shared, ..host.links[1].clone() };
             // Three bytes per ps and drive.
@@ -110,7 +93,7 @@ fn a_copy_from_a_set_of_drives_takes_as_long_as_its_busiest_drive() {
 #[test]
 fn others_slow_a_copy_down_to_their_fair_share() {
     let end = |asked: [u64; 2], total| {
-        let services = [fair(total), fair(None), None];
+        let services = [shared(total), shared(None), None];
         let mut host = host([(0, 10 * ONE), (0, 100 * ONE), (0, ONE)], services);
         host.links[0].others = asked.map(|asked| Bandwidth::new(asked * ONE));
         fetched(host, &[(6000, DRAM)])[0]
@@ -139,16 +122,16 @@ fn halved(machine: &Hardware, services: impl Fn(usize) -> Option<Service>) -> Ha
 
 #[test]
 fn random_machines_with_nodes_pass_the_audit_and_are_deterministic() {
-    let (mut ran, mut shared) = (0, 0);
+    let (mut ran, mut shared_hops) = (0, 0);
     for seed in 0..800 {
         let mut world = World::new(seed);
-        if world.run(world.chaos(), None, 64).expect("no rule is broken").is_none() {
+        if world.ends(world.chaos()).is_none() {
             continue;
         }
         let kind = |link: usize| match (seed as usize + link) % 4 {
             0 => None,
-            1 | 2 => fair(None),
-            _ => fair(world.hardware.links.first().map(|link| link.fetch.rate.get())),
+            1 | 2 => shared(None),
+            _ => shared(world.hardware.links.first().map(|link| link.fetch.rate.get())),
         };
         let machine = halved(&world.hardware, kind);
         let routes = machine.routes().expect("it is joined as before");
@@ -160,22 +143,21 @@ fn random_machines_with_nodes_pass_the_audit_and_are_deterministic() {
                 let found: Vec<u16> =
                     routes.between(from, to).iter().step_by(2).map(|l| l.link.0 / 2).collect();
                 assert_eq!(found, halves, "seed {seed}");
-                shared += usize::from(routes.hops(from, to).any(|hop| hop.len() > 1));
+                shared_hops += usize::from(routes.hops(from, to).any(|hop| hop.len() > 1));
             }
         }
         world.hardware = machine;
-        let ends = world.run(world.chaos(), None, 64).expect("no rule is broken");
+        let ends = world.ends(world.chaos());
         assert!(ends.is_some(), "seed {seed}: it fits as before");
-        assert_eq!(world.run(world.chaos(), None, 64).expect("as before"), ends);
+        assert_eq!(world.ends(world.chaos()), ends);
         ran += 1;
     }
-    assert!(ran > 200 && shared > 200, "only {ran} worlds, {shared} shared hops");
+    assert_eq!((ran, shared_hops), (362, 1660), "worlds, and hops over several links");
 }
 
 /// Where a fetch of so many bytes comes from, with copies in both far tiers.
 fn source(bytes: u64, told: bool) -> TierId {
-    let tier = |kind| (kind, Capacity::Unlimited, law(0, u64::MAX));
-    let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Cxl)];
+    let tiers = [TierKind::Hbm, TierKind::Dram, TierKind::Cxl].map(free);
     let links = [(0, 1, law(5, ONE)), (0, 2, law(500, 4 * ONE)), (1, 2, law(0, ONE))];
     let machine = hardware(&tiers, &links);
     let mut traced = Traced::new();
@@ -186,16 +168,13 @@ fn source(bytes: u64, told: bool) -> TierId {
     let copy = Action::Fetch { object, to: TierId(2) };
     let script = vec![vec![copy], vec![Action::Fetch { object, to: HBM }]];
     let policy = Box::new(Scripted { start: vec![DRAM, HBM], script });
-    let workload = Workload::new(traced.0);
-    let mut planner =
-        Planner::new(&workload, policy, &Memory::of([Capacity::Unlimited; 3]), 1).expect("it fits");
+    let world = World::recorded(machine, traced.0, 1);
+    let mut planner = world.planner(policy).expect("it fits");
     if told {
-        let routes = machine.routes().expect("it is joined");
-        planner.fetch_the_quickest(CopyTimes::new(&machine, &routes));
+        let routes = world.hardware.routes().expect("it is joined");
+        planner.fetch_the_quickest(CopyTimes::new(&world.hardware, &routes));
     }
-    let mut commands: Vec<Command> = Vec::new();
-    while planner.plan_next(&mut commands).expect("it fits") {}
-    let source = commands.iter().find_map(|command| match command.work {
+    let source = commands(planner).0.iter().find_map(|command| match command.work {
         Work::Copy { from, to: HBM, .. } => Some(from),
         _ => None,
     });
@@ -211,8 +190,7 @@ fn a_fetch_takes_the_copy_that_is_there_first() {
 
 /// HBM, DRAM and a drive in a row, in chunks of 1000 bytes.
 fn row(pcie: (u64, u64), drive: (u64, u64)) -> Hardware {
-    let tier = |kind| (kind, Capacity::Unlimited, law(0, u64::MAX));
-    let tiers = [tier(TierKind::Hbm), tier(TierKind::Dram), tier(TierKind::Nvme)];
+    let tiers = [TierKind::Hbm, TierKind::Dram, TierKind::Nvme].map(free);
     let links = [(0, 1, law(pcie.0, pcie.1)), (1, 2, law(drive.0, drive.1))];
     let mut row = hardware(&tiers, &links);
     row.chunk = Bytes::new(1000);

@@ -7,17 +7,10 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{Capacity, DeviceRequests};
-use tiersim_models::hardware::{Hardware, TierKind};
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
+use tiersim_models::hardware::Requests;
 use tiersim_models::loaded::{Curve, Loaded};
-use tiersim_models::units::{Bandwidth, Bytes, Span, Time};
-use tiersim_models::workload::Mode;
-use tiersim_policies::command::{Allocating, Command, Machine, Ticket, Touch, Work};
-use tiersim_sim::durations::Durations;
-use tiersim_sim::machine::SimMachine;
-use tiersim_tests::build::{Traced, hardware, law};
+use tiersim_policies::command::Touch;
+use tiersim_tests::prelude::*;
 
 const INJECTORS: usize = 400;
 const ROUNDS: usize = 6;
@@ -56,18 +49,8 @@ fn machine(loaded: Loaded, idle: Span) -> Hardware {
 /// One use of the tier in place by an injector.
 fn injection(ticket: usize, stream: usize, mode: Mode) -> Command {
     let (object, tier) = (ObjectId(0), TierId(1));
-    let touches = [Touch { object, tier, mode }].into_iter().collect();
-    let charges = [(tier, Bytes::new(BYTES))].into_iter().collect();
-    let work = Work::Compute {
-        occurrence: 0,
-        stream: stream as u16,
-        touches,
-        charges,
-        delay: Span::ZERO,
-        allocating: Allocating::default(),
-    };
-    let (after, claims, frees) = Default::default();
-    Command { ticket: Ticket(ticket as u32), work, after, claims, frees }
+    let (touches, charges) = ([Touch { object, tier, mode }], [(tier, Bytes::new(BYTES))]);
+    command(ticket, computing(0, stream as u16, touches, charges), None)
 }
 
 /// Bandwidth (bytes per second) and latency (picoseconds) that the injectors see.
@@ -75,10 +58,8 @@ fn replay(machine: &Hardware, reads: u8, pause: Span) -> (f64, f64) {
     let mut traced = Traced::new();
     traced.object(BYTES, true);
     traced.op(0, 0, Span::ZERO, &[]);
-    let workload = Workload::new(traced.0);
-    let routes = machine.routes().expect("two tiers");
-    let durations = Durations::fixed(vec![pause]);
-    let mut sim = SimMachine::new(machine, routes, &workload, &durations, &[]);
+    let world = World::of(machine.clone(), traced.0, vec![pause]);
+    let mut sim = world.unplanned();
     for ticket in 0..INJECTORS * ROUNDS {
         let stream = ticket % INJECTORS;
         let reading = stream * 100 < usize::from(reads) * INJECTORS;
@@ -126,7 +107,7 @@ fn injection_at_each_bandwidth_finds_each_point_of_each_curve_within_2_per_cent(
         }
     }
     eprintln!("{points} points, the worst {:.3} % off", worst * 100.0);
-    assert!(points > 100, "only {points} points");
+    assert_eq!(points, 111);
 }
 
 #[test]
@@ -164,23 +145,12 @@ fn reached(loaded: &Loaded, reads: u8, curve: &Points, under_way: u64) -> (f64, 
         })
         .collect();
     traced.op(0, 0, Span::ZERO, &uses);
-    let workload = Workload::new(traced.0);
-    let routes = machine.routes().expect("two tiers");
-    let durations = Durations::fixed(vec![Span::ZERO]);
-    let mut sim = SimMachine::new(&machine, routes, &workload, &durations, &[]);
+    let world = World::of(machine, traced.0, vec![Span::ZERO]);
+    let mut sim = world.unplanned();
     let tier = TierId(1);
-    let touches = uses.iter().map(|&(object, mode)| Touch { object, tier, mode }).collect();
-    let charges = [(tier, Bytes::new(100 * BYTES))].into_iter().collect();
-    let (delay, (after, claims, frees)) = (Span::ZERO, Default::default());
-    let work = Work::Compute {
-        occurrence: 0,
-        stream: 0,
-        touches,
-        charges,
-        delay,
-        allocating: Allocating::default(),
-    };
-    sim.submit(Command { ticket: Ticket(0), work, after, claims, frees }).expect("an op");
+    let touches = uses.iter().map(|&(object, mode)| Touch { object, tier, mode });
+    let work = computing(0, 0, touches, [(tier, Bytes::new(100 * BYTES))]);
+    sim.submit(command(0, work, None)).expect("an op");
     let (end, _) = sim.next().expect("no fault").expect("it ends");
     let rate = 100.0 * BYTES as f64 * 1000.0 / end.ps() as f64;
     (rate, under_way as f64 / rate)

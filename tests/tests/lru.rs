@@ -1,18 +1,8 @@
 //! The LRU policy against LRU written down in ten lines.
 
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
-use tiersim_models::hardware::{Capacity, HBM, Memory};
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::Mode;
-use tiersim_policies::command::Work;
-use tiersim_policies::planner::Planner;
-use tiersim_policies::replacement::Lru;
 use tiersim_policies::zoo::demand::DemandConfig;
-use tiersim_policies::zoo::demand::executor::Demand;
-use tiersim_tests::build::Traced;
+use tiersim_tests::prelude::*;
+use tiersim_tests::setting::policy_of;
 
 /// Which references miss, and what is resident after each.
 type Story = Vec<(bool, Vec<u32>)>;
@@ -43,11 +33,10 @@ fn by_policy(references: &[(u32, bool)], pages: u32, frames: usize) -> Story {
         let mode = if writes { Mode::ReadWrite } else { Mode::Read };
         traced.op(0, 0, Span::ZERO, &[(objects[page as usize], mode)]);
     }
-    let workload = Workload::new(traced.0);
-    let config = DemandConfig::lru(vec![TierId(1)]);
-    let policy = Box::new(Demand::new(&config, Lru::default(), pages as usize, None));
-    let capacities = Memory::of([Bytes::new(frames as u64).into(), Capacity::Unlimited]);
-    let mut planner = Planner::new(&workload, policy, &capacities, 1).expect("it fits");
+    let hardware = two_tiers(Bytes::new(frames as u64), law(0, 1));
+    let world = World::recorded(hardware, traced.0, 1);
+    let lru = policy_of(&world, &DemandConfig::lru(vec![TierId(1)]).into());
+    let mut planner = world.planner(lru.expect("it is built")).expect("it fits");
     let mut story = Vec::new();
     let mut commands = Vec::new();
     while planner.plan_next(&mut commands).expect("it fits") {

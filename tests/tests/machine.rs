@@ -14,6 +14,7 @@ mod lanes;
 mod layered;
 mod loaded;
 mod offloaded_inference;
+mod own_chart;
 mod queueing;
 mod ranks;
 mod serving;

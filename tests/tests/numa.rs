@@ -3,34 +3,18 @@
 
 mod worlds;
 
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
-use tiersim_models::hardware::{Capacity, HBM, Hardware, TierKind};
-use tiersim_models::ids::{ModuleId, ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
 use tiersim_models::nodes::{Node, NodeKind};
-use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::{Bytes, PS_PER_S, Span};
-use tiersim_models::workload::{Mode, ObjectKind, Trace};
 use tiersim_policies::access::Access;
-use tiersim_policies::command::{Command, Work};
 use tiersim_policies::numa::{NumaConfig, Pin, Placement};
-use tiersim_policies::planner::{PlanError, Planner};
-use tiersim_policies::policy::{Action, Policy};
-use tiersim_policies::recipe::PolicyConfig;
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::hints::HintsConfig;
-use tiersim_tests::build::{Traced, hardware, law};
-use tiersim_tests::scripted::Scripted;
+use tiersim_tests::prelude::*;
 use tiersim_tests::setting::with_setting;
-use tiersim_tests::world::World;
 
 const DRAM0: TierId = TierId(1);
 const DRAM1: TierId = TierId(2);
 const NVME: TierId = TierId(3);
-/// A byte per picosecond.
-const ONE: u64 = PS_PER_S;
 
 /// The GPU at a socket of two, each with a node of so many bytes, and a drive at the first. Links:
 /// PCIe, the two memories, the one between the sockets, the drive's.
@@ -90,6 +74,16 @@ fn hinted(trace: &Trace, access: Access) -> PolicyConfig {
     HintsConfig { hints, kinds, access }.into()
 }
 
+/// The policy of a world, on the nodes that `config` says.
+fn built(
+    config: &NumaConfig,
+    policy: &PolicyConfig,
+    world: &World,
+) -> Result<Box<dyn Policy>, String> {
+    let build = |setting: &Setting<'_>| config.build(policy, setting);
+    with_setting(&world.workload, &world.hardware, world.repeat, build)
+}
+
 /// Where every object starts, by id.
 fn starts(
     config: &NumaConfig,
@@ -97,11 +91,9 @@ fn starts(
     trace: &Trace,
     machine: &Hardware,
 ) -> Result<Vec<TierId>, PlanError> {
-    let workload = Workload::new(trace.clone());
-    let built = with_setting(&workload, machine, 1, |setting| config.build(policy, setting));
-    let policy = built.expect("the trace has all that is named");
-    let planner = Planner::new(&workload, policy, &machine.memory(), 1)?;
-    Ok(planner.start().into_iter().map(|room| room.tier).collect())
+    let world = World::recorded(machine.clone(), trace.clone(), 1);
+    let policy = built(config, policy, &world).expect("the trace has all that is named");
+    Ok(world.planner(policy)?.start().into_iter().map(|room| room.tier).collect())
 }
 
 /// The same for objects at rest with these sizes.
@@ -205,26 +197,11 @@ fn a_pin_for_modules_that_the_trace_lacks_is_an_error_in_words() {
     let policy = hinted(&trace, Access::Migrate { prefetch_ops: 0 });
     for pattern in ["lm_head*", "mlp", "h.0.attn.*", "h*h*l*p", "*.0.*.*", "h.0.mlp*p"] {
         let config = NumaConfig { placement: None, pins: vec![pin(&[], Some(pattern), DRAM1)] };
-        let (workload, machine) = (Workload::new(trace.clone()), dual(0, [100; 2]));
-        let built = with_setting(&workload, &machine, 1, |setting| config.build(&policy, setting));
-        let refused = built.err();
+        let world = World::recorded(dual(0, [100; 2]), trace.clone(), 1);
+        let refused = built(&config, &policy, &world).err();
         let refused = refused.unwrap_or_else(|| panic!("{pattern} is accepted"));
         assert!(refused.contains(pattern), "{refused}");
     }
-}
-
-/// All commands of a run.
-fn plan(
-    policy: Box<dyn Policy>,
-    workload: &Workload,
-    machine: &Hardware,
-    repeat: u32,
-) -> Vec<Command> {
-    let planner = Planner::new(workload, policy, &machine.memory(), repeat);
-    let mut planner = planner.expect("it fits");
-    let mut commands = Vec::new();
-    while planner.plan_next(&mut commands).expect("it fits") {}
-    commands
 }
 
 /// Copies of a run: (object, from, to).
@@ -248,13 +225,12 @@ fn an_object_keeps_its_node_until_it_is_freed() {
     }
     traced.op(0, 0, Span::ZERO, &[(freed, Mode::Read)]);
     let mut machine = dual(0, [1000, 1000]);
-    machine.tiers[HBM.index()].capacity = Bytes::new(10).into();
-    let workload = Workload::new(traced.0.clone());
+    machine.tiers[HBM.index()].capacity = Bytes::new(10);
+    let world = World::recorded(machine, traced.0, 3);
     let lru: PolicyConfig = DemandConfig::lru(vec![DRAM0, DRAM1, NVME]).into();
-    let numa = says(Placement::Interleave);
-    let built = with_setting(&workload, &machine, 3, |setting| numa.build(&lru, setting));
-    let policy = built.expect("it can be");
-    let commands = plan(policy, &workload, &machine, 3);
+    let policy = built(&says(Placement::Interleave), &lru, &world).expect("it can be");
+    let (commands, error) = world.commands(policy);
+    assert_eq!(error, None);
     let mut homes: BTreeMap<ObjectId, Vec<TierId>> = BTreeMap::new();
     for (object, from, to) in copies(&commands) {
         homes.entry(object).or_default().push(if from == HBM { to } else { from });
@@ -296,15 +272,13 @@ fn fetched(from: TierId, sizes: &[u64]) -> u64 {
     let uses: Vec<_> = objects.iter().map(|&object| (object, Mode::Read)).collect();
     traced.op(0, 0, Span::ZERO, &uses);
     let world = World::of(machine, traced.0, vec![Span::ZERO]);
-    let fetch = |&object: &ObjectId| Action::Fetch { object, to: HBM };
-    let script = vec![objects.iter().map(fetch).collect()];
+    let script = vec![objects.iter().copied().map(fetch).collect()];
     // Scripted for the first node; the wrapper knows better.
     let scripted = Box::new(Scripted { start: vec![DRAM0; sizes.len()], script });
     let config = says(Placement::FirstTouch(from));
     let trace = &world.workload.trace;
     let policy = config.around(scripted, Vec::new(), trace, &world.hardware).expect("two nodes");
-    let ends = world.run(policy, None, 64).expect("no rule is broken").expect("it fits");
-    ends[0].ps()
+    world.ends(policy).expect("it fits")[0]
 }
 
 #[test]

@@ -4,13 +4,10 @@
 //! FlexGen: Sheng et al., ICML 2023. ZeRO-Inference: DeepSpeed,
 //! docs/_posts/2022-09-10-zero-inference.md. No number of the machines comes from these rows.
 
-use std::fs;
-use std::path::PathBuf;
-use tiersim_input::scenario::read::read_scenario;
-use tiersim_input::traces::read_traces;
 use tiersim_models::results::RunRecord;
 use tiersim_sim::feasible::problems;
-use tiersim_sim::run::{Options, run};
+use tiersim_sim::run::Options;
+use tiersim_tests::files::{record, section, shipped_scenario, traces};
 
 /// What the rows are called, the scenario and its case, and published tokens per second.
 const ROWS: [(&str, &str, &str, f64); 4] = [
@@ -20,19 +17,11 @@ const ROWS: [(&str, &str, &str, f64); 4] = [
     ("ZeRO-Inference, OPT-30B, V100, NVMe with prefetch", "opt-30b-v100-zero", "NVMe, ahead", 34.0),
 ];
 
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
-}
-
 fn ran(scenario: &str) -> RunRecord {
-    let file = root().join(format!("scenarios/{scenario}.ron"));
-    let scenario = read_scenario(&file, &[]).unwrap_or_else(|error| panic!("{error}"));
-    let traces = read_traces([&scenario]).unwrap_or_else(|error| panic!("{error}"));
-    let workload = traces.of(&scenario);
-    let found = problems(&scenario, &workload.trace);
+    let scenario = shipped_scenario(scenario, &[]);
+    let found = problems(&scenario, &traces(&scenario).of(&scenario).trace);
     assert!(found.0.is_empty(), "{found}");
-    run(&scenario, workload, String::new(), Options::default(), || ())
-        .unwrap_or_else(|error| panic!("{error}"))
+    record(&scenario, Options::default())
 }
 
 /// Tokens per second of a case.
@@ -60,9 +49,7 @@ fn generation_is_as_fast_as_published_within_a_fifth() {
     let shown = rows.join("\n");
     println!("{shown}");
     assert!(worst < 0.2, "{shown}");
-    let page = fs::read_to_string(root().join("docs/accuracy.md")).expect("the page is there");
-    let (_, section) = page.split_once("## Offloaded inference").expect("the heading");
-    let section = section.split("\n## ").next().expect("it has text");
+    let section = section("docs/accuracy.md", "Offloaded inference");
     let written: Vec<&str> = section.lines().filter(|line| line.contains("OPT-30B,")).collect();
     assert_eq!(written, rows, "the rows should be:\n{shown}");
 }

@@ -1,13 +1,6 @@
 //! Cases whose answer is a formula: 0 ps off.
 
-use tiersim_models::hardware::{Capacity, HBM, Law, TierKind};
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::units::{Bandwidth, Bytes, Span, Time};
-use tiersim_models::workload::Mode;
-use tiersim_policies::policy::Action;
-use tiersim_tests::build::{Traced, hardware, law, two_tiers};
-use tiersim_tests::scripted::Scripted;
-use tiersim_tests::world::World;
+use tiersim_tests::prelude::*;
 
 const FAR: TierId = TierId(1);
 

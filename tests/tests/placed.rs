@@ -1,17 +1,9 @@
 //! Fixed placement on random worlds: whatever the homes, the window and the lifetimes, no action is
 //! refused and the auditor finds nothing.
 
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
-use tiersim_models::ids::{ModuleId, TierId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::units::Span;
-use tiersim_models::workload::{Mode, ObjectKind};
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::placed::Placed;
-use tiersim_policies::policy::Policy;
-use tiersim_tests::build::{Traced, law, two_tiers};
-use tiersim_tests::world::World;
+use tiersim_tests::prelude::*;
 
 const KINDS: [ObjectKind; 2] = [ObjectKind::Weight, ObjectKind::Activation];
 
@@ -19,11 +11,8 @@ const KINDS: [ObjectKind; 2] = [ObjectKind::Weight, ObjectKind::Activation];
 fn placed(seed: u64) -> (World, Box<dyn Policy>) {
     let mut rng = ChaCha12Rng::seed_from_u64(seed);
     let mut world = World::new(seed);
-    let mut trace = world.workload.trace.clone();
-    for (index, object) in trace.objects.iter_mut().enumerate() {
-        trace.modules.push(object.name.clone());
-        object.module = Some(ModuleId(index as u32));
-    }
+    world.name_modules();
+    let trace = &world.workload.trace;
     let tiers = world.hardware.tiers.len();
     let homes = trace.objects.iter().map(|_| TierId::at(rng.random_range(0..tiers))).collect();
     let access = match rng.random_range(0..4) {
@@ -31,11 +20,9 @@ fn placed(seed: u64) -> (World, Box<dyn Policy>) {
         1 => Access::Migrate { prefetch_ops: 0 },
         _ => Access::Migrate { prefetch_ops: rng.random_range(1..60) },
     };
-    let policy = Box::new(Placed::new("placed", &trace, homes, &KINDS, access));
+    let policy = Box::new(Placed::new("placed", trace, homes, &KINDS, access));
     // Replays bring the second life of an object into the window of its first.
-    let repeat = 3;
-    world.repeat = repeat as u32;
-    world.workload = Workload::new(trace);
+    world.repeat = 3;
     (world, policy)
 }
 
@@ -44,11 +31,9 @@ fn no_action_is_refused_on_2000_random_worlds() {
     let mut ran = 0;
     for seed in 0..2000 {
         let (world, policy) = placed(seed);
-        let outcome = world.run(policy, None, 64);
-        let outcome = outcome.unwrap_or_else(|fault| panic!("seed {seed}: {fault}"));
-        ran += usize::from(outcome.is_some());
+        ran += usize::from(world.ends(policy).is_some());
     }
-    assert!(ran > 500, "only {ran} worlds had enough memory to say anything");
+    assert_eq!(ran, 757, "worlds that fit");
 }
 
 #[test]
@@ -63,12 +48,10 @@ fn an_object_that_lives_again_within_the_window_is_evicted_once_per_life() {
     traced.op(0, 0, span, &[(other, Mode::Read)]);
     traced.op(0, 0, span, &[(other, Mode::Read)]);
     traced.op(0, 0, span, &[(gradient, Mode::Read)]);
-    let hardware = two_tiers(tiersim_models::units::Bytes::new(100), law(1, 1_000_000_000_000));
+    let hardware = two_tiers(Bytes::new(100), law(1, ONE));
     let access = Access::Migrate { prefetch_ops: 1 };
     let policy = Placed::new("placed", &traced.0, vec![TierId(1)], &KINDS, access);
-    let mut world = World::of(hardware, traced.0, vec![span; 12]);
-    world.repeat = 3;
-    assert!(world.run(Box::new(policy), None, 64).unwrap().is_some());
+    assert!(World::recorded(hardware, traced.0, 3).ends(Box::new(policy)).is_some());
 }
 
 #[test]
@@ -92,5 +75,5 @@ fn looking_ahead_never_fails_where_fetching_on_demand_fits() {
             compared += 1;
         }
     }
-    assert!(compared > 500, "only {compared} worlds fit on demand");
+    assert_eq!(compared, 510, "worlds that fit on demand");
 }

@@ -2,14 +2,7 @@
 //!
 //! Service mean 1 us, 1 M customers, fixed seeds: measured against Pollaczek and Khinchine.
 
-use rand::SeedableRng;
-use rand::rngs::ChaCha12Rng;
-use tiersim_models::hardware::Capacity;
-use tiersim_models::units::Span;
-use tiersim_models::workload::Trace;
-use tiersim_tests::build::{Traced, law, two_tiers};
-use tiersim_tests::scripted::Scripted;
-use tiersim_tests::world::World;
+use tiersim_tests::prelude::*;
 
 const CUSTOMERS: usize = 1_000_000;
 const SERVICE_PS: f64 = 1e6;

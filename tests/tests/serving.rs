@@ -1,8 +1,6 @@
 //! Requests served through the whole machine: oracles of queueing and of the roofline, where reused
 //! blocks are found, and contexts that need every tier.
 
-use rand::SeedableRng;
-use rand::rngs::ChaCha12Rng;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tiersim_input::import::requests::RequestFile;
@@ -10,29 +8,18 @@ use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::traces::read_traces;
 use tiersim_models::results::RunRecord;
 use tiersim_models::results::served::ServingFigures;
-use tiersim_models::units::Span;
 use tiersim_policies::replacement::Algorithm;
 use tiersim_policies::scenario::Scenario;
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_sim::cache::{Setup, replay};
 use tiersim_sim::feasible::problems;
 use tiersim_sim::run::{Options, run};
-use tiersim_tests::conversations;
-
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
-}
+use tiersim_tests::prelude::*;
+use tiersim_tests::{conversations, files};
 
 /// A project of the test's own with the shipped machines and these requests.
 fn project(name: &str, requests: &str) -> PathBuf {
-    let project = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("serving").join(name);
-    let _ = fs::remove_dir_all(&project);
-    for folder in ["hardware-specs", "scenarios"] {
-        fs::create_dir_all(project.join(folder)).expect("a folder");
-    }
-    let machine = "cxl2-x16-direct.ron";
-    let from = root().join("hardware-specs").join(machine);
-    fs::copy(from, project.join("hardware-specs").join(machine)).expect("a machine");
+    let project = files::own_project(concat!(env!("CARGO_TARGET_TMPDIR"), "/serving"), name);
     fs::write(project.join("requests.jsonl"), requests).expect("requests");
     project
 }
@@ -46,11 +33,11 @@ fn scenario(project: &Path, serve: &str, policies: &str) -> Scenario {
     );
     let file = project.join("scenarios/test.ron");
     fs::write(&file, text).expect("a scenario");
-    read_scenario(&file, &[]).unwrap_or_else(|error| panic!("{error}"))
+    files::scenario(&file, &[])
 }
 
 fn ran(scenario: &Scenario) -> (RunRecord, Traces) {
-    let traces = read_traces([scenario]).unwrap_or_else(|error| panic!("{error}"));
+    let traces = files::traces(scenario);
     let workload = traces.of(scenario);
     let found = problems(scenario, &workload.trace);
     assert!(found.0.is_empty(), "{found}");
@@ -124,7 +111,7 @@ fn equal_requests_that_arrive_at_random_wait_as_pollaczek_and_khinchine_say() {
 
 #[test]
 fn the_shipped_requests_are_what_their_generator_makes() {
-    let shipped = root().join("traces/requests-conversation/requests.jsonl");
+    let shipped = files::root().join("traces/requests-conversation/requests.jsonl");
     let shipped = fs::read_to_string(shipped).expect("the requests are shipped");
     assert!(shipped == conversations::requests(1), "make them again: see NOTE.md");
 }
@@ -163,12 +150,8 @@ fn reused_blocks_are_found_in_the_tiers_that_hold_them() {
 /// Without a limit of blocks, hits are those of `tiersim cache` on the same file.
 #[test]
 fn hits_without_a_limit_are_those_of_a_cache_of_the_names() {
-    let shipped = root().join("traces/requests-conversation/requests.jsonl");
-    let place = "shared/data/mooncake/conversation_trace.jsonl";
-    let mooncake = root().ancestors().map(|above| above.join(place)).find(|path| path.exists());
-    if mooncake.is_none() {
-        eprintln!("no {place} beside the checkout: only the shipped requests are looked at");
-    }
+    let shipped = files::root().join("traces/requests-conversation/requests.jsonl");
+    let mooncake = files::beside("mooncake/conversation_trace.jsonl");
     for (name, file) in [("own", Some(shipped)), ("mooncake", mooncake)] {
         let Some(file) = file else { continue };
         let text = fs::read_to_string(file).expect("requests");
@@ -176,7 +159,7 @@ fn hits_without_a_limit_are_those_of_a_cache_of_the_names() {
         let project = project(&format!("hits-{name}"), &first);
         let serve = "kv_blocks: 2147483648, merge: 1000, max_batch: 16";
         let scenario = scenario(&project, serve, ALL);
-        let traces = read_traces([&scenario]).unwrap_or_else(|error| panic!("{error}"));
+        let traces = files::traces(&scenario);
         let plan = traces.of(&scenario).serving.as_ref().expect("a plan");
         let hits: u64 = plan.requests.iter().map(|course| u64::from(course.hits)).sum();
         let (algorithm, reader, capacities) = (Algorithm::Lru, None, vec![1 << 40]);

@@ -3,47 +3,21 @@
 //!
 //! The expected rates are the published ones of a whole set, and not what the files say of a drive.
 
-use std::fs;
-use std::path::PathBuf;
-use tiersim_input::hardware_file::read_hardware;
-use tiersim_models::hardware::{HBM, Hardware, TierKind};
-use tiersim_models::ids::TierId;
 use tiersim_models::lint::lint_hardware;
-use tiersim_models::units::{Span, Time};
-use tiersim_models::workload::Mode;
-use tiersim_policies::policy::Action;
-use tiersim_tests::build::Traced;
-use tiersim_tests::scripted::Scripted;
-use tiersim_tests::world::World;
+use tiersim_tests::files::{machine, machines, section};
+use tiersim_tests::prelude::*;
 
 const GB: u64 = 1_000_000_000;
 
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
-}
-
-fn machine(name: &str) -> Hardware {
-    let file = root().join("hardware-specs").join(format!("{name}.ron"));
-    read_hardware(&file).unwrap_or_else(|error| panic!("{error}"))
-}
-
 #[test]
 fn the_page_lists_exactly_the_machines_that_warn() {
-    let mut files: Vec<PathBuf> = fs::read_dir(root().join("hardware-specs"))
-        .expect("the specs are there")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.is_file())
-        .collect();
-    files.sort();
     let mut warn = Vec::new();
-    for file in &files {
-        let machine = read_hardware(file).unwrap_or_else(|error| panic!("{error}"));
+    for machine in machines() {
         let rules = lint_hardware(&machine).into_iter().map(|warning| warning.rule);
         warn.extend(rules.map(|rule| format!("| `{}` | `{rule}` |", machine.name)));
     }
     warn.dedup();
-    let page = fs::read_to_string(root().join("docs/lint.md")).expect("the page is there");
-    let (_, listed) = page.split_once("## Shipped machines that warn").expect("the heading");
+    let listed = section("docs/lint.md", "Shipped machines that warn");
     let rows: Vec<&str> = listed.lines().filter(|line| line.starts_with("| `")).collect();
     assert_eq!(rows.len(), warn.len(), "listed {rows:?}, found {warn:?}");
     for (row, found) in rows.iter().zip(&warn) {
@@ -57,11 +31,9 @@ fn fetched(hardware: Hardware, bytes: u64, from: TierId) -> Span {
     let mut traced = Traced::new();
     let object = traced.object(bytes, true);
     traced.op(0, 0, Span::ZERO, &[(object, Mode::Read)]);
-    let script = vec![vec![Action::Fetch { object, to: HBM }]];
     let world = World::of(hardware, traced.0, vec![Span::ZERO]);
-    let policy = Box::new(Scripted { start: vec![from], script });
-    let ends = world.run(policy, None, 64).expect("no rule is broken").expect("it fits");
-    Span::from_ps(ends.last().copied().map(Time::ps).expect("one op"))
+    let ends = world.scripted(vec![from], vec![vec![fetch(object)]]);
+    Span::from_ps(ends[0])
 }
 
 #[test]

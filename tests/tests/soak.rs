@@ -1,14 +1,11 @@
 //! Random worlds of every kind pass, and what is broken in one of them is found.
 
 use tiersim_models::hidden::What;
-use tiersim_models::ids::TierId;
-use tiersim_models::units::Bytes;
-use tiersim_models::workload::{ObjectKind, Unit};
 use tiersim_policies::access::{Access, Charge};
-use tiersim_policies::command::Hazard;
 use tiersim_policies::pressure::Response;
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::hints::HintsConfig;
+use tiersim_tests::prelude::*;
 use tiersim_tests::soak::{Chosen, Trial, attempt, seed_of};
 
 const WORLDS: u64 = 300;
@@ -24,7 +21,7 @@ fn worlds_of_every_kind_break_no_rule() {
             Err(failure) => panic!("{failure:?}"),
         }
     }
-    assert!(fitted > WORLDS / 2 && copies > 1000, "{fitted} fitted, {copies} copies");
+    assert_eq!((fitted, copies), (260, 3715), "worlds that fit, and copies");
 }
 
 /// What the worlds above have, among much else.
@@ -61,7 +58,7 @@ fn worlds_have_everything_that_a_case_can_ask_for() {
         ];
         seen.iter_mut().zip(found).for_each(|(seen, found)| *seen += u64::from(found));
     }
-    assert!(seen.iter().all(|&seen| (3..WORLDS / 2).contains(&seen)), "{seen:?}");
+    assert_eq!(seen, [71, 37, 5, 53, 115, 81, 60, 48, 34, 69, 82, 57, 21, 24]);
 }
 
 /// A prescribed way goes to a node and back over the same link, whose directions share a total.
@@ -158,10 +155,8 @@ fn first_caught(without: Hazard) -> u64 {
 #[test]
 fn every_missing_kind_of_edge_is_found_within_few_worlds() {
     use Hazard::{Arrival, LastUse, Room, Turn, WriteBack};
-    for hazard in [Arrival, LastUse, Room, Turn, WriteBack] {
-        let first = first_caught(hazard);
-        assert!(first < 100, "{hazard:?} is found in world {first} only");
-    }
+    let first = [Arrival, LastUse, Room, Turn, WriteBack].map(first_caught);
+    assert_eq!(first, [0, 0, 0, 2, 2]);
 }
 
 #[test]

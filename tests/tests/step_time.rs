@@ -5,31 +5,16 @@
 //! table 5. No number of the machine comes from these rows, and nothing but what was published
 //! differs between them.
 
-use std::fs;
-use std::path::PathBuf;
-use tiersim_input::hardware_file::read_hardware;
-use tiersim_models::hardware::{HBM, Hardware};
-use tiersim_models::units::Span;
-use tiersim_models::workload::{Op, Unit};
-use tiersim_policies::drive::drive;
-use tiersim_policies::planner::Planner;
-use tiersim_sim::machine::SimMachine;
-use tiersim_tests::scripted::Scripted;
-use tiersim_tests::world::World;
+use tiersim_models::workload::Op;
+use tiersim_tests::files::{machine, section};
+use tiersim_tests::prelude::*;
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::known::known;
-use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Optimizer, Parallel, Router, Training, Zero,
-};
-
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
-}
+use tiersim_workloads::transformer::training::{Attention, Checkpointing, Parallel, Training};
 
 /// The server that it ran on.
 fn server() -> Hardware {
-    let file = root().join("hardware-specs/dgx-a100-80g.ron");
-    read_hardware(&file).unwrap_or_else(|error| panic!("{error}"))
+    machine("dgx-a100-80g")
 }
 
 /// Eight-way tensor parallelism in 16 bits with dropout; all of a layer computed again, or only
@@ -41,12 +26,9 @@ fn training(
     full: bool,
 ) -> Training {
     Training {
-        card: known(model).expect("it is known by name").card(),
         batch,
         micro_batch,
-        sequence: 2048,
         formats: Formats::all(Format::Fp16),
-        optimizer: Optimizer::AdamW,
         checkpointing: if full { Checkpointing::Full } else { Checkpointing::Selective },
         attention: Attention::Materialised,
         dropout: true,
@@ -57,10 +39,7 @@ fn training(
             interleave: stages.1,
             ..Parallel::default()
         },
-        zero: Zero::default(),
-        devices: 8,
-        router: Router::default(),
-        loader: None,
+        ..Training::new(known(model).expect("it is known by name").card(), 2048)
     }
 }
 
@@ -90,13 +69,10 @@ fn simulated(hardware: Hardware, training: &Training, ranks: u32) -> u64 {
     let trace = training.trace();
     let spans = trace.ops.iter().map(|op| span(&hardware, op)).collect();
     let world = World::of(hardware, trace, spans);
-    let World { hardware, workload, durations, .. } = &world;
-    let start = vec![HBM; workload.trace.objects.len()];
+    let start = vec![HBM; world.workload.trace.objects.len()];
     let policy = Box::new(Scripted { start, script: Vec::new() });
-    let capacities = hardware.memory();
-    let mut planner = Planner::new(workload, policy, &capacities, 1).expect("it fits");
-    let (start, routes) = (planner.start(), hardware.routes().expect("every tier is joined"));
-    let mut machine = SimMachine::of_ranks(ranks, hardware, routes, workload, durations, &start);
+    let mut planner = world.planner(policy).expect("it fits");
+    let mut machine = world.simulated(&planner, ranks);
     let mut last = 0;
     drive(&mut planner, &mut machine, 64, |_, at, _| last = at.ps()).expect("no rule is broken");
     last / 1_000_000
@@ -116,9 +92,7 @@ fn steps_take_what_was_published_within_a_tenth() {
         ));
         assert!(error.abs() < 0.1, "{}", rows.join("\n"));
     }
-    let page = fs::read_to_string(root().join("docs/accuracy.md")).expect("the page is there");
-    let (_, section) = page.split_once("## Training steps").expect("the heading");
-    let section = section.split("\n## ").next().expect("it has text");
+    let section = section("docs/accuracy.md", "Training steps");
     let shown: Vec<&str> = section.lines().filter(|line| line.contains("A100,")).collect();
     assert_eq!(shown, rows, "the rows should be:\n{}", rows.join("\n"));
 }

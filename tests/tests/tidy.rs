@@ -4,10 +4,7 @@ mod circles;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
-}
+use tiersim_tests::files::{root, shipped as files};
 
 /// Every `.rs` file below a folder of the workspace, with its text.
 fn sources(folder: &str) -> Vec<(PathBuf, String)> {
@@ -140,10 +137,7 @@ fn dependencies_point_one_way() {
 
 #[test]
 fn every_scenario_says_what_it_asks_and_what_must_hold() {
-    let folders = ["scenarios", "scenarios/validation"].map(|folder| root().join(folder));
-    let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).expect("it is there"));
-    let paths = entries.map(|entry| entry.expect("a readable entry").path());
-    for path in paths.filter(|path| path.is_file()) {
+    for path in ["scenarios", "scenarios/validation"].into_iter().flat_map(files) {
         let text = fs::read_to_string(&path).expect("a scenario is text");
         for part in ["about: \"", "expect: ["] {
             assert!(text.contains(part), "{} lacks {part}", path.display());

@@ -1,16 +1,11 @@
 //! Generated training steps in the simulator: the most model state that a rank holds is the
 //! formula's, a large step is simulated whole, and `memory` and `run` give one answer.
 
-use tiersim_models::ids::ObjectId;
-use tiersim_models::units::Bytes;
-use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_tests::jobs::{disagreement, job, peak};
+use tiersim_tests::prelude::*;
 use tiersim_workloads::transformer::card::Card;
-use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::known::known;
-use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Optimizer, Parallel, Router, Training, Zero,
-};
+use tiersim_workloads::transformer::training::{Parallel, Training, Zero};
 
 /// The trace with nothing but model state: what ops do with other objects is left out.
 fn state_only(trace: &Trace) -> Trace {
@@ -40,20 +35,10 @@ fn state_only(trace: &Trace) -> Trace {
 
 fn training(card: Card, stage: u8, data: u32) -> Training {
     Training {
-        card,
         batch: 2,
-        micro_batch: 1,
-        sequence: 16,
-        formats: Formats::all(Format::Bf16),
-        optimizer: Optimizer::AdamW,
-        checkpointing: Checkpointing::None,
-        attention: Attention::Flash,
-        dropout: false,
         parallel: Parallel { data, ..Parallel::default() },
         zero: Zero { stage, bucket: Bytes::new(20_000), ..Zero::default() },
-        devices: 8,
-        router: Router::default(),
-        loader: None,
+        ..Training::new(card, 16)
     }
 }
 

@@ -4,22 +4,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::trace::{Packing, read_trace, write_trace};
-use tiersim_input::traces::read_traces;
-use tiersim_models::hardware::{HBM, TierKind};
 use tiersim_models::results::{CaseRecord, RunRecord};
-use tiersim_models::units::Bytes;
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::scenario::expectation::{Expectation, Figure, Metric};
 use tiersim_policies::scenario::{Budget, Case, Scenario, TraceSource};
 use tiersim_sim::expect::failures;
-use tiersim_sim::run::{Options, run};
+use tiersim_sim::run::Options;
+use tiersim_tests::files::{page, record, root, scenario, shipped};
+use tiersim_tests::prelude::*;
 use tiersim_tests::tiny::tiny_train;
 use tiersim_tests::varying::varying_sequence;
 use tiersim_workloads::layered::{Layered, Mode};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
-}
 
 #[test]
 fn the_tiny_trace_is_what_its_generator_makes() {
@@ -34,21 +29,14 @@ fn the_tiny_trace_is_what_its_generator_makes() {
 
 /// Every file of the set with a generated trace, with its shape, by name.
 fn set() -> Vec<(Scenario, Layered)> {
-    let folder = root().join("scenarios/validation");
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder)
-        .expect("the set is there")
-        .map(|entry| entry.expect("a readable entry").path())
-        .filter(|path| path.extension().is_some_and(|ending| ending == "ron"))
-        .collect();
-    paths.sort();
-    let read = |path: &PathBuf| {
-        let scenario = read_scenario(path, &[]).unwrap_or_else(|problems| panic!("{problems}"));
+    let read = |path: PathBuf| {
+        let scenario = scenario(&path, &[]);
         match scenario.workload.trace {
             TraceSource::Layered(shape) => Some((scenario, shape)),
             _ => None,
         }
     };
-    let set: Vec<_> = paths.iter().filter_map(read).collect();
+    let set: Vec<_> = shipped("scenarios/validation").into_iter().filter_map(read).collect();
     assert_eq!(set.len(), 9, "docs/validation.md lists the files of the set");
     set
 }
@@ -74,8 +62,7 @@ fn policy_words() -> Vec<String> {
 
 /// That `policy: WORD(` stands in a file of the set.
 fn has_policies(file: &str, words: &[String]) {
-    let path = root().join(format!("scenarios/validation/{file}.ron"));
-    let text = fs::read_to_string(path).expect("a scenario is text");
+    let text = page(&format!("scenarios/validation/{file}.ron"));
     for word in words {
         let there = ["(", ","].iter().any(|end| text.contains(&format!("policy: {word}{end}")));
         assert!(there, "{file} lacks {word}: see docs/validation.md, \"The set\"");
@@ -100,7 +87,7 @@ fn every_kind_of_policy_is_in_every_file_of_the_set() {
 
 #[test]
 fn the_page_lists_every_file_with_its_cases_and_bytes() {
-    let page = fs::read_to_string(root().join("docs/validation.md")).expect("the page is there");
+    let page = page("docs/validation.md");
     for (scenario, _) in set() {
         let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", scenario.name)));
         let row = row.unwrap_or_else(|| panic!("docs/validation.md lacks {}", scenario.name));
@@ -226,13 +213,11 @@ fn expectations_are_what_the_formulas_say() {
             met += 1;
         }
     }
-    assert!(met >= 27, "{met}");
+    assert_eq!(met, 29);
 }
 
 fn simulated(scenario: &Scenario) -> RunRecord {
-    let traces = read_traces([scenario]).expect("it is made");
-    let print = "sha256:0".to_owned();
-    run(scenario, traces.of(scenario), print, Options::default(), || ()).expect("it runs")
+    record(scenario, Options::default())
 }
 
 /// The most that a case ever held in each tier, all tiers together.

@@ -4,7 +4,8 @@ use crate::fault::Fault;
 use crate::faulty::Failure;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::AtomicUsize;
+pub(crate) use tiersim_models::random::split_mix as draw;
 use tiersim_models::units::Span;
 use tiersim_policies::command::Ticket;
 
@@ -101,14 +102,4 @@ impl Options {
             live: Live::default(),
         }
     }
-}
-
-/// A number that depends on its arguments only: SplitMix64.
-///
-/// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
-pub(crate) fn draw(seed: u64, index: u64) -> u64 {
-    let mut z = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }

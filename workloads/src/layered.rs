@@ -22,6 +22,7 @@ use serde::Deserialize;
 use tiersim_models::workload::Trace;
 
 pub use limits::{MAX_OPS, ShapeProblem};
+pub(crate) use limits::{Range, outside};
 
 /// What a block is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]

@@ -5,26 +5,11 @@ use tiersim_models::workload::{ObjectKind, Phase, Trace, Unit};
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::generation::{AttentionOn, Generation};
-use tiersim_workloads::transformer::known::KNOWN;
+use tiersim_workloads::transformer::known::{KNOWN, known};
 use tiersim_workloads::transformer::training::Router;
 
 fn opt_30b() -> Card {
-    Card {
-        name: "opt-30b".to_owned(),
-        family: Family::Opt,
-        layers: 48,
-        hidden: 7168,
-        ffn: 4 * 7168,
-        heads: 56,
-        kv_heads: 56,
-        head_dim: 128,
-        vocab: 50_272,
-        positions: 2048,
-        tied: true,
-        qkv_bias: true,
-        experts: None,
-        window: None,
-    }
+    known("opt-30b").expect("it is known").card()
 }
 
 fn small(family: Family) -> Card {

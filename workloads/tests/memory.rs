@@ -5,7 +5,7 @@ use rand::{RngExt, SeedableRng};
 use tiersim_models::results::memory_account::Account;
 use tiersim_models::results::memory_account::Place;
 use tiersim_workloads::memory::Overflow;
-use tiersim_workloads::memory::account::{Keeps, Pipeline, Step, Training, training};
+use tiersim_workloads::memory::account::{Keeps, Step, Training, training};
 use tiersim_workloads::memory::activations::block::Block;
 use tiersim_workloads::memory::activations::{Batch, OfStage, Stages, of_block, of_stage};
 use tiersim_workloads::memory::deepspeed::{Answer, Question, zero2, zero3};
@@ -17,24 +17,7 @@ const GIB: f64 = (1u64 << 30) as f64;
 
 /// A job without shapes: model state alone.
 fn state_only(params: u64, gpus: u64, stage: u8, optimizer: Keeps) -> Training {
-    Training {
-        params,
-        card: None,
-        weights: Format::Bf16,
-        gradients: Format::Bf16,
-        optimizer,
-        gpus,
-        gpus_per_node: gpus.min(8),
-        stage,
-        offload: Offload::default(),
-        split: Pipeline::default(),
-        bucket: None,
-        pinned: 0,
-        reserved: 0,
-        largest_layer: 0,
-        prefetch: 0,
-        step: None,
-    }
+    Training { optimizer, stage, ..Training::new(params, gpus) }
 }
 
 fn account(job: &Training) -> Account {

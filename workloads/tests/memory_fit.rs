@@ -3,33 +3,19 @@
 use tiersim_models::results::memory_account::Place;
 use tiersim_models::results::memory_fit::Rates;
 use tiersim_models::results::memory_fit::{Fit, Found, Room};
-use tiersim_workloads::memory::account::{Keeps, Pipeline, Serving, Step, Training, training};
+use tiersim_workloads::memory::account::{Keeps, Serving, Step, Training, training};
 use tiersim_workloads::memory::activations::block::Block;
 use tiersim_workloads::memory::fit::cost::cost;
 use tiersim_workloads::memory::fit::{Pace, fit, serving};
 use tiersim_workloads::memory::inference::Kv;
-use tiersim_workloads::memory::zero::{MILLION, Offload};
+use tiersim_workloads::memory::zero::MILLION;
 use tiersim_workloads::transformer::format::Format;
 use tiersim_workloads::transformer::training::{Attention, Checkpointing, Optimizer};
 
 /// A model of 7B on GPUs of one node, 8 sequences of 2,048 tokens at once.
 fn job(gpus: u64) -> Training {
     Training {
-        params: 7_000_000_000,
-        card: None,
-        weights: Format::Bf16,
-        gradients: Format::Bf16,
-        optimizer: Keeps::Named(Optimizer::AdamW),
-        gpus,
         gpus_per_node: gpus,
-        stage: 0,
-        offload: Offload::default(),
-        split: Pipeline::default(),
-        bucket: None,
-        pinned: 0,
-        reserved: 0,
-        largest_layer: 0,
-        prefetch: 0,
         step: Some(Step {
             block: Block::gpt(4096, 32),
             layers: 32,
@@ -43,6 +29,7 @@ fn job(gpus: u64) -> Training {
             checkpointing: Checkpointing::None,
             loader: None,
         }),
+        ..Training::new(7_000_000_000, gpus)
     }
 }
 

@@ -1,39 +1,21 @@
 //! Serving requests: the scheduler's oracles, with everything in HBM.
 
+use crate::transformer::shape::{llama_8b, mixtral, most_alive};
 use std::collections::BTreeMap;
 use tiersim_models::ids::OpId;
-use tiersim_models::lifetime::Workload;
-use tiersim_models::requests::ServingRequests;
+use tiersim_models::random::SplitMix;
+use tiersim_models::requests::Requests;
 use tiersim_models::serving_plan::Served;
 use tiersim_models::units::{Bandwidth, Bytes, Span, Time};
 use tiersim_models::workload::{ObjectKind, Phase, Unit};
 use tiersim_workloads::layered::{Layered, Mode};
-use tiersim_workloads::transformer::card::{Card, Experts, Family};
+use tiersim_workloads::transformer::card::{Card, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::serving::{Serving, ServingProblem};
 
-fn llama() -> Card {
-    Card {
-        name: "llama-3-8b".into(),
-        family: Family::Llama,
-        layers: 32,
-        hidden: 4096,
-        ffn: 14_336,
-        heads: 32,
-        kv_heads: 8,
-        head_dim: 128,
-        vocab: 128_256,
-        positions: 0,
-        tied: false,
-        qkv_bias: false,
-        experts: None,
-        window: None,
-    }
-}
-
 fn job() -> Serving {
     Serving {
-        card: llama(),
+        card: llama_8b(),
         formats: Formats::all(Format::Bf16),
         block_tokens: 16,
         kv_blocks: 100_000,
@@ -101,10 +83,8 @@ fn weights_are_those_of_the_model() {
         let bytes: Bytes = weights.map(|one| one.bytes).sum();
         assert_eq!(bytes.get(), 2 * shape.parameters());
     }
-    // Mixtral 8x7B: 46,702,792,704 parameters (its published index).
-    let experts = Experts { count: 8, active: 2, ffn: 14_336, shared: 0 };
-    let card = Card { family: Family::Mixtral, vocab: 32_000, experts: Some(experts), ..llama() };
-    let served = served(&Serving { card, ..job() }, &unnamed(&[(0, 20, 3)]));
+    // 46,702,792,704 parameters (its published index).
+    let served = served(&Serving { card: mixtral(), ..job() }, &unnamed(&[(0, 20, 3)]));
     let weights = served.trace.objects.iter().filter(|one| one.kind == ObjectKind::Weight);
     assert_eq!(weights.map(|one| one.bytes).sum::<Bytes>().get(), 2 * 46_702_792_704);
 }
@@ -140,30 +120,24 @@ fn one_request_alone_takes_its_roofline() {
     assert_eq!(served.plan.estimate, ends[course.last.index()]);
 }
 
-/// Numbers that look drawn, the same every time.
-fn drawn(state: &mut u64) -> u64 {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
-    *state >> 33
-}
-
 /// Conversations: each turn's prompt is the last one's with some blocks more.
-fn conversations(count: u64, apart_ms: u64) -> ServingRequests {
-    let mut seed = 5;
+fn conversations(count: u64, apart_ms: u64) -> Requests {
+    let mut draws = SplitMix::new(5);
     let mut open: Vec<Vec<u64>> = vec![vec![0]; 6];
     let mut requests = ServingRequests::new(Some(16));
     let mut name = 1;
     for index in 0..count {
-        let at = drawn(&mut seed) as usize % open.len();
+        let at = (draws.draw() % open.len() as u64) as usize;
         if open[at].len() > 40 {
             open[at] = vec![0];
         }
-        for _ in 0..1 + drawn(&mut seed) % 6 {
+        for _ in 0..1 + draws.draw() % 6 {
             open[at].push(name);
             name += 1;
         }
-        let prompt = 16 * open[at].len() as u64 - drawn(&mut seed) % 16;
-        let output = 1 + drawn(&mut seed) % 50;
-        let arrival = at_ms(index * apart_ms + drawn(&mut seed) % 10);
+        let prompt = 16 * open[at].len() as u64 - draws.draw() % 16;
+        let output = 1 + draws.draw() % 50;
+        let arrival = at_ms(index * apart_ms + draws.draw() % 10);
         requests.push(arrival, prompt, output, &open[at]).expect("a request");
     }
     requests.sort();
@@ -211,19 +185,9 @@ fn every_token_is_produced_once_and_no_limit_is_passed() {
 
 /// Blocks that live at a time are never more than there may be.
 fn most_blocks(served: &Served, job: &Serving) {
-    let workload = Workload::new(served.trace.clone());
-    let (mut live, mut most) = (0, 0);
-    let is_kv = |id: &tiersim_models::ids::ObjectId| {
-        workload.trace.objects[id.index()].kind == ObjectKind::Kv
-    };
-    for op in (0..workload.trace.ops.len()).map(OpId::at) {
-        live += workload.births(op).iter().filter(|id| is_kv(id)).count();
-        most = most.max(live);
-        live -= workload.releases(op).iter().filter(|id| is_kv(id)).count();
-    }
-    assert_eq!(live, 0);
-    let groups = job.layer_groups as usize;
-    assert!(most <= job.kv_blocks as usize * groups, "{most} of {} x {groups}", job.kv_blocks);
+    let most = most_alive(&served.trace, |object| u64::from(object.kind == ObjectKind::Kv));
+    let groups = u64::from(job.layer_groups);
+    assert!(most <= u64::from(job.kv_blocks) * groups, "{most} of {} x {groups}", job.kv_blocks);
 }
 
 /// Without a limit a block is computed once: hits are requests for names that came before.
@@ -351,7 +315,7 @@ fn what_cannot_be_served_is_refused() {
     let names = named(&[(0, &[1], 1)]);
     let other = wrong(Serving { block_tokens: 32, ..job() }, &names);
     assert!(other.to_string().contains("must be that of the requests' names, 16"), "{other}");
-    let card = Card { family: Family::Gpt2, positions: 108, ..llama() };
+    let card = Card { family: Family::Gpt2, positions: 108, ..llama_8b() };
     assert_eq!(wrong(Serving { card, ..job() }, &one), ServingProblem::Positions(0, 109));
     let slow = |_: u64, _: Bytes| None;
     assert_eq!(job().serve(&one, &slow), Err(ServingProblem::Overflow));
@@ -369,10 +333,10 @@ fn equal_requests_that_arrive_at_random_wait_as_pollaczek_and_khinchine_say() {
     let service = Span::from_us(1000);
     let one_at_a_time = Serving { max_batch: 1, max_tokens_per_step: 2, ..job() };
     for (load, gate) in [(0.3, 0.02), (0.7, 0.06)] {
-        let (mut seed, mut at) = (11, 0.0);
-        let mut requests = ServingRequests::new(None);
+        let (mut draws, mut at) = (SplitMix::new(11), 0.0);
+        let mut requests = Requests::new(None);
         for _ in 0..20_000 {
-            let uniform = (drawn(&mut seed) + 1) as f64 / (1u64 << 31) as f64;
+            let uniform = ((draws.draw() >> 11) + 1) as f64 / (1u64 << 53) as f64;
             at += -uniform.ln() * service.ps() as f64 / load;
             requests.push(Time::from_ps(at as u64), 1, 1, &[]).expect("a request");
         }

@@ -1,7 +1,7 @@
 //! Trainings of several steps in micro-batches: the same samples, however they are cut.
 
+use crate::transformer::shape::most_alive;
 use std::collections::BTreeSet;
-use tiersim_models::lifetime::Workload;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{ObjectKind, Phase, Trace};
 use tiersim_workloads::layered::training::{Training, split};
@@ -31,17 +31,7 @@ fn flops(trace: &Trace, step: u32) -> u64 {
 
 /// The most bytes that live at once beside what persists.
 fn most_live(trace: Trace) -> u64 {
-    let workload = Workload::new(trace);
-    let (mut live, mut most) = (0, 0);
-    let bytes =
-        |object: &tiersim_models::ids::ObjectId| workload.trace.objects[object.index()].bytes.get();
-    for op in (0..workload.trace.ops.len()).map(tiersim_models::ids::OpId::at) {
-        live += workload.births(op).iter().map(bytes).sum::<u64>();
-        most = most.max(live);
-        live -= workload.releases(op).iter().map(bytes).sum::<u64>();
-    }
-    assert_eq!(live, 0, "everything that does not persist is given back");
-    most
+    most_alive(&trace, |object| if object.persistent { 0 } else { object.bytes.get() })
 }
 
 #[test]

@@ -4,5 +4,5 @@ mod activations;
 mod any;
 mod rules;
 mod semiseparable;
-mod shape;
+pub(crate) mod shape;
 mod zero;

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tiersim_models::units::PS_PER_S;
-use tiersim_tests::fuzz::{Bench, Failure, Reader, seed_of};
+use tiersim_tests::fuzz::{Bench, Failure, Reader};
+use tiersim_tests::soak::seed_of;
 use tiersim_validation::clock::Clock;
 
 /// Seconds that a case may take: files have a MiB at most.

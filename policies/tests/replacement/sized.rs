@@ -4,6 +4,7 @@
 
 use crate::pressure::Draw;
 use crate::replacement::oracle::Replay;
+use tiersim_models::random::{SplitMix, split_mix};
 use tiersim_policies::replacement::{Algorithm, NEVER};
 
 /// The one row that differs: with sizes above a tenth of the cache, which is the small queue of
@@ -11,12 +12,12 @@ use tiersim_policies::replacement::{Algorithm, NEVER};
 const OURS: (&str, &str) = ("1000,100,7,S3FIFO,449,19081", "19096");
 
 fn requests(objects: u64, most: u64, seed: u64) -> Vec<(u32, u64, u64)> {
-    let mut draw = Draw(seed);
+    let mut draw = SplitMix::new(seed);
     let mut trace: Vec<(u32, u64, u64)> = Vec::new();
     for _ in 0..20_000 {
-        let [one, two, three] = [(); 3].map(|()| draw.below(objects));
+        let [one, two, three] = [(); 3].map(|()| draw.draw() % objects);
         let object = one.min(two).min(three);
-        trace.push((object as u32, 1 + Draw(object * 977 + seed).below(most), NEVER));
+        trace.push((object as u32, 1 + split_mix(object * 977 + seed, 0) % most, NEVER));
     }
     let mut last = vec![NEVER; objects as usize];
     for (index, (object, _, next)) in trace.iter_mut().enumerate().rev() {

@@ -6,6 +6,7 @@
 
 pub(crate) mod trace_text;
 
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
@@ -121,6 +122,26 @@ impl Project {
         run_in(&self.root, args)
     }
 
+    /// Gives the scenario these axes, one point for each combination of their values.
+    pub(crate) fn sweep(&self, axes: &str) {
+        self.edit_scenario("seed: 1,", &format!("sweep: (axes: [{axes}]),\n    seed: 1,"));
+    }
+
+    /// What a file says.
+    pub(crate) fn text(&self, relative: &str) -> String {
+        fs::read_to_string(self.path(relative)).unwrap_or_else(|e| panic!("{relative}: {e}"))
+    }
+
+    /// What a file of results says.
+    pub(crate) fn json(&self, relative: &str) -> Value {
+        read_json(&self.text(relative))
+    }
+
+    /// The names of the files below a folder.
+    pub(crate) fn names(&self, relative: &str) -> Vec<String> {
+        self.files(relative).into_keys().collect()
+    }
+
     /// Every file below a folder with what it holds; folders and links appear with their kind.
     pub(crate) fn files(&self, relative: &str) -> BTreeMap<String, Vec<u8>> {
         let mut found = BTreeMap::new();
@@ -134,6 +155,21 @@ impl Drop for Project {
         // What cannot be removed lies in the build folder and does no harm.
         let _ = fs::remove_dir_all(&self.root);
     }
+}
+
+/// What lies beside the checkout in development; `None`, and a line on stderr, where it does not.
+pub(crate) fn beside(place: &str) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let places = root.ancestors().map(|above| above.join("shared/data").join(place));
+    let found = places.into_iter().find(|path| path.exists());
+    if found.is_none() {
+        eprintln!("NOT COMPARED: shared/data/{place} does not lie beside the checkout");
+    }
+    found
+}
+
+fn read_json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 /// A folder of what ships.
@@ -187,6 +223,21 @@ impl Ran {
     pub(crate) fn ends_with(self, code: i32) -> Ran {
         assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
+        self
+    }
+
+    /// What was printed, as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        read_json(&self.stdout)
+    }
+
+    /// Fails unless stdout holds every piece.
+    #[track_caller]
+    pub(crate) fn shows(self, pieces: &[&str]) -> Ran {
+        for piece in pieces {
+            assert!(self.stdout.contains(piece), "expected {piece:?} in:\n{}", self.stdout);
+        }
         self
     }
 

@@ -1,11 +1,36 @@
 //! Small machines and traces, written out by hand in tests.
 
+use crate::prelude::*;
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{Capacity, Hardware, Law, Link, Tier, TierKind};
-use tiersim_models::ids::{NodeId, ObjectId, OpId};
-use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::{Bandwidth, Bytes, Span};
-use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Trace, TraceMeta, Use};
+use tiersim_models::hardware::Tier;
+use tiersim_models::workload::{Object, Op, TraceMeta, Use};
+use tiersim_policies::command::{Edge, Touch};
+
+/// A byte per picosecond, in bytes per second.
+pub const ONE: u64 = PS_PER_S;
+
+/// The tier behind HBM.
+pub const FAR: TierId = TierId(1);
+
+/// Copies an object to HBM for the op that comes next.
+pub fn fetch(object: ObjectId) -> Action {
+    Action::Fetch { object, to: HBM }
+}
+
+/// Copies an object to HBM ahead of its use.
+pub fn prefetch(object: ObjectId) -> Action {
+    Action::Prefetch { object, to: HBM }
+}
+
+/// Bytes per picosecond.
+pub fn rate(per_ps: u64) -> Rate {
+    Rate::new(per_ps * ONE).expect("a rate above zero")
+}
+
+/// A tier without limits.
+pub fn free(kind: TierKind) -> (TierKind, Bytes, Law) {
+    (kind, Bytes::MAX, law(0, u64::MAX))
+}
 
 /// `setup` picoseconds plus bytes at `rate` bytes per second.
 pub fn law(setup: u64, rate: u64) -> Law {
@@ -50,6 +75,27 @@ pub fn hardware<C: Copy + Into<Capacity>>(
         server: Default::default(),
         cpu: None,
     }
+}
+
+/// What an op does that takes no part in any plan: its place in the durations, its stream, what it
+/// touches and what it is charged for.
+pub fn computing(
+    occurrence: u64,
+    stream: u16,
+    touches: impl IntoIterator<Item = Touch>,
+    charges: impl IntoIterator<Item = (TierId, Bytes)>,
+) -> Work {
+    let (touches, charges) = (touches.into_iter().collect(), charges.into_iter().collect());
+    let (delay, allocating) = (Span::ZERO, Default::default());
+    Work::Compute { occurrence, stream, touches, charges, delay, allocating }
+}
+
+/// A command of no plan, which starts when another has ended, if one is named.
+pub fn command(ticket: usize, work: Work, after: Option<usize>) -> Command {
+    let edge = |ticket: usize| Edge { ticket: Ticket(ticket as u32), hazard: Hazard::Turn };
+    let after = after.into_iter().map(edge).collect();
+    let (claims, frees) = Default::default();
+    Command { ticket: Ticket(ticket as u32), work, after, claims, frees }
 }
 
 /// HBM of the given capacity, and an unlimited second tier behind one link of law `link`.

@@ -1,16 +1,9 @@
 //! Plans written out by hand, each for one thing that a machine may get wrong.
 
-use crate::build::{Traced, hardware, law};
+use crate::prelude::*;
 use crate::real::{Outcome, open, planner, run};
 use crate::same::everywhere;
-use crate::scripted::Scripted;
-use crate::world::World;
 use crate::{Check, Counts, Site, ensure, equal};
-use tiersim_models::hardware::{HBM, Hardware, TierKind};
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::Mode;
-use tiersim_policies::policy::{Action, Policy};
 use tiersim_validation::options::Options;
 
 /// The second tier of [`chain`].
@@ -77,10 +70,7 @@ fn case(
 /// A dirty object goes out by a copy and comes back with what was written.
 pub fn what_was_written_is_written_back_and_comes_back_new(site: &Site) -> Check<Counts> {
     let object = ObjectId(0);
-    let script = [
-        (1, Action::Evict { object, from: HBM, to: DRAM }),
-        (2, Action::Fetch { object, to: HBM }),
-    ];
+    let script = [(1, Action::Evict { object, from: HBM, to: DRAM }), (2, fetch(object))];
     let ops: [&[_]; 3] = [&[(0, Mode::ReadWrite)], &[(1, Mode::Read)], &[(0, Mode::ReadWrite)]];
     case(site, scripted(&[40 * KIB, KIB], &[HBM, HBM], &ops, &script), |outcome| {
         equal(&moved(outcome), &[40 * KIB, 40 * KIB, 0, 0], "bytes by lane")?;
@@ -93,10 +83,7 @@ pub fn what_was_written_is_written_back_and_comes_back_new(site: &Site) -> Check
 /// A clean object goes out without a copy: the far one is still good.
 pub fn what_was_only_read_is_dropped_without_a_copy(site: &Site) -> Check<Counts> {
     let object = ObjectId(0);
-    let script = [
-        (0, Action::Fetch { object, to: HBM }),
-        (1, Action::Evict { object, from: HBM, to: DRAM }),
-    ];
+    let script = [(0, fetch(object)), (1, Action::Evict { object, from: HBM, to: DRAM })];
     let ops: [&[_]; 2] = [&[(0, Mode::Read)], &[(1, Mode::Read)]];
     case(site, scripted(&[20 * KIB, KIB], &[DRAM, HBM], &ops, &script), |outcome| {
         equal(&moved(outcome), &[20 * KIB, 0, 0, 0], "bytes by lane")?;
@@ -108,7 +95,7 @@ pub fn what_was_only_read_is_dropped_without_a_copy(site: &Site) -> Check<Counts
 pub fn double_buffering_ends_in_order(site: &Site) -> Check<Counts> {
     let ops: Vec<Vec<_>> = (0..8).map(|op| vec![(op, Mode::Read)]).collect();
     let ops: Vec<&[_]> = ops.iter().map(Vec::as_slice).collect();
-    let fetch = |object: u32, op| (op, Action::Prefetch { object: ObjectId(object), to: HBM });
+    let fetch = |object: u32, op| (op, prefetch(ObjectId(object)));
     let mut script = vec![fetch(0, 0)];
     script.extend((1..8).map(|object| fetch(object, object as usize - 1)));
     script.extend((1..8u32).map(|op| {
@@ -127,9 +114,9 @@ pub fn copies_over_several_links_arrive_whole(site: &Site) -> Check<Counts> {
     let object = ObjectId(0);
     let bytes = 100_001;
     let script = [
-        (0, Action::Fetch { object, to: HBM }),
+        (0, fetch(object)),
         (1, Action::Evict { object, from: HBM, to: NVME }),
-        (2, Action::Fetch { object, to: HBM }),
+        (2, fetch(object)),
     ];
     let ops: [&[_]; 3] = [&[(0, Mode::ReadWrite)], &[(1, Mode::Read)], &[(0, Mode::Read)]];
     case(site, scripted(&[bytes, KIB], &[NVME, HBM], &ops, &script), |outcome| {

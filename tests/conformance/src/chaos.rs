@@ -1,14 +1,7 @@
 //! A policy that does everything a policy may do, at random: evicts early, fetches back at once,
 //! prefetches, drops, uses in place. Whatever it decides must be safe under any timing.
 
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
-use tiersim_models::hardware::HBM;
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::units::{Bytes, Span};
-use tiersim_policies::policy::{Action, Policy, Sight};
-use tiersim_policies::step::Step;
-use tiersim_policies::view::View;
+use crate::prelude::*;
 
 /// The policy.
 #[derive(Debug)]

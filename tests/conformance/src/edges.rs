@@ -1,14 +1,13 @@
 //! Mutations: a plan without edges of one kind must show in the contents, or the contents show
 //! nothing at all.
 
+use crate::prelude::*;
 use crate::real::{careless, on_real, open, planner, run};
 use crate::same::enough;
-use crate::world::{Careless, World};
+use crate::world::Careless;
 use crate::{BYTES, Check, Counts, LEAST, Site, TIME, ensure, equal};
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use tiersim_models::units::{Span, Time};
-use tiersim_policies::command::{Command, Hazard, Machine, Ticket, Work};
 use tiersim_validation::options::{Delay, Options};
 use tiersim_validation::real::{Kind, Report};
 use tiersim_validation::truth::Found;

@@ -1,14 +1,11 @@
 //! The first, the second, ... allocation or copy fails: a clean error, and everything given back.
 
 use crate::cases::{DRAM, KIB, NVME, scripted};
+use crate::prelude::*;
 use crate::real::failing;
 use crate::{Check, Counts, Site, ensure, equal};
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
-use tiersim_models::hardware::HBM;
-use tiersim_models::ids::ObjectId;
-use tiersim_models::workload::Mode;
-use tiersim_policies::policy::Action;
 use tiersim_validation::faulty::Failure;
 use tiersim_validation::options::Live;
 
@@ -52,10 +49,10 @@ pub fn fail_each(site: &Site, failure: fn(u64) -> Failure) -> Check<Counts> {
 fn until_none_is_left(site: &Site, failure: fn(u64) -> Failure, on_worker: bool) -> Check<u64> {
     let object = ObjectId(0);
     let script = [
-        (0, Action::Fetch { object, to: HBM }),
+        (0, fetch(object)),
         (1, Action::Evict { object, from: HBM, to: NVME }),
-        (2, Action::Fetch { object, to: HBM }),
-        (3, Action::Fetch { object: ObjectId(1), to: HBM }),
+        (2, fetch(object)),
+        (3, fetch(ObjectId(1))),
     ];
     let other: [&[_]; 2] = [&[(0, Mode::ReadWrite)], &[(2, Mode::Read)]];
     let ops = [other[0], other[1], other[0], &[(1, Mode::Read)]];

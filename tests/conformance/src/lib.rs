@@ -13,6 +13,7 @@ pub mod cases;
 pub mod chaos;
 pub mod edges;
 pub mod failures;
+pub mod prelude;
 pub mod real;
 pub mod same;
 pub mod scripted;

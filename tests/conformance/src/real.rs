@@ -2,17 +2,11 @@
 //!
 //! Contents are checked here, during the run and at its end, so that no body can forget to.
 
-use crate::world::{Careless, World};
+use crate::prelude::*;
+use crate::world::Careless;
 use crate::{Check, ensure, equal};
 use std::path::Path;
 use tiersim_models::hardware::Tier;
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::units::{Bytes, Time};
-use tiersim_policies::command::{Hazard, Machine};
-use tiersim_policies::drive::{DriveError, drive};
-use tiersim_policies::planner::{PlanError, Planner};
-use tiersim_policies::policy::Policy;
-use tiersim_sim::machine::SimMachine;
 use tiersim_validation::fault::Fault;
 use tiersim_validation::faulty::{Failure, FaultyFault, FaultyMachine};
 use tiersim_validation::jitter::JitterMachine;
@@ -49,8 +43,7 @@ impl Outcome {
 
 /// A planner for a world; `None` if it does not fit at the start.
 pub fn planner<'a>(world: &'a World, make: Make<'_>) -> Option<Planner<'a>> {
-    let capacities = world.hardware.memory();
-    Planner::new(&world.workload, make(), &capacities, world.repeat).ok()
+    world.planner(make()).ok()
 }
 
 /// Drives a machine to the end; `None` if the plan does not fit.
@@ -103,10 +96,7 @@ fn residents(world: &World, planner: &Planner<'_>) -> Vec<(ObjectId, TierId, boo
 /// On the simulated machine; `None` if the plan does not fit.
 pub fn on_sim(world: &World, make: Make<'_>, jitter: Option<u64>) -> Check<Option<Outcome>> {
     let Some(mut planner) = planner(world, make) else { return Ok(None) };
-    let start = planner.start();
-    let routes = world.hardware.routes().expect("every tier is joined");
-    let (workload, durations) = (&world.workload, &world.durations);
-    let machine = SimMachine::new(&world.hardware, routes, workload, durations, &start);
+    let machine = world.simulated(&planner, 1);
     let driven = logged(world, &mut planner, machine, jitter)?;
     Ok(driven.map(|(ends, decisions, machine)| {
         // Lanes within a tier come last: only the simulator has those.

@@ -1,10 +1,6 @@
 //! A policy that does what a test wrote down.
 
-use tiersim_models::hardware::HBM;
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_policies::policy::{Action, Policy, Sight};
-use tiersim_policies::step::Step;
-use tiersim_policies::view::View;
+use crate::prelude::*;
 
 /// Objects start where `start` says; before op i the actions of `script[i]` are taken.
 #[derive(Debug)]

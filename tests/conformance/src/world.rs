@@ -1,21 +1,10 @@
 //! Random worlds: a machine, a trace and durations from one seed, and a run of them.
 
-use crate::build::{Traced, hardware, law};
 use crate::chaos::Chaos;
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
-use tiersim_models::hardware::{Capacity, Hardware, TierKind};
-use tiersim_models::ids::{ObjectId, OpId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_models::workload::{Mode, Trace};
-use tiersim_policies::command::{Command, Hazard, Machine, Ticket};
-use tiersim_policies::drive::{DriveError, drive};
-use tiersim_policies::planner::{PlanError, Planner};
-use tiersim_policies::policy::Policy;
+use crate::prelude::*;
+use tiersim_models::allocator::AllocatorSpec;
 use tiersim_sim::audit::Audit;
-use tiersim_sim::durations::Durations;
-use tiersim_sim::machine::{Fault, SimMachine};
+use tiersim_sim::machine::Fault;
 
 /// Everything that a run needs.
 pub struct World {
@@ -31,16 +20,51 @@ pub struct World {
 }
 
 impl World {
+    /// Bytes of every tier.
+    pub fn capacities(&self) -> Vec<Bytes> {
+        self.hardware.tiers.iter().map(|tier| tier.capacity).collect()
+    }
+
+    /// Plans this world under a policy.
+    pub fn planner(&self, policy: Box<dyn Policy>) -> Result<Planner<'_>, PlanError> {
+        Planner::new(&self.workload, policy, &self.capacities(), self.repeat)
+    }
+
+    /// The same over tiers with these allocators, the first of the first tier.
+    pub fn allocating(
+        &self,
+        policy: Box<dyn Policy>,
+        specs: &[AllocatorSpec],
+    ) -> Result<Planner<'_>, PlanError> {
+        let capacities = self.capacities();
+        Planner::with_allocators(&self.workload, policy, &capacities, specs, self.repeat)
+    }
+
+    /// The simulated machine for a plan of this world, on so many devices.
+    pub fn simulated(&self, planner: &Planner<'_>, ranks: u32) -> SimMachine<'_> {
+        let World { hardware, workload, durations, .. } = self;
+        let routes = hardware.routes().expect("every tier is joined");
+        SimMachine::of_ranks(ranks, hardware, routes, workload, durations, &planner.start())
+    }
+
+    /// The simulated machine with nothing in it, for commands of no plan.
+    pub fn unplanned(&self) -> SimMachine<'_> {
+        let routes = self.hardware.routes().expect("every tier is joined");
+        SimMachine::new(&self.hardware, routes, &self.workload, &self.durations, &[])
+    }
+
+    /// The same on several devices, audited after every event.
+    pub fn audited_ranks(&self, planner: &Planner<'_>, ranks: u32) -> SimMachine<'_> {
+        let (objects, capacities) = (self.workload.trace.objects.len(), self.capacities());
+        let audit = Audit::of_ranks(ranks, &self.hardware, &capacities, objects, &planner.start());
+        let mut machine = self.simulated(planner, ranks);
+        machine.audit(audit.expect("the start fits"));
+        machine
+    }
+
     /// The simulated machine for a plan of this world, audited after every event.
     pub fn audited(&self, planner: &Planner<'_>) -> SimMachine<'_> {
-        let World { hardware, workload, durations, .. } = self;
-        let (start, routes) = (planner.start(), hardware.routes().expect("every tier is joined"));
-        let capacities = hardware.memory();
-        let objects = workload.trace.objects.len();
-        let audit = Audit::new(hardware, &capacities, objects, &start).expect("it fits");
-        let mut machine = SimMachine::new(hardware, routes, workload, durations, &start);
-        machine.audit(audit);
-        machine
+        self.audited_ranks(planner, 1)
     }
 
     /// The world of a seed: objects of up to 1000 bytes, ops of up to 200 ps.
@@ -72,6 +96,27 @@ impl World {
         World { hardware, workload: Workload::new(trace), durations, repeat: 1, seed: 0 }
     }
 
+    /// A world whose ops take as long as they were recorded.
+    pub fn recorded(hardware: Hardware, trace: Trace, repeat: u32) -> World {
+        let spans = trace.ops.iter().map(|op| op.duration.unwrap_or(Span::ZERO)).collect();
+        World { repeat, ..World::of(hardware, trace, spans) }
+    }
+
+    /// The same world with its trace replayed so often.
+    pub fn repeated(self, repeat: u32) -> World {
+        World { repeat, ..self }
+    }
+
+    /// Makes each object a module of its own.
+    pub fn name_modules(&mut self) {
+        let mut trace = self.workload.trace.clone();
+        for (index, object) in trace.objects.iter_mut().enumerate() {
+            trace.modules.push(object.name.clone());
+            object.module = Some(ModuleId::at(index));
+        }
+        self.workload = Workload::new(trace);
+    }
+
     /// How many streams its ops run on.
     pub fn streams(&self) -> u16 {
         self.workload.trace.ops.iter().map(|op| op.stream + 1).max().unwrap_or(0)
@@ -93,18 +138,8 @@ impl World {
         without: Option<Hazard>,
         window: u64,
     ) -> Result<Option<Vec<Time>>, Fault> {
-        let capacities = self.hardware.memory();
-        let Ok(mut planner) = Planner::new(&self.workload, policy, &capacities, self.repeat) else {
-            return Ok(None);
-        };
-        let start = planner.start();
-        let routes = self.hardware.routes().expect("every tier is joined");
-        let mut machine =
-            SimMachine::new(&self.hardware, routes, &self.workload, &self.durations, &start);
-        let objects = self.workload.trace.objects.len();
-        let audit = Audit::new(&self.hardware, &capacities, objects, &start);
-        machine.audit(audit.expect("the start fits"));
-        let mut machine = Careless { machine, without };
+        let Ok(mut planner) = self.planner(policy) else { return Ok(None) };
+        let mut machine = Careless { machine: self.audited(&planner), without };
         let mut ends = vec![Time::ZERO; self.workload.trace.ops.len() * self.repeat as usize];
         let driven = drive(&mut planner, &mut machine, window, |op, at, _| ends[op as usize] = at);
         match driven {
@@ -114,6 +149,40 @@ impl World {
                 PlanError::OutOfMemory { .. } => Ok(None),
                 refused => panic!("seed {}: {refused}", self.seed),
             },
+        }
+    }
+
+    /// When every op ended, in picoseconds, under a policy that breaks no rule; `None` if the
+    /// world does not fit.
+    pub fn ends(&self, policy: Box<dyn Policy>) -> Option<Vec<u64>> {
+        let ends = self.run(policy, None, 64).unwrap_or_else(|fault| {
+            panic!("seed {}: {fault}", self.seed);
+        });
+        Some(ends?.into_iter().map(Time::ps).collect())
+    }
+
+    /// The same for a script, which must fit: where objects start, and the actions before each op.
+    pub fn scripted(&self, start: Vec<TierId>, script: Vec<Vec<Action>>) -> Vec<u64> {
+        self.ends(Box::new(Scripted { start, script })).expect("it fits")
+    }
+
+    /// Every command of the plan of a policy, and the error that ended it, if one did.
+    pub fn commands(&self, policy: Box<dyn Policy>) -> (Vec<Command>, Option<PlanError>) {
+        match self.planner(policy) {
+            Ok(planner) => commands(planner),
+            Err(error) => (Vec::new(), Some(error)),
+        }
+    }
+}
+
+/// Every command that is left of a plan, and the error that ended it, if one did.
+pub fn commands(mut planner: Planner<'_>) -> (Vec<Command>, Option<PlanError>) {
+    let mut commands = Vec::new();
+    loop {
+        match planner.plan_next(&mut commands) {
+            Ok(true) => {}
+            Ok(false) => return (commands, None),
+            Err(error) => return (commands, Some(error)),
         }
     }
 }

@@ -6,13 +6,8 @@
 //! those that were given back first, which is at best as early.
 //! Invariant: `Ord` of moments is all that the search compares; residency is all that it indexes.
 
+use crate::prelude::*;
 use smallvec::SmallVec;
-use tiersim_models::hardware::{HBM, Law};
-use tiersim_models::ids::{ObjectId, OpId, TierId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::units::Bytes;
-use tiersim_models::workload::{Mode, Unit};
-use tiersim_policies::policy::Action;
 
 /// Most objects, tiers, and units of HBM.
 pub(super) const OBJECTS: usize = 3;

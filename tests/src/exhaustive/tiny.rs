@@ -1,27 +1,16 @@
 //! Random tiny traces on random stars, and the policies that run on them.
 
 use super::state::{HBM_SLOTS, Machine, OBJECTS};
-use crate::build::{Traced, hardware, law};
+use crate::prelude::*;
 use crate::setting::with_setting;
 use crate::soak::drawn;
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
-use tiersim_models::hardware::{Capacity, Hardware, Law, TierKind};
-use tiersim_models::ids::{ModuleId, ObjectId, TierId};
-use tiersim_models::lifetime::Workload;
 use tiersim_models::routes::CopyTimes;
-use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::{Mode, ObjectKind, Statistics, Trace, Unit};
+use tiersim_models::workload::Statistics;
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::bound::{Bound, Question, least_time};
-use tiersim_policies::drive::{DriveError, drive};
 use tiersim_policies::host_ops;
 use tiersim_policies::placed::Placed;
-use tiersim_policies::planner::{PlanError, Planner};
-use tiersim_policies::policy::Policy;
 use tiersim_policies::zoo;
-use tiersim_sim::durations::Durations;
-use tiersim_sim::machine::SimMachine;
 
 /// A tiny world.
 pub struct Tiny {
@@ -33,9 +22,6 @@ pub struct Tiny {
     pub workload: Workload,
     durations: Durations,
 }
-
-/// A picosecond per byte.
-const RATE: u64 = 1_000_000_000_000;
 
 impl Tiny {
     /// The world of a seed.
@@ -50,7 +36,7 @@ impl Tiny {
         let all: u64 = trace.objects.iter().map(|object| object.bytes.get() / UNIT).sum();
         let hbm = rng.random_range(1..=all as usize).min(HBM_SLOTS);
         let mut slow = |least: u64, most: u64| {
-            let rate = RATE * 10 / rng.random_range(least..=most);
+            let rate = ONE * 10 / rng.random_range(least..=most);
             law(rng.random_range(0..3) * 10, rate)
         };
         let outside = if seed.is_multiple_of(5) { 2 } else { 1 };
@@ -83,12 +69,15 @@ impl Tiny {
         Tiny { machine, hardware, workload: Workload::new(trace), durations }
     }
 
+    fn capacities(&self) -> Vec<Bytes> {
+        self.hardware.tiers.iter().map(|tier| tier.capacity).collect()
+    }
+
     /// When the last op ends under a policy, and how long all replays but the first take; `None`
     /// if it runs out of memory.
     pub fn run(&self, policy: Box<dyn Policy>, repeat: u32) -> Option<(u32, u32)> {
         let routes = self.hardware.routes().expect("a star is joined");
-        let planner = Planner::new(&self.workload, policy, &self.hardware.memory(), repeat);
-        let mut planner = match planner {
+        let mut planner = match Planner::new(&self.workload, policy, &self.capacities(), repeat) {
             Ok(planner) => planner,
             Err(PlanError::OutOfMemory { .. }) => return None,
             Err(refused) => panic!("{refused}"),
@@ -115,12 +104,11 @@ impl Tiny {
     /// The bound of one replay; of a later one if `warm`.
     pub fn bound(&self, warm: bool) -> Bound {
         let ops = self.workload.trace.ops.len() as u64;
-        let memory = self.hardware.memory();
         let from = if warm { ops } else { 0 };
         least_time(&Question {
             workload: &self.workload,
             hardware: &self.hardware,
-            memory: &memory,
+            capacities: &self.capacities(),
             from,
             to: from + ops,
             duration: &|occurrence| self.durations.of(occurrence),

@@ -1,9 +1,7 @@
 //! Draws by integers only: a seed means the same world on every computer.
 
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
+use crate::prelude::*;
 use std::ops::RangeInclusive;
-use tiersim_models::units::{Bytes, Rate, Span};
 
 /// The draws of one part of a world.
 pub(super) struct Dice(ChaCha12Rng);

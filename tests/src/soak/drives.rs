@@ -4,12 +4,11 @@
 //! a tier of kind nvme that is in no other set, and follows from its stripes, not from tables.
 
 use super::dice::Dice;
+use crate::prelude::*;
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{Hardware, Link, TierKind};
 use tiersim_models::hidden::{Hidden, What};
 use tiersim_models::raid0::Raid0;
-use tiersim_models::service::{Detail, Discipline, Service};
-use tiersim_models::units::{Bandwidth, Bytes};
+use tiersim_models::service::Detail;
 use tiersim_policies::transit::BOUNCE;
 
 /// Makes some links lead to sets of drives, some busy with the copies of others.

@@ -4,16 +4,15 @@
 
 use super::dice::Dice;
 use super::drives::drives_and_others;
+use crate::prelude::*;
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{Capacity, DeviceRequests};
-use tiersim_models::hardware::{Compute, Hardware, Law, Link, Tier, TierKind};
-use tiersim_models::ids::{NodeId, TierId};
+use tiersim_models::hardware::Requests;
+use tiersim_models::hardware::{Compute, Tier};
 use tiersim_models::loaded::{Curve, Loaded};
 use tiersim_models::nodes::{Node, NodeKind, Way};
 use tiersim_models::server::Cpu;
-use tiersim_models::service::{Cache, Detail, Discipline, Service, Tail};
-use tiersim_models::units::{Bandwidth, Bytes, Span};
-use tiersim_models::workload::{Mode, Part, Trace, Unit};
+use tiersim_models::service::{Cache, Detail, Tail};
+use tiersim_models::workload::Part;
 use tiersim_policies::host_ops;
 
 /// Rates of links and memories, in bytes per second.

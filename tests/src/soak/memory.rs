@@ -7,15 +7,12 @@
 use super::dice::Dice;
 use super::drives::staging;
 use super::plan::kinds;
+use crate::prelude::*;
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{HBM, Hardware, TierKind};
 use tiersim_models::hidden::{Hidden, What, of_tier, over};
-use tiersim_models::ids::TierId;
 use tiersim_models::routes::Routes;
-use tiersim_models::units::Bytes;
 use tiersim_policies::buffers::of_machine;
 use tiersim_policies::numa::{NumaConfig, Pin, Placement};
-use tiersim_policies::planner::Planner;
 use tiersim_policies::pressure::{
     HYSTERESIS, Level, MILLION, PressureConfig, PressureEvent, Response, Thresholds,
     What as Happened,

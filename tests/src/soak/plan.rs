@@ -2,21 +2,16 @@
 
 use super::dice::Dice;
 use crate::chaos::Chaos;
+use crate::prelude::*;
 use std::collections::BTreeMap;
 use tiersim_models::allocator::{
     AllocatorSpec, BucketsConfig, BuddyConfig, CachingConfig, Compaction, Model,
 };
-use tiersim_models::hardware::{Capacity, HBM, Hardware};
 use tiersim_models::hidden::{Hidden, of_tier};
-use tiersim_models::ids::TierId;
-use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::access::{Access, Charge};
 use tiersim_policies::entry::{Entry, Kind, Need, Parameter, Params, Value};
 use tiersim_policies::host_ops;
 use tiersim_policies::numa::NumaConfig;
-use tiersim_policies::policy::Policy;
-use tiersim_policies::recipe::{PolicyConfig, Setting};
 use tiersim_policies::zoo;
 use tiersim_policies::zoo::adam_state::Cut;
 

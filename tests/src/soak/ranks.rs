@@ -5,12 +5,10 @@
 //! that a world without it is the world that it was.
 
 use super::dice::Dice;
-use tiersim_models::hardware::{HBM, Hardware, Lane, Law, Link};
-use tiersim_models::ids::{LinkId, NodeId};
+use crate::prelude::*;
+use tiersim_models::hardware::Lane;
 use tiersim_models::nodes::{Node, NodeKind};
-use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::{Bandwidth, Bytes};
-use tiersim_models::workload::{Collective, CollectiveKind, Trace, Unit};
+use tiersim_models::workload::{Collective, CollectiveKind};
 
 /// Makes the machine one of several devices, perhaps; how many of them run.
 pub(super) fn server(dice: &mut Dice, hardware: &mut Hardware, trace: &mut Trace) -> u32 {

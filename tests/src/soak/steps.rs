@@ -5,9 +5,8 @@
 //! than the lane was busy, no more use in place than was paid.
 
 use super::Trial;
+use crate::prelude::*;
 use tiersim_models::results::Part;
-use tiersim_models::units::{Span, Time};
-use tiersim_sim::machine::SimMachine;
 
 /// The steps of one run.
 pub(super) struct Steps {

@@ -5,16 +5,13 @@
 
 use super::Trial;
 use super::steps::Steps;
+use crate::prelude::*;
 use std::collections::BTreeSet;
-use tiersim_models::hardware::{HBM, Lane, Law, Memory};
-use tiersim_models::ids::{ObjectId, OpId, TierId};
+use tiersim_models::hardware::Lane;
 use tiersim_models::routes::Routes;
-use tiersim_models::service::Discipline;
-use tiersim_models::units::{Bandwidth, Bytes, PS_PER_S, Span, Time};
-use tiersim_models::workload::{Collective, Unit};
+use tiersim_models::workload::Collective;
 use tiersim_policies::asked::Asked;
-use tiersim_policies::command::{Command, Hazard, Machine, Ticket, Touch, Work};
-use tiersim_sim::machine::SimMachine;
+use tiersim_policies::command::Touch;
 use tiersim_sim::machine::meters::Meters;
 
 /// What does not hold, and after how many events.

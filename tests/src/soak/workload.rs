@@ -3,10 +3,8 @@
 //! Invariant: what is drawn breaks no rule of a trace ([`Trace::problems`]).
 
 use super::dice::Dice;
-use crate::build::Traced;
-use tiersim_models::ids::{ModuleId, ObjectId, OpId};
-use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_models::workload::{Mode, ObjectKind, Phase, Statistics, Trace};
+use crate::prelude::*;
+use tiersim_models::workload::Statistics;
 
 /// Few worlds are large: they take as long as a hundred small ones.
 fn counts(dice: &mut Dice) -> (u64, u64) {

@@ -60,5 +60,5 @@ fn slices_of_random_worlds_do_not_overlap_in_part() {
         assert!(shown[1] > 0 || shown[0] == 0, "world {index} marks no step");
         all.iter_mut().zip(shown).for_each(|(sum, shown)| *sum += shown);
     }
-    assert!(all[0] > 3000 && all[1] > 400 && all[2] > 2000, "{all:?}");
+    assert_eq!(all, [4753, 682, 2817], "slices, steps, samples");
 }

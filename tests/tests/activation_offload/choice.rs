@@ -50,13 +50,12 @@ fn the_best_choice_is_close_to_that_of_all_choices_run() {
     let how = How { audit: false, ..ONCE };
     let ways = [Way::Keep, Way::Offload, Way::Recompute];
     let (mut found, mut least) = (0, 0);
-    for (hbm, rate) in
-        [(160, RATE / 4), (160, RATE), (180, RATE / 4), (180, RATE / 2), (220, RATE / 4)]
+    for (hbm, rate) in [(160, ONE / 4), (160, ONE), (180, ONE / 4), (180, ONE / 2), (220, ONE / 4)]
     {
         let time = |choice| {
             let hardware = two_tiers(Bytes::new(hbm), law(0, rate));
             let record = record(hardware, &trace, config(choice).into(), how);
-            figures(&record).expect("it fits").mean_step().ps()
+            record.outcome.figures().expect("it fits").mean_step().ps()
         };
         let all = (0..729usize).map(|number| {
             let way = |at: u32| ways[number / 3usize.pow(at) % 3];

@@ -1,10 +1,8 @@
 //! Buddies by definition: one cell per byte, and free blocks found by halving the address space.
 
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
 use tiersim_models::allocator::buddy::Buddy;
 use tiersim_models::allocator::{Allocator, Block, BuddyConfig};
-use tiersim_models::units::Bytes;
+use tiersim_tests::prelude::*;
 
 /// Whether each byte is in use.
 struct Cells(Vec<bool>);

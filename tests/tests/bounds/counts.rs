@@ -4,14 +4,8 @@
 //! every number of bytes for every interval of a small instance is a solver. The intervals and
 //! limits are written down here a second time, from the definitions.
 
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
-use tiersim_models::ids::{ObjectId, OpId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::units::Span;
-use tiersim_models::workload::Mode;
 use tiersim_policies::bound::{Crossing, crossing};
-use tiersim_tests::build::Traced;
+use tiersim_tests::prelude::*;
 
 /// Bytes, and the moments at which they count: 2 k + 1 is op k, 2 k the moment before it.
 struct Interval {

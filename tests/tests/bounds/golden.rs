@@ -3,20 +3,7 @@
 //! No mistake, but a known anomaly; only links that take whoever is ready have it.
 
 use std::num::NonZeroU32;
-use tiersim_models::hardware::{Capacity, HBM, TierKind};
-use tiersim_models::ids::TierId;
-use tiersim_models::service::Service;
-use tiersim_models::units::{Bandwidth, Bytes, Span, Time};
-use tiersim_models::workload::Mode;
-use tiersim_policies::policy::Action;
-use tiersim_tests::build::{Traced, hardware, law};
-use tiersim_tests::scripted::Scripted;
-use tiersim_tests::world::World;
-
-const FAR: TierId = TierId(1);
-
-/// A picosecond per byte.
-const RATE: u64 = 1_000_000_000_000;
+use tiersim_tests::prelude::*;
 
 /// Two places on the link, taken by whoever is ready: the write-back of E makes room for C. If it
 /// is slow, B, which the next op needs, is ready before C and gets the second place. If it is
@@ -33,25 +20,17 @@ fn a_faster_link_ends_the_same_plan_later() {
         traced.op(0, 0, Span::ZERO, &[(scratch, Mode::Read)]);
         traced.op(0, 0, Span::ZERO, &[(b, Mode::Read)]);
         traced.op(0, 0, Span::ZERO, &[(a, Mode::Read), (c, Mode::Read)]);
-        let free = law(0, u64::MAX);
-        let tiers = [
-            (TierKind::Hbm, Bytes::new(950).into(), free),
-            (TierKind::Dram, Capacity::Unlimited, free),
-        ];
-        let mut hardware = hardware(&tiers, &[(0, 1, law(0, RATE))]);
+        let mut hardware = two_tiers(Bytes::new(950), law(0, ONE));
         let link = &mut hardware.links[0];
         link.evict.rate = Bandwidth::new(evict).expect("above zero");
         link.service = Some(Service { lanes: NonZeroU32::new(2), ..Service::default() });
         let spans = [0, 100, 1000, 0].map(Span::from_ps).to_vec();
         let world = World::of(hardware, traced.0, spans);
-        let fetch = |object| Action::Prefetch { object, to: HBM };
         let evict = Action::Evict { object: e, from: HBM, to: FAR };
-        let script = vec![vec![], vec![fetch(a), evict, fetch(c)], vec![fetch(b)]];
-        let start = vec![FAR, FAR, FAR, HBM, HBM];
-        let ends = world.run(Box::new(Scripted { start, script }), None, 64);
-        ends.expect("no rule is broken").expect("it fits")[3]
+        let script = vec![vec![], vec![prefetch(a), evict, prefetch(c)], vec![prefetch(b)]];
+        world.scripted(vec![FAR, FAR, FAR, HBM, HBM], script)[3]
     };
     // 400 bytes leave in 400 ps or in 50: B is ready after 100.
-    assert_eq!(end(RATE), Time::from_ps(1150));
-    assert_eq!(end(8 * RATE), Time::from_ps(1500));
+    assert_eq!(end(ONE), 1150);
+    assert_eq!(end(8 * ONE), 1500);
 }

@@ -69,16 +69,14 @@ fn no_policy_beats_the_best_schedule_and_no_schedule_beats_the_bound() {
     let tight = ratios.iter().filter(|&&ratio| ratio > 0.999).count();
     let exact = judged.iter().filter(|one| one.exact).count();
     let sum = |of: fn(&Judged) -> usize| judged.iter().map(of).sum::<usize>();
-    println!(
-        "{tight} bounds within 0.1 %, {exact} schedules replayed to the picosecond, {} runs of \
-         policies, {} of them best",
-        sum(|one| one.policies),
-        sum(|one| one.best)
-    );
     // Neither side may become trivial: a bound of nothing, a search that finds nothing.
     assert!(at(50) > 0.99 && at(5) > 0.4, "half the bounds are tight");
-    assert!(exact * 100 >= judged.len() * 99, "{exact} schedules are exact");
-    assert!(sum(|one| one.policies) > 2 * judged.len());
+    let runs = [sum(|one| one.policies), sum(|one| one.best)];
+    assert_eq!(
+        (tight, exact, runs),
+        (4974, 9969, [195361, 68597]),
+        "and runs of policies, those that are best"
+    );
 }
 
 #[test]

@@ -4,31 +4,19 @@
 //! What another stream copied before the end of the warm-up is not copied again behind it, and what
 //! two parts of a trace take may be taken at once.
 
-use tiersim_models::hardware::{Capacity, HBM, Hardware, TierKind};
-use tiersim_models::ids::{ObjectId, TierId};
-use tiersim_models::units::{Bytes, Span, Time};
-use tiersim_models::workload::Mode;
 use tiersim_policies::bound::{Bound, Cause, Question, Way, least_time};
-use tiersim_policies::policy::{Action, Policy};
-use tiersim_policies::replacement::Lru;
 use tiersim_policies::zoo::demand::DemandConfig;
-use tiersim_policies::zoo::demand::executor::Demand;
-use tiersim_tests::build::{Traced, hardware, law};
-use tiersim_tests::scripted::Scripted;
-use tiersim_tests::world::World;
+use tiersim_tests::prelude::*;
+use tiersim_tests::setting::policy_of;
 
-const FAR: TierId = TierId(1);
 const DISK: TierId = TierId(2);
-/// A picosecond per byte.
-const RATE: u64 = 1_000_000_000_000;
 /// The bound of the last replay of a world.
 fn bound(world: &World) -> Bound {
     let ops = world.workload.trace.ops.len() as u64;
-    let capacities = world.hardware.memory();
     least_time(&Question {
         workload: &world.workload,
         hardware: &world.hardware,
-        memory: &capacities,
+        capacities: &world.capacities(),
         from: ops * u64::from(world.repeat - 1),
         to: ops * u64::from(world.repeat),
         duration: &|occurrence| world.durations.of(occurrence),
@@ -38,27 +26,27 @@ fn bound(world: &World) -> Bound {
 /// How long the last replay takes: from the end of the op before it, in the order of the trace, to
 /// the end of its last. `None` if it does not fit.
 fn measured(world: &World, policy: Box<dyn Policy>) -> Option<u128> {
-    let ends = world.run(policy, None, 64).expect("no rule is broken")?;
+    let ends = world.ends(policy)?;
     let ops = world.workload.trace.ops.len();
     let (before, last) = ends.split_at(ends.len() - ops);
-    let begin = before.last().copied().unwrap_or(Time::ZERO);
+    let begin = before.last().copied().unwrap_or(0);
     let end = last.iter().copied().max().unwrap_or(begin).max(begin);
-    Some(u128::from(end.since(begin).ps()))
+    Some(u128::from(end - begin))
 }
 
 /// Two tiers behind links of their own, so slow in place that copies are the only way.
 fn machine(hbm: u64) -> Hardware {
-    let (free, slow) = (law(0, u64::MAX), law(0, 1));
+    let slow = law(0, 1);
     let tiers = [
-        (TierKind::Hbm, Bytes::new(hbm).into(), free),
-        (TierKind::Dram, Capacity::Unlimited, slow),
-        (TierKind::Nvme, Capacity::Unlimited, slow),
+        (TierKind::Hbm, Bytes::new(hbm), law(0, u64::MAX)),
+        (TierKind::Dram, Bytes::MAX, slow),
+        (TierKind::Nvme, Bytes::MAX, slow),
     ];
-    hardware(&tiers, &[(0, 1, law(0, RATE)), (0, 2, law(0, RATE / 2))])
+    hardware(&tiers, &[(0, 1, law(0, ONE)), (0, 2, law(0, ONE / 2))])
 }
 
-fn fetch(object: ObjectId) -> Action {
-    Action::Prefetch { object, to: HBM }
+fn lru(world: &World, spill: Vec<TierId>) -> Box<dyn Policy> {
+    policy_of(world, &DemandConfig::lru(spill).into()).expect("it is built")
 }
 
 fn evict(object: ObjectId) -> Action {
@@ -75,13 +63,13 @@ fn what_a_stream_copied_before_the_end_of_the_warm_up_is_not_asked_for_again() {
         traced.op(0, stream, Span::ZERO, &[(object, Mode::Read)]);
     }
     let spans = vec![Span::from_ps(10); 3];
-    let mut world = World::of(machine(1100), traced.0, spans);
+    let world = World::of(machine(1100), traced.0, spans);
     // From the start all that crosses counts, of several streams too.
     assert!(matches!(bound(&world).cause, Cause::Crossing(0, Way::In)), "{:?}", bound(&world));
-    world.repeat = 2;
-    let (first, turn) = (vec![fetch(b)], vec![evict(b), fetch(c)]);
-    let again = vec![evict(c), fetch(b)];
-    let script = vec![first, turn.clone(), vec![fetch(a)], again, turn];
+    let world = world.repeated(2);
+    let (first, turn) = (vec![prefetch(b)], vec![evict(b), prefetch(c)]);
+    let again = vec![evict(c), prefetch(b)];
+    let script = vec![first, turn.clone(), vec![prefetch(a)], again, turn];
     let policy = Scripted { start: vec![DISK, FAR, FAR], script };
     let took = measured(&world, Box::new(policy)).expect("it fits");
     assert_eq!(took, 10, "a is there, and the other stream has ended");
@@ -102,8 +90,7 @@ fn what_streams_do_beside_each_other_is_not_added_up() {
         let mut spans = vec![Span::ZERO; 11];
         spans[0] = Span::from_ps(long);
         let world = World::of(machine(100), traced.0, spans);
-        let lru = Demand::new(&DemandConfig::lru(vec![FAR]), Lru::default(), 2, None);
-        (measured(&world, Box::new(lru)).expect("it fits"), bound(&world))
+        (measured(&world, lru(&world, vec![FAR])).expect("it fits"), bound(&world))
     };
     // One of the objects may be in HBM at the start, so 900 bytes cross at least. Both links
     // together carry three bytes in two picoseconds, and use in place a little more.
@@ -125,16 +112,14 @@ fn no_run_of_several_streams_is_quicker_than_its_bound() {
         }
         // Links slow enough for bytes to count beside ops, and use in place is no way out.
         for link in &mut world.hardware.links {
-            link.fetch = law(0, RATE / (1 + seed / 2 % 7));
-            link.evict = law(0, RATE / (1 + seed / 2 % 5));
+            link.fetch = law(0, ONE / (1 + seed / 2 % 7));
+            link.evict = law(0, ONE / (1 + seed / 2 % 5));
         }
         world.hardware.tiers[1..].iter_mut().for_each(|tier| tier.access = law(0, 1));
         let bound = bound(&world);
-        let (tiers, objects) = (world.hardware.tiers.len(), world.workload.trace.objects.len());
-        let spill = DemandConfig::lru((1..tiers).map(TierId::at).collect());
-        let lru = Demand::new(&spill, Lru::default(), objects, None);
+        let lru = lru(&world, world.hardware.tier_ids().skip(1).collect());
         // Those of even seeds use nothing in place.
-        for policy in [world.chaos(), Box::new(lru)] {
+        for policy in [world.chaos(), lru] {
             let name = policy.name();
             let Some(took) = measured(&world, policy) else { continue };
             let Bound { ps, cause } = bound;
@@ -146,7 +131,7 @@ fn no_run_of_several_streams_is_quicker_than_its_bound() {
             warm += u32::from(world.repeat > 1);
         }
     }
-    assert!(crossing > 100 && warm > 300, "{crossing} of bytes, {warm} with a warm-up");
+    assert_eq!((crossing, warm), (256, 414), "bounds of bytes, and runs with a warm-up");
 }
 
 #[test]

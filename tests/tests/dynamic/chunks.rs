@@ -1,13 +1,10 @@
 //! Objects in chunks: a part of one may stay where the whole could not.
 
-use crate::dynamic::{FAR, machine, play, traced};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::units::Bytes;
+use crate::dynamic::{machine, play, traced};
 use tiersim_models::workload::Mode::Read;
 use tiersim_policies::chunks::chunked;
-use tiersim_policies::recipe::PolicyConfig;
 use tiersim_policies::zoo::demand::DemandConfig;
-use tiersim_tests::build::Traced;
+use tiersim_tests::prelude::*;
 
 #[test]
 fn the_part_that_fits_stays() {

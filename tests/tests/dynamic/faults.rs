@@ -1,11 +1,10 @@
 //! Page faults: their number and their delays, to the picosecond.
 
-use crate::dynamic::{FAR, Played, machine, play, traced};
-use tiersim_models::units::{Bytes, Span};
+use crate::dynamic::{machine, play, traced};
 use tiersim_models::workload::Mode::{Read, ReadWrite, Write};
-use tiersim_policies::recipe::PolicyConfig;
 use tiersim_policies::zoo::unified_memory::{Faults, UnifiedMemoryConfig};
-use tiersim_tests::build::Traced;
+use tiersim_tests::play::Played;
+use tiersim_tests::prelude::*;
 
 /// Batches of two pages of 100 bytes, 7 ps each.
 pub(crate) const FAULTS: Faults =
@@ -40,7 +39,7 @@ fn what_leaves_was_used_longest_ago_and_goes_before_what_comes() {
     let third = 1756 + 1000 + 400 + 14 + 100;
     assert_eq!(played.ends, [1135, 1756, third, third + 1000 + 35 + 100]);
     let moved: Vec<(u32, bool)> =
-        played.copies.iter().map(|&(_, object, to)| (object, to == FAR)).collect();
+        played.copies.iter().map(|&(_, object, _, to)| (object, to == FAR)).collect();
     assert_eq!(moved, [(0, false), (1, false), (0, true), (2, false), (0, false)]);
 }
 
@@ -55,8 +54,7 @@ fn two_objects_of_one_op_fault_each_in_batches_of_its_own() {
 fn what_an_op_creates_does_not_fault() {
     let mut traced = traced(&[1000], &[]);
     let new = traced.object(300, false);
-    let old = tiersim_models::ids::ObjectId(0);
     traced.op(0, 0, Span::from_ps(10), &[(new, Write)]);
-    traced.op(0, 0, Span::from_ps(10), &[(new, Read), (old, Read)]);
+    traced.op(0, 0, Span::from_ps(10), &[(new, Read), (ObjectId(0), Read)]);
     assert_eq!(run(2000, traced).ends, [10, 10 + 1000 + 35 + 10]);
 }

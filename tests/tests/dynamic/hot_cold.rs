@@ -1,9 +1,10 @@
 //! Promotion and demotion: what a cold use costs, when an object is hot, and that nothing flaps.
 
-use crate::dynamic::{FAR, Played, machine, play, traced};
-use tiersim_models::hardware::HBM;
+use crate::dynamic::{machine, play, traced};
 use tiersim_models::workload::Mode::{Read, ReadWrite};
 use tiersim_policies::zoo::hot_cold::HotColdConfig;
+use tiersim_tests::play::Played;
+use tiersim_tests::prelude::*;
 
 fn config(hot: u64, window: u64, idle: u64) -> HotColdConfig {
     HotColdConfig { hot, window, idle, low: 0.0, high: 0.0, spill: vec![FAR] }
@@ -31,7 +32,7 @@ fn a_cold_use_pays_for_its_bytes_and_a_hot_object_for_one_copy() {
     expected[..3].fill(600);
     expected[3] = 600 + 500 + 100;
     assert_eq!(spans(&played), expected);
-    assert_eq!(played.copies, [(3, 0, FAR), (3, 1, HBM)]);
+    assert_eq!(played.copies, [(3, 0, HBM, FAR), (3, 1, FAR, HBM)]);
 }
 
 #[test]
@@ -41,7 +42,7 @@ fn an_object_is_hot_at_exactly_so_many_uses_within_exactly_so_many_ops() {
         let mut uses = vec![0; 12];
         (uses[2], uses[2 + apart]) = (2, 2);
         let played = run(config(2, 4, 4), 1000, &[600, 300, 200], &uses);
-        let copies: Vec<u32> = played.copies.iter().map(|&(_, object, _)| object).collect();
+        let copies: Vec<u32> = played.copies.iter().map(|&(_, object, ..)| object).collect();
         // The second, which nobody uses, makes room.
         assert_eq!(copies, if promoted { vec![1, 2] } else { vec![] }, "{apart} apart");
     }
@@ -56,7 +57,7 @@ fn two_objects_at_the_threshold_never_take_each_others_place() {
     let uses: Vec<u32> = (0..400).map(|op| if op < 100 { op % 2 } else { 1 }).collect();
     let played = run(config(2, 4, 4), 700, &[600, 500], &uses);
     // Its last use is op 98; after more than four ops without one it is idle.
-    assert_eq!(played.copies, [(103, 0, FAR), (103, 1, HBM)]);
+    assert_eq!(played.copies, [(103, 0, HBM, FAR), (103, 1, FAR, HBM)]);
 }
 
 #[test]
@@ -64,15 +65,15 @@ fn below_the_low_watermark_idle_objects_leave_until_the_high_one() {
     let watermarks = HotColdConfig { low: 0.1, high: 0.3, ..config(2, 4, 4) };
     let mut traced = traced(&[100; 6], &[]);
     let new = traced.object(350, false);
-    let used = tiersim_models::ids::ObjectId(5);
+    let used = ObjectId(5);
     for op in 0..10 {
         let uses = if op < 8 { vec![(used, Read)] } else { vec![(new, ReadWrite), (used, Read)] };
-        traced.op(0, 0, tiersim_models::units::Span::from_ps(100), &uses);
+        traced.op(0, 0, Span::from_ps(100), &uses);
     }
     let op = traced.0.ops[8].uses.start as usize;
-    traced.0.uses[op].mode = tiersim_models::workload::Mode::Write;
+    traced.0.uses[op].mode = Mode::Write;
     let played = play(&machine(1000), traced, &watermarks.into(), 1);
     // 600 of 1000 are in use. With 350 more only 50 would be free, less than 100: the idle ones
     // leave, until 300 are.
-    assert_eq!(played.copies, [(8, 0, FAR), (8, 1, FAR), (8, 2, FAR)]);
+    assert_eq!(played.copies, [0, 1, 2].map(|object| (8, object, HBM, FAR)));
 }

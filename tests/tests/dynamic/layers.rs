@@ -1,15 +1,9 @@
 //! State by layer: what overlaps with what, to the picosecond.
 
-use crate::dynamic::{FAR, machine, play};
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
-use tiersim_models::ids::{ModuleId, ObjectId};
-use tiersim_models::units::Span;
+use crate::dynamic::{machine, play};
 use tiersim_models::workload::Mode::{Read, ReadWrite, Write};
-use tiersim_models::workload::{Mode, ObjectKind};
-use tiersim_policies::recipe::PolicyConfig;
 use tiersim_policies::zoo::layers::{Arrival, LayersConfig};
-use tiersim_tests::build::Traced;
+use tiersim_tests::prelude::*;
 
 fn config(arrival: Arrival) -> PolicyConfig {
     LayersConfig { arrival, kinds: vec![ObjectKind::Weight], spill: vec![FAR] }.into()
@@ -36,7 +30,7 @@ fn hooks_copy_and_compute_in_turn() {
     let all: u64 = list.iter().map(|(bytes, ps)| bytes + ps).sum();
     assert_eq!(*played.ends.last().expect("ops"), 2 * all);
     // Unchanged weights are dropped: nothing is written back.
-    assert!(played.copies.iter().all(|&(_, _, to)| to != FAR));
+    assert!(played.copies.iter().all(|&(.., to)| to != FAR));
     // With room for all of them they still leave after every layer.
     let roomy = play(&machine(10_000), layers(&list, Read), &config(Arrival::Hooks), 2);
     assert_eq!(roomy.ends, played.ends);
@@ -66,7 +60,7 @@ fn what_a_layer_changed_leaves_while_the_next_one_computes() {
     let played = play(&machine(800), layers(&list, ReadWrite), &buffers, 2);
     // The buffer of i - 1 is free for i + 1 once it has been written back: 800 of the 1000.
     assert_eq!(*played.ends.last().expect("ops"), 400 + 12 * 1000);
-    let back = played.copies.iter().filter(|&&(_, _, to)| to == FAR).count();
+    let back = played.copies.iter().filter(|&&(.., to)| to == FAR).count();
     assert_eq!(back, 11, "the last layer is still there");
 }
 
@@ -100,7 +94,7 @@ fn only_double_buffering_makes_others_leave_for_the_next_layer() {
     };
     let moved = |arrival| {
         let played = play(&machine(1000), traced(), &config(arrival), 1);
-        (played.ends[3], played.copies.iter().filter(|&&(_, _, to)| to == FAR).count())
+        (played.ends[3], played.copies.iter().filter(|&&(.., to)| to == FAR).count())
     };
     // The first layer is fetched while the op before it computes; the second finds no free room,
     // and takes that of the first, which is over.

@@ -6,12 +6,12 @@
 use crate::g10::tables::{NETWORKS, Network, folder, read};
 use std::fs;
 use std::path::{Path, PathBuf};
-use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::trace::{Packing, write_trace};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::results::{Figures, RunRecord};
 use tiersim_models::units::Span;
 use tiersim_sim::run::{Options, run};
+use tiersim_tests::files;
 
 /// Cases by name and spelling: the policies of the published table that are here.
 const CASES: [(&str, &str); 7] = [
@@ -60,7 +60,7 @@ fn contest(folder: &Path, network: &Network) -> RunRecord {
     );
     let file = place.join(format!("{}.ron", network.name));
     fs::write(&file, scenario).expect("it can be written");
-    let scenario = read_scenario(&file, &[]).unwrap_or_else(|problems| panic!("{problems}"));
+    let scenario = files::scenario(&file, &[]);
     let workload = Workload::new(trace);
     let record = run(&scenario, &workload, String::new(), Options::default(), || ());
     record.unwrap_or_else(|error| panic!("{error}"))
@@ -69,8 +69,7 @@ fn contest(folder: &Path, network: &Network) -> RunRecord {
 /// What the page about these runs says of every case, in the order of its tables: cycles and the
 /// multiple of ideal.
 fn page() -> Vec<String> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/g10.md");
-    let page = fs::read_to_string(page).expect("a page");
+    let page = files::page("docs/g10.md");
     let rows = page.lines().filter(|line| line.starts_with("| ") && line.contains(")` | "));
     rows.map(str::to_owned).collect()
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tiersim_input::import::tables::{Imported, Tables, import_tables};
 use tiersim_models::workload::Trace;
+use tiersim_tests::files::{beside, page};
 
 /// A network with its figures in cycles of 1.2 GHz per iteration, as published.
 pub(crate) struct Network {
@@ -54,13 +55,7 @@ pub(crate) const NETWORKS: [Network; 3] = [
 
 /// The folder of the tables; `None` where it is not there, which is said once per test.
 pub(crate) fn folder() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let places = ["../../shared/data/g10", "../../../shared/data/g10"];
-    let found = places.iter().map(|place| root.join(place)).find(|folder| folder.is_dir());
-    if found.is_none() {
-        eprintln!("not tested: the tables of the G10 workloads are not beside the checkout");
-    }
-    found
+    beside("g10")
 }
 
 pub(crate) fn read(folder: &Path, network: &Network) -> Trace {
@@ -93,8 +88,7 @@ fn the_page_on_formats_names_every_column() {
     }
     let problems = import_tables(&Tables { kernels, tensors, batch: 1 });
     let problems = problems.expect_err("the column is unknown").0;
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/formats.md");
-    let page = fs::read_to_string(page).expect("the page is there");
+    let page = page("docs/formats.md");
     let (_, section) = page.split_once("### Tables of kernels and tensors").expect("its section");
     let lists = problems.iter().filter_map(|one| one.remedy.strip_prefix("the columns are "));
     let columns: Vec<&str> = lists.flat_map(|list| list.split(", ")).collect();

@@ -1,16 +1,10 @@
 //! Traces that are small enough to work out by hand.
 
 use crate::host_ops::{DRAM, NVME, machine, play};
-use tiersim_models::hardware::HBM;
-use tiersim_models::ids::{ModuleId, ObjectId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::units::Span;
-use tiersim_models::workload::{Mode, ObjectKind, Unit};
 use tiersim_policies::access::Access;
-use tiersim_policies::recipe::PolicyConfig;
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::percentages::{PercentagesConfig, Six};
-use tiersim_tests::build::Traced;
+use tiersim_tests::prelude::*;
 
 const PLENTY: u64 = 1 << 40;
 

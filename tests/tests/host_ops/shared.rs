@@ -2,22 +2,13 @@
 
 use crate::host_ops::machine;
 use tiersim_models::hardware::Compute;
-use tiersim_models::hardware::Hardware;
-use tiersim_models::lifetime::Workload;
 use tiersim_models::server::Cpu;
-use tiersim_models::statistics::Stated;
-use tiersim_models::units::{Bandwidth, Bytes, FlopRate, Span, Time};
-use tiersim_models::workload::{Phase, Unit};
-use tiersim_policies::drive::drive;
 use tiersim_policies::host_ops;
-use tiersim_policies::planner::Planner;
 use tiersim_policies::recipe::Recipe;
-use tiersim_policies::scenario::{OpTime, TraceSource, WorkloadSpec};
+use tiersim_policies::scenario::{OpTime, WorkloadSpec};
 use tiersim_policies::zoo::all_hbm::AllHbm;
-use tiersim_sim::durations::Durations;
-use tiersim_sim::machine::SimMachine;
-use tiersim_tests::build::Traced;
-use tiersim_tests::setting::with_setting;
+use tiersim_tests::prelude::*;
+use tiersim_tests::setting::{replays, with_setting};
 
 /// 2 TFLOP/s, 100 GB/s, 3 us per op.
 fn processors() -> Hardware {
@@ -52,8 +43,7 @@ fn spec(jitter: f64) -> WorkloadSpec {
         efficiency: Default::default(),
     };
     let time = OpTime::Roofline { compute, precision: "fp32".to_owned() };
-    let trace = TraceSource::Folder("by hand".into());
-    WorkloadSpec { trace, repeat: 1, warmup: 0, time, jitter, ranks: 1, statistics: Stated::MadeUp }
+    WorkloadSpec { time, jitter, ..replays(1) }
 }
 
 /// When each op ends, in ps.

@@ -1,14 +1,9 @@
 //! `ZeroOffload`: homes to the byte, what it copies and what that hides.
 
 use crate::host_ops::{DRAM, NVME, machine, play};
-use tiersim_models::hardware::HBM;
-use tiersim_models::ids::{ModuleId, ObjectId};
-use tiersim_models::lifetime::Workload;
-use tiersim_models::units::{Bytes, Span};
-use tiersim_models::workload::{Mode, ObjectKind, Unit};
 use tiersim_policies::zoo::demand::DemandConfig;
 use tiersim_policies::zoo::zero_offload::ZeroOffloadConfig;
-use tiersim_tests::build::Traced;
+use tiersim_tests::prelude::*;
 
 const LAYERS: usize = 4;
 const PLENTY: u64 = 1 << 40;

@@ -4,9 +4,9 @@
 //! Gradients of activations are buffers of the activations' sizes; that of attention's output holds
 //! a sum per row and head, which the fused kernel needs, where the output holds its logarithm.
 
-use super::build::{Owned, Touch, change, read, write};
+use super::build::{Maker, Owned, Touch, change, read, write};
 use super::model::{Block, Model};
-use super::passes::{Forward, Kept, Maker, Pass};
+use super::passes::{Forward, Kept, Pass};
 use tiersim_models::ids::ObjectId;
 use tiersim_models::workload::ObjectKind;
 

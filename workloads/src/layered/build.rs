@@ -60,6 +60,12 @@ pub(super) struct Builder {
     pub(super) now: (u32, Phase),
 }
 
+/// A trace in the making, and the shape that it is made from.
+pub(super) struct Maker<'a> {
+    pub(super) shape: &'a Layered,
+    pub(super) build: Builder,
+}
+
 impl Builder {
     pub(super) fn new(shape: &Layered) -> Builder {
         let (does, sequence, about) = match shape.mode {

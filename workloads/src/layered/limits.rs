@@ -24,20 +24,22 @@ pub struct ShapeProblem {
     pub remedy: &'static str,
 }
 
-/// The largest value of every field.
-const MOST: [(&str, u64); 11] = [
-    ("layers", 10_000),
-    ("hidden", 1 << 20),
-    ("ffn", 1 << 22),
-    ("heads", 1 << 14),
-    ("kv_heads", 1 << 14),
-    ("vocab", 1 << 26),
-    ("positions", 1 << 26),
-    ("batch", 1 << 20),
-    ("mode.sequence", 1 << 26),
-    ("mode.context", 1 << 26),
-    ("mode.tokens", 1 << 26),
-];
+/// A field, its value and the largest that it may have; the least is 1.
+pub(crate) type Range = (&'static str, u64, u64);
+
+/// Refuses every value that lies outside its range, with a rule made of the field, the largest
+/// value and this one.
+pub(crate) fn outside(
+    ranges: Vec<Range>,
+    rule: fn(&str, u64, u64) -> String,
+) -> impl Iterator<Item = ShapeProblem> {
+    let is_outside = |&(_, value, most): &Range| value == 0 || value > most;
+    ranges.into_iter().filter(is_outside).map(move |(field, value, most)| ShapeProblem {
+        field,
+        rule: rule(field, most, value),
+        remedy: "write a number in that range",
+    })
+}
 
 impl Layered {
     /// Every rule that this shape breaks; empty for one that makes a trace.
@@ -56,27 +58,31 @@ impl Layered {
 
     /// Ops of the whole trace.
     pub fn ops(&self) -> u64 {
-        let wide = if self.family == Family::Llama { 2 } else { 1 };
-        let positions = u64::from(self.positions > 0);
-        let layers = u64::from(self.layers);
-        let forward = layers * (7 + wide) + 3 + positions;
         match self.mode {
             Mode::Train { .. } => {
                 let (both, adam) = self.ops_of_training();
                 both + adam
             }
-            Mode::Decode { tokens, .. } => forward * u64::from(tokens),
+            Mode::Decode { tokens, .. } => self.ops_of_pass() * u64::from(tokens),
         }
+    }
+
+    /// Matrices of the feed-forward part from the residual stream.
+    fn wide(&self) -> u64 {
+        if self.family == Family::Llama { 2 } else { 1 }
+    }
+
+    /// Ops of a forward pass.
+    fn ops_of_pass(&self) -> u64 {
+        u64::from(self.layers) * (7 + self.wide()) + 3 + u64::from(self.positions > 0)
     }
 
     /// Ops of a forward and a backward pass, and of the optimizer.
     pub(super) fn ops_of_training(&self) -> (u64, u64) {
-        let wide = if self.family == Family::Llama { 2 } else { 1 };
-        let positions = u64::from(self.positions > 0);
-        let layers = u64::from(self.layers);
-        let forward = layers * (7 + wide) + 3 + positions;
+        let tables = u64::from(self.positions > 0) + u64::from(!self.tied);
+        let adam = u64::from(self.layers) * (5 + self.wide()) + 2 + tables;
         // The loss belongs to the forward pass.
-        (2 * forward + 1, layers * (5 + wide) + 2 + positions + u64::from(!self.tied))
+        (2 * self.ops_of_pass() + 1, adam)
     }
 
     /// No less than the bytes that the ops of one step of training touch.
@@ -84,37 +90,34 @@ impl Layered {
         self.most_bytes() * MAX_USES * 2
     }
 
-    fn values(&self) -> Vec<(&'static str, u32)> {
+    fn values(&self) -> Vec<Range> {
         let mut values = vec![
-            ("layers", self.layers),
-            ("hidden", self.hidden),
-            ("ffn", self.ffn),
-            ("heads", self.heads),
-            ("kv_heads", self.kv_heads),
-            ("vocab", self.vocab),
-            ("batch", self.batch),
+            ("layers", self.layers.into(), 10_000),
+            ("hidden", self.hidden.into(), 1 << 20),
+            ("ffn", self.ffn.into(), 1 << 22),
+            ("heads", self.heads.into(), 1 << 14),
+            ("kv_heads", self.kv_heads.into(), 1 << 14),
+            ("vocab", self.vocab.into(), 1 << 26),
+            ("batch", self.batch.into(), 1 << 20),
         ];
         if self.family == Family::Gpt2 {
-            values.push(("positions", self.positions));
+            values.push(("positions", self.positions.into(), 1 << 26));
         }
         match self.mode {
-            Mode::Train { sequence } => values.push(("mode.sequence", sequence)),
-            Mode::Decode { context, tokens } => {
-                values.extend([("mode.context", context), ("mode.tokens", tokens)]);
-            }
+            Mode::Train { sequence } => values.push(("mode.sequence", sequence.into(), 1 << 26)),
+            Mode::Decode { context, tokens } => values.extend([
+                ("mode.context", context.into(), 1 << 26),
+                ("mode.tokens", tokens.into(), 1 << 26),
+            ]),
         }
         values
     }
 
     fn ranges(&self, found: &mut Vec<ShapeProblem>) {
-        for (field, value) in self.values() {
-            let most = MOST.iter().find(|(name, _)| *name == field).map_or(0, |&(_, most)| most);
-            if value == 0 || u64::from(value) > most {
-                let name = field.rsplit('.').next().unwrap_or(field);
-                let rule = format!("`{name}` must lie between 1 and {most}");
-                found.push(ShapeProblem { field, rule, remedy: "write a number in that range" });
-            }
-        }
+        found.extend(outside(self.values(), |field, most, _| {
+            let name = field.rsplit('.').next().unwrap_or(field);
+            format!("`{name}` must lie between 1 and {most}")
+        }));
         if self.family == Family::Llama && self.positions > 0 {
             let rule = "llama turns queries and keys and has no table of `positions`".to_owned();
             found.push(ShapeProblem { field: "positions", rule, remedy: "leave it out" });

@@ -1,8 +1,7 @@
 //! What a model holds: its modules with their state, made once and used by every pass.
 
-use super::build::{Builder, Owned, change, read, write};
+use super::build::{Builder, Maker, Owned, change, read, write};
 use super::parts::{self, Around, Part};
-use super::passes::Maker;
 use super::{Layered, Mode};
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::workload::ObjectKind;

@@ -8,7 +8,7 @@
 //! in place. Token ids, 8 bytes each, are left out.
 
 use super::Layered;
-use super::build::{Builder, FP32, Owned, Touch, change, read, write};
+use super::build::{Builder, FP32, Maker, Owned, Touch, change, read, write};
 use super::model::{Block, Model};
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::units::Bytes;
@@ -103,12 +103,6 @@ pub(super) fn decode(shape: &Layered, context: u32, tokens: u32) -> Trace {
         maker.forward(&model, &pass);
     }
     maker.build.trace
-}
-
-/// A trace in the making, and the shape that it is made from.
-pub(super) struct Maker<'a> {
-    pub(super) shape: &'a Layered,
-    pub(super) build: Builder,
 }
 
 impl Maker<'_> {

@@ -6,9 +6,10 @@
 //! more often, and that is what it costs. Everything else is as in `passes`.
 //! Invariant: the micro-batches of a step cover its `shape.batch` samples exactly once.
 
+use super::build::{Builder, Maker};
 use super::limits::{MAX_OPS, ShapeProblem};
-use super::passes::{Maker, Pass};
-use super::{Layered, Mode, build::Builder};
+use super::passes::Pass;
+use super::{Layered, Mode};
 use tiersim_models::workload::{Phase, Trace};
 
 /// Most steps of one training.

@@ -6,12 +6,14 @@
 
 mod buffers;
 mod estimators;
+mod job;
 mod serving;
 mod training;
 
 pub use estimators::estimated;
+pub use job::{Keeps, Pipeline, Step, Training};
 pub use serving::{Serving, Structured, serving, structured};
-pub use training::{Keeps, Pipeline, Step, Training, training};
+pub use training::training;
 
 use super::{Overflow, product, total};
 use tiersim_models::results::memory_account::{Account, Constant, Line, Place};
@@ -29,4 +31,17 @@ pub(crate) fn account_of(
         (of(Place::Gpu)?, node(Place::Cpu)?, node(Place::Nvme)?);
     let notes = Vec::new();
     Ok(Account { title, constants, lines, notes, gpu, cpu_per_node, nvme_per_node })
+}
+
+/// Adds a line for what takes any bytes.
+fn push(
+    lines: &mut Vec<Line>,
+    (key, name): (&'static str, &'static str),
+    formula: String,
+    place: Place,
+    bytes: u128,
+) {
+    if bytes > 0 {
+        lines.push(Line { key, name, formula, place, bytes });
+    }
 }

@@ -42,30 +42,36 @@ fn holds(room: &Room, account: &Account) -> Option<u128> {
     let more = room.cpu.map_or(0, |cpu| account.cpu_per_node.saturating_sub(cpu));
     (fits && (more == 0 || room.cpu != Some(0))).then_some(more)
 }
+
 /// How far a setting goes on each knob, counted from the job's own.
 type Far = [u8; 8];
 
-/// A setting: the job with its knobs turned, and how far.
-struct Setting {
-    job: Training,
-    far: Far,
+/// A setting: the job with its knobs turned, and how far each of them.
+struct Setting<Job, const KNOBS: usize> {
+    job: Job,
+    far: [u8; KNOBS],
     changes: Vec<String>,
 }
 
 /// A job with one knob turned as far as it goes, step by step, each with the option that says so.
-type Knob = fn(&Training) -> Vec<(Training, String)>;
+type Knob<Job> = fn(&Job) -> Vec<(Job, String)>;
+
+/// All knobs but memory of the host.
+const KNOBS: [Knob<Training>; 7] =
+    [stages, optimizers, weights, checkpoints, kernels, micro_batches, eight_bits];
 
 /// Every setting that is no larger than the job on any knob; the first is the job itself.
-fn settings(job: &Training) -> Vec<Setting> {
-    let mut all = vec![Setting { job: job.clone(), far: Far::default(), changes: Vec::new() }];
-    let knobs: [Knob; 7] =
-        [stages, optimizers, weights, checkpoints, kernels, micro_batches, eight_bits];
-    for (knob, turned) in knobs.into_iter().enumerate() {
+fn settings<Job: Clone, const ALL: usize>(
+    job: &Job,
+    knobs: &[Knob<Job>],
+) -> Vec<Setting<Job, ALL>> {
+    let mut all = vec![Setting { job: job.clone(), far: [0; ALL], changes: Vec::new() }];
+    for (knob, turned) in knobs.iter().enumerate() {
         let mut more = Vec::new();
         for setting in &all {
             for (steps, (job, change)) in turned(&setting.job).into_iter().enumerate() {
                 let mut far = setting.far;
-                far[knob] = steps as u8 + 1;
+                far[knob] = u8::try_from(steps + 1).unwrap_or(u8::MAX);
                 let changes = setting.changes.iter().cloned().chain([change]).collect();
                 more.push(Setting { job, far, changes });
             }
@@ -200,7 +206,7 @@ impl Estimates<'_> {
 /// The quickest of all settings that fit, in seconds or in FLOPs.
 fn quickest(job: &Training, room: &Room, all: &mut Estimates<'_>) -> Result<Option<f64>, Overflow> {
     let mut quickest: Option<f64> = None;
-    for setting in settings(&turned_back(job)) {
+    for setting in settings::<_, 8>(&turned_back(job), &KNOBS) {
         if holds(room, &training(&setting.job)?) != Some(0) {
             continue;
         }
@@ -218,7 +224,7 @@ fn quickest(job: &Training, room: &Room, all: &mut Estimates<'_>) -> Result<Opti
 pub fn fit(job: &Training, room: &Room, pace: &Pace<'_>) -> Result<Found, Overflow> {
     let mut estimates = Estimates { pace: *pace, computing: BTreeMap::new() };
     let best = quickest(job, room, &mut estimates)?;
-    let all = settings(job);
+    let all = settings(job, &KNOBS);
     let tokens =
         job.step.as_ref().map(|step| (step.batch * job.data()) as f64 * step.sequence as f64);
     let mut fitting: Vec<(Far, Fit)> = Vec::new();

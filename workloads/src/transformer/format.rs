@@ -1,6 +1,7 @@
 //! Numeric formats, and the one that each kind of object has.
 
 use serde::Deserialize;
+use tiersim_models::workload::ObjectKind;
 
 /// A numeric format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -77,6 +78,15 @@ pub struct Formats {
 }
 
 impl Formats {
+    /// The format of an object of a model that generates or serves.
+    pub(crate) const fn of(&self, kind: ObjectKind) -> Format {
+        match kind {
+            ObjectKind::Weight => self.weights,
+            ObjectKind::Kv => self.kv,
+            _ => self.activations,
+        }
+    }
+
     /// One format for all.
     pub const fn all(format: Format) -> Formats {
         Formats { weights: format, gradients: format, activations: format, kv: format }

@@ -10,6 +10,7 @@
 //! tokens.
 
 use super::card::Experts;
+use tiersim_models::random::SplitMix;
 
 /// So many tokens are drawn one by one; of more, so many stand for all.
 const DRAWN: u64 = 2048;
@@ -120,27 +121,20 @@ fn order(count: usize, draws: &mut Draws) -> Vec<usize> {
     order
 }
 
-/// Numbers that follow from a few others: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-struct Draws(u64);
+/// Numbers that follow from a few others.
+struct Draws(SplitMix);
 
 impl Draws {
     fn of(from: &[u64]) -> Draws {
-        let mut draws = Draws(0);
+        let mut draws = SplitMix::new(0);
         for &number in from {
-            draws.0 = draws.next() ^ number;
+            draws = SplitMix::new(draws.draw() ^ number);
         }
-        draws
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        Draws(draws)
     }
 
     /// A number below `most`, all as likely as each other to one part in 2^64 / `most`.
     fn below(&mut self, most: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(most)) >> 64) as u64
+        ((u128::from(self.0.draw()) * u128::from(most)) >> 64) as u64
     }
 }

@@ -11,7 +11,7 @@
 use super::build::{Builder, change, read, write};
 use super::format::Format;
 use super::training::network::group;
-use crate::layered::ShapeProblem;
+use crate::layered::{ShapeProblem, outside};
 use crate::memory::semiseparable::{Formats, Level, Shape, has_tridiagonal, levels};
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::workload::{CollectiveKind, ObjectKind, Phase, Recorded, Trace, TraceMeta};
@@ -67,12 +67,11 @@ impl Semiseparable {
             self.ranks.into(),
             self.devices.into(),
         ];
-        for ((field, most), value) in MOST.into_iter().zip(values) {
-            if value == 0 || value > most {
-                let rule = format!("`{field}` must lie between 1 and {most}, it is {value}");
-                found.push(ShapeProblem { field, rule, remedy: "write a number in that range" });
-            }
-        }
+        let ranges =
+            MOST.into_iter().zip(values).map(|((field, most), value)| (field, value, most));
+        found.extend(outside(ranges.collect(), |field, most, value| {
+            format!("`{field}` must lie between 1 and {most}, it is {value}")
+        }));
         if !found.is_empty() {
             return found;
         }

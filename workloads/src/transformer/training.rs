@@ -24,7 +24,7 @@ mod working;
 mod zero;
 
 use super::card::Card;
-use super::format::Formats;
+use super::format::{Format, Formats};
 use serde::Deserialize;
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::Trace;
@@ -206,6 +206,27 @@ pub struct Training {
 }
 
 impl Training {
+    /// One rank, one micro-batch of one sequence, bf16, AdamW, everything kept, no dropout, in
+    /// servers of eight devices.
+    pub fn new(card: Card, sequence: u64) -> Training {
+        Training {
+            card,
+            batch: 1,
+            micro_batch: 1,
+            sequence,
+            formats: Formats::all(Format::Bf16),
+            optimizer: Optimizer::AdamW,
+            checkpointing: Checkpointing::None,
+            attention: Attention::Flash,
+            dropout: false,
+            parallel: Parallel::default(),
+            zero: Zero::default(),
+            devices: 8,
+            router: Router::default(),
+            loader: None,
+        }
+    }
+
     /// The trace of one step of one rank; the same for the same training.
     ///
     /// Panics if there are [`Training::problems`].

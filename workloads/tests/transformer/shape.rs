@@ -4,10 +4,8 @@ use tiersim_models::ids::{ObjectId, OpId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::workload::{Object, ObjectKind, Trace};
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
-use tiersim_workloads::transformer::format::{Format, Formats};
-use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Optimizer, Parallel, Router, Training, Zero,
-};
+use tiersim_workloads::transformer::known::known;
+use tiersim_workloads::transformer::training::Training;
 
 /// GPT-2 of any size.
 pub(crate) fn gpt2(layers: u32, hidden: u32, heads: u32) -> Card {
@@ -31,22 +29,7 @@ pub(crate) fn gpt2(layers: u32, hidden: u32, heads: u32) -> Card {
 
 /// Llama 3 8B: config.json of meta-llama/Meta-Llama-3-8B.
 pub(crate) fn llama_8b() -> Card {
-    Card {
-        name: "llama-3-8b".into(),
-        family: Family::Llama,
-        layers: 32,
-        hidden: 4096,
-        ffn: 14_336,
-        heads: 32,
-        kv_heads: 8,
-        head_dim: 128,
-        vocab: 128_256,
-        positions: 0,
-        tied: false,
-        qkv_bias: false,
-        experts: None,
-        window: None,
-    }
+    known("llama-3-8b").expect("it is known").card()
 }
 
 /// Mixtral 8x7B: config.json of mistralai/Mixtral-8x7B-v0.1.
@@ -57,22 +40,23 @@ pub(crate) fn mixtral() -> Card {
 
 /// One rank, one micro-batch of one sequence, bf16, AdamW, everything kept, no dropout.
 pub(crate) fn plain(card: Card, sequence: u64) -> Training {
-    Training {
-        card,
-        batch: 1,
-        micro_batch: 1,
-        sequence,
-        formats: Formats::all(Format::Bf16),
-        optimizer: Optimizer::AdamW,
-        checkpointing: Checkpointing::None,
-        attention: Attention::Flash,
-        dropout: false,
-        parallel: Parallel::default(),
-        zero: Zero::default(),
-        devices: 8,
-        router: Router::default(),
-        loader: None,
+    Training::new(card, sequence)
+}
+
+/// The most that objects amount to that are alive at once; all but what persists goes in the end.
+pub(crate) fn most_alive(trace: &Trace, amount: impl Fn(&Object) -> u64) -> u64 {
+    let workload = Workload::new(trace.clone());
+    let sum = |ids: &[ObjectId]| -> u64 {
+        ids.iter().map(|id| amount(&workload.trace.objects[id.index()])).sum()
+    };
+    let (mut now, mut most) = (0, 0);
+    for op in (0..workload.trace.ops.len()).map(OpId::at) {
+        now += sum(workload.births(op));
+        most = most.max(now);
+        now -= sum(workload.releases(op));
     }
+    assert_eq!(now, 0, "everything that does not persist is given back");
+    most
 }
 
 /// The bytes of all objects of a kind.

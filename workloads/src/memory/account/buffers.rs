@@ -1,13 +1,12 @@
 //! Lines of what is neither state nor activations: what is gathered, reduced, at work, pinned or
 //! reserved.
 
-use super::training::{Training, push};
+use super::job::Training;
+use super::push;
 use crate::memory::rank::Rank;
 use crate::memory::{Overflow, product, share};
-use crate::transformer::format::{Format, Formats};
-use crate::transformer::training::{self, Optimizer, Parallel, Router, Zero};
-use tiersim_models::results::memory_account::Line;
-use tiersim_models::results::memory_account::Place;
+use crate::transformer::training::Zero;
+use tiersim_models::results::memory_account::{Line, Place};
 
 pub(super) fn lines(job: &Training, lines: &mut Vec<Line>) -> Result<(), Overflow> {
     // Beside activations it counts; model state alone is the bare formula.
@@ -26,7 +25,7 @@ pub(super) fn lines(job: &Training, lines: &mut Vec<Line>) -> Result<(), Overflo
             push(lines, ("buckets", "buckets"), "as given".to_owned(), Place::Gpu, bytes);
         }
     }
-    if let Some(bytes) = working(job) {
+    if let Some(bytes) = job.working() {
         let formula = "most at once in a block's ops, forward and backward".to_owned();
         push(lines, ("working", "working buffers"), formula, Place::Gpu, bytes.into());
     }
@@ -55,51 +54,4 @@ fn gathered(job: &Training, rank: Option<&Rank>, lines: &mut Vec<Line>) -> Resul
     };
     push(lines, ("gathered_weights", "gathered weights"), formula, Place::Gpu, bytes);
     Ok(())
-}
-
-/// What the ops of the same job's step need beside what they keep; `None` where no such step is
-/// made.
-pub(super) fn working(job: &Training) -> Option<u64> {
-    job.generated()?.working()
-}
-
-impl Training {
-    /// The same job as traces are generated from, with no more replicas than experts need; `None`
-    /// for a model without a card and for what does not fit such a job's numbers.
-    pub fn generated(&self) -> Option<training::Training> {
-        let small = |number: u64| u32::try_from(number).ok();
-        let (step, card) = (self.step.as_ref()?, self.card.as_ref()?);
-        let expert = small(self.split.expert)?;
-        let parallel = Parallel {
-            data: expert,
-            tensor: small(self.split.tensor)?,
-            sequence: self.split.by_sequence,
-            pipeline: small(self.split.stages)?,
-            interleave: small(self.split.interleave)?,
-            expert,
-        };
-        let formats = Formats {
-            weights: self.weights,
-            gradients: self.gradients,
-            activations: step.format,
-            kv: Format::Bf16,
-        };
-        Some(training::Training {
-            card: card.clone(),
-            batch: small(step.batch)?,
-            micro_batch: small(step.micro_batch)?,
-            sequence: step.sequence,
-            formats,
-            optimizer: Optimizer::AdamW,
-            checkpointing: step.checkpointing,
-            attention: step.attention,
-            dropout: step.dropout,
-            parallel,
-            zero: Zero::default(),
-            // Where ranks are does not change what they hold.
-            devices: 1,
-            router: Router::default(),
-            loader: None,
-        })
-    }
 }

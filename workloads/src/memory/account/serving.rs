@@ -1,5 +1,6 @@
 //! The accounts of serving a model and of a structured operator.
 
+use super::{account_of, push};
 use crate::memory::inference::Kv;
 use crate::memory::semiseparable::{Formats, Shape, levels, operator};
 use crate::memory::{Overflow, product, share, total};
@@ -44,13 +45,9 @@ pub struct Serving {
 pub fn serving(job: &Serving) -> Result<Account, Overflow> {
     let split = u128::from(job.tensor) * u128::from(job.pipeline);
     let weights = product(&[share(job.params.into(), split), job.weights.bytes().into()])?;
-    let mut lines = vec![Line {
-        key: "weights",
-        name: "weights",
-        formula: "w P / (t p)".to_owned(),
-        place: job.offload_weights,
-        bytes: weights,
-    }];
+    let mut lines = Vec::new();
+    let formula = "w P / (t p)".to_owned();
+    push(&mut lines, ("weights", "weights"), formula, job.offload_weights, weights);
     let mut constants = Vec::new();
     let mut add = |key, name, value: Value| constants.push(Constant { key, name, value });
     add("params", "parameters (P)", job.params.into());
@@ -75,25 +72,14 @@ pub fn serving(job: &Serving) -> Result<Account, Overflow> {
         add("kv_block", "tokens of a page", job.page.into());
         add("offload_kv", "keys and values go to", job.offload_kv.word().into());
         let all = kv.of_batch(job.batch, job.context, job.page, job.window)?;
-        lines.push(Line {
-            key: "kv",
-            name: "keys and values",
-            formula: "2 x blocks x heads x width x bytes, per token, in whole pages".to_owned(),
-            place: job.offload_kv,
-            bytes: kv.of_rank(all, job.tensor, job.pipeline)?,
-        });
+        let formula = "2 x blocks x heads x width x bytes, per token, in whole pages".to_owned();
+        let bytes = kv.of_rank(all, job.tensor, job.pipeline)?;
+        push(&mut lines, ("kv", "keys and values"), formula, job.offload_kv, bytes);
     }
-    if job.reserved > 0 {
-        lines.push(Line {
-            key: "reserved",
-            name: "reserved",
-            formula: "as given".to_owned(),
-            place: Place::Gpu,
-            bytes: job.reserved.into(),
-        });
-    }
+    let given = "as given".to_owned();
+    push(&mut lines, ("reserved", "reserved"), given, Place::Gpu, job.reserved.into());
     let title = format!("inference, {} GPU(s)", job.gpus);
-    let mut account = super::account_of(title, constants, lines, job.gpus_per_node)?;
+    let mut account = account_of(title, constants, lines, job.gpus_per_node)?;
     if job.kv.is_none() {
         let note =
             "keys and values are left out: they need --layers, --heads, --hidden and --sequence";
@@ -131,21 +117,13 @@ pub fn structured(job: &Structured) -> Result<Account, Overflow> {
         Shape::Sum(_) => ("", ", of each level"),
         Shape::Nested => (", and of each core", ", and of each core"),
     };
+    let line = |key, name, formula, place, bytes| Line { key, name, formula, place, bytes };
+    let tridiagonal = format!("{} (3 N - 2){cores}; on every rank", each(formats.tridiagonal));
+    let factors = format!("{} x 2 x N x ceil(r / ranks){every}", each(formats.factors));
+    let (t, uv) = (times(one.tridiagonal)?, times(one.of_rank)?);
     let lines = vec![
-        Line {
-            key: "tridiagonal",
-            name: "tridiagonal parts",
-            formula: format!("{} (3 N - 2){cores}; on every rank", each(formats.tridiagonal)),
-            place: Place::Gpu,
-            bytes: times(one.tridiagonal)?,
-        },
-        Line {
-            key: "factors",
-            name: "U and V",
-            formula: format!("{} x 2 x N x ceil(r / ranks){every}", each(formats.factors)),
-            place: job.offload,
-            bytes: times(one.of_rank)?,
-        },
+        line("tridiagonal", "tridiagonal parts", tridiagonal, Place::Gpu, t),
+        line("factors", "U and V", factors, job.offload, uv),
     ];
     let levels = levels(size, shape);
     let ranks: Vec<String> = levels.iter().map(|level| level.rank.to_string()).collect();
@@ -174,5 +152,5 @@ pub fn structured(job: &Structured) -> Result<Account, Overflow> {
     let reduction = 100.0 * (1.0 - whole as f64 / one.dense as f64);
     add("reduction_percent", "less than dense, %", Value::Number(reduction));
     let title = format!("structured operator of size {}, {} GPU(s)", job.size, job.gpus);
-    super::account_of(title, constants, lines, job.gpus_per_node)
+    account_of(title, constants, lines, job.gpus_per_node)
 }

@@ -3,171 +3,14 @@
 //! Invariant: without a [`Step`] and without sizes of buffers it is the model state alone, to the
 //! byte.
 
-use super::account_of;
-use super::buffers;
+use super::job::{Keeps, Pipeline, Step, Training};
+use super::{account_of, buffers, push};
 use crate::memory::activations::block::Block;
-use crate::memory::activations::{self, Batch, OfStage, Stages};
-use crate::memory::optimizer::{needs_shapes, of_numbers};
-use crate::memory::rank::{Bytes, Rank};
-use crate::memory::zero::{MILLION, Offload, Part, State, placed};
-use crate::memory::{Overflow, loader, product, share};
-use crate::transformer::card::Card;
-use crate::transformer::format::Format;
-use crate::transformer::training::{Attention, Checkpointing, Loader, Optimizer};
-use tiersim_models::results::memory_account::Place;
-use tiersim_models::results::memory_account::{Account, Constant, Line, Value};
-
-/// What the optimizer keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keeps {
-    /// So many millionths of a byte per parameter (K).
-    PerParameter(u64),
-    /// What this optimizer does.
-    Named(Optimizer),
-}
-
-/// How the model is split, beside ZeRO.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pipeline {
-    /// Ranks that each matrix is split over.
-    pub tensor: u64,
-    /// Whether what that leaves whole is split by sequence.
-    pub by_sequence: bool,
-    /// Stages.
-    pub stages: u64,
-    /// Stretches of blocks per stage.
-    pub interleave: u64,
-    /// Data-parallel ranks that the experts of a block are spread over.
-    pub expert: u64,
-}
-
-impl Default for Pipeline {
-    fn default() -> Pipeline {
-        Pipeline { tensor: 1, by_sequence: false, stages: 1, interleave: 1, expert: 1 }
-    }
-}
-
-/// What goes through the model in a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// What a block is made of.
-    pub block: Block,
-    /// Blocks.
-    pub layers: u64,
-    /// Logits per token; 0 for a model without a head.
-    pub vocab: u64,
-    /// Sequences of one replica and step.
-    pub batch: u64,
-    /// Those that go through at once.
-    pub micro_batch: u64,
-    /// Tokens of a sequence.
-    pub sequence: u64,
-    /// Format of what is kept.
-    pub format: Format,
-    /// How attention is computed.
-    pub attention: Attention,
-    /// Whether there is dropout.
-    pub dropout: bool,
-    /// What is kept.
-    pub checkpointing: Checkpointing,
-    /// The data pipeline of each rank.
-    pub loader: Option<Loader>,
-}
-
-/// A training job.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Training {
-    /// Parameters of the model (P).
-    pub params: u64,
-    /// Its card, if it has one: what a rank has is counted module by module then.
-    pub card: Option<Card>,
-    /// Format of weights.
-    pub weights: Format,
-    /// Format of gradients.
-    pub gradients: Format,
-    /// What the optimizer keeps.
-    pub optimizer: Keeps,
-    /// All GPUs.
-    pub gpus: u64,
-    /// Those of one node.
-    pub gpus_per_node: u64,
-    /// ZeRO's stage, 0 to 3.
-    pub stage: u8,
-    /// What is offloaded.
-    pub offload: Offload,
-    /// How the model is split beside ZeRO.
-    pub split: Pipeline,
-    /// Bytes of buckets for communication, on the GPU. Where it is not said it is left out, but for
-    /// a model with a card, whose steps have the default one.
-    pub bucket: Option<u64>,
-    /// Bytes of pinned buffers per rank, on the host.
-    pub pinned: u64,
-    /// Bytes of the GPU that nothing of this can have: contexts, workspaces, fragments.
-    pub reserved: u64,
-    /// Parameters of the largest layer that stage 3 gathers; 0 if they do not count, or follow from
-    /// the card.
-    pub largest_layer: u64,
-    /// Layers that are gathered ahead beside it.
-    pub prefetch: u64,
-    /// What goes through.
-    pub step: Option<Step>,
-}
-
-impl Training {
-    /// Replicas of the model: what ZeRO partitions over (N).
-    pub fn data(&self) -> u64 {
-        (self.gpus / (self.split.tensor * self.split.stages)).max(1)
-    }
-
-    /// What a rank has of a model that has a card.
-    pub fn rank(&self) -> Option<Rank> {
-        self.card.as_ref().map(|card| Rank::of(card, &self.split, self.data()))
-    }
-
-    /// Parameters of one rank, before ZeRO partitions them: of the first stage, or a share where
-    /// modules are not known.
-    fn params_of_rank(&self) -> Result<u128, Overflow> {
-        let split = u128::from(self.split.tensor) * u128::from(self.split.stages);
-        self.rank().map_or(Ok(share(self.params.into(), split)), |rank| rank.params())
-    }
-
-    /// The state of one rank at a stage of ZeRO; 0 for what it would have without.
-    pub fn state(&self, stage: u8) -> Result<State, Overflow> {
-        let Training { weights, gradients, optimizer, .. } = *self;
-        if let Some(rank) = self.rank() {
-            return rank.state(&Bytes { weights, gradients, optimizer }, stage);
-        }
-        let params = self.params_of_rank()?;
-        let optimizer = match optimizer {
-            Keeps::PerParameter(millionths) => {
-                share(product(&[params, millionths.into()])?, MILLION.into())
-            }
-            Keeps::Named(named) => of_numbers(named, weights, params)?.sum()?,
-        };
-        let state = State::of(params, weights.bytes().into(), gradients.bytes().into(), 0)?;
-        Ok(State { optimizer, ..state }.of_rank(stage, self.data().into()))
-    }
-
-    /// Activations of the first stage.
-    fn activations(&self, step: &Step) -> Result<OfStage, Overflow> {
-        let batch = Batch {
-            sequences: step.micro_batch,
-            tokens: step.sequence,
-            format: step.format,
-            attention: step.attention,
-            dropout: step.dropout,
-            tensor: self.split.tensor,
-            by_sequence: self.split.by_sequence,
-        };
-        let stages = Stages {
-            layers: step.layers,
-            pipeline: self.split.stages,
-            interleave: self.split.interleave,
-            micro_batches: step.batch.div_ceil(step.micro_batch.max(1)),
-        };
-        activations::of_stage(&step.block, &batch, &stages, step.checkpointing, step.vocab)
-    }
-}
+use crate::memory::optimizer::needs_shapes;
+use crate::memory::zero::{MILLION, Part, placed};
+use crate::memory::{Overflow, loader};
+use crate::transformer::training::{Attention, Checkpointing, Loader};
+use tiersim_models::results::memory_account::{Account, Constant, Line, Place, Value};
 
 /// The account of a training job.
 pub fn training(job: &Training) -> Result<Account, Overflow> {
@@ -180,18 +23,6 @@ pub fn training(job: &Training) -> Result<Account, Overflow> {
     let mut account = account_of(title, constants(job)?, lines, job.gpus_per_node)?;
     account.notes = notes(job);
     Ok(account)
-}
-
-pub(super) fn push(
-    lines: &mut Vec<Line>,
-    (key, name): (&'static str, &'static str),
-    formula: String,
-    place: Place,
-    bytes: u128,
-) {
-    if bytes > 0 {
-        lines.push(Line { key, name, formula, place, bytes });
-    }
 }
 
 fn state_lines(job: &Training) -> Result<Vec<Line>, Overflow> {
@@ -394,7 +225,7 @@ fn notes(job: &Training) -> Vec<String> {
         notes.push("buffers for communication are left out: they need --bucket".to_owned());
     }
     match (&job.step, &job.card) {
-        (Some(_), Some(_)) if buffers::working(job).is_none() => {
+        (Some(_), Some(_)) if job.working().is_none() => {
             let rule = "working buffers are left out: no step is made of this model in this split";
             notes.push(rule.to_owned());
         }

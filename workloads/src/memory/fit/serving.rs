@@ -6,7 +6,7 @@
 //! what lives elsewhere comes over the link first, and stages of a pipeline follow one another.
 //! Nothing overlaps. Invariant: seconds and tokens per second follow from the end state alone.
 
-use super::{holds, least};
+use super::{Knob, Setting, beyond, holds, least, settings};
 use crate::memory::Overflow;
 use crate::memory::account::{Serving, serving};
 use tiersim_models::results::memory_account::Place;
@@ -15,36 +15,8 @@ use tiersim_models::results::memory_fit::{Cost, Fit, Found, Rates, Room};
 /// Weights, keys and values, format of those, sequences, memory of the host.
 type Far = [u8; 5];
 
-/// A job with its knobs turned.
-struct Setting {
-    job: Serving,
-    far: Far,
-    changes: Vec<String>,
-}
-
-type Knob = fn(&Serving) -> Vec<(Serving, String)>;
-
-fn settings(job: &Serving) -> Vec<Setting> {
-    let mut all = vec![Setting { job: job.clone(), far: Far::default(), changes: Vec::new() }];
-    let knobs: [Knob; 4] = [weights, kv, eight_bits, batches];
-    for (knob, turned) in knobs.into_iter().enumerate() {
-        let mut more = Vec::new();
-        for setting in &all {
-            for (steps, (job, change)) in turned(&setting.job).into_iter().enumerate() {
-                let mut far = setting.far;
-                far[knob] = u8::try_from(steps + 1).unwrap_or(u8::MAX);
-                let changes = setting.changes.iter().cloned().chain([change]).collect();
-                more.push(Setting { job, far, changes });
-            }
-        }
-        all.extend(more);
-    }
-    all
-}
-
-fn beyond(from: Place) -> impl Iterator<Item = Place> {
-    Place::ALL.into_iter().filter(move |&place| place > from)
-}
+/// All knobs but memory of the host.
+const KNOBS: [Knob<Serving>; 4] = [weights, kv, eight_bits, batches];
 
 fn weights(job: &Serving) -> Vec<(Serving, String)> {
     let turned = |place: Place| {
@@ -108,7 +80,7 @@ fn seconds(job: &Serving, rates: &Rates) -> Result<Option<f64>, Overflow> {
 fn quickest(job: &Serving, room: &Room, rates: &Rates) -> Result<Option<f64>, Overflow> {
     let back = Serving { offload_weights: Place::Gpu, offload_kv: Place::Gpu, ..job.clone() };
     let mut best: Option<f64> = None;
-    for Setting { job, .. } in settings(&back) {
+    for Setting { job, .. } in settings::<_, 5>(&back, &KNOBS) {
         if holds(room, &serving(&job)?) == Some(0)
             && let Some(seconds) = seconds(&job, rates)?
         {
@@ -122,7 +94,7 @@ fn quickest(job: &Serving, room: &Room, rates: &Rates) -> Result<Option<f64>, Ov
 /// What makes `job` fit into `room`; figures are relative to the most tokens per second of all
 /// settings that fit.
 pub fn fit(job: &Serving, room: &Room, rates: &Rates) -> Result<Found, Overflow> {
-    let all = settings(job);
+    let all = settings(job, &KNOBS);
     let mut fitting: Vec<(Far, Fit)> = Vec::new();
     for setting in &all {
         let account = serving(&setting.job)?;

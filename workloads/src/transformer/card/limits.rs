@@ -4,26 +4,10 @@
 //! to together. Sums are made in 128 bits: no card overflows the arithmetic that refuses it.
 
 use super::{Card, Family};
-use crate::layered::ShapeProblem;
+use crate::layered::{Range, ShapeProblem, outside};
 
 /// Most parameters of a model: a thousand times the largest that is known.
 pub const MAX_PARAMETERS: u64 = 1 << 50;
-
-/// The largest value of every field.
-const MOST: [(&str, u32); 12] = [
-    ("layers", 10_000),
-    ("hidden", 1 << 20),
-    ("ffn", 1 << 22),
-    ("heads", 1 << 14),
-    ("kv_heads", 1 << 14),
-    ("head_dim", 1 << 14),
-    ("vocab", 1 << 26),
-    ("positions", 1 << 26),
-    ("experts.count", 1 << 12),
-    ("experts.active", 1 << 12),
-    ("experts.ffn", 1 << 22),
-    ("window", u32::MAX),
-];
 
 /// Most shared experts of a block.
 const MAX_SHARED: u32 = 256;
@@ -48,38 +32,34 @@ impl Card {
         found
     }
 
-    fn values(&self) -> Vec<(&'static str, u32)> {
+    fn values(&self) -> Vec<Range> {
         let mut values = vec![
-            ("layers", self.layers),
-            ("hidden", self.hidden),
-            ("ffn", self.ffn),
-            ("heads", self.heads),
-            ("kv_heads", self.kv_heads),
-            ("head_dim", self.head_dim),
-            ("vocab", self.vocab),
+            ("layers", self.layers.into(), 10_000),
+            ("hidden", self.hidden.into(), 1 << 20),
+            ("ffn", self.ffn.into(), 1 << 22),
+            ("heads", self.heads.into(), 1 << 14),
+            ("kv_heads", self.kv_heads.into(), 1 << 14),
+            ("head_dim", self.head_dim.into(), 1 << 14),
+            ("vocab", self.vocab.into(), 1 << 26),
         ];
         if self.family.learns_positions() {
-            values.push(("positions", self.positions));
+            values.push(("positions", self.positions.into(), 1 << 26));
         }
         if let Some(experts) = &self.experts {
             values.extend([
-                ("experts.count", experts.count),
-                ("experts.active", experts.active),
-                ("experts.ffn", experts.ffn),
+                ("experts.count", experts.count.into(), 1 << 12),
+                ("experts.active", experts.active.into(), 1 << 12),
+                ("experts.ffn", experts.ffn.into(), 1 << 22),
             ]);
         }
-        values.extend(self.window.map(|window| ("window", window)));
+        values.extend(self.window.map(|window| ("window", window.into(), u32::MAX.into())));
         values
     }
 
     fn ranges(&self, found: &mut Vec<ShapeProblem>) {
-        for (field, value) in self.values() {
-            let most = MOST.iter().find(|(name, _)| *name == field).map_or(0, |&(_, most)| most);
-            if value == 0 || value > most {
-                let rule = format!("`{field}` must lie between 1 and {most}, and is {value}");
-                found.push(ShapeProblem { field, rule, remedy: "write a number in that range" });
-            }
-        }
+        found.extend(outside(self.values(), |field, most, value| {
+            format!("`{field}` must lie between 1 and {most}, and is {value}")
+        }));
         let shared = self.experts.map_or(0, |experts| experts.shared);
         if shared > MAX_SHARED {
             let rule =

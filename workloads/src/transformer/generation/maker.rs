@@ -95,14 +95,8 @@ impl<'a> Maker<'a> {
         bytes: u64,
         module: Option<ModuleId>,
     ) -> ObjectId {
-        let formats = &self.job.formats;
-        let format = match kind {
-            ObjectKind::Weight => formats.weights,
-            ObjectKind::Kv => formats.kv,
-            _ => formats.activations,
-        };
         self.trace.objects.push(Object {
-            dtype: format.dtype().to_owned(),
+            dtype: self.job.formats.of(kind).dtype().to_owned(),
             persistent: kind == ObjectKind::Weight,
             module,
             ..Object::new(name, kind, Bytes::new(bytes))
@@ -173,11 +167,10 @@ impl<'a> Maker<'a> {
         bias: u64,
         at: ModuleId,
     ) -> ObjectId {
-        let numbers = (rows * columns + bias).div_ceil(u64::from(self.job.tensor));
-        let bytes = numbers * self.job.formats.weights.bytes();
-        self.object(name, ObjectKind::Weight, bytes, Some(at))
+        self.norm(name, (rows * columns + bias).div_ceil(u64::from(self.job.tensor)), at)
     }
 
+    /// Numbers that every rank has.
     fn norm(&mut self, name: String, numbers: u64, at: ModuleId) -> ObjectId {
         let bytes = numbers * self.job.formats.weights.bytes();
         self.object(name, ObjectKind::Weight, bytes, Some(at))

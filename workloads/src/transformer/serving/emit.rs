@@ -104,14 +104,8 @@ impl<'a> Emit<'a> {
         bytes: u64,
         module: Option<ModuleId>,
     ) -> ObjectId {
-        let formats = &self.job.formats;
-        let format = match kind {
-            ObjectKind::Weight => formats.weights,
-            ObjectKind::Kv => formats.kv,
-            _ => formats.activations,
-        };
         self.trace.objects.push(Object {
-            dtype: format.dtype().to_owned(),
+            dtype: self.job.formats.of(kind).dtype().to_owned(),
             persistent: kind == ObjectKind::Weight,
             module,
             ..Object::new(name, kind, Bytes::new(bytes))

@@ -9,7 +9,7 @@
 //! have a gradient, of zeros.
 
 use super::Router;
-use super::forward;
+use super::forward::{ExpertsKept, Kept, SharedKept};
 use super::pass::Maker;
 use super::state::{Mixture, Mlp};
 use crate::transformer::build::{Touch, change, read, write};
@@ -17,28 +17,6 @@ use crate::transformer::format::Format;
 use crate::transformer::routing;
 use tiersim_models::ids::{ModuleId, ObjectId};
 use tiersim_models::workload::CollectiveKind;
-
-/// What the experts of a block keep.
-#[derive(Clone, Debug)]
-pub(super) struct Kept {
-    gates: ObjectId,
-    /// Copies of tokens as this rank's experts get them.
-    given: ObjectId,
-    /// Tokens of each of this rank's experts.
-    tokens: Vec<u128>,
-    experts: Vec<Option<forward::Kept>>,
-    /// What comes back for this rank's tokens.
-    back: ObjectId,
-    shared: Option<Shared>,
-}
-
-/// What the experts of every token keep.
-#[derive(Clone, Debug)]
-struct Shared {
-    kept: forward::Kept,
-    out: ObjectId,
-    weight: ObjectId,
-}
 
 impl Maker<'_> {
     /// Tokens of each expert of this rank in block `layer`, of those of all ranks of the expert
@@ -73,7 +51,7 @@ impl Maker<'_> {
         layer: u32,
         mixture: &Mixture,
         input: ObjectId,
-    ) -> (Kept, ObjectId) {
+    ) -> (ExpertsKept, ObjectId) {
         let (by, sizes) = (self.module(mixture.router), self.sizes);
         let is_alone = self.shape.parallel.expert == 1;
         let four = u128::from(Format::Fp32.bytes());
@@ -99,7 +77,7 @@ impl Maker<'_> {
         self.build.op("combine", by, 0, &[read(back), read(gates), write(y)]);
         let shared = mixture.shared.as_ref();
         let shared = shared.map(|(mlp, gate)| self.shared(mlp, *gate, input, y));
-        (Kept { gates, given, tokens, experts, back, shared }, y)
+        (ExpertsKept { gates, given, tokens, experts, back, shared }, y)
     }
 
     /// Every expert's part of `given`, to its part of `done`.
@@ -109,7 +87,7 @@ impl Maker<'_> {
         tokens: &[u128],
         given: ObjectId,
         done: ObjectId,
-    ) -> Vec<Option<forward::Kept>> {
+    ) -> Vec<Option<Kept>> {
         let all = tokens.iter().sum::<u128>().max(1);
         let mut is_first = true;
         let each = mixture.experts.iter().zip(tokens).map(|(mlp, &count)| {
@@ -122,7 +100,7 @@ impl Maker<'_> {
                 self.feed_forward(mlp, count, from, to)
             })
         });
-        let experts: Vec<Option<forward::Kept>> = each.collect();
+        let experts: Vec<Option<Kept>> = each.collect();
         if is_first {
             // No token came here: the other ranks get nothing of what they wait for.
             self.build.op("zero", self.module(mixture.router), 0, &[write(done)]);
@@ -131,7 +109,7 @@ impl Maker<'_> {
     }
 
     /// What every token goes through, weighed and added to `y`.
-    fn shared(&mut self, mlp: &Mlp, gate: usize, input: ObjectId, y: ObjectId) -> Shared {
+    fn shared(&mut self, mlp: &Mlp, gate: usize, input: ObjectId, y: ObjectId) -> SharedKept {
         let sizes = self.sizes;
         let by = self.module(gate);
         let weight = self.kept(by, "out", sizes.tokens, by);
@@ -139,14 +117,14 @@ impl Maker<'_> {
         let out = self.kept(by, "weighed", sizes.tokens * sizes.hidden, by);
         let kept = self.feed_forward(mlp, sizes.tokens, read(input), write(out));
         self.build.op("combine", by, 0, &[read(out), read(weight), change(y)]);
-        Shared { kept, out, weight }
+        SharedKept { kept, out, weight }
     }
 
     /// From the gradient of the sum to that of the block's normed middle: `[input, dy, dx]`.
     pub(super) fn mixture_backward(
         &mut self,
         mixture: &Mixture,
-        kept: &Kept,
+        kept: &ExpertsKept,
         [input, dy, dx]: [ObjectId; 3],
     ) {
         let (by, sizes) = (self.module(mixture.router), self.sizes);
@@ -179,7 +157,7 @@ impl Maker<'_> {
     fn experts_backward(
         &mut self,
         mixture: &Mixture,
-        kept: &Kept,
+        kept: &ExpertsKept,
         d_done: ObjectId,
         d_given: ObjectId,
     ) {
@@ -216,7 +194,7 @@ impl Maker<'_> {
         &mut self,
         mlp: &Mlp,
         gate: usize,
-        kept: &Shared,
+        kept: &SharedKept,
         [input, dy, dx]: [ObjectId; 3],
     ) {
         let (by, sizes) = (self.module(gate), self.sizes);

@@ -8,9 +8,9 @@
 //! scores are gone; a fused kernel keeps none of the scores, but a sum in fp32 per token and head.
 //! Residual and dropout are one op, which keeps its sum.
 
+use super::Attention;
 use super::pass::Maker;
 use super::state::{Block, FeedPart, Mlp, Model};
-use super::{Attention, experts};
 use crate::memory::activations::block::Between;
 use crate::transformer::build::{Touch, change, read, write};
 use crate::transformer::format::Format;
@@ -36,11 +36,33 @@ pub(super) struct Kept {
     pub(super) active: ObjectId,
 }
 
+/// What the experts of a block keep.
+#[derive(Clone, Debug)]
+pub(super) struct ExpertsKept {
+    pub(super) gates: ObjectId,
+    /// Copies of tokens as this rank's experts get them.
+    pub(super) given: ObjectId,
+    /// Tokens of each of this rank's experts.
+    pub(super) tokens: Vec<u128>,
+    pub(super) experts: Vec<Option<Kept>>,
+    /// What comes back for this rank's tokens.
+    pub(super) back: ObjectId,
+    pub(super) shared: Option<SharedKept>,
+}
+
+/// What the experts of every token keep.
+#[derive(Clone, Debug)]
+pub(super) struct SharedKept {
+    pub(super) kept: Kept,
+    pub(super) out: ObjectId,
+    pub(super) weight: ObjectId,
+}
+
 /// What follows attention keeps beside its input.
 #[derive(Clone, Debug)]
 pub(super) enum FeedKept {
     Dense(Kept),
-    Mixture(experts::Kept),
+    Mixture(ExpertsKept),
 }
 
 /// What a block keeps for its backward pass.

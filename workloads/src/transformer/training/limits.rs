@@ -6,7 +6,7 @@
 use super::network::Groups;
 use super::step::step;
 use super::{Checkpointing, Training};
-use crate::layered::ShapeProblem;
+use crate::layered::{Range, ShapeProblem, outside};
 use crate::transformer::build::Builder;
 
 /// Most ops of a generated training step, by a bound on their number.
@@ -15,40 +15,9 @@ pub const MAX_OPS: u64 = 1_000_000;
 /// Largest exponent of the router, in hundredths.
 const MAX_SKEW: u32 = 1000;
 
-/// The largest value of every field.
-const MOST: [(&str, u64); 22] = [
-    ("card.layers", 10_000),
-    ("card.hidden", 1 << 20),
-    ("card.ffn", 1 << 22),
-    ("card.heads", 1 << 14),
-    ("card.kv_heads", 1 << 14),
-    ("card.head_dim", 1 << 14),
-    ("card.vocab", 1 << 26),
-    ("card.window", u32::MAX as u64),
-    ("card.experts.count", 1 << 12),
-    ("card.experts.active", 1 << 12),
-    ("card.experts.ffn", 1 << 22),
-    ("batch", 1 << 20),
-    ("micro_batch", 1 << 20),
-    ("sequence", u32::MAX as u64),
-    ("parallel.data", 1 << 20),
-    ("parallel.tensor", 1 << 14),
-    ("parallel.pipeline", 10_000),
-    ("parallel.interleave", 10_000),
-    ("parallel.expert", 1 << 12),
-    ("devices", 1 << 10),
-    ("loader.workers", 1 << 12),
-    ("loader.prefetch", 1 << 12),
-];
-
-/// A number that must divide another.
-struct Division {
-    field: &'static str,
-    divisor: u64,
-    of: &'static str,
-    whole: u64,
-    remedy: &'static str,
-}
+/// A number that must divide another: the field of the one, its value, the name of the other, its
+/// value, and a remedy.
+type Division = (&'static str, u64, &'static str, u64, &'static str);
 
 impl Training {
     /// Every rule that this training breaks; empty for one that makes a trace.
@@ -67,57 +36,53 @@ impl Training {
         if found.is_empty() { self.amounts() } else { Err(found) }
     }
 
-    fn values(&self) -> Vec<(&'static str, u64)> {
+    fn values(&self) -> Vec<Range> {
         let Training { card, parallel, .. } = self;
         let mut values = vec![
-            ("card.layers", card.layers),
-            ("card.hidden", card.hidden),
-            ("card.heads", card.heads),
-            ("card.kv_heads", card.kv_heads),
-            ("card.head_dim", card.head_dim),
-            ("card.vocab", card.vocab),
-            ("batch", self.batch),
-            ("micro_batch", self.micro_batch),
-            ("parallel.data", parallel.data),
-            ("parallel.tensor", parallel.tensor),
-            ("parallel.pipeline", parallel.pipeline),
-            ("parallel.interleave", parallel.interleave),
-            ("parallel.expert", parallel.expert),
-            ("devices", self.devices),
+            ("card.layers", card.layers.into(), 10_000),
+            ("card.hidden", card.hidden.into(), 1 << 20),
+            ("card.heads", card.heads.into(), 1 << 14),
+            ("card.kv_heads", card.kv_heads.into(), 1 << 14),
+            ("card.head_dim", card.head_dim.into(), 1 << 14),
+            ("card.vocab", card.vocab.into(), 1 << 26),
+            ("batch", self.batch.into(), 1 << 20),
+            ("micro_batch", self.micro_batch.into(), 1 << 20),
+            ("parallel.data", parallel.data.into(), 1 << 20),
+            ("parallel.tensor", parallel.tensor.into(), 1 << 14),
+            ("parallel.pipeline", parallel.pipeline.into(), 10_000),
+            ("parallel.interleave", parallel.interleave.into(), 10_000),
+            ("parallel.expert", parallel.expert.into(), 1 << 12),
+            ("devices", self.devices.into(), 1 << 10),
         ];
         match card.experts {
-            None => values.push(("card.ffn", card.ffn)),
+            None => values.push(("card.ffn", card.ffn.into(), 1 << 22)),
             Some(experts) => values.extend([
-                ("card.experts.count", experts.count),
-                ("card.experts.active", experts.active),
-                ("card.experts.ffn", experts.ffn),
+                ("card.experts.count", experts.count.into(), 1 << 12),
+                ("card.experts.active", experts.active.into(), 1 << 12),
+                ("card.experts.ffn", experts.ffn.into(), 1 << 22),
             ]),
         }
-        values.extend(card.window.map(|window| ("card.window", window)));
+        values.extend(card.window.map(|window| ("card.window", window.into(), u32::MAX.into())));
         if let Some(loader) = self.loader {
-            let all = [("loader.workers", loader.workers), ("loader.prefetch", loader.prefetch)];
-            values.extend(all);
+            values.extend([
+                ("loader.workers", loader.workers.into(), 1 << 12),
+                ("loader.prefetch", loader.prefetch.into(), 1 << 12),
+            ]);
         }
-        let mut values: Vec<(&str, u64)> =
-            values.into_iter().map(|(field, value)| (field, u64::from(value))).collect();
-        values.push(("sequence", self.sequence));
+        values.push(("sequence", self.sequence, u32::MAX.into()));
         values
     }
 
     fn ranges(&self, found: &mut Vec<ShapeProblem>) {
-        for (field, value) in self.values() {
-            let most = MOST.iter().find(|(name, _)| *name == field).map_or(0, |&(_, most)| most);
-            if value == 0 || value > most {
-                let name = field.rsplit('.').next().unwrap_or(field);
-                let rule = format!("`{name}` must lie between 1 and {most}, it is {value}");
-                found.push(ShapeProblem { field, rule, remedy: "write a number in that range" });
-            }
-        }
+        found.extend(outside(self.values(), |field, most, value| {
+            let name = field.rsplit('.').next().unwrap_or(field);
+            format!("`{name}` must lie between 1 and {most}, it is {value}")
+        }));
     }
 
     /// What must divide what.
     fn divisions(&self, found: &mut Vec<ShapeProblem>) {
-        for Division { field, divisor, of, whole, remedy } in self.divisors() {
+        for (field, divisor, of, whole, remedy) in self.divisors() {
             if !whole.is_multiple_of(divisor) {
                 let rule = format!("{divisor} must divide `{of}`, which is {whole}");
                 found.push(ShapeProblem { field, rule, remedy });
@@ -137,38 +102,20 @@ impl Training {
         ]
         .map(u64::from);
         let split = "split over fewer ranks, or change the model";
-        let mut rules = vec![
-            (
-                "micro_batch",
-                u64::from(self.micro_batch),
-                "batch",
-                u64::from(self.batch),
-                "choose a divisor of `batch`",
-            ),
-            (
-                "card.kv_heads",
-                u64::from(card.kv_heads),
-                "heads",
-                u64::from(card.heads),
-                "as many query heads share every key and value head",
-            ),
-            ("parallel.tensor", tensor, "heads", u64::from(card.heads), split),
-            ("parallel.tensor", tensor, "kv_heads", u64::from(card.kv_heads), split),
-            ("parallel.tensor", tensor, "vocab", u64::from(card.vocab), "pad the vocabulary"),
-            (
-                "parallel.pipeline",
-                pipeline * interleave,
-                "layers",
-                u64::from(card.layers),
-                "choose stages times stretches that divide the layers",
-            ),
-            (
-                "parallel.expert",
-                expert,
-                "data",
-                data,
-                "experts are spread over data-parallel ranks",
-            ),
+        let [micro_batch, batch] = [self.micro_batch, self.batch].map(u64::from);
+        let [heads, kv_heads, vocab, layers] =
+            [card.heads, card.kv_heads, card.vocab, card.layers].map(u64::from);
+        let shared = "as many query heads share every key and value head";
+        let stages = "choose stages times stretches that divide the layers";
+        let spread = "experts are spread over data-parallel ranks";
+        let mut rules: Vec<Division> = vec![
+            ("micro_batch", micro_batch, "batch", batch, "choose a divisor of `batch`"),
+            ("card.kv_heads", kv_heads, "heads", heads, shared),
+            ("parallel.tensor", tensor, "heads", heads, split),
+            ("parallel.tensor", tensor, "kv_heads", kv_heads, split),
+            ("parallel.tensor", tensor, "vocab", vocab, "pad the vocabulary"),
+            ("parallel.pipeline", pipeline * interleave, "layers", layers, stages),
+            ("parallel.expert", expert, "data", data, spread),
         ];
         match card.experts {
             None => rules.push(("parallel.tensor", tensor, "ffn", u64::from(card.ffn), split)),
@@ -178,21 +125,14 @@ impl Training {
             ]),
         }
         if parallel.sequence {
-            rules.push((
-                "parallel.sequence",
-                tensor,
-                "sequence",
-                self.sequence,
-                "pad the sequence",
-            ));
+            let remedy = "pad the sequence";
+            rules.push(("parallel.sequence", tensor, "sequence", self.sequence, remedy));
         }
         if interleave > 1 {
             let remedy = "interleaved stages take micro-batches in rounds of as many as stages";
             rules.push(("parallel.interleave", pipeline, "micro-batches", micros, remedy));
         }
-        let division =
-            |(field, divisor, of, whole, remedy)| Division { field, divisor, of, whole, remedy };
-        rules.into_iter().map(division).collect()
+        rules
     }
 
     fn choices(&self, found: &mut Vec<ShapeProblem>) {

@@ -6,12 +6,11 @@
 
 use super::network::Groups;
 use super::state::Owned;
-use super::zero::Reduction;
 use super::{Attention, Training};
 use crate::memory::activations::{own_tokens, stored};
 use crate::transformer::build::{Builder, Touch, change, read, write};
 use crate::transformer::format::Format;
-use tiersim_models::ids::{ModuleId, ObjectId};
+use tiersim_models::ids::{ModuleId, ObjectId, OpId};
 use tiersim_models::workload::{CollectiveKind, ObjectKind};
 
 /// What a micro-batch amounts to on this rank.
@@ -79,6 +78,19 @@ impl Sizes {
     pub(super) fn stream(&self) -> u128 {
         self.own_tokens * self.hidden
     }
+}
+
+/// Gradients that wait to be reduced.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reduction {
+    /// Of all ranks' parameters, and of experts'.
+    pub(super) waiting: [Vec<usize>; 2],
+    /// Whether this is the step's last pass over its modules.
+    pub(super) is_last: bool,
+    /// A matrix that another module of this pass uses too.
+    pub(super) held: Option<usize>,
+    /// The last reduction out of buffers.
+    pub(super) previous: Option<OpId>,
 }
 
 /// A step in the making.

@@ -91,8 +91,17 @@ fn segment(shape: &Training) -> Option<usize> {
     }
 }
 
+/// The tasks of one pass, each with the pass.
+pub(super) fn items_of(
+    shape: &Training,
+    model: &Model,
+    pass: Pass,
+) -> impl Iterator<Item = Item> + use<> {
+    tasks(shape, model, pass).into_iter().map(move |task| Item { task, pass })
+}
+
 /// The tasks of one pass.
-pub(super) fn tasks(shape: &Training, model: &Model, pass: Pass) -> Vec<Task> {
+fn tasks(shape: &Training, model: &Model, pass: Pass) -> Vec<Task> {
     let blocks = blocks(shape, pass.stretch);
     let is_first = pass.stretch == 0;
     let mut tasks = Vec::with_capacity(3 * blocks.len() + 2);
@@ -127,8 +136,7 @@ pub(super) fn items(shape: &Training, model: &Model) -> Vec<Item> {
             items.push(Item { task: Task::Bubble, pass });
             is_before = false;
         }
-        let tasks = tasks(shape, model, pass);
-        items.extend(tasks.into_iter().map(|task| Item { task, pass }));
+        items.extend(items_of(shape, model, pass));
     }
     items
 }

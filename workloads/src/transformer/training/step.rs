@@ -10,10 +10,9 @@
 use super::Training;
 use super::forward::{BlockKept, Embedded};
 use super::network::{Group, Groups};
-use super::pass::{Maker, Sizes};
+use super::pass::{Maker, Reduction, Sizes};
 use super::schedule::{self, Item, Pass, Task};
 use super::state::{End, Model, State};
-use super::zero::Reduction;
 use crate::transformer::build::{Builder, Touch, change, read, write};
 use crate::transformer::format::Format;
 use std::collections::BTreeMap;
@@ -33,18 +32,23 @@ struct Between {
 
 /// The whole step, unchecked.
 pub(super) fn step(shape: &Training) -> Builder {
-    let mut build = Builder::new(meta(shape));
-    let (model, owned) = State::model(shape, &mut build);
-    let groups = Groups::new(shape).expect("a shape without problems has equal groups");
-    let (sizes, prefix) = (Sizes::new(shape), String::new());
-    let reduction = Reduction::default();
-    let mut maker = Maker { shape, build, owned, sizes, groups, micro: 0, prefix, reduction };
+    let (mut maker, model) = begun(shape);
     maker.load(&model);
     maker.run(&model, &schedule::items(shape, &model), true);
     maker.shared_gradients(&model);
     maker.build.phase = Phase::Optimizer;
     maker.update();
     maker.build
+}
+
+/// A step of which nothing is made yet but what persists.
+fn begun(shape: &Training) -> (Maker<'_>, Model) {
+    let mut build = Builder::new(meta(shape));
+    let (model, owned) = State::model(shape, &mut build);
+    let groups = Groups::new(shape).expect("a shape without problems has equal groups");
+    let (sizes, prefix) = (Sizes::new(shape), String::new());
+    let reduction = Reduction::default();
+    (Maker { shape, build, owned, sizes, groups, micro: 0, prefix, reduction }, model)
 }
 
 fn meta(shape: &Training) -> TraceMeta {
@@ -274,7 +278,7 @@ impl Maker<'_> {
     fn head(&mut self, model: &Model, end: End, x: ObjectId) -> ObjectId {
         let sizes = self.sizes;
         let End { norm, head, matrix } = end;
-        let own = (matrix != model.tokens).then_some(());
+        let is_tied = matrix == model.tokens;
         let normed = self.norm(norm, x, head);
         let by = self.module(norm);
         let input = self.all_tokens(by, "out.whole", normed);
@@ -293,7 +297,7 @@ impl Maker<'_> {
         touches.extend(self.gradient(matrix));
         self.build.op("linear_backward", head, 2 * flops, &touches);
         // A tied matrix gets the embedding's part of its gradient last.
-        if own.is_some() {
+        if !is_tied {
             self.done(matrix);
         }
         let d_normed = self.sum(by, "out.grad.sum", d_input);
@@ -312,19 +316,12 @@ impl Maker<'_> {
 
     /// What the device does for the blocks of one stretch, forward and backward.
     fn of_one_stretch(&self, model: &Model) -> Vec<Op> {
-        let (prefix, reduction) = (String::new(), Reduction::default());
-        let Maker { shape, sizes, groups, .. } = *self;
-        let mut build = Builder::new(TraceMeta::default());
-        let (_, owned) = State::model(shape, &mut build);
-        let mut maker = Maker { shape, build, owned, sizes, groups, micro: 0, prefix, reduction };
+        let (mut maker, _) = begun(self.shape);
         let of = |is_forward| Pass { is_forward, micro: 0, stretch: 0 };
-        let passes = [of(true), of(false)];
-        let items = passes.into_iter().flat_map(|pass| {
-            let tasks = schedule::tasks(shape, model, pass).into_iter();
-            tasks.map(move |task| Item { task, pass })
-        });
-        let items: Vec<Item> = items.collect();
-        maker.run(model, &items, false);
+        let items = [of(true), of(false)]
+            .into_iter()
+            .flat_map(|pass| schedule::items_of(self.shape, model, pass));
+        maker.run(model, &items.collect::<Vec<Item>>(), false);
         let around = [model.tokens].into_iter().chain(model.positions).chain(model.norm_0);
         let around: Vec<ModuleId> = around.map(|owned| self.module(owned)).collect();
         let ops = maker.build.trace.ops.into_iter();

@@ -19,19 +19,6 @@ use tiersim_models::ids::{ObjectId, OpId};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{CollectiveKind, ObjectKind};
 
-/// Gradients that wait to be reduced.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Reduction {
-    /// Of all ranks' parameters, and of experts'.
-    waiting: [Vec<usize>; 2],
-    /// Whether this is the step's last pass over its modules.
-    pub(super) is_last: bool,
-    /// A matrix that another module of this pass uses too.
-    pub(super) held: Option<usize>,
-    /// The last reduction out of buffers.
-    previous: Option<OpId>,
-}
-
 impl Maker<'_> {
     /// The stream of what runs beside the device's work.
     pub(super) fn beside(&self, stream: u16) -> u16 {

@@ -1,0 +1,102 @@
+//! Files that tests read: what ships, and measurements that lie beside a checkout.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use tiersim_input::hardware_file::read_hardware;
+use tiersim_input::scenario::read::read_scenario;
+use tiersim_input::traces::read_traces;
+use tiersim_models::hardware::Hardware;
+use tiersim_models::results::RunRecord;
+use tiersim_policies::scenario::Scenario;
+use tiersim_policies::scenario::traces::Traces;
+use tiersim_sim::run::{Options, run};
+
+/// The folder of the workspace.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_path_buf()
+}
+
+/// A page of the project, by its path.
+pub fn page(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The text below a heading of the second level.
+pub fn section(name: &str, heading: &str) -> String {
+    let page = page(name);
+    let (_, section) = page.split_once(&format!("## {heading}\n")).expect("the heading");
+    section.split("\n## ").next().unwrap_or_default().to_owned()
+}
+
+/// Measurements that somebody published, which lie beside the checkout in development; `None`, and
+/// a line on stderr, where they do not.
+pub fn beside(place: &str) -> Option<PathBuf> {
+    let found = root()
+        .ancestors()
+        .map(|above| above.join("shared/data").join(place))
+        .find(|path| path.exists());
+    if found.is_none() {
+        eprintln!("NOT COMPARED: shared/data/{place} does not lie beside the checkout");
+    }
+    found
+}
+
+/// The files of a folder that ships, by name.
+pub fn shipped(folder: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join(folder)).expect("the folder is there");
+    let mut files: Vec<PathBuf> =
+        entries.map(|entry| entry.expect("a readable entry").path()).collect();
+    files.retain(|path| path.is_file());
+    files.sort();
+    files
+}
+
+/// A machine that ships.
+pub fn machine(name: &str) -> Hardware {
+    let file = root().join("hardware-specs").join(format!("{name}.ron"));
+    read_hardware(&file).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// Every machine that ships, by name.
+pub fn machines() -> Vec<Hardware> {
+    let name = |file: PathBuf| file.file_stem().expect("a name").to_string_lossy().into_owned();
+    shipped("hardware-specs").into_iter().map(|file| machine(&name(file))).collect()
+}
+
+/// An empty project of a test's own, with the machines that ship and a folder of scenarios.
+pub fn own_project(folder: &str, test: &str) -> PathBuf {
+    let project = Path::new(folder).join(test);
+    let _ = fs::remove_dir_all(&project);
+    fs::create_dir_all(project.join("scenarios")).expect("a folder can be made");
+    for folder in ["hardware-specs", "hardware-specs/parts"] {
+        fs::create_dir_all(project.join(folder)).expect("a folder can be made");
+        for file in shipped(folder) {
+            let name = file.file_name().expect("a file has a name");
+            fs::copy(&file, project.join(folder).join(name)).expect("a spec is copied");
+        }
+    }
+    project
+}
+
+/// A scenario with other values: paths in it, and what stands there.
+pub fn scenario(file: &Path, set: &[(&str, &str)]) -> Scenario {
+    let set: Vec<_> = set.iter().map(|&(path, to)| (path.to_owned(), to.to_owned())).collect();
+    read_scenario(file, &set).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// A scenario that ships, by its path below `scenarios`, with other values.
+pub fn shipped_scenario(name: &str, set: &[(&str, &str)]) -> Scenario {
+    scenario(&root().join(format!("scenarios/{name}.ron")), set)
+}
+
+/// The traces of a scenario.
+pub fn traces(scenario: &Scenario) -> Traces {
+    read_traces([scenario]).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// What a run of a scenario measured.
+pub fn record(scenario: &Scenario, options: Options) -> RunRecord {
+    let traces = traces(scenario);
+    let record = run(scenario, traces.of(scenario), String::new(), options, || ());
+    record.unwrap_or_else(|error| panic!("{error}"))
+}
