@@ -130,47 +130,6 @@ fn a_hundred_million_tokens_go_beyond_64_bits() {
     assert!(ran.stdout.contains(&format!("\"activations_bytes\": {kept},")), "{}", ran.stdout);
 }
 
-#[test]
-fn what_does_not_go_together_is_refused() {
-    for (line, said) in [
-        ("", "say --params"),
-        ("--params 7.55", "write a whole number"),
-        ("--params 7B --stage 4", "4 is not in 0..=3"),
-        ("--params 7B --optimizer adamw --optimizer-bytes 12", "leave one of them out"),
-        ("--params 7B --optimizer adam", "choose from adamw"),
-        ("--params 7B --gpus 10 --gpus-per-node 4", "the same number of GPUs"),
-        ("--params 7B --gpus 8 --tensor 3", "a multiple of --tensor times --pipeline"),
-        ("--params 7B --stage 2 --offload-param cpu", "say --stage 3"),
-        ("--params 7B --offload-optimizer cpu", "found stage 0"),
-        ("--params 7B --stage 1 --offload-ratio 0.5", "say --offload-optimizer"),
-        ("--params 7B --sequence 2048", "say --layers, --hidden and --heads"),
-        ("--params 7B --layers 32", "say --layers, --hidden and --heads"),
-        ("--params 7B --layers 32 --hidden 4096 --heads 32", "say --sequence"),
-        ("--params 7B --checkpointing full", "leave --checkpointing out"),
-        ("--params 7B --kv-block 16", "leave --kv-block out"),
-        ("--params 7B --zero-init false", "leave --zero-init out"),
-        ("--params 7B --inference --stage 3", "leave --stage out"),
-        ("--params 7B --semiseparable 64", "leave --params out"),
-        ("--params 7B --levels 3", "leave --levels out"),
-        ("--semiseparable 64 --levels 0", "a number from 1 to 64"),
-        ("--params 7B --convention deepspeed", "say --stage"),
-        ("--params 7B --convention deepspeed --stage 3", "say --largest-layer"),
-        (
-            "--params 7B --convention deepspeed --stage 2 --optimizer-bytes 4",
-            "leave --optimizer-bytes out",
-        ),
-        (
-            "--params 7B --convention deepspeed --stage 2 --offload-optimizer nvme",
-            "say --offload-optimizer cpu",
-        ),
-        ("--params 7B --convention deepspeed --stage 2 --buffer-factor nan", "say 1.5"),
-        ("--params 1e18 --convention deepspeed --stage 2", "2^53"),
-    ] {
-        let ran = run(&options(line)).ends_with(2).says(&[said]);
-        assert!(ran.stdout.is_empty(), "{line}");
-    }
-}
-
 /// The options of one row of DeepSpeed's answers.
 fn row(names: &[&str], fields: &[&str]) -> Vec<String> {
     let of = |name: &str| {
@@ -262,10 +221,6 @@ fn a_7b_model_is_made_to_fit_a_small_gpu() {
     }
     assert_eq!(fit("gib(2000)", 0)["fits"], true);
     assert_eq!(fit("1MiB", 1)["options"].as_array().map(Vec::len), Some(0));
-    for (gpu, said) in [("24", "write 24GiB"), ("rtx-9999", "no machine of this name")] {
-        let all = ["memory", "--params", "7B", "--fit", gpu];
-        project.run(&all).ends_with(2).says(&[said]);
-    }
 }
 
 /// The published table of structured operators at N = 2048: bytes and reductions against a dense
@@ -335,16 +290,6 @@ fn a_model_is_named_or_read() {
     // DeepSpeed's largest layer is the embedding.
     let read = run("--model config.json --convention deepspeed --stage 3");
     assert_eq!(read["largest_layer_bytes"], 4 * 50_257 * 768);
-    for (line, said) in [
-        ("--model config.json --params 1B", "leave --params out"),
-        ("--model config.json --hidden 64", "leave --hidden out"),
-        ("--model gpt-17", "known model"),
-        ("--params 1B --weights w.safetensors", "say --model"),
-        ("--model missing.json", "missing.json"),
-    ] {
-        let all: Vec<&str> = ["memory"].into_iter().chain(options(line)).collect();
-        project.run(&all).ends_with(2).says(&[said]);
-    }
 }
 
 fn page() -> String {

@@ -16,7 +16,7 @@ const RECEIVE: usize = 2;
 
 /// A device with host memory behind one link, a switch for collectives and a network.
 fn server(host: Law, switch: Law, network: Law) -> Hardware {
-    let far = [free(TierKind::Hbm), (TierKind::Dram, Bytes::MAX, host)];
+    let far = [free(TierKind::Hbm), (TierKind::Dram, Capacity::Unlimited, host)];
     let mut hardware = hardware(&far, &[(0, 1, host), (0, 2, switch), (0, 3, network)]);
     hardware.links.iter_mut().for_each(|link| link.service = fair(None, None));
     let node = |name: &str, kind| Node { name: name.into(), kind };

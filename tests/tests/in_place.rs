@@ -12,7 +12,7 @@ use tiersim_tests::soak::seed_of;
 
 /// HBM, and a tier used in place at `access` behind one link of law `link`.
 fn machine(access: Law, link: Law, service: Option<Service>) -> Hardware {
-    let tiers = [free(TierKind::Hbm), (TierKind::Dram, Bytes::MAX, access)];
+    let tiers = [free(TierKind::Hbm), (TierKind::Dram, Capacity::Unlimited, access)];
     let mut hardware = hardware(&tiers, &[(0, 1, link)]);
     hardware.links[0].service = service;
     hardware
@@ -173,7 +173,7 @@ fn others_on_the_link_slow_use_in_place() {
 #[test]
 fn charges_of_an_op_come_one_after_the_other() {
     // Two tiers: one over a shared link, one behind a link of its own.
-    let tier = |access| (TierKind::Dram, Bytes::MAX, access);
+    let tier = |access| (TierKind::Dram, Capacity::Unlimited, access);
     let tiers = [free(TierKind::Hbm), tier(law(3, 2 * ONE)), tier(law(7, ONE))];
     let links = [(0, 1, law(0, 4 * ONE)), (0, 2, law(0, ONE))];
     let mut hardware = hardware(&tiers, &links);

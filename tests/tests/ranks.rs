@@ -46,7 +46,7 @@ fn ranks_that_repeat_themselves_end_as_if_every_replay_was_simulated() {
 /// Devices of which every four share a link of ten bytes per ps to memory, and a host whose ops
 /// have this launch.
 fn fours(launch: u64) -> Hardware {
-    let far = (TierKind::Dram, Bytes::MAX, law(0, 1000 * ONE));
+    let far = (TierKind::Dram, Capacity::Unlimited, law(0, 1000 * ONE));
     let mut machine = hardware(&[free(TierKind::Hbm), far], &[(0, 1, law(0, 10 * ONE))]);
     machine.links[0].service = fair(None, None);
     machine.server.devices = 8;

@@ -4,7 +4,7 @@ use crate::fault::Fault;
 use crate::faulty::Failure;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 pub(crate) use tiersim_models::random::split_mix as draw;
 use tiersim_models::units::Span;
 use tiersim_policies::command::Ticket;

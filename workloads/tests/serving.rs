@@ -4,7 +4,7 @@ use crate::transformer::shape::{llama_8b, mixtral, most_alive};
 use std::collections::BTreeMap;
 use tiersim_models::ids::OpId;
 use tiersim_models::random::SplitMix;
-use tiersim_models::requests::Requests;
+use tiersim_models::requests::ServingRequests;
 use tiersim_models::serving_plan::Served;
 use tiersim_models::units::{Bandwidth, Bytes, Span, Time};
 use tiersim_models::workload::{ObjectKind, Phase, Unit};
@@ -121,7 +121,7 @@ fn one_request_alone_takes_its_roofline() {
 }
 
 /// Conversations: each turn's prompt is the last one's with some blocks more.
-fn conversations(count: u64, apart_ms: u64) -> Requests {
+fn conversations(count: u64, apart_ms: u64) -> ServingRequests {
     let mut draws = SplitMix::new(5);
     let mut open: Vec<Vec<u64>> = vec![vec![0]; 6];
     let mut requests = ServingRequests::new(Some(16));
@@ -334,7 +334,7 @@ fn equal_requests_that_arrive_at_random_wait_as_pollaczek_and_khinchine_say() {
     let one_at_a_time = Serving { max_batch: 1, max_tokens_per_step: 2, ..job() };
     for (load, gate) in [(0.3, 0.02), (0.7, 0.06)] {
         let (mut draws, mut at) = (SplitMix::new(11), 0.0);
-        let mut requests = Requests::new(None);
+        let mut requests = ServingRequests::new(None);
         for _ in 0..20_000 {
             let uniform = ((draws.draw() >> 11) + 1) as f64 / (1u64 << 53) as f64;
             at += -uniform.ln() * service.ps() as f64 / load;

@@ -11,7 +11,6 @@ use crate::text::quantity::{CAPACITY, DEPTH, GRANULE, RATE, SETUP};
 use tiersim_models::energy::TierEconomics;
 use tiersim_models::hardware::{Capacity, DeviceRequests, Law, MAX_TIERS, Tier, TierKind};
 use tiersim_models::loaded::{Curve, Loaded};
-use tiersim_models::units::Bytes;
 
 /// More curves than anybody has measured.
 const MAX_CURVES: usize = 16;

@@ -13,7 +13,7 @@ use tiersim_models::ids::{LinkId, NodeId, TierId};
 use tiersim_models::nodes::{Node, NodeKind};
 use tiersim_models::server::Server;
 use tiersim_models::service::{Discipline, Service};
-use tiersim_models::units::{Bandwidth, Bytes, Rate, Span};
+use tiersim_models::units::{Bandwidth, Bytes, FlopRate, Span};
 
 #[test]
 fn every_shipped_machine_reads_back_equal() {
@@ -142,7 +142,7 @@ prop_compose! {
             if !efficiency.memory.points.is_empty() {
                 fact("compute.efficiency.memory".into());
             }
-            let flops = vec![("fp32".to_owned(), Rate::new(one.rate.get()).unwrap())];
+            let flops = vec![("fp32".to_owned(), FlopRate::new(one.rate.get()).unwrap())];
             let name = "device".into();
             Compute { name, flops, memory: other.rate, launch: one.setup, efficiency }
         });

@@ -23,13 +23,13 @@ pub fn prefetch(object: ObjectId) -> Action {
 }
 
 /// Bytes per picosecond.
-pub fn rate(per_ps: u64) -> Rate {
-    Rate::new(per_ps * ONE).expect("a rate above zero")
+pub fn rate(per_ps: u64) -> Bandwidth {
+    Bandwidth::new(per_ps * ONE).expect("a rate above zero")
 }
 
 /// A tier without limits.
-pub fn free(kind: TierKind) -> (TierKind, Bytes, Law) {
-    (kind, Bytes::MAX, law(0, u64::MAX))
+pub fn free(kind: TierKind) -> (TierKind, Capacity, Law) {
+    (kind, Capacity::Unlimited, law(0, u64::MAX))
 }
 
 /// `setup` picoseconds plus bytes at `rate` bytes per second.

@@ -20,14 +20,9 @@ pub struct World {
 }
 
 impl World {
-    /// Bytes of every tier.
-    pub fn capacities(&self) -> Vec<Bytes> {
-        self.hardware.tiers.iter().map(|tier| tier.capacity).collect()
-    }
-
     /// Plans this world under a policy.
     pub fn planner(&self, policy: Box<dyn Policy>) -> Result<Planner<'_>, PlanError> {
-        Planner::new(&self.workload, policy, &self.capacities(), self.repeat)
+        Planner::new(&self.workload, policy, &self.hardware.memory(), self.repeat)
     }
 
     /// The same over tiers with these allocators, the first of the first tier.
@@ -36,8 +31,7 @@ impl World {
         policy: Box<dyn Policy>,
         specs: &[AllocatorSpec],
     ) -> Result<Planner<'_>, PlanError> {
-        let capacities = self.capacities();
-        Planner::with_allocators(&self.workload, policy, &capacities, specs, self.repeat)
+        Planner::new(&self.workload, policy, &self.hardware.memory().with(specs), self.repeat)
     }
 
     /// The simulated machine for a plan of this world, on so many devices.
@@ -55,8 +49,8 @@ impl World {
 
     /// The same on several devices, audited after every event.
     pub fn audited_ranks(&self, planner: &Planner<'_>, ranks: u32) -> SimMachine<'_> {
-        let (objects, capacities) = (self.workload.trace.objects.len(), self.capacities());
-        let audit = Audit::of_ranks(ranks, &self.hardware, &capacities, objects, &planner.start());
+        let (objects, memory) = (self.workload.trace.objects.len(), self.hardware.memory());
+        let audit = Audit::of_ranks(ranks, &self.hardware, &memory, objects, &planner.start());
         let mut machine = self.simulated(planner, ranks);
         machine.audit(audit.expect("the start fits"));
         machine

@@ -69,15 +69,11 @@ impl Tiny {
         Tiny { machine, hardware, workload: Workload::new(trace), durations }
     }
 
-    fn capacities(&self) -> Vec<Bytes> {
-        self.hardware.tiers.iter().map(|tier| tier.capacity).collect()
-    }
-
     /// When the last op ends under a policy, and how long all replays but the first take; `None`
     /// if it runs out of memory.
     pub fn run(&self, policy: Box<dyn Policy>, repeat: u32) -> Option<(u32, u32)> {
         let routes = self.hardware.routes().expect("a star is joined");
-        let mut planner = match Planner::new(&self.workload, policy, &self.capacities(), repeat) {
+        let mut planner = match Planner::new(&self.workload, policy, &self.hardware.memory(), repeat) {
             Ok(planner) => planner,
             Err(PlanError::OutOfMemory { .. }) => return None,
             Err(refused) => panic!("{refused}"),
@@ -108,7 +104,7 @@ impl Tiny {
         least_time(&Question {
             workload: &self.workload,
             hardware: &self.hardware,
-            capacities: &self.capacities(),
+            memory: &self.hardware.memory(),
             from,
             to: from + ops,
             duration: &|occurrence| self.durations.of(occurrence),

@@ -39,8 +39,8 @@ fn machine(hbm: u64) -> Hardware {
     let slow = law(0, 1);
     let tiers = [
         (TierKind::Hbm, Bytes::new(hbm), law(0, u64::MAX)),
-        (TierKind::Dram, Bytes::MAX, slow),
-        (TierKind::Nvme, Bytes::MAX, slow),
+        (TierKind::Dram, Capacity::Unlimited, slow),
+        (TierKind::Nvme, Capacity::Unlimited, slow),
     ];
     hardware(&tiers, &[(0, 1, law(0, ONE)), (0, 2, law(0, ONE / 2))])
 }

@@ -6,7 +6,6 @@ use crate::text::quantity::{
 use std::collections::BTreeMap;
 use tiersim_models::efficiency::{Shares, WHOLE};
 use tiersim_models::hardware::{Hardware, Link, Tier};
-use tiersim_models::units::Bytes;
 
 /// Every number that a file of this machine has, by its path in listings; empty where it is written
 /// as it was alone, as curves are. That copies use pageable memory cannot be told from the laws of
