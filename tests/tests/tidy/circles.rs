@@ -18,7 +18,7 @@ const LEFT: [(&str, &[usize]); 8] = [
     ("sim", &[17, 4]),
     ("reports", &[3, 3, 2, 2]),
     ("validation", &[]),
-    ("cli", &[7, 2]),
+    ("cli", &[7]),
 ];
 
 /// The text of every module of a crate by its path, `""` for the root.
