@@ -336,8 +336,9 @@ fn copies_out(action: &Action, object: ObjectId) -> bool {
 mod tests {
     use super::*;
     use crate::command::Room;
-    use crate::ledger::{Claim, Ledger, Memory, Slot};
+    use crate::ledger::{Claim, Ledger, Slot};
     use crate::tickets::Tickets;
+    use tiersim_models::hardware::Memory;
     use tiersim_models::lifetime::Workload;
     use tiersim_models::results::Sight;
     use tiersim_models::workload::{Mode, Object, ObjectKind, Op, Phase, Trace, TraceMeta};
@@ -361,9 +362,8 @@ mod tests {
         let (meta, modules) = (TraceMeta::default(), Vec::new());
         let objects = objects.into();
         let workload = Workload::new(Trace { meta, modules, objects, ops, uses });
-        let capacities = [100, 50].map(Bytes::new);
-        let memory = Memory { capacities: &capacities, hidden: &[], allocators: &[] };
-        let mut ledger = Ledger::new(memory, 4, 1);
+        let memory = Memory::of([100, 50].map(Bytes::new));
+        let mut ledger = Ledger::new(&memory, 4, 1);
         for (object, tier) in [(NEAR, HBM), (FAR, DRAM), (BOTH, HBM), (BOTH, DRAM)] {
             let bytes = workload.trace.objects[object.index()].bytes;
             let claim = Claim { room: Room { object, tier, bytes }, stream: 0 };

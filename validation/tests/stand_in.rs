@@ -50,7 +50,6 @@ fn fill_writes_the_pattern_and_check_finds_every_wrong_word() {
     assert_eq!(check(1000), [1, 1999, 12]);
     device.write(words, &[13]);
     assert_eq!(check(0), [3, 0, 13]);
-    device.free(&[words, out]);
 }
 
 #[test]
@@ -71,7 +70,6 @@ fn a_product_of_matrices_is_that_of_the_definition() {
         let want: f32 = (0..n).map(|k| left[i * n + k] * right[k * n + j]).sum();
         assert_eq!(got[i * n + j], want, "{i} {j}");
     }
-    device.free(&[a, b, c]);
 }
 
 #[test]
@@ -88,13 +86,12 @@ fn streaming_kernels_touch_what_they_say() {
     device.run("stream_read", &[from, 10, 2, to]);
     assert_eq!(device.read(to, 2), [3 << 32 | 2, 5 << 32 | 4]);
     device.run("fma_f32", &[100, to]);
-    device.free(&[from, to]);
 }
 
 #[test]
 fn a_stream_runs_in_order_and_beside_others() {
     let device = Device::open();
-    let (one, two) = (device.stream(), device.stream());
+    let (one, two) = (device.stream(1), device.stream(1));
     let words = device.alloc(80);
     let (early, late) = (device.event(), device.event());
     let held = device.hold(one);
@@ -114,17 +111,12 @@ fn a_stream_runs_in_order_and_beside_others() {
         "a delay of 1 ms is between them"
     );
     assert_eq!(device.read(words, 10), (0..10).map(|i| word(0, 5, i)).collect::<Vec<_>>());
-    assert_eq!(cuEventDestroy_v2(early), SUCCESS);
-    assert_eq!(cuEventDestroy_v2(late), SUCCESS);
-    assert_eq!(cuStreamDestroy_v2(one), SUCCESS);
-    assert_eq!(cuStreamDestroy_v2(two), SUCCESS);
-    device.free(&[words]);
 }
 
 #[test]
 fn a_stream_waits_for_what_an_event_was_recorded_after_when_the_wait_was_called() {
     let device = Device::open();
-    let (one, two) = (device.stream(), device.stream());
+    let (one, two) = (device.stream(1), device.stream(1));
     let (words, seen) = (device.alloc(8), device.alloc(8));
     let event = device.event();
     // Never recorded: no wait. Were it one, this would never end.
@@ -144,16 +136,12 @@ fn a_stream_waits_for_what_an_event_was_recorded_after_when_the_wait_was_called(
         assert_eq!(cuStreamSynchronize(two), SUCCESS);
         assert_eq!(device.read(seen, 1), [round]);
     }
-    assert_eq!(cuEventDestroy_v2(event), SUCCESS);
-    assert_eq!(cuStreamDestroy_v2(one), SUCCESS);
-    assert_eq!(cuStreamDestroy_v2(two), SUCCESS);
-    device.free(&[words, seen]);
 }
 
 #[test]
 fn without_the_wait_a_copy_overtakes_the_kernel_beside_it() {
     let device = Device::open();
-    let (one, two) = (device.stream(), device.stream());
+    let (one, two) = (device.stream(1), device.stream(1));
     let (words, seen) = (device.alloc(8), device.alloc(8));
     let held = device.hold(one);
     device.launch(one, "fill", &[words, 1, 9, 0]);
@@ -163,15 +151,12 @@ fn without_the_wait_a_copy_overtakes_the_kernel_beside_it() {
     held.release();
     assert_eq!(cuStreamSynchronize(one), SUCCESS);
     assert_eq!(device.read(words, 1), [9]);
-    assert_eq!(cuStreamDestroy_v2(one), SUCCESS);
-    assert_eq!(cuStreamDestroy_v2(two), SUCCESS);
-    device.free(&[words, seen]);
 }
 
 #[test]
 fn a_launch_reads_its_parameters_when_it_is_called() {
     let device = Device::open();
-    let stream = device.stream();
+    let stream = device.stream(1);
     let words = device.alloc(16);
     let held = device.hold(stream);
     let mut arguments = [words, 2, 4, 0];
@@ -182,19 +167,17 @@ fn a_launch_reads_its_parameters_when_it_is_called() {
     assert_eq!(cuStreamSynchronize(stream), SUCCESS);
     assert_eq!(device.read(words, 2), [word(0, 4, 0), word(0, 6, 1)]);
     assert_eq!(arguments[2], 99);
-    assert_eq!(cuStreamDestroy_v2(stream), SUCCESS);
-    device.free(&[words]);
 }
 
 #[test]
 fn memory_is_limited_and_counted_and_given_back() {
     let device = Device::open();
     let (free, total) = device.memory();
-    let part = device.alloc(1 << 20);
+    let part = device.try_alloc(1 << 20).expect("there is room");
     assert_eq!(device.memory(), (free - (1 << 20), total));
     assert_eq!(device.try_alloc(total), Err(OUT_OF_MEMORY));
     assert_eq!(device.try_alloc(0), Err(INVALID_VALUE));
-    device.free(&[part]);
+    assert_eq!(cuMemFree_v2(part), SUCCESS);
     assert_eq!(device.memory(), (free, total));
     assert_eq!(cuMemFree_v2(part), INVALID_VALUE);
 }
@@ -202,19 +185,20 @@ fn memory_is_limited_and_counted_and_given_back() {
 #[test]
 fn memory_is_not_given_back_under_what_a_destroyed_stream_still_does() {
     let device = Device::open();
-    let stream = device.stream();
-    let words = device.alloc(8);
+    let mut stream = 0;
+    assert_eq!(cuStreamCreate(&mut stream, 1), SUCCESS);
+    let words = device.try_alloc(8).expect("there is room");
     device.launch(stream, "delay", &[5 * MS]);
     device.launch(stream, "fill", &[words, 1, 1, 0]);
     assert_eq!(cuStreamDestroy_v2(stream), SUCCESS);
-    device.free(&[words]);
+    assert_eq!(cuMemFree_v2(words), SUCCESS);
     assert_eq!(cuCtxSynchronize(), SUCCESS, "the kernel found its memory");
 }
 
 #[test]
 fn wrong_use_gives_the_drivers_errors_and_changes_nothing() {
     let device = Device::open();
-    let stream = device.stream();
+    let stream = device.stream(1);
     let words = device.alloc(64);
     let (pinned, host) = device.pinned(64);
     assert_eq!(pinned, host, "one address space");
@@ -235,15 +219,13 @@ fn wrong_use_gives_the_drivers_errors_and_changes_nothing() {
         assert_eq!(elsewhere.ok(), Some(Err(INVALID_CONTEXT)), "not current on that thread");
     });
     assert_eq!(cuMemFreeHost(pinned as usize), SUCCESS);
-    assert_eq!(cuStreamDestroy_v2(stream), SUCCESS);
-    device.free(&[words]);
 }
 
 #[test]
 fn an_error_inside_a_stream_stays_with_the_context() {
     for (offset, code) in [(1 << 20, ILLEGAL_ADDRESS), (4, MISALIGNED_ADDRESS)] {
         let device = Device::open();
-        let stream = device.stream();
+        let stream = device.stream(1);
         let words = device.alloc(64);
         assert_eq!(device.try_launch(stream, "fill", 1, 32, &[words + offset, 1, 1, 0]), SUCCESS);
         assert_eq!(cuStreamSynchronize(stream), code);
@@ -266,7 +248,7 @@ fn a_kernel_that_the_ptx_lacks_cannot_be_found() {
 #[test]
 fn the_legacy_stream_keeps_order_with_blocking_streams_only() {
     let device = Device::open();
-    let (blocking, free) = (device.blocking_stream(), device.stream());
+    let (blocking, free) = (device.stream(0), device.stream(1));
     let (words, seen) = (device.alloc(8), device.alloc(8));
     let held = device.hold(blocking);
     device.launch(blocking, "fill", &[words, 1, 3, 0]);
@@ -275,24 +257,20 @@ fn the_legacy_stream_keeps_order_with_blocking_streams_only() {
     held.release();
     assert_eq!(cuStreamSynchronize(0), SUCCESS);
     assert_eq!(device.read(seen, 1), [3]);
-    assert_eq!(cuStreamDestroy_v2(blocking), SUCCESS);
-    assert_eq!(cuStreamDestroy_v2(free), SUCCESS);
-    device.free(&[words, seen]);
 }
 
 #[test]
 fn a_call_can_be_told_to_fail_once() {
     let device = Device::open();
     fail("cuMemAlloc_v2:2");
-    let first = device.alloc(8);
+    device.alloc(8);
     assert_eq!(device.try_alloc(8), Err(OUT_OF_MEMORY));
-    let third = device.alloc(8);
+    device.alloc(8);
     assert_eq!(calls("cuMemAlloc_v2"), 3);
     fail("cuCtxSynchronize:1:719");
     assert_eq!(cuCtxSynchronize(), 719);
     assert_eq!(cuCtxSynchronize(), SUCCESS);
     fail("");
-    device.free(&[first, third]);
 }
 
 /// Runs itself as a program of its own, since the stand-in reads its environment once.
@@ -304,10 +282,10 @@ fn the_environment_sets_limits_and_failures_and_learns_of_leaks() {
         let leaked = device.alloc(1000);
         assert_eq!(device.try_alloc(1000), Err(OUT_OF_MEMORY), "the second is told to fail");
         assert_eq!(device.try_alloc(8192), Err(OUT_OF_MEMORY), "the third is too large");
-        let freed = device.alloc(1000);
-        device.free(&[freed]);
+        let freed = device.try_alloc(1000).expect("there is room");
+        assert_eq!(cuMemFree_v2(freed), SUCCESS);
         assert_ne!(leaked, freed);
-        device.stream();
+        device.stream(1);
         device.abandon();
         return;
     }

@@ -2,7 +2,6 @@
 //!
 //! `sized.csv` is what `bench-cache/sized.py` prints; the traces are drawn here again.
 
-use crate::pressure::Draw;
 use crate::replacement::oracle::Replay;
 use tiersim_models::random::{SplitMix, split_mix};
 use tiersim_policies::replacement::{Algorithm, NEVER};

@@ -2,6 +2,7 @@
 
 use crate::prelude::*;
 use std::ops::RangeInclusive;
+use tiersim_models::units::Rate;
 
 /// The draws of one part of a world.
 pub(super) struct Dice(ChaCha12Rng);

@@ -16,7 +16,7 @@ fn bound(world: &World) -> Bound {
     least_time(&Question {
         workload: &world.workload,
         hardware: &world.hardware,
-        capacities: &world.capacities(),
+        memory: &world.hardware.memory(),
         from: ops * u64::from(world.repeat - 1),
         to: ops * u64::from(world.repeat),
         duration: &|occurrence| world.durations.of(occurrence),

@@ -14,11 +14,16 @@ pub(crate) const KERNELS: &str = include_str!("../../kernels/kernels.ptx");
 /// A loaded module's handle.
 pub(crate) struct Ptx(usize);
 
+/// Gives back what a call has made.
+type GiveBack = fn(u64) -> u32;
+
 /// The stand-in's device, with its context current on the thread that opened it.
 pub(crate) struct Device {
     turn: Option<MutexGuard<'static, ()>>,
     module: usize,
     abandoned: bool,
+    /// What was made, as calls that give it back.
+    made: Mutex<Vec<(u64, GiveBack)>>,
 }
 
 /// A stream that is kept from going on.
@@ -147,7 +152,8 @@ impl Device {
         good("cuInit", cuInit(0));
         let context = got(|to| cuDevicePrimaryCtxRetain(to, 0)).expect("cuDevicePrimaryCtxRetain");
         good("cuCtxSetCurrent", cuCtxSetCurrent(context));
-        let mut device = Device { turn: Some(turn), module: 0, abandoned: false };
+        let mut device =
+            Device { turn: Some(turn), module: 0, abandoned: false, made: Mutex::default() };
         device.module = device.load(KERNELS).0;
         device
     }
@@ -161,12 +167,15 @@ impl Device {
         got(|to| cuMemAlloc_v2(to, bytes as usize))
     }
 
-    pub(crate) fn alloc(&self, bytes: u64) -> u64 {
-        self.try_alloc(bytes).expect("there is room")
+    fn keep(&self, what: u64, give_back: GiveBack) {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).push((what, give_back));
     }
 
-    pub(crate) fn free(&self, addresses: &[u64]) {
-        addresses.iter().for_each(|address| good("cuMemFree", cuMemFree_v2(*address)));
+    /// Memory, which goes with the device.
+    pub(crate) fn alloc(&self, bytes: u64) -> u64 {
+        let address = self.try_alloc(bytes).expect("there is room");
+        self.keep(address, cuMemFree_v2);
+        address
     }
 
     /// Pinned memory: the device's address and the host's.
@@ -214,12 +223,11 @@ impl Device {
         good("cuMemcpyAsync", cuMemcpyAsync(to, from, bytes, stream));
     }
 
-    pub(crate) fn stream(&self) -> usize {
-        got(|to| cuStreamCreate(to, 1)).expect("cuStreamCreate")
-    }
-
-    pub(crate) fn blocking_stream(&self) -> usize {
-        got(|to| cuStreamCreate(to, 0)).expect("cuStreamCreate")
+    /// A stream, which goes with the device; it blocks without the flag 1.
+    pub(crate) fn stream(&self, flags: u32) -> usize {
+        let stream = got(|to| cuStreamCreate(to, flags)).expect("cuStreamCreate");
+        self.keep(stream as u64, |stream| cuStreamDestroy_v2(stream as usize));
+        stream
     }
 
     /// Queues work that does not end before it is released.
@@ -236,8 +244,11 @@ impl Device {
         Held(Some(open))
     }
 
+    /// An event, which goes with the device.
     pub(crate) fn event(&self) -> usize {
-        got(|to| cuEventCreate(to, 0)).expect("cuEventCreate")
+        let event = got(|to| cuEventCreate(to, 0)).expect("cuEventCreate");
+        self.keep(event as u64, |event| cuEventDestroy_v2(event as usize));
+        event
     }
 
     pub(crate) fn elapsed(&self, start: usize, end: usize) -> Result<f32, u32> {
@@ -339,6 +350,8 @@ impl Drop for Device {
     fn drop(&mut self) {
         let quiet = self.abandoned || std::thread::panicking();
         if !quiet {
+            let made = std::mem::take(self.made.get_mut().unwrap_or_else(PoisonError::into_inner));
+            made.into_iter().rev().for_each(|(what, give_back)| good("it goes", give_back(what)));
             good("cuModuleUnload", cuModuleUnload(self.module));
             assert_eq!(live(), [0; 6], "device, bytes, host, streams, events, modules");
         }

@@ -38,7 +38,6 @@ fn many_ranges_are_filled_and_checked_by_one_launch() {
     let (third, last) = (vec![1, 600, 11], vec![1, 1999, 12]);
     assert_eq!(found, [right.clone(), right.clone(), third, right.clone(), last]);
     assert_eq!(check(2)[2], right, "in a page that a stride of 2 passes over");
-    places.iter().for_each(|(to, out)| device.free(&[*to, *out]));
 }
 
 #[test]
@@ -71,5 +70,4 @@ fn a_product_by_cublas_is_that_of_the_definition_in_short_floats_too() {
     let got = |at: usize| f32::from_bits(((got[at / 4] >> (at % 4 * 16)) as u32) << 16);
     assert!((0..m * n).all(|at| got(at) == want(at)));
     assert_eq!(device.gemm(sides, places, (14, 77)), 15, "no such kind");
-    device.free(&places);
 }
