@@ -16,7 +16,7 @@
 //!
 //! [`Exchange::span`]: tiersim_models::collective::Exchange::span
 
-use super::moment::Moment;
+use super::moment::{Moment, remember};
 use super::ranks::Ranks;
 use super::sharing::Lanes;
 use smallvec::SmallVec;
@@ -60,6 +60,13 @@ pub(super) struct Over {
     pub(super) sent: SmallVec<[(usize, Bytes, Time); 4]>,
 }
 
+remember! {
+    Collectives { under_way } skip { ways, laws };
+    Together { exchange, missing, flows, over };
+    Over { slowest, sent };
+    Exchange { bytes, steps };
+}
+
 impl Collectives {
     /// `None` if the trace has none that sends anything.
     pub(super) fn new(
@@ -79,26 +86,6 @@ impl Collectives {
             Some([away, back])
         });
         Some(Box::new(Collectives { ways, laws, under_way: BTreeMap::new() }))
-    }
-
-    /// Writes how far each has come.
-    pub(super) fn state(&self, moment: Moment, out: &mut State) {
-        let Collectives { ways: _, laws: _, under_way } = self;
-        out.list(under_way, |out, (&op, together)| {
-            let Together { exchange, missing, flows, over: Over { slowest, sent } } = together;
-            moment.ticket(op, out);
-            let Exchange { bytes, steps } = exchange;
-            bytes.iter().for_each(|&bytes| out.bytes(bytes));
-            steps.iter().for_each(|&steps| out.word(steps));
-            out.word((*missing).into());
-            out.word((*flows).into());
-            out.word(*slowest as u64);
-            out.list(sent, |out, &(lane, bytes, began)| {
-                out.word(lane as u64);
-                out.bytes(bytes);
-                moment.time(began, out);
-            });
-        });
     }
 
     /// A rank's entry ends: what a collective sent, where the entry is the first rank's.

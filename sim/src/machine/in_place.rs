@@ -12,7 +12,7 @@
 //! alone on links no narrower than the tier, takes exactly that where requests do not bind.
 
 use super::loads::Costs;
-use super::moment::Moment;
+use super::moment::{Moment, remember};
 use super::sharing::Lanes;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -45,6 +45,11 @@ pub(super) struct Use {
     pub(super) beyond: SmallVec<[(usize, Span); 2]>,
 }
 
+remember! {
+    Uses { under_way } skip { ways };
+    Use { costs, next, began, open, beyond };
+}
+
 impl Uses {
     /// `None` if no charge flows on this machine.
     pub(super) fn new(hardware: &Hardware, routes: &Routes) -> Option<Box<Uses>> {
@@ -62,26 +67,6 @@ impl Uses {
     pub(super) fn any_flows(&self, charges: &[(TierId, Bytes)]) -> bool {
         let flows = |&(tier, bytes): &(TierId, Bytes)| flows(&self.ways, tier, bytes);
         charges.iter().any(flows)
-    }
-
-    /// Writes how far each op has come.
-    pub(super) fn state(&self, moment: Moment, out: &mut State) {
-        let Uses { ways: _, under_way } = self;
-        out.list(under_way, |out, (&op, used)| {
-            let Use { costs, next, began, open, beyond } = used;
-            moment.ticket(op, out);
-            out.list(costs, |out, cost| {
-                out.word(cost.setup.ps());
-                out.word(cost.bytes.ps());
-            });
-            out.word(*next as u64);
-            out.word((*open).into());
-            moment.time(*began, out);
-            out.list(beyond, |out, &(tier, span)| {
-                out.word(tier as u64);
-                out.word(span.ps());
-            });
-        });
     }
 
     /// An op has ended; what its charges took beyond their laws, by tier.

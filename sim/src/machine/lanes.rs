@@ -8,8 +8,7 @@
 
 use super::detail::Peculiar;
 use super::lines::{LineName, Lines};
-use super::moment::Moment;
-use super::moment::Piece;
+use super::moment::{Moment, Piece, Remembered};
 use std::collections::VecDeque;
 use tiersim_models::hardware::{self, Hardware, Law, Tier};
 use tiersim_models::service::{Detail, Discipline};
@@ -100,7 +99,7 @@ impl Lane {
         let Lane { busy, crossing, counted, served, .. } = self;
         peculiar.iter().for_each(|peculiar| peculiar.state(moment.now, out));
         lines.state(moment, out);
-        out.list(ready, |out, &piece| moment.piece(piece, out));
+        ready.state(moment, out);
         out.word((*busy).into());
         out.word((*crossing).into());
         if *busy + *crossing > 0 {

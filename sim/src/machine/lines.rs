@@ -8,8 +8,7 @@
 //! Invariant: the time that a piece is served until so many bytes have crossed is the same in one
 //! turn and in many, to the picosecond.
 
-use super::moment::Moment;
-use super::moment::Piece;
+use super::moment::{Moment, Piece, Remembered, remember};
 use crate::engine::EventId;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -60,6 +59,19 @@ pub(super) struct Lines {
     pub(super) turns: VecDeque<usize>,
     /// Whom the lane serves.
     pub(super) served: SmallVec<[Served; 1]>,
+}
+
+remember! {
+    Lines { lines, turns, served };
+    Line { name, gate, ready };
+    Waiting { piece, crossed };
+    Served { piece, crossed, until, since, line } skip { end, event };
+}
+
+impl Remembered for LineName {
+    fn state(&self, _: Moment, out: &mut State) {
+        out.word(self.0.into());
+    }
 }
 
 impl Lines {
@@ -145,29 +157,5 @@ impl Lines {
         if served.until < served.piece.part.bytes {
             self.wait(served.line, Waiting { piece: served.piece, crossed: served.until });
         }
-    }
-
-    /// Writes who waits and who is served.
-    pub(super) fn state(&self, moment: Moment, out: &mut State) {
-        let Lines { lines, turns, served } = self;
-        out.list(lines, |out, Line { name, gate, ready }| {
-            out.word(name.0.into());
-            out.list(gate, |out, &ticket| moment.ticket(ticket, out));
-            out.list(ready, |out, &Waiting { piece, crossed }| {
-                moment.piece(piece, out);
-                out.bytes(crossed);
-            });
-        });
-        out.list(turns, |out, &line| out.word(line as u64));
-        out.list(
-            served,
-            |out, &Served { piece, crossed, until, since, end: _, event: _, line }| {
-                moment.piece(piece, out);
-                out.bytes(crossed);
-                out.bytes(until);
-                moment.time(since, out);
-                out.word(line as u64);
-            },
-        );
     }
 }

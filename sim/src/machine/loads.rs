@@ -8,7 +8,7 @@
 //! Invariant: an op takes back at its end exactly what it had put on, and nothing is faster than
 //! the law.
 
-use super::moment::Moment;
+use super::moment::{Moment, remember};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use tiersim_models::hardware::DeviceRequests;
@@ -51,6 +51,12 @@ pub(super) struct Load {
     pub(super) beyond: Span,
 }
 
+remember! {
+    Loads { used, under_way } skip { tiers, ends };
+    Load { tier, own, beyond };
+    Cost { setup, bytes };
+}
+
 impl Loads {
     /// `None` if laws say it all.
     pub(super) fn new(hardware: &Hardware, trace: &Trace) -> Option<Box<Loads>> {
@@ -70,23 +76,6 @@ impl Loads {
                 under_way: BTreeMap::new(),
             })
         })
-    }
-
-    /// Writes what each op has put on.
-    pub(super) fn state(&self, moment: Moment, out: &mut State) {
-        let Loads { tiers: _, ends: _, used, under_way } = self;
-        for Traffic { read, written } in used {
-            out.word(*read);
-            out.word(*written);
-        }
-        out.list(under_way, |out, (&op, loads)| {
-            moment.ticket(op, out);
-            out.list(loads, |out, &Load { tier, own, beyond }| {
-                for word in [tier as u64, own.read, own.written, beyond.ps()] {
-                    out.word(word);
-                }
-            });
-        });
     }
 
     /// An op has ended; what its use of each tier took beyond the law.

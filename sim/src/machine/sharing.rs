@@ -9,8 +9,7 @@
 //! Invariant: one event is pending for the flow that ends next, and it is set anew only when flows
 //! came or went.
 
-use super::moment::Moment;
-use super::moment::Piece;
+use super::moment::{Moment, Piece, Remembered};
 use crate::audit::Used;
 use crate::engine::EventId;
 use crate::fair_share::{ClassId, FairShare};
@@ -39,7 +38,7 @@ impl Flight {
         match cargo {
             Cargo::Piece(piece) => {
                 out.word(0);
-                moment.piece(piece, out);
+                piece.state(moment, out);
             }
             Cargo::Use { op, bytes } => {
                 out.word(1);

@@ -8,12 +8,13 @@
 
 use super::entry::{Entry, Progress};
 use super::meters::Meters;
-use super::moment::Moment;
+use super::moment::{Moment, Remembered, remember};
 use super::path::Paths;
 use super::streams::Stream;
 use super::{Event, SimMachine};
-use tiersim_models::units::{Span, Time};
-use tiersim_policies::command::{Command, Room, Ticket, Touch, Work};
+use tiersim_models::units::Time;
+use tiersim_models::workload::Mode;
+use tiersim_policies::command::{Allocating, Command, Room, Ticket, Touch, Work};
 use tiersim_policies::state::State;
 
 impl SimMachine<'_> {
@@ -119,7 +120,7 @@ impl SimMachine<'_> {
 
 fn write_stream(stream: &Stream, used: bool, moment: Moment, out: &mut State) {
     let Stream { waiting, running, awaits_release, idle_since } = stream;
-    out.list(waiting, |out, &ticket| moment.ticket(ticket, out));
+    waiting.state(moment, out);
     out.flag(*running);
     out.flag(*awaits_release);
     if used && !running {
@@ -154,9 +155,9 @@ fn write_entry(
     if *ended {
         return;
     }
-    write_command(command, out);
+    write_command(command, moment, out);
     out.word((*indegree).into());
-    out.list(waiters, |out, &waiter| moment.ticket(waiter, out));
+    waiters.state(moment, out);
     out.word(stream.map_or(0, |stream| stream as u64 + 1));
     if let Some(Progress { transit, line, slowest, legs }) = progress {
         transit.state(out);
@@ -181,26 +182,17 @@ fn write_entry(
 }
 
 /// Its edges are where the machine keeps them: in counts and waiters.
-fn write_command(command: &Command, out: &mut State) {
+fn write_command(command: &Command, moment: Moment, out: &mut State) {
     let Command { ticket: _, work, after: _, claims, frees } = command;
     match work {
         Work::Compute { occurrence, stream, touches, charges, delay, allocating } => {
             out.word(0);
             out.op(*occurrence);
             out.word((*stream).into());
-            out.list(touches, |out, &Touch { object, tier, mode }| {
-                out.object(object);
-                out.tier(tier);
-                out.flag(mode.reads());
-                out.flag(mode.writes());
-            });
-            out.list(charges, |out, &(tier, bytes)| {
-                out.tier(tier);
-                out.bytes(bytes);
-            });
-            out.word(Span::ps(*delay));
-            out.word(Span::ps(allocating.thread));
-            out.word(Span::ps(allocating.device));
+            touches.state(moment, out);
+            charges.state(moment, out);
+            delay.state(moment, out);
+            allocating.state(moment, out);
         }
         Work::Copy { object, bytes, from, to } => {
             out.word(1);
@@ -217,16 +209,20 @@ fn write_command(command: &Command, out: &mut State) {
         }
         Work::Release => out.word(3),
     }
-    write_rooms(claims, out);
-    write_rooms(frees, out);
+    claims.state(moment, out);
+    frees.state(moment, out);
 }
 
-fn write_rooms(rooms: &[Room], out: &mut State) {
-    out.list(rooms, |out, &Room { object, tier, bytes }| {
-        out.object(object);
-        out.tier(tier);
-        out.bytes(bytes);
-    });
+remember! {
+    Touch { object, tier, mode };
+    Room { object, tier, bytes };
+    Allocating { thread, device };
+}
+
+impl Remembered for Mode {
+    fn state(&self, moment: Moment, out: &mut State) {
+        (self.reads(), self.writes()).state(moment, out);
+    }
 }
 
 fn write_event(moment: Moment, event: &Event, out: &mut State) {
@@ -238,7 +234,7 @@ fn write_event(moment: Moment, event: &Event, out: &mut State) {
         Event::Copied { lane, piece } => {
             out.word(1);
             out.word(lane.into());
-            moment.piece(piece, out);
+            piece.state(moment, out);
         }
         Event::Flows(flight) => {
             out.word(2);
