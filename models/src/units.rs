@@ -117,7 +117,7 @@ impl Span {
 impl Bytes {
     /// Nothing.
     pub const ZERO: Bytes = Bytes(0);
-    /// Stands for a tier without a limit.
+    /// The largest number.
     pub const MAX: Bytes = Bytes(u64::MAX);
 
     /// `n` bytes.

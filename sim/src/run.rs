@@ -16,15 +16,13 @@ pub(crate) mod within;
 
 use crate::durations::Durations;
 use crate::lint::lint_results;
-use crate::run::bounds::StepBound;
-pub use crate::run::case::placement;
 pub use crate::run::settle::{MOST_ADDED, TOLERANCE};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use tiersim_models::hardware::{Capacity, HBM, Hardware, Memory, TierKind};
-use tiersim_models::ids::TierId;
+use tiersim_models::ids::{ModuleId, TierId};
 use tiersim_models::lifetime::Workload;
 use tiersim_models::lint::lint_hardware;
 use tiersim_models::results::{
@@ -33,6 +31,7 @@ use tiersim_models::results::{
 use tiersim_models::routes::CopyTimes;
 use tiersim_models::routes::Routes;
 use tiersim_models::units::Span;
+use tiersim_models::workload::{ObjectKind, Trace};
 use tiersim_policies::drive::WINDOW;
 use tiersim_policies::numa::NumaConfig;
 use tiersim_policies::policy::{Policy, Sight};
@@ -118,6 +117,13 @@ struct Simulated {
     sight: Sight,
     /// Steps that were not simulated one by one.
     left_out: u64,
+}
+
+/// No policy has a shorter mean step, and what keeps it from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct StepBound {
+    step: Span,
+    by: String,
 }
 
 impl<'a> Bench<'a> {
@@ -263,6 +269,21 @@ impl<'a> Bench<'a> {
         let setting = self.setting(self.workload, &self.durations, &memory);
         case.numa.build(&case.policy, &setting).map_err(RunError::Input)
     }
+}
+
+/// Tier of each module that owns weights, by name, for policies that place modules.
+pub fn placement(
+    policy: &PolicyConfig,
+    trace: &Trace,
+    hardware: &Hardware,
+) -> Result<Option<Vec<(String, usize)>>, RunError> {
+    let tiers = policy.placement(trace, hardware).map_err(RunError::Input)?;
+    let Some(tiers) = tiers else { return Ok(None) };
+    let weights = trace.objects.iter().filter(|object| object.kind == ObjectKind::Weight);
+    let owners: BTreeSet<_> = weights.filter_map(|object| object.module).collect();
+    let named =
+        |module: ModuleId| (trace.modules[module.index()].clone(), tiers[module.index()].index());
+    Ok(Some(owners.into_iter().map(named).collect()))
 }
 
 /// Runs all cases of a scenario, in parallel. `done` hears of every case that is finished.

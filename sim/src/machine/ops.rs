@@ -1,5 +1,7 @@
 //! How ops run: on streams, when they are released, with their memory, on the device or on the
 //! host, and what use in place costs them.
+//!
+//! Invariant: the time in which a stream waits for a release is nobody's stall.
 
 use super::in_place::{Use, charges, flows};
 use super::loads::{Cost, Costs, Load, loads_of, over, plus};

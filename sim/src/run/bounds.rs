@@ -5,7 +5,7 @@
 //! Invariant: means of the measured steps, rounded down.
 
 use crate::durations::Durations;
-use crate::run::{Bench, RunError};
+use crate::run::{Bench, RunError, StepBound};
 use rayon::prelude::*;
 use std::sync::atomic::Ordering;
 use tiersim_models::hardware::{Capacity, HBM, Memory};
@@ -21,13 +21,6 @@ const CURVE: u64 = 24;
 const MOST_VISITS: u64 = 1 << 22;
 /// Fewer replays than this always are.
 const FEW: u64 = 256;
-
-/// No policy has a shorter mean step, and what keeps it from it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct StepBound {
-    pub(super) step: Span,
-    pub(super) by: String,
-}
 
 impl Bench<'_> {
     /// The bound of a workload with this memory. That of the workload of

@@ -1,14 +1,11 @@
 //! From a case to what is simulated (its memory, its own ops, what is watched), and to its record.
 
-use super::{Asked, Bench, Options, RunError, Simulated};
-use std::collections::BTreeSet;
+use super::{Asked, Bench, Options, RunError, Simulated, placement};
 use std::sync::atomic::Ordering;
-use tiersim_models::hardware::{HBM, Hardware};
-use tiersim_models::ids::ModuleId;
+use tiersim_models::hardware::HBM;
 use tiersim_models::results::CaseRecord;
 use tiersim_models::results::economics::CaseEconomics;
-use tiersim_models::workload::{ObjectKind, Trace};
-use tiersim_policies::recipe::{Origin, PolicyConfig};
+use tiersim_policies::recipe::Origin;
 use tiersim_policies::scenario::Case;
 
 impl Bench<'_> {
@@ -77,19 +74,4 @@ impl Bench<'_> {
             hints: case.policy.hint_matches(&self.workload.trace),
         })
     }
-}
-
-/// Tier of each module that owns weights, by name, for policies that place modules.
-pub fn placement(
-    policy: &PolicyConfig,
-    trace: &Trace,
-    hardware: &Hardware,
-) -> Result<Option<Vec<(String, usize)>>, RunError> {
-    let tiers = policy.placement(trace, hardware).map_err(RunError::Input)?;
-    let Some(tiers) = tiers else { return Ok(None) };
-    let weights = trace.objects.iter().filter(|object| object.kind == ObjectKind::Weight);
-    let owners: BTreeSet<_> = weights.filter_map(|object| object.module).collect();
-    let named =
-        |module: ModuleId| (trace.modules[module.index()].clone(), tiers[module.index()].index());
-    Ok(Some(owners.into_iter().map(named).collect()))
 }
