@@ -4,7 +4,7 @@
 //! computer with the binary and nothing else can be checked. The bodies are those of the tests.
 
 use crate::args::MachineArgs;
-use crate::output::{Failure, pretty, print, write_all};
+use crate::output::{Failure, print, write_all};
 use clap::{ArgAction, Args as ClapArgs};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use tiersim_conformance::soak::soak;
 use tiersim_conformance::{BODIES, Check, Counts, Site};
 use tiersim_models::units::Span;
-use tiersim_reports::Artefact;
 use tiersim_reports::words::clean;
+use tiersim_reports::{Artefact, pretty};
 use tiersim_validation::real::Kind;
 
 #[derive(Debug, ClapArgs)]

@@ -115,12 +115,6 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// JSON for people's eyes and programs', with a line break at its end.
-pub(crate) fn pretty(value: &serde_json::Value) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(value);
-    text.map(|text| text + "\n").map_err(|error| Failure::Internal(error.to_string()))
-}
-
 /// Writes files into a folder; they appear under their names only when all are complete.
 pub(crate) fn write_all(folder: &Path, files: &[Artefact]) -> Result<(), Failure> {
     let path = |file: &Artefact| folder.join(&file.name);

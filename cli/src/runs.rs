@@ -126,12 +126,11 @@ pub(crate) fn sweep(args: &SweepArgs, registry: &Registry) -> Result<(), Failure
     let found = lint_scenario(&sweep.base, &traces.of(&sweep.base).trace);
     sweep.base.warnings.extend(found);
     let points = sweep.points.iter().map(|point| &point.scenario);
-    let endless = points.map(|point| too_long(point, &traces.of(point).trace));
+    let endless = points.clone().map(|point| too_long(point, &traces.of(point).trace));
     // One of them says enough: the next differs by its number of days.
     if let Some(problem) = endless.flatten().next() {
         return Err(Diagnostics(vec![problem]).into());
     }
-    let points = sweep.points.iter().map(|point| &point.scenario);
     deny_machines(&args.common, points.chain([&sweep.base]))?;
     let stamp = sweep_fingerprint(&sweep, |scenario| traces.hash(scenario));
     // A folder of its own: the results of a run are not those of its sweep.

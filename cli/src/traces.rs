@@ -11,6 +11,7 @@ use tiersim_input::import::tables::{Tables, import_tables};
 use tiersim_input::project::typed;
 use tiersim_input::trace::{Packing, info, read_trace, write_trace};
 use tiersim_models::workload::Trace;
+use tiersim_reports::pretty;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct TraceArgs {
@@ -82,11 +83,7 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<(), Failure> {
             let info = info(&read_trace(&typed(trace))?);
             match format {
                 Format::Text => print(&info.to_string()),
-                Format::Json => {
-                    let json = serde_json::to_string_pretty(&info);
-                    let json = json.map_err(|error| Failure::Internal(error.to_string()))?;
-                    print(&(json + "\n"))
-                }
+                Format::Json => print(&pretty(&info)?),
             }
         }
         TraceCommand::Generate(args) => generate(args),

@@ -101,7 +101,7 @@ impl Artefact {
 }
 
 /// JSON for people's eyes and programs', with a line break at its end.
-fn pretty(value: &impl Serialize) -> Result<String, ChartError> {
+pub fn pretty(value: &impl Serialize) -> Result<String, ChartError> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 

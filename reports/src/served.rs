@@ -48,19 +48,16 @@ pub(crate) fn csv<'r>(columns: &mut Columns<'r>, record: &'r RunRecord) {
     let mut add = |name: String, cell: Box<dyn Fn(&ServingFigures) -> String + 'r>| {
         columns.figure(name, move |f| f.serving.as_deref().map_or_else(String::new, &cell));
     };
-    let spreads: [(&str, fn(&ServingFigures) -> Spread); 4] = [
-        ("ttft", ServingFigures::first_token_ms),
-        ("tpot", ServingFigures::per_token_ms),
-        ("latency", ServingFigures::latency_ms),
-        ("queued", ServingFigures::queued_ms),
-    ];
-    let parts: [(&str, fn(&Spread) -> f64); 4] =
-        [("mean", |s| s.mean), ("p50", |s| s.p50), ("p95", |s| s.p95), ("p99", |s| s.p99)];
-    for (what, spread) in spreads {
-        for (of, part) in parts {
-            add(format!("{what}_ms_{of}"), Box::new(move |f| float(part(&spread(f)))));
-        }
-    }
+    let mut spread = |what: &str, of: fn(&ServingFigures) -> Spread| {
+        add(format!("{what}_ms_mean"), Box::new(move |f| float(of(f).mean)));
+        add(format!("{what}_ms_p50"), Box::new(move |f| float(of(f).p50)));
+        add(format!("{what}_ms_p95"), Box::new(move |f| float(of(f).p95)));
+        add(format!("{what}_ms_p99"), Box::new(move |f| float(of(f).p99)));
+    };
+    spread("ttft", ServingFigures::first_token_ms);
+    spread("tpot", ServingFigures::per_token_ms);
+    spread("latency", ServingFigures::latency_ms);
+    spread("queued", ServingFigures::queued_ms);
     add("kv_hit_ratio".to_owned(), Box::new(|f| float(f.hit_ratio())));
     for (tier, (name, _)) in record.tiers.iter().enumerate() {
         let bytes =
