@@ -417,7 +417,7 @@ fn nothing_moves_into_a_tier_while_room_is_made_there() {
     }
     traced.op(0, 0, Span::from_ns(1), &[(wanted, Mode::Read)]);
     let mut world = world_of(traced, 1);
-    world.hardware.tiers[FAR.index()].capacity = Bytes::mib(8);
+    world.hardware.tiers[FAR.index()].capacity = Bytes::mib(8).into();
     let mut start = vec![HBM; 8];
     (start[0], start[7]) = (FAR, FAR);
     let watched = PressureConfig {

@@ -202,7 +202,7 @@ fn writing_through_leaves_room_for_all_of_hbm() {
             traced.op(0, 0, Span::ZERO, &uses);
         }
         let mut hardware = two_tiers(Bytes::new(HBM_BYTES), law(0, 1));
-        hardware.tiers[FAR.index()].capacity = Bytes::new(far);
+        hardware.tiers[FAR.index()].capacity = Bytes::new(far).into();
         let world = World::recorded(hardware, traced.0, 1);
         let config = DemandConfig { write: Write::Through, ..DemandConfig::lru(vec![FAR]) };
         tell(&world, config).expect("it fits").written

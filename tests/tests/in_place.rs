@@ -3,7 +3,7 @@
 //! Links and tiers have rates of whole bytes per picosecond, so every time is a whole number.
 
 use std::num::NonZeroU32;
-use tiersim_models::hardware::Requests;
+use tiersim_models::hardware::DeviceRequests;
 use tiersim_models::loaded::{Curve, Loaded};
 use tiersim_models::service::Detail;
 use tiersim_models::workload::Part;

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use tiersim_models::hardware::Requests;
+use tiersim_models::hardware::DeviceRequests;
 use tiersim_models::loaded::{Curve, Loaded};
 use tiersim_policies::command::Touch;
 use tiersim_tests::prelude::*;

@@ -225,7 +225,7 @@ fn an_object_keeps_its_node_until_it_is_freed() {
     }
     traced.op(0, 0, Span::ZERO, &[(freed, Mode::Read)]);
     let mut machine = dual(0, [1000, 1000]);
-    machine.tiers[HBM.index()].capacity = Bytes::new(10);
+    machine.tiers[HBM.index()].capacity = Bytes::new(10).into();
     let world = World::recorded(machine, traced.0, 3);
     let lru: PolicyConfig = DemandConfig::lru(vec![DRAM0, DRAM1, NVME]).into();
     let policy = built(&says(Placement::Interleave), &lru, &world).expect("it can be");

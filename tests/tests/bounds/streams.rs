@@ -38,7 +38,7 @@ fn measured(world: &World, policy: Box<dyn Policy>) -> Option<u128> {
 fn machine(hbm: u64) -> Hardware {
     let slow = law(0, 1);
     let tiers = [
-        (TierKind::Hbm, Bytes::new(hbm), law(0, u64::MAX)),
+        (TierKind::Hbm, Bytes::new(hbm).into(), law(0, u64::MAX)),
         (TierKind::Dram, Capacity::Unlimited, slow),
         (TierKind::Nvme, Capacity::Unlimited, slow),
     ];
