@@ -187,7 +187,7 @@ fn every_token_is_produced_once_and_no_limit_is_passed() {
 fn most_blocks(served: &Served, job: &Serving) {
     let most = most_alive(&served.trace, |object| u64::from(object.kind == ObjectKind::Kv));
     let groups = u64::from(job.layer_groups);
-    assert!(most <= u64::from(job.kv_blocks) * groups, "{most} of {} x {groups}", job.kv_blocks);
+    assert!(most <= job.kv_blocks * groups, "{most} of {} x {groups}", job.kv_blocks);
 }
 
 /// Without a limit a block is computed once: hits are requests for names that came before.
