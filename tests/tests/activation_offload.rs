@@ -76,7 +76,8 @@ fn step(hbm: u64, trace: &Trace, choice: Choice) -> Option<u64> {
 
 /// The same trace with every layer recomputed that can be.
 fn recomputed(trace: &Trace) -> Rewrite {
-    let (choice, hardware) = (Choice::All(Way::Recompute), two_tiers(Capacity::Unlimited, law(0, ONE)));
+    let (choice, hardware) =
+        (Choice::All(Way::Recompute), two_tiers(Capacity::Unlimited, law(0, ONE)));
     let workload = Workload::new(trace.clone());
     let rewrite = with_setting(&workload, &hardware, 1, |setting| config(choice).rewrite(setting));
     rewrite.expect("it can be rewritten").expect("it is")

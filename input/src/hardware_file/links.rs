@@ -116,7 +116,12 @@ impl Resolver<'_> {
 
     /// The rates of both directions: those given, or those of pageable memory if the link says that
     /// its copies use such.
-    fn buffers(&mut self, raw: &RawLink, at: &At, pinned: [Option<Bandwidth>; 2]) -> [Option<Bandwidth>; 2] {
+    fn buffers(
+        &mut self,
+        raw: &RawLink,
+        at: &At,
+        pinned: [Option<Bandwidth>; 2],
+    ) -> [Option<Bandwidth>; 2] {
         let pageable = raw.pageable.as_ref().map(|raw| {
             let at = at.field("pageable");
             let fetch = self.number(&raw.fetch, at.field("fetch"), RATE);
@@ -135,7 +140,12 @@ impl Resolver<'_> {
     }
 
     /// The service of a link with these rates.
-    fn service(&mut self, raw: &RawLink, at: &At, [fetch_rate, evict_rate]: [Bandwidth; 2]) -> Service {
+    fn service(
+        &mut self,
+        raw: &RawLink,
+        at: &At,
+        [fetch_rate, evict_rate]: [Bandwidth; 2],
+    ) -> Service {
         let lanes = self.optional(&raw.lanes, at.field("lanes"), COPIES);
         let total = self.optional(&raw.total, at.field("total"), RATE);
         if total.is_some_and(|total| total < fetch_rate.max(evict_rate)) {
@@ -237,7 +247,13 @@ impl Resolver<'_> {
         depths
     }
 
-    fn not_faster<X>(&mut self, points: &[(X, Bandwidth)], path: &str, word: &str, most: Bandwidth) {
+    fn not_faster<X>(
+        &mut self,
+        points: &[(X, Bandwidth)],
+        path: &str,
+        word: &str,
+        most: Bandwidth,
+    ) {
         for (index, _) in points.iter().enumerate().filter(|(_, point)| point.1 > most) {
             let rule = format!("no point of a curve is faster than `{word}`");
             let remedy = format!("raise `{word}`: it is what the fastest copies reach");
@@ -246,7 +262,12 @@ impl Resolver<'_> {
     }
 
     /// Totals by share of fetches.
-    fn mix(&mut self, raw: &RawCurve<f64>, at: At, total: Option<Bandwidth>) -> Option<Vec<(u8, Bandwidth)>> {
+    fn mix(
+        &mut self,
+        raw: &RawCurve<f64>,
+        at: At,
+        total: Option<Bandwidth>,
+    ) -> Option<Vec<(u8, Bandwidth)>> {
         let path = format!("{}.points", at.path);
         let points = (&raw.points[..], &raw.source);
         let mix = self.curve(points, at, "curve", |check, (share, rate), [first, second]| {
@@ -317,7 +338,12 @@ impl Resolver<'_> {
     }
 
     /// What others send over a link in each direction.
-    fn others(&mut self, raw: &RawOthers, at: At, discipline: Discipline) -> [Option<Bandwidth>; 2] {
+    fn others(
+        &mut self,
+        raw: &RawOthers,
+        at: At,
+        discipline: Discipline,
+    ) -> [Option<Bandwidth>; 2] {
         if discipline != Discipline::FairShare {
             let rule = "`others` are copies that share, and this link shares nothing";
             self.check.fault(&at.path, rule, "write service: fair_share, or leave it out");

@@ -73,11 +73,12 @@ impl Tiny {
     /// if it runs out of memory.
     pub fn run(&self, policy: Box<dyn Policy>, repeat: u32) -> Option<(u32, u32)> {
         let routes = self.hardware.routes().expect("a star is joined");
-        let mut planner = match Planner::new(&self.workload, policy, &self.hardware.memory(), repeat) {
-            Ok(planner) => planner,
-            Err(PlanError::OutOfMemory { .. }) => return None,
-            Err(refused) => panic!("{refused}"),
-        };
+        let mut planner =
+            match Planner::new(&self.workload, policy, &self.hardware.memory(), repeat) {
+                Ok(planner) => planner,
+                Err(PlanError::OutOfMemory { .. }) => return None,
+                Err(refused) => panic!("{refused}"),
+            };
         let start = planner.start();
         planner.fetch_the_quickest(CopyTimes::new(&self.hardware, &routes));
         let mut machine =

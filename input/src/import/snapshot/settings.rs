@@ -35,8 +35,7 @@ pub(super) fn read(tree: &Tree, found: Option<Item>) -> Result<Settings, Problem
     if !tree.is_dict(item) {
         return Err(bad("is a dict", tree.describe(item)));
     }
-    settings.expandable_segments =
-        tree.get(item, "expandable_segments") == Some(Item::Bool(true));
+    settings.expandable_segments = tree.get(item, "expandable_segments") == Some(Item::Bool(true));
     settings.max_split = match tree.get(item, "max_split_size") {
         // The largest size_t, for no limit, is written as -1.
         Some(Item::Int(bytes)) if bytes > 0 => Some(bytes as u64),
