@@ -6,7 +6,7 @@
 //! Invariant: a number that is not known is `None`, never 0; every number that is known stands in
 //! [`Economics::facts`] with its source. They are kept apart from the facts that times rest on.
 
-use crate::hardware::Capacity;
+use crate::hardware::capacity::Capacity;
 use crate::hardware::fact::{Fact, Source};
 use crate::units::Bytes;
 

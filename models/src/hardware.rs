@@ -6,6 +6,7 @@
 //! Invariant: tier 0 is the tier that the device computes from (HBM), every tier has a route to
 //! it, and every number knows its source.
 
+pub(crate) mod capacity;
 mod collectives;
 pub(crate) mod fact;
 pub(crate) mod law;
@@ -24,9 +25,10 @@ use crate::server::{Cpu, Server};
 use crate::service::Service;
 use crate::units::{Bandwidth, Bytes, FlopRate, Span};
 
+pub use capacity::Capacity;
 pub use fact::{Fact, Source};
 pub use law::Law;
-pub use memory::{Capacity, Memory};
+pub use memory::Memory;
 pub use requests::DeviceRequests;
 pub use tier_kind::TierKind;
 
