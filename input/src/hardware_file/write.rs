@@ -2,7 +2,7 @@
 //!
 //! The way back from [`resolve_hardware`]. Numbers are written by their facts, whose paths say
 //! where they stand: a fact that knows how its number was written keeps that, for one without a
-//! value [`values`] has the unit that says the number exactly and in few digits. The format's
+//! value `values` has the unit that says the number exactly and in few digits. The format's
 //! numbers are 64-bit floats, so one of more than 53 bits may be refused.
 //! Invariant: what is returned reads back as a machine that is equal in everything: the text is
 //! read before it is returned.

@@ -6,7 +6,7 @@
 //! plain, gzip or Zstandard, told apart by how they begin: people pack snapshots by hand, so
 //! endings prove nothing.
 //! Invariant: rows are bounded by the file's bytes, whatever it shares, and what is held in memory
-//! by [`LARGEST`] and [`RATIO`], whatever a packed file would unpack to.
+//! by `LARGEST` and `RATIO`, whatever a packed file would unpack to.
 
 mod json;
 mod pickle;

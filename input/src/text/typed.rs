@@ -1,6 +1,6 @@
 //! Typed values from the tree of a document: what serde asks for, with the place of every mistake.
 //!
-//! A [`Value`] is a `Deserializer`, so that reading goes on behind an unknown field, behind a
+//! A `Value` is a `Deserializer`, so that reading goes on behind an unknown field, behind a
 //! quantity that cannot be read (a harmless one stands in), and at the next entry of a list or a
 //! map.
 //! Invariant: recursion follows the types that are asked for, and one reading looks at each value
