@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use tiersim_input::hardware_file::write::hardware_text;
 use tiersim_input::project::Project;
 use tiersim_models::results::calibration::{
-    CalibrationRecord, Figure, Law, Point, Probe, ProbeKind, Quantiles,
+    CalibrationRecord, Figure, Law, Point, Probe, ProbeKind,
 };
 use tiersim_models::units::Bytes;
 use tiersim_reports::words::clean;
@@ -165,8 +165,8 @@ fn record(
         queue: of.kind.queue(),
         held_out: of.held_out,
         shown_only: of.shown_only,
-        times: quantiles(of.quantiles()),
-        latencies: quantiles(measure::Quantiles::of(&of.latencies)),
+        times: of.quantiles(),
+        latencies: measure::quantiles(&of.latencies),
     };
     let figure = |of: figures::Figure| {
         let median = of.median();
@@ -182,7 +182,7 @@ fn record(
         name: made.hardware.name.clone(),
         date,
         laws: laws.collect(),
-        launch: made.launch.map(quantiles),
+        launch: made.launch,
         points: points.iter().map(point).collect(),
         figures: figures.into_iter().map(figure).collect(),
         device: name,
@@ -190,11 +190,6 @@ fn record(
         clocks,
         notes,
     }
-}
-
-fn quantiles(of: measure::Quantiles) -> Quantiles {
-    let measure::Quantiles { count, p5, median, p95, p99, p999 } = of;
-    Quantiles { count, p5, median, p95, p99, p999 }
 }
 
 /// What stands at the head of the spec.

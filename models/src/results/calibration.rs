@@ -114,7 +114,7 @@ impl Point {
     }
 }
 
-/// Quantiles of the times of one point.
+/// Quantiles of the times of one point, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quantiles {
     /// How many times.

@@ -10,6 +10,7 @@ use crate::calibrate::fit::quantile;
 use crate::calibrate::probe::{Bench, Kind, Limits, Probe};
 use crate::fault::Fault;
 use crate::options::draw;
+use tiersim_models::results::calibration::Quantiles;
 use tiersim_models::results::comparison::median;
 use tiersim_models::units::{Bytes, Span};
 
@@ -45,43 +46,19 @@ pub struct Point {
     pub flops: u64,
 }
 
-/// Quantiles of one point's repeats, in seconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Quantiles {
-    /// How many repeats.
-    pub count: usize,
-    /// Nearest rank, each of them.
-    pub p5: f64,
-    /// The lower of the two middle ones of an even number.
-    pub median: f64,
-    /// Nearest rank.
-    pub p95: f64,
-    /// Nearest rank.
-    pub p99: f64,
-    /// Nearest rank.
-    pub p999: f64,
-}
-
-impl Quantiles {
-    /// Of these times.
-    pub fn of(spans: &[Span]) -> Quantiles {
-        let mut sorted: Vec<f64> = spans.iter().map(|span| span.ps() as f64 / 1e12).collect();
-        sorted.sort_by(f64::total_cmp);
-        let [p5, median, p95, p99, p999] =
-            [0.05, 0.5, 0.95, 0.99, 0.999].map(|share| quantile(&sorted, share));
-        Quantiles { count: sorted.len(), p5, median, p95, p99, p999 }
-    }
-
-    /// (p95 - p5) / median; zero where the median is.
-    pub fn spread(&self) -> f64 {
-        if self.median > 0.0 { (self.p95 - self.p5) / self.median } else { 0.0 }
-    }
+/// Quantiles of these times, in seconds.
+pub fn quantiles(spans: &[Span]) -> Quantiles {
+    let mut sorted: Vec<f64> = spans.iter().map(|span| span.ps() as f64 / 1e12).collect();
+    sorted.sort_by(f64::total_cmp);
+    let [p5, median, p95, p99, p999] =
+        [0.05, 0.5, 0.95, 0.99, 0.999].map(|share| quantile(&sorted, share));
+    Quantiles { count: sorted.len(), p5, median, p95, p99, p999 }
 }
 
 impl Point {
     /// Quantiles of its repeats.
     pub fn quantiles(&self) -> Quantiles {
-        Quantiles::of(&self.spans)
+        quantiles(&self.spans)
     }
 
     /// What a law's rate counts: FLOP where there are any, bytes elsewhere.

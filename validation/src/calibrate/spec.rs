@@ -7,10 +7,11 @@
 //! of tiers that share one memory.
 
 use crate::calibrate::fit::{self, Fit, Refusal, rounded};
-use crate::calibrate::measure::{Point, Quantiles};
+use crate::calibrate::measure::{Point, quantiles};
 use crate::calibrate::probe::{Access, Device, Kind, Precision, Start};
 use std::num::NonZeroU32;
 use tiersim_models::hardware::{Compute, Fact, Hardware, Law, Link, Source};
+use tiersim_models::results::calibration::Quantiles;
 use tiersim_models::service::{Discipline, Service};
 use tiersim_models::units::{Bytes, Rate, Span};
 
@@ -94,7 +95,7 @@ pub fn calibration(
     let laws = kinds.into_iter().map(|kind| (kind, fitted(points, &[kind]))).collect();
     let launches = points.iter().filter(|point| point.kind == Kind::Launch);
     let launches: Vec<Span> = launches.flat_map(|point| point.spans.iter().copied()).collect();
-    let launch = (!launches.is_empty()).then(|| Quantiles::of(&launches));
+    let launch = (!launches.is_empty()).then(|| quantiles(&launches));
     let mut spec = Spec { points, date, facts: Vec::new() };
     let hardware = spec.hardware(device, name, launch)?;
     Ok(Calibration { hardware, laws, launch })
